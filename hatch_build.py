@@ -1,4 +1,4 @@
-"""Bundles the JavaScript of the pages when a wheel is built; see limelight/pages/bundle.py."""
+"""Bundles the JavaScript of the pages when a wheel is built; see limelight/rendering/bundle.py."""
 
 import importlib.util
 import tempfile
@@ -17,7 +17,9 @@ class BundledScripts(BuildHookInterface):
         """Write the bundles to a folder that lasts as long as the build."""
         if version == "editable":
             return
-        place = importlib.util.spec_from_file_location("bundle", PACKAGE / "pages" / "bundle.py")
+        place = importlib.util.spec_from_file_location(
+            "bundle", PACKAGE / "rendering" / "bundle.py"
+        )
         bundle = importlib.util.module_from_spec(place)
         place.loader.exec_module(bundle)
         self.folder = tempfile.TemporaryDirectory(prefix="bundled-scripts-")

@@ -64,7 +64,7 @@ def measured(path: Path, spoken: tuple[str, ...]) -> dict[str, Any]:
         "texts": len(run),
         "right": None
         if view["right"] is None
-        else [view["right"] / view["labelled"], view["right_low"], view["right_high"]],
+        else [view["right"] / view["labeled"], view["right_low"], view["right_high"]],
         "for": [_row(one) for one in common if one["low"] > 0][:TOP],
         "against": [_row(one) for one in common if one["high"] < 0][:TOP],
         "spoken": {one["word"]: _row(one) for one in words if one["word"] in spoken},

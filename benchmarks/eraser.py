@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import limelight
-from limelight import Judgement
+from limelight import Judgment
 from limelight.data import read_rationales, read_texts
 from limelight.models import load
 from measuring import peak_memory
@@ -109,7 +109,7 @@ def usable(model: Any) -> list[str]:
     return [name for name in allowed if name not in NOT_ORDERS]
 
 
-def above_guessing(found: Judgement, chosen: Any) -> dict[str, float | None]:
+def above_guessing(found: Judgment, chosen: Any) -> dict[str, float | None]:
     """Return the mean of average precision less chance over some texts, by method."""
     assert found.plausibility is not None
     rows = [
@@ -122,7 +122,7 @@ def above_guessing(found: Judgement, chosen: Any) -> dict[str, float | None]:
     return {n: None if x is None else float(x) for n, x in zip(names, means, strict=True)}
 
 
-def summary(found: Judgement, right: Any) -> dict[str, Any]:
+def summary(found: Judgment, right: Any) -> dict[str, Any]:
     """Return all that is said over the texts, and nothing of each."""
     plausible, agreement = found.plausibility, found.agreement
     assert plausible is not None

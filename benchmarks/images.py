@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import limelight
-from limelight.data.images import read_labelled_images
+from limelight.data.images import read_labeled_images
 from limelight.explainers import Lime, Shapley
 from results import Measure, command_line, report
 
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=32, help="for integrated gradients, at most")
     parser.add_argument("--samples", type=int, default=200, help="for LIME")
     arguments = parser.parse_args()
-    model, found = limelight.load(MODEL), read_labelled_images(DATA)
+    model, found = limelight.load(MODEL), read_labeled_images(DATA)
     count = 3 if arguments.smoke else arguments.images
     rows = np.linspace(0, len(found) - 1, count).round().astype(int)
     images = [found.texts[i] for i in rows]
@@ -47,7 +47,7 @@ def main() -> None:
     )  # fmt: skip
     sampled = [Shapley(pairs=arguments.pairs), Lime(samples=arguments.samples)]
     start = time.perf_counter()
-    judgement = limelight.judge(
+    judgment = limelight.judge(
         model,
         images,
         methods=[*sampled, *METHODS][: 4 if arguments.smoke else None],
@@ -66,14 +66,14 @@ def main() -> None:
             value=round(one.share or 0.0, 3),
             note=one.reason or interval_note(one.interval),
         )
-        for one in judgement.methods
+        for one in judgment.methods
     ]
     measures.append(Measure(id="seconds", what="judging took", value=seconds, unit="s"))
     data = (
         f"{count} test images of Fashion-MNIST, evenly spread; {arguments.grid}² patches, set to "
-        f"the mean colour; {arguments.pairs} pairs of orders, {arguments.samples} samples"
+        f"the mean color; {arguments.pairs} pairs of orders, {arguments.samples} samples"
     )
-    report("images", measures, arguments, data=data, notices=list(judgement.notices))
+    report("images", measures, arguments, data=data, notices=list(judgment.notices))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import limelight
-from limelight import Judgement, Model
+from limelight import Judgment, Model
 from limelight.explainers import Lime, Lrp, Shapley
 from limelight.models import load
 from limelight.text import token_strings
@@ -71,8 +71,8 @@ def main() -> None:
     seconds, used = time.perf_counter() - start, time.process_time() - used
     for line in shares(found):
         print(line)
-    if arguments.judgement is not None:
-        arguments.judgement.write_text(found.to_json() + "\n", encoding="utf-8")
+    if arguments.judgment is not None:
+        arguments.judgment.write_text(found.to_json() + "\n", encoding="utf-8")
     measures = measured(found, seconds, used, below=60 * len(texts) / (100 if deep else 1000))
     name = "judging" if not deep else f"judging_{device_of(model)}"
     if arguments.every:
@@ -116,12 +116,12 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=25, help="of orders, for Shapley values")
     parser.add_argument("--samples", type=int, default=1000, help="of LIME")
     parser.add_argument("--columns", default="", help="other measures, with commas")
-    parser.add_argument("--judgement", type=Path, help="also write the judgement, as JSON")
+    parser.add_argument("--judgment", type=Path, help="also write the judgment, as JSON")
     return parser.parse_args()
 
 
 def asked(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of a deep model's judgement."""
+    """Return the settings of a deep model's judgment."""
     few = arguments.smoke
     if arguments.every:  # their settings are their own
         return {"budget": 1.0 if few else arguments.budget, "columns": []}
@@ -165,7 +165,7 @@ def device_of(model: Model) -> str:
     return "deep" if kind == "cpu" else str(kind)
 
 
-def measured(found: Judgement, seconds: float, used: float, *, below: float) -> list[Measure]:
+def measured(found: Judgment, seconds: float, used: float, *, below: float) -> list[Measure]:
     """Return time, memory, and how near greedy search comes to the ceiling."""
     return [
         Measure(
@@ -187,7 +187,7 @@ def measured(found: Judgement, seconds: float, used: float, *, below: float) -> 
     ]
 
 
-def each_share(found: Judgement) -> Iterator[Measure]:
+def each_share(found: Judgment) -> Iterator[Measure]:
     """Yield the share of every method, best first."""
     for m in found.ranked():
         if m.share is not None:
@@ -196,7 +196,7 @@ def each_share(found: Judgement) -> Iterator[Measure]:
             yield Measure(id=m.method, what=m.method, value=m.share, note=note)
 
 
-def shares(found: Judgement) -> Iterator[str]:
+def shares(found: Judgment) -> Iterator[str]:
     """Yield the rows of the tables in ``docs/judging.md``."""
     for m in found.ranked():
         if m.share is None or m.insertion is None or m.won is None:

@@ -47,7 +47,7 @@ from limelight.explainers.learned import WITH_STATES, Learned
 from limelight.explainers.reading import pooled_pieces, reading_of
 from limelight.models.queries import expand_texts
 from limelight.progress import ProgressTracker
-from limelight.question import Question, prepare_model
+from limelight.request import Question, prepare_model
 from limelight.text import token_strings
 from limelight.training import fitting, learning
 from results import RESULTS, STAMP, Measure, machine, stored_measures, versions, write_result
@@ -406,8 +406,8 @@ def others(asked: argparse.Namespace) -> None:
             any("unlike" in n for n in e.notices) for e in limelight.explain(model, texts, learned)
         ]
         found["sst2"] = {"texts": len(texts), "notices": float(np.mean(told))}
-        judgement = limelight.judge(model, texts, [learned, "loo", "lrp"], columns=[], curves=False)
-        for row in judgement.methods:
+        judgment = limelight.judge(model, texts, [learned, "loo", "lrp"], columns=[], curves=False)
+        for row in judgment.methods:
             found["sst2"][row.method] = {"share": row.share, "interval": row.interval}
         say(f"sst2: {found['sst2']}")
         write(asked, "others", found)
@@ -430,14 +430,14 @@ def families(asked: argparse.Namespace) -> None:
     cases: dict[str, Callable[[], tuple[Any, list[Any]]]] = {}
 
     def images() -> tuple[Any, list[Any]]:
-        from limelight.data.images import read_labelled_images
+        from limelight.data.images import read_labeled_images
 
-        given = list(read_labelled_images(asked.images).texts)
+        given = list(read_labeled_images(asked.images).texts)
         return limelight.load(asked.vit, device=asked.device), given
 
     def places() -> tuple[Any, list[Any]]:
         given = [text for text in read(asked.tagged) if 8 <= len(text.split()) <= longest]
-        # In single precision: nothing is normalised in it, and in half precision [CLS] overflows.
+        # In single precision: nothing is normalized in it, and in half precision [CLS] overflows.
         model = limelight.load(asked.tagger, device=asked.device)
         return replace(model, half=False), given
 

@@ -66,8 +66,8 @@ def law(name: str, what: str, game: RatioGame, n: int, runs: int) -> Iterator[Me
     found = np.stack([regression(game, n - 1, seed) for seed in range(runs)])
     error = np.sqrt(n - 1)
 
-    def held(centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        return np.asarray((np.abs(found - centre) <= 2 * spread / error).mean(axis=0))
+    def held(center: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        return np.asarray((np.abs(found - center) <= 2 * spread / error).mean(axis=0))
 
     plain, penalised = held(beta, sigma), held(beta + shift, both)
     wanted = {"at_least": WANTED} if n == max(SIZES) else {}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.data import read_labelled
+from limelight.data import read_labeled
 from limelight.models.attention import AttentionClassifier
 from limelight.text import token_strings
 
@@ -35,7 +35,7 @@ class Reviews(NamedTuple):
 def reviews(model: AttentionClassifier, *, count: int | None = None) -> Reviews:
     """Return ``count`` test reviews; without the data, texts of random words, and say so."""
     if IMDB.exists():
-        texts = list(read_labelled(IMDB, labels=model.classes).texts[:count])
+        texts = list(read_labeled(IMDB, labels=model.classes).texts[:count])
         return Reviews(texts, f"IMDB test reviews ({len(texts)})", IMDB)
     print(f"There is no data at '{IMDB}'; texts of random words stand in for the reviews.")
     rng = np.random.default_rng(0)

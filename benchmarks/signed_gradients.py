@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import limelight
-from limelight.data import read_labelled
+from limelight.data import read_labeled
 
 METHODS = ("g-l1", "g-l2", "g-avg")
 
@@ -22,9 +22,9 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=500)
     options = parser.parse_args()
     model = limelight.load(options.model)
-    labelled = read_labelled(options.data, part="test", labels=model.classes)
-    chosen = np.random.default_rng(0).choice(len(labelled.texts), options.texts, replace=False)
-    texts = [labelled.texts[i] for i in sorted(chosen.tolist())]
+    labeled = read_labeled(options.data, part="test", labels=model.classes)
+    chosen = np.random.default_rng(0).choice(len(labeled.texts), options.texts, replace=False)
+    texts = [labeled.texts[i] for i in sorted(chosen.tolist())]
     attention = limelight.explain(model, texts, "alpha-avg", features="positions")
     for method in METHODS:
         scores = limelight.explain(model, texts, method, features="positions", scale="score")

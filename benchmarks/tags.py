@@ -56,7 +56,7 @@ class Tagger:
         self.tags, self.calls = tags, 0
 
     def __call__(self, texts: list[str]) -> list[Spans]:
-        """Return the spans of each text; neighbours join where the second continues the first."""
+        """Return the spans of each text; neighbors join where the second continues the first."""
         return [self.spans(text) for text in texts]
 
     def spans(self, text: str) -> Spans:

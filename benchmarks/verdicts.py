@@ -1,4 +1,4 @@
-"""How often the intervals of a judgement hold: of one share, and of all differences at once.
+"""How often the intervals of a judgment hold: of one share, and of all differences at once.
 
     python benchmarks/verdicts.py
 
@@ -81,15 +81,15 @@ def real_populations(*, smoke: bool) -> dict[str, Population]:
     for name, (file, step) in files.items():
         texts = parquet.read_table(SHARED / file, columns=["text"])["text"].to_pylist()
         texts = texts[:: step * 30 if smoke else step]
-        judgement = limelight.judge(model, texts, list(METHODS), columns=[], curves=False)
+        judgment = limelight.judge(model, texts, list(METHODS), columns=[], curves=False)
         for measure in ("deletion", "insertion", "change"):
-            rows = [getattr(text, measure) for text in judgement.judged]
+            rows = [getattr(text, measure) for text in judgment.judged]
             gain = np.array(
                 [[row.areas.get(m, math.nan) - row.chance for m in METHODS] for row in rows]
             )
             room = np.array([max(row.ceiling - row.chance, 0.0) for row in rows])
             # |change| is reported of methods without signs only.
-            columns = [measure != "change" or not judgement[m].signed for m in METHODS]
+            columns = [measure != "change" or not judgment[m].signed for m in METHODS]
             populations[f"{name}, {measure}"] = Population(gain[:, columns], room)
     return populations
 

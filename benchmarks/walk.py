@@ -36,7 +36,7 @@ WORK = {
 }
 # Whole data sets: seldom repeated, since one time takes as long as hundreds of those above.
 AT_LENGTH = {
-    "evaluate": "evaluate(model, read_labelled(labelled))",
+    "evaluate": "evaluate(model, read_labeled(labeled))",
     "data": "explain_data(model, {'text': texts}, ['lime', 'shapley'], output=tempfile.mkdtemp())",
     "judge": "judge(model, texts[:8], ['lime', 'shapley', 'loo', 'gxi'])",
     "function_data": "explain_data(function, {'text': [short] * 32}, 'lime', samples=300,"
@@ -52,17 +52,17 @@ ON_NETWORK = {
 PROGRAM = """
 import json, sys, tempfile, time
 from pathlib import Path
-from limelight import compare, evaluate, explain, explain_data, judge, load, read_labelled, wrap
+from limelight import compare, evaluate, explain, explain_data, judge, load, read_labeled, wrap
 given = json.load(sys.stdin)
 network = given["network"] and load(given["network"])
 model, text, texts, short = load(), given["text"], given["texts"], given["short"]
 def answer(asked):
     return [[1 - len(t) % 7 / 9, len(t) % 7 / 9] for t in asked]
 function = wrap(answer, classes=["a", "b"])
-labelled = Path(tempfile.mkdtemp()) / "reviews.csv"
+labeled = Path(tempfile.mkdtemp()) / "reviews.csv"
 kinds = ",positive", ",negative"
 rows = ['"' + one.replace('"', "'") + '"' + kinds[i % 2] for i, one in enumerate(texts * 30)]
-labelled.write_text(chr(10).join(["text,label", *rows]))
+labeled.write_text(chr(10).join(["text,label", *rows]))
 found = {}
 for name, call in given["work"].items():
     run = eval("lambda: " + call)

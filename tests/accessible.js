@@ -23,7 +23,7 @@
   };
   const NAMED = ["button", "link", "tab", "radio", "checkbox", "slider", "textbox", "combobox", "region", "dialog", "img", "progressbar", "tablist", "tabpanel", "radiogroup", "grid"];
   const textOf = (ids) => ids.split(" ").map((id) => document.getElementById(id)?.textContent ?? "").join(" ");
-  const nameOf = (node) => (textOf(node.getAttribute("aria-labelledby") ?? "") || node.getAttribute("aria-label") || node.getAttribute("alt")
+  const nameOf = (node) => (textOf(node.getAttribute("aria-labeledby") ?? "") || node.getAttribute("aria-label") || node.getAttribute("alt")
     || [...(node.labels ?? [])].map((label) => label.textContent).join(" ") || (node.matches("input, select, textarea") ? "" : node.textContent)).trim();
   const CHILDREN = { UL: ["LI"], OL: ["LI"], DL: ["DT", "DD", "DIV"] };
   const ids = new Set();
@@ -32,7 +32,7 @@
     for (const [attribute, roles] of Object.entries(BELONGS)) if (node.hasAttribute(attribute) && !roles.includes(role)) blame(node, `has ${attribute} as a ${role}`);
     if (NAMED.includes(role) && isTold(node) && !nameOf(node)) blame(node, `is a ${role} without a name`);
     if (role === "generic" && node.hasAttribute("aria-label") && !node.tagName.includes("-") && !["SECTION", "NAV", "FORM", "svg", "UL", "OL"].includes(node.tagName)) blame(node, "has a name but no role");
-    for (const reference of ["aria-labelledby", "aria-controls"]) for (const id of (node.getAttribute(reference) ?? "").split(" ").filter(Boolean)) if (!document.getElementById(id)) blame(node, `points at no ${id}`);
+    for (const reference of ["aria-labeledby", "aria-controls"]) for (const id of (node.getAttribute(reference) ?? "").split(" ").filter(Boolean)) if (!document.getElementById(id)) blame(node, `points at no ${id}`);
     if (node.id && ids.has(node.id)) blame(node, "has the id of another");
     ids.add(node.id);
     if (role === "tab" && !node.closest("[role=tablist]")) blame(node, "is a tab of no list");
@@ -51,16 +51,16 @@
 
   // Contrast: WCAG 2.2, 4.5 for text and 3 for large text.
   const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
-  const painted = (colour) => { pen.clearRect(0, 0, 1, 1); pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); const [r, g, b, a] = pen.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255]; };
-  /** @param {number[]} colour @param {number[]} below */
+  const painted = (color) => { pen.clearRect(0, 0, 1, 1); pen.fillStyle = color; pen.fillRect(0, 0, 1, 1); const [r, g, b, a] = pen.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255]; };
+  /** @param {number[]} color @param {number[]} below */
   const over = ([r, g, b, a], below) => [r, g, b].map((value, i) => value * a + below[i] * (1 - a));
   const luminance = (rgb) => rgb.map((value) => value / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
   const ratio = (one, other) => { const [dark, bright] = [luminance(one), luminance(other)].sort((a, b) => a - b); return (bright + 0.05) / (dark + 0.05); };
-  const read = (node, colour) => {
+  const read = (node, color) => {
     const chain = [];
     for (let parent = node; parent; parent = parent.parentElement) chain.unshift(parent);
     const ground = chain.reduce((below, parent) => over(painted(getComputedStyle(parent).backgroundColor), below), [255, 255, 255]);
-    const [r, g, b, a] = painted(colour), opacity = chain.reduce((all, parent) => all * Number(getComputedStyle(parent).opacity), 1);
+    const [r, g, b, a] = painted(color), opacity = chain.reduce((all, parent) => all * Number(getComputedStyle(parent).opacity), 1);
     const needed = parseFloat(getComputedStyle(node).fontSize) >= 24 ? 3 : 4.5, reached = ratio(over([r, g, b, a * opacity], ground), ground);
     if (reached < needed) blame(node, `has a contrast of ${reached.toFixed(1)}`);
   };

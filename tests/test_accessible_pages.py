@@ -24,7 +24,7 @@ PARTS = ("closer", "curves", "pairs", "disagreement", "heads", "attention")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with one file of every kind of page, a run and a judgement."""
+    """A folder with one file of every kind of page, a run and a judgment."""
     folder, model = tmp_path_factory.mktemp("pages"), limelight.load()
     pages = {
         "comparison": limelight.compare(model, TEXT, attention=True).as_html(),
@@ -35,10 +35,10 @@ def made(tmp_path_factory):
         "paper": paper_page(model),
     }
     judged = limelight.judge(model, TEXTS, ["shapley", "gxi", "alpha-avg"], columns="all")
-    (folder / "judgement.json").write_text(judged.to_json())
+    (folder / "judgment.json").write_text(judged.to_json())
     data = {"text": TEXTS * 6, "label": ["positive"] * 18}
     run = limelight.explain_data(model, data, ["lime", "loo"], output=folder / "run")
-    pages |= {"judgement": judged.as_html(), "summary": run.summary().as_html()}
+    pages |= {"judgment": judged.as_html(), "summary": run.summary().as_html()}
     for name, page in pages.items():
         (folder / f"{name}.html").write_text(page, "utf-8")
     return folder
@@ -54,7 +54,7 @@ def stumbles(page):
 
 @pytest.mark.parametrize(("theme", "width"), THEMES)
 @pytest.mark.parametrize(
-    "name", ["comparison", "cut", "pairs", "sampled", "live", "paper", "judgement", "summary"]
+    "name", ["comparison", "cut", "pairs", "sampled", "live", "paper", "judgment", "summary"]
 )
 def test_nobody_stumbles_over_a_file(browser, made, name, theme, width):
     page = new_page(browser, width=width, color_scheme=theme)
@@ -66,7 +66,7 @@ def test_nobody_stumbles_over_a_file(browser, made, name, theme, width):
 @pytest.mark.parametrize(("theme", "width"), THEMES)
 def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):
     page = new_page(browser, width=width, color_scheme=theme)
-    with limelight.serve(run=made / "run", judgement=made / "judgement.json", port=0) as served:
+    with limelight.serve(run=made / "run", judgment=made / "judgment.json", port=0) as served:
         state = f'open={json.dumps(PARTS)}&protect=["dull"]&changes=[["superb",0,"awful"]]'
         page.goto(f"{served.url}#text={TEXT}&{state}")
         for part in PARTS:
@@ -90,7 +90,7 @@ def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):
         ("<button></button>", "is a button without a name"),
         ("<input type=range>", "is a slider without a name"),
         ("<label>n<output></output><input type=range></label>", "is a slider without a name"),
-        ("<p style='color: #777'>grey</p>", "has a contrast of 4.5"),
+        ("<p style='color: #777'>gray</p>", "has a contrast of 4.5"),
         ("<p style='opacity: .5'>pale</p>", "has a contrast of"),
         ("<dl><div><dt>a</dt><dd>b</dd><svg></svg></div></dl>", "does not belong there"),
         ("<div aria-label=a>b</div>", "has a name but no role"),

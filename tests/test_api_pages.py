@@ -8,12 +8,12 @@ import pytest
 import limelight
 from limelight import explainers
 from limelight.explainers import METHODS
-from limelight.pages import figures
+from limelight.rendering import figures
 
 from known import OURS
 
 PAGES = sorted((Path(__file__).resolve().parents[1] / "docs" / "api").glob("*.md"))
-NOT_DRAWN = {"canvas", "colour_map"}  # parts of figures, for other modules of ours
+NOT_DRAWN = {"canvas", "color_map"}  # parts of figures, for other modules of ours
 
 
 def places(pages=PAGES):
@@ -45,7 +45,7 @@ def test_every_public_name_has_a_place_with_an_example(name):
 
 @pytest.mark.parametrize("name", sorted(set(figures.__all__) - NOT_DRAWN))
 def test_every_figure_has_a_place_with_an_example(name):
-    assert lacking(f"limelight.pages.figures.{name}", places()) is None
+    assert lacking(f"limelight.rendering.figures.{name}", places()) is None
 
 
 @pytest.mark.parametrize("method", OURS)

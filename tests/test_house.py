@@ -70,15 +70,15 @@ def importers():
     return found
 
 
-def test_no_small_module_serves_a_single_neighbour():
+def test_no_small_module_serves_a_single_neighbor():
     by = importers()
     lonely = []
     for paths in MODULES_OF.values():
         for path in paths:
             users = by[name_of(path)]
-            neighbours = {user.rpartition(".")[0] for user in users}
+            neighbors = {user.rpartition(".")[0] for user in users}
             small = len(path.read_text("utf-8").splitlines()) < 60
-            if small and len(users) == 1 and neighbours == {name_of(path).rpartition(".")[0]}:
+            if small and len(users) == 1 and neighbors == {name_of(path).rpartition(".")[0]}:
                 lonely.append(name_of(path))
     assert lonely == []
 
@@ -102,7 +102,7 @@ def forks(source):
     ]
 
 
-@pytest.mark.parametrize("package", [*SEARCHED, "verbs.py", "question.py"])
+@pytest.mark.parametrize("package", [*SEARCHED, "api.py", "request.py"])
 def test_nothing_asks_what_family_a_model_is_of(package):
     paths = [p for p in MODULES if p.relative_to(HOME).parts[0] == package]
     assert paths
@@ -167,7 +167,7 @@ MODULES_PASSING_IMAGES = {
     "cli/texts.py",  # a path to an image
     "cli/train.py",  # the option --images
     "data/files.py",  # image cells and files among others
-    "data/labelled.py",
+    "data/labeled.py",
     "results/codec.py",  # the stored image of an explanation
     "results/explanation.py",
     "serving/app.py",  # a page of images, and the size of its requests
@@ -252,7 +252,7 @@ def test_implementations_need_capabilities_that_there_are():
 
 
 PROGRAM = """\
-from limelight import Comparison, Explanation, Judgement, compare, explain, explain_classes, judge
+from limelight import Comparison, Explanation, Judgment, compare, explain, explain_classes, judge
 from limelight import load
 from limelight.explainers import Lime
 
@@ -262,8 +262,8 @@ same: Explanation = explain(model, "a text", Lime(bandwidth=0.5), target="positi
 several: list[Explanation] = explain(model, ["a text"], "shapley", tolerance=1e-9)
 classes: dict[str, Explanation] = explain_classes(model, "a text")
 both: Comparison = compare(model, "a text", methods=["lime", "gxi"], budget="30s")
-found: Judgement = judge(model, ["a text"], ["lime"], bandwidth=0.5, seed=3, budget=2.5)
-mine: Judgement = judge(model, ["a text"], {"mine": lambda model, text: [1.0]}, columns="all")
+found: Judgment = judge(model, ["a text"], ["lime"], bandwidth=0.5, seed=3, budget=2.5)
+mine: Judgment = judge(model, ["a text"], {"mine": lambda model, text: [1.0]}, columns="all")
 """
 WRONG = {
     'explain(model, "a text", tarket="positive")': 'Unexpected keyword argument "tarket"',

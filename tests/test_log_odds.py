@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.pages.wording import minus, opening, outcomes
+from limelight.rendering.wording import minus, opening, outcomes
 from limelight.results import Explanation
 
 from tiny_models import tiny_model

@@ -116,6 +116,6 @@ def test_files_that_travel_with_the_package_are_there():
     assert {path.name for path in SCHEMAS.glob("*.json")} == {
         "comparison.schema.json",
         "explanation.schema.json",
-        "judgement.schema.json",
+        "judgment.schema.json",
     }
     assert (home / "pages" / "elements" / "page.js").exists()

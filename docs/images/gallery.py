@@ -13,10 +13,10 @@ from playwright.sync_api import sync_playwright
 from rich.console import Console
 
 import limelight
-from limelight.pages.figures import (
+from limelight.rendering.figures import (
     attention_figure,
     bar_chart,
-    coloured_sentence,
+    colored_sentence,
     interaction_heatmap,
     save_figure,
 )
@@ -35,7 +35,7 @@ METHODS = ("shapley", "lime", "gxi", "alpha-avg", "g-avg")
 
 
 def terminal(name: str, title: str, *values: Any) -> None:
-    """Write what a colour terminal shows, as SVG without fonts from the network."""
+    """Write what a color terminal shows, as SVG without fonts from the network."""
     with tempfile.TemporaryFile("w") as nowhere:
         console = Console(record=True, width=78, file=nowhere, force_terminal=True)
         for value in values:
@@ -50,7 +50,7 @@ def figures(model: limelight.AttentionClassifier) -> None:
     compared = limelight.compare(model, TEXT, attention=True)
     tokens = ["[cls]", *model.read(TEXT).tokens.strings]
     drawn = {
-        "sentence": coloured_sentence(compared),
+        "sentence": colored_sentence(compared),
         "bars": bar_chart(compared["shapley"]),
         "attention": attention_figure(compared.attention, tokens),
         "interactions": interaction_heatmap(limelight.explain(model, TEXT, "interactions")),
@@ -83,13 +83,13 @@ def main() -> None:
         summary = limelight.explain_data(model, data, "lime", output="run").summary()
         figures(model)
         terminal("explain", "limelight explain --method shapley", explained)
-        terminal("judgement", "limelight judge --data reviews.csv", judged)
+        terminal("judgment", "limelight judge --data reviews.csv", judged)
         terminal("summary", "limelight summarize run", summary)
         mail = f"<p>Dear reader, this is why the review was marked:</p>{explained._repr_html_()}"
         pages(
             {
                 "explanation-page": (explained.to_html(), 800),
-                "judgement-page": (judged.as_html(), 800),
+                "judgment-page": (judged.as_html(), 800),
                 "summary-page": (summary.as_html(), 800),
                 "fragment": (mail, 560),
             }

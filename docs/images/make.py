@@ -20,7 +20,7 @@ TEXT = "The plot is predictable, but the acting is superb."
 
 
 def terminal(comparison: limelight.Comparison) -> None:
-    """Write what ``limelight compare`` shows on a colour terminal."""
+    """Write what ``limelight compare`` shows on a color terminal."""
     with tempfile.TemporaryFile("w") as nowhere:
         console = Console(record=True, width=78, file=nowhere, force_terminal=True)
         console.print(comparison)

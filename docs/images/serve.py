@@ -45,18 +45,18 @@ def main() -> None:
         limelight.explain_data(model, data, ["shapley", "gxi", "alpha-avg"], output="reviews")
         methods = ["shapley", "lime", "gxi", "alpha-avg"]
         judged = limelight.judge(model, data["text"][:JUDGED], methods)
-        Path("judgement.json").write_text(judged.to_json(), encoding="utf-8")
+        Path("judgment.json").write_text(judged.to_json(), encoding="utf-8")
         draw(model, other)
 
 
 def draw(model: limelight.Model, other: limelight.Model) -> None:
-    """Serve the run and the judgement that are here, then two models."""
+    """Serve the run and the judgment that are here, then two models."""
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox"]
         )
         window = chromium.new_page(viewport={"width": WIDTH, "height": 900})
-        with limelight.serve(model, run="reviews", judgement="judgement.json", port=0) as page:
+        with limelight.serve(model, run="reviews", judgment="judgment.json", port=0) as page:
             typed(window, page.url)
             data_set(window, page.url)
             narrow = chromium.new_page(viewport={"width": 320, "height": 900}, color_scheme="dark")
@@ -79,7 +79,7 @@ def opened(window: Page, url: str, **state: object) -> None:
 
 
 def shot(window: Page, name: str, height: int) -> None:
-    """Keep what is in the window, in few colours and few bytes."""
+    """Keep what is in the window, in few colors and few bytes."""
     window.set_viewport_size({"width": window.viewport_size["width"], "height": height})
     window.wait_for_timeout(400)
     window.screenshot(path=HERE / f"{name}.png")
@@ -103,7 +103,7 @@ def typed(window: Page, url: str) -> None:
 
 
 def data_set(window: Page, url: str) -> None:
-    """Texts, summary and judgement."""
+    """Texts, summary and judgment."""
     window.set_viewport_size({"width": 1000, "height": 900})
     window.goto(f"{url}texts#sort=mistake&which=wrong")
     window.wait_for_selector(".texts-window tbody tr[data-place]")
@@ -114,7 +114,7 @@ def data_set(window: Page, url: str) -> None:
     window.click(".texts-window tbody tr[data-place] >> nth=1")
     window.wait_for_selector("#one .w")
     window.locator("#one").screenshot(path=HERE / "serve-text.png")
-    for name, sign in (("summary", ".panel"), ("judgement", "#curve svg")):
+    for name, sign in (("summary", ".panel"), ("judgment", "#curve svg")):
         window.goto(url + name)
         window.wait_for_selector(sign, timeout=120_000)
         shot(window, f"serve-{name}", 1000)

@@ -10,7 +10,7 @@ from typing import get_args, get_type_hints
 from limelight import setting_keywords
 from limelight.explainers import METHODS
 from limelight.explainers.method import Implementation, Method, setting_defaults
-from limelight.pages.wording import EXACTNESS, MODELS
+from limelight.rendering.wording import EXACTNESS, MODELS
 
 HERE = Path(__file__).parent
 SECTION = re.compile(r"(?<=^## Settings\n)(.*?)(?=^## )", re.MULTILINE | re.DOTALL)

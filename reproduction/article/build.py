@@ -298,14 +298,12 @@ def rivals() -> Any:
     labels = ("a line", "all pairs", "boosting", "SLALOM", "ratio game")
     figure, axes = canvas(WIDTH, HEIGHT, columns=2, square=True)
     for one, kind in zip(axes, ("reviews", "sentences"), strict=True):
-        for n, shift, colour in ((200, -0.14, "#7b858e"), (1000, 0.14, "#0072b2")):
+        for n, shift, color in ((200, -0.14, "#7b858e"), (1000, 0.14, "#0072b2")):
             rows = [of[f"r2_{kind}_mask_{n}_{name}"] for name in names]
             ends = [[float(x) for x in re.findall(r"-?[\d.]+", row["note"])[-2:]] for row in rows]
             places = [i + shift for i in range(len(names))]
-            one.hlines(places, *zip(*ends, strict=True), color=colour, linewidth=3, alpha=0.35)
-            one.plot(
-                [row["value"] for row in rows], places, "o", color=colour, label=f"{n:,} masks"
-            )
+            one.hlines(places, *zip(*ends, strict=True), color=color, linewidth=3, alpha=0.35)
+            one.plot([row["value"] for row in rows], places, "o", color=color, label=f"{n:,} masks")
         one.set_yticks(range(len(names)), labels)
         one.invert_yaxis()
         one.set_xlim(-0.05, 1.03)

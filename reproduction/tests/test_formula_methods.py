@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import limelight
 from limelight import DomainError, InputError
 from limelight.explainers import METHODS, read
-from limelight.pages.wording import precision_sentence, rounded_up
+from limelight.rendering.wording import precision_sentence, rounded_up
 from limelight.theory.attention import attention
 from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
 

@@ -25,22 +25,22 @@ EXCEPTIONS = {
     "limelight.cli.options": {"ModelOptions", "QuestionOptions", "Seed", "WholeNumber"},
     "limelight.cli.texts": {"OneText"},
     # a result that prints itself, becomes a table and a file as the library's results do
-    "limelight.pages.terminal": {"ALL", "SHOWN_FEATURES", "Look", "on_terminal", "table_text"},
+    "limelight.rendering.terminal": {"ALL", "SHOWN_FEATURES", "Look", "on_terminal", "table_text"},
     "limelight.results.codec": {"decoded", "encoded"},
-    "limelight.results.faces": {"Tabular"},
+    "limelight.results.mixins": {"Tabular"},
     "limelight.results.table": {"Column", "Table", "plain_rows"},
     "limelight.results.values": {"EqualByFields", "own_numbers"},
     # the version and the commit of a run
     "limelight.provenance": {"describe_stamps", "source_stamp"},
     "limelight.files": {"whole_folder", "write_whole"},
-    "limelight.pages.markup": {"rendered"},
+    "limelight.rendering.markup": {"rendered"},
     # figures that look like the library's
-    "limelight.pages.figures": {
+    "limelight.rendering.figures": {
         "DOTS_PER_INCH",
         "attention_figure",
         "canvas",
-        "colour_map",
-        "coloured_sentence",
+        "color_map",
+        "colored_sentence",
         "save_figure",
     },
     # what a family of models is made of
@@ -75,7 +75,7 @@ EXCEPTIONS = {
     },
     # the paper's classifier over patches, and pictures with labels
     "limelight.models.attention": {"PatchClassifier"},
-    "limelight.data.images": {"read_labelled_images"},
+    "limelight.data.images": {"read_labeled_images"},
     # positions and removed words as in the paper's classifier, of which the networks are deeper kin
     "limelight.models.attention.masked": {"deleted_windows", "replaced_windows"},
     "limelight.models.attention.tables": {"sinusoidal_positions"},
@@ -165,7 +165,7 @@ def test_every_exception_is_needed():
         "from limelight.theory.lime import _private",
         "from limelight import nothing",
         "from limelight import explainers",
-        "import limelight.verbs",
+        "import limelight.api",
         "def f():\n    from limelight.sampling.masks import text_rng",
         "from limelight.models import *",
     ],

@@ -313,7 +313,7 @@ def test_a_hidden_sentence_says_nothing(setting, few):
 
 
 def test_one_layer_is_told_what_it_reads():
-    data = limelight.LabelledTexts([("a b", "c"), ("d", "e f")], np.array([0, 1]), ("x", "y"))
+    data = limelight.LabeledTexts([("a b", "c"), ("d", "e f")], np.array([0, 1]), ("x", "y"))
     read = {name: one_sentence._read(data, name).texts for name in one_sentence.READ}
     assert read == {"first": ("a b", "d"), "second": ("c", "e f"), "both": ("a b c", "d e f")}
 

@@ -131,13 +131,13 @@ def test_an_archive_without_test_reviews_is_no_test_set(tmp_path):
 
 def test_texts_are_read_once(tmp_path, monkeypatch):
     write(tmp_path / "imdb" / "test.jsonl")
-    read, calls = module.read_labelled, []
+    read, calls = module.read_labeled, []
 
     def counted(path, *args, **kwargs):
         calls.append(path.name)
         return read(path, *args, **kwargs)
 
-    monkeypatch.setattr(module, "read_labelled", counted)
+    monkeypatch.setattr(module, "read_labeled", counted)
     setting = given(tmp_path)
     whole = setting.texts("imdb", "test")
     setting.some_texts("imdb", "test", 3)

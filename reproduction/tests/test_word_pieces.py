@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight import LabelledTexts
+from limelight import LabeledTexts
 from limelight.text import UNK, Vocabulary, token_strings
 from limelight_reproduction.deep.pieces import Pieces
 
@@ -23,7 +23,7 @@ ODD = ["walking THE talker!", "isn't; he walks... (twice)", "ÏŞÏ naïve 北�
 
 
 def test_spelled_texts_have_the_pieces_as_words(pieces):
-    data = LabelledTexts(ODD, np.array([0, 1, 0, 1]), ("a", "b"), "odd")
+    data = LabeledTexts(ODD, np.array([0, 1, 0, 1]), ("a", "b"), "odd")
     spelled = pieces.spelled(data)
     assert (spelled.classes, spelled.source) == (("a", "b"), "odd")
     assert spelled.labels.tolist() == [0, 1, 0, 1]

@@ -1,9 +1,9 @@
 // Figures 2, 3 and 5 of the paper for any text: numbers of the shipped model, computed here.
 
-import { byId, dataIn, drawn, made } from "../../src/limelight/pages/elements/nodes.js";
-import { boundInWords, percent, written } from "../../src/limelight/pages/elements/numbers_in_words.js";
-import { shade } from "../../src/limelight/pages/elements/shades.js";
-import { visibleText } from "../../src/limelight/pages/elements/text_pieces.js";
+import { byId, dataIn, drawn, made } from "../../src/limelight/rendering/elements/nodes.js";
+import { boundInWords, percent, written } from "../../src/limelight/rendering/elements/numbers_in_words.js";
+import { shade } from "../../src/limelight/rendering/elements/shades.js";
+import { visibleText } from "../../src/limelight/rendering/elements/text_pieces.js";
 import { Explainer } from "../../src/limelight/live/engine/explainer.js";
 import { unpackedModel } from "../../src/limelight/live/engine/packed_model.js";
 
@@ -49,7 +49,7 @@ function firstRows(text) {
   return [
     table("Attention of [cls], head by head", [made("td"), ...tokens.map((token) => heading(shownWord(token))), heading("[cls] and padding")], [
       ...rows.map((alpha, k) => row(`head ${k + 1}`, ...cells(alpha), elsewhere(heads[k].cls + heads[k].padding))), row("α-avg", ...cells(average), made("td")), row("α-max", ...cells(most), made("td"))]),
-    made("p", { class: "note" }, `Deeper colour, more attention; one scale for all heads. Within ${boundInWords(Math.max(...heads.map((one) => one.attentionBound)))} of the model.`),
+    made("p", { class: "note" }, `Deeper color, more attention; one scale for all heads. Within ${boundInWords(Math.max(...heads.map((one) => one.attentionBound)))} of the model.`),
   ];
 }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from limelight.live.live_page import live_data
 from limelight.models.attention import AttentionClassifier
-from limelight.pages.markup import rendered, whole_page
+from limelight.rendering.markup import rendered, whole_page
 
 FIGURES = {
     "2": "The architecture, with the numbers of this text",

@@ -3,20 +3,7 @@
 # Nothing is imported here, typing neither: until a command can answer Ctrl-C, Python would.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from limelight.checks import Check, verify
-    from limelight.data import Evaluation, LabelledTexts, evaluate, read_labelled
-    from limelight.errors import DomainError, InputError
-    from limelight.explainers.learned import Learned
-    from limelight.explainers.registry import register
-    from limelight.judging import Judgement, judge
-    from limelight.models import Model, load, wrap
-    from limelight.models.attention import AttentionClassifier, save_folder
-    from limelight.models.endpoint import Endpoint as wrap_endpoint  # noqa: N813  (its verb)
-    from limelight.results import Comparison, Explanation, SpanExplanations
-    from limelight.runs import Run, explain_data
-    from limelight.serving import Serving, serve
-    from limelight.training import learn, train
-    from limelight.verbs import (
+    from limelight.api import (
         compare,
         explain,
         explain_classes,
@@ -26,6 +13,19 @@ if TYPE_CHECKING:
         methods,
         predict,
     )
+    from limelight.data import Evaluation, LabeledTexts, evaluate, read_labeled
+    from limelight.errors import DomainError, InputError
+    from limelight.explainers.learned import Learned
+    from limelight.explainers.registry import register
+    from limelight.judging import Judgment, judge
+    from limelight.models import Model, load, wrap
+    from limelight.models.attention import AttentionClassifier, save_folder
+    from limelight.models.endpoint import Endpoint as wrap_endpoint  # noqa: N813  (its verb)
+    from limelight.results import Comparison, Explanation, SpanExplanations
+    from limelight.runs import Run, explain_data
+    from limelight.serving import Serving, serve
+    from limelight.training import learn, train
+    from limelight.verification import Check, verify
 
 __version__ = "0.4.0"
 
@@ -33,11 +33,11 @@ __version__ = "0.4.0"
 _HOME = {
     name: f"limelight.{home}"
     for home, names in {
-        "checks": "Check verify",
-        "data": "Evaluation LabelledTexts evaluate read_labelled",
+        "verification": "Check verify",
+        "data": "Evaluation LabeledTexts evaluate read_labeled",
         "errors": "DomainError InputError",
         "explainers.registry": "register",
-        "judging": "Judgement judge",
+        "judging": "Judgment judge",
         "models": "Model load wrap",
         "models.attention": "AttentionClassifier save_folder",
         "models.endpoint": "wrap_endpoint",
@@ -46,7 +46,7 @@ _HOME = {
         "serving": "Serving serve",
         "explainers.learned": "Learned",
         "training": "learn train",
-        "verbs": "compare explain explain_classes explain_sentences explain_spans game methods "
+        "api": "compare explain explain_classes explain_sentences explain_spans game methods "
         "predict",
     }.items()
     for name in names.split()
@@ -57,8 +57,8 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "explain_spans", "explain_data", "compare", "judge", "predict", "game",
     "methods", "register", "verify",
     "evaluate", "train", "learn", "serve", "Explanation", "Comparison", "SpanExplanations",
-    "Judgement", "Learned", "Run", "Serving", "Check", "Evaluation",
-    "LabelledTexts", "Model", "AttentionClassifier", "read_labelled", "save_folder",
+    "Judgment", "Learned", "Run", "Serving", "Check", "Evaluation",
+    "LabeledTexts", "Model", "AttentionClassifier", "read_labeled", "save_folder",
     "InputError", "DomainError", "__version__",
 ]  # fmt: skip
 

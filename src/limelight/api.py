@@ -36,7 +36,7 @@ from limelight.models.protocol import Needs
 from limelight.models.queries import expand_queries, join_queries
 from limelight.models.text_game import TextGame
 from limelight.progress import ProgressCallback, open_progress
-from limelight.question import (
+from limelight.request import (
     Asked,
     Question,
     prepare_model,

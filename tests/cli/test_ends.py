@@ -77,7 +77,7 @@ def test_an_interrupt_is_one_line(limelight, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("limelight.verbs.explain", interrupted)
+    monkeypatch.setattr("limelight.api.explain", interrupted)
     assert limelight("explain", TEXT) == (130, "", "Interrupted.\n")
 
 

@@ -99,7 +99,7 @@ def test_the_shipped_model_keeps_its_promise_on_25_000_reviews(shared):
 
 
 @pytest.mark.parametrize("form", ["csv", "svg"])
-def test_rows_and_figures_of_a_judgement_leave_its_notices_to_standard_error(
+def test_rows_and_figures_of_a_judgment_leave_its_notices_to_standard_error(
     limelight, model, data, tmp_path, form
 ):
     data.write_text(data.read_text().replace('"class ', '"kind '))

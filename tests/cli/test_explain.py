@@ -9,7 +9,7 @@ import pytest
 from limelight.explainers import METHODS
 from limelight.explainers.registry import COMPARED
 from limelight.models.attention import save_folder
-from limelight.pages.figures import bar_chart
+from limelight.rendering.figures import bar_chart
 from limelight.results import Comparison, Explanation
 from limelight.results.codec import SCHEMAS
 
@@ -150,7 +150,7 @@ def test_bad_input_gets_one_sentence_and_code_2(limelight, arguments, sentence, 
 def test_pairs_are_drawn_as_a_heat_map(limelight, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "limelight.pages.figures.interaction_heatmap", lambda e: drawn.append(e) or bar_chart(e)
+        "limelight.rendering.figures.interaction_heatmap", lambda e: drawn.append(e) or bar_chart(e)
     )
     path = tmp_path / "pairs.png"
     assert limelight("explain", TEXT, "-m", "interactions", "-o", path).code == 0
@@ -174,7 +174,7 @@ def test_methods_lists_the_catalogue(limelight):
     assert "bandwidth=0.25" in limelight("methods", "lime").out
 
 
-def test_no_colour_codes_reach_a_pipe(limelight):
+def test_no_color_codes_reach_a_pipe(limelight):
     assert "\x1b" not in limelight("compare", TEXT).out
 
 

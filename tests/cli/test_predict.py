@@ -60,7 +60,7 @@ def test_a_file_and_standard_input(limelight, folder, tmp_path, monkeypatch):
         (["predict", "x", "--file", "y"], "give the text as an argument or with --file, not both."),
         (["predict", "--file", "no.txt"], "'no.txt': no such file or directory."),
         (["predict", "x", "--format", "xml"], 'Invalid value "xml"'),
-        (["predict", "x", "--colour"], "Unknown option: --colour."),
+        (["predict", "x", "--color"], "Unknown option: --color."),
         (["predcit"], "no command 'predcit'."),
     ],
 )

@@ -5,7 +5,7 @@ import time
 import pytest
 
 import limelight
-from limelight.data import read_labelled, read_texts
+from limelight.data import read_labeled, read_texts
 from limelight.errors import InputError
 
 
@@ -44,7 +44,7 @@ def test_rows_that_would_swallow_others_or_lose_cells_are_refused(
 
 def test_a_short_row_lacks_cells_and_an_empty_last_cell_is_none(tmp_path):
     (tmp_path / "a.csv").write_text('text,label,year\nfine,pos\n"a, b",neg,7,\n')
-    assert read_labelled(tmp_path / "a.csv").texts == ("fine", "a, b")
+    assert read_labeled(tmp_path / "a.csv").texts == ("fine", "a, b")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_columns_of_the_data_may_bear_the_names_of_ours(tmp_path):
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
 def test_utf_16_is_no_text_for_any_reader(tmp_path, encoding):
     (tmp_path / "a.csv").write_text("text\na good film\n", encoding)
-    readers = (read_texts, read_labelled)
+    readers = (read_texts, read_labeled)
     for read in (
         *readers,
         lambda path: limelight.explain_data(

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.data import LabelledTexts, evaluate
+from limelight.data import LabeledTexts, evaluate
 from limelight.errors import InputError
 
 from tiny_models import random_texts, tiny_model
@@ -14,7 +14,7 @@ def parrot(texts):
 
 
 def test_confusion_precision_and_recall_by_hand():
-    data = LabelledTexts(list("aabbba"), np.array([0, 0, 0, 1, 1, 1]), ("a", "b", "c"), "hand")
+    data = LabeledTexts(list("aabbba"), np.array([0, 0, 0, 1, 1, 1]), ("a", "b", "c"), "hand")
     result = evaluate(limelight.wrap(parrot, classes=list("abc"), multi_label=True), data)
     np.testing.assert_array_equal(result.confusion, [[2, 1, 0], [1, 2, 0], [0, 0, 0]])
     assert result.accuracy == pytest.approx(4 / 6)
@@ -33,7 +33,7 @@ def test_chunks_and_progress_cover_every_text_once():
     model, texts = tiny_model(), random_texts(1201)
     labels = model.predict_proba(texts).argmax(axis=1)
     seen = []
-    data = LabelledTexts(texts, labels, model.classes)
+    data = LabeledTexts(texts, labels, model.classes)
     result = evaluate(model, data, progress=lambda done, total: seen.append((done, total)))
     assert result.accuracy == 1
     assert result.texts == 1201
@@ -41,7 +41,7 @@ def test_chunks_and_progress_cover_every_text_once():
 
 
 def test_other_classes_are_refused():
-    data = LabelledTexts(["w1"], np.array([0]), ("x", "y"), "d.csv")
+    data = LabeledTexts(["w1"], np.array([0]), ("x", "y"), "d.csv")
     with pytest.raises(InputError) as caught:
         evaluate(tiny_model(), data)
     assert str(caught.value).startswith(
@@ -51,7 +51,7 @@ def test_other_classes_are_refused():
 
 def test_a_text_without_words_names_its_row():
     texts = ["w1"] * 700 + [";;"]
-    data = LabelledTexts(texts, np.zeros(701, dtype=int), None, "d.csv")
+    data = LabeledTexts(texts, np.zeros(701, dtype=int), None, "d.csv")
     with pytest.raises(InputError) as caught:
         evaluate(tiny_model(), data)
     assert str(caught.value) == (

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from limelight.data import read_labelled, read_rows
+from limelight.data import read_labeled, read_rows
 from limelight.data.columns import open_data
-from limelight.data.images import read_labelled_images
+from limelight.data.images import read_labeled_images
 from limelight.errors import InputError
 from limelight.text import read_image
 
@@ -46,12 +46,12 @@ def arrays(home):
 
 
 def test_the_same_images_come_from_folders_a_parquet_file_and_arrays(tmp_path):
-    one = read_labelled_images(folders(tmp_path / "a"))
+    one = read_labeled_images(folders(tmp_path / "a"))
     assert one.classes == ("bag", "boot", "shirt")
     assert one.labels.tolist() == [0, 0, 1, 2]
-    other = read_labelled_images(parquet(tmp_path / "b"))
+    other = read_labeled_images(parquet(tmp_path / "b"))
     assert other.classes == one.classes
-    third = read_labelled_images(arrays(tmp_path / "c"))
+    third = read_labeled_images(arrays(tmp_path / "c"))
     assert third.labels.tolist() == other.labels.tolist() == [0, 1, 0, 2]
     for found in (other, third):
         assert [(p.pixels[:, :, 0] == q).all() for p, q in zip(found.texts, PIXELS, strict=True)]
@@ -68,7 +68,7 @@ def test_a_folder_is_listed_once_for_its_labels_and_its_images(tmp_path, monkeyp
 
     home = folders(tmp_path / "a")
     monkeypatch.setattr(Path, "glob", counted)
-    assert len(read_labelled_images(home)) == 4
+    assert len(read_labeled_images(home)) == 4
     assert listed == ["*", "*/*"]  # images in the folder itself would end it
 
 
@@ -105,14 +105,14 @@ def test_data_without_images_are_refused_in_a_sentence(tmp_path):
         pa.table({"image": [{"bytes": b"x", "path": None}], "label": [0]}), tmp_path / "c.parquet"
     )
     with pytest.raises(InputError, match=r"text 0 .*cannot be read as an image"):
-        read_labelled_images(tmp_path / "c.parquet")
+        read_labeled_images(tmp_path / "c.parquet")
 
 
 def test_an_archive_of_reviews_is_still_one(tmp_path):
     for name in ("neg", "pos"):
         (tmp_path / "train" / name).mkdir(parents=True)
         (tmp_path / "train" / name / "0_1.txt").write_text(f"a {name} review")
-    assert read_labelled(tmp_path).texts == ("a neg review", "a pos review")
+    assert read_labeled(tmp_path).texts == ("a neg review", "a pos review")
 
 
 def test_files_in_columns_of_bytes_and_in_structs_of_any_order_are_images(tmp_path):
@@ -120,7 +120,7 @@ def test_files_in_columns_of_bytes_and_in_structs_of_any_order_are_images(tmp_pa
     for name, cell in (("plain", content), ("turned", {"path": "a.png", "bytes": content})):
         pq.write_table(pa.table({"image": [cell] * 2, "label": [0, 1]}), tmp_path / name)
         (tmp_path / name).rename(tmp_path / f"{name}.parquet")
-        found = read_labelled_images(tmp_path / f"{name}.parquet")
+        found = read_labeled_images(tmp_path / f"{name}.parquet")
         assert (found.texts[0].pixels.squeeze() == PIXELS[0].squeeze()).all()
 
 
@@ -128,7 +128,7 @@ def test_classes_of_images_may_be_called_as_those_of_reviews_are(tmp_path):
     for name in ("neg", "pos"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.png").write_bytes(png(PIXELS[0]))
-    assert read_labelled_images(tmp_path).class_names == ("neg", "pos")
+    assert read_labeled_images(tmp_path).class_names == ("neg", "pos")
 
 
 def test_a_name_that_no_table_can_hold_is_refused_in_a_sentence(tmp_path):

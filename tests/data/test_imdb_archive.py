@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from archives import GOOD, REVIEWS, described, packed, served
-from limelight.data import read_labelled
+from limelight.data import read_labeled
 from limelight.data.imdb import fetch_imdb
 from limelight.errors import InputError
 
@@ -16,7 +16,7 @@ def test_the_archive_arrives_whole_and_can_be_read(tmp_path):
             tmp_path / "new", archive=described(url), progress=lambda *at: heard.append(at)
         )
     assert folder == tmp_path / "new" / "aclImdb"
-    assert read_labelled(folder, part="test").texts == ("poor", "good")
+    assert read_labeled(folder, part="test").texts == ("poor", "good")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["aclImdb"]
     assert ("download", len(GOOD), len(GOOD)) in heard
     assert heard[-1] == ("unpack", len(GOOD), len(GOOD))

@@ -8,7 +8,7 @@ import pytest
 
 import limelight
 from limelight.cli import main
-from limelight.data import LabelledTexts, read_labelled, wilson_interval
+from limelight.data import LabeledTexts, read_labeled, wilson_interval
 from limelight.data.labels import ClassLabels, below_chance_warning, label_classes
 from limelight.errors import InputError
 
@@ -92,8 +92,8 @@ def test_labels_that_become_one_class_bring_a_notice(model):
     judgment = limelight.evaluate(model, data, labels=separate_labels | {"s3": "sports"})
     message = "--labels (labels= in Python) makes the labels 's1', 's3' one class, 'Sports'."
     assert judgment.notices == (message,)
-    labelled = read_labelled(data, labels=separate_labels | {"s3": "Sports"})
-    assert labelled.notices == (message,)
+    labeled = read_labeled(data, labels=separate_labels | {"s3": "Sports"})
+    assert labeled.notices == (message,)
 
 
 def test_classes_that_are_exchanged_are_exchanged_once(model):
@@ -126,13 +126,13 @@ def test_below_chance_takes_more_than_bad_luck():
 
 def test_numbers_are_no_places_of_classes_in_any_verb(model, tmp_path):
     data = {"text": TEXTS, "label": NUMBERS}
-    for numbered in (data, read_labelled(data), LabelledTexts(TEXTS, np.array(NUMBERS))):
+    for numbered in (data, read_labeled(data), LabeledTexts(TEXTS, np.array(NUMBERS))):
         with pytest.raises(InputError, match=r"the labels '0', '1', '2', '3' match no class"):
             limelight.evaluate(model, numbered)
         assert limelight.evaluate(model, numbered, labels=NEWS).accuracy == 1
     turned = limelight.evaluate(model, data, labels=CLASSES)
     assert any("in another order?" in notice for notice in turned.notices)
-    named = read_labelled(data, labels=NEWS)
+    named = read_labeled(data, labels=NEWS)
     assert named.classes == tuple(NEWS)
     assert limelight.evaluate(model, named).accuracy == 1  # in another order than the model's
 
@@ -167,7 +167,7 @@ def test_labels_of_several_files_and_kinds_are_spelled_alike():
 
 
 def test_labels_of_judged_data_are_compared_with_the_classes(model, tmp_path, capsys):
-    """A judgement needs no labels: those that do not fit say that something else is wrong."""
+    """A judgment needs no labels: those that do not fit say that something else is wrong."""
     data = {"text": TEXTS, "label": NUMBERS}
 
     def said(labels=None, **changed):

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import limelight
 from limelight.data import (
-    LabelledRows,
-    LabelledTexts,
-    read_labelled,
+    LabeledRows,
+    LabeledTexts,
+    read_labeled,
     read_rationales,
     read_rows,
     read_texts,
@@ -99,9 +99,9 @@ def read_by(monkeypatch, model):
 
 def told(found):
     """Texts and labels of whatever arrived."""
-    if isinstance(found, LabelledTexts):
+    if isinstance(found, LabeledTexts):
         return list(found.texts), [found.class_names[label] for label in found.labels]
-    if isinstance(found, LabelledRows):
+    if isinstance(found, LabeledRows):
         return found
     rows = list(found.rows(found.columns.label))
     return [row.text for row in rows], [row.cells[0] for row in rows]
@@ -212,13 +212,13 @@ def read_in_python(verb, model, data, tmp_path, monkeypatch):
             lambda: limelight.judge(model, data, ["loo"]),
         ),
         "evaluate": (
-            "limelight.data.evaluation.read_labelled",
-            read_labelled,
+            "limelight.data.evaluation.read_labeled",
+            read_labeled,
             lambda: limelight.evaluate(model, data),
         ),
         "train": (
-            "limelight.training.run.read_labelled",
-            read_labelled,
+            "limelight.training.run.read_labeled",
+            read_labeled,
             lambda: limelight.train(data),
         ),
     }[verb]
@@ -270,9 +270,9 @@ def test_lists_are_texts_pairs_or_paths(tmp_path):
 def test_a_folder_of_files_is_read_in_the_order_of_their_names(tmp_path):
     for name in ("b.tsv", "a.jsonl.gz"):
         write_table(tmp_path / name, SINGLE[0])
-    result = read_labelled(tmp_path)
+    result = read_labeled(tmp_path)
     assert (result.texts, result.source) == (tuple(TEXTS * 2), tmp_path.name)
-    result = read_labelled([tmp_path / "b.tsv", tmp_path / "a.jsonl.gz"])
+    result = read_labeled([tmp_path / "b.tsv", tmp_path / "a.jsonl.gz"])
     assert (result.texts, result.source) == (tuple(TEXTS * 2), "b.tsv, a.jsonl.gz")
 
 
@@ -280,10 +280,10 @@ def test_a_folder_of_files_is_read_in_the_order_of_their_names(tmp_path):
 def test_lines_are_read_without_pyarrow(tmp_path, monkeypatch, ending):
     path = write_table(tmp_path / f"a.{ending}", SINGLE[3])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert read_labelled(path).texts == tuple(TEXTS)
+    assert read_labeled(path).texts == tuple(TEXTS)
     assert read_texts(path, limit=2) == [TEXTS[0], TEXTS[2]]
     with pytest.raises(MissingExtraError, match="a table in memory needs pyarrow"):
-        read_labelled(SINGLE[3])
+        read_labeled(SINGLE[3])
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.csv.gz"])
@@ -325,7 +325,7 @@ def test_a_damaged_file_has_rows_or_one_sentence(tmp_path_factory, ending, cuts)
     path.write_bytes(content)
     data = []
     for read in (
-        lambda: read_labelled(path),
+        lambda: read_labeled(path),
         lambda: read_rationales(path),
         lambda: data.append(open_data(path)),
         lambda: list(data[0].shards(data[0].record(texts_kept=True), 2, range(99))) if data else [],

@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from limelight.data import LabelledTexts, read_labelled
+from limelight.data import LabeledTexts, read_labeled
 from limelight.errors import InputError, MissingExtraError
 from written_tables import write_table
 
@@ -21,7 +21,7 @@ FORMATS = ("d.parquet", "d.csv")  # cells with types, and strings; test_one_read
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gives_the_same_texts_and_names(tmp_path, name):
-    data = read_labelled(write(tmp_path / name, ["pos", "neg", "pos"]))
+    data = read_labeled(write(tmp_path / name, ["pos", "neg", "pos"]))
     assert data.texts == TEXTS
     assert data.classes == ("neg", "pos")
     np.testing.assert_array_equal(data.labels, [1, 0, 1])
@@ -31,15 +31,15 @@ def test_every_format_gives_the_same_texts_and_names(tmp_path, name):
 @pytest.mark.parametrize("name", FORMATS)
 def test_numbers_stay_numbers_and_can_be_named(tmp_path, name):
     path = write(tmp_path / name, [1, 0, 2])
-    assert read_labelled(path).classes is None
-    assert read_labelled(path).class_names == ("0", "1", "2")
-    named = read_labelled(path, labels=["a", "b", "c"])
+    assert read_labeled(path).classes is None
+    assert read_labeled(path).class_names == ("0", "1", "2")
+    named = read_labeled(path, labels=["a", "b", "c"])
     assert named.classes == ("a", "b", "c")
     np.testing.assert_array_equal(named.labels, [1, 0, 2])
 
 
 def test_given_classes_fix_the_numbers_of_names(tmp_path):
-    data = read_labelled(write(tmp_path / "d.csv", ["b", "a", "b"]), ["b", "a"])
+    data = read_labeled(write(tmp_path / "d.csv", ["b", "a", "b"]), ["b", "a"])
     np.testing.assert_array_equal(data.labels, [0, 1, 0])
 
 
@@ -54,17 +54,17 @@ def imdb_folder(root):
 
 def test_the_imdb_folder_means_the_part_that_is_wanted(tmp_path):
     root = imdb_folder(tmp_path / "aclImdb")
-    assert read_labelled(root).texts == ("train neg", "train pos")
-    assert read_labelled(root, part="test").texts == ("test neg", "test pos")
-    assert read_labelled(root / "test").texts == ("test neg", "test pos")
-    data = read_labelled(root / "train")
+    assert read_labeled(root).texts == ("train neg", "train pos")
+    assert read_labeled(root, part="test").texts == ("test neg", "test pos")
+    assert read_labeled(root / "test").texts == ("test neg", "test pos")
+    data = read_labeled(root / "train")
     assert data.classes == ("negative", "positive")
     np.testing.assert_array_equal(data.labels, [0, 1])
 
 
 def refusal(path, classes=None):
     with pytest.raises(InputError) as caught:
-        read_labelled(path, classes)
+        read_labeled(path, classes)
     return str(caught.value)
 
 
@@ -126,13 +126,13 @@ def test_an_unknown_label_names_its_row_and_the_classes(tmp_path, name):
 def test_a_number_beyond_the_classes(tmp_path):
     path = write(tmp_path / "d.jsonl", [0, 1, 2])
     with pytest.raises(InputError, match=r"from row 3 on, the label '2' matches no class"):
-        read_labelled(path, labels=["neg", "pos"])
+        read_labeled(path, labels=["neg", "pos"])
 
 
 def test_numbers_that_a_table_wrote_as_fractions_are_numbers(tmp_path):
     (tmp_path / "d.csv").write_text("text,label\na,1.0\nb,0.0\nc,1.0\n")
-    labelled = read_labelled(tmp_path / "d.csv")
-    assert (labelled.labels.tolist(), labelled.classes) == ([1, 0, 1], None)
+    labeled = read_labeled(tmp_path / "d.csv")
+    assert (labeled.labels.tolist(), labeled.classes) == ([1, 0, 1], None)
 
 
 def test_numbers_with_gaps(tmp_path):
@@ -192,18 +192,18 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     message = r"^reading parquet files needs pyarrow; .*run: pip install .*\[data\]"
     with pytest.raises(MissingExtraError, match=message):
-        read_labelled(tmp_path / "d.parquet")
+        read_labeled(tmp_path / "d.parquet")
 
 
 def test_a_megabyte_in_one_csv_cell(tmp_path):
     long = "word " * 200_000
-    data = read_labelled(write(tmp_path / "d.csv", [0, 1], (long, "short")))
+    data = read_labeled(write(tmp_path / "d.csv", [0, 1], (long, "short")))
     assert data.texts == (long, "short")
 
 
 def test_labels_are_the_values_own_copy():
     labels = np.array([0, 1])
-    data = LabelledTexts(["a", "b"], labels)
+    data = LabeledTexts(["a", "b"], labels)
     labels[0] = 1
     assert data.labels[0] == 0
     with pytest.raises(ValueError, match="read-only"):
@@ -212,12 +212,12 @@ def test_labels_are_the_values_own_copy():
 
 def test_texts_and_labels_must_pair_up():
     with pytest.raises(InputError, match="got 2 texts and 1 labels; they must pair up"):
-        LabelledTexts(["a", "b"], np.array([0]))
+        LabeledTexts(["a", "b"], np.array([0]))
 
 
 def test_the_digest_sees_texts_labels_and_order():
     digests = {
-        LabelledTexts(texts, np.array(labels)).digest
+        LabeledTexts(texts, np.array(labels)).digest
         for texts in (["a", "b"], ["b", "a"], ["ab", ""])
         for labels in ([0, 1], [1, 0])
     }
@@ -225,21 +225,21 @@ def test_the_digest_sees_texts_labels_and_order():
 
 
 def test_the_real_reviews_are_read(shared):
-    data = read_labelled(shared / "data" / "ag_news" / "test.parquet")
+    data = read_labeled(shared / "data" / "ag_news" / "test.parquet")
     assert (len(data), data.class_names) == (7600, ("0", "1", "2", "3"))
 
 
 def test_an_infinite_label_is_no_number(tmp_path):
     path = write(tmp_path / "d.jsonl", [0, float("inf"), 1])
     with pytest.raises(InputError) as error:
-        read_labelled(path)
+        read_labeled(path)
     assert str(error.value).startswith(f"row 2 of '{path}' has the label inf; labels are names,")
 
 
 def test_half_a_character_is_refused_before_it_reaches_a_vocabulary(tmp_path):
     path = write(tmp_path / "d.jsonl", [0, 1], ("good", "\ud800 bad"))
     with pytest.raises(InputError) as error:
-        read_labelled(path)
+        read_labeled(path)
     assert str(error.value) == (
         f"row 2 of '{path}': a text must be UTF-8; byte 0 of this one is not."
     )

@@ -47,7 +47,7 @@ def methods(monkeypatch):
         fresh.keep(METHODS[name])
     fresh._has_looked = True
     monkeypatch.setattr(registry, "METHODS", fresh)
-    monkeypatch.setattr("limelight.verbs.METHODS", fresh)
+    monkeypatch.setattr("limelight.api.METHODS", fresh)
     return fresh
 
 

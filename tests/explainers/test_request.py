@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight import verbs
+from limelight import api
+from limelight.api import Keywords
 from limelight.cli.options import QuestionOptions
 from limelight.errors import InputError
 from limelight.explainers import explaining
-from limelight.question import FIELDS as FIELDS_ASKED
-from limelight.question import Asked, Question
+from limelight.request import FIELDS as FIELDS_ASKED
+from limelight.request import Asked, Question
 from limelight.runs import job
 from limelight.serving.texts import question_of as asked_by_page
 from limelight.text import Unit
-from limelight.verbs import Keywords
 
 from tiny_models import tiny_model
 
@@ -63,7 +63,7 @@ def put(monkeypatch, tmp_path):
     def prepare_model(_, question):
         raise PutError(question)
 
-    for module in (verbs, explaining, job):
+    for module in (api, explaining, job):
         monkeypatch.setattr(module, "prepare_model", prepare_model)
 
     def found(verb, **asked):

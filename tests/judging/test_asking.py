@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight import InputError, Judgement, judge
+from limelight import InputError, Judgment, judge
 from limelight.explainers import read
 from limelight.judging import estimate as estimating
 from limelight.judging.candidates import ScoredText
@@ -180,7 +180,7 @@ def test_a_second_replacement_judges_the_same_scores_again():
         second.curves["loo"].points, sign * f(keep)[:, 0], rtol=1e-5, atol=1e-6
     )
     assert "With removed words replaced by 'delete', the order" in found.notices[-1]
-    assert Judgement.from_json(found.to_json()) == found
+    assert Judgment.from_json(found.to_json()) == found
 
 
 def test_the_notice_of_a_second_replacement_says_what_turned_around():

@@ -21,7 +21,7 @@ from limelight.judging.measures import (
     kendall_tau,
     wanted_columns,
 )
-from limelight.results.judgement import COLUMNS
+from limelight.results.judgment import COLUMNS
 
 from tiny_models import random_texts, tiny_model
 
@@ -120,7 +120,7 @@ def test_lds_is_scipys_rank_correlation_over_half_ablations_and_sampled_within_i
     assert np.std(found) == pytest.approx(np.mean(errors), rel=0.15)
 
 
-def test_top_drops_and_lds_of_a_judgement_are_those_of_direct_calls():
+def test_top_drops_and_lds_of_a_judgment_are_those_of_direct_calls():
     texts = [text for text in TEXTS if len(limelight.game(MODEL, text)) > 4]
     assert len(texts) > 1
     found = judge(MODEL, texts, ["loo", "g-l1", "gxi"], columns=["top_drop", "lds"])
@@ -309,5 +309,5 @@ def test_another_package_can_be_judged():
     (block,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
     names = {"limelight": limelight, "np": np, "shap": shap, "model": MODEL, "texts": TEXTS[:3]}
     exec(compile(block, "judging.md", "exec"), names)
-    found = names["judgement"]
+    found = names["judgment"]
     assert found["kernel_shap"].share == pytest.approx(found["shapley"].share, abs=0.05)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight import InputError, Judgement, judge
+from limelight import InputError, Judgment, judge
 from limelight.explainers import Lime, read
 from limelight.explainers.target_game import TargetGame
 from limelight.judging.candidates import ScoredText
@@ -137,20 +137,20 @@ def test_the_same_seed_judges_the_same_and_the_value_survives_files(controls):
     again = judge(MODEL, TEXTS, ["shapley", "loo"], seed=1)
     assert again == judge(MODEL, TEXTS, ["shapley", "loo"], seed=1)
     assert again["shapley"].share == controls["shapley"].share
-    assert Judgement.from_json(controls.to_json()) == controls
+    assert Judgment.from_json(controls.to_json()) == controls
     assert pickle.loads(pickle.dumps(controls)) == controls
     assert controls != again
     assert len(repr(controls)) < 200
     record = json.loads(controls.to_json())
-    assert record["schema"] == "limelight.judgement/2"
+    assert record["schema"] == "limelight.judgment/2"
     assert set(record["texts"][0]["areas"]) == {m.method for m in controls.methods}
     assert controls.to_csv().count("\n") == 1 + len(TEXTS) * 7
     assert len(controls.to_frame()) == len(TEXTS) * 7
 
 
-def test_a_judgement_that_is_none_is_refused():
-    with pytest.raises(InputError, match="not a limelight judgement"):
-        Judgement.from_json('{"schema": "limelight.judgement/2"}')
+def test_a_judgment_that_is_none_is_refused():
+    with pytest.raises(InputError, match="not a limelight judgment"):
+        Judgment.from_json('{"schema": "limelight.judgment/2"}')
 
 
 @pytest.fixture(scope="module")
@@ -312,7 +312,7 @@ def test_texts_that_cannot_be_judged_are_rows_with_reasons():
     assert "at least 2" in found.texts[5].reasons["lime-sampled"]
     assert found["loo"].texts == sum(text.has_room for text in found.texts)
     assert any(notice.startswith("2 of 6 texts could not be judged") for notice in found.notices)
-    assert Judgement.from_json(found.to_json()) == found
+    assert Judgment.from_json(found.to_json()) == found
 
 
 def test_a_constant_model_has_no_room():

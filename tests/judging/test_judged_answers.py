@@ -6,7 +6,7 @@ from scipy.stats import spearmanr
 from test_answers import ANSWER, TEXT, subsets, writer
 
 import limelight
-from limelight import InputError, Judgement, judge
+from limelight import InputError, Judgment, judge
 
 from tiny_models import tiny_model
 
@@ -42,7 +42,7 @@ def test_areas_drops_and_lds_are_those_of_all_ablations(family):
             assert columns["top_1_drop"][method] == pytest.approx(full - left[0], abs=1e-3)
             lds = spearmanr(masks @ scores, list(values.values())).statistic
             assert columns["lds"][method] == pytest.approx(lds, abs=1e-9)
-    again = Judgement.from_json(found.to_json())
+    again = Judgment.from_json(found.to_json())
     assert again == found
     assert list(again.settings["answer"]) == ANSWERS
     assert "drop without top 3" in found.to_html()

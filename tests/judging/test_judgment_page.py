@@ -1,4 +1,4 @@
-"""The page of a judgement in a real browser, and its figures."""
+"""The page of a judgment in a real browser, and its figures."""
 
 import json
 
@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from limelight import InputError, Judgement, judge
-from limelight.pages.figures import judgement_figure
-from limelight.pages.judgement import CURVES_SHOWN
+from limelight import InputError, Judgment, judge
+from limelight.rendering.figures import judgment_figure
+from limelight.rendering.judgment import CURVES_SHOWN
 from limelight.results.codec import SCHEMAS
-from limelight.results.judgement import COLUMNS, RemovalCurve
+from limelight.results.judgment import COLUMNS, RemovalCurve
 
 from browsing import until, watched_page
 from schema_files import schema_of
@@ -126,20 +126,20 @@ def test_curves_are_those_of_the_areas(judged):
 
 
 def test_the_shipped_schema_is_the_one_that_is_read_and_what_is_written_is_valid(judged):
-    shipped = (SCHEMAS / "judgement.schema.json").read_bytes()
-    assert shipped == schema_of(Judgement)
+    shipped = (SCHEMAS / "judgment.schema.json").read_bytes()
+    assert shipped == schema_of(Judgment)
     record = json.loads(judged.to_json())
     jsonschema.validate(record, json.loads(shipped))
-    assert Judgement.from_json(judged.to_json()) == judged
+    assert Judgment.from_json(judged.to_json()) == judged
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(record | {"verdict": 3}, json.loads(shipped))
     small = replace(judged, texts=tuple(replace(t, words=(), curves={}) for t in judged.texts))
     assert len(small.to_json()) < len(judged.to_json())
-    assert Judgement.from_json(small.to_json()) == small
+    assert Judgment.from_json(small.to_json()) == small
 
 
 def test_rows_hold_the_columns_and_run_nothing(judged):
-    renamed = Judgement.from_json(judged.to_json().replace('"loo"', '"=1+1"'))
+    renamed = Judgment.from_json(judged.to_json().replace('"loo"', '"=1+1"'))
     lines = renamed.to_csv().splitlines()
     heads = lines[0].split(",")
     before = "text method d target full chance ceiling ceiling_kind greedy area insertion change"
@@ -152,7 +152,7 @@ def test_rows_hold_the_columns_and_run_nothing(judged):
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_figures_are_files_of_their_kind(judged, tmp_path, suffix):
     pytest.importorskip("matplotlib")
-    path = tmp_path / f"judgement.{suffix}"
+    path = tmp_path / f"judgment.{suffix}"
     judged.save_figure(path)
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
     assert path.read_bytes().startswith(start)
@@ -160,7 +160,7 @@ def test_figures_are_files_of_their_kind(judged, tmp_path, suffix):
 
 def test_a_figure_has_a_dot_and_a_line_for_every_method(judged):
     pytest.importorskip("matplotlib")
-    axes = judgement_figure(judged).axes[0]
+    axes = judgment_figure(judged).axes[0]
     dots = [line for line in axes.lines if line.get_marker() == "o"]
     assert [line.get_xdata()[0] for line in dots] == [m.share for m in judged.ranked()]
 
@@ -169,12 +169,12 @@ def test_the_command_draws_figures(limelight, tmp_path):
     pytest.importorskip("matplotlib")
     data = tmp_path / "reviews.csv"
     data.write_text("text\n" + "\n".join(f"A good film and a dull story {i}" for i in range(3)))
-    output = tmp_path / "judgement.svg"
+    output = tmp_path / "judgment.svg"
     asked = ("judge", "--data", data, "--methods", "loo,gxi", "--columns", "none", "--no-curves")
     outcome = limelight(*asked, "--output", output)
     assert outcome.code == 0, outcome.err
     assert output.read_bytes().startswith(b"<?xml")
-    page = tmp_path / "judgement.html"
+    page = tmp_path / "judgment.html"
     assert limelight(*asked, "--output", page).code == 0
     assert 'id="curves"' not in page.read_text("utf-8")
 

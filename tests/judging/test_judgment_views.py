@@ -1,4 +1,4 @@
-"""A judgement on terminals of any width, as a page, and from the command line."""
+"""A judgment on terminals of any width, as a page, and from the command line."""
 
 import io
 import json
@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limelight import Judgement, judge, wrap
+from limelight import Judgment, judge, wrap
 from limelight.data import read_texts
 from limelight.errors import InputError
-from limelight.pages.figures import judgement_figure
 from limelight.progress import Estimate
+from limelight.rendering.figures import judgment_figure
 
 from tiny_models import random_texts, tiny_model
 
@@ -51,7 +51,7 @@ def test_a_terminal_without_unicode_gets_ascii(judged):
     shown(judged, 80, "ascii")
 
 
-def test_the_page_is_closed_and_holds_the_judgement(judged):
+def test_the_page_is_closed_and_holds_the_judgment(judged):
     page = judged.as_html()
     assert "<script>x" not in page
     assert "&lt;script&gt;x&lt;/script&gt;" in page
@@ -85,11 +85,11 @@ def data(tmp_path):
 def test_the_command_writes_what_the_file_name_says(limelight, data, tmp_path):
     asked = ("judge", "--data", data, "--methods", "loo,gxi", "--text-column", "body")
     for suffix, start in (("json", '{"schema"'), ("csv", "text,method"), ("html", "<!doctype")):
-        path = tmp_path / f"judgement.{suffix}"
+        path = tmp_path / f"judgment.{suffix}"
         outcome = limelight(*asked, "--output", path, "--limit", "4")
         assert outcome.code == 0, outcome.err
         assert path.read_text("utf-8").startswith(start)
-    found = json.loads((tmp_path / "judgement.json").read_text())
+    found = json.loads((tmp_path / "judgment.json").read_text())
     assert [m["method"] for m in found["methods"]] == ["loo", "gxi"]
     assert len(found["texts"]) == 4
     printed = limelight(*asked)
@@ -146,7 +146,7 @@ def test_a_terminal_hears_what_it_will_take(limelight, data, monkeypatch, budget
 
 def test_halves_of_characters_reach_the_page_and_the_file(tmp_path):
     found = judge(tiny_model(3, T_max=31, scale=0.4), ["w1 w2 \ud800 w3 = w4", *TEXTS[:2]], ["loo"])
-    assert Judgement.from_json(found.to_json()) == found
+    assert Judgment.from_json(found.to_json()) == found
     found.save_html(tmp_path / "page.html")
     assert found["loo"].share is not None
 
@@ -162,7 +162,7 @@ def test_the_command_holds_methods_against_rationales(limelight, tmp_path):
     assert "Plausible is not faithful: these numbers say whether people would mark" in flat
     assert "1 of 4 texts could not be judged" in flat
     assert "On the diagonal stands what a method that samples shares with itself" in flat
-    output = tmp_path / "judgement.csv"
+    output = tmp_path / "judgment.csv"
     assert limelight(*asked, "--rationales", "why", "--output", output).code == 0
     assert "within the text" in output.read_text("utf-8").splitlines()[-1]
     missing = limelight(*asked, "--rationales", "marks")
@@ -211,7 +211,7 @@ def test_two_texts_have_no_interval_and_no_best_method_in_any_view():
             if of_a_test or str(name).endswith("interval"):
                 yield value
 
-    tests = list(tests_in({"judgement": stored}))
+    tests = list(tests_in({"judgment": stored}))
     assert len(tests) > 20
     assert set(map(repr, tests)) == {"None"}
     for view in (shown(few, 140), few.to_html()):
@@ -219,5 +219,5 @@ def test_two_texts_have_no_interval_and_no_best_method_in_any_view():
         assert "Intervals are 95" not in view
         assert "most faithful" not in view
         assert not re.search(r"\d \[-?\d", view)
-    label = judgement_figure(few).axes[0].get_xlabel()
+    label = judgment_figure(few).axes[0].get_xlabel()
     assert label.endswith("2 texts, too few for intervals")

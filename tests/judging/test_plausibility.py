@@ -1,4 +1,4 @@
-"""Plausibility and agreement in a judgement: controls with known numbers, other roads, edges."""
+"""Plausibility and agreement in a judgment: controls with known numbers, other roads, edges."""
 
 import itertools
 import json
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight import InputError, Judgement, judge
+from limelight import InputError, Judgment, judge
 from limelight.explainers import read
 from limelight.judging.candidates import Candidate, ScoredText
 from limelight.judging.measures import TOP, likeness
@@ -21,7 +21,7 @@ from limelight.judging.plausibility import (
     runs_of,
     token_f1,
 )
-from limelight.results.judgement import FIRST_SENTENCE
+from limelight.results.judgment import FIRST_SENTENCE
 from limelight.text import features_of, tokenize
 from limelight.text.document import Document
 
@@ -161,7 +161,7 @@ def test_the_errors_of_drawn_ties_stand_beside_their_numbers():
     assert float(rows[0]["average_precision_stderr"]) == pytest.approx(tied)
     assert rows[1]["average_precision_stderr"] == ""
     assert "means over 64 random orders of the tied words" in found.as_html()
-    assert Judgement.from_json(found.to_json()) == found
+    assert Judgment.from_json(found.to_json()) == found
     again = judge(MODEL, [text], [constant_by_word], rationales=[[[0, 2], [9, 11]]]).plausibility
     assert again.texts[0].precision.chance == marked.precision.chance
     other = judge(MODEL, [text], [constant_by_word], rationales=[[[0, 2], [9, 11]]], seed=1)
@@ -169,7 +169,7 @@ def test_the_errors_of_drawn_ties_stand_beside_their_numbers():
 
 
 def test_it_survives_files_and_is_shown_everywhere(judged):
-    again = Judgement.from_json(judged.to_json())
+    again = Judgment.from_json(judged.to_json())
     assert again == judged
     assert again.plausibility == judged.plausibility
     assert again.agreement == judged.agreement
@@ -260,7 +260,7 @@ def test_texts_that_tell_nothing_are_rows_with_a_reason():
         "Intervals and p-values need at least 10 texts, here 1; judge 30 or more.",
         "6 of 7 texts could not be judged, each for a reason that stands with it.",
     )
-    assert Judgement.from_json(found.to_json()) == found
+    assert Judgment.from_json(found.to_json()) == found
     nothing = judge(MODEL, texts[:1], ["loo"], rationales=[float("nan")]).plausibility
     assert nothing["loo"].precision is None
     assert nothing.verdict.endswith("No method can be judged on these texts.")

@@ -19,7 +19,7 @@ from limelight.judging.statistics import (
     resampled,
     verdict,
 )
-from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText, shown_end
+from limelight.results.judgment import JudgedMethod, JudgedPair, JudgedText, shown_end
 
 RNG = np.random.default_rng(0)
 ROOM = 1 + RNG.random(43)

@@ -15,8 +15,8 @@ from limelight.live import stored_tables
 from limelight.live.live_page import METHODS_SHOWN, live_data
 from limelight.models import class_weights
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.pages.bundle import bundled
-from limelight.question import Targets, target_indices
+from limelight.rendering.bundle import bundled
+from limelight.request import Targets, target_indices
 from limelight.text import features_of
 from limelight.theory.attention import max_attention, mean_attention
 from limelight.theory.faithfulness import (

@@ -12,8 +12,8 @@ import pytest
 import limelight
 from limelight.live import live_page
 from limelight.live.live_page import METHODS_SHOWN
-from limelight.pages.palette import ramp
-from limelight.pages.wording import opening, printed
+from limelight.rendering.palette import ramp
+from limelight.rendering.wording import opening, printed
 
 from browsing import until, watched_page
 from engine_runs import expected, gaps
@@ -51,7 +51,7 @@ def scores(page):
     )
 
 
-def test_typing_changes_prediction_colours_bars_and_curve(opened, shipped):
+def test_typing_changes_prediction_colors_bars_and_curve(opened, shipped):
     with opened() as page:
         assert "The model says negative" in page.inner_text("#says")
         typed(page, "a superb, superb film")
@@ -203,13 +203,13 @@ def test_names_of_classes_are_whole_in_a_frame_on_a_telephone(opened):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_system_chooses_the_theme_and_the_button_changes_it(opened, scheme):
-    colour = "node => getComputedStyle(node).backgroundColor"
+    color = "node => getComputedStyle(node).backgroundColor"
     with opened(color_scheme=scheme) as page:
         full = {theme: "rgb({}, {}, {})".format(*ramp("against", theme)[-1]) for theme in THEMES}
-        assert page.eval_on_selector(".top", colour) == full[scheme]
+        assert page.eval_on_selector(".top", color) == full[scheme]
         page.click("#theme")
         (other,) = set(THEMES) - {scheme}
-        until(page, f"({colour})(document.querySelector('.top')) === {json.dumps(full[other])}")
+        until(page, f"({color})(document.querySelector('.top')) === {json.dumps(full[other])}")
 
 
 THEMES = ("light", "dark")

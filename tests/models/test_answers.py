@@ -30,7 +30,7 @@ from limelight.explainers import METHODS
 from limelight.explainers.reading import reading_of
 from limelight.models import has
 from limelight.models.hugging_face.forward import network_input
-from limelight.question import Question, prepare_model
+from limelight.request import Question, prepare_model
 from limelight.sampling.masks import coin_masks, text_rng
 from limelight.text import Answer, QueriedText
 

@@ -34,7 +34,7 @@ from sklearn.pipeline import make_pipeline
 
 from limelight.models.scikit_classes import ForeignCodeError, scikit_class
 from limelight.models.vectorized_words import WordReader, is_known_pattern, removed_together
-from limelight.pages.html import explanation_page
+from limelight.rendering.html import explanation_page
 from limelight.theory.enumeration import all_keeps, shapley_weights
 
 WORDS = (
@@ -146,7 +146,7 @@ def test_a_bound_is_of_a_known_kind():
         limelight.Explanation.from_json(e.to_json().replace('"checked"', '"guessed"'))
 
 
-def test_a_letter_that_python_lowers_by_its_neighbours_is_checked():
+def test_a_letter_that_python_lowers_by_its_neighbors_is_checked():
     model = limelight.wrap(fitted(TfidfVectorizer()))
     kinds = {
         text: limelight.explain(model, text, "shapley").bound_kind

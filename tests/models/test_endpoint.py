@@ -500,7 +500,7 @@ def test_the_shell_judges_the_answers_of_a_column(server, request, tmp_path):
     done = request.getfixturevalue("limelight")(
         "judge", *at, "-m", "loo,shapley", "--answer-column", "said", "--format", "json"
     )
-    found = limelight.Judgement.from_json(done.out)
+    found = limelight.Judgment.from_json(done.out)
     expected = limelight.judge(
         wrapped(server), [CONTEXT] * 2, ["loo", "shapley"], answer=[ANSWER, None]
     )

@@ -241,7 +241,7 @@ def test_half_a_character_is_refused():
 
 
 def test_a_page_shows_the_probabilities_of_the_function():
-    from limelight.pages.wording import outcomes
+    from limelight.rendering.wording import outcomes
 
     model = limelight.wrap(chances([0.2, 0.3, 0.5]), classes=["a", "b", "c"])
     shown = outcomes(limelight.explain(model, "x y", "loo"))
@@ -388,7 +388,7 @@ def test_deleting_takes_the_space_along_and_masking_does_not():
 
 
 def test_a_linear_scikit_learn_model_has_known_answers():
-    """Without normalisation the log-odds are linear in the counts: Σ count · idf · weight."""
+    """Without normalization the log-odds are linear in the counts: Σ count · idf · weight."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -434,7 +434,7 @@ def test_a_margin_is_a_score_without_probabilities():
 
 @pytest.mark.parametrize("row", [[0.25], [-0.5, 2.0], [-0.5, 2.0, 1.0]])
 def test_scores_are_shown_as_scores(row):
-    from limelight.pages.wording import outcomes
+    from limelight.rendering.wording import outcomes
 
     names = [f"c{i}" for i in range(max(2, len(row)))]
     e = limelight.explain(

@@ -378,7 +378,7 @@ def test_a_method_that_is_chance_on_deep_models_says_so_in_numbers():
 
 
 def test_scores_that_are_rounding_are_not_ranked():
-    """BERT normalises what it embeds, so the mean of the gradient is 0 and G-avg rounding."""
+    """BERT normalizes what it embeds, so the mean of the gradient is 0 and G-avg rounding."""
     comparison = limelight.compare(loaded(), TEXT, methods=["loo", "g-avg", "g-l2"])
     noise = comparison["g-avg"]
     assert 0 < np.abs(noise.scores).max() < noise.diagnostics["rounding"]

@@ -246,7 +246,7 @@ def test_a_processor_may_leave_size_and_scale_as_they_are():
     assert np.allclose(found, torch.cat([whole, gone]).numpy(), atol=1e-5)
 
 
-def test_gray_and_colours_are_turned_into_each_other():
+def test_gray_and_colors_are_turned_into_each_other():
     gray = photo(channels=1)
     model = tiny_images("vit")
     same = np.repeat(gray, 3, axis=2)
@@ -260,7 +260,7 @@ def test_gray_and_colours_are_turned_into_each_other():
         ),
     )
     document = one.read(photo())
-    assert any("colours were taken out" in notice for notice in document.notices)
+    assert any("colors were taken out" in notice for notice in document.notices)
     with pytest.raises(InputError, match="images have 1 or 3 channels"):
         limelight.wrap(
             ViTForImageClassification(ViTConfig(**_SMALL, **_PLAIN, num_channels=4)),

@@ -1,6 +1,6 @@
 """Models whose answers are known: TF-IDF on real reviews, and the paper's classifier as a function.
 
-Without normalisation the logit is linear in the counts, so every method must find the weights;
+Without normalization the logit is linear in the counts, so every method must find the weights;
 with it, all subsets of a short sentence are asked.
 """
 
@@ -24,11 +24,9 @@ TOKEN = re.compile(r"(?u)\b\w\w+\b")  # scikit-learn's
 @pytest.fixture(scope="module")
 def reviews(shared):
     pytest.importorskip("pyarrow")
-    from limelight.data import read_labelled
+    from limelight.data import read_labeled
 
-    data = read_labelled(
-        shared / "data" / "imdb" / "train.parquet", labels=("negative", "positive")
-    )
+    data = read_labeled(shared / "data" / "imdb" / "train.parquet", labels=("negative", "positive"))
     chosen = np.random.default_rng(0).permutation(len(data.texts))[:1500]
     return [data.texts[i] for i in chosen], [int(data.labels[i]) for i in chosen]
 
@@ -80,7 +78,7 @@ def test_a_linear_model_of_real_reviews_has_known_scores(reviews, method):
 
 @pytest.fixture(scope="module")
 def by_subsets(reviews):
-    """A normalised model, a sentence of nine words, and the logit of each of its subsets."""
+    """A normalized model, a sentence of nine words, and the logit of each of its subsets."""
     pipeline = fitted(reviews, C=10.0)
     model = limelight.wrap(pipeline.predict_proba, classes=["negative", "positive"])  # asked
     weight = word_weights(pipeline)

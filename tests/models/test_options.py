@@ -10,7 +10,6 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 import limelight
-from limelight.checks import verify
 from limelight.errors import InputError
 from limelight.explainers import read
 from limelight.models.attention.documents import padded_ids
@@ -18,6 +17,7 @@ from limelight.text import UNK, features_of
 from limelight.theory import path_quadrature
 from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
 from limelight.theory.ratio_game import one_document, value
+from limelight.verification import verify
 from option_models import KINDS, model_with
 
 from tiny_models import SIZES, tiny_model, update_digests

@@ -267,7 +267,7 @@ def test_a_folder_gives_the_same_model_back_and_damaged_ones_are_refused(tmp_pat
         (config["patches"] | {"grid": [3, 3]}, "T_max must be one more"),
         (config["patches"] | {"grid": [2, 3.0]}, "whole numbers"),
         (config["patches"] | {"channels": 2}, "in 1 or 3 channels"),
-        (config["patches"] | {"removal": "grey"}, "no removal 'grey'|removal"),
+        (config["patches"] | {"removal": "gray"}, "no removal 'gray'|removal"),
         (None, "the tokenizer must be 'basic_english'"),
     ):
         (tmp_path / "m/config.json").write_text(json.dumps(config | {"patches": patches}))
@@ -275,10 +275,10 @@ def test_a_folder_gives_the_same_model_back_and_damaged_ones_are_refused(tmp_pat
             load(tmp_path / "m")
 
 
-def test_images_of_other_sizes_and_colours_are_brought_to_those_of_the_model():
-    gray, colours = image_model(1), image_model(1, channels=3)
+def test_images_of_other_sizes_and_colors_are_brought_to_those_of_the_model():
+    gray, colors = image_model(1), image_model(1, channels=3)
     flat = read_image(np.full((40, 90, 3), 77, np.uint8))
-    for model in (gray, colours):
+    for model in (gray, colors):
         document = model.read(flat)
         assert document.input.shape == (4, 9, model.channels)
         assert (document.input == 77).all()

@@ -9,7 +9,7 @@ from test_answers import ANSWER, TEXT, writer
 import limelight
 from limelight.errors import InputError
 from limelight.models.queries import expand_queries, expand_texts, join_queries, read_input
-from limelight.question import Question, prepare_model
+from limelight.request import Question, prepare_model
 from limelight.text import Answer, QueriedText
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

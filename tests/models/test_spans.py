@@ -187,7 +187,7 @@ def test_a_word_of_its_own_is_read_as_unit_or_as_beginning():
         ("ORG ORG O ORG", ("O", "ORG"), [(0, 1, "ORG"), (3, 3, "ORG")]),
         ("NN NN VB", ("NN", "VB"), [(0, 0, "NN"), (1, 1, "NN"), (2, 2, "VB")]),
         ("O O", BIO, []),
-        # IOB1: B- only between two neighbours of one type
+        # IOB1: B- only between two neighbors of one type
         ("I-ORG I-ORG B-ORG O I-PER", BIO, [(0, 1, "ORG"), (2, 2, "ORG"), (4, 4, "PER")]),
         ("S-ORG B-ORG I-ORG E-ORG I-ORG S-PER", BIOES,
          [(0, 0, "ORG"), (1, 3, "ORG"), (4, 4, "ORG"), (5, 5, "PER")]),

@@ -23,7 +23,7 @@ def function():
 
 
 def scikit():
-    """Normalised counts: the log-odds are not linear, so values are uncertain."""
+    """Normalized counts: the log-odds are not linear, so values are uncertain."""
     pytest.importorskip("sklearn")
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression

@@ -75,7 +75,7 @@ def with_pairs():
 
 
 def sample_image(name="photo.png", width=28, height=21):
-    """Return an image of a bright disc in a corner, in colours."""
+    """Return an image of a bright disc in a corner, in colors."""
     y, x = np.mgrid[:height, :width]
     red = np.where((x - width / 3) ** 2 + (y - height / 3) ** 2 < 30, 250, 40)
     return read_image(np.stack([red, 8 * y, 8 * x], axis=2).astype(np.uint8), name)

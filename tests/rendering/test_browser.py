@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from limelight.pages.palette import ramp
+from limelight.rendering.palette import ramp
 from limelight.results import SpanExplanations
 from limelight.text import Answer
 
@@ -27,7 +27,7 @@ def opened(browser, tmp_path):
         yield open_page
 
 
-def colour(page, selector):
+def color(page, selector):
     return page.eval_on_selector(selector, "node => getComputedStyle(node).backgroundColor")
 
 
@@ -35,12 +35,12 @@ def rgb(hue, theme="light"):
     return "rgb({}, {}, {})".format(*ramp(hue, theme)[-1])
 
 
-def test_the_words_are_there_and_coloured_by_sign(opened):
+def test_the_words_are_there_and_colored_by_sign(opened):
     page = opened(explanation("good bad so", scores=np.array([0.8, -0.8, 0.0])))
     assert page.inner_text(".reading") == "good bad so"
-    assert colour(page, ".reading [data-f='0']") == rgb("for")
-    assert colour(page, ".reading [data-f='1']") == rgb("against")
-    assert colour(page, ".reading [data-f='2']") == "rgba(0, 0, 0, 0)"
+    assert color(page, ".reading [data-f='0']") == rgb("for")
+    assert color(page, ".reading [data-f='1']") == rgb("against")
+    assert color(page, ".reading [data-f='2']") == "rgba(0, 0, 0, 0)"
 
 
 def test_a_click_and_the_arrow_keys_switch_between_methods(opened):
@@ -96,12 +96,12 @@ def test_the_system_chooses_the_theme_and_the_button_changes_it(opened, scheme):
     other = {"light": "dark", "dark": "light"}[scheme]
     e = explanation("good bad", scores=np.array([0.8, -0.8]))
     page = opened(e, color_scheme=scheme)
-    assert colour(page, ".reading [data-f='0']") == rgb("for", scheme)
-    before = colour(page, "html")
+    assert color(page, ".reading [data-f='0']") == rgb("for", scheme)
+    before = color(page, "html")
     page.click("#theme")
     shown = "getComputedStyle(document.querySelector('.reading .w')).backgroundColor"
-    until(page, f"{shown} === '{rgb('for', other)}'")  # colours change over a moment
-    assert colour(page, "html") != before
+    until(page, f"{shown} === '{rgb('for', other)}'")  # colors change over a moment
+    assert color(page, "html") != before
 
 
 def test_markup_in_the_text_stays_text(opened):
@@ -145,10 +145,10 @@ def test_every_control_has_a_name(opened):
     assert unnamed == 0
 
 
-def test_printing_keeps_the_colours_and_drops_the_controls(opened):
+def test_printing_keeps_the_colors_and_drops_the_controls(opened):
     page = opened(explanation("good bad", scores=np.array([0.8, -0.8])), color_scheme="dark")
     page.emulate_media(media="print")
-    assert colour(page, ".reading [data-f='0']") == rgb("for", "light")
+    assert color(page, ".reading [data-f='0']") == rgb("for", "light")
     assert not page.is_visible("#theme")
 
 

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from limelight.pages.wording import disagreement_table, furthest_apart, reference
+from limelight.rendering.wording import disagreement_table, furthest_apart, reference
 
 from render_samples import LABELS, comparison
 

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from markupsafe import Markup
 
-from limelight.pages.bundle import PACKAGE, bundled
-from limelight.pages.html import score_table, words
-from limelight.pages.markup import whole_page
+from limelight.rendering.bundle import PACKAGE, bundled
+from limelight.rendering.html import score_table, words
+from limelight.rendering.markup import whole_page
 
 from browsing import leave, new_page, watched_page
 from render_samples import HOSTILE, REVIEW, explanation
 
 ELEMENTS = PACKAGE / "pages" / "elements"
 ENTRY = """\
-import "{at}/coloured_words.js";
+import "{at}/colored_words.js";
 import "{at}/score_bars.js";
 import "{at}/removal_curve.js";
 import "{at}/class_meters.js";

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.pages import figures
-from limelight.pages.figures import SOFT
-from limelight.pages.pieces import token_strings_of, visible
+from limelight.rendering import figures
+from limelight.rendering.figures import SOFT
+from limelight.rendering.pieces import token_strings_of, visible
 
 from render_samples import HOSTILE, REVIEW, comparison, explanation, with_pairs
 
@@ -20,8 +20,8 @@ def drawn():
     tokens = token_strings_of(c.explanations[0])
     gradient = np.random.default_rng(0).normal(size=(len(tokens), 11))
     return {
-        "sentence": figures.coloured_sentence(c),
-        "review": figures.coloured_sentence(explanation(REVIEW, T_max=40)),
+        "sentence": figures.colored_sentence(c),
+        "review": figures.colored_sentence(explanation(REVIEW, T_max=40)),
         "bars": figures.bar_chart(explanation(REVIEW, "lime-sampled"), k=7),
         "attention": figures.attention_figure(c.attention, tokens),
         "gradient": figures.gradient_heatmap(gradient, tokens),
@@ -56,14 +56,14 @@ def texts_of(drawn):
 
 def test_a_figure_says_class_method_and_scale():
     c = comparison()
-    figure = figures.coloured_sentence(c)
+    figure = figures.colored_sentence(c)
     said = [one.get_text() for one in (*figure.axes[0].texts, *figure.legends[0].get_texts())]
     assert "the logit of “positive”" in said
     for e in c:
         peak = np.abs(e.scores).max()
         number = f"{peak:.{2 - int(np.floor(np.log10(peak)))}f}"
         assert {e.label, f"±{number}" if e.signed else f"0 to {number}"} <= {*said}
-    assert {"for positive", "against positive", "size only, no sign", "full colour"} <= {*said}
+    assert {"for positive", "against positive", "size only, no sign", "full color"} <= {*said}
     e = explanation(scale="probability", target="a $target$")
     bars = figures.bar_chart(e).axes[0]
     assert bars.get_xlabel() == "lime: the probability of “a $target$”"
@@ -74,7 +74,7 @@ def test_a_figure_says_class_method_and_scale():
 
 def test_a_figure_shows_where_a_text_is_cut():
     whole, cut = (
-        "".join(texts_of(figures.coloured_sentence(explanation(REVIEW, T_max=n)).axes[0].texts))
+        "".join(texts_of(figures.colored_sentence(explanation(REVIEW, T_max=n)).axes[0].texts))
         for n in (400, 5)
     )
     assert "not read" not in whole
@@ -85,7 +85,7 @@ def test_a_figure_shows_where_a_text_is_cut():
 def test_dollar_signs_hostile_text_and_missing_letters_are_drawn_as_they_are(tmp_path):
     for text in (r"costs $5$ or $\foo$ \$6_x$", HOSTILE, "שלום 😀 日本語", "x" * 300):
         e = explanation(text)
-        sentence = figures.coloured_sentence(e, tmp_path / "a.svg")
+        sentence = figures.colored_sentence(e, tmp_path / "a.svg")
         bars = figures.bar_chart(e)
         figures.save_figure(bars, tmp_path / "b.png")
         words = sentence.axes[0].texts
@@ -97,7 +97,7 @@ def test_dollar_signs_hostile_text_and_missing_letters_are_drawn_as_they_are(tmp
 
 
 def test_the_words_of_a_sentence_are_all_drawn_inside_the_page():
-    figure = figures.coloured_sentence(explanation(REVIEW, T_max=400))
+    figure = figures.colored_sentence(explanation(REVIEW, T_max=400))
     axes = figure.axes[0]
     drawn = "".join(texts_of(axes.texts))
     assert "".join(drawn.split()) == "".join(f"lime{REVIEW}".split())

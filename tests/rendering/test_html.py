@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import limelight
-from limelight.pages.html import attention_data, explanation_fragment, pooled
-from limelight.pages.markup import data_block, table_html
-from limelight.pages.pieces import writable
-from limelight.pages.wording import disagreement, furthest_apart, reference
+from limelight.rendering.html import attention_data, explanation_fragment, pooled
+from limelight.rendering.markup import data_block, table_html
+from limelight.rendering.pieces import writable
+from limelight.rendering.wording import disagreement, furthest_apart, reference
 from limelight.results import Comparison, Explanation
 from limelight.results.table import plain_rows
 from limelight.text import tokenize
@@ -147,7 +147,7 @@ def test_methods_without_sign_are_never_green_or_red():
 def test_text_past_the_window_is_marked_greyed_and_folded():
     page = explanation(REVIEW, T_max=5).as_html()
     legend, start = re.findall(r'class="cut"[^>]*>([^<]*)<', page)
-    assert legend == "grey"
+    assert legend == "gray"
     assert "not read by the model" in page
     (before,) = re.findall(r'>([^<>]*)</span><span class="stop">not read from here<', page)
     assert before == "expect"

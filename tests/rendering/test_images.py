@@ -1,4 +1,4 @@
-"""Images under the colours of their scores: pages, fragments, terminal and figures."""
+"""Images under the colors of their scores: pages, fragments, terminal and figures."""
 
 import io
 import re
@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limelight.pages.images import cover, features_of_pixels, outlines, pixels_of
-from limelight.pages.palette import FAINTEST, full_colour, mixed, strengths
-from limelight.pages.wording import error_text, score_text
+from limelight.rendering.images import cover, features_of_pixels, outlines, pixels_of
+from limelight.rendering.palette import FAINTEST, full_color, mixed, strengths
+from limelight.rendering.wording import error_text, score_text
 from limelight.results import Comparison, Explanation
 
 from browsing import watched_page
@@ -58,7 +58,7 @@ def test_every_pixel_belongs_to_the_feature_that_it_was_cut_into(cutter):
     )
 
 
-def test_every_patch_has_its_colour_and_says_its_score_without_a_script():
+def test_every_patch_has_its_color_and_says_its_score_without_a_script():
     e = explained_image()
     html = e.to_html(fragment=True)
     paths = re.findall(
@@ -73,7 +73,7 @@ def test_every_patch_has_its_colour_and_says_its_score_without_a_script():
         expected = "" if abs(size) < FAINTEST else "f" if size > 0 else "a"
         assert hue == expected
         if expected:
-            assert fill == full_colour("for" if size > 0 else "against")
+            assert fill == full_color("for" if size > 0 else "against")
         assert float(opacity) == pytest.approx(cover(size), abs=1e-3)
         assert bool(top) == (abs(size) == 1)
         shown, plus_minus = said.replace("−", "-").removeprefix(f"{name}: ").split(" ± ")
@@ -161,7 +161,7 @@ def test_no_line_is_wider_than_the_terminal(value, width):
         assert ("▀" in plain) == (not options)
 
 
-def test_on_a_terminal_half_a_letter_is_a_pixel_under_its_colour():
+def test_on_a_terminal_half_a_letter_is_a_pixel_under_its_color():
     e = explained_image()
     j = int(np.abs(e.scores).argmax())
     left, top, _, _ = e.image.boxes[j]
@@ -171,12 +171,12 @@ def test_on_a_terminal_half_a_letter_is_a_pixel_under_its_colour():
     y = round((top + 1.5) * 21 / (2 * len(rows)) - 0.5)
     pale = 128 + sample_image().pixels[y, left + 1] @ [0.299, 0.587, 0.114] / 2
     full = tuple(
-        int(full_colour("for" if e.scores[j] > 0 else "against")[k : k + 2], 16) for k in (1, 3, 5)
+        int(full_color("for" if e.scores[j] > 0 else "against")[k : k + 2], 16) for k in (1, 3, 5)
     )
     assert shown == pytest.approx(np.array(mixed((pale,) * 3, full, cover(1.0))), abs=3)
 
 
-def test_without_colours_methods_are_a_table_of_their_scores():
+def test_without_colors_methods_are_a_table_of_their_scores():
     several = compared_images()
     plain = printed(several, 100, no_color=True, color_system=None)
     first = several.explanations[0]
@@ -188,9 +188,9 @@ def test_without_colours_methods_are_a_table_of_their_scores():
 
 def test_a_figure_has_every_part_of_every_method(tmp_path):
     pytest.importorskip("matplotlib", reason="figures need matplotlib (extra plots)")
-    from limelight.pages.figures import coloured_sentence, explanation_figure
+    from limelight.rendering.figures import colored_sentence, explanation_figure
 
-    figure = coloured_sentence(compared_images())
+    figure = colored_sentence(compared_images())
     drawn = [len(axes.patches) for axes in figure.axes]
     assert drawn == [0, 21, 21, 21]
     e = explained_image(cutter=ring)

@@ -1,4 +1,4 @@
-"""A pair of texts in files and in every renderer: two labelled sides of one text."""
+"""A pair of texts in files and in every renderer: two labeled sides of one text."""
 
 import io
 import json
@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from limelight.errors import InputError
-from limelight.pages.pieces import pieces
+from limelight.rendering.pieces import pieces
 from limelight.results import Comparison, Explanation
 from limelight.results.explanation import explanations_csv
 
@@ -87,7 +87,7 @@ def test_the_pieces_name_each_side_once_and_are_the_text_again():
     assert not any(piece.opens for piece in pieces(replace(explained(), parts=())))
 
 
-def test_the_terminal_shows_two_labelled_lines_and_the_side_of_every_word():
+def test_the_terminal_shows_two_labeled_lines_and_the_side_of_every_word():
     said = shown(explained())
     assert "   first: A[+0.10] dog[-0.40] <b>" in said
     assert "  second: a[+0.05] dog[+0.30]; *no[+0.90]* cat[-0.20]" in said
@@ -124,9 +124,9 @@ def test_csv_says_on_which_side_a_word_stands():
 
 def test_a_figure_sets_the_second_side_on_a_line_of_its_own():
     pytest.importorskip("matplotlib")
-    from limelight.pages.figures import bar_chart, coloured_sentence
+    from limelight.rendering.figures import bar_chart, colored_sentence
 
-    figure = coloured_sentence(Comparison(explanations=(explained(),)))
+    figure = colored_sentence(Comparison(explanations=(explained(),)))
     places = {text.get_text().strip(): text.get_position() for text in figure.axes[0].texts}
     assert places["second:"][1] > places["first:"][1]
     assert places["second:"][0] == places["first:"][0]

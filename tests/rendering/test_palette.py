@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.pages.palette import (
+from limelight.rendering.palette import (
     LEVELS,
     TERMINAL_INK,
     level,
@@ -11,7 +11,7 @@ from limelight.pages.palette import (
     ramp,
     side,
     strengths,
-    terminal_colour,
+    terminal_color,
 )
 
 from render_samples import explanation
@@ -22,19 +22,19 @@ sizes = st.floats(-1, 1)
 
 
 def contrast(one, other):
-    """The contrast ratio of two colours as WCAG 2 defines it, 1 to 21."""
+    """The contrast ratio of two colors as WCAG 2 defines it, 1 to 21."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
-def luminance(colour):
-    part = np.array(colour) / 255
+def luminance(color):
+    part = np.array(color) / 255
     linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
     return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
 @given(sizes, sizes)
-def test_a_larger_score_has_no_paler_colour(one, other):
+def test_a_larger_score_has_no_paler_color(one, other):
     low, high = sorted((one, other), key=abs)
     assert 0 <= level(low) <= level(high) <= LEVELS
 
@@ -46,20 +46,20 @@ def test_the_ends_of_the_scale():
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("hue", HUES)
 def test_ramps_move_away_from_the_paper_and_words_stay_readable(hue, theme):
-    colours = ramp(hue, theme)
-    distances = [contrast(colour, colours[0]) for colour in colours]
+    colors = ramp(hue, theme)
+    distances = [contrast(color, colors[0]) for color in colors]
     assert distances == sorted(distances)
-    assert len(set(colours)) == LEVELS + 1
-    assert min(contrast(colour, INK[theme]) for colour in colours) >= 4.5
+    assert len(set(colors)) == LEVELS + 1
+    assert min(contrast(color, INK[theme]) for color in colors) >= 4.5
 
 
 @given(st.sampled_from(HUES), st.floats(0, 1))
-def test_white_letters_are_readable_on_every_terminal_colour(hue, strength):
-    assert contrast(terminal_colour(hue, strength), (255, 255, 255)) >= 4.5
+def test_white_letters_are_readable_on_every_terminal_color(hue, strength):
+    assert contrast(terminal_color(hue, strength), (255, 255, 255)) >= 4.5
 
 
 @pytest.mark.parametrize("hue", HUES)
-def test_coloured_letters_are_readable_on_black_and_on_white(hue):
+def test_colored_letters_are_readable_on_black_and_on_white(hue):
     ink = TERMINAL_INK[hue]
     assert min(contrast(ink, (0, 0, 0)), contrast(ink, (255, 255, 255))) >= 4
 
@@ -77,18 +77,18 @@ def test_strengths_are_scores_over_the_largest():
     assert strengths(below).tolist() == [0.5, 1.0]  # a method without signs
 
 
-def test_scores_of_zero_have_no_colour():
+def test_scores_of_zero_have_no_color():
     e = explanation("one two", scores=np.zeros(2))
     assert strengths(e).tolist() == [0, 0]
 
 
-def test_the_pair_of_signs_stays_apart_for_colour_blind_readers():
+def test_the_pair_of_signs_stays_apart_for_color_blind_readers():
     """Viénot's deuteranope sees sums of red and green: blue must tell the two apart."""
     to_deuteranope = np.array([[0.292, 0.708, 0.0], [0.292, 0.708, 0.0], [-0.022, 0.022, 1.0]])
     seen = [to_deuteranope @ np.array(ramp(hue)[-1]) for hue in ("for", "against")]
     assert np.linalg.norm(seen[0] - seen[1]) > 60
 
 
-def test_the_style_sheet_names_every_colour_in_both_themes():
+def test_the_style_sheet_names_every_color_in_both_themes():
     css = palette_css()
     assert all(css.count(f"--{hue[0]}{LEVELS}:") == 3 for hue in HUES)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from limelight import explain
 from limelight.models import load
-from limelight.pages.pieces import pieces, shortened, token_strings_of, visible, writable
+from limelight.rendering.pieces import pieces, shortened, token_strings_of, visible, writable
 from limelight.results import Explanation
 from limelight.text import tokenize
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limelight.pages.summary import run_comparison_page, summary_page
+from limelight.rendering.summary import run_comparison_page, summary_page
 from limelight.results import Explanation
 from limelight.results.summary import (
     COLUMNS,
@@ -45,7 +45,7 @@ def summary(name="great", *, signed=True, words=None, views=1, **other):
         text=f"a {name} b", features=(name,), spans=(((2, 2 + len(name)),),),
         scores=np.array([0.5]), method="lime", target=name, prediction={name: 1.0}, signed=signed,
     )  # fmt: skip
-    right = {"right": 8, "labelled": 10, "right_low": 0.49, "right_high": 0.94}
+    right = {"right": 8, "labeled": 10, "right_low": 0.49, "right_high": 0.94}
     kind = "for" if signed else "size"
     words = words or [word(name, 0.5, kind=kind)]
     tables = {
@@ -87,9 +87,9 @@ def summary(name="great", *, signed=True, words=None, views=1, **other):
     )  # fmt: skip
 
 
-def printed(value, width, *, colour=False):
-    # Rich keeps what a style looks like: under two systems of colours others would get this one.
-    system = {"force_terminal": True, "color_system": "truecolor"} if colour else {"no_color": True}
+def printed(value, width, *, color=False):
+    # Rich keeps what a style looks like: under two systems of colors others would get this one.
+    system = {"force_terminal": True, "color_system": "truecolor"} if color else {"no_color": True}
     Console(file=(file := io.StringIO()), width=width, **system).print(value)
     return file.getvalue()
 
@@ -104,7 +104,7 @@ def test_the_terminal_keeps_to_its_width_and_says_what_matters(width):
     if width >= 80:
         assert "great +0.500 [+0.400, +0.600]" in text
         assert "poor -0.400 [-0.500, -0.300] 2*" in text  # rare
-        assert "80.0% [49.0%, 94.0%] of 10 labelled texts" in text
+        assert "80.0% [49.0%, 94.0%] of 10 labeled texts" in text
         assert "great great +0.500 -0.250 -0.750 [-0.900, -0.600] 6 and 7" in text
 
 

@@ -28,28 +28,28 @@ WIDTHS = (40, 72, 100, 200)
 CONTROL = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def printed(value, width=100, *, colour=False, **options):
+def printed(value, width=100, *, color=False, **options):
     output = io.StringIO()
     # Rich keeps sums of styles with the codes of the first terminal that printed them, which may
-    # have been one of sixteen colours in another test.
+    # have been one of sixteen colors in another test.
     Style._add.cache_clear()
-    system = {"force_terminal": True, "color_system": "truecolor"} if colour else {}
+    system = {"force_terminal": True, "color_system": "truecolor"} if color else {}
     Console(file=output, width=width, highlight=False, **system, **options).print(value)
     return output.getvalue()
 
 
-def lines(value, width=100, *, colour=False):
-    return [CONTROL.sub("", line) for line in printed(value, width, colour=colour).splitlines()]
+def lines(value, width=100, *, color=False):
+    return [CONTROL.sub("", line) for line in printed(value, width, color=color).splitlines()]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("colour", [True, False])
+@pytest.mark.parametrize("color", [True, False])
 @pytest.mark.parametrize(
     "text", [SENTENCE, REVIEW, HOSTILE, "x" * 500, "日本語" * 90, "שלום 😀 🏳️‍🌈"]
 )
-def test_no_line_is_wider_than_the_terminal(text, colour, width):
+def test_no_line_is_wider_than_the_terminal(text, color, width):
     for value in (comparison(text, T_max=50), explanation(text, "lime-sampled", T_max=50)):
-        shown = lines(value, width, colour=colour)
+        shown = lines(value, width, color=color)
         assert max(map(cell_len, shown)) <= width
 
 
@@ -60,7 +60,7 @@ def test_every_word_and_method_is_shown(width):
     assert all(name in shown for name in ("α-avg", "G×I", "lime (sampled)"))
 
 
-def test_in_a_pipe_signs_and_numbers_take_the_place_of_colour():
+def test_in_a_pipe_signs_and_numbers_take_the_place_of_color():
     e = explanation("good bad so so", scores=np.array([0.812, -0.4, 0.01]))
     assert "*good[+0.81]* bad[-0.40] so so" in printed(e)
     assert "\x1b" not in printed(e)
@@ -79,7 +79,7 @@ def test_methods_without_sign_get_numbers_without_sign():
 def test_no_color_is_obeyed(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     e = explanation("good bad", scores=np.array([0.812, -0.4]))
-    shown = printed(e, colour=True)
+    shown = printed(e, color=True)
     assert "*good[+0.81]* bad[-0.40]" in CONTROL.sub("", shown)
     assert "48;2;" not in shown
     assert "38;2;" not in shown
@@ -87,7 +87,7 @@ def test_no_color_is_obeyed(monkeypatch):
 
 def test_signs_have_different_backgrounds_and_the_strongest_word_is_underlined():
     e = explanation("good bad so", scores=np.array([0.8, -0.7, 0.0]))
-    shown = printed(e, colour=True)
+    shown = printed(e, color=True)
     good = re.search(r"\x1b\[([0-9;]*)mgood\x1b", shown).group(1)
     bad = re.search(r"\x1b\[([0-9;]*)mbad\x1b", shown).group(1)
     assert "48;2;0;125;92" in good
@@ -120,11 +120,11 @@ def test_one_method_alone_disagrees_with_nobody():
 
 
 def test_markup_and_escape_sequences_of_the_text_stay_text():
-    for colour in (True, False):
+    for color in (True, False):
         shown = printed(
             explanation(HOSTILE, scores=np.zeros(len(set(tokenize(HOSTILE).strings)))),
             200,
-            colour=colour,
+            color=color,
         )
         plain = CONTROL.sub("", shown)
         assert "[bold]x[/bold]" in plain

@@ -83,7 +83,7 @@ def test_notices_of_sampled_scores(method):
 
 
 @units
-def test_judgements(unit):
+def test_judgments(unit):
     j = limelight.judge(
         model(),
         TEXTS,

@@ -1,7 +1,7 @@
 import pytest
 
 import limelight
-from limelight.pages.wording import (
+from limelight.rendering.wording import (
     ONE_SIDED,
     SIGNS,
     base_sentence,
@@ -133,13 +133,13 @@ PROBABLE = {"scale": "probability"}
         ),
     ],
 )
-def test_a_view_opens_with_what_is_said_for_whom_scores_speak_and_what_colours_mean(
+def test_a_view_opens_with_what_is_said_for_whom_scores_speak_and_what_colors_mean(
     fields, first, then
 ):
     assert "".join(opening([explanation(**fields)])) == first + then
 
 
-def test_methods_with_and_without_signs_are_both_explained_and_terminals_have_no_colours():
+def test_methods_with_and_without_signs_are_both_explained_and_terminals_have_no_colors():
     both = [explanation(**TWO), explanation(**TWO, signed=False)]
     assert "".join(opening(both, SIGNS)) == (
         f"{SAYS_NO}“positive” (logit -2.944): [+] words speak for it, [-] words for “negative”. "

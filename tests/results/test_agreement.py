@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limelight.pages.wording import unranked
+from limelight.rendering.wording import unranked
 from limelight.results import Comparison
 from limelight.results.comparison import agreement, known_scores
 

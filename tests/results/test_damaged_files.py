@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import limelight
-from limelight import Comparison, Explanation, InputError, Judgement, judge
+from limelight import Comparison, Explanation, InputError, Judgment, judge
 
 from tiny_models import random_texts, tiny_model
 
@@ -28,7 +28,7 @@ def results():
     methods = ["loo", "alpha-avg", "lime-sampled"]
     more = {"second_replacement": "delete", "rationales": marked, "samples": 60}
     return {
-        Judgement: judge(MODEL, TEXTS, methods, **more),
+        Judgment: judge(MODEL, TEXTS, methods, **more),
         Explanation: limelight.explain(MODEL, TEXTS[0], "interactions"),
         Comparison: limelight.compare(MODEL, TEXTS[0], methods=["loo", "lime"]),
     }
@@ -71,7 +71,7 @@ def use(value):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # 1e308 overflows where it is drawn
-@pytest.mark.parametrize("kind", [Judgement, Explanation, Comparison])
+@pytest.mark.parametrize("kind", [Judgment, Explanation, Comparison])
 def test_a_damaged_file_is_refused_in_a_sentence_or_is_a_result_like_others(results, kind):
     rng, whole = random.Random(7), results[kind].to_json()
     contents = [whole[: rng.randrange(len(whole))] for _ in range(20)]
@@ -96,7 +96,7 @@ def test_a_damaged_file_is_refused_in_a_sentence_or_is_a_result_like_others(resu
 
 
 def record_of(results):
-    return json.loads(results[Judgement].to_json())
+    return json.loads(results[Judgment].to_json())
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def record_of(results):
         ),
         (
             lambda r: r["methods"].append(r["methods"][0]),
-            "this is not a limelight judgement: it names a method twice.",
+            "this is not a limelight judgment: it names a method twice.",
         ),
         (
             lambda r: r["texts"][0]["curves"]["loo"].update(order="//8="),
@@ -121,15 +121,15 @@ def record_of(results):
             lambda r: r["texts"][0]["curves"]["loo"].update(values="AADAfw=="),
             "the values of a curve must be finite numbers",
         ),
-        (lambda r: r.update(verdict="\ud800"), "this is not a limelight judgement"),
+        (lambda r: r.update(verdict="\ud800"), "this is not a limelight judgment"),
     ],
 )
-def test_parts_of_a_judgement_that_do_not_fit_are_refused(results, change, said):
+def test_parts_of_a_judgment_that_do_not_fit_are_refused(results, change, said):
     record = record_of(results)
-    assert Judgement.from_json(json.dumps(record)) == results[Judgement]
+    assert Judgment.from_json(json.dumps(record)) == results[Judgment]
     change(record)
     with pytest.raises(InputError, match=said):
-        Judgement.from_json(json.dumps(record))
+        Judgment.from_json(json.dumps(record))
 
 
 def broken(model, text):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from limelight import Judgement
+from limelight import Judgment
 from limelight.errors import InputError
 from limelight.results import Anchor, Comparison, Explanation, Pairs, agreement, rank_correlation
 from limelight.results import codec as written
@@ -76,7 +76,7 @@ def test_foreign_json_is_refused_with_a_sentence(content):
     [
         (Explanation, "limelight.explanation/1", "limelight.explanation/2"),
         (Comparison, "limelight.comparison/1", "limelight.comparison/2"),
-        (Judgement, "limelight.judgement/1", "limelight.judgement/2"),
+        (Judgment, "limelight.judgment/1", "limelight.judgment/2"),
     ],
 )
 def test_a_file_of_another_version_is_refused_with_both_versions(kind, old, new):

@@ -8,18 +8,18 @@ from rich.console import Console
 from rich.text import Text
 
 from limelight import InputError
-from limelight.pages.markup import table_html
-from limelight.pages.terminal import View, table_text
+from limelight.rendering.markup import table_html
+from limelight.rendering.terminal import View, table_text
 from limelight.results import Comparison, Explanation, Explanations
 from limelight.results.explanation import SpanExplanations
-from limelight.results.faces import Page, Shown, Stored, Tabular, named
-from limelight.results.judgement import Judgement
+from limelight.results.judgment import Judgment
 from limelight.results.method_table import MethodTable
+from limelight.results.mixins import Page, Shown, Stored, Tabular, named
 from limelight.results.summary import RunComparison, RunSummary
 from limelight.results.table import Cell, Column, Table
 
 RESULTS = [
-    Explanation, Explanations, Comparison, Judgement, MethodTable, RunComparison, RunSummary,
+    Explanation, Explanations, Comparison, Judgment, MethodTable, RunComparison, RunSummary,
     SpanExplanations,
 ]  # fmt: skip
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import limelight
 from limelight.data.columns import INPUT, DataColumns, DataFileRecord, DataRecord
 from limelight.explainers.registry import configure_method
-from limelight.question import Question, prepare_model
+from limelight.request import Question, prepare_model
 from limelight.runs.record import (
     MethodRecord,
     ModelRecord,

@@ -140,27 +140,27 @@ def test_the_two_texts_of_a_pair_stand_in_two_columns(text, pair):
         open_data({"a": ["x"], "b": ["y"], "text": ["z"]}, text=text, pair=pair)
 
 
-def test_labelled_pairs_are_read_and_measured(tmp_path):
+def test_labeled_pairs_are_read_and_measured(tmp_path):
     path = written(tmp_path, ".csv")
-    data = limelight.read_labelled(path)
+    data = limelight.read_labeled(path)
     assert data.texts == tuple(zip(PREMISES, HYPOTHESES, strict=True))
     result = limelight.evaluate(model(), data, labels=model().classes)
     assert result.confusion.tolist() == [[2, 0], [0, 3]]
-    named = limelight.read_labelled(path, text_column="hypothesis", pair_column="premise")
+    named = limelight.read_labeled(path, text_column="hypothesis", pair_column="premise")
     assert named.texts[0] == (HYPOTHESES[0], PREMISES[0])
-    single_texts = limelight.read_labelled(path, text_column="hypothesis")
+    single_texts = limelight.read_labeled(path, text_column="hypothesis")
     assert single_texts.texts == tuple(HYPOTHESES)
     with pytest.raises(InputError, match="this function takes pairs"):
         limelight.evaluate(model(), single_texts, labels=model().classes)
     with pytest.raises(InputError, match="has no column 'second'"):
-        limelight.read_labelled(path, text_column="premise", pair_column="second")
+        limelight.read_labeled(path, text_column="premise", pair_column="second")
 
 
 def test_training_on_pairs_is_refused(tmp_path):
     pytest.importorskip("torch")
     from limelight.training import RECIPES, prepare
 
-    data = limelight.read_labelled(written(tmp_path, ".csv"))
+    data = limelight.read_labeled(written(tmp_path, ".csv"))
     with pytest.raises(InputError, match="the classifier learns from one text"):
         prepare(data, RECIPES["paper"])
 

@@ -71,7 +71,7 @@ def test_accuracy_and_mistakes_are_those_of_a_loop(run):
         if predicted(e) != label:
             rows.append((row, predicted(e), label, odds.max() / odds.sum()))
     rows.sort(key=lambda record: -record[3])
-    assert (view["right"], view["labelled"]) == (COUNT - len(rows), COUNT)
+    assert (view["right"], view["labeled"]) == (COUNT - len(rows), COUNT)
     result = [[text[name] for name in ("row", "predicted", "label")] for text in mistakes]
     assert result == [list(record[:3]) for record in rows[:7]]
     sure = [text["confidence"] for text in mistakes]
@@ -245,7 +245,7 @@ def test_slices_split_the_texts_and_count_as_a_loop_does(run, by):
         target = [i for i in group if predicted(explanations[i]) == row["target"]]
         right = [i for i in group if predicted(explanations[i]) == labels[i]]
         assert (row["texts"], row["predicted"]) == (len(group), len(target))
-        assert (row["right"], row["labelled"]) == (len(right), len(group))
+        assert (row["right"], row["labeled"]) == (len(right), len(group))
         assert row["right_low"] <= len(right) / len(group) <= row["right_high"]
 
 

@@ -149,7 +149,7 @@ def test_students_distribution_is_that_of_scipy():
     assert t_quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=2e-6)
 
 
-def test_phrases_are_those_of_a_loop_over_neighbours(tmp_path):
+def test_phrases_are_those_of_a_loop_over_neighbors(tmp_path):
     rng = np.random.default_rng(8)
     vocabulary = ("w1", "w2", "w3", "w4", "w5", "w6", "w7,")  # no phrase reaches over a comma
     texts = [" ".join(rng.choice(vocabulary, rng.integers(4, 12))) for _ in range(60)]

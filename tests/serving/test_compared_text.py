@@ -84,7 +84,7 @@ def test_pairs_are_those_of_the_method(shipped):
 
 
 def test_tables_are_those_of_the_reports(shipped):
-    from limelight.pages.html import disagreement_section
+    from limelight.rendering.html import disagreement_section
 
     c = limelight.compare(shipped, TEXT, methods=METHODS)
     told = parts(shipped, ["disagreement", "heads", "attention"])

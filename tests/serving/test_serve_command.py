@@ -188,7 +188,7 @@ def test_a_port_in_use_is_one_sentence_and_exit_code_2(limelight):
     [
         (("--model", "no/such"), "there is no model folder at 'no/such'"),
         (("--run", "nowhere"), "'nowhere'"),
-        (("--judgement", "nowhere.json"), "'nowhere.json': no such file or directory."),
+        (("--judgment", "nowhere.json"), "'nowhere.json': no such file or directory."),
         (("--seconds", "0"), "seconds must be a number above 0 and below 1e9; got 0.0."),
         (("--port", "70000"), "a port is a number from 0 to 65535; got 70000."),
     ],
@@ -214,7 +214,7 @@ def test_a_wrong_argument_in_python_is_one_sentence(given, said):
         _check(**{"host": "127.0.0.1", "port": None, "seconds": 1, **given})
 
 
-@pytest.mark.parametrize("name", ["run", "judgement"])
+@pytest.mark.parametrize("name", ["run", "judgment"])
 def test_what_is_no_path_is_said_in_a_sentence(name):
     with pytest.raises(
         InputError, match=rf"^{name} must be a {name.title()} or its path; got 5\.$"
@@ -224,7 +224,7 @@ def test_what_is_no_path_is_said_in_a_sentence(name):
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
-    """A run and a judgement of the shipped model, and a judgement of another one, as paths."""
+    """A run and a judgment of the shipped model, and a judgment of another one, as paths."""
     pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
     from large_run import reviews, small_run
 
@@ -249,12 +249,12 @@ def test_a_run_without_texts_is_about_its_model_too(stored, tmp_path):
     [
         (lambda at: {"model": tiny_model(), "run": at["run"]}, "the run is about another model"),
         (
-            lambda at: {"model": limelight_library.load(), "judgement": at["other.json"]},
-            "the judgement is about another model",
+            lambda at: {"model": limelight_library.load(), "judgment": at["other.json"]},
+            "the judgment is about another model",
         ),
         (
-            lambda at: {"run": at["run"], "judgement": at["other.json"]},
-            "the run and the judgement are about two models",
+            lambda at: {"run": at["run"], "judgment": at["other.json"]},
+            "the run and the judgment are about two models",
         ),
     ],
 )
@@ -266,14 +266,14 @@ def test_two_models_are_never_shown_as_one_without_a_word(stored, given, said):
         (notice,) = page.notices
         assert notice.lower().startswith(said)
         assert notice in html.unescape(page._repr_html_())
-        views = {"run": ["texts", "summary"], "judgement": ["judgement"]}
+        views = {"run": ["texts", "summary"], "judgment": ["judgment"]}
         for view in ["", *(one for name in asked for one in views.get(name, []))]:
             content = urllib.request.urlopen(page.url + view, timeout=60).read().decode()
             assert notice in html.unescape(content), view
 
 
 def test_what_belongs_together_is_served_without_a_notice(stored):
-    own = {"run": stored["run"], "judgement": stored["own.json"]}
+    own = {"run": stored["run"], "judgment": stored["own.json"]}
     for models in (None, [limelight_library.load()], [tiny_model(), limelight_library.load()]):
         with serve(models, port=0, **own) as page:
             assert page.notices == ()
@@ -286,11 +286,11 @@ def test_the_command_refuses_two_models_in_one_sentence(limelight, stored, tmp_p
     assert "say --anyway" in outcome.err
 
 
-def test_a_judgement_of_an_older_version_is_named(tmp_path):
+def test_a_judgment_of_an_older_version_is_named(tmp_path):
     path = tmp_path / "old.json"
-    path.write_text('{"schema": "limelight.judgement/1"}')
+    path.write_text('{"schema": "limelight.judgment/1"}')
     with pytest.raises(InputError, match=r"old.json': .* this version reads"):
-        serve(tiny_model(), judgement=path, port=0)
+        serve(tiny_model(), judgment=path, port=0)
 
 
 @pytest.mark.parametrize(("host", "named"), [("0.0.0.0", True), ("192.168.0.7", False)])

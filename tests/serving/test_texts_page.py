@@ -1,4 +1,4 @@
-"""A run of 5,000 texts and a judgement, in a real browser."""
+"""A run of 5,000 texts and a judgment, in a real browser."""
 
 import json
 import urllib.request
@@ -35,14 +35,14 @@ def columns(run):
 
 
 @pytest.fixture(scope="module")
-def judgement(shipped):
+def judgment(shipped):
     texts, _ = reviews(12, seed=3)
     return limelight.judge(shipped, texts, ["loo", "gxi"], columns=[])
 
 
 @pytest.fixture(scope="module")
-def pages(run, judgement):
-    with serve(run=run, judgement=judgement, port=0) as page:
+def pages(run, judgment):
+    with serve(run=run, judgment=judgment, port=0) as page:
         yield page
 
 
@@ -194,7 +194,7 @@ def test_the_views_fit_every_width(texts, pages):
     page = texts("#text=6")
     for place, drawn in (
         ("texts#text=6", "#one .w"),
-        ("judgement", "#curve svg"),
+        ("judgment", "#curve svg"),
         ("summary", ".panel"),
     ):
         for width in (320, 2000):
@@ -205,13 +205,13 @@ def test_the_views_fit_every_width(texts, pages):
             assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_summary_and_judgement_are_the_pages_of_the_reports(opened, pages, run, judgement):
+def test_summary_and_judgment_are_the_pages_of_the_reports(opened, pages, run, judgment):
     page = opened("summary", url=pages.url)
     page.wait_for_selector(".panel .leading")
     assert "5,000 texts" in page.inner_text("main")
     assert "Where the model is wrong" in page.inner_text("main")
-    page.click(".views a >> text=Judgement")
-    assert judgement.verdict in page.inner_text("main")
+    page.click(".views a >> text=Judgment")
+    assert judgment.verdict in page.inner_text("main")
     page.wait_for_selector("#curve svg")
     page.click(".views a >> text=Texts")
     page.wait_for_selector(ROWS)
@@ -225,7 +225,7 @@ def test_views_of_the_reports_are_links_too_and_can_be_kept(opened, pages, brows
     until(page, "location.href.endsWith('/summary')")
     page.click("#tab-1")
     until(page, "location.href.endsWith('/summary#view=1')")
-    judged = opened("judgement#sort=2&down=1&text=4", url=pages.url)
+    judged = opened("judgment#sort=2&down=1&text=4", url=pages.url)
     judged.wait_for_selector("#curve-title >> text=Text 4:")
     assert judged.get_attribute("#texts th:nth-child(3)", "aria-sort") == "descending"
     judged.click("#texts thead button >> nth=1")
@@ -234,7 +234,7 @@ def test_views_of_the_reports_are_links_too_and_can_be_kept(opened, pages, brows
         with view.expect_download() as waiting:
             view.click(".views .kept")
         waiting.value.save_as(tmp_path / waiting.value.suggested_filename)
-    with watched_page(browser, tmp_path / "judgement.html") as kept:
+    with watched_page(browser, tmp_path / "judgment.html") as kept:
         kept.wait_for_selector("#curve svg")
     assert "What drives the model?" in (tmp_path / "summary.html").read_text("utf-8")
 

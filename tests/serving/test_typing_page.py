@@ -13,7 +13,7 @@ pytest.importorskip("starlette", reason="the page is served with starlette (extr
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
 
 import limelight
-from limelight.pages.palette import ramp
+from limelight.rendering.palette import ramp
 from limelight.serving import serve
 
 from browsing import until, watched_page
@@ -45,7 +45,7 @@ def chosen(page, within=""):
     return page.inner_text(f"{within} .outcome.chosen dt".strip())
 
 
-def test_text_prediction_and_colours_follow_the_keys(opened):
+def test_text_prediction_and_colors_follow_the_keys(opened):
     page = opened()
     page.keyboard.type("a great film", delay=5)  # the text has the focus when the page opens
     settled(page, "a great film")
@@ -54,8 +54,8 @@ def test_text_prediction_and_colours_follow_the_keys(opened):
     settled(page, "an awful film")
     assert chosen(page) == "negative"
     assert page.inner_text(WORDS) == "an awful film"
-    colour = word(page, "awful").evaluate("node => getComputedStyle(node).backgroundColor")
-    assert colour == "rgb({}, {}, {})".format(*ramp("against")[-1])
+    color = word(page, "awful").evaluate("node => getComputedStyle(node).backgroundColor")
+    assert color == "rgb({}, {}, {})".format(*ramp("against")[-1])
     page.fill("#text", "")
     page.wait_for_function("() => document.querySelectorAll('.w[data-f]').length === 0")
 
@@ -193,8 +193,8 @@ def test_dark_mode_is_the_system_s_and_the_button_s(opened):
     settled(page)
     background = lambda: page.evaluate("getComputedStyle(document.documentElement).backgroundColor")  # noqa: E731
     assert background() == "rgb(18, 20, 23)"
-    colour = word(page, "superb").evaluate("node => getComputedStyle(node).backgroundColor")
-    assert colour == "rgb({}, {}, {})".format(*ramp("for", "dark")[-1])
+    color = word(page, "superb").evaluate("node => getComputedStyle(node).backgroundColor")
+    assert color == "rgb({}, {}, {})".format(*ramp("for", "dark")[-1])
     page.click("#theme")
     assert background() == "rgb(255, 255, 255)"
 

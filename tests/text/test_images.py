@@ -82,7 +82,7 @@ def test_what_a_camera_turned_is_turned_back_and_transparency_lies_on_white(tmp_
         assert len(found.notices) == 1
 
 
-def test_gray_images_stay_gray_and_others_become_colours():
+def test_gray_images_stay_gray_and_others_become_colors():
     gray = pixels(channels=1)[:, :, 0]
     assert (read_image(gray).pixels[:, :, 0] == gray).all()
     deep = PillowImage.fromarray(gray.astype(np.uint16) * 257)
@@ -191,12 +191,12 @@ def test_every_mode_of_pillow_shows_the_grays_that_pillow_itself_shows():
 
 
 def test_arrays_of_16_bits_in_one_file_are_read_by_one_bit_depth(tmp_path):
-    from limelight.data.images import read_labelled_images
+    from limelight.data.images import read_labeled_images
 
     bright, dark = ramp(12), ramp(12) // 8
     file = tmp_path / "scans.npz"
     np.savez(file, images=np.array([bright, dark]), labels=np.array(["lung", "hand"]))
-    found = read_labelled_images(file, ["hand", "lung"]).texts
+    found = read_labeled_images(file, ["hand", "lung"]).texts
     assert [int(image.pixels.max()) for image in found] == [255, 32]
 
 

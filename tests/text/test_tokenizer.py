@@ -57,7 +57,7 @@ def test_every_span_holds_its_token(text):
     for string, (start, end) in zip(tokens.strings, tokens.spans, strict=True):
         assert 0 <= start < end <= len(text)
         held = text[start:end].lower().replace('"', "")
-        # a final sigma is lowered by its neighbours, which the slice does not have
+        # a final sigma is lowered by its neighbors, which the slice does not have
         if "σ" not in lowered and "ς" not in lowered:
             assert string in held
 

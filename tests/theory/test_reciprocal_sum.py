@@ -53,7 +53,7 @@ def test_a_spoiled_sum_is_not_certified():
     assert certified_error(rule.nodes, spoiled, 100.0, slack=1e-10) > 1e-8
 
 
-def test_neighbouring_documents_share_a_sum():
+def test_neighboring_documents_share_a_sum():
     assert reciprocal_sum(1200.0, 1e-6) is reciprocal_sum(2500.0, 1.01e-6)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight import InputError, LabelledTexts, load
+from limelight import InputError, LabeledTexts, load
 from limelight.text import read_image
 from limelight.training import RECIPES, prepare, train
 from limelight.training.images import PatchModule
@@ -27,19 +27,19 @@ def bars(count, seed=0, side=9, channels=1):
     return x, y
 
 
-def labelled(count, seed=0, **shape):
+def labeled(count, seed=0, **shape):
     x, y = bars(count, seed, **shape)
-    return LabelledTexts([read_image(one) for one in x], y, ("top", "middle", "bottom"))
+    return LabeledTexts([read_image(one) for one in x], y, ("top", "middle", "bottom"))
 
 
 def test_a_model_of_patches_is_trained_stored_and_explained(tmp_path):
-    model = train(labelled(300), recipe=QUICK, output=tmp_path / "m")
+    model = train(labeled(300), recipe=QUICK, output=tmp_path / "m")
     x, y = bars(60, seed=1)
     assert (model.logits(list(x)).argmax(axis=1) == y).mean() > 0.9
     again = load(tmp_path / "m")
     assert again.fingerprint == model.fingerprint
     np.testing.assert_allclose(
-        model.patch_mean, labelled(300).texts[0].pixels.mean() / 255, atol=0.05
+        model.patch_mean, labeled(300).texts[0].pixels.mean() / 255, atol=0.05
     )
     (found,) = limelight.explain(again, [read_image(x[0])], "shapley")
     assert found.target == "top"
@@ -49,8 +49,8 @@ def test_a_model_of_patches_is_trained_stored_and_explained(tmp_path):
 @pytest.mark.parametrize("learned", [True, False])
 def test_the_module_computes_what_the_classifier_does(learned):
     recipe = replace(QUICK, learned_positions=learned, biases=True, skip="mean")
-    data = labelled(12, channels=3)
-    prepared = prepare(data, recipe, validation=labelled(4, seed=5, side=18))
+    data = labeled(12, channels=3)
+    prepared = prepare(data, recipe, validation=labeled(4, seed=5, side=18))
     module = new_module(prepared, recipe, 3)
     assert isinstance(module, PatchModule)
     model = module.to_classifier(prepared.vocabulary, prepared.classes)
@@ -58,7 +58,7 @@ def test_the_module_computes_what_the_classifier_does(learned):
 
     for encoded, texts in (
         (prepared.training, data.texts),
-        (prepared.validation, labelled(4, seed=5, side=18).texts),
+        (prepared.validation, labeled(4, seed=5, side=18).texts),
     ):
         f = module(torch.from_numpy(encoded.ids)).detach().numpy()
         np.testing.assert_allclose(f, model.logits(texts), atol=1e-4)
@@ -78,7 +78,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
         if at.epoch_ended and at.epoch == 2:
             raise StopError
 
-    recipe, data = replace(QUICK, batch=8), labelled(240)
+    recipe, data = replace(QUICK, batch=8), labeled(240)
     with pytest.raises(StopError):
         train(data, recipe=recipe, output=tmp_path / "m", progress=stopping, checkpoint_minutes=0.0)
     assert (tmp_path / "m/checkpoint.safetensors").exists()
@@ -127,7 +127,7 @@ def test_what_cannot_be_learned_from_is_refused(limelight, tmp_path):
     done = limelight("train", "-o", tmp_path / "m")
     assert done.code == 2
     assert "from images (--images); give one" in done.err
-    mixed = LabelledTexts([read_image(bars(1)[0][0]), "a text"], np.arange(2), ("a", "b"))
+    mixed = LabeledTexts([read_image(bars(1)[0][0]), "a text"], np.arange(2), ("a", "b"))
     with pytest.raises(InputError, match="row 2 of memory is a text among images"):
         train(mixed, recipe=QUICK)
     (tmp_path / "empty").mkdir()

@@ -13,7 +13,7 @@ from limelight.errors import InputError
 from limelight.explainers.learned import Learned
 from limelight.explainers.reading import reading_of
 from limelight.models.queries import distinct_queries
-from limelight.question import Question, prepare_model
+from limelight.request import Question, prepare_model
 from limelight.text import Answer, ImageInput, Place, QueriedText, features_of
 from limelight.training import fitting, learning
 

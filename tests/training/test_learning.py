@@ -14,7 +14,7 @@ import limelight as package
 from limelight.errors import InputError
 from limelight.explainers.learned import Inputs, Learned, error_design
 from limelight.models.protocol import reason_missing
-from limelight.question import Question, prepare_model
+from limelight.request import Question, prepare_model
 from limelight.text import features_of
 from limelight.training import fitting, learning
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 from toy import toy_data, toy_recipe
 
-from limelight.data import LabelledTexts
+from limelight.data import LabeledTexts
 from limelight.errors import InputError
 from limelight.models.attention import load_folder
 from limelight.training import train
@@ -50,19 +50,19 @@ def test_a_loss_that_is_not_a_number(tmp_path):
 
 
 def test_a_single_class_cannot_be_learned():
-    data = LabelledTexts(["w1", "w2"], np.array([1, 1]), ("bad", "good"), "d.csv")
+    data = LabeledTexts(["w1", "w2"], np.array([1, 1]), ("bad", "good"), "d.csv")
     assert refusal(data) == (
         "all rows of d.csv have the label 'good'; training needs at least two classes."
     )
 
 
 def test_a_text_without_words_names_its_row():
-    data = LabelledTexts(["w1", ";;"], np.array([0, 1]), None, "d.csv")
+    data = LabeledTexts(["w1", ";;"], np.array([0, 1]), None, "d.csv")
     assert refusal(data) == "row 2 of d.csv has a text without words; remove the row."
 
 
 def test_a_share_that_leaves_nothing():
-    data = LabelledTexts(["w1", "w2"], np.array([0, 1]), None, "d.csv")
+    data = LabeledTexts(["w1", "w2"], np.array([0, 1]), None, "d.csv")
     assert refusal(data, validation=0.1) == (
         "a share of 0.1 of 2 rows leaves nothing to train or validate on; "
         "change the share or give more rows."
@@ -74,7 +74,7 @@ def test_validation_data_of_other_classes():
     assert refusal(toy_data(), validation=held).startswith(
         "in 'toy.csv', from row 3 on, the label 'odd' matches no class of the model"
     )
-    numbers = LabelledTexts(held.texts, held.labels, None, "numbers.csv")
+    numbers = LabeledTexts(held.texts, held.labels, None, "numbers.csv")
     assert "'0', '1', '2' match no class" in refusal(toy_data(), validation=numbers)
 
 

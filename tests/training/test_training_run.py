@@ -12,7 +12,7 @@ import pytest
 import torch
 from toy import MARKS, toy_data, toy_recipe
 
-from limelight.data import LabelledTexts, evaluate
+from limelight.data import LabeledTexts, evaluate
 from limelight.errors import InputError
 from limelight.models.attention import load_folder
 from limelight.training import Checkpoint, fit, prepare, train
@@ -274,7 +274,7 @@ def test_a_disk_that_fills_at_the_end_keeps_the_checkpoint(tmp_path, monkeypatch
 
 def test_the_vocabulary_counts_all_words_of_the_file_and_keeps_the_frequent():
     texts = ["b a a", "b c a d"]
-    data = LabelledTexts(texts * 5, np.array([0, 1] * 5))
+    data = LabeledTexts(texts * 5, np.array([0, 1] * 5))
     assert prepare(data, toy_recipe()).vocabulary.words == ("[cls]", "UNK", "a", "b", "c", "d")
     few = prepare(data, toy_recipe(vocabulary_size=4)).vocabulary
     assert few.words == ("[cls]", "UNK", "a", "b")

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from limelight.data import LabelledTexts
+from limelight.data import LabeledTexts
 from limelight.training import RECIPES, Recipe
 
 WORDS = tuple(f"w{number}" for number in range(40))
 MARKS = ("bad", "good", "odd")
 
 
-def toy_data(rows: int = 210, *, classes: int = 2, seed: int = 0) -> LabelledTexts:
+def toy_data(rows: int = 210, *, classes: int = 2, seed: int = 0) -> LabeledTexts:
     """Return texts of random words, each with the word that gives its class away."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(rows) % classes)
@@ -19,7 +19,7 @@ def toy_data(rows: int = 210, *, classes: int = 2, seed: int = 0) -> LabelledTex
         " ".join(rng.permutation([MARKS[label], *rng.choice(WORDS, rng.integers(1, 11))]))
         for label in labels
     ]
-    return LabelledTexts(texts, labels, MARKS[:classes], "toy.csv")
+    return LabeledTexts(texts, labels, MARKS[:classes], "toy.csv")
 
 
 def toy_recipe(**changes) -> Recipe:

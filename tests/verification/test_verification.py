@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from limelight.checks.verification import Check, verify
+from limelight.verification.verification import Check, verify
 
 from known import BY_ASKING, DRAWN, OURS
 from tiny_models import tiny_model
@@ -56,7 +56,7 @@ def test_owen_values_are_checked_in_several_sentences(monkeypatch):
 
 
 def test_scores_of_ig_on_the_wrong_words_are_found(monkeypatch):
-    from limelight.checks import verification as gradient_checks
+    from limelight.verification import verification as gradient_checks
 
     real = gradient_checks.explained
 
@@ -70,7 +70,7 @@ def test_scores_of_ig_on_the_wrong_words_are_found(monkeypatch):
 
 
 def test_a_wrong_precision_of_an_anchor_is_found(monkeypatch):
-    from limelight.checks import verification as subset_checks
+    from limelight.verification import verification as subset_checks
 
     real = subset_checks.explained
 
@@ -106,7 +106,7 @@ def test_every_check_passes_on_the_shipped_model_and_the_command_says_so(limelig
 
 def test_a_failed_check_leaves_with_code_1(limelight, monkeypatch):
     failed = Check(method="lime", against="nothing", error=2.0, allowed=1.0)
-    monkeypatch.setattr("limelight.checks.verify", lambda *_, **__: [failed])
+    monkeypatch.setattr("limelight.verification.verify", lambda *_, **__: [failed])
     outcome = limelight("verify")
     assert outcome.code == 1
     assert "FAILED" in outcome.out

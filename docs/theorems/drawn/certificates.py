@@ -32,18 +32,18 @@ def errors_below_bounds() -> Picture:
         ("Σ|c_S| of a LIME coefficient", "bandwidth ν", ""),
     )
     used, games = [], [uneven_game(seed, d=8, ratio=10.0 ** (seed % 7)) for seed in range(40)]
-    for name, (method, oracle, colour) in _ROADS.items():
+    for name, (method, oracle, color) in _ROADS.items():
         points = np.array([_point(method, oracle, game, i) for i, game in enumerate(games)])
-        left.plot(*points.T, ".", color=colour, markersize=4, label=name)
+        left.plot(*points.T, ".", color=color, markersize=4, label=name)
         used.append(points[:, 1] / points[:, 0])
     edge = [1e-9, 1]
     left.plot(edge, edge, color=INK, linewidth=0.9)
     logarithmic(left)
     legend(left)
     widths = np.geomspace(0.08, 10, 25)
-    for d, colour in ((3, PURPLE), (10, ORANGE), (100, BLUE)):
+    for d, color in ((3, PURPLE), (10, ORANGE), (100, BLUE)):
         reach = [lime_design(d, bandwidth=float(nu)).reach()[0] for nu in widths]
-        right.plot(widths, reach, color=colour, label=f"d = {d}")
+        right.plot(widths, reach, color=color, label=f"d = {d}")
     right.axhline(2.0, color=GREY, linestyle=":", linewidth=0.9)
     logarithmic(right, "x")
     legend(right)

@@ -45,22 +45,22 @@ def printed() -> Picture:
         ("d = T = √T_max, 1/2 ≤ g ≤ 2", "T_max", "relative L2 distance to the limit"),
         ("T_max = 4096, T = 64", "constant added to all values", ""),
     )
-    centred, off = _distances(lime_theorem), _distances(lime_theorem, offset=1.0)
+    centerd, off = _distances(lime_theorem), _distances(lime_theorem, offset=1.0)
     ours = _distances(lime_first_order, offset=1.0)
     left.plot(WINDOWS, off, "x-", color=VERMILLION, label="Eq. 19, values around 1")
-    left.plot(WINDOWS, centred, "s-", color=ORANGE, markersize=4, label="Eq. 19, values around 0")
+    left.plot(WINDOWS, centerd, "s-", color=ORANGE, markersize=4, label="Eq. 19, values around 0")
     left.plot(WINDOWS, ours, "o-", color=BLUE, markersize=4, label="corrected, values around 1")
     logarithmic(left)
     constants = np.linspace(-3, 3, 13)
     games = [bounded_game(4096, 64, offset=float(c)) for c in constants]
     exact = [_limit(game) for game in games]
-    for name, formula, style, colour in (
+    for name, formula, style, color in (
         ("Eq. 19", lime_theorem, "x-", VERMILLION),
         ("corrected", lime_first_order, "o-", BLUE),
     ):
         pairs = zip(games, exact, strict=True)
         errors = [distance(formula(game), beta) for game, beta in pairs]
-        right.plot(constants, errors, style, color=colour, markersize=4, label=name)
+        right.plot(constants, errors, style, color=color, markersize=4, label=name)
     right.set_ylim(-0.1, None)
     legend(right, loc="upper center")
     legend(left, loc="center right", bbox_to_anchor=(1.0, 0.45))
@@ -69,7 +69,7 @@ def printed() -> Picture:
         alt="Left: against the window the printed formula stays at one half or above while the "
         "corrected one falls. Right: the printed formula's distance grows with a constant added "
         "to all values, the corrected one's does not.",
-        caption=f"At T_max = {WINDOWS[-1]} Eq. 19 is {centred[-1]:.2f} away for values around 0, "
+        caption=f"At T_max = {WINDOWS[-1]} Eq. 19 is {centerd[-1]:.2f} away for values around 0, "
         f"which is its factor 3/2, and {off[-1]:.2f} for values around 1; the corrected form is "
         f"within {below(ours[-1])}. A constant added to all values moves neither LIME nor the "
         "corrected form (right, circles), but it moves Eq. 19 (crosses).",
@@ -123,9 +123,9 @@ def many_words() -> Picture:
     )
     counts = np.array([4, 8, 16, 32, 64, 128, 256])
     lines = {lift: [_two_forms(d, lift) for d in counts.tolist()] for lift in (0.0, 1.0)}
-    for lift, colour in ((1.0, VERMILLION), (0.0, ORANGE)):
+    for lift, color in ((1.0, VERMILLION), (0.0, ORANGE)):
         name = f"Eq. 17, values {lift:g} above UNK's"
-        left.plot(counts, [x for x, _ in lines[lift]], "x-", color=colour, label=name)
+        left.plot(counts, [x for x, _ in lines[lift]], "x-", color=color, label=name)
     game = uneven_game(2, d=30, ratio=100.0)
     finite = limit_at_finite_d(*_conditionals(game))
     widths = np.geomspace(0.1, 30, 15)
@@ -183,11 +183,11 @@ def survivors() -> Picture:
         "weights ∝ d − s": (False, "o-", BLUE),
     }
     by_window: dict[str, list[float]] = {}
-    for name, (as_printed, style, colour) in rows.items():
+    for name, (as_printed, style, color) in rows.items():
         by_window[name] = [_missed(bounded_game(n, 7), as_printed) for n in windows.tolist()]
         by_words = [_missed(bounded_game(1024, d), as_printed) for d in words.tolist()]
-        left.plot(windows, by_window[name] * windows, style, color=colour, markersize=4, label=name)
-        right.plot(words, 1024 * np.array(by_words), style, color=colour, markersize=4)
+        left.plot(windows, by_window[name] * windows, style, color=color, markersize=4, label=name)
+        right.plot(words, 1024 * np.array(by_words), style, color=color, markersize=4)
     logarithmic(left)
     logarithmic(right, "y")
     legend(left, loc="lower left")

@@ -112,7 +112,7 @@ def lemma_d3() -> Picture:
         ("E[H | ℓ ∉ S]", "words removed s", ""), ("Var(H | ℓ ∉ S)", "words removed s", "")
     )
     sizes, off = np.arange(N), 0.0
-    for colour, (name, word) in zip((BLUE, GREEN), words.items(), strict=True):
+    for color, (name, word) in zip((BLUE, GREEN), words.items(), strict=True):
         sums = [_sums(a, b, s, word) for s in sizes]
         for one, formula, average in (
             (axes[0], conditional_mean, np.mean),
@@ -120,7 +120,7 @@ def lemma_d3() -> Picture:
         ):
             theory = np.array([formula(a, b, int(s))[word] for s in sizes])
             counted = np.array([average(H) for H in sums])
-            one.plot(sizes, theory, color=colour, label=f"{name} a − b")
+            one.plot(sizes, theory, color=color, label=f"{name} a − b")
             one.plot(sizes, counted, color=INK, **DOTS)
             off = max(off, float(np.abs(theory - counted).max()))
     blind = [np.var(_sums(a, b, int(s), None)) for s in sizes]
@@ -158,10 +158,10 @@ def lemma_d4() -> Picture:
         "a, c ∉ S, b ∈ S": (GREY, lambda s: mixed_probability(N, s, kept=2), {0, 2}, {1}),
     }
     off = 0.0
-    for name, (colour, formula, kept, removed) in lines.items():
+    for name, (color, formula, kept, removed) in lines.items():
         counted = [_share(s, kept, removed) for s in sizes]
         theory = [formula(s) for s in sizes]
-        axes.plot(sizes, theory, color=colour, label=name)
+        axes.plot(sizes, theory, color=color, label=name)
         axes.plot(sizes, counted, color=INK, **DOTS)
         off = max(off, *(abs(x - y) for x, y in zip(theory, counted, strict=True)))
     alone = [(1 - s / N) ** 3 for s in sizes]
@@ -188,10 +188,10 @@ def lemma_d5() -> Picture:
         "a, b ∉ S": (GREEN, lambda s: kept_given_kept(N, s, words=2), {0, 1}, set()),
     }
     off = 0.0
-    for name, (colour, formula, kept, removed) in lines.items():
+    for name, (color, formula, kept, removed) in lines.items():
         counted = [_share(s, kept, removed, known=N - 1) for s in sizes]
         theory = [formula(s) for s in sizes]
-        axes.plot(sizes, theory, color=colour, label=f"{name} given ℓ ∉ S")
+        axes.plot(sizes, theory, color=color, label=f"{name} given ℓ ∉ S")
         axes.plot(sizes, counted, color=INK, **DOTS)
         off = max(off, *(abs(x - y) for x, y in zip(theory, counted, strict=True)))
     plainly = [kept_probability(N, s) for s in [*sizes, N]]

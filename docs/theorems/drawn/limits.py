@@ -86,11 +86,11 @@ def two_roads() -> Picture:
     )
     widths = np.geomspace(0.03, 2, 25)
     fails = {}
-    for d, colour in ((3, VERMILLION), (5, ORANGE), (12, GREEN)):
+    for d, color in ((3, VERMILLION), (5, ORANGE), (12, GREEN)):
         promised = [_promised(d, float(nu)) for nu in widths]
         beyond = [nu for nu, error in zip(widths, promised, strict=True) if error > TIGHT]
         fails[d] = max(beyond, default=0.0)
-        axes.plot(widths, promised, color=colour, label=f"mixture, proven, d = {d}")
+        axes.plot(widths, promised, color=color, label=f"mixture, proven, d = {d}")
     game = uneven_game(3, d=5, ratio=100.0)
     bounds, errors = zip(*(_recurrence(game, float(nu)) for nu in widths), strict=True)
     axes.plot(widths, bounds, "--", color=BLUE, label="recurrence, proven, d = 5")

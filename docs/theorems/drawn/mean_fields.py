@@ -23,12 +23,12 @@ def near_and_far() -> Picture:
     )
     ratios = np.repeat(10.0 ** np.arange(0.25, 6.1, 0.5), 5)
     games = [uneven_game(seed, d=11, ratio=ratio) for seed, ratio in enumerate(ratios.tolist())]
-    for formula, style, colour, name in (
+    for formula, style, color, name in (
         (lime_first_order, "x", GREY, "corrected first order"),
         (lime_mean_field, ".", BLUE, "mean field"),
     ):
         points = [(_ratio(game), distance(formula(game), lime(game).scores)) for game in games]
-        left.plot(*np.array(points).T, style, color=colour, markersize=4, label=name)
+        left.plot(*np.array(points).T, style, color=color, markersize=4, label=name)
     logarithmic(left)
     legend(left)
     ends = np.geomspace(1e-4, 1e2, 60)

@@ -37,8 +37,8 @@ def between_chance_and_ceiling() -> Picture:
         ("f without the k strongest words", "k", ""),
         ("random games of 6 words", "heads", "share of the best of all orders"),
     )
-    for (name, (colour, style, _)), curve in zip(orders.items(), curves, strict=True):
-        left.plot(curve, style, color=colour, label=name)
+    for (name, (color, style, _)), curve in zip(orders.items(), curves, strict=True):
+        left.plot(curve, style, color=color, label=name)
     low = size_extremes(game).low
     left.plot(np.arange(1, game.d + 1), low, ":", color=INK, label="proven floor")
     legend(left, loc="center")

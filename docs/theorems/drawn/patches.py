@@ -25,15 +25,15 @@ def by_number_of_patches() -> Picture:
     )
     names = ("Eq. 19 as printed, all patches", *(label for label, _ in RATES.values()))
     patches = np.array(SIDES) ** 2
-    for row, label, colour in zip(errors.T, names, (GREY, ORANGE, BLUE, GREEN), strict=True):
-        left.plot(patches, row, "o-", color=colour, markersize=3, label=label)
+    for row, label, color in zip(errors.T, names, (GREY, ORANGE, BLUE, GREEN), strict=True):
+        left.plot(patches, row, "o-", color=color, markersize=3, label=label)
     logarithmic(left)
     legend(left)
     weights = np.geomspace(0.1, 10, 60)
     right.plot(weights, [_limit(r) for r in weights], color=INK, label="φ(r)")
     few = np.geomspace(0.1, 10, 7)
-    for T, colour in ((9, ORANGE), (100, BLUE)):
-        right.plot(few, [_exact(r, T) for r in few], ".", color=colour, label=f"exact, T = {T}")
+    for T, color in ((9, ORANGE), (100, BLUE)):
+        right.plot(few, [_exact(r, T) for r in few], ".", color=color, label=f"exact, T = {T}")
     logarithmic(right, "x")
     legend(right)
     slopes = [np.polyfit(np.log(patches), np.log(row), 1)[0] for row in errors.T[1:]]

@@ -31,14 +31,14 @@ def coefficients_and_values() -> Picture:
     found = {}
     for spread, style, kind in ((0.0, "o--", "equal words"), (0.5, "o-", "unequal words")):
         texts = [[_text(seed, d, spread) for seed in range(9)] for d in SIZES]
-        for name, colour, formula in (
+        for name, color, formula in (
             ("u", VERMILLION, lambda u, _: u),
             ("2u − qf", ORANGE, lambda u, q: 2 * u - q * u.sum()),
             ("with m of equal words", GREEN, _with_m),
         ):
             if spread or name == "2u − qf":
                 off = [np.median([distance(formula(u, q), x) for u, q, x in row]) for row in texts]
-                right.plot(SIZES, off, style, color=colour, markersize=3, label=f"{name}, {kind}")
+                right.plot(SIZES, off, style, color=color, markersize=3, label=f"{name}, {kind}")
                 found[name, kind] = off
     right.set_ylim(0.01, 1)
     logarithmic(right)

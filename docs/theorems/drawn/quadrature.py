@@ -19,15 +19,15 @@ def exponentials() -> Picture:
         (f"R = {R:g}", "x", "|x Σ w exp(−λx) − 1|"), ("", "R", "terms of the sum")
     )
     x = np.geomspace(1, 100 * R, 300)
-    for tolerance, colour in TOLERANCES.items():
+    for tolerance, color in TOLERANCES.items():
         rule = reciprocal_sum(R, tolerance)
         error = np.abs(x * (np.exp(-np.outer(x, rule.nodes)) @ rule.weights) - 1)
         name = f"ε = {below(tolerance)}"
-        left.plot(x, np.maximum(error, 1e-15), color=colour, linewidth=1)
-        left.plot([1, R], 2 * [rule.error], "--", color=colour, linewidth=1)
+        left.plot(x, np.maximum(error, 1e-15), color=color, linewidth=1)
+        left.plot([1, R], 2 * [rule.error], "--", color=color, linewidth=1)
         spans = np.geomspace(1, 1e12, 25)
         terms = [len(reciprocal_sum(span, tolerance).nodes) for span in spans]
-        right.plot(spans, terms, color=colour, label=name)
+        right.plot(spans, terms, color=color, label=name)
     left.axvline(R, color=GREY, linestyle=":", linewidth=0.9)
     left.set_ylim(1e-13, 3)
     logarithmic(left)
@@ -54,18 +54,18 @@ def removals() -> Picture:
         (f"d = {d}, ν = 0.25", "words removed s", "|r|"),
         ("", "nodes p", "Σ amplification · |r|"),
     )
-    for tolerance, colour in TOLERANCES.items():
+    for tolerance, color in TOLERANCES.items():
         mixture = _plan(d, 0.25, tolerance).mixture
-        left.plot(mixture.residual[1:-1], color=colour, linewidth=1)
+        left.plot(mixture.residual[1:-1], color=color, linewidth=1)
         left.lines[-1].set_label(f"{len(mixture.p)} nodes")
     left.set_ylim(1e-15, 1e-3)
     logarithmic(left, "y")
     legend(left, loc="upper center", ncols=3)
     settings = ((25, 0.25), (105, 0.25), (255, 0.25), (3, 0.05))
-    for (words, bandwidth), colour in zip(settings, (GREEN, BLUE, ORANGE, VERMILLION), strict=True):
+    for (words, bandwidth), color in zip(settings, (GREEN, BLUE, ORANGE, VERMILLION), strict=True):
         plans = [_plan(words, bandwidth, float(e)) for e in 10.0 ** -np.arange(1, 13)]
         reached = {len(plan.mixture.p): plan.by_size[0] for plan in plans}
-        right.plot(*zip(*sorted(reached.items()), strict=True), "o-", color=colour, markersize=3)
+        right.plot(*zip(*sorted(reached.items()), strict=True), "o-", color=color, markersize=3)
         right.lines[-1].set_label(f"d = {words}, ν = {bandwidth:g}")
     right.set_ylim(1e-13, 1e5)
     logarithmic(right, "y")

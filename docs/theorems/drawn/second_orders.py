@@ -27,9 +27,9 @@ def errors_and_bounds() -> Picture:
     )
     rows = np.array([_mean(window) for window in WINDOWS.tolist()])
     errors, bounds = rows[:, 0].T, rows[:, 1].T
-    for (name, colour, mark), error, bound in zip(FORMS, errors, bounds, strict=True):
-        left.plot(WINDOWS, error, mark, color=colour, markersize=4, label=name)
-        left.plot(WINDOWS, bound, "-", color=colour, linewidth=0.9)
+    for (name, color, mark), error, bound in zip(FORMS, errors, bounds, strict=True):
+        left.plot(WINDOWS, error, mark, color=color, markersize=4, label=name)
+        left.plot(WINDOWS, bound, "-", color=color, linewidth=0.9)
     ratios = np.repeat(10.0 ** np.arange(0.25, 6.1, 0.5), 5)
     games = [uneven_game(seed, d=11, ratio=ratio) for seed, ratio in enumerate(ratios.tolist())]
     points = np.array([(_ratio(game), *_relative(game)[:, 2]) for game in games])

@@ -6,7 +6,7 @@ import numpy as np
 
 from drawn.games import SHORT, UNREPEATED, review, review_game
 from drawn.picture import Picture, below, legend, logarithmic, panels, share
-from limelight.pages.figures import colour_map
+from limelight.rendering.figures import color_map
 from limelight.text import UNK
 from limelight.theory.attention import attention, max_attention, mean_attention
 from limelight.theory.enumeration import all_keeps
@@ -37,7 +37,7 @@ def attention_rows() -> Picture:
     scores = lime(review_game(SHORT, "positions")).scores[0]
     figure, (top, middle, bottom) = canvas(5.6, 5.0, rows=3)
     heads = len(alpha)
-    top.pcolormesh(alpha, cmap=colour_map("neutral"), vmin=0)
+    top.pcolormesh(alpha, cmap=color_map("neutral"), vmin=0)
     top.set_yticks(np.arange(heads) + 0.5, labels=[str(i + 1) for i in range(heads)])
     plain(top, title=f"attention α of [cls], white 0, dark {alpha.max():.2f}", y="head")
     at = np.arange(T) + 0.5
@@ -138,9 +138,9 @@ def _cls_norms() -> dict[str, float]:
 def proven_panels() -> Picture:
     """The proven error of the quadrature against its nodes, and the gap that is left."""
     figure, axes = panels(("", "Gauss–Legendre nodes", "error"), width=5.2)
-    colours = dict(zip((4, 16, 80, 400), (BLUE, PURPLE, ORANGE, VERMILLION), strict=True))
+    colors = dict(zip((4, 16, 80, 400), (BLUE, PURPLE, ORANGE, VERMILLION), strict=True))
     first = {}
-    for swing, colour in colours.items():
+    for swing, color in colors.items():
         found = _by_tolerance(swing)
         nodes = [ig.nodes for ig in found]
         bounds, gaps = (
@@ -148,8 +148,8 @@ def proven_panels() -> Picture:
             for xs in zip(*((i.quadrature, i.gap) for i in found), strict=True)
         )
         first[swing] = next(n for n, bound in zip(nodes, bounds, strict=True) if bound < 1e-9)
-        axes.plot(nodes, bounds, "-", color=colour, label=f"swing of logits {swing}")
-        axes.plot(nodes, np.maximum(gaps, 1e-17), "o", color=colour, markersize=3)
+        axes.plot(nodes, bounds, "-", color=color, label=f"swing of logits {swing}")
+        axes.plot(nodes, np.maximum(gaps, 1e-17), "o", color=color, markersize=3)
     axes.axhline(1e-9, color=GREY, linestyle=":", linewidth=0.9)
     axes.set_ylim(1e-18, 1e4)
     logarithmic(axes)
@@ -201,12 +201,12 @@ def replaced_and_deleted() -> Picture:
     figure, axes = panels(("", "formula f(Z)", "forward pass − formula"), width=4.6, height=3.4)
     axes.axhline(0, color=GREY, linewidth=0.8)
     off = []
-    for (name, rows), (mark, colour) in zip(
+    for (name, rows), (mark, color) in zip(
         passes.items(), (("o", BLUE), ("x", VERMILLION)), strict=True
     ):
         f = reading.model.logits_of_ids(rows)[:, 0]
         axes.plot(
-            formula, f - formula, mark, color=colour, markersize=3, fillstyle="none", label=name
+            formula, f - formula, mark, color=color, markersize=3, fillstyle="none", label=name
         )
         off.append(float(np.abs(f - formula).max()))
     legend(axes)

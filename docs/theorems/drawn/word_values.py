@@ -6,7 +6,7 @@ import numpy as np
 
 from drawn.games import LONG, SHORT, UNREPEATED, distance, review, review_game
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
-from limelight.pages.figures import canvas, colour_map
+from limelight.rendering.figures import canvas, color_map
 from limelight.sampling.orders import ShapleySample, permutation_shapley
 from limelight.theory.banzhaf import banzhaf, mean_changes
 from limelight.theory.enumeration import shapley_interactions_by_enumeration
@@ -29,13 +29,13 @@ def converging() -> Picture:
         ("all words", "pairs of orders", "relative L2 distance"),
     )
     words = np.argsort(-np.abs(exact.scores[0]))[:4]
-    for shift, word, colour in zip(
+    for shift, word, color in zip(
         (0.86, 0.95, 1.05, 1.16), words, (BLUE, ORANGE, GREEN, PURPLE), strict=True
     ):
         at = [shift * n for n in counts]
         off = [sample.values[0, word] - exact.scores[0, word] for sample in samples]
         errors = [2 * sample.stderr[0, word] for sample in samples]
-        left.errorbar(at, off, errors, fmt="o", color=colour, markersize=3, label=names[word])
+        left.errorbar(at, off, errors, fmt="o", color=color, markersize=3, label=names[word])
     left.axhline(0, color=GREY, linewidth=0.8)
     logarithmic(left, "x")
     legend(left, loc="lower right", ncols=2)
@@ -84,8 +84,8 @@ def added_up() -> Picture:
         left.plot(chances, curves[:, word], style, color=INK, linewidth=1)
         left.annotate(names[word], (1.0, curves[-1, word]), fontsize=8, va="center")
         for p, name in ((0.0, "leave-one-out"), (0.5, "Banzhaf")):
-            colour, mark, scores = values[name]
-            left.plot(p, scores[word], mark, color=colour, markersize=5)
+            color, mark, scores = values[name]
+            left.plot(p, scores[word], mark, color=color, markersize=5)
             left.lines[-1].set_label(name if word == words[0] else None)
     legend(left, loc="center right")
     left.set_xlim(-0.03, 1.25)
@@ -129,8 +129,8 @@ def stand_ins() -> Picture:
         totals["f(all) − f(none)"].append(float((full_value(game) - empty_value(game))[0]))
     figure, axes = panels(("", "words that say the same", "sum over these words"), width=5.2)
     styles = (("s-", VERMILLION), ("o", BLUE), ("--", INK))
-    for (name, line), (style, colour) in zip(totals.items(), styles, strict=True):
-        axes.plot(copies, line, style, color=colour, markersize=4, label=name)
+    for (name, line), (style, color) in zip(totals.items(), styles, strict=True):
+        axes.plot(copies, line, style, color=color, markersize=4, label=name)
     axes.set_ylim(0, None)
     legend(axes)
     seen = totals["leave-one-out"][-1] / totals["f(all) − f(none)"][-1]
@@ -157,7 +157,7 @@ def pairs() -> Picture:
     figure, (left, right) = canvas(7.4, 3.3, columns=2)
     peak = float(np.abs(matrix).max())
     image = left.pcolormesh(
-        matrix[::-1], cmap=colour_map("signed").resampled(15), vmin=-peak, vmax=peak
+        matrix[::-1], cmap=color_map("signed").resampled(15), vmin=-peak, vmax=peak
     )
     figure.colorbar(image, ax=left, shrink=0.85).ax.tick_params(labelsize=8)
     at = np.arange(game.d) + 0.5
@@ -165,13 +165,13 @@ def pairs() -> Picture:
     left.set_xticks(at, labels=names, rotation=90, fontsize=8)
     left.set_yticks(at, labels=names[::-1], fontsize=8)
     shares = {}
-    for text, colour in ((SHORT, BLUE), (UNREPEATED, ORANGE), (LONG, GREEN)):
+    for text, color in ((SHORT, BLUE), (UNREPEATED, ORANGE), (LONG, GREEN)):
         other = shapley_interactions(review_game(text)).scores[0]
         sizes = np.sort(np.abs(other[np.triu_indices(len(other), 1)]))[::-1]
         held = np.cumsum(sizes) / sizes.sum()
         shares[len(other)] = (len(sizes), int(np.searchsorted(held, 0.5)) + 1)
         shown = np.unique(np.geomspace(1, len(sizes), 60).astype(int))
-        right.plot(shown, held[shown - 1], color=colour, label=f"d = {len(other)}")
+        right.plot(shown, held[shown - 1], color=color, label=f"d = {len(other)}")
     logarithmic(right, "x")
     right.axhline(0.5, color=GREY, linestyle=":", linewidth=0.9)
     plain(right, title="", x="strongest pairs", y="share of Σ|I|")

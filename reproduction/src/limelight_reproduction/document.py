@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import final
 
-from limelight import InputError, LabelledTexts
+from limelight import InputError, LabeledTexts
 
 # The authors' notebook takes number 9657 of the test set. Readers of IMDB's archive number its
 # files in other orders, so it is found by its words.
@@ -24,7 +24,7 @@ class Review:
     text: str
 
 
-def strings(data: LabelledTexts) -> list[str]:
+def strings(data: LabeledTexts) -> list[str]:
     """Return the texts of ``data``, none of which may be a pair."""
     texts = [text for text in data.texts if isinstance(text, str)]
     if len(texts) < len(data):
@@ -37,7 +37,7 @@ def stripped(text: str) -> str:
     return _OTHERS.sub(" ", text).strip()
 
 
-def the_review(data: LabelledTexts) -> Review:
+def the_review(data: LabeledTexts) -> Review:
     """Return the review of the paper, which has T = 99 tokens and d = 71 words when stripped."""
     for number, text in enumerate(strings(data)):
         if text.startswith(OPENING):

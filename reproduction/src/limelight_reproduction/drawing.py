@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from limelight.pages.figures import canvas
+from limelight.rendering.figures import canvas
 
-# Okabe and Ito's colours, which stay apart for colour-blind readers.
+# Okabe and Ito's colors, which stay apart for color-blind readers.
 GREEN, VERMILLION, BLUE, ORANGE = "#009e73", "#d55e00", "#0072b2", "#e69f00"
 PURPLE, GREY, INK = "#cc79a7", "#7b858e", "#1c2126"
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import final
 
 from limelight.files import write_whole
-from limelight.pages.figures import DOTS_PER_INCH, save_figure
 from limelight.provenance import describe_stamps
+from limelight.rendering.figures import DOTS_PER_INCH, save_figure
 from limelight_reproduction.experiment import Experiment, Table
 from limelight_reproduction.registry import EXPERIMENTS
 from limelight_reproduction.report_page import Row, RunState, report_page, shown

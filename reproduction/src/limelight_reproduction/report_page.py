@@ -11,7 +11,7 @@ from typing import Any, final
 
 from markupsafe import Markup
 
-from limelight.pages.markup import rendered
+from limelight.rendering.markup import rendered
 from limelight_reproduction.experiment import Experiment, Findings
 from limelight_reproduction.results import Results
 

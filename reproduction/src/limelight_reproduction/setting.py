@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar, cast, final
 
 import numpy as np
 
-from limelight import AttentionClassifier, InputError, LabelledTexts, Model, load, read_labelled
-from limelight.data.images import read_labelled_images
+from limelight import AttentionClassifier, InputError, LabeledTexts, Model, load, read_labeled
+from limelight.data.images import read_labeled_images
 from limelight.models import reason_missing
 from limelight.models.attention import PatchClassifier
 from limelight_reproduction.collapsed_folder import is_collapsed, load_collapsed
@@ -198,19 +198,19 @@ class Setting:
             )
         return _classifier(folder)
 
-    def texts(self, name: str, part: str) -> LabelledTexts:
+    def texts(self, name: str, part: str) -> LabeledTexts:
         """Return the ``part`` ("train", "test") of the data set ``name``, read once."""
-        read = read_labelled_images if name == "fashion_mnist" else read_labelled
+        read = read_labeled_images if name == "fashion_mnist" else read_labeled
         return self._input(
             f"{name} {part}",
             lambda: read(self._place(name, part), part=_part(part), labels=CLASSES[name]),
         )
 
-    def some_texts(self, name: str, part: str, count: int) -> LabelledTexts:
+    def some_texts(self, name: str, part: str, count: int) -> LabeledTexts:
         """Return ``count`` of these texts, drawn with the seed; the same ones for every model."""
         texts = self.texts(name, part)
         rows = np.random.default_rng([self.seed, 71]).permutation(len(texts))[:count]
-        return LabelledTexts(
+        return LabeledTexts(
             [texts.texts[i] for i in rows], texts.labels[rows], texts.classes, texts.source
         )
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from limelight import verbs
+from limelight import api
 from limelight.cli.console import noted, put
 from limelight.cli.groups import TARGET
 from limelight.cli.options import (
@@ -24,9 +24,9 @@ from limelight.results import Comparison, SpanExplanations
 from limelight.results.explanation import explanations_csv
 
 _VERBS: dict[str, Callable[..., Any]] = {
-    "class": verbs.explain_classes,
-    "span": verbs.explain_spans,
-    "sentence": verbs.explain_sentences,
+    "class": api.explain_classes,
+    "span": api.explain_spans,
+    "sentence": api.explain_sentences,
 }
 
 
@@ -55,7 +55,7 @@ def explain(
             f"a text is explained by one method; got {method}. Use limelight compare, or limelight "
             "explain-data for a data set."
         )
-    verb = verbs.explain if each is None else _VERBS[each]
+    verb = api.explain if each is None else _VERBS[each]
     answers = asking.asked(verb, text, method, **keywords)
     _show(answers, form, asking.out.output)
 
@@ -93,5 +93,5 @@ def compare(
     """
     form = asking.out.form
     asked = question.keywords() | {"methods": names_in(methods), "attention": form == "html"}
-    answers = asking.asked(verbs.compare, text, **asked)
+    answers = asking.asked(api.compare, text, **asked)
     _show(answers, form, asking.out.output)

@@ -103,7 +103,7 @@ def explain_data(
         bar.
     """
     keywords = question.keywords(each)
-    loaded = model.load(labelled=True)
+    loaded = model.load(labeled=True)
     methods = names_in(method)
     with run_shown(output, log) as progress:
         run = limelight.explain_data(

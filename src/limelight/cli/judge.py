@@ -82,7 +82,7 @@ def judge(
         smaller.
     """
     from limelight import judging
-    from limelight.data import LabelledRows, read_rationales, read_rows
+    from limelight.data import LabeledRows, read_rationales, read_rows
     from limelight.runs import Run
 
     form = out.form  # refused before any work is done
@@ -97,9 +97,9 @@ def judge(
             raise InputError("rationales are marked in one text; leave --pair-column out.")
         found, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
         apart = rationales == "evidences"  # the texts are in files of their own
-        texts = LabelledRows(found, [] if apart else read(data).labels)
+        texts = LabeledRows(found, [] if apart else read(data).labels)
     answers = answers_in(data, answer_column, text_column=text_column, limit=limit)
-    classifier = model.load(labelled=True)
+    classifier = model.load(labeled=True)
 
     def say(ahead: object) -> None:
         said = str(ahead)
@@ -108,7 +108,7 @@ def judge(
         progress.announced = True
 
     with show_progress("judging") as progress:
-        judgement = judging.judge(
+        judgment = judging.judge(
             classifier,
             texts,
             judged,
@@ -127,4 +127,4 @@ def judge(
             labels=model.data_labels,
             **parsed_settings(set, judging.judge),
         )
-    put_one(judgement, form, out.output)
+    put_one(judgment, form, out.output)

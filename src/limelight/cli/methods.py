@@ -6,14 +6,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limelight import checks
-from limelight.checks import Check
+from limelight import verification
 from limelight.cli.console import error_console, output_console, tell
 from limelight.cli.groups import INPUT
 from limelight.cli.options import Format, ModelOptions, Seed
 from limelight.explainers.registry import METHODS, method_table
-from limelight.pages.terminal import shown_table
+from limelight.rendering.terminal import shown_table
 from limelight.results.table import Cell, Column, Table
+from limelight.verification import Check
 
 
 def methods(
@@ -64,7 +64,7 @@ def verify(
     """
     made: list[Check] = []
     with error_console().status("checking"):
-        for check in checks.verify(model.load(), text, seed=seed):
+        for check in verification.verify(model.load(), text, seed=seed):
             made.append(check)
             if format == "json":
                 print(json.dumps(asdict(check) | {"passed": check.passed}))

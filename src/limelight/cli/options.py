@@ -18,8 +18,8 @@ from limelight.explainers.explaining import together
 from limelight.files import bounded_json
 from limelight.models import Model, load
 from limelight.models.loading import imported
-from limelight.pages.wording import notices
-from limelight.question import FIELDS, AskedField
+from limelight.rendering.wording import notices
+from limelight.request import FIELDS, AskedField
 from limelight.results import Comparison, Explanation
 from limelight.text import Given, one_line
 
@@ -156,10 +156,10 @@ class ModelOptions:
         """What is said about labels of data; a template's labels name the classes themselves."""
         return self.labels if self.template is None else None
 
-    def load(self, *, labelled: bool = False) -> Model:
+    def load(self, *, labeled: bool = False) -> Model:
         """Return the model; with a template it is a language model that is asked.
 
-        ``labelled``: without a template, the labels are those of data.
+        ``labeled``: without a template, the labels are those of data.
         """
         given = {"max_new_tokens": self.max_new_tokens, "per_token": self.per_token or None}
         told: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -182,7 +182,7 @@ class ModelOptions:
                 bounded_json(self.template, "--template") if listed else self.template
             )
             told["labels"] = None if self.labels is None else _labels(self.labels)
-        elif self.labels is not None and not labelled:
+        elif self.labels is not None and not labeled:
             raise InputError("--labels are about a language model; add --template.")
         return load(self.model, device=self.device, **told)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def serve(
     *,
     run: Annotated[Path | None, Parameter(group=INPUT)] = None,
-    judgement: Annotated[Path | None, Parameter(group=INPUT)] = None,
+    judgment: Annotated[Path | None, Parameter(group=INPUT)] = None,
     model: Annotated[tuple[str, ...], Parameter(group=MODEL)] = (),
     learned: Annotated[Path | None, Parameter(group=MODEL)] = None,
     template: Annotated[str | None, Parameter(group=MODEL)] = None,
@@ -50,7 +50,7 @@ def serve(
     ----------
     run
         Folder that "limelight explain-data" wrote.
-    judgement
+    judgment
         JSON file that "limelight judge --output FILE.json" wrote.
     model
         Folder of the model, or "hub:owner/name". Repeat to compare two models. Default: the IMDB
@@ -91,7 +91,7 @@ def serve(
     with served(
         [load(place, device=device, **asked) for place in model] or None,
         run=run,
-        judgement=judgement,
+        judgment=judgment,
         learned=learned,
         features=parse_features(features),
         host=host,

@@ -16,8 +16,8 @@ from limelight.cli.options import (
 )
 from limelight.cli.texts import TextOptions
 from limelight.models.prediction import predict_rows
-from limelight.pages.terminal import shown_table
-from limelight.pages.wording import percent
+from limelight.rendering.terminal import shown_table
+from limelight.rendering.wording import percent
 from limelight.results.table import Column, Table
 
 _TOGETHER = 64  # texts
@@ -98,8 +98,8 @@ def evaluate(
     """
     from limelight import data as datasets
 
-    classifier = model.load(labelled=True)
-    texts = datasets.read_labelled(
+    classifier = model.load(labeled=True)
+    texts = datasets.read_labeled(
         data,
         classifier.classes,
         part="test",

@@ -21,8 +21,8 @@ from limelight.cli.options import (
     WholeNumberOrNone,
 )
 from limelight.cli.texts import answers_in
-from limelight.data import LabelledTexts, imdb, read_labelled, read_texts
-from limelight.data.images import read_labelled_images
+from limelight.data import LabeledTexts, imdb, read_labeled, read_texts
+from limelight.data.images import read_labeled_images
 from limelight.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ def train(
         raise InputError("train learns from a file of texts, or from images (--images); give one.")
     usual = "images" if images and recipe == "default" else recipe
     settings = _changed(recipe_named(usual), set, epochs)
-    reader = read_labelled_images if images else read_labelled
+    reader = read_labeled_images if images else read_labeled
     read = partial(reader, text_column=text_column, label_column=label_column, labels=labels)
     texts = read(given)
-    held: LabelledTexts | float | None = None
+    held: LabeledTexts | float | None = None
     if validation is not None:
         try:
             held = float(validation)

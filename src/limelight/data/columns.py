@@ -390,7 +390,7 @@ def open_data(
     return DataSet(files, msgspec.structs.replace(columns, carried=carried), name_of_data)
 
 
-class LabelledRows(NamedTuple):
+class LabeledRows(NamedTuple):
     """Texts and their labels as in the data; no labels if there is no column of labels."""
 
     texts: list[Given]
@@ -404,7 +404,7 @@ def read_rows(
     pair_column: str | None = None,
     label_column: str | None = None,
     limit: int | None = None,
-) -> LabelledRows:
+) -> LabeledRows:
     """Read the texts or pairs of a file or table with their labels.
 
     Parameters
@@ -416,13 +416,13 @@ def read_rows(
 
     Returns
     -------
-    LabelledRows
+    LabeledRows
         The texts and their labels.
     """
     data_set = open_data(data, text=text_column, pair=pair_column, label=label_column)
     label = [data_set.columns.label] if data_set.columns.label is not None else []
     rows = list(data_set.rows(*label, limit=limit, allow_empty=True))
-    return LabelledRows([row.text for row in rows], [cell for row in rows for cell in row.cells])
+    return LabeledRows([row.text for row in rows], [cell for row in rows for cell in row.cells])
 
 
 def read_texts(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from limelight.data.labelled import LabelledTexts, read_labelled
+from limelight.data.labeled import LabeledTexts, read_labeled
 from limelight.data.labels import Labels, below_chance_warning, wilson_interval
 from limelight.errors import InputError
 from limelight.models import Model, checked_model, class_probabilities
@@ -87,10 +87,10 @@ def evaluate(
     model
         A classifier.
     data
-        Labeled texts, or a path or table that :func:`read_labelled` reads.
+        Labeled texts, or a path or table that :func:`read_labeled` reads.
     labels
         The class of each label, if labels are numbers or differ from the class names, as in
-        :func:`read_labelled`. By default labels are matched with the classes by name.
+        :func:`read_labeled`. By default labels are matched with the classes by name.
     progress
         Called with the number of texts done and the number of all texts.
 
@@ -109,8 +109,8 @@ def evaluate(
             "one label of a text cannot name what this model says, which is a single output or "
             "spans; evaluate a classifier."
         )
-    if not isinstance(data, LabelledTexts):
-        data = read_labelled(data, model.classes, part="test", labels=labels)
+    if not isinstance(data, LabeledTexts):
+        data = read_labeled(data, model.classes, part="test", labels=labels)
         labels = None  # they have been heeded: the labels are names of classes now
     if not len(data):
         raise InputError(f"'{data.source}' has no rows.")

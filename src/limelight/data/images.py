@@ -16,7 +16,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from limelight.data.files import Batch, Source, data_files
-from limelight.data.labelled import LabelledTexts, read_labelled
+from limelight.data.labeled import LabeledTexts, read_labeled
 from limelight.errors import InputError, about_text
 from limelight.text import read_image
 from limelight.text.characters import LONE_SURROGATE
@@ -26,16 +26,16 @@ _BATCH = 256
 _FILES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")  # how they begin
 
 
-def read_labelled_images(
+def read_labeled_images(
     data: Any, classes: Sequence[str] | None = None, **columns: Any
-) -> LabelledTexts:
-    """Return labelled images; ``data`` and columns are those of :func:`read_labelled`."""
+) -> LabeledTexts:
+    """Return labeled images; ``data`` and columns are those of :func:`read_labeled`."""
     folder = Path(data) if isinstance(data, str | os.PathLike) else None
     if folder is not None and folder.is_dir() and not data_files(folder):
         data = find_images(folder)
         if data is None:
             raise InputError(f"'{folder}' has no images, and no folders with some for each class.")
-    found = read_labelled(data, classes, **columns)
+    found = read_labeled(data, classes, **columns)
     images = []
     for number, cell in enumerate(found.texts):
         with about_text(number):

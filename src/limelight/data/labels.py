@@ -161,10 +161,10 @@ def below_chance_warning(right: int, total: int, classes: int) -> str | None:
 def wilson_interval(right: int, total: int, *, z: float = 1.959963984540054) -> tuple[float, float]:
     """Return the score interval of a proportion: the p with |p̂ − p| ≤ z √(p (1 − p) / n)."""
     share, spread = right / total, z * z / total
-    centre = (share + spread / 2) / (1 + spread)
+    center = (share + spread / 2) / (1 + spread)
     half = z * math.sqrt(share * (1 - share) / total + spread / (4 * total)) / (1 + spread)
     # At no success the ends of the interval meet 0, and at no failure 1; rounding must not hide it.
-    low, high = max(0.0, centre - half), min(1.0, centre + half)
+    low, high = max(0.0, center - half), min(1.0, center + half)
     return low if right else 0.0, high if right < total else 1.0
 
 

@@ -54,7 +54,7 @@ from limelight.explainers.target_game import (
     rare_effect_warning,
 )
 from limelight.models.text_game import TextGame
-from limelight.question import Targets
+from limelight.request import Targets
 from limelight.results import Finding
 from limelight.sampling.masks import SIZES, text_rng
 

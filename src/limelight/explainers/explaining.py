@@ -14,7 +14,7 @@ from limelight.models import Model
 from limelight.models.protocol import announce_calls, batch_size
 from limelight.models.text_game import NO_BASE
 from limelight.progress import ProgressCallback, ProgressTracker
-from limelight.question import Question, prepare_model, split
+from limelight.request import Question, prepare_model, split
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.deadline import drawing_until
 from limelight.text import Given, Pair, checked_text_or_pair, is_one, one_line

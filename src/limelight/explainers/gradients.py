@@ -20,7 +20,7 @@ from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
 from limelight.explainers.registry import register_method
 from limelight.models import Gradients, Model, resolved_replacement
 from limelight.models.protocol import replacement_in_place
-from limelight.pages.wording import rounded_up
+from limelight.rendering.wording import rounded_up
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.theory.gradient import gradient_summary, gradient_times_input
@@ -78,7 +78,7 @@ def _at_pieces(_: "GAvg", one: Reading, *, summary: Summary) -> Finding:
     if summary != "mean" or noise < largest:
         return Finding(scores=scores)
     notice = (
-        "The model normalises its embedded input, so the mean of the gradient is zero and these "
+        "The model normalizes its embedded input, so the mean of the gradient is zero and these "
         f"scores are rounding errors: none is larger than {largest:.0e}, and below "
         f"{noise:.0e} nothing can be said. Use 'shapley', 'lime' or 'lrp'."
     )

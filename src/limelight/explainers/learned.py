@@ -414,7 +414,7 @@ class Learned:
         count = np.bincount(inputs.owner, minlength=n)
         unseen = inputs.word == len(self.arrays["vocabulary"])
         new = np.bincount(inputs.owner, unseen, minlength=n) / count
-        summary = text_summary(inputs) - self.arrays["centre"]
+        summary = text_summary(inputs) - self.arrays["center"]
         axes = self.arrays["axes"]
         along = summary @ axes.T
         # At least 0: what lies along the axes is taken off, and rounding may take more.
@@ -590,7 +590,7 @@ def _array_faults(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
         **{f"words.{name}": (words,) for name in ("mean", "scale")},
         **{f"texts.{name}": (texts,) for name in ("mean", "scale")},
         "scale": (C,),
-        "centre": (words + texts,),
+        "center": (words + texts,),
         "axes": (k, words + texts),
         "spread": (k,),
         "rest": (1,),

@@ -24,7 +24,7 @@ from limelight.models.queries import (
     split_tokens,
 )
 from limelight.models.text_game import TextGame
-from limelight.question import Question, Targets, prepare_model, target_indices
+from limelight.request import Question, Targets, prepare_model, target_indices
 from limelight.results import BoundKind, Finding
 from limelight.shapes import Float
 from limelight.text import (

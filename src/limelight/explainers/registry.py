@@ -20,7 +20,7 @@ from limelight.explainers.method import (
     unusable_method,
 )
 from limelight.models import CAPABILITIES, Model, get_property, has, reason_missing
-from limelight.question import Question
+from limelight.request import Question
 from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, WayRow
 
 # Modules that register methods, in the order of the catalogue. They are imported when a method is

@@ -22,7 +22,7 @@ from limelight.explainers.registry import (
     is_named,
 )
 from limelight.models import Model, are_opposite, class_weights
-from limelight.question import target_indices
+from limelight.request import target_indices
 from limelight.results import Comparison, Explanation
 from limelight.results.values import whole_text
 from limelight.shapes import Float

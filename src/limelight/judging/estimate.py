@@ -15,7 +15,7 @@ from limelight.judging.texts import Outcome, Setup
 from limelight.models import Model
 from limelight.models.text_game import TextGame
 from limelight.progress import Estimate, ProgressCallback, ProgressTracker
-from limelight.question import Question
+from limelight.request import Question
 
 _TRIED = 8  # texts, whose numbers of words stand for all
 _QUESTIONS = 32  # asked to see how long one takes

@@ -19,7 +19,7 @@ from limelight.judging.statistics import (
     with_intervals,
 )
 from limelight.results.comparison import mean_ranks, rank_correlation
-from limelight.results.judgement import AgreeingPair, MethodAgreement, TextColumn
+from limelight.results.judgment import AgreeingPair, MethodAgreement, TextColumn
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import all_keeps
 
@@ -330,8 +330,8 @@ def strengths(scores: Scores, *, signed: bool, noise: float = 0.0) -> Scores:
 
 
 def levelled(scores: Scores, *, noise: float = 0.0) -> Scores:
-    """Return ``scores`` with each run of near neighbours replaced by the smallest of them."""
-    # Neighbours, not classes of a grid: two scores that differ by rounding may fall on either side
+    """Return ``scores`` with each run of near neighbors replaced by the smallest of them."""
+    # Neighbors, not classes of a grid: two scores that differ by rounding may fall on either side
     # of any edge. A long chain of small steps is one tie, since nothing says where to cut it.
     order = np.argsort(scores, kind="stable")
     ranked = scores[order]

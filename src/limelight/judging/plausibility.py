@@ -29,7 +29,7 @@ from limelight.judging.statistics import (
     verdict,
     with_intervals,
 )
-from limelight.results.judgement import (
+from limelight.results.judgment import (
     FIRST_SENTENCE,
     MARKED,
     MarkedText,
@@ -192,7 +192,7 @@ def chosen_places(strength: Scores, word: Int[np.ndarray, " n"], k: int) -> Bool
 
 
 def runs_of(chosen: Bool[np.ndarray, " n"]) -> list[Span]:
-    """Return neighbouring places as spans, first and last + 1."""
+    """Return neighboring places as spans, first and last + 1."""
     edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 

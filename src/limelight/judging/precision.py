@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 from limelight.judging.removals import Groups
-from limelight.results.judgement import TIE_ORDERS
+from limelight.results.judgment import TIE_ORDERS
 from limelight.sampling.masks import Rng
 from limelight.shapes import Float, Int
 

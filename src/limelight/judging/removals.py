@@ -146,7 +146,7 @@ Level = tuple[float, float | None, float]
 class Levels(NamedTuple):
     """What the areas of a text lie between, by measure, and what stands for the ceiling.
 
-    The last three are those of :class:`~limelight.results.judgement.JudgedText`.
+    The last three are those of :class:`~limelight.results.judgment.JudgedText`.
     """
 
     of: dict[str, Level]
@@ -261,7 +261,7 @@ class GreedySearch:
         With ``change`` also for that measure; ``seconds`` is the time for chance, for which each
         random order asks the model.
         """
-        # Monotonic: a clock that is set while a judgement runs must not end it, nor let it run on.
+        # Monotonic: a clock that is set while a judgment runs must not end it, nor let it run on.
         deadline, asked = time.monotonic() + seconds, self.removals
         # Orders that were judged may beat greedy search: none of them may have a share above 1.
         groups = [[j] for j in self.order]
@@ -408,7 +408,7 @@ def removals_of(
     replace words the model's own way, and are of its outputs themselves; with another
     ``replacement``, or for probabilities, the model is asked.
     """
-    # By the text: its chance is the same alone, among others, and when a judgement is run again.
+    # By the text: its chance is the same alone, among others, and when a judgment is run again.
     rng = text_rng(seed, one.documents[0].text)
     if has_exact_game(one.model, one.targets.scale, replacement):
         reading, i = (one, 0) if among is None else among

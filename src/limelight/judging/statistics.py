@@ -10,12 +10,12 @@ import numpy as np
 
 from limelight.judging.candidates import Candidate
 from limelight.judging.removals import PRECISE
-from limelight.results.judgement import (
+from limelight.results.judgment import (
     Interval,
     JudgedMethod,
     JudgedPair,
     JudgedText,
-    Judgement,
+    Judgment,
     Measure,
     MethodColumn,
     TextColumn,
@@ -538,7 +538,7 @@ def _searched(room: Sequence[JudgedText]) -> Iterator[str]:
         )
 
 
-def second_notice(first: Judgement, second: Judgement) -> str:
+def second_notice(first: Judgment, second: Judgment) -> str:
     """Say whether the order of the methods is another one under the second replacement."""
     orders = [[m.method for m in j.ranked() if m.share is not None] for j in (first, second)]
     replaced = f"With removed {plural(first.noun)} replaced by {second.settings['replacement']!r}"

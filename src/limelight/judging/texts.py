@@ -29,8 +29,8 @@ from limelight.judging.removals import (
 from limelight.models import Capable, Model, class_probabilities, require
 from limelight.models.protocol import has_exact_game
 from limelight.models.text_game import TextGame
-from limelight.question import Question, target_indices
-from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
+from limelight.request import Question, target_indices
+from limelight.results.judgment import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
 from limelight.sampling.masks import text_rng
 from limelight.text import side_names, with_sides
 from limelight.text.characters import LONE_SURROGATE

@@ -10,7 +10,7 @@ from typing import Any, Unpack, cast
 from msgspec.structs import replace
 
 from limelight import __version__
-from limelight.data.columns import LabelledRows, read_rows
+from limelight.data.columns import LabeledRows, read_rows
 from limelight.data.files import is_table
 from limelight.data.labels import ClassLabels, Labels, below_chance_warning
 from limelight.errors import InputError, told
@@ -30,8 +30,8 @@ from limelight.judging.texts import Setup
 from limelight.models import Capable, Model, has, resolved_replacement
 from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressCallback, open_progress
-from limelight.question import Question, prepare_model
-from limelight.results.judgement import JudgedText, Judgement
+from limelight.request import Question, prepare_model
+from limelight.results.judgment import JudgedText, Judgment
 from limelight.setting_keywords import JudgeMethodSettings
 from limelight.text import Unit, joined, name_of_one, unit_name
 
@@ -59,7 +59,7 @@ def judge(
     progress: ProgressCallback | bool | None = None,
     estimate: Callable[[Estimate], None] | None = None,
     **settings: Unpack[JudgeMethodSettings],
-) -> Judgement:
+) -> Judgment:
     """Return how faithful methods are to ``model`` on ``texts``, between chance and ceiling.
 
     Words are removed in the order of a method's scores; the area above the falling output is
@@ -74,7 +74,7 @@ def judge(
         :func:`limelight.explain_data` takes them, a :class:`pathlib.Path` or a table, whose texts
         are found by the usual names of columns, or what :func:`limelight.data.read_rows` returns.
         Labels that match no class of the model bring a notice, and so does a model that is right
-        less often than guessing would be; a judgement needs no labels.
+        less often than guessing would be; a judgment needs no labels.
     methods
         Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
         explanations (a JSON file, a list of them, or a mapping from texts to them), or a mapping
@@ -184,7 +184,7 @@ def judge(
         judged = setup.outcomes(given)
         outcomes = list(judged) if callback is None else track_outcomes(setup, given, callback)
     found, *others = (
-        _judgement(setup, [one.texts[k] for one in outcomes], name, settings)
+        _judgment(setup, [one.texts[k] for one in outcomes], name, settings)
         for k, name in enumerate(replacements)
     )
     notices = list(found.notices)
@@ -210,15 +210,15 @@ def judge(
     )
 
 
-def _read(data: Any) -> LabelledRows:
+def _read(data: Any) -> LabeledRows:
     """Return texts, and labels where there are any."""
-    if isinstance(data, LabelledRows):
+    if isinstance(data, LabeledRows):
         return data
     # A string is a text here, never the name of a file.
     stored = isinstance(data, os.PathLike) or (
         not isinstance(data, str | list | tuple) and is_table(data)
     )
-    return read_rows(data) if stored else LabelledRows(listed(data), [])
+    return read_rows(data) if stored else LabeledRows(listed(data), [])
 
 
 def _of_labels(
@@ -245,9 +245,9 @@ def _replacements(model: Model, first: str, second: str | None) -> tuple[str, ..
     return name, other
 
 
-def _judgement(
+def _judgment(
     setup: Setup, texts: list[JudgedText], replacement: str, settings: Mapping[str, Any]
-) -> Judgement:
+) -> Judgment:
     """Return what follows over the texts."""
     room = [text for text in texts if text.has_room]
     methods, pairs, (greedy, interval) = judged_rows(setup.candidates, room, seed=setup.seed)
@@ -256,7 +256,7 @@ def _judgement(
     question, fingerprint = setup.question, setup.model.fingerprint
     foreign = [one.name for one in setup.candidates if one.model not in ("", fingerprint)]
     units = unit_name(question.features)
-    return Judgement(
+    return Judgment(
         texts=tuple(texts),
         methods=methods,
         pairs=pairs,
@@ -278,7 +278,7 @@ def _judgement(
             **({} if question.side is None else {"side": question.side}),
             **({} if question.answer is None else {"answer": question.answer}),
             "replacement": replacement,
-            # A set has no order, and the same judgement must be the same file.
+            # A set has no order, and the same judgment must be the same file.
             "columns": sorted(setup.columns),
             "budget": setup.budget,
             "seed": setup.seed,

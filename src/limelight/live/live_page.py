@@ -14,8 +14,8 @@ from limelight.explainers import METHODS
 from limelight.models import CAPABILITIES, Model, reason_missing
 from limelight.models.attention import AttentionClassifier, Tables
 from limelight.models.protocol import query_kind
-from limelight.pages.markup import rendered, whole_page
-from limelight.pages.pieces import writable
+from limelight.rendering.markup import rendered, whole_page
+from limelight.rendering.pieces import writable
 
 METHODS_SHOWN = ("shapley", "lime", "loo", "gxi", "alpha-avg", "alpha-max")
 _TOLD = ("id", "label", "signed", "formula", "sees", "blind")  # of a method

@@ -465,7 +465,7 @@ class ImageFunction(Function):
 
     @property
     def replacements(self) -> tuple[str, ...]:
-        """What may stand for a removed patch: the mean colour, black, or the image blurred."""
+        """What may stand for a removed patch: the mean color, black, or the image blurred."""
         # The mean first: a black patch is a shape of its own that a model may have learned.
         return ("mean", "black", "blurred")
 

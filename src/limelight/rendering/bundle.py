@@ -11,8 +11,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1]
 ENTRIES = (
     *(
-        PACKAGE / "pages" / "elements" / f"{name}.js"
-        for name in ("page", "judgement", "summary", "theme")
+        PACKAGE / "rendering" / "elements" / f"{name}.js"
+        for name in ("page", "judgment", "summary", "theme")
     ),
     *(PACKAGE / "serving" / "page" / f"{name}.js" for name in ("typing", "texts", "waiting")),
     PACKAGE / "live" / "page" / "live.js",

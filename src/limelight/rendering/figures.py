@@ -1,7 +1,7 @@
 """Figures for papers (extra ``plots``); each function returns a matplotlib ``Figure``."""
 
 __all__ = [
-    "attention_figure", "bar_chart", "canvas", "colour_map", "coloured_sentence",
+    "attention_figure", "bar_chart", "canvas", "color_map", "colored_sentence",
     "gradient_heatmap", "interaction_heatmap", "save_figure",
 ]  # fmt: skip
 
@@ -22,11 +22,11 @@ from rich.text import Text
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import write_whole
-from limelight.pages import palette
-from limelight.pages.images import paint_image
-from limelight.pages.palette import (
-    full_colour,
-    hex_colour,
+from limelight.rendering import palette
+from limelight.rendering.images import paint_image
+from limelight.rendering.palette import (
+    full_color,
+    hex_color,
     level,
     marked,
     ramp,
@@ -34,8 +34,8 @@ from limelight.pages.palette import (
     strengths,
     strongest,
 )
-from limelight.pages.pieces import Piece, pieces, shortened, visible
-from limelight.pages.wording import (
+from limelight.rendering.pieces import Piece, pieces, shortened, visible
+from limelight.rendering.wording import (
     COLOURS,
     Marks,
     aims,
@@ -46,25 +46,25 @@ from limelight.pages.wording import (
     share_ends,
 )
 from limelight.results import Comparison, Explanation
-from limelight.results.judgement import Judgement
+from limelight.results.judgment import Judgment
 from limelight.shapes import Float
 from limelight.text import Image, one_line
 
 WIDTH, SIZE, LINE, MARGIN = 540.0, 10.0, 18.0, 8.0  # points: page, letters, line, border
 LETTER = 0.602 * SIZE  # points of every letter in DejaVu Sans Mono, the font of the words
 SCALES = 52.0  # points for the scale of each method, at the right
-SMALL, SOFT, INK = 8.0, "#5b6670", hex_colour(palette.INK)  # the notes around the words
+SMALL, SOFT, INK = 8.0, "#5b6670", hex_color(palette.INK)  # the notes around the words
 NOTE_LETTERS, NOTE_LINE = 118, 11.0  # of the sentence above: letters in a line, and its points
 CUT_MARK = " [not read from here]"
 
 
-def coloured_sentence(
+def colored_sentence(
     value: Comparison | Explanation, path: str | os.PathLike[str] | None = None
 ) -> Any:
-    """Return the paper's Figure 1: every method one paragraph of coloured words.
+    """Return the paper's Figure 1: every method one paragraph of colored words.
 
-    Above stands what is explained, after each method the score in full colour, below what the
-    colours mean. Of an image every method has a copy under its colours, beside the original.
+    Above stands what is explained, after each method the score in full color, below what the
+    colors mean. Of an image every method has a copy under its colors, beside the original.
     """
     _need_matplotlib()
     explanations = [value] if isinstance(value, Explanation) else list(value)
@@ -94,7 +94,7 @@ def _sentences(explanations: Sequence[Explanation]) -> Any:
     for row, line in enumerate(said):
         _note(axes, MARGIN, MARGIN + (row + 0.5) * NOTE_LINE, line)
     _note(axes, MARGIN, head - LINE / 2, explained(explanations[0]))
-    _note(axes, WIDTH - MARGIN, head - LINE / 2, "full colour", ha="right")
+    _note(axes, WIDTH - MARGIN, head - LINE / 2, "full color", ha="right")
     for row, e in enumerate(explanations):
         top = head + row * (block + gap)
         _write(axes, MARGIN, top + LINE / 2, e.label, weight="bold")
@@ -105,7 +105,7 @@ def _sentences(explanations: Sequence[Explanation]) -> Any:
 
 
 def _image_grid(explanations: Sequence[Explanation], image: Image) -> Any:
-    """Return the image, and for every method a pale copy of it under its colours."""
+    """Return the image, and for every method a pale copy of it under its colors."""
     from matplotlib.patches import Patch
 
     columns = min(4, len(explanations) + 1)
@@ -145,11 +145,11 @@ def explained(e: Explanation) -> str:
 
 
 def _legend(figure: Any, explanations: Sequence[Explanation], mark: Any, place: str) -> None:
-    """Write what the colours mean, and the ``mark`` of the strongest feature."""
+    """Write what the colors mean, and the ``mark`` of the strongest feature."""
     from matplotlib.patches import Patch
 
-    meanings = {full_colour(hue): one_line(visible(s), 30) for hue, s in hues(explanations).items()}
-    keys = [Patch(fc=colour, label=meaning) for colour, meaning in meanings.items()]
+    meanings = {full_color(hue): one_line(visible(s), 30) for hue, s in hues(explanations).items()}
+    keys = [Patch(fc=color, label=meaning) for color, meaning in meanings.items()]
     mark.set_label(f"strongest {explanations[0].noun}")
     style = {"ncols": 4, "fontsize": SMALL, "labelcolor": SOFT, "frameon": False}
     figure.legend(handles=[*keys, mark], loc=place, **style)
@@ -183,9 +183,9 @@ def _paint(
     for x, y, part, piece in runs:
         middle, width = top + y + LINE / 2, cell_len(part) * LETTER
         if piece.feature is not None and (step := level(float(sizes[piece.feature]))):
-            colour = hex_colour(ramp(side(e, float(sizes[piece.feature])))[step])
+            color = hex_color(ramp(side(e, float(sizes[piece.feature])))[step])
             box, style = (x, middle - LINE * 0.38), "round,pad=0,rounding_size=2.5"
-            axes.add_patch(FancyBboxPatch(box, width, LINE * 0.76, boxstyle=style, fc=colour, lw=0))
+            axes.add_patch(FancyBboxPatch(box, width, LINE * 0.76, boxstyle=style, fc=color, lw=0))
         seen = piece.seen and not piece.opens
         _write(axes, x, middle, part, color=INK if seen else "#a0a8b0")
         if piece.feature == best:
@@ -211,9 +211,9 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
     order = strongest(e.scores, k)
     said = _opening([e], "bars", 92)
     figure, axes = canvas(6.0, 0.7 + 0.26 * len(order) + 0.14 * len(said))
-    colours = [hex_colour(ramp(side(e, size))[-1]) for size in strengths(e)[order]]
+    colors = [hex_color(ramp(side(e, size))[-1]) for size in strengths(e)[order]]
     error = None if e.stderr is None else e.stderr[order]
-    axes.barh(range(len(order)), e.scores[order], xerr=error, color=colours, height=0.7, ecolor=INK)
+    axes.barh(range(len(order)), e.scores[order], xerr=error, color=colors, height=0.7, ecolor=INK)
     _name_ticks(axes.yaxis, [e.names[j] for j in order])
     axes.axvline(0, color=SOFT, linewidth=0.8)
     _bare_rows(axes)
@@ -226,7 +226,7 @@ def explanation_figure(e: Explanation) -> Any:
     """Return the scores as bars, or over an image; of interactions, the pairs as a heat map."""
     if e.pairs is not None:
         return interaction_heatmap(e)
-    return bar_chart(e) if e.image is None else coloured_sentence(e)
+    return bar_chart(e) if e.image is None else colored_sentence(e)
 
 
 def attention_figure(attention: Float[np.ndarray, "K T T"], tokens: Sequence[str]) -> Any:
@@ -240,7 +240,7 @@ def attention_figure(attention: Float[np.ndarray, "K T T"], tokens: Sequence[str
         if head >= heads:
             axes.set_axis_off()
             continue
-        image = axes.imshow(attention[head], cmap=colour_map("neutral"), vmin=0)
+        image = axes.imshow(attention[head], cmap=color_map("neutral"), vmin=0)
         figure.colorbar(image, ax=axes, shrink=0.75)
         axes.set_title(f"head {head + 1}", fontsize=9)
         _name_tokens(axes.xaxis, tokens, rotation=90)
@@ -252,7 +252,7 @@ def gradient_heatmap(
     gradient: Float[np.ndarray, "T d_e"] | Mapping[str, Float[np.ndarray, "T d_e"]],
     tokens: Sequence[str],
 ) -> Any:
-    """Return gradients as heat maps on one scale; several labelled ones stand side by side."""
+    """Return gradients as heat maps on one scale; several labeled ones stand side by side."""
     matrices = dict(gradient) if isinstance(gradient, Mapping) else {"": gradient}
     if not matrices:
         raise InputError("a gradient heat map needs at least one matrix; got none.")
@@ -321,16 +321,16 @@ def canvas(
     return figure, axes.ravel() if square else axes
 
 
-def colour_map(kind: str) -> Any:
-    """Return the colours of scores without signs ("neutral") or with ("signed")."""
+def color_map(kind: str) -> Any:
+    """Return the colors of scores without signs ("neutral") or with ("signed")."""
     from matplotlib.colors import LinearSegmentedColormap
 
     if kind == "neutral":
-        colours = [hex_colour(palette.PAPER["light"]), "#7e8ae0", "#232c7a"]
+        colors = [hex_color(palette.PAPER["light"]), "#7e8ae0", "#232c7a"]
     else:
         against, paper, best = ramp("against")[-1], palette.PAPER["light"], ramp("for")[-1]
-        colours = [hex_colour(colour) for colour in (against, paper, best)]
-    return LinearSegmentedColormap.from_list(f"limelight-{kind}", colours)
+        colors = [hex_color(color) for color in (against, paper, best)]
+    return LinearSegmentedColormap.from_list(f"limelight-{kind}", colors)
 
 
 def _name_tokens(axis: Any, tokens: Sequence[str], rotation: int = 0) -> None:
@@ -352,8 +352,8 @@ def _bare_rows(axes: Any) -> None:
 
 
 def _heat_map(axes: Any, matrix: Float[np.ndarray, "n m"], peak: float, **style: Any) -> Any:
-    """Draw signed values, white at 0 and full colour at ``peak``."""
-    return axes.imshow(matrix, cmap=colour_map("signed"), vmin=-peak, vmax=peak, **style)
+    """Draw signed values, white at 0 and full color at ``peak``."""
+    return axes.imshow(matrix, cmap=color_map("signed"), vmin=-peak, vmax=peak, **style)
 
 
 def _check_tokens(tokens: Sequence[str], T: int) -> None:
@@ -370,7 +370,7 @@ def _missing_glyphs() -> Iterator[None]:
         yield
 
 
-def judgement_figure(j: Judgement) -> Any:
+def judgment_figure(j: Judgment) -> Any:
     """Return the share of every method with its interval, from chance to ceiling."""
     rows = j.ranked()
     figure, axes = canvas(6.0, 0.9 + 0.28 * len(rows))

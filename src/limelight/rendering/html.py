@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from limelight.pages import wording
-from limelight.pages.images import image_html, without_image
-from limelight.pages.markup import data_block, fragment, part, rendered, table_html, whole_page
-from limelight.pages.palette import (
-    inline_colour,
+from limelight.rendering import wording
+from limelight.rendering.images import image_html, without_image
+from limelight.rendering.markup import data_block, fragment, part, rendered, table_html, whole_page
+from limelight.rendering.palette import (
+    inline_color,
     level,
     marked,
     side,
     strengths,
     strongest,
 )
-from limelight.pages.pieces import (
+from limelight.rendering.pieces import (
     SHOWN_REST,
     Piece,
     pieces,
@@ -57,10 +57,10 @@ CELLS = 128  # a finer image than this is only bytes
 def words(
     e: Explanation, *, titles: bool = False, inline: bool = False, original: bool = True
 ) -> "Markup":
-    """Return the text with one ``span`` per feature; its class is its colour.
+    """Return the text with one ``span`` per feature; its class is its color.
 
     ``titles`` adds the score as a tooltip, for places where no script can, and ``inline`` the light
-    colour as a style of its own, for places that drop style sheets, as mail programs do.
+    color as a style of its own, for places that drop style sheets, as mail programs do.
     Of the text past the window only the beginning is shown. An image is drawn with its scores over
     it, and ``original`` puts it beside them as it is.
     """
@@ -83,7 +83,7 @@ def words(
             word = {"kind": "word", "text": piece.text, "feature": j}
             word["classes"] = " ".join(filter(None, drawn))
             word["title"] = wording.score_text(e, j) if titles else ""
-            found.append(word | {"style": inline_colour(hue, step) if inline else ""})
+            found.append(word | {"style": inline_color(hue, step) if inline else ""})
     return part("words", found)
 
 
@@ -105,21 +105,21 @@ def _room(cut: Sequence[Piece]) -> list[str]:
 
 
 def legend(explanations: Sequence[Explanation]) -> "Markup":
-    """Say what the colours mean; they are told apart by colour-blind readers too."""
+    """Say what the colors mean; they are told apart by color-blind readers too."""
     first = explanations[0]
     known = wording.hues(explanations)
     keys = [(hue[0], meaning) for hue, meaning in known.items()]
-    note = "Deeper colour, larger score. The colours are safe for colour-blind readers."
+    note = "Deeper color, larger score. The colors are safe for color-blind readers."
     if len(explanations) > 1:
         each = "span" if first.asked != explanations[1].asked else "method"
-        after = f": the number after its {plural(first.noun)} is the deepest colour"
+        after = f": the number after its {plural(first.noun)} is the deepest color"
         if each == "span" and isinstance(first.asked, Answer):  # whose numbers stand below
             each, after = "sentence of the answer", ""
         note += f" Each {each} has its own scale{after}."
     if any(len(spans) > 1 for spans in first.spans):
         note += f" {wording.all_occurrences(first)}"
     cut, is_image = any(not piece.seen for piece in pieces(first)), first.image is not None
-    note += " Under the colours the image is grey." * is_image
+    note += " Under the colors the image is gray." * is_image
     return part("legend", keys, cut, note, first.noun, is_image)
 
 
@@ -166,7 +166,7 @@ def _bar(e: Explanation, j: int, reach: float) -> dict[str, str | bool]:
 
 
 def _shaded(value: float | None, strength: float, hues: str = "fa") -> Cell:
-    """Return a number under a colour; ``hues`` are those of strengths above 0 and below."""
+    """Return a number under a color; ``hues`` are those of strengths above 0 and below."""
     step = level(strength)
     return Cell(value, f"{hues[strength < 0]}{step}" if step else "")
 
@@ -238,7 +238,7 @@ def disagreement_section(c: Comparison, *, matrix: bool = True) -> "Markup":
 
 
 def _correlations(c: Comparison) -> "Markup":
-    """Return the rank correlation of every pair; deeper colour, closer agreement."""
+    """Return the rank correlation of every pair; deeper color, closer agreement."""
     table = Table(
         [Column(), *(Column(e.label, "+.2f", missing="–") for e in c)],
         [
@@ -393,7 +393,7 @@ def spans_page(found: SpanExplanations) -> str:
 
 
 def spans_fragment(found: SpanExplanations) -> str:
-    """Return the words of every span, coloured, for a notebook."""
+    """Return the words of every span, colored, for a notebook."""
     return explanations_fragment(found.explanations, of=found.of)
 
 

@@ -1,4 +1,4 @@
-"""An image under the colours of its scores: as SVG, and as pixels for terminals and figures."""
+"""An image under the colors of its scores: as SVG, and as pixels for terminals and figures."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping, Sequence
@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight.errors import MissingExtraError
-from limelight.pages.markup import part
-from limelight.pages.palette import (
+from limelight.rendering.markup import part
+from limelight.rendering.palette import (
     INK,
     LEVELS,
-    full_colour,
-    hex_colour,
+    full_color,
+    hex_color,
     level,
     marked,
     ramp,
     side,
     strengths,
 )
-from limelight.pages.wording import error_text, minus, scale_note, score_text
+from limelight.rendering.wording import error_text, minus, scale_note, score_text
 from limelight.results import Explanation
 from limelight.shapes import Bool, Int, Num
 from limelight.text import Image, read_image
@@ -39,11 +39,11 @@ Loop = list[tuple[int | float, int | float]]
 
 
 def image_html(e: Explanation, image: Image, *, original: bool = True) -> "Markup":
-    """Return the image in grey under its colours, the ``original`` before it.
+    """Return the image in gray under its colors, the ``original`` before it.
 
     A page holds the bytes once, in an original; all others refer to it by its digest.
     """
-    return part("coloured_image", image, e.text, _shapes(e, image), original)
+    return part("colored_image", image, e.text, _shapes(e, image), original)
 
 
 def thumbnail(e: Explanation) -> Explanation:
@@ -81,12 +81,12 @@ def image_without(image: Image, gone: Collection[int]) -> "Markup":
 
 
 def cover(strength: float) -> float:
-    """Return how much of an image the full colour of a score hides: it must stay visible."""
+    """Return how much of an image the full color of a score hides: it must stay visible."""
     return COVER * level(strength) / LEVELS
 
 
 def _shapes(e: Explanation, image: Image) -> list[dict[str, Any]]:
-    """Return the part of the image that each feature is: its path, colour, and what it says."""
+    """Return the part of the image that each feature is: its path, color, and what it says."""
     found: list[dict[str, Any]] = []
     for j, (size, loops) in enumerate(zip(strengths(e).tolist(), outlines(image), strict=True)):
         hue, title = side(e, size), f"{e.names[j]}: {minus(score_text(e, j))}"
@@ -94,8 +94,8 @@ def _shapes(e: Explanation, image: Image) -> list[dict[str, Any]]:
             "path": "".join(map(_path, loops)),
             "hue": hue[0] if cover(size) else "",
         }
-        # A colour also where it covers nothing: "none" hears no pointer.
-        drawn |= {"fill": full_colour(hue), "cover": f"{cover(size):.3g}", "top": j == marked(e)}
+        # A color also where it covers nothing: "none" hears no pointer.
+        drawn |= {"fill": full_color(hue), "cover": f"{cover(size):.3g}", "top": j == marked(e)}
         error = f" ± {error_text(e, j)}" * (e.stderr is not None)
         found.append(drawn | {"feature": j, "title": title + error})
     return found
@@ -153,7 +153,7 @@ def _decoded(png: str) -> Num[np.ndarray, "h w C"] | None:
 
 
 def pixels_of(image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]:
-    """Return the image in so many colours, each the mean of what it covers; else plain grey."""
+    """Return the image in so many colors, each the mean of what it covers; else plain gray."""
     found = None if image.png is None else _decoded(image.png)
     if found is None:
         return np.full((height, width, 3), 200.0)
@@ -181,19 +181,19 @@ def features_of_pixels(image: Image, width: int, height: int) -> Int[np.ndarray,
     return regions[np.ix_(rows, columns)][:, :, 0].astype(int) - 1
 
 
-def grey(pixels: Num[np.ndarray, "h w 3"]) -> Num[np.ndarray, "h w 3"]:
+def gray(pixels: Num[np.ndarray, "h w 3"]) -> Num[np.ndarray, "h w 3"]:
     """Return the brightness of every pixel, in which no hue is taken for a score."""
     return np.repeat(pixels @ np.array([0.299, 0.587, 0.114])[:, None], 3, axis=2)
 
 
 def tinted(e: Explanation, image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]:
-    """Return the image, pale and grey, under the colours of its scores in so many pixels."""
+    """Return the image, pale and gray, under the colors of its scores in so many pixels."""
     sizes = [*strengths(e).tolist(), 0.0]  # the last one is of pixels that are no feature's
     at = features_of_pixels(image, width, height)
-    colours = np.array([ramp(side(e, size))[-1] for size in sizes])[at]
+    colors = np.array([ramp(side(e, size))[-1] for size in sizes])[at]
     covered = np.array([cover(size) for size in sizes])[at][:, :, None]
-    pale = 128 + grey(pixels_of(image, width, height)) / 2
-    return pale + (colours - pale) * covered
+    pale = 128 + gray(pixels_of(image, width, height)) / 2
+    return pale + (colors - pale) * covered
 
 
 def image_cards(
@@ -225,8 +225,8 @@ def _letters(pixels: Num[np.ndarray, "h w 3"]) -> "Text":
     ):
         text.append("\n" * bool(text))
         for above, below in zip(upper.tolist(), lower.tolist(), strict=True):
-            colours = Color.from_rgb(*above), Color.from_rgb(*below)
-            text.append("▀", Style(color=colours[0], bgcolor=colours[1]))
+            colors = Color.from_rgb(*above), Color.from_rgb(*below)
+            text.append("▀", Style(color=colors[0], bgcolor=colors[1]))
     return text
 
 
@@ -240,14 +240,14 @@ def paint_image(grid: Any, explanations: Sequence[Explanation], image: Image) ->
     frame = {"extent": (0, width, height, 0), "interpolation": "nearest"}
     grid[0].imshow(pixels, **frame)
     for axes, e in zip(grid[1:], explanations, strict=False):
-        axes.imshow(0.5 + grey(pixels) / 2, **frame)
+        axes.imshow(0.5 + gray(pixels) / 2, **frame)
         sizes, top = strengths(e), marked(e)
         for j, loops in sorted(enumerate(outlines(image)), key=lambda pair: pair[0] == top):
             path = Outline.make_compound_path(
                 *(Outline([*loop, loop[0]], closed=True) for loop in loops)
             )
-            edge = hex_colour(INK) if j == top else (1, 1, 1, 0.5)
-            fill = full_colour(side(e, sizes[j])), cover(sizes[j])
+            edge = hex_color(INK) if j == top else (1, 1, 1, 0.5)
+            fill = full_color(side(e, sizes[j])), cover(sizes[j])
             style = {"fc": fill, "ec": edge, "lw": 1.4 if j == top else 0.3}
             axes.add_patch(PathPatch(path, **style))
 

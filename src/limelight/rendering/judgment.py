@@ -1,4 +1,4 @@
-"""A judgement on a terminal, as a page and in a notebook: methods from chance to ceiling."""
+"""A judgment on a terminal, as a page and in a notebook: methods from chance to ceiling."""
 
 import base64
 import json
@@ -12,11 +12,11 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from limelight.pages.markup import fragment, rendered, whole_page
-from limelight.pages.pieces import visible
-from limelight.pages.terminal import ALL, Look, on_terminal, sections_text, table_text
-from limelight.pages.wording import lowest_share, minus, share_ends
-from limelight.results.judgement import (
+from limelight.rendering.markup import fragment, rendered, whole_page
+from limelight.rendering.pieces import visible
+from limelight.rendering.terminal import ALL, Look, on_terminal, sections_text, table_text
+from limelight.rendering.wording import lowest_share, minus, share_ends
+from limelight.results.judgment import (
     COLUMNS,
     TIE_ORDERS,
     Interval,
@@ -24,7 +24,7 @@ from limelight.results.judgement import (
     JudgedMethod,
     JudgedPair,
     JudgedText,
-    Judgement,
+    Judgment,
     Measure,
     MethodAgreement,
     Plausibility,
@@ -61,7 +61,7 @@ _AGREEMENTS = {
 
 
 @on_terminal()
-def judgement_text(j: Judgement, look: Look) -> Iterator[RenderableType]:
+def judgment_text(j: Judgment, look: Look) -> Iterator[RenderableType]:
     """Yield the verdict, one row per method, and what the reader must know."""
     yield look.line(j.verdict)
     yield Text()
@@ -74,7 +74,7 @@ def judgement_text(j: Judgement, look: Look) -> Iterator[RenderableType]:
         yield from sections_text(beside, look)
 
 
-def _methods(j: Judgement) -> Table:
+def _methods(j: Judgment) -> Table:
     """Return the share of each method, where it lies between chance and ceiling, and the rest."""
     low = lowest_share(j)
 
@@ -137,11 +137,11 @@ def _error(m: JudgedMethod) -> str:
     return "none" if m.sampling is None else f"±{m.sampling:.1g}"
 
 
-def judgement_page(j: Judgement, *, above: "Markup | str" = "") -> str:
+def judgment_page(j: Judgment, *, above: "Markup | str" = "") -> str:
     """Return the figure, the tables and the texts with their curves as one page."""
     body = rendered(
-        "judgement.html",
-        judgement=j,
+        "judgment.html",
+        judgment=j,
         figure=_figure(j),
         meaning=_meaning(j),
         sections=_sections(j, whole=True),
@@ -151,19 +151,19 @@ def judgement_page(j: Judgement, *, above: "Markup | str" = "") -> str:
     return whole_page(
         "Which explanation may be trusted?",
         body,
-        sheets=("words.css", "page.css", "elements.css", "judgement.css"),
-        script="judgement.js",
+        sheets=("words.css", "page.css", "elements.css", "judgment.css"),
+        script="judgment.js",
         above=above,
         data=_page_data(j),
     )
 
 
-def judgement_fragment(j: Judgement) -> str:
+def judgment_fragment(j: Judgment) -> str:
     """Return the verdict, the figure and the notices for a notebook."""
-    return fragment("judgement_fragment.html", judgement=j, figure=_figure(j))
+    return fragment("judgment_fragment.html", judgment=j, figure=_figure(j))
 
 
-def _page_data(j: Judgement) -> str:
+def _page_data(j: Judgment) -> str:
     """Return what the script needs, as JSON; numbers with as many digits as a reader sees."""
     names = [m.method for m in j.methods]
     judged = [(i, text, m) for i, text in enumerate(j.texts) if (m := text.deletion) is not None]
@@ -227,7 +227,7 @@ def _packed(text: JudgedText, names: Sequence[str]) -> str | None:
     return base64.b64encode(zlib.compress(content)).decode()
 
 
-def _meaning(j: Judgement) -> str:
+def _meaning(j: Judgment) -> str:
     limit = f"what no order of the {plural(j.noun)} exceeds"
     ceiling = {
         "proven": f"{limit}, proven",
@@ -244,7 +244,7 @@ def _of_intervals(shown: bool) -> str:
     return "Intervals are 95 %, over texts." if shown else ""
 
 
-def _figure(j: Judgement) -> dict[str, Any]:
+def _figure(j: Judgment) -> dict[str, Any]:
     """Return where a dot and its interval stand for each method, between chance and ceiling."""
     rows, low = j.ranked(), lowest_share(j)
 
@@ -274,7 +274,7 @@ def _figure(j: Judgement) -> dict[str, Any]:
     }
 
 
-def _sections(j: Judgement, *, whole: bool) -> list[Section]:
+def _sections(j: Judgment, *, whole: bool) -> list[Section]:
     """Return what stands beside the shares; a terminal shows less of it, and no intervals."""
     found = [Section("Methods", tables=[_methods(j)])] if whole else []
     if j.second is not None or any(m.columns for m in j.methods):
@@ -296,7 +296,7 @@ def _while_room(first: int, columns: Iterable[Column], widest: str) -> Iterator[
         yield replace(column, wide=first)
 
 
-def _measures(j: Judgement, *, intervals: bool) -> Section:
+def _measures(j: Judgment, *, intervals: bool) -> Section:
     """Return the columns beside the share, and what each of them means."""
     # One that a newer version wrote has its name alone.
     named = {
@@ -406,7 +406,7 @@ def _of_ties(found: Plausibility, features: str) -> str:
     )
 
 
-def _agreement(j: Judgement, found: MethodAgreement, measures: Sequence[str]) -> Section:
+def _agreement(j: Judgment, found: MethodAgreement, measures: Sequence[str]) -> Section:
     """Return one table per measure, methods by methods."""
     names = [m.method for m in j.ranked()]
     pairs = {frozenset(one.methods): one for one in (*found.pairs, *found.again)}

@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limelight.pages.bundle import bundled
-from limelight.pages.palette import palette_css
-from limelight.pages.pieces import visible
-from limelight.pages.wording import minus, percent, printed
+from limelight.rendering.bundle import bundled
+from limelight.rendering.palette import palette_css
+from limelight.rendering.pieces import visible
+from limelight.rendering.wording import minus, percent, printed
 from limelight.results.table import Cell, Column, Table
 from limelight.text import plural
 
@@ -99,7 +99,7 @@ def data_block(identifier: str, json: str) -> "Markup":
 
 
 def style_sheet(*sheets: str | Path, over_inline: bool = False) -> str:
-    """Return the colours and the ``sheets``, names in ``elements/`` or paths, as one sheet."""
+    """Return the colors and the ``sheets``, names in ``elements/`` or paths, as one sheet."""
     contents = [(_HERE / "elements" / name).read_text("utf-8") for name in sheets]
     return "\n".join((palette_css(over_inline=over_inline), *contents))
 
@@ -107,7 +107,7 @@ def style_sheet(*sheets: str | Path, over_inline: bool = False) -> str:
 def fragment(template: str, **values: Any) -> str:
     """Return a piece of a page: no script, styles that touch nothing else.
 
-    The colours of words stand in their own styles too, so they survive where the sheet is dropped.
+    The colors of words stand in their own styles too, so they survive where the sheet is dropped.
     """
     from markupsafe import Markup
 

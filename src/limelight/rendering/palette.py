@@ -1,7 +1,7 @@
-"""From scores to colours: one scale per method, the same in terminal, page and figure.
+"""From scores to colors: one scale per method, the same in terminal, page and figure.
 
 Bluish green speaks for the target and vermillion against it (Okabe and Ito: the pair stays apart
-for colour-blind readers); methods without signs get one neutral hue, so that nobody reads "for".
+for color-blind readers); methods without signs get one neutral hue, so that nobody reads "for".
 """
 
 from typing import Literal
@@ -16,7 +16,7 @@ Side = Literal["for", "against", "neutral"]
 Theme = Literal["light", "dark"]
 
 LEVELS = 10
-FAINTEST = 0.05  # weaker words stay plain: a review of grey boxes says nothing
+FAINTEST = 0.05  # weaker words stay plain: a review of gray boxes says nothing
 
 INK: Rgb = (28, 33, 38)
 PAPER: dict[Theme, Rgb] = {"light": (255, 255, 255), "dark": (24, 27, 31)}
@@ -25,7 +25,7 @@ _FULL: dict[Theme, dict[Side, Rgb]] = {
     "dark": {"for": (0, 122, 90), "against": (176, 68, 4), "neutral": (84, 97, 196)},
 }
 # On a terminal the background is unknown. These have the luminance that stands out from black
-# and from white alike and carry white letters; strength shows as distance from grey.
+# and from white alike and carry white letters; strength shows as distance from gray.
 _TERMINAL: dict[Side, Rgb] = {
     "for": (0, 125, 92),
     "against": (196, 68, 0),
@@ -40,7 +40,7 @@ _GREY: Rgb = (112, 116, 122)
 
 
 def largest(e: Explanation) -> float:
-    """Return the largest absolute score: the one drawn in full colour."""
+    """Return the largest absolute score: the one drawn in full color."""
     return float(np.abs(e.scores).max(initial=0.0))
 
 
@@ -67,49 +67,49 @@ def side(e: Explanation, strength: float) -> Side:
 
 
 def level(strength: float) -> int:
-    """Return the step of the colour ramp, 0 (plain) to ``LEVELS``, growing with size."""
+    """Return the step of the color ramp, 0 (plain) to ``LEVELS``, growing with size."""
     size = min(abs(strength), 1.0)
     return 0 if size < FAINTEST else max(1, round(size * LEVELS))
 
 
-def full_colour(hue: Side) -> str:
-    """Return the colour of the largest score."""
-    return hex_colour(_FULL["light"][hue])
+def full_color(hue: Side) -> str:
+    """Return the color of the largest score."""
+    return hex_color(_FULL["light"][hue])
 
 
 def mixed(first: Rgb, second: Rgb, share: float) -> Rgb:
-    """Return the colour a ``share`` of the way from ``first`` to ``second``."""
+    """Return the color a ``share`` of the way from ``first`` to ``second``."""
     r, g, b = (round(a + (z - a) * share) for a, z in zip(first, second, strict=True))
     return r, g, b
 
 
 def ramp(hue: Side, theme: Theme = "light") -> list[Rgb]:
-    """Return the colours of the levels 0 (paper) to ``LEVELS``."""
+    """Return the colors of the levels 0 (paper) to ``LEVELS``."""
     steps = [0.0, *np.linspace(0.12, 1, LEVELS)]
     return [mixed(PAPER[theme], _FULL[theme][hue], step) for step in steps]
 
 
-def terminal_colour(hue: Side, strength: float) -> Rgb:
-    """Return a background for white letters on a terminal of any colour."""
+def terminal_color(hue: Side, strength: float) -> Rgb:
+    """Return a background for white letters on a terminal of any color."""
     return mixed(_GREY, _TERMINAL[hue], 0.3 + 0.7 * min(abs(strength), 1.0))
 
 
-def hex_colour(colour: Rgb) -> str:
+def hex_color(color: Rgb) -> str:
     """Return ``#rrggbb``."""
-    return "#{:02x}{:02x}{:02x}".format(*colour)
+    return "#{:02x}{:02x}{:02x}".format(*color)
 
 
-def inline_colour(hue: Side, step: int) -> str:
+def inline_color(hue: Side, step: int) -> str:
     """Return a step of the light ramp as the style of one element, "" for plain words."""
     if not step:
         return ""
-    return f"background:{hex_colour(ramp(hue)[step])};color:{hex_colour(INK)}"
+    return f"background:{hex_color(ramp(hue)[step])};color:{hex_color(INK)}"
 
 
 def palette_css(*, over_inline: bool = False) -> str:
     """Return CSS classes ``f1`` … (for), ``a1`` … (against), ``n1`` … (neutral), both themes.
 
-    ``over_inline`` lets them win over :func:`inline_colour`, which knows no dark theme.
+    ``over_inline`` lets them win over :func:`inline_color`, which knows no dark theme.
     """
     wins = "!important" if over_inline else ""
     letters = f";color:inherit{wins}" if over_inline else ""
@@ -131,7 +131,7 @@ def palette_css(*, over_inline: bool = False) -> str:
 
 def _variables(theme: Theme) -> str:
     return "".join(
-        f"--{hue[0]}{step}:{hex_colour(colour)};"
+        f"--{hue[0]}{step}:{hex_color(color)};"
         for hue in _TERMINAL
-        for step, colour in enumerate(ramp(hue, theme)[1:], 1)
+        for step, color in enumerate(ramp(hue, theme)[1:], 1)
     )

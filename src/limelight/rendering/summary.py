@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from limelight.pages.html import drawn_bar, legend, words
-from limelight.pages.images import average_image, thumbnail
-from limelight.pages.markup import rendered, table_html, whole_page
-from limelight.pages.palette import Side
-from limelight.pages.pieces import visible
-from limelight.pages.terminal import ALL, Look, bar, on_terminal, sections_text
-from limelight.pages.wording import share_text, sureness, written
+from limelight.rendering.html import drawn_bar, legend, words
+from limelight.rendering.images import average_image, thumbnail
+from limelight.rendering.markup import rendered, table_html, whole_page
+from limelight.rendering.palette import Side
+from limelight.rendering.pieces import visible
+from limelight.rendering.terminal import ALL, Look, bar, on_terminal, sections_text
+from limelight.rendering.wording import share_text, sureness, written
 from limelight.results.explanation import target_name
 from limelight.results.summary import RIGHT, RunComparison, RunSummary
 from limelight.results.table import Cell, Column, Section, Table
@@ -43,7 +43,7 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
         "bold",
     )
     if view["right"] is not None:
-        yield look.line(f"right on {_right_text(view)} of {view['labelled']:,} labelled texts")
+        yield look.line(f"right on {_right_text(view)} of {view['labeled']:,} labeled texts")
     note = f"means over texts, 95 % intervals, shrunken for rare {plural(noun)}"
     yield look.line(f"{note}; {view['vocabulary']:,} {plural(noun)}", "dim")
     yield Text()
@@ -61,7 +61,7 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
 
 
 def _right_text(record: Record) -> str:
-    """Return the share of labelled texts that is right, with its interval; "" without labels."""
+    """Return the share of labeled texts that is right, with its interval; "" without labels."""
     return "" if record["right"] is None else share_text(*(record[name] for name in RIGHT))
 
 
@@ -153,12 +153,12 @@ def _mistake_table(summary: RunSummary, noun: str) -> Table:
 def _slice_table(summary: RunSummary, noun: str) -> Table:
     """Return how often the class of a view is predicted in each slice, and what differs there."""
     (view,), slices = summary.views.records(), summary.slices.records()
-    labelled = any(part["right"] is not None for part in slices)
+    labeled = any(part["right"] is not None for part in slices)
     columns = [
         Column(f"by {summary.sliced_by}", widest=24),
         Column("texts", ","),
         Column(f"called {view['target']}", widest=22),
-        *[Column("right")] * labelled,
+        *[Column("right")] * labeled,
         Column(f"{plural(noun)} that score otherwise", wide=90),
     ]
     words = summary.slice_words.records()
@@ -171,9 +171,7 @@ def _slice_table(summary: RunSummary, noun: str) -> Table:
         )
         names = ("predicted", "texts", "predicted_low", "predicted_high")
         called = share_text(*(part[name] for name in names))
-        rows.append(
-            (part["slice"], part["texts"], called, *[_right_text(part)] * labelled, changes)
-        )
+        rows.append((part["slice"], part["texts"], called, *[_right_text(part)] * labeled, changes))
     return Table(columns, rows)
 
 

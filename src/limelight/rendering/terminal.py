@@ -1,4 +1,4 @@
-"""Explanations on a terminal of any width and colour, and in a pipe.
+"""Explanations on a terminal of any width and color, and in a pipe.
 
 What other views need is here too: :func:`on_terminal` lets a function draw once the :class:`Look`
 of the console is known; :func:`table_text` prints any ``results.table.Table``.
@@ -21,9 +21,9 @@ from rich.style import Style
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from limelight.pages import wording
-from limelight.pages.images import image_cards
-from limelight.pages.palette import (
+from limelight.rendering import wording
+from limelight.rendering.images import image_cards
+from limelight.rendering.palette import (
     FAINTEST,
     TERMINAL_INK,
     Side,
@@ -32,9 +32,9 @@ from limelight.pages.palette import (
     side,
     strengths,
     strongest,
-    terminal_colour,
+    terminal_color,
 )
-from limelight.pages.pieces import Piece, pieces, shortened, visible
+from limelight.rendering.pieces import Piece, pieces, shortened, visible
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.table import Cell, Column, Section, Table
 from limelight.text import Image, plural
@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # which a command that explains does without
     from limelight.results.method_table import MethodRow
 
 WHITE = Color.from_rgb(255, 255, 255)
-BOXED = 0.25  # strength from which a word is white on colour, not coloured
+BOXED = 0.25  # strength from which a word is white on color, not colored
 PAST_WINDOW = Style(dim=True, italic=True)
 CUT_MARK = " ⟦not read⟧"
 NARROW = 72  # below, a method's name stands above its words, not beside them
@@ -62,7 +62,7 @@ Value = TypeVar("Value")
 class Look:
     """What the console can show, and on how many columns."""
 
-    colour: bool
+    color: bool
     encoding: str
     width: int
 
@@ -81,8 +81,8 @@ class Look:
         return Text(self.safe(text), style, overflow="fold")
 
     def ink(self, hue: Side) -> Style:
-        """Return the colour of letters and bars for, against or without sign."""
-        return Style(color=Color.from_rgb(*TERMINAL_INK[hue])) if self.colour else Style.null()
+        """Return the color of letters and bars for, against or without sign."""
+        return Style(color=Color.from_rgb(*TERMINAL_INK[hue])) if self.color else Style.null()
 
     def notices(self, found: Iterable[str]) -> list[Text]:
         """Return what the reader must know, after an empty line; nothing if there is nothing."""
@@ -99,9 +99,9 @@ class View(Generic[Value]):
     value: Value
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Constrain]:
-        # NO_COLOR and pipes have no colour.
-        colour = console.color_system is not None and not console.no_color
-        look = Look(colour, options.encoding, min(options.max_width, self.widest))
+        # NO_COLOR and pipes have no color.
+        color = console.color_system is not None and not console.no_color
+        look = Look(color, options.encoding, min(options.max_width, self.widest))
         yield Constrain(Group(*self.draw(self.value, look)), look.width)
 
 
@@ -200,11 +200,11 @@ def bar(strength: float, hue: Side, letters: int, look: Look) -> Text:
 
 @on_terminal()
 def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
-    """Yield the coloured text, its strongest features, and what the reader must know."""
+    """Yield the colored text, its strongest features, and what the reader must know."""
     yield from _headings([e], e.label, look)
     if e.image is None:
-        yield Padding(coloured_words([e], look)[0], (0, 0, 0, 2))
-    elif look.colour and not look.ascii:
+        yield Padding(colored_words([e], look)[0], (0, 0, 0, 2))
+    elif look.color and not look.ascii:
         yield _card_columns([e], e.image, look)
     yield Text()
     yield legend([e], look)
@@ -285,7 +285,7 @@ def comparison_text(c: Comparison, look: Look) -> Iterator[RenderableType]:
     yield from _headings(c.explanations, f"{len(c)} methods", look)
     if (image := c.explanations[0].image) is None:
         yield from _stacked(c, look) if look.width < NARROW else [_side_by_side(c, look)]
-    elif look.colour and not look.ascii:
+    elif look.color and not look.ascii:
         yield _card_columns(c.explanations, image, look)
     elif len(c) > 1:  # without colors there is no image to see
         yield from _score_tables(c.explanations, [e.label for e in c], look)
@@ -299,7 +299,7 @@ def _headings(explanations: Sequence[Explanation], what: str, look: Look) -> Ite
     aim = look.safe(wording.aims(explanations[0]) + wording.where(explanations[0]))
     yield Text.assemble((look.safe(what), "bold"), " for ", (aim, "bold"))
     before, name, after = wording.opening(
-        explanations, wording.COLOURS if look.colour else wording.SIGNS
+        explanations, wording.COLOURS if look.color else wording.SIGNS
     )
     yield look.line(before).append(look.safe(name), "bold").append(look.safe(after))
     yield Text()
@@ -316,16 +316,16 @@ def _feature_table(e: Explanation, width: int) -> Table:
 
 
 def word_style(hue: Side, strength: float, *, strongest: bool = False) -> Style:
-    """Return plain letters, then coloured ones, then white ones on colour, as strength grows."""
+    """Return plain letters, then colored ones, then white ones on color, as strength grows."""
     if abs(strength) < FAINTEST:
         return Style.null()
     if abs(strength) < BOXED:
         return Style(color=Color.from_rgb(*TERMINAL_INK[hue]))
-    background = Color.from_rgb(*terminal_colour(hue, strength))
+    background = Color.from_rgb(*terminal_color(hue, strength))
     return Style(color=WHITE, bgcolor=background, bold=strongest, underline=strongest)
 
 
-def coloured_words(explanations: Sequence[Explanation], look: Look) -> list[Text]:
+def colored_words(explanations: Sequence[Explanation], look: Look) -> list[Text]:
     """Return the text once per explanation; they share its cuts, which are made once."""
     cut = shortened(pieces(explanations[0]), " [not read]" if look.ascii else CUT_MARK)
     return [_words(e, cut, look) for e in explanations]
@@ -343,7 +343,7 @@ def _words(e: Explanation, cut: Sequence[Piece], look: Look) -> Text:
             text.append("\n")  # each on a line of its own
         elif piece.feature is None:
             text.append(shown, PAST_WINDOW if not piece.seen else "")
-        elif look.colour:
+        elif look.color:
             size = float(sizes[piece.feature])
             style = word_style(side(e, size), size, strongest=piece.feature == top)
             text.append(shown, style)
@@ -376,20 +376,20 @@ def _card_columns(explanations: Sequence[Explanation], image: Image, look: Look)
 
 
 def legend(explanations: Sequence[Explanation], look: Look) -> Text:
-    """Say what colours, signs and marks mean."""
+    """Say what colors, signs and marks mean."""
     meanings = {hue: look.safe(meaning) for hue, meaning in wording.hues(explanations).items()}
     if meanings.get("against", "").startswith("against "):
         meanings["against"] = "against"  # it stands beside "for …", and lines are short
     text, noun = Text(style="dim", overflow="fold"), explanations[0].noun
     is_text = explanations[0].image is None
-    if look.colour:
+    if look.color:
         for hue, meaning in meanings.items():
             text.append(f" {meaning} ", word_style(hue, 1.0) + Style(dim=False)).append(" ")
         scale = ", each method on its own scale" if len(explanations) > 1 else ""
-        text.append(f"stronger colour: larger score{scale}; ")
+        text.append(f"stronger color: larger score{scale}; ")
         if is_text:
             text.append(f"strongest {noun}", "underline").append("; ")
-        text.append("colours safe for colour-blind readers.")
+        text.append("colors safe for color-blind readers.")
     else:
         marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
         signs = {hue: f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()}
@@ -405,9 +405,9 @@ def _side_by_side(c: Comparison, look: Look) -> RichTable:
     grid = RichTable(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
     grid.add_column("method", no_wrap=True, max_width=18, overflow="ellipsis")
     grid.add_column(plural(c.explanations[0].noun), overflow="fold", ratio=1)
-    grid.add_column("full colour" if look.colour else "largest", no_wrap=True, justify="right")
+    grid.add_column("full color" if look.color else "largest", no_wrap=True, justify="right")
     long = len(c.text) > 2 * MEASURE
-    for e, words in zip(c, coloured_words(c.explanations, look), strict=True):
+    for e, words in zip(c, colored_words(c.explanations, look), strict=True):
         note = wording.scale_note(e, zero_to="0…")  # the column is taken from the words
         grid.add_row(Text(look.safe(e.label), "bold"), words, look.line(note, "dim"))
         if long:
@@ -416,14 +416,14 @@ def _side_by_side(c: Comparison, look: Look) -> RichTable:
 
 
 def _stacked(c: Comparison, look: Look) -> Iterator[RenderableType]:
-    for e, words in zip(c, coloured_words(c.explanations, look), strict=True):
+    for e, words in zip(c, colored_words(c.explanations, look), strict=True):
         note = look.safe(wording.scale_note(e, zero_to="0…"))
         yield look.line(e.label, "bold").append(f"  {note}", "not bold dim")
         yield Padding(words, (0, 0, 1, 2))
 
 
 def _below(c: Comparison, look: Look) -> Iterator[RenderableType]:
-    """Return what the colours mean, and where the methods disagree."""
+    """Return what the colors mean, and where the methods disagree."""
     yield legend(c.explanations, look)
     if len(c) > 1:
         yield Text()

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight.models.protocol import class_probabilities, class_weights
-from limelight.pages.palette import FAINTEST, Side, largest, side, strengths, strongest
+from limelight.rendering.palette import FAINTEST, Side, largest, side, strengths, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
 from limelight.text import Answer, plural
 
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
-    from limelight.results.judgement import Interval, JudgedMethod, Judgement
+    from limelight.results.judgment import Interval, JudgedMethod, Judgment
     from limelight.results.method_table import WayRow
 
 LEARNED = "learned"  # by a network, whose errors are those on texts kept aside
@@ -104,14 +104,14 @@ def quoted(name: str) -> str:
 
 
 def scale_note(e: Explanation, *, zero_to: str = "0 to ") -> str:
-    """Say which score has the full colour."""
+    """Say which score has the full color."""
     if not (peak := largest(e)):
         return "all 0"
     return f"{'±' if e.signed else zero_to}{written(peak, peak=peak, signed=False)}"
 
 
 def hues(explanations: Sequence[Explanation]) -> dict[Side, str]:
-    """Return what each colour in these explanations means."""
+    """Return what each color in these explanations means."""
     target, other = explanations[0].target, explanations[0].against
     if len({one.target for one in explanations}) > 1:  # of several spans, each has its own
         target = "the tag of the span"
@@ -148,7 +148,7 @@ def share_ends(m: "JudgedMethod") -> "Interval":
     return m.interval or (m.share or 0.0, m.share or 0.0)
 
 
-def lowest_share(j: "Judgement") -> float:
+def lowest_share(j: "Judgment") -> float:
     """Return where the axis of shares begins: at chance, or below it where an interval reaches."""
     return min([0.0, *(share_ends(m)[0] for m in j.methods if m.share is not None)])
 

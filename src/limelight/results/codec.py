@@ -1,7 +1,7 @@
 """Explanations and comparisons as JSON: one versioned schema each, read strictly.
 
 A record is what a file of one schema holds: ``Record.of(value)`` and ``record.value()`` are the two
-ways, which ``to_json`` and ``from_json`` of every result go (``results.faces.Stored``).
+ways, which ``to_json`` and ``from_json`` of every result go (``results.mixins.Stored``).
 """
 
 import math

@@ -8,7 +8,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.results.explanation import Explanation, feature_rows
-from limelight.results.faces import Drawn, Page, Stored, Tabular, by_name
+from limelight.results.mixins import Drawn, Page, Stored, Tabular, by_name
 from limelight.results.table import Table
 from limelight.results.values import EqualByFields
 from limelight.shapes import Float
@@ -103,7 +103,7 @@ def centred_ranks(x: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
 
 
 def correlation(a: Float[np.ndarray, " d"], b: Float[np.ndarray, " d"]) -> float | None:
-    """Return the correlation of centred values; None where one of the two does not vary."""
+    """Return the correlation of centerd values; None where one of the two does not vary."""
     norm = np.sqrt((a @ a) * (b @ b))
     return float(np.clip((a @ b) / norm, -1, 1)) if norm else None
 
@@ -133,7 +133,7 @@ class Comparison(EqualByFields, Page, Drawn, Tabular, Stored):
     _terminal = "terminal.comparison_text"
     _page = "html.comparison_page"
     _fragment = "html.comparison_fragment"
-    _figure = "figures.coloured_sentence"
+    _figure = "figures.colored_sentence"
     _record = "codec.ComparisonRecord"
 
     explanations: tuple[Explanation, ...]

@@ -18,7 +18,7 @@ from limelight.models.protocol import (
     class_weights,
     compare_classes,
 )
-from limelight.results.faces import Drawn, Page, Shown, Stored, Tabular
+from limelight.results.mixins import Drawn, Page, Shown, Stored, Tabular
 from limelight.results.table import Table, plain_rows
 from limelight.results.values import EqualByFields, own_numbers, plain_value, whole_text
 from limelight.shapes import Float, Int

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.results.faces import Drawn, Page, Tabular, by_name
+from limelight.results.mixins import Drawn, Page, Tabular, by_name
 from limelight.results.table import Table, plain_rows
 from limelight.results.values import (
     check_schema,
@@ -21,7 +21,7 @@ from limelight.shapes import Float, Int
 from limelight.text import name_of_one, one_line
 
 Interval = tuple[float, float]
-_SCHEMA = "limelight.judgement/2"  # which is the first key of a file
+_SCHEMA = "limelight.judgment/2"  # which is the first key of a file
 
 
 def shown_end(x: float) -> str:
@@ -467,7 +467,7 @@ COLUMNS: Mapping[str, JudgedColumn] = {
 }
 
 
-class Judgement(
+class Judgment(
     Page, Drawn, Tabular, _Stored, frozen=True, kw_only=True, tag_field="schema", tag=_SCHEMA
 ):
     """How faithful methods are to a model on some texts, with intervals over the texts.
@@ -480,10 +480,10 @@ class Judgement(
     are, ``plausibility`` whether people would mark the same words, where rationales were given.
     """
 
-    _terminal = "judgement.judgement_text"
-    _page = "judgement.judgement_page"
-    _fragment = "judgement.judgement_fragment"
-    _figure = "figures.judgement_figure"
+    _terminal = "judgment.judgment_text"
+    _page = "judgment.judgment_page"
+    _fragment = "judgment.judgment_fragment"
+    _figure = "figures.judgment_figure"
 
     texts: tuple[JudgedText, ...]
     methods: tuple[JudgedMethod, ...]
@@ -495,13 +495,13 @@ class Judgement(
     settings: dict[str, Any]
     model: str
     version: str
-    second: "Judgement | None" = None
+    second: "Judgment | None" = None
     agreement: MethodAgreement | None = None
     plausibility: Plausibility | None = None
 
     def __post_init__(self) -> None:
         if not self.texts or not self.methods:
-            raise InputError("a judgement needs at least one text and one method.")
+            raise InputError("a judgment needs at least one text and one method.")
         msgspec.structs.force_setattr(self, "settings", plain_value(self.settings, "settings"))
         names = [one.method for one in self.methods]
         if len(set(names)) < len(names):
@@ -520,22 +520,22 @@ class Judgement(
                 raise InputError(f"marked words must be held against all {len(names)} methods.")
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Return the judgement as JSON, without loss."""
+        """Return the judgment as JSON, without loss."""
         from limelight.results.codec import encoded
 
         return encoded(self._each_setting(written_value), indent)
 
     @classmethod
-    def from_json(cls, content: str | bytes) -> "Judgement":
-        """Return the judgement that :meth:`to_json` wrote."""
+    def from_json(cls, content: str | bytes) -> "Judgment":
+        """Return the judgment that :meth:`to_json` wrote."""
         from limelight.results.codec import decoded
 
         found = decoded(content, cls)
         # msgspec asks for the schema only where there are several.
-        check_schema(content, _SCHEMA, "this is not a limelight judgement")
+        check_schema(content, _SCHEMA, "this is not a limelight judgment")
         return found._each_setting(read_value)
 
-    def _each_setting(self, how: Callable[[Any], Any]) -> "Judgement":
+    def _each_setting(self, how: Callable[[Any], Any]) -> "Judgment":
         second = None if self.second is None else self.second._each_setting(how)
         return msgspec.structs.replace(self, settings=each_value(how, self.settings), second=second)
 
@@ -585,7 +585,7 @@ class Judgement(
         shown = [
             f"{one_line(m.method, 16)} {m.share:z.3f}" for m in self.ranked() if m.share is not None
         ]
-        return f"<Judgement of {len(self)} texts: {one_line(', '.join(shown), 140)}>"
+        return f"<Judgment of {len(self)} texts: {one_line(', '.join(shown), 140)}>"
 
     def _table(self) -> Table:
         """Return one row per text and method."""

@@ -3,7 +3,7 @@
 A result inherits what it can do and names who does it, a module and a function::
 
     class Comparison(Shown, Tabular, Stored):
-        _terminal = "terminal.comparison_text"   # of ``limelight.pages``: the value to a renderable
+        _terminal = "terminal.comparison_text"  # of ``limelight.rendering``: the value to a renderable
         _record = "codec.ComparisonRecord"       # of ``limelight.results``: both ways to JSON
 
         def _table(self) -> Table:                # for ``to_csv`` and ``to_frame``
@@ -53,11 +53,11 @@ class Shown:
     _fragment: ClassVar[str] = ""
 
     def __rich__(self) -> "RenderableType":
-        return named("pages", self._terminal)(self)
+        return named("rendering", self._terminal)(self)
 
     def _repr_html_(self) -> str | None:
         # None makes a notebook print the value as Python would.
-        return named("pages", self._fragment)(self) if self._fragment else None
+        return named("rendering", self._fragment)(self) if self._fragment else None
 
 
 class Page(Shown):
@@ -72,7 +72,7 @@ class Page(Shown):
         A fragment has no script and styles that touch nothing around it: for apps and mails.
         """
         if not fragment:
-            return named("pages", self._page)(self)
+            return named("rendering", self._page)(self)
         if (found := self._repr_html_()) is None:
             raise InputError(f"a {type(self).__name__} has no fragment, only a page.")
         return found
@@ -89,14 +89,14 @@ class Page(Shown):
 
 
 class Drawn:
-    """Becomes a figure, by a function ``_figure`` of ``limelight.pages``."""
+    """Becomes a figure, by a function ``_figure`` of ``limelight.rendering``."""
 
     __slots__ = ()
     _figure: ClassVar[str]
 
     def save_figure(self, path: "str | Path") -> None:
         """Write the figure as .png, .svg or .pdf (extra ``plots``)."""
-        named("pages", "figures.save_figure")(named("pages", self._figure)(self), path)
+        named("rendering", "figures.save_figure")(named("rendering", self._figure)(self), path)
 
 
 class Tabular:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from limelight.results.explanation import target_name
-from limelight.results.faces import Page, Tabular
+from limelight.results.mixins import Page, Tabular
 from limelight.results.table import Table, plain_rows
 from limelight.text import one_line
 from limelight.text.characters import LONE_SURROGATE
 
 VIEW = ("method", "target", "against")  # the columns that name the view to which a row belongs
 _TESTED = ("first", "first_texts", "second", "second_texts", "difference", "low", "high", "p_holm")
-RIGHT = ("right", "labelled", "right_low", "right_high")
+RIGHT = ("right", "labeled", "right_low", "right_high")
 # The columns of every table of a summary. docs/formats.md says what each of them means.
 COLUMNS = {
     "views": (*VIEW, "label", "signed", "texts", "vocabulary", *RIGHT, "compared"),

@@ -4,7 +4,7 @@
 
     Table(
         (Column("method", mark="bold"), Column("share", ".3f"), Column("won", ".0%", wide=60)),
-        [(m.method, m.share, m.won) for m in judgement.ranked()],
+        [(m.method, m.share, m.won) for m in judgment.ranked()],
     )
 
 Cells are values, not texts: a terminal (``pages.terminal.table_text``) and a page

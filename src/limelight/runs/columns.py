@@ -52,7 +52,7 @@ def text_columns(run: "Run", report: Callable[[float], None] = lambda _: None) -
 def _shard_columns(tables: Database, run: "Run", texts: range) -> pa.Table:
     """Return the columns of one shard."""
     stored = f"(SELECT * FROM rows WHERE row >= {texts.start} AND row < {texts.stop})"
-    rows = tables.table(f"""SELECT n, row, id, text, label, predicted, labelled, confidence, target,
+    rows = tables.table(f"""SELECT n, row, id, text, label, predicted, labeled, confidence, target,
         against FROM {stored} ORDER BY n""")
     words = tables.table(f"SELECT n, score FROM ({entries_sql(run.record, stored)}) ORDER BY entry")
     # Both tables are in the order of n.
@@ -73,7 +73,7 @@ def _shard_columns(tables: Database, run: "Run", texts: range) -> pa.Table:
             "id": first_rows["id"],
             "opening": pa.array(openings, pa.string()),
             "predicted": first_rows["predicted"],
-            "label": first_rows["labelled"],
+            "label": first_rows["labeled"],
             "label_text": first_rows["label"],
             "confidence": first_rows["confidence"],
             "words": lengths[first],

@@ -32,7 +32,7 @@ from limelight.models.loading import ModelSource, source_of
 from limelight.models.protocol import generation_settings
 from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressDisplay, RunProgress
-from limelight.question import Asked, Question, prepare_model, spelled_out, split
+from limelight.request import Asked, Question, prepare_model, spelled_out, split
 from limelight.results.values import plain_value
 from limelight.runs.engines import (
     ExecutorShare,

@@ -13,7 +13,7 @@ from limelight.errors import InputError
 from limelight.files import bounded_bytes, write_whole
 from limelight.models.fingerprints import short_fingerprint
 from limelight.models.protocol import Link
-from limelight.question import Question
+from limelight.request import Question
 from limelight.results.values import Record, check_schema
 from limelight.text import unit_name
 

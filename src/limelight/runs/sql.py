@@ -6,7 +6,7 @@ row per text, method, class and word. This package also uses:
 * ``stored``: the rows of the shards, ``n`` numbers them in their order. Columns of the data are not
   among them, so that none is taken for one of ours.
 * ``rows``: those without an error. ``named`` are the words, with the name of their column in a run
-  over pairs, whose second text begins at ``second``; ``predicted`` and ``labelled`` are numbers of
+  over pairs, whose second text begins at ``second``; ``predicted`` and ``labeled`` are numbers of
   classes, −1 for none; ``wrong`` is 0 where they agree, 1 where they do not, 2 where no label is
   known. ``view`` is a number for the method and the classes it holds against one another.
 * ``entries``: one row per row and word, with the word's score there and the times it occurs.
@@ -256,8 +256,8 @@ def _view_statements(
     label = f"coalesce(({sql_literal(list(matched.values()))}::INTEGER[])[{place}], -1)"
     against = f"coalesce({_number(classes, 'against')}, {len(classes)})"
     yield f"""CREATE VIEW rows AS SELECT *,
-            CASE WHEN labelled < 0 THEN 2 ELSE (predicted <> labelled)::INTEGER END AS wrong
-        FROM (SELECT *, {named_words} AS named, {second} AS second, {label} AS labelled,
+            CASE WHEN labeled < 0 THEN 2 ELSE (predicted <> labeled)::INTEGER END AS wrong
+        FROM (SELECT *, {named_words} AS named, {second} AS second, {label} AS labeled,
             ({method} * {len(classes)} + coalesce({target_index}, 0)) * {len(classes) + 1}
                 + {against} AS view,
             {predicted_index} AS predicted, {confidence_column} AS confidence

@@ -43,7 +43,7 @@ _SLICES = (
     dict.fromkeys((*VIEW, "slice"), pa.string())
     | {"texts": pa.int64()}
     | {f"predicted{end}": kind for end, kind in _SHARE.items()}
-    | {"right": pa.int64(), "labelled": pa.int64()}
+    | {"right": pa.int64(), "labeled": pa.int64()}
     | {f"right{end}": kind for end, kind in _SHARE.items()}
     | {"differing": pa.list_(pa.string())}
 )
@@ -184,7 +184,7 @@ def _test_right_and_wrong(words: RunWords, v: int) -> list[tuple[str, pa.Table]]
 def _find_mistakes(words: RunWords, most: int) -> Records:
     """Return the most confident mistakes of each view."""
     # Of equal confidence the first in the data: the list is the same every time.
-    rows = words.tables.table(f"""SELECT n, view, predicted, labelled, confidence
+    rows = words.tables.table(f"""SELECT n, view, predicted, labeled, confidence
         FROM {words.rows} WHERE wrong = 1
         QUALIFY row_number() OVER (PARTITION BY view ORDER BY confidence DESC, row) <= {most}
         ORDER BY confidence DESC, row""").to_pylist()
@@ -195,7 +195,7 @@ def _find_mistakes(words: RunWords, most: int) -> Records:
         predicted, explanation = classes[record["predicted"]], record["explanation"]
         record |= words.views[record["view"]] | {
             "predicted": predicted,
-            "label": classes[record["labelled"]],
+            "label": classes[record["labeled"]],
             "margin": margin,
             "words": [] if explanation is None else _supporting_words(explanation, predicted),
         }

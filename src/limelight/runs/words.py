@@ -209,12 +209,12 @@ class RunWords:
 
         An occurrence of a word carries its score in the text over the times it occurs there; a
         phrase in a text has the sum of that over its occurrences and their words. Words are
-        neighbours where at most one character stands between them, so that no phrase reaches over a
+        neighbors where at most one character stands between them, so that no phrase reaches over a
         comma and a space. A phrase is one that all its words carry: each is in the quarter of words
         that carry most, all are on one side, and none has less than a fifth of the sum. Most
         phrases would otherwise be a strong word after an article.
         """
-        # Strong words alone: all pairs of neighbours would be as many rows as the run has words.
+        # Strong words alone: all pairs of neighbors would be as many rows as the run has words.
         self.tables.add_table(
             "strong", pa.concat_tables(self._strong_words(view) for view in self.views)
         )

@@ -19,7 +19,7 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configure_method
 from limelight.models import Model
 from limelight.models.loading import ModelSource
-from limelight.question import prepare_model
+from limelight.request import prepare_model
 from limelight.results.values import plain_value, read_value, written_value
 from limelight.runs.record import MethodRecord, RunRecord
 from limelight.runs.rows import Outcome, input_texts, shard_bytes, shard_table

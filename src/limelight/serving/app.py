@@ -25,12 +25,12 @@ from limelight.explainers.registry import METHODS, default_method, exactness_on
 from limelight.models import Model, resolved_replacement
 from limelight.models.protocol import query_kind
 from limelight.models.queries import feature_names
-from limelight.pages.bundle import ENTRIES, bundled
-from limelight.pages.judgement import judgement_page
-from limelight.pages.markup import data_block, part, rendered, style_sheet
-from limelight.pages.summary import summary_page
-from limelight.question import Question, model_scales, prepare_model
-from limelight.results.judgement import Judgement
+from limelight.rendering.bundle import ENTRIES, bundled
+from limelight.rendering.judgment import judgment_page
+from limelight.rendering.markup import data_block, part, rendered, style_sheet
+from limelight.rendering.summary import summary_page
+from limelight.request import Question, model_scales, prepare_model
+from limelight.results.judgment import Judgment
 from limelight.serving.guard import WHOLE_PAGE_POLICY
 from limelight.serving.queue import (
     STOPPED,
@@ -112,7 +112,7 @@ class Served:
 
     models: tuple[ServedModel, ...] = ()
     run: "Run | None" = None
-    judgement: Judgement | None = None
+    judgment: Judgment | None = None
     seconds: float = 120.0  # that a question may take
     notices: tuple[str, ...] = ()  # what every page says: not all of it is about one model
     features: str | Cutter | None = None  # what is scored at first
@@ -203,8 +203,8 @@ def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None
             ("texts", "Texts"),
             ("summary", f"{plural(noun).capitalize()}, mistakes, slices"),
         ]
-    if served.judgement is not None:
-        places.append(("judgement", "Judgement"))
+    if served.judgment is not None:
+        places.append(("judgment", "Judgment"))
     return part("navigation", places if len(places) > 1 else [], here, kept, served.notices)
 
 
@@ -254,12 +254,12 @@ def page_app(served: Served, queue: QuestionQueue, views: RunViews | None) -> St
         Route("/page/{name:path}", _file),
         *([] if views is None else _run_routes(served, views)),
     ]
-    if (judged := served.judgement) is not None:
+    if (judged := served.judgment) is not None:
 
-        async def judgement(_: Request) -> Response:
-            return _report(served, "judgement", partial(judgement_page, judged))
+        async def judgment(_: Request) -> Response:
+            return _report(served, "judgment", partial(judgment_page, judged))
 
-        routes.append(Route("/judgement", judgement))
+        routes.append(Route("/judgment", judgment))
     questions = {"/text": shown_text, "/parts": compared_parts, "/file": made_file}
     for place, answered in questions.items():
         routes.append(Route(place, _asked(served, queue, answered), methods=["POST"]))

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError, shown
-from limelight.pages.pieces import visible, writable_explanation
+from limelight.rendering.pieces import visible, writable_explanation
 from limelight.serving.texts import explanation_data, shown_opening
 from limelight.shapes import Float
 from limelight.text import name_of_one, unit_name

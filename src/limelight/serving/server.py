@@ -1,4 +1,4 @@
-"""``limelight.serve``: models, a run, a judgement, and the server of the page that shows them."""
+"""``limelight.serve``: models, a run, a judgment, and the server of the page that shows them."""
 
 import contextlib
 import errno
@@ -21,7 +21,7 @@ from limelight.files import bounded_bytes
 from limelight.models import Model, checked_model, load
 from limelight.models.fingerprints import short_fingerprint
 from limelight.models.loading import source_of
-from limelight.results.judgement import Judgement
+from limelight.results.judgment import Judgment
 from limelight.serving.app import Served, ServedModel, page_app
 from limelight.serving.guard import MOST_CONNECTIONS, DeadlineProtocol, GuardedApp
 from limelight.serving.queue import QuestionQueue
@@ -44,7 +44,7 @@ def serve(
     model: Model | Sequence[Model] | None = None,
     *,
     run: "Run | str | os.PathLike[str] | None" = None,
-    judgement: "Judgement | str | os.PathLike[str] | None" = None,
+    judgment: "Judgment | str | os.PathLike[str] | None" = None,
     learned: Learned | str | os.PathLike[str] | None = None,
     features: str | Cutter | None = None,
     host: str = LOOPBACK,
@@ -58,12 +58,12 @@ def serve(
     ----------
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns, or a list of two to be
-        compared. By default the one that comes with limelight, unless the run or the judgement is
+        compared. By default the one that comes with limelight, unless the run or the judgment is
         about another: then texts cannot be typed.
     run
         A run, or its folder: the page shows its texts, words, mistakes and slices.
-    judgement
-        A judgement, or its JSON file.
+    judgment
+        A judgment, or its JSON file.
     learned
         What :func:`limelight.learn` returned for the model, or its folder: its scores are shown at
         once, and sampled Shapley values when they are there.
@@ -77,7 +77,7 @@ def serve(
     seconds
         What a question may take before it is given up.
     anyway
-        Serve a run or a judgement beside a model that it is not about. Without it that is refused,
+        Serve a run or a judgment beside a model that it is not about. Without it that is refused,
         since one page would show two models as one; with it every page says so.
     """
     _check(host=host, port=port, seconds=seconds)
@@ -88,7 +88,7 @@ def serve(
         from limelight.runs import Run
 
         opened = _opened(run, "run", Run, Run)
-    judged = _opened(judgement, "judgement", Judgement, _stored)
+    judged = _opened(judgment, "judgment", Judgment, _stored)
     if not models:
         models = _usual(opened, judged)
     named = tuple(
@@ -104,7 +104,7 @@ def serve(
     served = Served(
         models=named,
         run=opened,
-        judgement=judged,
+        judgment=judged,
         seconds=float(seconds),
         notices=tuple(f"{clause[0].upper()}{clause[1:]}." for clause in apart),
         features=features,
@@ -269,30 +269,30 @@ def _models(given: Any) -> list[Model]:
     return [checked_model(one) for one in several]
 
 
-def _usual(run: "Run | None", judgement: Judgement | None) -> list[Model]:
-    """Return the shipped model, unless a run or a judgement is about another one."""
+def _usual(run: "Run | None", judgment: Judgment | None) -> list[Model]:
+    """Return the shipped model, unless a run or a judgment is about another one."""
     about = set[str]()
     if run is not None:  # one without texts, which has no length, is about a model too
         about.add(run.record.model.fingerprint)
-    if judgement is not None and judgement.model:
-        about.add(judgement.model)
+    if judgment is not None and judgment.model:
+        about.add(judgment.model)
     shipped = load()
     return [shipped] if about <= {shipped.fingerprint} else []
 
 
 def _other_models(
-    models: Sequence[ServedModel], run: "Run | None", judgement: Judgement | None
+    models: Sequence[ServedModel], run: "Run | None", judgment: Judgment | None
 ) -> list[str]:
     """Return a clause for each stored thing that is about none of the models, or not of one."""
     stored = {
         "run": "" if run is None else run.record.model.fingerprint,
-        "judgement": "" if judgement is None else judgement.model,
+        "judgment": "" if judgment is None else judgment.model,
     }
     known = {name: one for name, one in stored.items() if one}  # a fingerprint reads every weight
     live = {one.model.fingerprint: one.name for one in models} if known else {}
     if not live and len(set(known.values())) > 1:
         ours, theirs = (_shown(one) for one in known.values())
-        return [f"the run and the judgement are about two models ({ours} and {theirs})"]
+        return [f"the run and the judgment are about two models ({ours} and {theirs})"]
     return [
         f"the {name} is about another model ({_shown(one)}) than "
         + " and ".join(f"“{called}” ({_shown(own)})" for own, called in live.items())
@@ -337,9 +337,9 @@ def _opened(given: Any, name: str, kind: type[T], read: Callable[[Path], T]) -> 
     return read(Path(given))
 
 
-def _stored(path: Path) -> Judgement:
+def _stored(path: Path) -> Judgment:
     content = bounded_bytes(path, 1 << 30)
     try:
-        return Judgement.from_json(content)
+        return Judgment.from_json(content)
     except InputError as error:
         raise InputError(f"'{path}': {error}") from None

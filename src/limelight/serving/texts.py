@@ -22,12 +22,12 @@ from limelight.judging.removals import Removals, removals_of
 from limelight.judging.texts import SearchedText, search_together
 from limelight.models import Model, resolved_replacement
 from limelight.models.queries import expand_queries
-from limelight.pages.html import attention_data, disagreement_section, head_tables
-from limelight.pages.images import draw_images, without_image
-from limelight.pages.markup import part
-from limelight.pages.pieces import visible, writable, writable_explanation
-from limelight.pages.wording import ONE_SIDED, notices, opening, printed, shown_outcomes
-from limelight.question import FIELDS, AskedField, Question, prepare_model
+from limelight.rendering.html import attention_data, disagreement_section, head_tables
+from limelight.rendering.images import draw_images, without_image
+from limelight.rendering.markup import part
+from limelight.rendering.pieces import visible, writable, writable_explanation
+from limelight.rendering.wording import ONE_SIDED, notices, opening, printed, shown_outcomes
+from limelight.request import FIELDS, AskedField, Question, prepare_model
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
 from limelight.shapes import Bool, Float

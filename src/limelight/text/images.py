@@ -204,8 +204,8 @@ def _of_array(array: np.ndarray, name: str) -> ImageInput:
         if pixels.ndim == 3 and pixels.shape[0] in (1, 3, 4):
             advice = " Channels go last: np.moveaxis(array, 0, -1)."
         raise InputError(
-            "the array of an image has height, width and 1, 3 or 4 channels (gray, colours, "
-            f"colours with transparency), in this order; got the shape {array.shape}.{advice}"
+            "the array of an image has height, width and 1, 3 or 4 channels (gray, colors, "
+            f"colors with transparency), in this order; got the shape {array.shape}.{advice}"
         )
     height, width, channels = pixels.shape
     if min(height, width) < 2:

@@ -123,7 +123,7 @@ def _fitted(
     scale = amplification.copy()
     if free_ends:
         scale[0] = scale[-1] = 0.0
-    # Neighbouring laws are nearly the same. Cutting their small singular values off keeps Σ|ω| near
+    # Neighboring laws are nearly the same. Cutting their small singular values off keeps Σ|ω| near
     # 1; without it weights of both signs grew to Σ|ω| = 4 at n = 255, and rounding with them.
     omega = np.linalg.lstsq(laws * scale[:, None], target * scale, rcond=1e-14)[0]
     attained = laws @ omega

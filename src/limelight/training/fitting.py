@@ -236,8 +236,8 @@ def _standards(training: Examples) -> dict[str, np.ndarray]:
     usual = np.sqrt(np.mean(training.values**2, axis=0))
     arrays["scale"] = np.where(usual > 0, usual, 1.0)
     summary = text_summary(Learned({}, arrays).standard(training.inputs))
-    arrays["centre"] = summary.mean(axis=0)
-    _, size, axes = np.linalg.svd(summary - arrays["centre"], full_matrices=False)
+    arrays["center"] = summary.mean(axis=0)
+    _, size, axes = np.linalg.svd(summary - arrays["center"], full_matrices=False)
     variance, k = np.maximum(size**2 / training.n, 1e-12), min(_AXES, -(-training.n // 4))
     arrays["axes"], arrays["spread"] = axes[:k] / np.sqrt(variance[:k, None]), variance[:k]
     arrays["rest"] = np.array([max(variance[k:].sum(), 1e-12)])

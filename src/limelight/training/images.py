@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from limelight.data.labelled import LabelledTexts
+from limelight.data.labeled import LabeledTexts
 from limelight.errors import InputError
 from limelight.models.attention import PatchClassifier
 from limelight.models.attention.patches import cut, fitted_pixels
@@ -42,12 +42,12 @@ class TrainingImages:
         return list(np.arange(2, len(self.patches)).reshape(-1, rows * columns))
 
 
-def has_images(data: LabelledTexts) -> bool:
+def has_images(data: LabeledTexts) -> bool:
     """Return whether any row of ``data`` is an image."""
     return any(isinstance(row, ImageInput) for row in data.texts)
 
 
-def cut_training_images(data_sets: Sequence[LabelledTexts], grid: int) -> TrainingImages | None:
+def cut_training_images(data_sets: Sequence[LabeledTexts], grid: int) -> TrainingImages | None:
     """Cut the images of the training set and then those of the validation set into patches.
 
     All are resized to the first image, in patches of equal size. They become gray if all are gray.

@@ -46,7 +46,7 @@ from limelight.models.protocol import announce_calls, query_kind
 from limelight.models.queries import distinct_queries, expand_texts
 from limelight.models.text_game import TextGame
 from limelight.progress import Estimate, ProgressCallback, ProgressTracker, open_progress
-from limelight.question import Question, prepare_model
+from limelight.request import Question, prepare_model
 from limelight.results import Explanation
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import order_draws, random_orders
@@ -522,7 +522,7 @@ def fitted(
     report: dict[str, Any] = dict(learned.record["report"])
     if aside:
         target = "predicted" if aim is None else aim[0]
-        judgement = judge(
+        judgment = judge(
             model,
             aside,
             [learned],
@@ -532,7 +532,7 @@ def fitted(
             curves=False,
             seed=plan.seed,
         )
-        (row,) = judgement.methods
+        (row,) = judgment.methods
         report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
     report |= {"calls": calls, "unreadable": len(drawn) - len(known)}
     noun = name_of_one(question.features)

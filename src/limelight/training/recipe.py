@@ -23,7 +23,7 @@ _NotNegative = Annotated[float, FiniteNotNegative]
 
 @settings_class
 class Recipe:
-    """Architecture, regularisation and optimisation of one training run."""
+    """Architecture, regularisation and optimization of one training run."""
 
     heads: _Count = 6
     d_e: _Count = 128

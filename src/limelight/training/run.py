@@ -1,4 +1,4 @@
-"""From labelled texts to a model folder."""
+"""From labeled texts to a model folder."""
 
 import contextlib
 import json
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from limelight.data.images import read_labelled_images
-from limelight.data.labelled import LabelledTexts, read_labelled
+from limelight.data.images import read_labeled_images
+from limelight.data.labeled import LabeledTexts, read_labeled
 from limelight.data.labels import Labels, below_chance_warning
 from limelight.errors import InputError, nearest
 from limelight.files import alone_in, remove_abandoned_parts, write_whole
@@ -53,27 +53,27 @@ def train(
 ) -> AttentionClassifier:
     """Return the classifier trained on ``data``, and write it to the folder ``output``.
 
-    ``data`` are labelled texts, or what :func:`limelight.read_labelled` makes them of: a path or a
+    ``data`` are labeled texts, or what :func:`limelight.read_labeled` makes them of: a path or a
     table. ``validation`` is a data set of its own, or the share of ``data`` to hold out; with 0 the
     model is fitted on everything and its last epoch is kept. The same arguments give the same model
     on the same machine; a run that was killed continues where it was when called again with them,
     unless ``resume`` is false. ``precision`` "float16" halves the size of the finished weights.
-    ``labels`` names the classes of labels, as :func:`limelight.read_labelled` takes it. With
+    ``labels`` names the classes of labels, as :func:`limelight.read_labeled` takes it. With
     ``images`` the path is that of images with labels: folders by class, a table, arrays of NumPy.
     """
     if precision not in PRECISIONS:
         raise InputError(nearest("precision", precision, PRECISIONS))
     if seed < 0:
         raise InputError(f"seed must be at least 0; got {seed}.")
-    read = read_labelled_images if images else read_labelled
-    if not isinstance(data, LabelledTexts):
+    read = read_labeled_images if images else read_labeled
+    if not isinstance(data, LabeledTexts):
         data = read(data, labels=labels)
     if isinstance(recipe, str):
         is_default = recipe == "default"
         recipe = recipe_named("images" if is_default and has_images(data) else recipe)
     if isinstance(validation, int | float):
         recipe, validation = replace(recipe, validation=float(validation)), None
-    if not isinstance(validation, LabelledTexts | None):
+    if not isinstance(validation, LabeledTexts | None):
         validation = read(validation, data.class_names, part="test", labels=labels)
     device = usable_device(device)
     folder = None if output is None else _usable_folder(Path(output), fresh=not resume)

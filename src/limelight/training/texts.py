@@ -1,4 +1,4 @@
-"""From labelled texts or images to what the loop needs: vocabulary, split, encoded rows."""
+"""From labeled texts or images to what the loop needs: vocabulary, split, encoded rows."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from limelight.data.labelled import LabelledTexts
+from limelight.data.labeled import LabeledTexts
 from limelight.errors import InputError
 from limelight.models.attention import padded_ids
 from limelight.shapes import Int
@@ -61,10 +61,10 @@ class Prepared:
 
 
 def prepare(
-    data: LabelledTexts,
+    data: LabeledTexts,
     recipe: Recipe,
     *,
-    validation: LabelledTexts | None = None,
+    validation: LabeledTexts | None = None,
     seed: int = 0,
 ) -> Prepared:
     """Return ``data`` encoded and split; the vocabulary counts all of ``data``, as the paper does.
@@ -75,7 +75,7 @@ def prepare(
     n, names = len(data), data.class_names
     for one in (data, validation):
         if one is not None and not len(one):
-            raise InputError(f"{one.source} has no rows; give labelled texts.")
+            raise InputError(f"{one.source} has no rows; give labeled texts.")
     present = np.unique(data.labels)
     if len(present) < 2:
         raise InputError(
@@ -132,13 +132,13 @@ def prepare(
     return Prepared(vocabulary, names, training, validated, record, images)
 
 
-def encode_texts(data: LabelledTexts, vocabulary: Vocabulary, *, T_max: int) -> EncodedTexts:
+def encode_texts(data: LabeledTexts, vocabulary: Vocabulary, *, T_max: int) -> EncodedTexts:
     """Return ``data`` encoded with a vocabulary that exists already."""
     rows = [vocabulary.encode(words[: T_max - 1]) for words in _words(data)]
     return EncodedTexts(padded_ids(rows, T_max=T_max), data.labels)
 
 
-def _words(data: LabelledTexts) -> Iterator[list[str]]:
+def _words(data: LabeledTexts) -> Iterator[list[str]]:
     """Yield the words of every text."""
     for row, text in enumerate(data.texts, start=1):
         if not isinstance(text, str):

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from limelight.api import explain
 from limelight.errors import InputError
 from limelight.explainers import Reading, read
 from limelight.models import (
@@ -27,7 +28,6 @@ from limelight.results import Explanation, Pairs
 from limelight.shapes import Bool, Float
 from limelight.text import UNK, Given, features_of
 from limelight.theory.enumeration import all_keeps
-from limelight.verbs import explain
 
 ROUNDING = 1e-9
 SHORT = 8  # words of which all subsets are tried

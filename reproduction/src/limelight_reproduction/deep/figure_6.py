@@ -134,8 +134,8 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
         y=f"LIME, mean and deviation of {RUNS} runs",
     )
     groups, bins = groups_of(of), np.linspace(-1, 1, 41)
-    for name, colour in ((SIGNED, BLUE), (ABSOLUTE, VERMILLION)):
-        right.hist(groups[name], bins, color=colour, alpha=0.6, label=name)
+    for name, color in ((SIGNED, BLUE), (ABSOLUTE, VERMILLION)):
+        right.hist(groups[name], bins, color=color, alpha=0.6, label=name)
     right.legend(fontsize=8, frameon=False)
     plain(right, title=f"{of['texts']} test reviews", x="Pearson's ρ", y="reviews")
     yield (

@@ -105,15 +105,15 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
         "last_lime": (VERMILLION, "D"),
         "gxi_lime": (GREY, "^"),
     }
-    for k, (pair, (colour, marker)) in enumerate(shown.items()):
+    for k, (pair, (color, marker)) in enumerate(shown.items()):
         low, middle, high = np.array([numbers[name]["spearman"][pair] for name in names]).T
         place = np.arange(len(names)) + 0.15 * (k - 2)
-        axes.hlines(place, low, high, color=colour, linewidth=1.4, alpha=0.7)
-        axes.plot(middle, place, marker, color=colour, markersize=5, label=PAIRS[pair])
+        axes.hlines(place, low, high, color=color, linewidth=1.4, alpha=0.7)
+        axes.plot(middle, place, marker, color=color, markersize=5, label=PAIRS[pair])
         for name in AGAIN:
             at = place[names.index(_first(name))]
             axes.plot(
-                numbers[name]["spearman"][pair][1], at, marker, color=colour, markersize=5,
+                numbers[name]["spearman"][pair][1], at, marker, color=color, markersize=5,
                 markerfacecolor="white",
             )  # fmt: skip
     axes.axvline(0, color=GREY, linewidth=0.8)

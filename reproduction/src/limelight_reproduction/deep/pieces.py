@@ -9,7 +9,7 @@ from typing import final
 
 from tokenizers import Tokenizer, models, trainers
 
-from limelight import LabelledTexts
+from limelight import LabeledTexts
 from limelight.text import token_strings
 from limelight_reproduction.document import strings
 
@@ -42,9 +42,9 @@ class Pieces:
     def _of_word(self, word: str) -> Sequence[str]:
         return self._tokenizer.encode(word).tokens or [word]
 
-    def spelled(self, data: LabelledTexts) -> LabelledTexts:
+    def spelled(self, data: LabeledTexts) -> LabeledTexts:
         """Return texts whose words are the pieces: a word model of them is a piece model."""
         texts = [
             " ".join(p for w in token_strings(t) for p in self.of_word(w)) for t in strings(data)
         ]
-        return LabelledTexts(texts, data.labels, data.classes, data.source)
+        return LabeledTexts(texts, data.labels, data.classes, data.source)

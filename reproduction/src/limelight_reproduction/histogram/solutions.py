@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from limelight.pages.figures import colour_map
+from limelight.rendering.figures import color_map
 from limelight_reproduction.drawing import BLUE, INK, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, Verdict
 from limelight_reproduction.histogram.task import WORD, letters_of, occurrences
@@ -202,7 +202,7 @@ def _attention_figure(part: Numbers) -> Any:
             f"{kind}: deviation over words": part["patterns"][kind]["deviation"],
         }
         for one, (title, entries) in zip(row, shown.items(), strict=True):
-            image = one.imshow(entries, cmap=colour_map("neutral"), vmin=0, vmax=0.6)
+            image = one.imshow(entries, cmap=color_map("neutral"), vmin=0, vmax=0.6)
             plain(one, title=title)
         _named(row[0])
         for one in row[1:]:
@@ -224,12 +224,12 @@ def _named(axes: Any) -> None:
 def _way_figure(part: Numbers) -> Any:
     figure, axes = canvas(6.0, 3.4)
     along = part["along"]
-    for name, label, colour, dashes in (
+    for name, label, color, dashes in (
         ("between", "positional to semantic", INK, "-"),
         ("positional", "positional to itself, kicked", BLUE, "--"),
         ("semantic", "semantic to itself, kicked", VERMILLION, ":"),
     ):
-        axes.plot(along["share"], along[name], color=colour, linestyle=dashes, label=label)
+        axes.plot(along["share"], along[name], color=color, linestyle=dashes, label=label)
     axes.set_yscale("log")
     axes.legend(fontsize=8, frameon=False)
     plain(axes, x="way from one end to the other", y="cross-entropy on training words")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier, Comparison, Explanation, compare
-from limelight.pages.figures import coloured_sentence
+from limelight.rendering.figures import colored_sentence
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
@@ -58,7 +58,7 @@ def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
             f"Seven explainers of the {TARGET} class on one sentence, {said}. Green speaks for "
             "the class, orange against it; methods without signs are blue. The strongest word of "
             "each line is underlined.",
-            coloured_sentence(shown(numbers[name])),
+            colored_sentence(shown(numbers[name])),
         )
 
 

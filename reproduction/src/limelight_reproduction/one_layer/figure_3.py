@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier
-from limelight.pages.figures import attention_figure
+from limelight.rendering.figures import attention_figure
 from limelight.shapes import Float
 from limelight_reproduction.document import strings
 from limelight_reproduction.experiment import (

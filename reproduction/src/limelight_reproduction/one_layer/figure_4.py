@@ -128,10 +128,10 @@ def _panel(axes: Any, of: Numbers, order: np.ndarray, how: str, marks: tuple[str
         "deletion": (BLUE, "D"),
     }
     for name in marks:
-        colour, marker = looks[name]
+        color, marker = looks[name]
         filled = {"markerfacecolor": "none"} if marker in "oD" else {}
         axes.plot(
-            np.arange(runs.shape[1]), np.array(of["values"][name])[order], marker, color=colour,
+            np.arange(runs.shape[1]), np.array(of["values"][name])[order], marker, color=color,
             markersize=5, markeredgewidth=1.3, linestyle="none", label=VALUES[name], **filled,
         )  # fmt: skip
     axes.axhline(0, color=GREY, linewidth=0.6)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier
-from limelight.pages.figures import colour_map
+from limelight.rendering.figures import color_map
 from limelight.shapes import Float
 from limelight.theory.attention import head_outputs
 from limelight.theory.gradient import token_gradients
@@ -105,7 +105,7 @@ def heat_maps(numbers: Numbers) -> Any:
     peak = max(np.abs(matrix).max() for matrix in maps.values())
     figure, grid = canvas(7.2, 6.2, rows=len(maps))
     for axes, (title, matrix) in zip(grid, maps.items(), strict=True):
-        image = axes.imshow(matrix, aspect="auto", cmap=colour_map("signed"), vmin=-peak, vmax=peak)
+        image = axes.imshow(matrix, aspect="auto", cmap=color_map("signed"), vmin=-peak, vmax=peak)
         plain(axes, title=title)
         axes.set_yticks(range(len(matrix)), numbers["tokens"], fontsize=8)
         axes.axhline(0.5, color=INK, linewidth=0.8)

@@ -211,14 +211,12 @@ def _counterfactual_figure(numbers: Mapping[str, Numbers]) -> Any:
     figure, axes = canvas(8.5, 6.4, rows=2, columns=2)
     for (left, right), (name, label) in zip(axes, MODELS.items(), strict=True):
         part = numbers[name]
-        for column, colour, said in (
+        for column, color, said in (
             ("jsd", BLUE, "heads, their mean"),
             ("jsd of alpha-avg", VERMILLION, "α-avg, moved along"),
         ):
             found = _column(part, "replaced", column)
-            left.hist(
-                found, bins=np.linspace(0, 0.7, 57), histtype="step", color=colour, label=said
-            )
+            left.hist(found, bins=np.linspace(0, 0.7, 57), histtype="step", color=color, label=said)
         left.axvline(_LN2, color=INK, linewidth=1, linestyle="--", label="ln 2, the largest")
         left.legend(fontsize=8, frameon=False, loc="upper left")
         plain(left, title=f"{label}: same prediction", x="JSD from the attention", y="reviews")

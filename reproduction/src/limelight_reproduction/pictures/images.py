@@ -258,10 +258,10 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
         "first_order": (ORANGE, "+", "first order, corrected"),
         "exact": (GREEN, "o", "exact"),
     }
-    for name, (colour, marker, label) in looks.items():
+    for name, (color, marker, label) in looks.items():
         filled = {"markerfacecolor": "none"} if marker == "o" else {}
         axes.plot(
-            np.arange(len(order)), np.array(of["values"][name])[order], marker, color=colour,
+            np.arange(len(order)), np.array(of["values"][name])[order], marker, color=color,
             markersize=5, linestyle="none", label=label, **filled,
         )  # fmt: skip
     axes.set_xticks([])
@@ -277,11 +277,11 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     figure, axes = canvas(5.6, 3.2)
     theory = numbers["theorems"]
     lines = {"eq19": ("Eq. 19 as printed, all patches", GREY)} | {
-        name: (label, colour)
-        for (name, (label, _)), colour in zip(RATES.items(), (ORANGE, BLUE, GREEN), strict=True)
+        name: (label, color)
+        for (name, (label, _)), color in zip(RATES.items(), (ORANGE, BLUE, GREEN), strict=True)
     }
-    for name, (label, colour) in lines.items():
-        axes.loglog(theory["patches"], theory["errors"][name], "o-", color=colour, label=label)
+    for name, (label, color) in lines.items():
+        axes.loglog(theory["patches"], theory["errors"][name], "o-", color=color, label=label)
     axes.legend(fontsize=7, frameon=False)
     plain(axes, x="patches", y="relative distance to exact LIME")
     yield (

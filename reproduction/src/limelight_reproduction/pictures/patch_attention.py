@@ -2,7 +2,7 @@ r"""Whether attention says of patches what LIME and Shapley values say, in one l
 
 What was to be counted as a finding was written down before any number was looked at. Pictures are
 drawn from Fashion-MNIST's test pictures; the class is the one that is predicted, its logit the
-output, and a removed patch becomes the mean patch (one layer) or the mean colour (six layers).
+output, and a removed patch becomes the mean patch (one layer) or the mean color (six layers).
 
 *Ranks.* ρ of a picture: the rank correlation over its patches of α-avg with the absolute Shapley
 value, and with the absolute LIME coefficient. With the interval of the median over pictures,

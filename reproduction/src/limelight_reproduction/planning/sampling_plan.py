@@ -13,7 +13,7 @@ from limelight import InputError
 from limelight.errors import nearest
 from limelight.explainers import SIZES
 from limelight.results.codec import decoded, encoded
-from limelight.results.faces import Tabular
+from limelight.results.mixins import Tabular
 from limelight.results.table import Table, plain_rows
 from limelight.results.values import EqualByFields, own_numbers
 from limelight.shapes import Float, Int

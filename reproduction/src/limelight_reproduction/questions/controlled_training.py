@@ -70,7 +70,7 @@ class Stack(nn.Module):  # type: ignore[misc]
     """One of the paper's classifiers for every seed, in which ``held`` is "uniform", "fixed" (W_ℓ)
     or "free" (nothing is).
 
-    Weights that are held are buffers, so that no optimiser sees them.
+    Weights that are held are buffers, so that no optimizer sees them.
     """
 
     def __init__(self, recipe: Recipe, *, words: int, held: str, seeds: Sequence[int]) -> None:

@@ -33,11 +33,11 @@ def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     left.invert_yaxis()
     plain(left, x="points of accuracy lost, 95 % interval")
     of, kinds = numbers["adversary"], numbers["held"]["kinds"]
-    for how, colour in (("jsd", VERMILLION), ("kl", GREEN)):
+    for how, color in (("jsd", VERMILLION), ("kl", GREEN)):
         curve = [one for one in of["adversaries"] if one["divergence"] == how]
         right.plot(
             [np.mean(one["jsd"]) for one in curve], [np.mean(one["tvd"]) for one in curve], "o-",
-            color=colour, markersize=4, label=f"adversaries, {HOW[how].split(',')[0]} in the loss",
+            color=color, markersize=4, label=f"adversaries, {HOW[how].split(',')[0]} in the loss",
         )  # fmt: skip
     right.plot(of["others"]["jsd"], of["others"]["tvd"], "^", color=BLUE, label="another seed")
     right.plot(kinds["uniform"]["jsd"], kinds["uniform"]["tvd"], "s", color=ORANGE, label="uniform")

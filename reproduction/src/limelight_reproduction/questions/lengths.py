@@ -54,10 +54,10 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     figure, grid = canvas(8.4, 3.2, columns=2)
     for axes, (name, said) in zip(grid, MODELS.items(), strict=True):
         of = numbers[name]
-        for form, colour in (("eq19", VERMILLION), ("first_order", BLUE)):
+        for form, color in (("eq19", VERMILLION), ("first_order", BLUE)):
             low, middle, high = np.transpose(of["errors"][form])
-            axes.fill_between(of["lengths"], low, high, color=colour, alpha=0.15)
-            axes.plot(of["lengths"], middle, "o-", color=colour, markersize=4, label=FORMS[form])
+            axes.fill_between(of["lengths"], low, high, color=color, alpha=0.15)
+            axes.plot(of["lengths"], middle, "o-", color=color, markersize=4, label=FORMS[form])
         axes.set_xscale("log", base=2)
         axes.set_ylim(0, None)
         axes.legend(fontsize=8, frameon=False)

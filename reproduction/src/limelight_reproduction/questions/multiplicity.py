@@ -165,13 +165,13 @@ def _slope(windows: Sequence[int], errors: Sequence[float] | np.ndarray) -> floa
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     figure, grid = canvas(9.0, 3.6, columns=2)
-    colours = dict(zip(KINDS, (BLUE, GREEN, VERMILLION), strict=True))
+    colors = dict(zip(KINDS, (BLUE, GREEN, VERMILLION), strict=True))
     for axes, (said, error) in zip(grid, numbers["games"]["error"].items(), strict=True):
         for kind, label in KINDS.items():
             for form, mark in (("first_order", "o-"), ("eq19", "x--")):
                 axes.loglog(
                     error[kind]["windows"], error[kind][form]["median"], mark, markersize=4,
-                    color=colours[kind], label=f"{FORMS[form]}, {label}",
+                    color=colors[kind], label=f"{FORMS[form]}, {label}",
                 )  # fmt: skip
         axes.set_ylim(2e-4, 2)
         plain(axes, title=f"ε = {said}", x="T_max, with T = T_max^ε tokens", y="relative error")

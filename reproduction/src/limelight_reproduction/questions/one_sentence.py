@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from limelight import LabelledTexts
+from limelight import LabeledTexts
 from limelight.shapes import Int
 from limelight.text import Pair, features_of
 from limelight_reproduction.experiment import Numbers, compact
@@ -41,7 +41,7 @@ def measure_hidden(setting: Setting) -> Numbers:
             decisions = model.game(document, features, model.replacements[0])(keep).argmax(axis=1)
             for name, decision in zip(HIDDEN, decisions, strict=False):
                 found[name].append(int(decision))
-        # The neighbour's second sentence: pairs come in random order.
+        # The neighbor's second sentence: pairs come in random order.
         others = [
             model.read((pairs[i][0], pairs[(i + 1) % len(pairs)][1]))
             for i in range(start, min(start + _CHUNK, len(pairs)))
@@ -97,14 +97,14 @@ def measure_one_layer(setting: Setting) -> Numbers:
     )
 
 
-def _read(data: LabelledTexts, name: str) -> LabelledTexts:
+def _read(data: LabeledTexts, name: str) -> LabeledTexts:
     """Return what is read of every pair, as a text."""
     pairs = [cast(Pair, pair) for pair in data.texts]
     texts = [
         " ".join(pair) if name == "both" else pair[0] if name == "first" else pair[1]
         for pair in pairs
     ]
-    return LabelledTexts(texts, data.labels, data.classes, data.source)
+    return LabeledTexts(texts, data.labels, data.classes, data.source)
 
 
 def _gain(right: np.ndarray, labels: Int[np.ndarray, " n"]) -> list[float]:

@@ -92,8 +92,8 @@ def judged_signs(of: Mapping[str, Float[np.ndarray, " n"]]) -> dict[str, dict[st
         rank = rank_correlation(of[name][half:], rho) or 0.0
         # Fisher's interval; for ranks its standard error is that of Fieller et al. (1957).
         reach = _NORMAL_99 * np.sqrt(1.06 / max(len(rho) - 3, 1))
-        centre = np.arctanh(np.clip(rank, -0.999, 0.999))
-        low, high = float(np.tanh(centre - reach)), float(np.tanh(centre + reach))
+        center = np.arctanh(np.clip(rank, -0.999, 0.999))
+        low, high = float(np.tanh(center - reach)), float(np.tanh(center + reach))
         good = direction * of[name][half:] > direction * np.median(of[name][:half])
         # A sign that is the same everywhere divides nothing: both sides are the whole then.
         inside, outside = (

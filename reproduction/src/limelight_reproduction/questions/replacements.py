@@ -184,8 +184,8 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
             square[i, j] = square[j, i] = numbers[name]["spearman corrected"][pair][0]
         axes.imshow(square, cmap="Blues", vmin=0, vmax=1)
         for i, j in np.ndindex(square.shape):
-            colour = "white" if square[i, j] > 0.6 else "black"
-            axes.text(j, i, f"{square[i, j]:.2f}", ha="center", va="center", color=colour)
+            color = "white" if square[i, j] > 0.6 else "black"
+            axes.text(j, i, f"{square[i, j]:.2f}", ha="center", va="center", color=color)
         axes.set_xticks(range(len(names)), short)
         axes.set_yticks(range(len(names)), short)
         plain(axes, title=f"{said}: rank correlation of LIME")

@@ -75,9 +75,9 @@ def _with_intervals(axes: Any, found: Mapping[str, Interval]) -> None:
 def _stacked(axes: Any, variation: Mapping[str, Mapping[str, Interval | None]]) -> None:
     rows = {said: of for said, of in variation.items() if of["across"] is not None}
     start = np.zeros(len(rows))
-    for (part, label), colour in zip(VARIATION.items(), _COLOURS, strict=True):
+    for (part, label), color in zip(VARIATION.items(), _COLOURS, strict=True):
         size = np.array([(of[part] or [0.0])[0] for of in rows.values()])
-        axes.barh(range(len(rows)), size, left=start, color=colour, height=0.6, label=label)
+        axes.barh(range(len(rows)), size, left=start, color=color, height=0.6, label=label)
         start = start + size
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set_xlim(0, 1)

@@ -135,16 +135,14 @@ def tells_more(gained: Interval) -> str:
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     figure, grid = canvas(8.4, 3.1, columns=2)
     names = SUMMARIES | VALUES
-    colours = dict(zip(names, (BLUE, ORANGE, GREEN, VERMILLION), strict=True))
+    colors = dict(zip(names, (BLUE, ORANGE, GREEN, VERMILLION), strict=True))
     for axes, (part, said) in zip(grid, _WHOLE.items(), strict=True):
         for at, (summary, label) in enumerate(names.items()):
             for place, against in enumerate(AGAINST):
                 low, middle, high = numbers[part]["pairs"][f"{summary} {against}"]
                 y = place + 0.16 * (at - 1.5)
-                axes.hlines(y, low, high, color=colours[summary], linewidth=2, alpha=0.5)
-                axes.plot(
-                    [middle], [y], "o", color=colours[summary], label=None if place else label
-                )
+                axes.hlines(y, low, high, color=colors[summary], linewidth=2, alpha=0.5)
+                axes.plot([middle], [y], "o", color=colors[summary], label=None if place else label)
         axes.set_yticks(range(len(AGAINST)), list(AGAINST.values()))
         axes.set_xlim(0, 1)
         axes.legend(fontsize=8, frameon=False, loc="lower left")

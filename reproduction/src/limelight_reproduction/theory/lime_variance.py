@@ -63,13 +63,13 @@ def lime_variance(
         )
     # ℓ is taken off as one more part, whose denominator does not move.
     one = xp.ones_like(form.delta[:1])
-    centre = xp.mean(form.c, axis=0) - limit.intercept
-    line = HeadSum(one[:, 0], one, one, -limit.scores, xp.zeros_like(limit.scores), centre)
+    center = xp.mean(form.c, axis=0) - limit.intercept
+    line = HeadSum(one[:, 0], one, one, -limit.scores, xp.zeros_like(limit.scores), center)
     total = xp.zeros_like(limit.scores)
     for times, first, second in pairs([*head_sums(form, rules_of(form, tolerance)), line]):
         total = total + times * _pair(first, second, with_word, without)
     full, empty = (xp.mean(x, axis=0) for x in ends(form))
-    full, empty = full + centre - xp.sum(limit.scores, axis=-1), empty + centre
+    full, empty = full + center - xp.sum(limit.scores, axis=-1), empty + center
     # The whole text keeps every word and the empty one none: one set each, corrected by hand.
     first, last = -with_word.attained[0], removed[-1] - without.attained[-1]
     total = total + (first * full**2 + last * empty**2)[:, None]

@@ -1,16 +1,16 @@
 // The page: a text, what the model says, which words speak for it, and how faithful that is. All of
 // it is computed here, at every keystroke, from the tables that the page carries.
 
-import { stateInAddress, stateToAddress } from "../../pages/elements/address_state.js";
-import "../../pages/elements/class_meters.js";
-import "../../pages/elements/colour_legend.js";
-import "../../pages/elements/coloured_words.js";
-import "../../pages/elements/removal_curve.js";
-import "../../pages/elements/score_bars.js";
-import { byId, dataIn, heard, made, openingNodes } from "../../pages/elements/nodes.js";
-import { boundInWords, minus, percent, precisionSentence, written } from "../../pages/elements/numbers_in_words.js";
-import { ringPlace } from "../../pages/elements/tab_switch.js";
-import { visibleText } from "../../pages/elements/text_pieces.js";
+import { stateInAddress, stateToAddress } from "../../rendering/elements/address_state.js";
+import "../../rendering/elements/class_meters.js";
+import "../../rendering/elements/color_legend.js";
+import "../../rendering/elements/colored_words.js";
+import "../../rendering/elements/removal_curve.js";
+import "../../rendering/elements/score_bars.js";
+import { byId, dataIn, heard, made, openingNodes } from "../../rendering/elements/nodes.js";
+import { boundInWords, minus, percent, precisionSentence, written } from "../../rendering/elements/numbers_in_words.js";
+import { ringPlace } from "../../rendering/elements/tab_switch.js";
+import { visibleText } from "../../rendering/elements/text_pieces.js";
 import { Explainer } from "../engine/explainer.js";
 import { unpackedModel } from "../engine/packed_model.js";
 

@@ -30,7 +30,7 @@ _MOST = 1 << 17  # pixels of a patch, and patches of an image
 # Made of the vocabulary.
 _OF_WORDS = ("tables", "table_errors", "_factored", "device_tables", "_for_probabilities")
 REMOVALS = ("mean", "black", "blurred")
-_GREY = (0.299, 0.587, 0.114)  # of red, green and blue in grey, as Pillow and television have it
+_GREY = (0.299, 0.587, 0.114)  # of red, green and blue in gray, as Pillow and television have it
 
 Patches = Num[np.ndarray, "T p"]  # of one image, row by row, in bytes or from 0 to 1
 
@@ -217,7 +217,7 @@ def cut(pixels: Num[np.ndarray, "H W channels"], grid: tuple[int, int]) -> Patch
 def fitted_pixels(
     pixels: Num[np.ndarray, "H W C"], size: tuple[int, int], channels: int
 ) -> Num[np.ndarray, "height width channels"]:
-    """Return 8-bit pixels in another size (width, height), and gray or in colours."""
+    """Return 8-bit pixels in another size (width, height), and gray or in colors."""
     # First, for resizing one channel costs a third of three.
     if pixels.shape[2] > channels:
         pixels = np.rint(pixels @ np.array(_GREY)).astype(np.uint8)[:, :, None]

@@ -130,7 +130,7 @@ class HuggingFaceImages(HuggingFace):
         frame, (width, height) = self._frame(image), image.size
         notices = list(self.notices)
         if self._channels == 1 and image.pixels.shape[2] == 3:
-            notices.append("The model reads gray images; the colours were taken out of this one.")
+            notices.append("The model reads gray images; the colors were taken out of this one.")
         if (frame[2] - frame[0]) * (frame[3] - frame[1]) < 0.98 * width * height:
             seen = f"{frame[2] - frame[0]} × {frame[3] - frame[1]}"
             notices.append(
@@ -164,7 +164,7 @@ class HuggingFaceImages(HuggingFace):
         """Return what the processor makes of the pixels."""
         try:
             # The format is said: of three rows of pixels a processor would guess that they are
-            # colours.
+            # colors.
             found = self.tokenizer(
                 pixels, return_tensors="np", input_data_format="channels_last", **how
             )
@@ -179,7 +179,7 @@ class HuggingFaceImages(HuggingFace):
     def _frame(self, image: ImageInput) -> Box:
         """Return the part of an image that its processor leaves, in pixels of the image.
 
-        An image of the same size, in which one colour rises from side to side, goes through it:
+        An image of the same size, in which one color rises from side to side, goes through it:
         processors resize and cut in many ways, and what comes out shows where it was.
         """
         if (known := self._frames.get(image.size)) is not None:
@@ -211,14 +211,14 @@ class HuggingFaceImages(HuggingFace):
 
     @property
     def replacements(self) -> tuple[str, ...]:
-        """What may stand for a removed patch: the processor's mean colour, black, a blurred one."""
+        """What may stand for a removed patch: the processor's mean color, black, a blurred one."""
         return ("mean", "black", "blurred")
 
     def _gone(self, document: Document, replacement: str) -> Float[np.ndarray, "C h w"]:
         """Return the image of which every patch is removed."""
         pixels = self._in_channels(document.given)  # type: ignore[arg-type]
         if replacement == "mean":
-            # By the processor it would be rounded to a colour of 8 bits; normalised it is zero.
+            # By the processor it would be rounded to a color of 8 bits; normalized it is zero.
             whole: Float[np.ndarray, "C h w"] = document.input.values
             if getattr(self.tokenizer, "do_normalize", False):
                 return np.zeros_like(whole)

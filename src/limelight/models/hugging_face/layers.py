@@ -123,7 +123,7 @@ def why_not_attention_alone(network: Any, ids: Row, layers: int) -> str | None:
 
     def away(rows: Any) -> Any:
         moved = rows.clone()
-        moved[:, 1] = 2 * moved[:, 1] - moved[:, 2]  # from its neighbour: no direction is special
+        moved[:, 1] = 2 * moved[:, 1] - moved[:, 2]  # from its neighbor: no direction is special
         return moved
 
     with torch.inference_mode():

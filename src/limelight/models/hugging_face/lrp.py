@@ -68,7 +68,7 @@ def _norm(_func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -
     given = {"eps": 1e-5 if bias else None, **dict(zip(order, args, strict=False)), **named}
     input, eps = given["input"], given["eps"]
     axes = tuple(range(-len(given["normalized_shape"]), 0))
-    # Half precision is normalised in single, as torch does.
+    # Half precision is normalized in single, as torch does.
     x = input if input.dtype in (torch.float32, torch.float64) else input.float()
     if name == "layer_norm":
         x = x - x.mean(axes, keepdim=True)

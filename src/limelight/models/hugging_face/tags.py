@@ -241,7 +241,7 @@ def scheme(tags: Sequence[str]) -> dict[str, tuple[str, str]]:
 def decoded(words: Sequence[str], tags: Sequence[str]) -> list[tuple[int, int, str]]:
     """Return the first and last word of every span, and its type, from the tag of each word.
 
-    Words that go on without a beginning begin a span. Tags without a letter join their neighbours
+    Words that go on without a beginning begin a span. Tags without a letter join their neighbors
     of the same tag where some tag means "no tag"; else, as parts of speech, each is for itself.
     """
     known, found = scheme(tags), list[tuple[int, int, str]]()

@@ -25,12 +25,12 @@ function drawCells(cells, size, said) {
 
 export class AttentionHeads extends HTMLElement {
   set matrices({ tokens, block, heads }) {
-    const shown = tokens.map(visibleText), labelled = shown.length <= LABELLED, size = Math.ceil(shown.length / block);
+    const shown = tokens.map(visibleText), labeled = shown.length <= LABELLED, size = Math.ceil(shown.length / block);
     const name = (cell) => {
       const first = shown[cell * block], last = shown[Math.min((cell + 1) * block, shown.length) - 1];
       return block > 1 && first !== last ? `“${first}” … “${last}”` : `“${first}”`;
     };
-    const names = (side) => (labelled ? made("ol", { class: side }, ...shown.map((token) => made("li", {}, token))) : null);
+    const names = (side) => (labeled ? made("ol", { class: side }, ...shown.map((token) => made("li", {}, token))) : null);
     const readout = made("p", { class: "readout" }, "Point at a cell to read its value.");
     const figures = heads.map(({ peak, most, weight, cells }, head) => {
       const values = bytesOf(cells);
@@ -43,8 +43,8 @@ export class AttentionHeads extends HTMLElement {
         const value = (values[row * size + column] / 255) ** 2 * peak;
         readout.textContent = `Head ${head + 1}: ${name(row)} attends to ${name(column)}, about ${value.toFixed(3)}`;
       });
-      return made("figure", {}, made("figcaption", {}, made("b", {}, `Head ${head + 1}`), ` full colour = ${peak.toFixed(2)}`),
-        made("div", { class: labelled ? "grid named" : "grid" }, names("down"), canvas, names("across")));
+      return made("figure", {}, made("figcaption", {}, made("b", {}, `Head ${head + 1}`), ` full color = ${peak.toFixed(2)}`),
+        made("div", { class: labeled ? "grid named" : "grid" }, names("down"), canvas, names("across")));
     });
     const pooled = block > 1 ? ` A cell shows the largest of ${block} × ${block} values.` : "";
     this.replaceChildren(made("p", { class: "note" }, `Row: the token that asks; column: the token attended to. The classifier reads only the first row, that of [cls]. Each head has its own scale; opacity is the square root.${pooled}`),

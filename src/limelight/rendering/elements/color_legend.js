@@ -1,4 +1,4 @@
-// <limelight-legend>: what the colours of explanations mean, in the words of the reports.
+// <limelight-legend>: what the colors of explanations mean, in the words of the reports.
 //
 //   legend.explanation = {…}        one explanation, as limelight.explanation/2 has it
 //   legend.explanations = [{…}, …]  several of one text, each with its own scale
@@ -12,7 +12,7 @@ function key(hue, meaning) {
   return made("span", {}, made("span", { "aria-hidden": "true" }, ...swatches), " ", visibleText(meaning));
 }
 
-export class ColourLegend extends HTMLElement {
+export class ColorLegend extends HTMLElement {
   #explanations = [];
 
   get explanation() { return this.#explanations[0] ?? null; }
@@ -28,12 +28,12 @@ export class ColourLegend extends HTMLElement {
     const keys = several.some(isSigned) ? [key("f", up), key("a", down)] : [];
     if (!several.every(isSigned)) keys.push(key("n", "size only, no sign"));
     keys.push(made("span", {}, made("span", { class: e.image ? "w outlined" : "w top" }, nounOf(e)), " strongest"));
-    if (textPieces(e).some(({ seen }) => !seen)) keys.push(made("span", {}, made("span", { class: "cut" }, "grey"), " not read by the model"));
-    let note = "Deeper colour, larger score. The colours are safe for colour-blind readers.";
-    if (several.length > 1) note += ` Each method has its own scale: the number after its ${pluralOf(nounOf(e))} is the deepest colour.`;
-    if (e.image) note += " Under the colours the image is grey.";
+    if (textPieces(e).some(({ seen }) => !seen)) keys.push(made("span", {}, made("span", { class: "cut" }, "gray"), " not read by the model"));
+    let note = "Deeper color, larger score. The colors are safe for color-blind readers.";
+    if (several.length > 1) note += ` Each method has its own scale: the number after its ${pluralOf(nounOf(e))} is the deepest color.`;
+    if (e.image) note += " Under the colors the image is gray.";
     if (e.features.some(({ spans }) => spans.length > 1)) note += ` A score counts all occurrences of its ${nounOf(e)}${e.parts ? " in its own text" : ""}.`;
     return this.replaceChildren(made("div", { class: "legend" }, ...keys, made("span", { class: "note" }, note)));
   }
 }
-defined("limelight-legend", ColourLegend);
+defined("limelight-legend", ColorLegend);

@@ -1,4 +1,4 @@
-// <limelight-words>: a text with its words coloured by their scores.
+// <limelight-words>: a text with its words colored by their scores.
 //
 //   words.explanation = {…}   one explanation, as limelight.explanation/2 has it
 //   words.drawing = "<svg…"   of an image, before: what pages/images.py made of it
@@ -14,7 +14,7 @@ import { featureName, shortenedPieces, visibleText } from "./text_pieces.js";
 
 const spaced = (text) => /^\s$/u.test(text);
 
-// On which sides a tint has room: over a space, and never over the letter of a neighbour.
+// On which sides a tint has room: over a space, and never over the letter of a neighbor.
 function roomAround(pieces, i) {
   const before = i && pieces[i - 1].text ? Array.from(pieces[i - 1].text).at(-1) : " ";
   const after = i + 1 < pieces.length && pieces[i + 1].text ? Array.from(pieces[i + 1].text)[0] : " ";
@@ -30,7 +30,7 @@ function besideIn(parts, here, down) {
   return parts.indexOf(found);
 }
 
-export class ColouredWords extends HTMLElement {
+export class ColoredWords extends HTMLElement {
   #explanation = null;
   drawing = "";
 
@@ -123,4 +123,4 @@ export class ColouredWords extends HTMLElement {
     });
   }
 }
-defined("limelight-words", ColouredWords);
+defined("limelight-words", ColoredWords);

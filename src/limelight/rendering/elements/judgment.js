@@ -1,4 +1,4 @@
-// The tables of a judgement read without this script; it adds the texts, and the curves of any of
+// The tables of a judgment read without this script; it adds the texts, and the curves of any of
 // them. Nothing that came from a text is ever read as markup.
 
 import { stateInAddress, stateToAddressNow } from "./address_state.js";

@@ -3,7 +3,7 @@
 
 import "./attention_cells.js";
 import "./class_meters.js";
-import "./coloured_words.js";
+import "./colored_words.js";
 import { all, byId, dataIn, heard, made } from "./nodes.js";
 import "./score_bars.js";
 import { scoreInWords } from "./score_words.js";

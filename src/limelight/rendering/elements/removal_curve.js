@@ -113,7 +113,7 @@ export class RemovalCurve extends HTMLElement {
     this.replaceChildren(plot, this.#keys(share));
   }
 
-  // The legend, which says the values too: nothing here is told by colour alone.
+  // The legend, which says the values too: nothing here is told by color alone.
   #keys(share) {
     const keys = this.#lines.map((line) => made("span", {},
       drawn("svg", { viewBox: "0 0 24 8", class: "key", "aria-hidden": "true" }, drawn("line", { x1: 0, x2: 24, y1: 4, y2: 4, ...this.#stroke(line), "stroke-width": 3 })),

@@ -11,7 +11,7 @@ export function scoreInWords(e, feature) {
   return Number.isFinite(e.bound) && e.bound > 0 ? `${said} (within ${boundInWords(e.bound)})` : said;
 }
 
-/** The score that is drawn in full colour: "±1.20", or "0 to 1.20" where scores have no sign. */
+/** The score that is drawn in full color: "±1.20", or "0 to 1.20" where scores have no sign. */
 export function scaleInWords(e) {
   const peak = largestScore(e), number = written(peak, { peak, signed: false });
   if (!peak) return "all scores are 0";

@@ -1,9 +1,9 @@
 // From scores to the classes of palette.css: f1…f10 for, a1…a10 against, n1…n10 without a sign.
 
 const LEVELS = 10;
-const FAINTEST = 0.05; // weaker words stay plain: a review of grey boxes says nothing
+const FAINTEST = 0.05; // weaker words stay plain: a review of gray boxes says nothing
 
-/** Hues of lines, one for each method, apart for colour-blind readers on light and dark. */
+/** Hues of lines, one for each method, apart for color-blind readers on light and dark. */
 export const HUES = ["#0072b2", "#d98a00", "#009e73", "#c7619a", "#4aa3dd", "#d55e00", "#8a8f98", "#8c7a00"];
 
 export const isSigned = (e) => e.settings?.signed ?? true;
@@ -15,7 +15,7 @@ export const pluralOf = (noun) => `${noun}${noun.endsWith("ch") ? "es" : "s"}`;
 export const inBlocks = (e) => ["sentences", "paragraphs", "lines"].includes(e.units);
 export const labelOf = (e) => e.settings?.label ?? e.method;
 
-/** The largest absolute score: the one drawn in full colour. */
+/** The largest absolute score: the one drawn in full color. */
 export const largestScore = (e) => e.features.reduce((most, { score }) => Math.max(most, Math.abs(score)), 0);
 
 /** The feature with that score; -1 where all are 0. */
@@ -24,7 +24,7 @@ export function strongestFeature(e) {
   return peak ? e.features.findIndex(({ score }) => Math.abs(score) === peak) : -1;
 }
 
-/** The class of one score's colour, "" where it stays plain. */
+/** The class of one score's color, "" where it stays plain. */
 export function shade(score, { peak, signed }) {
   const size = peak ? Math.min(Math.abs(score) / peak, 1) : 0;
   if (size < FAINTEST) return "";
@@ -32,7 +32,7 @@ export function shade(score, { peak, signed }) {
   return hue + Math.max(1, evenRound(size * LEVELS));
 }
 
-// Half goes to the even neighbour, as Python rounds: pages and reports must not differ by a shade.
+// Half goes to the even neighbor, as Python rounds: pages and reports must not differ by a shade.
 function evenRound(x) {
   const floor = Math.floor(x);
   if (x - floor !== 0.5) return Math.round(x);

@@ -6,7 +6,7 @@
 // An arc's hue is its sign and its width its size; every pair is said as text in the list below,
 // and a pair that is pointed at, or has the focus, stands out.
 
-import "./coloured_words.js";
+import "./colored_words.js";
 import { defined, drawn, made } from "./nodes.js";
 import { written } from "./numbers_in_words.js";
 import { featureName, visibleText } from "./text_pieces.js";

@@ -1,6 +1,6 @@
 // Questions to the server. Its answers are lines of JSON: how far it is, then what it found.
 
-import { made } from "../../pages/elements/nodes.js";
+import { made } from "../../rendering/elements/nodes.js";
 
 const TAB = crypto.randomUUID?.() ?? String(Math.random()).slice(2); // tells this window from another
 

@@ -1,6 +1,6 @@
 // What a reader can choose: class, scale, features and methods.
 
-import { made } from "../../pages/elements/nodes.js";
+import { made } from "../../rendering/elements/nodes.js";
 
 export const NAMES = { words: "words", positions: "every token", sentences: "sentences", paragraphs: "paragraphs", lines: "lines", tokens: "pieces of words" };
 /** Units that are opened with a click, and shown as blocks. */

@@ -1,15 +1,15 @@
 // Looking closer: parts of the page that are computed when they are open and the reader pauses.
 
 import { Refused, ServerGone, asked } from "./asking.js";
-import "../../pages/elements/attention_cells.js";
-import { made, markupOf } from "../../pages/elements/nodes.js";
-import { minus, precisionSentence, written } from "../../pages/elements/numbers_in_words.js";
-import "../../pages/elements/removal_curve.js";
-import "../../pages/elements/score_bars.js";
-import { labelOf, nounOf, pluralOf } from "../../pages/elements/shades.js";
-import { visibleText } from "../../pages/elements/text_pieces.js";
-import { headedTable } from "../../pages/elements/text_table.js";
-import "../../pages/elements/word_arcs.js";
+import "../../rendering/elements/attention_cells.js";
+import { made, markupOf } from "../../rendering/elements/nodes.js";
+import { minus, precisionSentence, written } from "../../rendering/elements/numbers_in_words.js";
+import "../../rendering/elements/removal_curve.js";
+import "../../rendering/elements/score_bars.js";
+import { labelOf, nounOf, pluralOf } from "../../rendering/elements/shades.js";
+import { visibleText } from "../../rendering/elements/text_pieces.js";
+import { headedTable } from "../../rendering/elements/text_table.js";
+import "../../rendering/elements/word_arcs.js";
 
 const PAUSE = 500;
 

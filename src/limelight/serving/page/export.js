@@ -1,6 +1,6 @@
 // What a reading shows, as one image file: words where the page has them, as text and rectangles of SVG.
 
-import { drawn } from "../../pages/elements/nodes.js";
+import { drawn } from "../../rendering/elements/nodes.js";
 
 const MARGIN = 24, LINE = 26;
 
@@ -21,14 +21,14 @@ function stretches(root) {
 const textNode = (x, y, text, style) => drawn("text", { x: x.toFixed(1), y: y.toFixed(1), "font-family": style.fontFamily, "font-size": style.fontSize,
   "font-weight": style.fontWeight, fill: style.color }, text);
 
-/** The prediction and the coloured words of a reading, as an SVG element. */
+/** The prediction and the colored words of a reading, as an SVG element. */
 export function drawReading(reading) {
   const rows = reading.querySelector(".overview"), frame = rows.getBoundingClientRect(), page = getComputedStyle(document.documentElement);
   const said = [...reading.querySelectorAll(".outcome")].map((one) => [...one.querySelectorAll("dt, dd b")].map((node) => node.textContent).join(" ")).join(" · ");
   const left = MARGIN - frame.left, top = MARGIN + 2 * LINE - frame.top;
   const tints = [...rows.querySelectorAll(".w")].flatMap((word) => [...word.getClientRects()].map((box) => [box, getComputedStyle(word).backgroundColor]))
-    .filter(([, colour]) => colour !== "rgba(0, 0, 0, 0)")
-    .map(([box, colour]) => drawn("rect", { x: (box.left + left).toFixed(1), y: (box.top + top).toFixed(1), width: box.width.toFixed(1), height: box.height.toFixed(1), rx: 4, fill: colour }));
+    .filter(([, color]) => color !== "rgba(0, 0, 0, 0)")
+    .map(([box, color]) => drawn("rect", { x: (box.left + left).toFixed(1), y: (box.top + top).toFixed(1), width: box.width.toFixed(1), height: box.height.toFixed(1), rx: 4, fill: color }));
   const words = stretches(rows).map(({ text, box, node }) => {
     const style = getComputedStyle(node);
     return textNode(box.left + left, box.top + top + box.height / 2 + 0.35 * parseFloat(style.fontSize), text, style);

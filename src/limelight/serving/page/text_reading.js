@@ -8,14 +8,14 @@
 
 import { BLOCKS } from "./choices.js";
 import { GONE, Refused, ServerGone, asked, showTrouble } from "./asking.js";
-import "../../pages/elements/class_meters.js";
-import "../../pages/elements/colour_legend.js";
-import "../../pages/elements/coloured_words.js";
-import { all, defined, made, markupOf, openingNodes } from "../../pages/elements/nodes.js";
-import { written } from "../../pages/elements/numbers_in_words.js";
-import { scaleInWords, scoreInWords } from "../../pages/elements/score_words.js";
-import { isSigned, labelOf } from "../../pages/elements/shades.js";
-import { visibleText } from "../../pages/elements/text_pieces.js";
+import "../../rendering/elements/class_meters.js";
+import "../../rendering/elements/color_legend.js";
+import "../../rendering/elements/colored_words.js";
+import { all, defined, made, markupOf, openingNodes } from "../../rendering/elements/nodes.js";
+import { written } from "../../rendering/elements/numbers_in_words.js";
+import { scaleInWords, scoreInWords } from "../../rendering/elements/score_words.js";
+import { isSigned, labelOf } from "../../rendering/elements/shades.js";
+import { visibleText } from "../../rendering/elements/text_pieces.js";
 import { kept, pngFile, svgFile } from "./export.js";
 
 const PAUSE = 600; // milliseconds without a key
@@ -233,7 +233,7 @@ export class TextReading extends HTMLElement {
     for (const part of all(".w", row.words)) part.classList.toggle("gone", gone.has(e.features[Number(part.dataset.f)].text));
     row.words.classList.remove("stale");
     if (word !== null) (row.words.querySelector(`[data-f="${CSS.escape(word)}"]`) ?? row.words.querySelector(".w"))?.focus();
-    row.note.title = "score drawn in full colour";
+    row.note.title = "score drawn in full color";
     row.note.replaceChildren(scaleInWords(e));
   }
 

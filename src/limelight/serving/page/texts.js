@@ -1,16 +1,16 @@
 // The texts of a run: sorted, filtered, and any of them in full.
 
 import { GONE, showTrouble } from "./asking.js";
-import "../../pages/elements/class_meters.js";
-import "../../pages/elements/colour_legend.js";
-import "../../pages/elements/coloured_words.js";
-import { all, byId, dataIn, made, markupOf, openingNodes } from "../../pages/elements/nodes.js";
-import { minus, percent, precisionSentence } from "../../pages/elements/numbers_in_words.js";
-import { scaleInWords, scoreInWords } from "../../pages/elements/score_words.js";
-import { labelOf, pluralOf } from "../../pages/elements/shades.js";
-import { featureName, visibleText } from "../../pages/elements/text_pieces.js";
-import { sortedRows } from "../../pages/elements/text_table.js";
-import { stateInAddress, stateToAddress } from "../../pages/elements/address_state.js";
+import "../../rendering/elements/class_meters.js";
+import "../../rendering/elements/color_legend.js";
+import "../../rendering/elements/colored_words.js";
+import { all, byId, dataIn, made, markupOf, openingNodes } from "../../rendering/elements/nodes.js";
+import { minus, percent, precisionSentence } from "../../rendering/elements/numbers_in_words.js";
+import { scaleInWords, scoreInWords } from "../../rendering/elements/score_words.js";
+import { labelOf, pluralOf } from "../../rendering/elements/shades.js";
+import { featureName, visibleText } from "../../rendering/elements/text_pieces.js";
+import { sortedRows } from "../../rendering/elements/text_table.js";
+import { stateInAddress, stateToAddress } from "../../rendering/elements/address_state.js";
 
 const facts = dataIn("limelight-facts");
 const DEFAULTS = { sort: "text", falling: "", predicted: "", label: "", which: "", word: "", text: "" };
@@ -45,12 +45,12 @@ const isWrong = (i) => data.columns.label[i] >= 0 && data.columns.label[i] !== d
 const shownNumber = (x) => (x === null ? "–" : minus(x.toFixed(3)));
 
 function columnsOf({ columns, classes, methods, noun, is_probability: isProbability }) {
-  const sure = (i) => columns.confidence[i], labelled = columns.label.some((label) => label >= 0);
+  const sure = (i) => columns.confidence[i], labeled = columns.label.some((label) => label >= 0);
   return [
     { name: "text", label: "text", value: (i) => columns.row[i], shown: (i) => [made("span", { class: "id" }, columns.id[i]), made("bdi", {}, columns.opening[i])] },
     { name: "predicted", label: "predicted", value: (i) => columns.predicted[i], shown: (i) => classes[columns.predicted[i]] ?? "–" },
     { name: "sure", label: isProbability ? "probability" : "margin", value: sure, falling: true, shown: (i) => (sure(i) === null ? "–" : isProbability ? percent(sure(i)) : shownNumber(sure(i))) },
-    ...(labelled ? [
+    ...(labeled ? [
       { name: "label", label: "label", value: (i) => columns.label[i], shown: (i) => (columns.label_text[i] === null ? "–" : columns.label[i] < 0 ? columns.label_text[i] : classes[columns.label[i]]) },
       { name: "mistake", label: "mistake", falling: true, value: (i) => (isWrong(i) ? sure(i) ?? 0 : null), shown: (i) => made("td", { class: isWrong(i) ? "wrong" : null }, columns.label[i] < 0 ? "–" : isWrong(i) ? "wrong" : "right") },
     ] : []),
@@ -107,13 +107,13 @@ function layFilters() {
     select.addEventListener("change", () => change({ [name]: select.value }));
     return made("label", {}, label, select);
   };
-  const classes = [["", "any class"], ...data.classes.map((name) => [name, name])], labelled = data.columns.label.some((label) => label >= 0);
+  const classes = [["", "any class"], ...data.classes.map((name) => [name, name])], labeled = data.columns.label.some((label) => label >= 0);
   const word = made("input", { type: "search", "data-filter": "word", placeholder: `any ${data.noun}`, maxlength: 200, autocomplete: "off" });
   word.value = state.word;
   let timer = 0;
   word.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => change({ word: word.value }), 200); });
   byId("filters").replaceChildren(choice("Predicted", "predicted", classes),
-    ...(labelled ? [choice("labelled", "label", classes), choice("and", "which", [["", "right or wrong"], ["wrong", "wrong"], ["right", "right"]])] : []),
+    ...(labeled ? [choice("labeled", "label", classes), choice("and", "which", [["", "right or wrong"], ["wrong", "wrong"], ["right", "right"]])] : []),
     made("label", {}, `with the ${data.noun}`, word));
 }
 

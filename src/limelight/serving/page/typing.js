@@ -2,11 +2,11 @@
 
 import { BLOCKS, NAMES, layChoices } from "./choices.js";
 import { CloserParts } from "./closer_parts.js";
-import { all, byId, dataIn, heard, made } from "../../pages/elements/nodes.js";
-import { visibleText } from "../../pages/elements/text_pieces.js";
+import { all, byId, dataIn, heard, made } from "../../rendering/elements/nodes.js";
+import { visibleText } from "../../rendering/elements/text_pieces.js";
 import { takeImages } from "./image_input.js";
 import "./text_reading.js";
-import { stateInAddress, stateToAddress } from "../../pages/elements/address_state.js";
+import { stateInAddress, stateToAddress } from "../../rendering/elements/address_state.js";
 import { closeWordMenu, openWordMenu } from "./word_menu.js";
 
 const facts = dataIn("limelight-facts"), images = facts.models[0].images;

@@ -1,7 +1,7 @@
 // The menu of a word: its numbers, and what can be done to it. Escape and a click elsewhere close it.
 
-import { made } from "../../pages/elements/nodes.js";
-import { visibleText } from "../../pages/elements/text_pieces.js";
+import { made } from "../../rendering/elements/nodes.js";
+import { visibleText } from "../../rendering/elements/text_pieces.js";
 
 let shown = null, home = null;
 

@@ -1,6 +1,6 @@
 """Every kind of model under every function: results, refusals and model calls as they are stored.
 
-``python tests/test_models_and_verbs.py`` writes the table anew. With ``--bits`` it prints all
+``python tests/test_models_and_functions.py`` writes the table anew. With ``--bits`` it prints all
 numbers in full, to be compared with those of another commit.
 """
 
@@ -24,7 +24,7 @@ pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "models")] if __name__ == "__main__" else []
-TABLE = HERE / "models_and_verbs.json"
+TABLE = HERE / "models_and_functions.json"
 TEXT, OTHER = "the plot is bad . good film .", "a superb film but the plot is predictable"
 PLACE, ANSWER = "plot", "good . bad film ."
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -181,7 +181,7 @@ def one_left(game):
     return game(np.eye(4, len(game), dtype=bool))
 
 
-def labelled(texts, model):
+def labeled(texts, model):
     return {"text": texts, "label": [model.classes[0]] * len(texts)}
 
 
@@ -255,7 +255,7 @@ VERBS = {
     "data of all classes": lambda m, a, _b: data_of(m, [a], all_classes=True),
     "predict": lambda m, a, b: limelight.predict(m, [a, b]),
     "predict a bad text": lambda m, a, _b: limelight.predict(m, [a, ""]),
-    "evaluate": lambda m, a, b: limelight.evaluate(m, labelled([a, b], m)).confusion.tolist(),
+    "evaluate": lambda m, a, b: limelight.evaluate(m, labeled([a, b], m)).confusion.tolist(),
     "game": lambda m, a, _b: one_left(limelight.game(m, a)),
     "game at": lambda m, a, _b: limelight.game(m, a, at=0)(
         np.zeros((1, len(limelight.game(m, a, at=0))), bool)
@@ -278,7 +278,7 @@ def plain(value, digits):
             return plain(named | numbers | {"asked": asked}, digits)
         found = named | numbers | {"asked": asked, "base": value.base_value}
         return plain(found | {"settings": value.settings}, digits)
-    if isinstance(value, limelight.Judgement):
+    if isinstance(value, limelight.Judgment):
         rows = [(one.id, one.target, one.reason, one.d, one.areas) for one in value.texts]
         return plain({"texts": rows, "notices": value.notices}, digits)
     if hasattr(value, "explanations"):

@@ -19,7 +19,7 @@ from limelight.text import Given, joined
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LabelledTexts:
+class LabeledTexts:
     """Texts, their class numbers, the names of the classes if known, and the name of the source.
 
     ``notices`` are warnings about the match of labels with classes.
@@ -60,7 +60,7 @@ class LabelledTexts:
             return self.classes
         return tuple(str(label) for label in range(int(self.labels.max(initial=0)) + 1))
 
-    def with_classes(self, classes: Sequence[str], labels: Labels | None = None) -> "LabelledTexts":
+    def with_classes(self, classes: Sequence[str], labels: Labels | None = None) -> "LabeledTexts":
         """Convert the labels to numbers of ``classes``, matched by name."""
         class_labels, names = ClassLabels(classes, labels), self.class_names
         number_of = [class_labels.number(name) for name in names]
@@ -87,7 +87,7 @@ class LabelledTexts:
 _IMDB_CLASSES = {"neg": "negative", "pos": "positive"}
 
 
-def read_labelled(
+def read_labeled(
     path: Any,
     classes: Sequence[str] | None = None,
     *,
@@ -96,7 +96,7 @@ def read_labelled(
     pair_column: str | None = None,
     label_column: str | None = None,
     labels: Labels | None = None,
-) -> LabelledTexts:
+) -> LabeledTexts:
     """Read labeled texts from files, a folder or a table in memory.
 
     Files, tables and columns are those of :func:`limelight.explain_data`: without their names,
@@ -127,14 +127,14 @@ def read_labelled(
         name = data.name
     source = Path(name).name
     if classes is None:
-        return LabelledTexts(texts, *_number_labels(cells, name), source)
+        return LabeledTexts(texts, *_number_labels(cells, name), source)
     if None in cells:
         raise InputError(f"row {cells.index(None) + 1} of '{name}' has no label.")
     names = [label if isinstance(label, str) else normalize_label(label) for label in cells]
     number_of = {name: number for number, name in enumerate(dict.fromkeys(names))}
     numbers = np.array([number_of[name] for name in names])
-    labelled = LabelledTexts(texts, numbers, tuple(number_of), source)
-    return labelled.with_classes(classes, labels)
+    labeled = LabeledTexts(texts, numbers, tuple(number_of), source)
+    return labeled.with_classes(classes, labels)
 
 
 def _is_archive(path: Path, part: str) -> bool:
