@@ -20,7 +20,7 @@ import numpy as np
 
 from limelight.models import load
 from limelight.models.attention import AttentionClassifier, padded_ids
-from limelight.text import UNK, Document, Features, features_of
+from limelight.text import UNK, ModelInput, Features, features_of
 from limelight.theory.lime import lime
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import RatioGame
@@ -125,7 +125,7 @@ def by_public_api(
 class Corpus(NamedTuple):
     """Documents sorted by their number d of distinct words, and their features."""
 
-    documents: list[Document]
+    documents: list[ModelInput]
     features: list[Features]
 
     @property

@@ -15,10 +15,10 @@ from captum.attr import InputXGradient, IntegratedGradients, Saliency
 from torch import nn
 
 import limelight
-from limelight.explainers import Reading, read
+from limelight.explainers import Batch, read
 from limelight.explainers.registry import configure_method
 from limelight.models.attention import AttentionClassifier, padded_ids
-from limelight.text import UNK, Document
+from limelight.text import UNK, ModelInput
 from limelight_reproduction.one_layer.full_attention import FullAttention
 from measuring import interleaved, on_cores, processes, seconds
 from results import Measure, cold, command_line, report
@@ -84,7 +84,7 @@ class FromEmbeddings(nn.Module):
 
 
 def captum_scores(
-    model: AttentionClassifier, module: FromEmbeddings, method: str, document: Document
+    model: AttentionClassifier, module: FromEmbeddings, method: str, document: ModelInput
 ) -> np.ndarray:
     """Return one number per token of the document, as a user of captum gets it."""
     inner, T = module.module, len(document.input.ids)
@@ -148,7 +148,7 @@ def against_captum(model: AttentionClassifier, text: str, *, rounds: int) -> Ite
     yield from family(model, text, captum, rounds=rounds)
 
 
-def _scores(reading: Reading, method: str) -> np.ndarray:
+def _scores(reading: Batch, method: str) -> np.ndarray:
     """Return the scores of a document that is read already but of which nothing is computed."""
     chosen = configure_method(method, reading.model, {})
     fresh = replace(reading, shared=type(reading.shared)())

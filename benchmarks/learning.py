@@ -43,11 +43,11 @@ import numpy as np
 
 import limelight
 from limelight.explainers import Shapley
-from limelight.explainers.learned import WITH_STATES, Learned
+from limelight.explainers.learned import WITH_STATES, LearnedMethod
 from limelight.explainers.reading import pooled_pieces, reading_of
 from limelight.models.queries import expand_texts
 from limelight.progress import ProgressTracker
-from limelight.request import Question, prepare_model
+from limelight.request import Request, prepare_model
 from limelight.text import token_strings
 from limelight.training import fitting, learning
 from results import RESULTS, STAMP, Measure, machine, stored_measures, versions, write_result
@@ -56,7 +56,7 @@ SIZES = (50, 200, 500, 1500)
 ABLATED = (200, 1500)  # texts, with which signals are left out one by one
 LEFT_OUT = ("embedding", "middle", "last", "head", "places", "outputs")
 BEGUN = time.perf_counter()
-ASKED = Question(features="words")
+ASKED = Request(features="words")
 
 
 def main() -> None:
@@ -314,7 +314,7 @@ def of_texts(model: Any, texts: list[Any], truth: fitting.Examples, scores: np.n
     return scored
 
 
-def save(asked: Any, model: Any, learned: Learned, values: list[np.ndarray]) -> None:
+def save(asked: Any, model: Any, learned: LearnedMethod, values: list[np.ndarray]) -> None:
     """Write the method, as ``limelight.learn`` would."""
     record = {
         "model": model.fingerprint,
@@ -341,7 +341,7 @@ def speed(asked: argparse.Namespace) -> None:
         some = usual_reviews(asked.texts, 24 if asked.smoke else 100, smoke=asked.smoke)
         limelight.learn(model, some, pairs=1, judged=0, output=asked.output / "method")
         say("A method is learned.")
-    learned = Learned.load(asked.output / "method")
+    learned = LearnedMethod.load(asked.output / "method")
     rows, own = list[int](), forward.network_input
 
     def counted(network: Any, ids: Any, **more: Any) -> Any:
@@ -400,7 +400,7 @@ def others(asked: argparse.Namespace) -> None:
         write(asked, "others", found)
     if asked.sst2 is not None:
         model = limelight.load(asked.model, device=asked.device)
-        learned = Learned.load(asked.output / "method")
+        learned = LearnedMethod.load(asked.output / "method")
         texts = read(asked.sst2)[: 2 * judged]
         told = [
             any("unlike" in n for n in e.notices) for e in limelight.explain(model, texts, learned)
@@ -462,7 +462,7 @@ def families(asked: argparse.Namespace) -> None:
 
 def of_family(asked: Any, name: str, model: Any, texts: list[Any], held: list[Any]) -> Any:
     """Return what a method learned from ``texts`` reaches on those that are ``held`` out."""
-    _, question = prepare_model(model, Question())
+    _, question = prepare_model(model, Request())
     if learning.has(model, "generation"):  # once for all
         texts, held = (list(chain(*expand_texts(model, some))) for some in (texts, held))
         say(f"{name}: such as {texts[0].queries[0].text!r}")

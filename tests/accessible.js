@@ -23,7 +23,7 @@
   };
   const NAMED = ["button", "link", "tab", "radio", "checkbox", "slider", "textbox", "combobox", "region", "dialog", "img", "progressbar", "tablist", "tabpanel", "radiogroup", "grid"];
   const textOf = (ids) => ids.split(" ").map((id) => document.getElementById(id)?.textContent ?? "").join(" ");
-  const nameOf = (node) => (textOf(node.getAttribute("aria-labeledby") ?? "") || node.getAttribute("aria-label") || node.getAttribute("alt")
+  const nameOf = (node) => (textOf(node.getAttribute("aria-labelledby") ?? "") || node.getAttribute("aria-label") || node.getAttribute("alt")
     || [...(node.labels ?? [])].map((label) => label.textContent).join(" ") || (node.matches("input, select, textarea") ? "" : node.textContent)).trim();
   const CHILDREN = { UL: ["LI"], OL: ["LI"], DL: ["DT", "DD", "DIV"] };
   const ids = new Set();
@@ -32,7 +32,7 @@
     for (const [attribute, roles] of Object.entries(BELONGS)) if (node.hasAttribute(attribute) && !roles.includes(role)) blame(node, `has ${attribute} as a ${role}`);
     if (NAMED.includes(role) && isTold(node) && !nameOf(node)) blame(node, `is a ${role} without a name`);
     if (role === "generic" && node.hasAttribute("aria-label") && !node.tagName.includes("-") && !["SECTION", "NAV", "FORM", "svg", "UL", "OL"].includes(node.tagName)) blame(node, "has a name but no role");
-    for (const reference of ["aria-labeledby", "aria-controls"]) for (const id of (node.getAttribute(reference) ?? "").split(" ").filter(Boolean)) if (!document.getElementById(id)) blame(node, `points at no ${id}`);
+    for (const reference of ["aria-labelledby", "aria-controls"]) for (const id of (node.getAttribute(reference) ?? "").split(" ").filter(Boolean)) if (!document.getElementById(id)) blame(node, `points at no ${id}`);
     if (node.id && ids.has(node.id)) blame(node, "has the id of another");
     ids.add(node.id);
     if (role === "tab" && !node.closest("[role=tablist]")) blame(node, "is a tab of no list");

@@ -41,7 +41,7 @@ class Stranger:
         if not tokens:
             raise limelight.InputError("the text has no words; give at least one word.")
         lengths = np.array([len(token) for token in tokens.strings], float)
-        return limelight.text.Document(text, tokens, input=lengths)
+        return limelight.text.ModelInput(text, tokens, input=lengths)
 
     def outputs(self, documents):
         return np.array([[np.sqrt(document.input).sum() - 9] for document in documents])

@@ -60,10 +60,10 @@ def test_eq_19_is_far_off_in_its_own_regime_and_the_corrected_form_is_not():
 
 def test_without_an_offset_the_printed_form_errs_by_its_factor_alone():
     game = theorem_game(16384, 128)
-    centerd = shifted(game, np.ones_like(game.N0))
-    exact = lime(centerd, bandwidth=np.inf, tolerance=1e-9).scores
-    assert distance(lime_theorem(centerd), exact) == pytest.approx(0.5, abs=0.02)
-    assert distance(lime_theorem(centerd) / 1.5, exact) < 0.02
+    centered = shifted(game, np.ones_like(game.N0))
+    exact = lime(centered, bandwidth=np.inf, tolerance=1e-9).scores
+    assert distance(lime_theorem(centered), exact) == pytest.approx(0.5, abs=0.02)
+    assert distance(lime_theorem(centered) / 1.5, exact) < 0.02
 
 
 def test_the_corrected_form_gains_a_power_of_the_window():

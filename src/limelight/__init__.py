@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     )
     from limelight.data import Evaluation, LabeledTexts, evaluate, read_labeled
     from limelight.errors import DomainError, InputError
-    from limelight.explainers.learned import Learned
+    from limelight.explainers.learned import LearnedMethod
     from limelight.explainers.registry import register
     from limelight.judging import Judgment, judge
     from limelight.models import Model, load, wrap

@@ -25,7 +25,7 @@ from limelight.explainers.explaining import (
     track_progress,
 )
 from limelight.explainers.method import ConfiguredMethod
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Batch
 from limelight.explainers.registry import METHODS, method_table
 from limelight.models import (
     Model,
@@ -37,19 +37,19 @@ from limelight.models.queries import expand_queries, join_queries
 from limelight.models.text_game import TextGame
 from limelight.progress import ProgressCallback, open_progress
 from limelight.request import (
-    Asked,
-    Question,
+    RequestKeywords,
+    Request,
     prepare_model,
-    spelled_out,
+    with_request_signature,
     split,
 )
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
 from limelight.setting_keywords import MethodSettings
-from limelight.text import Answer, Given, Input, Query, is_one, joined
+from limelight.text import Answer, UserInput, Input, Query, is_single, join_pair
 
 
-class Keywords(Asked, MethodSettings, total=False):
+class Keywords(RequestKeywords, MethodSettings, total=False):
     """What may be given by name to every verb that explains."""
 
     budget: BudgetGiven | None
@@ -69,7 +69,7 @@ class PreparedCall(NamedTuple):
     """The keywords of one call, ready for its texts: ``model`` was prepared for ``question``."""
 
     model: Model
-    question: Question
+    question: Request
     methods: list[ConfiguredMethod]
     budget: Budget | None
     progress: ProgressCallback | bool | None
@@ -101,7 +101,7 @@ def explain(
 def explain(
     model: Model, text: Texts, method: Named = None, **keywords: Unpack[Keywords]
 ) -> Explanations: ...
-@spelled_out(**_SPENT)
+@with_request_signature(**_SPENT)
 def explain(
     model: Any, text: Any, method: Any = None, **settings: Any
 ) -> Explanation | Explanations:
@@ -181,7 +181,7 @@ def explain(
 def _answers(
     call: PreparedCall,
     text: Any,
-    answers: Callable[[list[ConfiguredMethod], Reading], list[Any]],
+    answers: Callable[[list[ConfiguredMethod], Batch], list[Any]],
     *,
     strict: bool = True,
     warning: str = "",
@@ -218,7 +218,7 @@ def _answers(
                 found += answers(within, reading)
             if budget is not None:  # it is for each text
                 budget = budget.restart()
-    return found[0] if is_one(text) else found
+    return found[0] if is_single(text) else found
 
 
 @overload
@@ -229,7 +229,7 @@ def explain_classes(
 def explain_classes(
     model: Model, text: Texts, method: Named = None, **keywords: Unpack[Keywords]
 ) -> list[dict[str, Explanation]]: ...
-@spelled_out(_CLASS, **_SPENT)
+@with_request_signature(_CLASS, **_SPENT)
 def explain_classes(
     model: Any, text: Any, method: Any = None, **settings: Any
 ) -> dict[str, Explanation] | list[dict[str, Explanation]]:
@@ -241,7 +241,7 @@ def explain_classes(
     call = _prepare_call(model, method, settings, _CLASS, all_classes=True)
 
     def of_each_text(
-        within: list[ConfiguredMethod], reading: Reading
+        within: list[ConfiguredMethod], reading: Batch
     ) -> list[dict[str, Explanation]]:
         by_class = [explanations(within[0], aimed) for aimed in reading.aims()]
         each = zip(*by_class, strict=True)
@@ -252,13 +252,13 @@ def explain_classes(
 
 @overload
 def explain_spans(
-    model: Model, text: Given, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model, text: UserInput, method: Named = None, **keywords: Unpack[Keywords]
 ) -> SpanExplanations: ...
 @overload
 def explain_spans(
     model: Model, text: Texts, method: Named = None, **keywords: Unpack[Keywords]
 ) -> list[SpanExplanations]: ...
-@spelled_out(_SPAN, **_SPENT)
+@with_request_signature(_SPAN, **_SPENT)
 def explain_spans(
     model: Any, text: Any, method: Any = None, **settings: Any
 ) -> SpanExplanations | list[SpanExplanations]:
@@ -275,13 +275,13 @@ def explain_spans(
 
 @overload
 def explain_sentences(
-    model: Model, text: Given, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model, text: UserInput, method: Named = None, **keywords: Unpack[Keywords]
 ) -> SpanExplanations: ...
 @overload
 def explain_sentences(
     model: Model, text: Texts, method: Named = None, **keywords: Unpack[Keywords]
 ) -> list[SpanExplanations]: ...
-@spelled_out(_SENTENCE, **_SPENT)
+@with_request_signature(_SENTENCE, **_SPENT)
 def explain_sentences(
     model: Any, text: Any, method: Any = None, **settings: Any
 ) -> SpanExplanations | list[SpanExplanations]:
@@ -297,7 +297,7 @@ def explain_sentences(
     return _explain_queries(call, text)
 
 
-def _list_warning(question: Question, count: int, queries: Sequence[Query]) -> str:
+def _list_warning(question: Request, count: int, queries: Sequence[Query]) -> str:
     """Return a warning if ``count`` texts may have been meant as documents of one question."""
     # Answers in a list say that texts are apart.
     is_list = isinstance(question.answer, tuple)
@@ -312,7 +312,7 @@ def _list_warning(question: Question, count: int, queries: Sequence[Query]) -> s
 def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[SpanExplanations]:
     """Return the explanations of all queries of each text: its spans, or sentences."""
 
-    def explain_all(methods: list[ConfiguredMethod], reading: Reading) -> list[list[Explanation]]:
+    def explain_all(methods: list[ConfiguredMethod], reading: Batch) -> list[list[Explanation]]:
         return [[e for aimed in reading.aims() for e in explanations(methods[0], aimed)]]
 
     model, progress = call.model, call.progress
@@ -333,9 +333,9 @@ def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[S
                     part = None if callback is None else _after(callback, number, len(texts))
                     call_of_text = call._replace(question=without_answers, progress=part)
                     explained = _answers(call_of_text, [joint], explain_all, warning=warning)
-                name = joined(texts[number])[0]
+                name = join_pair(texts[number])[0]
                 results.append(SpanExplanations(name, tuple(explained[0])))
-    return results[0] if is_one(text) else results
+    return results[0] if is_single(text) else results
 
 
 def _after(callback: ProgressCallback, done: int, total: int) -> ProgressCallback:
@@ -352,7 +352,7 @@ def predict(model: Model, text: Input | Texts) -> Any:
     each, given those before. All have the text and the ``notices``.
     """
     rows = predict_rows(checked_model(model), listed(text))
-    return rows[0] if is_one(text) else rows
+    return rows[0] if is_single(text) else rows
 
 
 @overload
@@ -373,7 +373,7 @@ def compare(
     attention: bool = False,
     **keywords: Unpack[Keywords],
 ) -> list[Comparison]: ...
-@spelled_out(**_SPENT)
+@with_request_signature(**_SPENT)
 def compare(
     model: Any,
     text: Any,
@@ -397,7 +397,7 @@ def compare(
     """
     strict = methods is not None
 
-    def of_each_text(within: list[ConfiguredMethod], reading: Reading) -> list[Comparison]:
+    def of_each_text(within: list[ConfiguredMethod], reading: Batch) -> list[Comparison]:
         return [
             compared(within, one, strict=strict, attention=attention) for one in reading.apart()
         ]
@@ -406,13 +406,13 @@ def compare(
     return _answers(call, text, of_each_text, strict=strict)
 
 
-@spelled_out(_PLAYED)
+@with_request_signature(_PLAYED)
 def game(
     model: Model,
     text: Input,
     *,
     replacement: str = "auto",
-    **asked: Unpack[Asked],
+    **asked: Unpack[RequestKeywords],
 ) -> TextGame:
     """Return ``text`` as a game: masks (n, d), true where a feature stays, to outputs (n, C).
 

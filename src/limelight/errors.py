@@ -15,7 +15,7 @@ OBEYED = re.compile(
 )
 
 
-def shown(sentence: str) -> str:
+def escape_controls(sentence: str) -> str:
     r"""Return a sentence with what a terminal would obey as ``repr`` writes it: ``\x1b``."""
     return OBEYED.sub(lambda found: repr(found.group())[1:-1], sentence)
 
@@ -30,7 +30,7 @@ class InputError(ValueError):
     one_text = False
 
     def __str__(self) -> str:
-        return shown(super().__str__())
+        return escape_controls(super().__str__())
 
 
 class DomainError(InputError):

@@ -182,7 +182,7 @@ def target_indices(
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class Request:
     """What is asked about one text, or about each of several, whatever the method.
 
     The fields are the arguments of :func:`limelight.explain` that bear their names, each with what
@@ -311,7 +311,7 @@ class Question:
         ]
 
 
-def prepare_model(model: Any, question: Question, *, needs: Needs = ()) -> tuple[Model, Question]:
+def prepare_model(model: Any, question: Request, *, needs: Needs = ()) -> tuple[Model, Request]:
     """Return ``model`` as it answers ``question``, and the question with its defaults filled in.
 
     Every function of the package does this once, before it chooses methods and reads texts. The
@@ -374,7 +374,7 @@ def _offsets(at: Any) -> tuple[int, int]:
     return int(at[0]), int(at[1])
 
 
-class AskedField(NamedTuple):
+class RequestField(NamedTuple):
     """A field of a question that may be asked by name: in Python, in a command, on the page."""
 
     name: str
@@ -384,15 +384,15 @@ class AskedField(NamedTuple):
 
 
 FIELDS = tuple(
-    AskedField(one.name, one.default, *get_args(hint))
+    RequestField(one.name, one.default, *get_args(hint))
     for one, hint in zip(
-        fields(Question), get_type_hints(Question, include_extras=True).values(), strict=True
+        fields(Request), get_type_hints(Request, include_extras=True).values(), strict=True
     )
     if one.name != "all_classes"  # which is a verb of its own, or an option of a command's
 )
 
 
-class Asked(TypedDict, total=False):
+class RequestKeywords(TypedDict, total=False):
     """Keywords of a question about a text, as type checkers see them."""
 
     target: str | int | None
@@ -411,14 +411,14 @@ class Asked(TypedDict, total=False):
 
 def split(
     keywords: Mapping[str, Any], without: Collection[str] = (), *, all_classes: bool = False
-) -> tuple[Question, dict[str, Any]]:
+) -> tuple[Request, dict[str, Any]]:
     """Return the question in the keywords of a verb, which asks ``without`` some, and the rest."""
     asked, rest = dict[str, Any](), dict(keywords)
-    for name in keywords.keys() & Asked.__annotations__.keys():
+    for name in keywords.keys() & RequestKeywords.__annotations__.keys():
         if name in without:
             raise InputError(f"{name} has no meaning for this verb; leave {name} out.")
         asked[name] = rest.pop(name)
-    return Question(all_classes=all_classes, **asked), rest
+    return Request(all_classes=all_classes, **asked), rest
 
 
 # Fields that name a query, the capability that each needs, and what to do without it.
@@ -430,7 +430,7 @@ _DEFAULT_FEATURES = {"images": "patches", "answers": "sentences"}
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 
-def spelled_out(without: Collection[str] = (), **beside: Any) -> Callable[[_Verb], _Verb]:
+def with_request_signature(without: Collection[str] = (), **beside: Any) -> Callable[[_Verb], _Verb]:
     """Show the keywords of the question in the signature of a verb, to ``help`` and completion.
 
     They take the place of ``**asked``, or come before ``**settings``; so do those ``beside`` them,

@@ -16,7 +16,7 @@ from limelight.cli.options import QuestionOptions
 from limelight.errors import InputError
 from limelight.explainers import explaining
 from limelight.request import FIELDS as FIELDS_ASKED
-from limelight.request import Asked, Question
+from limelight.request import RequestKeywords, Request
 from limelight.runs import job
 from limelight.serving.texts import question_of as asked_by_page
 from limelight.text import Unit
@@ -25,7 +25,7 @@ from tiny_models import tiny_model
 
 MODEL = tiny_model(3)
 TEXT = "w1 w2 w5"
-FIELDS = {field.name: field.default for field in dataclasses.fields(Question)}
+FIELDS = {field.name: field.default for field in dataclasses.fields(Request)}
 AIM = {"target", "against"}
 ASKED = {
     "target": "c2",
@@ -97,13 +97,13 @@ def test_a_field_that_a_verb_has_not_is_refused(verb, name):
 def test_what_a_verb_is_given_is_what_the_model_is_asked(put, verb, name):
     found = put(verb, **{name: ASKED[name]})
     every = {"all_classes": True} if verb == "explain_classes" else {}
-    assert found == Question(**every, **{name: ASKED[name]})
-    assert found != Question(**every)
+    assert found == Request(**every, **{name: ASKED[name]})
+    assert found != Request(**every)
 
 
 def test_the_keywords_that_are_checked_by_type_are_those_of_the_question():
-    own = get_type_hints(Question) | {"features": Unit | None}  # a record cannot name functions
-    assert get_type_hints(Asked) == {name: own[name] for name in OF_ONE_TEXT}
+    own = get_type_hints(Request) | {"features": Unit | None}  # a record cannot name functions
+    assert get_type_hints(RequestKeywords) == {name: own[name] for name in OF_ONE_TEXT}
     assert get_type_hints(Keywords).keys() >= OF_ONE_TEXT
 
 
@@ -117,8 +117,8 @@ def test_the_page_asks_with_parameters_of_the_same_names():
     # A grid is of patches, and goes with no other features.
     asked = {name: ASKED[name] for name in OF_ONE_TEXT - {"grid"}}
     sent = asked_by_page(msgspec.json.encode(page | asked))
-    assert sent.asked == Question(**asked)
-    assert asked_by_page(msgspec.json.encode(page)).asked == Question()
+    assert sent.asked == Request(**asked)
+    assert asked_by_page(msgspec.json.encode(page)).asked == Request()
 
 
 def test_the_shell_asks_with_options_of_the_same_names():
@@ -127,12 +127,12 @@ def test_the_shell_asks_with_options_of_the_same_names():
     assert options == {name: FIELDS[name] for name in OF_ONE_TEXT}
     given = QuestionOptions(target="2", against="c0", window="100", protect=("w1",), side="first")
     wanted = {"target": "2", "against": "c0", "window": 100, "protect": ("w1",), "side": "first"}
-    assert Question(**given.keywords()) == Question(**wanted)
+    assert Request(**given.keywords()) == Request(**wanted)
 
 
 def unchecked(**asked):
     """Ask as a user would: types are checked only while tests run."""
-    question = object.__new__(Question)
+    question = object.__new__(Request)
     for name, default in FIELDS.items():
         object.__setattr__(question, name, asked.get(name, default))
     question.__post_init__()
@@ -168,23 +168,23 @@ def test_what_no_model_can_answer_is_refused_once_in_a_sentence(asked, sentence)
     assert str(caught.value) == sentence
     if not {"protect", "at", "answer"} & asked.keys():  # which JSON tells apart by type
         with pytest.raises(msgspec.ValidationError) as caught:
-            msgspec.json.decode(msgspec.json.encode(asked), type=Question)
+            msgspec.json.decode(msgspec.json.encode(asked), type=Request)
         assert str(caught.value) == sentence
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_stored_question_is_the_same_question_and_no_other(name):
-    question = Question(**{name: ASKED[name]})
-    again = msgspec.json.decode(msgspec.json.encode(question), type=Question)
-    assert again == question != Question()
+    question = Request(**{name: ASKED[name]})
+    again = msgspec.json.decode(msgspec.json.encode(question), type=Request)
+    assert again == question != Request()
     assert hash(again) == hash(question)
 
 
 def test_a_question_does_not_change_with_what_it_was_made_of():
     words = ["w1"]
-    question = Question(protect=words)
+    question = Request(protect=words)
     words.append("w2")
-    assert question == Question(protect=["w1"])
+    assert question == Request(protect=["w1"])
     with pytest.raises(AttributeError):
         question.target = 1
 
@@ -192,5 +192,5 @@ def test_a_question_does_not_change_with_what_it_was_made_of():
 def test_whole_numbers_of_numpy_are_stored_as_pythons():
     asked = {"target": np.int64(1), "against": np.int8(0), "window": np.int32(7)}
     question = unchecked(**asked)
-    again = msgspec.json.decode(msgspec.json.encode(question), type=Question)
-    assert again == question == Question(target=1, against=0, window=7)
+    again = msgspec.json.decode(msgspec.json.encode(question), type=Request)
+    assert again == question == Request(target=1, against=0, window=7)

@@ -211,7 +211,7 @@ def learned_cases(count, seed):
                 else:
                     found = called(
                         lambda folder=folder: limelight.explain(
-                            MODEL, "w1 w2 w3 w7 x", limelight.Learned.load(folder)
+                            MODEL, "w1 w2 w3 w7 x", limelight.LearnedMethod.load(folder)
                         ).to_json()
                     )
             yield f"{damage.__name__} {i}", *found

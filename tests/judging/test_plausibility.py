@@ -23,7 +23,7 @@ from limelight.judging.plausibility import (
 )
 from limelight.results.judgment import FIRST_SENTENCE
 from limelight.text import features_of, tokenize
-from limelight.text.document import Document
+from limelight.text.document import ModelInput
 
 from tiny_models import random_texts, tiny_model
 
@@ -301,12 +301,12 @@ def test_spans_overlap_are_empty_or_touch_part_of_a_word():
     (one, _), share = Rationales.of(given, [text, "a b"])
     assert share == pytest.approx(3 / 5)
     assert one == (((0, 7), (12, 14)),)
-    (marks,) = marks_of(features_of(Document(text=text, tokens=tokenize(text))), one)
+    (marks,) = marks_of(features_of(ModelInput(text=text, tokens=tokenize(text))), one)
     assert marks.inside.tolist() == [True, True, True, False, False]
     assert marks.runs == ((0, 2), (2, 3))
     (one,) = Rationales.of([[[4, 11], [5, 7], [19, 23]]], [text]).texts
     assert one == (((4, 11), (19, 23)),)
-    (marks,) = marks_of(features_of(Document(text=text, tokens=tokenize(text))), one)
+    (marks,) = marks_of(features_of(ModelInput(text=text, tokens=tokenize(text))), one)
     assert marks.runs == ((1, 2), (4, 5))  # the spaces at its ends belong to no word
 
 

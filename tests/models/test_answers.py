@@ -30,7 +30,7 @@ from limelight.explainers import METHODS
 from limelight.explainers.reading import reading_of
 from limelight.models import has
 from limelight.models.hugging_face.forward import network_input
-from limelight.request import Question, prepare_model
+from limelight.request import Request, prepare_model
 from limelight.sampling.masks import coin_masks, text_rng
 from limelight.text import Answer, QueriedText
 
@@ -480,7 +480,7 @@ def test_attention_is_read_at_the_places_that_predict_the_answer():
 def test_attention_of_a_sentence_is_read_at_its_own_places():
     model = writer()
     each = limelight.explain_sentences(model, TEXT, "alpha-avg", answer="Good film. The plot.")
-    question = Question(features="sentences")
+    question = Request(features="sentences")
     for e in each:  # by another road: the sentence alone
         one = reading_of(model, [QueriedText(TEXT, (e.asked,))], prepare_model(model, question)[1])
         chosen = METHODS["alpha-avg"]

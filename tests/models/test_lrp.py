@@ -75,9 +75,9 @@ class Tape:
         self.recording, self.place = False, 0
 
 
-def normalized(module, tape, *, centerd, eps):
+def normalized(module, tape, *, centered, eps):
     def forward(x):
-        if centerd:
+        if centered:
             x = x - x.mean(-1, keepdim=True)
         y = x * tape(lambda: (x.square().mean(-1, keepdim=True) + eps) ** -0.5) * module.weight
         return y if getattr(module, "bias", None) is None else y + module.bias
@@ -98,9 +98,9 @@ def replaced_modules(network, tape):
     for module in network.modules():
         name, usual = type(module).__name__, module.forward
         if name == "LayerNorm":
-            yield module, normalized(module, tape, centerd=True, eps=module.eps)
+            yield module, normalized(module, tape, centered=True, eps=module.eps)
         elif name in ("LlamaRMSNorm", "T5LayerNorm"):
-            yield module, normalized(module, tape, centerd=False, eps=module.variance_epsilon)
+            yield module, normalized(module, tape, centered=False, eps=module.variance_epsilon)
         elif module in gates:
             yield module, lambda x, f=usual: tape(lambda: f(x))
         elif name.endswith(("GELUActivation", "Tanh", "ReLU", "GELU", "SiLUActivation")):

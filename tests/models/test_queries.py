@@ -9,7 +9,7 @@ from test_answers import ANSWER, TEXT, writer
 import limelight
 from limelight.errors import InputError
 from limelight.models.queries import expand_queries, expand_texts, join_queries, read_input
-from limelight.request import Question, prepare_model
+from limelight.request import Request, prepare_model
 from limelight.text import Answer, QueriedText
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -126,22 +126,22 @@ def test_each_input_is_expanded_once(call, monkeypatch):
 
 
 def test_a_model_is_prepared_for_a_question_and_the_question_for_the_model():
-    model, question = prepare_model(classifier(), Question())
+    model, question = prepare_model(classifier(), Request())
     assert model is classifier()
     assert (question.features, question.scale) == ("words", "logit")
     again = prepare_model(model, question)
     assert again[0] is model
     assert again[1] is question
-    _, question = prepare_model(writer(), Question())
+    _, question = prepare_model(writer(), Request())
     assert (question.features, question.scale) == ("sentences", "score")
 
 
 def test_answers_of_a_list_go_to_their_texts_and_a_text_keeps_its_own():
     own = QueriedText("b", (Answer("no"),))
-    first, second = Question(answer=["yes", None]).attach_queries(["a", own])
+    first, second = Request(answer=["yes", None]).attach_queries(["a", own])
     assert first == QueriedText("a", selector="yes")
     assert second == own
     with pytest.raises(InputError, match="got 1 for 2 texts"):
-        Question(answer=["yes"]).attach_queries(["a", "b"])
+        Request(answer=["yes"]).attach_queries(["a", "b"])
     texts = ["a", "b"]
-    assert Question().attach_queries(texts) is texts
+    assert Request().attach_queries(texts) is texts

@@ -14,7 +14,7 @@ from limelight.results import Comparison, Explanation, Explanations
 from limelight.results.explanation import SpanExplanations
 from limelight.results.judgment import Judgment
 from limelight.results.method_table import MethodTable
-from limelight.results.mixins import Page, Shown, Stored, Tabular, named
+from limelight.results.mixins import HtmlMixin, TerminalMixin, JsonMixin, TableMixin, import_member
 from limelight.results.summary import RunComparison, RunSummary
 from limelight.results.table import Cell, Column, Table
 
@@ -26,19 +26,19 @@ RESULTS = [
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.__name__)
 def test_what_a_result_names_is_there(result):
-    assert issubclass(result, Shown)
-    pages = [result._terminal, result._fragment, result._page if issubclass(result, Page) else ""]
-    assert all(callable(named("pages", name)) for name in pages if name)
-    if issubclass(result, Tabular):
-        assert result._table is not Tabular._table
-    if issubclass(result, Stored):
-        record = named("results", result._record)
+    assert issubclass(result, TerminalMixin)
+    pages = [result._terminal, result._fragment, result._page if issubclass(result, HtmlMixin) else ""]
+    assert all(callable(import_member("pages", name)) for name in pages if name)
+    if issubclass(result, TableMixin):
+        assert result._table is not TableMixin._table
+    if issubclass(result, JsonMixin):
+        record = import_member("results", result._record)
         assert record.of
         assert record.value
 
 
 def test_no_result_was_forgotten():
-    assert every(Shown) - {"Page"} == {result.__name__ for result in RESULTS}
+    assert every(TerminalMixin) - {"Page"} == {result.__name__ for result in RESULTS}
 
 
 def every(kind):  # by name: a class with slots is made twice

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import limelight
 from limelight.data.columns import INPUT, DataColumns, DataFileRecord, DataRecord
 from limelight.explainers.registry import configure_method
-from limelight.request import Question, prepare_model
+from limelight.request import Request, prepare_model
 from limelight.runs.record import (
     MethodRecord,
     ModelRecord,
@@ -40,7 +40,7 @@ def make_record(model, methods, texts, *, shard=3, texts_kept=True, **question):
             )
             for configured in chosen
         ],
-        question=prepare_model(model, Question(**question))[1],
+        question=prepare_model(model, Request(**question))[1],
         data=DataRecord(
             files=[DataFileRecord(path="memory", rows=len(texts), bytes=0, sha256="")],
             columns=DataColumns(text="text", id=None, label=None, carried=[]),

@@ -152,9 +152,9 @@ def test_forward_selection_passes_over_a_copy_of_a_chosen_word():
 
 
 def test_an_unknown_selection_is_named():
-    centerd = sample_of(random_game(0, 3), 3, 20).moments.centerd()
+    centered = sample_of(random_game(0, 3), 3, 20).moments.centered()
     with pytest.raises(InputError, match="no feature_selection 'lasso'"):
-        selected(centerd, 0, count=2, method="lasso")
+        selected(centered, 0, count=2, method="lasso")
 
 
 def test_sampling_stops_when_the_tolerance_is_met():

@@ -11,7 +11,7 @@ from PIL import Image as PillowImage
 from limelight.errors import InputError
 from limelight.results import Explanation
 from limelight.text import (
-    Document,
+    ModelInput,
     Image,
     ImageInput,
     features_of,
@@ -272,7 +272,7 @@ def test_numbers_and_files_are_images_and_texts_are_not():
 
 
 def read(image, rows, columns, **rest):
-    return Document.from_image(
+    return ModelInput.from_image(
         PatchedImage(image, grid_boxes((0, 0, *image.size), rows, columns)), **rest
     )
 

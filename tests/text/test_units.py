@@ -7,7 +7,7 @@ import pytest
 
 from limelight.errors import InputError
 from limelight.models.functions import word_spans
-from limelight.text import Document, checked_spans, features_of, icu_words, nested, tokenize
+from limelight.text import ModelInput, checked_spans, features_of, icu_words, nested, tokenize
 from limelight.text.features import unit_spans
 from limelight.text.units import CUTTERS, line_spans, paragraph_spans, sentence_spans
 
@@ -129,7 +129,7 @@ def test_paragraphs_and_lines():
 
 def test_a_word_of_two_sentences_lies_in_both():
     text = "a b. a c! d"
-    document = Document(text, tokenize(text))
+    document = ModelInput(text, tokenize(text))
     found = nested(features_of(document), features_of(document, [(0, 4), (5, 9)]))
     assert [(found.parts.strings[k], int(o)) for k, o in enumerate(found.outer)] == [
         ("a", 0), ("a", 1), ("b", 0), (".", 0), ("c", 1), ("!", 1), ("d", 2),
@@ -149,7 +149,7 @@ def test_spans_that_cannot_be_are_refused_in_one_sentence(spans):
 
 def test_spans_in_an_array_are_spans_and_a_set_is_refused():
     text = "a text of two"
-    document = Document(text, tokenize(text))
+    document = ModelInput(text, tokenize(text))
     for units in (np.array([[0, 6], [7, 13]]), np.array([0, 0, 1, 1])):
         assert features_of(document, units).strings == ("a text", "of two")
     for odd in ({(0, 6)}, {0: 6}):

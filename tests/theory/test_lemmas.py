@@ -181,8 +181,8 @@ def test_eq_17_errs_by_one_over_d_absolutely_and_relatively_only_where_words_can
 def test_eq_17_is_the_finite_form_less_its_mean(d):
     m, mean = np.random.default_rng(d).normal(size=(2, 5, d))
     exact = limit_at_finite_d(m, mean[:, 0])
-    centerd = exact - exact.mean(axis=-1, keepdims=True)
-    np.testing.assert_allclose(limit_of_many_words(m), (d + 1) / (d - 1) * centerd, rtol=1e-9)
+    centered = exact - exact.mean(axis=-1, keepdims=True)
+    np.testing.assert_allclose(limit_of_many_words(m), (d + 1) / (d - 1) * centered, rtol=1e-9)
     assert np.abs(limit_of_many_words(m) - exact).max() > 1e-2  # the mean is not small
 
 

@@ -10,10 +10,10 @@ import pytest
 
 import limelight
 from limelight.errors import InputError
-from limelight.explainers.learned import Learned
+from limelight.explainers.learned import LearnedMethod
 from limelight.explainers.reading import reading_of
 from limelight.models.queries import distinct_queries
-from limelight.request import Question, prepare_model
+from limelight.request import Request, prepare_model
 from limelight.text import Answer, ImageInput, Place, QueriedText, features_of
 from limelight.training import fitting, learning
 
@@ -59,7 +59,7 @@ def test_states_at_a_place_are_those_of_the_bare_tagger(family):
     model, network, tokenizer = tagger(family)
     text = "a superb film , the plot is predictable"
     place = (2, 8)
-    _, question = prepare_model(model, Question(at=place))
+    _, question = prepare_model(model, Request(at=place))
     texts = question.attach_queries([text, "a superb plot"])
     reading = reading_of(model, texts, question, signals=True)
     encoded = tokenizer(text, return_offsets_mapping=True)
@@ -83,7 +83,7 @@ def test_states_before_an_answer_are_those_of_the_bare_language_model(family):
     prompt, _, _, answer = ids_of(model)
     other = QueriedText("Good film. Bad.", (Answer("bad"),))  # an answer of another length
     texts = [other, QueriedText(TEXT, (Answer(ANSWER),))]
-    reading = reading_of(model, texts, prepare_model(model, Question())[1], signals=True)
+    reading = reading_of(model, texts, prepare_model(model, Request())[1], signals=True)
     network = model.network.language_model
     usual = network.config._attn_implementation
     network.set_attn_implementation("eager")
@@ -173,7 +173,7 @@ def reference(kind, seed=2):
     model, asked = model_of(kind), OPTIONS.get(kind, {})
     count = {"places": 6, "answers": 20, "images": 12}[kind]
     given = items_of(kind, count, seed)
-    _, question = prepare_model(model, Question(**asked))
+    _, question = prepare_model(model, Request(**asked))
     given = distinct_queries(model, question.attach_queries(given))
     given = list(chain(*learning.expand_texts(model, given)))
     if kind == "places":  # some words at least are not asked about
@@ -198,7 +198,7 @@ def test_what_a_network_of_another_family_does_is_learned(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_shuffled_values_of_another_family_teach_nothing(kind):
     model, given, truth = reference(kind, seed=3)
-    _, question = prepare_model(model, Question())
+    _, question = prepare_model(model, Request())
     drawn = [one.scores[None, None] for one in truth]
     signals = learned_of(kind).record["signals"]
     examples = learning.examples_of(model, given, drawn, question, signals)
@@ -220,7 +220,7 @@ def test_shuffled_values_of_another_family_teach_nothing(kind):
 
 def test_all_that_is_asked_of_a_text_is_kept_aside_together():
     model = model_of("places")
-    _, question = prepare_model(model, Question())
+    _, question = prepare_model(model, Request())
     given = distinct_queries(model, question.attach_queries(items_of("places", 30, 4)))
     held = learning.Plan(given, 2, 0).held_out.held
     assert len(given) > 60
@@ -246,7 +246,7 @@ def test_an_interrupted_call_goes_on_and_a_wrong_model_is_refused(kind, tmp_path
     whole = limelight.learn(model, given, **asked)
     for name, array in whole.arrays.items():
         np.testing.assert_array_equal(array, again.arrays[name])
-    assert json.loads(json.dumps(again.record)) == Learned.load(tmp_path).record
+    assert json.loads(json.dumps(again.record)) == LearnedMethod.load(tmp_path).record
     other = {"places": lambda: tagger("roberta")[0], "answers": lambda: writer("gpt2"),
              "images": lambda: tiny_images("deit")}[kind]()  # fmt: skip
     at = {"places": {"at": 0}, "answers": {"answer": "bad"}}.get(kind, {})
@@ -271,7 +271,7 @@ def test_sentences_of_an_answer_are_explained_each_alone():
     model, learned = model_of("answers"), learned_of("answers")
     answer = "Good film. The plot is bad."
     for one in limelight.explain_sentences(model, TEXT, learned, answer=answer):
-        _, question = prepare_model(model, Question())
+        _, question = prepare_model(model, Request())
         reading = reading_of(model, [QueriedText(TEXT, (one.asked,))], question, signals=True)
         (start,) = learned.starts(reading)
         np.testing.assert_allclose(one.scores, start.values, atol=1e-6)

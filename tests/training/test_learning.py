@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import limelight as package
 from limelight.errors import InputError
-from limelight.explainers.learned import Inputs, Learned, error_design
+from limelight.explainers.learned import Inputs, LearnedMethod, error_design
 from limelight.models.protocol import reason_missing
-from limelight.request import Question, prepare_model
+from limelight.request import Request, prepare_model
 from limelight.text import features_of
 from limelight.training import fitting, learning
 
@@ -281,7 +281,7 @@ def test_texts_that_calibrate_have_no_other_part_in_the_fit(function):
     """Otherwise a further text is not like them, and nothing is guaranteed."""
     texts = texts_of(VOCABULARY, 140, seed=4)
     plan = learning.Plan(list(dict.fromkeys(texts)), 2, 0)
-    _, question = prepare_model(function, Question())
+    _, question = prepare_model(function, Request())
     numbers = range(len(plan.texts))
     drawn = learning.drawn_values(function, plan, numbers, question)
     calibrates = plan.held_out.calibrates
@@ -335,7 +335,7 @@ def test_the_report_states_the_guarantee_and_few_texts_bring_a_notice(function, 
 @pytest.mark.slow
 def test_what_a_network_holds_is_more_than_a_weight_for_each_word(bert, of_bert):
     plan, signals = learning.Plan(texts_of(PLAIN, 100, seed=1), 3, 0), ("words", "places")
-    _, question = prepare_model(bert, Question())
+    _, question = prepare_model(bert, Request())
     drawn = learning.drawn_values(bert, plan, range(100), question)
     examples = learning.examples_of(bert, plan.texts, drawn, question, signals)
     alone = fitting.fit_examples(examples, plan.held_out, seed=0)
@@ -404,7 +404,7 @@ def test_a_check_asks_the_model(function, of_function):
 
 @pytest.mark.slow
 def test_shuffled_values_teach_nothing(bert):
-    _, question = prepare_model(bert, Question())
+    _, question = prepare_model(bert, Request())
     plan = learning.Plan(texts_of(PLAIN, 60, seed=3), 2, 0)
     drawn = learning.drawn_values(bert, plan, range(60), question)
     examples = learning.examples_of(bert, plan.texts, drawn, question, learning.WITH_STATES)
@@ -431,7 +431,7 @@ def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
     part.write_bytes(part.read_bytes()[:-40])  # damaged: drawn again
     again = package.learn(function, texts, output=tmp_path / "a", judged=0)
     whole = package.learn(function, texts, judged=0)
-    stored = Learned.load(tmp_path / "a")
+    stored = LearnedMethod.load(tmp_path / "a")
     for name, array in whole.arrays.items():
         np.testing.assert_array_equal(array, again.arrays[name])
         np.testing.assert_array_equal(array, stored.arrays[name])
@@ -507,14 +507,14 @@ def test_an_output_that_never_moves_counts_for_nothing():
 
 def test_damaged_folders_are_refused(of_function, tmp_path):
     with pytest.raises(InputError, match="no learned method at"):
-        Learned.load(tmp_path)
+        LearnedMethod.load(tmp_path)
     of_function.save(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"other")
     with pytest.raises(InputError, match="are not those"):
-        Learned.load(tmp_path)
+        LearnedMethod.load(tmp_path)
     (tmp_path / "method.json").write_text("{}")
     with pytest.raises(InputError, match="no learned method that"):
-        Learned.load(tmp_path)
+        LearnedMethod.load(tmp_path)
 
 
 def test_a_model_with_exact_values_needs_no_learning(tiny_model, function):
@@ -598,7 +598,7 @@ def test_a_budget_on_a_learned_method_is_spent_on_pairs_of_orders(bert, of_bert,
     found = package.explain(bert, text, of_bert, **asked)
     by_name = package.explain(bert, text, "shapley", start=f"learned:{tmp_path}", **asked)
     assert found.to_json() == by_name.to_json()
-    assert found.settings["start"] == of_bert.digest == Learned.load(tmp_path).digest
+    assert found.settings["start"] == of_bert.digest == LearnedMethod.load(tmp_path).digest
     assert found.method == "shapley"
     assert any("means of those of the learned method" in notice for notice in found.notices)
     again = package.Explanation.from_json(found.to_json())

@@ -45,10 +45,10 @@ def printed() -> Picture:
         ("d = T = √T_max, 1/2 ≤ g ≤ 2", "T_max", "relative L2 distance to the limit"),
         ("T_max = 4096, T = 64", "constant added to all values", ""),
     )
-    centerd, off = _distances(lime_theorem), _distances(lime_theorem, offset=1.0)
+    centered, off = _distances(lime_theorem), _distances(lime_theorem, offset=1.0)
     ours = _distances(lime_first_order, offset=1.0)
     left.plot(WINDOWS, off, "x-", color=VERMILLION, label="Eq. 19, values around 1")
-    left.plot(WINDOWS, centerd, "s-", color=ORANGE, markersize=4, label="Eq. 19, values around 0")
+    left.plot(WINDOWS, centered, "s-", color=ORANGE, markersize=4, label="Eq. 19, values around 0")
     left.plot(WINDOWS, ours, "o-", color=BLUE, markersize=4, label="corrected, values around 1")
     logarithmic(left)
     constants = np.linspace(-3, 3, 13)
@@ -69,7 +69,7 @@ def printed() -> Picture:
         alt="Left: against the window the printed formula stays at one half or above while the "
         "corrected one falls. Right: the printed formula's distance grows with a constant added "
         "to all values, the corrected one's does not.",
-        caption=f"At T_max = {WINDOWS[-1]} Eq. 19 is {centerd[-1]:.2f} away for values around 0, "
+        caption=f"At T_max = {WINDOWS[-1]} Eq. 19 is {centered[-1]:.2f} away for values around 0, "
         f"which is its factor 3/2, and {off[-1]:.2f} for values around 1; the corrected form is "
         f"within {below(ours[-1])}. A constant added to all values moves neither LIME nor the "
         "corrected form (right, circles), but it moves Eq. 19 (crosses).",

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier, DomainError, InputError, Model
-from limelight.explainers import Reading, one_reading
+from limelight.explainers import Batch, one_reading
 from limelight.shapes import Float
-from limelight.text import Document, Features, Given
+from limelight.text import ModelInput, Features, UserInput
 from limelight.theory.lime_weights import Lime
 from limelight_reproduction.theory.deletion import DeletionGame, lime_under_deletion
 
 
 def limit_under_deletion(
     model: Model,
-    text: Given,
+    text: UserInput,
     *,
     bandwidth: float = 0.25,
     penalty: float = 0.0,
@@ -76,7 +76,7 @@ def limit_under_deletion(
     return Lime(*(values[0] for values in limit))
 
 
-def deletion_game(reading: Reading, i: int) -> DeletionGame:
+def deletion_game(reading: Batch, i: int) -> DeletionGame:
     """Return the game of document ``i`` if removed words vanish and later ones move up."""
     document, arrays = reading.documents[i], reading.collapsed
     tables, weights = arrays.model.tables, reading.target_weights[i]
@@ -108,7 +108,7 @@ def deletion_game(reading: Reading, i: int) -> DeletionGame:
     )
 
 
-def _reason_inexact(document: Document, features: Features) -> str | None:
+def _reason_inexact(document: ModelInput, features: Features) -> str | None:
     """Say why positions under deletion depend on more than the number of words kept before."""
     strings = document.tokens.strings
     # A word beyond the window moves into it when others go, at a place that depends on which.

@@ -125,9 +125,9 @@ def conditional_variance(
     """
     xp = array_namespace(a)
     n = _checked_weights(a, s, 3)
-    centerd = a - b - xp.mean(a - b, axis=-1, keepdims=True)
-    variance = xp.mean(centerd**2, axis=-1, keepdims=True)
-    return n * s * (n - s - 1) / ((n - 1) * (n - 2)) * (variance - centerd**2 / (n - 1))
+    centered = a - b - xp.mean(a - b, axis=-1, keepdims=True)
+    variance = xp.mean(centered**2, axis=-1, keepdims=True)
+    return n * s * (n - s - 1) / ((n - 1) * (n - 2)) * (variance - centered**2 / (n - 1))
 
 
 def _checked_weights(a: Float[Array, "*batch n"], s: int, least: int) -> int:

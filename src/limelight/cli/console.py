@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rich.console import Console, RenderableType
 
-from limelight.errors import InputError, shown
+from limelight.errors import InputError, escape_controls
 from limelight.files import growing_file, is_device, remove_abandoned_parts, whole_file
 from limelight.progress import ProgressDisplay, RunProgress
 
@@ -56,7 +56,7 @@ def error_console() -> Console:
 
 def tell(sentence: str, *, style: str | None = None) -> None:
     """Print a sentence for people on standard error; neither markup nor terminals obey it."""
-    error_console().print(shown(sentence), style=style)
+    error_console().print(escape_controls(sentence), style=style)
 
 
 def show_progress(task: str, *, announced: bool = False) -> ProgressDisplay:

@@ -19,9 +19,9 @@ from limelight.files import bounded_json
 from limelight.models import Model, load
 from limelight.models.loading import imported
 from limelight.rendering.wording import notices
-from limelight.request import FIELDS, AskedField
+from limelight.request import FIELDS, RequestField
 from limelight.results import Comparison, Explanation
-from limelight.text import Given, one_line
+from limelight.text import UserInput, one_line
 
 
 def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
@@ -216,7 +216,7 @@ _EXCLUDED = {
 }
 
 
-def _option(field: AskedField) -> tuple[str, Any, Any]:
+def _option(field: RequestField) -> tuple[str, Any, Any]:
     """Return a field of the question as an option, whose help is what the field means."""
     name = f"--{field.name.replace('_', '-')}"
     kind: Any = str if isinstance(field.default, str) else str | None
@@ -325,7 +325,7 @@ class Asking:
             parse_budget(self.budget)  # refuses what is no budget before the model is loaded
         model, display = self.model.load(), show_progress("explaining")
 
-        def ask(texts: list[Given]) -> Any:
+        def ask(texts: list[UserInput]) -> Any:
             settings = parsed_settings(self.set, verb)
             with display:
                 how = {"budget": self.budget, "progress": display, **more, **settings}

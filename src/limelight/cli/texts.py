@@ -17,7 +17,7 @@ from limelight.cli.console import tell
 from limelight.cli.groups import INPUT
 from limelight.errors import InputError
 from limelight.files import Readable, read_at_most
-from limelight.text import Given
+from limelight.text import UserInput
 from limelight.text.document import NoticeCounts
 from limelight.text.images import has_ending
 
@@ -94,7 +94,7 @@ class OneText:
         with self.file.open("rb") as source:  # a pipe will do
             return [_decoded(source, f"'{self.file}'")]
 
-    def with_second(self, texts: Sequence[str]) -> list[Given]:
+    def with_second(self, texts: Sequence[str]) -> list[UserInput]:
         """Return what is asked about: the texts, or the only one with the second of its pair."""
         if self.pair is None:
             return list(texts)
@@ -133,7 +133,7 @@ class TextOptions:
     def answers(
         self,
         arguments: Sequence[str],
-        ask: Callable[[list[Given]], Sequence[Answer]],
+        ask: Callable[[list[UserInput]], Sequence[Answer]],
         *,
         notices: Callable[[Answer], Iterable[str]],
         together: int,
@@ -277,7 +277,7 @@ def _unusable(must: str) -> InputError:
     return error
 
 
-def _at_the_tab(line: str) -> Given:
+def _at_the_tab(line: str) -> UserInput:
     first, *second = line.split("\t")
     if len(second) != 1:
         raise _unusable(f"hold two texts with a tab between them; this one has {len(second)} tabs.")

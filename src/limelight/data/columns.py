@@ -12,7 +12,7 @@ from limelight.data.files import Batch, Source, is_text, open_sources
 from limelight.data.labels import Labels, label_classes
 from limelight.errors import InputError, check_count
 from limelight.results.values import Record
-from limelight.text import Given
+from limelight.text import UserInput
 from limelight.text.characters import LONE_SURROGATE
 
 # Common names, best first.
@@ -141,7 +141,7 @@ def find_text_fault(text: Any, noun: str = "text") -> str | None:
 class Row(NamedTuple):
     """A text, the cells of other columns, and their location, such as "row 3 of 'a.csv'"."""
 
-    text: Given
+    text: UserInput
     cells: Sequence[Any]
     where: str
 
@@ -393,7 +393,7 @@ def open_data(
 class LabeledRows(NamedTuple):
     """Texts and their labels as in the data; no labels if there is no column of labels."""
 
-    texts: list[Given]
+    texts: list[UserInput]
     labels: list[Any]
 
 
@@ -431,6 +431,6 @@ def read_texts(
     text_column: str | None = None,
     pair_column: str | None = None,
     limit: int | None = None,
-) -> list[Given]:
+) -> list[UserInput]:
     """Read the texts of a file or table as :func:`read_rows` does, without labels."""
     return read_rows(data, text_column=text_column, pair_column=pair_column, limit=limit).texts

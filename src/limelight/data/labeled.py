@@ -15,7 +15,7 @@ from limelight.data.files import data_files, read_text_file
 from limelight.data.labels import ClassLabels, Labels, label_classes, normalize_label
 from limelight.errors import InputError
 from limelight.shapes import Int
-from limelight.text import Given, joined
+from limelight.text import UserInput, join_pair
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +26,7 @@ class LabeledTexts:
     Labels count from 0; ``classes[label]`` is the name. A text may be a pair, a tuple of two.
     """
 
-    texts: Sequence[Given]
+    texts: Sequence[UserInput]
     labels: Int[np.ndarray, " n"]
     classes: tuple[str, ...] | None = None
     source: str = "memory"
@@ -80,7 +80,7 @@ class LabeledTexts:
         digest = hashlib.sha256(self.labels.tobytes())
         for text in self.texts:
             # A zero between them: "ab", "c" and "a", "bc" are different data.
-            digest.update(joined(text)[0].encode("utf-8", "surrogatepass") + b"\0")
+            digest.update(join_pair(text)[0].encode("utf-8", "surrogatepass") + b"\0")
         return digest.hexdigest()
 
 
@@ -111,7 +111,7 @@ def read_labeled(
     """
     if classes is None and labels is not None:
         classes = list(dict.fromkeys(label_classes(labels).values()))
-    texts, cells = list[Given](), list[Any]()
+    texts, cells = list[UserInput](), list[Any]()
     if isinstance(path, str | os.PathLike) and _is_archive(folder := Path(path), part):
         texts, cells = _read_archive(folder, part)
         classes, name = tuple(_IMDB_CLASSES.values()) if classes is None else classes, str(path)
@@ -147,9 +147,9 @@ def _is_archive(path: Path, part: str) -> bool:
     return (has_reviews or not data_files(path)) and find_images(path) is None
 
 
-def _read_archive(path: Path, part: str) -> tuple[list[Given], list[Any]]:
+def _read_archive(path: Path, part: str) -> tuple[list[UserInput], list[Any]]:
     home = path if (path / "pos").is_dir() else path / part
-    texts, labels = list[Given](), []
+    texts, labels = list[UserInput](), []
     for name, label in _IMDB_CLASSES.items():
         if not (home / name).is_dir():
             raise InputError(f"'{path}' is not an aclImdb folder: '{home / name}' is missing.")

@@ -28,7 +28,7 @@ from limelight.explainers.method import (
     per_input,
     settings_class,
 )
-from limelight.explainers.reading import Reading, read
+from limelight.explainers.reading import Batch, read
 from limelight.explainers.registry import (
     METHODS,
     MODULES,

@@ -14,7 +14,7 @@ from limelight.explainers.method import (
     at_least,
     per_input,
 )
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Batch
 from limelight.explainers.registry import register_method
 from limelight.explainers.target_game import TargetGame
 from limelight.models import PROPERTIES, reason_missing
@@ -54,7 +54,7 @@ class Held(NamedTuple):
         return _choices(outputs, self.label) == self.choice
 
 
-def held_by(one: Reading) -> Held:
+def held_by(one: Batch) -> Held:
     """Return what is held in the one document of ``one``."""
     model, target = one.model, int(one.targets.index[0])
     why = reason_missing(model, "is_exclusive")
@@ -86,7 +86,7 @@ def _choices(outputs: Float[np.ndarray, "n C"], label: int | None) -> Int[np.nda
     return outputs.argmax(axis=1)
 
 
-def sign_bracket_of(one: Reading, words: list[int], held: int) -> tuple[float, float] | None:
+def sign_bracket_of(one: Batch, words: list[int], held: int) -> tuple[float, float] | None:
     """Return rigorous bounds on the precision of ``words``; None where there are more heads."""
     arrays = one.collapsed
     game = arrays.game
@@ -115,7 +115,7 @@ def sign_bracket_of(one: Reading, words: list[int], held: int) -> tuple[float, f
 _CHUNK = 4096  # masks at a time: tables hold terms for each, and `samples` has no limit
 
 
-def _found_in(settings: "Anchors", one: Reading, *, brackets: bool) -> Finding:
+def _found_in(settings: "Anchors", one: Batch, *, brackets: bool) -> Finding:
     """Find an anchor, and measure its precision on masks that the search has not seen.
 
     It is the best of all if all masks are asked; ``brackets`` the precision where tables allow it.

@@ -11,17 +11,17 @@ from limelight.explainers.method import (
     Implementation,
     per_input,
 )
-from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
+from limelight.explainers.reading import Batch, mean_of_heads, pooled_pieces
 from limelight.explainers.registry import register_method
 from limelight.models import Attention, Capability
 from limelight.results import Finding
 from limelight.shapes import Float
-from limelight.text import Document, plural
+from limelight.text import ModelInput, plural
 from limelight.theory.attention import max_attention, mean_attention
 
 
 def _mean_over_windows(
-    one: Reading,
+    one: Batch,
     score: Callable[[Attention], Float[np.ndarray, "*K t"]],
     *,
     gradients: bool = False,
@@ -121,7 +121,7 @@ _LAYER = {"layer": '"first", "last", a number from 0, or "mean" over all layers'
 Summary = Callable[[Float[np.ndarray, "*n K T"]], Float[np.ndarray, "*n T"]]
 
 
-def _from_tables(_: Any, reading: Reading, *, summary: Summary) -> list[Finding]:
+def _from_tables(_: Any, reading: Batch, *, summary: Summary) -> list[Finding]:
     """Score every feature by the attention of [cls] to it."""
     arrays = reading.collapsed
     alpha = arrays.attention
@@ -134,7 +134,7 @@ def _from_tables(_: Any, reading: Reading, *, summary: Summary) -> list[Finding]
     ]
 
 
-def _of_table(alpha: Float[np.ndarray, "K T_max"], document: Document) -> str:
+def _of_table(alpha: Float[np.ndarray, "K T_max"], document: ModelInput) -> str:
     mean, end = alpha.mean(axis=0), 1 + len(document.tokens)
     return (
         f"{mean[1:end].sum():.0%} of the attention goes to the text, {mean[0]:.0%} to [cls] "
@@ -142,7 +142,7 @@ def _of_table(alpha: Float[np.ndarray, "K T_max"], document: Document) -> str:
     )
 
 
-def _gradient_from_tables(_: Any, reading: Reading, *, positive: bool = False) -> list[Finding]:
+def _gradient_from_tables(_: Any, reading: Batch, *, positive: bool = False) -> list[Finding]:
     """Score every feature by Σ over heads of α ∂F/∂α = α u / K, or by the mean of (α u / K)⁺."""
     arrays = reading.collapsed
     product = arrays.attention * arrays.attended_u(reading.target_weights)
@@ -151,7 +151,7 @@ def _gradient_from_tables(_: Any, reading: Reading, *, positive: bool = False) -
     return mean_of_heads(arrays, product)
 
 
-def _of_layer(settings: "AlphaAvg", one: Reading, *, summary: Summary) -> Finding:
+def _of_layer(settings: "AlphaAvg", one: Batch, *, summary: Summary) -> Finding:
     """Score every feature by the attention that the classification head's token pays to it."""
 
     def read_rows(found: Attention) -> Float[np.ndarray, "H T"]:
@@ -165,7 +165,7 @@ def _of_layer(settings: "AlphaAvg", one: Reading, *, summary: Summary) -> Findin
     )
 
 
-def _gradient_of_layer(settings: "AlphaGrad", one: Reading) -> Finding:
+def _gradient_of_layer(settings: "AlphaGrad", one: Batch) -> Finding:
     """Score every feature by Σ over heads of α ∂F/∂α where the classification head reads."""
 
     def product(found: Attention) -> Float[np.ndarray, "H T"]:
@@ -181,7 +181,7 @@ def _gradient_of_layer(settings: "AlphaGrad", one: Reading) -> Finding:
 
 def _through_layers(
     _: Any,
-    one: Reading,
+    one: Batch,
     *,
     score: Callable[[Attention], Float[np.ndarray, " T"]],
     gradients: bool = False,
@@ -193,7 +193,7 @@ def _through_layers(
     return Finding(scores=pooled_pieces(one, found), notices=notices)
 
 
-def _of_pieces(one: Reading, mass: Float[np.ndarray, " T"]) -> str:
+def _of_pieces(one: Batch, mass: Float[np.ndarray, " T"]) -> str:
     own, tokens = float(pooled_pieces(one, mass).sum()), float(mass.sum())
     units = plural(one.features[0].noun)
     if 1 - tokens < _SINK:

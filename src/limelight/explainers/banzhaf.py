@@ -16,7 +16,7 @@ from limelight.explainers.method import (
     exact_implementation,
     per_input,
 )
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Batch
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import SampleSize, SamplingSettings, sampled_implementation
 from limelight.explainers.target_game import (
@@ -52,7 +52,7 @@ def _check_enough(settings: "Banzhaf | Interactions", d: int) -> None:
         raise DomainError(f"{name} of {d} features need at least {needed} samples; got {masks}.")
 
 
-def _by_masks(settings: "Banzhaf", one: Reading) -> Finding:
+def _by_masks(settings: "Banzhaf", one: Batch) -> Finding:
     """Score every feature by the slope of f on random masks, each with its opposite."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
@@ -82,7 +82,7 @@ _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
 _OWN = 1e-6  # seconds of a core that a mask takes for each word, since every pair is added up
 
 
-def _exactly(settings: "Interactions", one: Reading) -> Finding:
+def _exactly(settings: "Interactions", one: Batch) -> Finding:
     """Score every pair of features by what the two do together beyond what each does alone."""
     found = _EXACT[settings.index](one.ratio_game, tolerance=settings.tolerance or 1e-6)
     matrix, bounds = host_array(found.scores)[0, 0], host_array(found.bound)
@@ -93,7 +93,7 @@ def _exactly(settings: "Interactions", one: Reading) -> Finding:
     )
 
 
-def _pairs_by_masks(settings: "Interactions", one: Reading) -> Finding:
+def _pairs_by_masks(settings: "Interactions", one: Batch) -> Finding:
     """Score every pair of features by the answers of the model to random masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
@@ -147,7 +147,7 @@ def strongest(
     return Pairs(features=np.stack([i, j], axis=1), scores=matrix[i, j], stderr=stderr)
 
 
-def _cited(settings: "ContextCite", one: Reading) -> Finding:
+def _cited(settings: "ContextCite", one: Batch) -> Finding:
     """Score every feature by a LASSO of the log-odds of the answer on random masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     keep = coin_masks(d, settings.samples, text_rng(settings.seed, one.documents[0].text))

@@ -9,13 +9,13 @@ from typing import Any, cast
 import numpy as np
 
 from limelight.errors import DomainError, InputError, told
-from limelight.explainers.learned import PREFIX, Learned
+from limelight.explainers.learned import PREFIX, LearnedMethod
 from limelight.explainers.method import (
     ConfiguredMethod,
     chosen_replacement,
     setting_defaults,
 )
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Batch
 from limelight.explainers.registry import (
     compared_by_default,
     configure_method,
@@ -116,7 +116,7 @@ def configure_with_budget(
     InputError
         If a method or setting is unknown, or if a setting follows from the budget.
     """
-    is_learned = isinstance(method, Learned) or str(method).startswith(PREFIX)
+    is_learned = isinstance(method, LearnedMethod) or str(method).startswith(PREFIX)
     if several:
         methods = configure_methods(model, method, settings)
     elif is_learned and budget is not None:
@@ -153,7 +153,7 @@ def _check_settings_unset(methods: Sequence[ConfiguredMethod], settings: Mapping
 
 
 def allocate_budget(
-    budget: Budget | None, methods: list[ConfiguredMethod], reading: Reading
+    budget: Budget | None, methods: list[ConfiguredMethod], reading: Batch
 ) -> list[ConfiguredMethod]:
     """Split a budget over the methods that will explain one input.
 

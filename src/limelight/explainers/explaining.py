@@ -9,15 +9,15 @@ from typing import Any
 from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import ConfiguredMethod
-from limelight.explainers.reading import Reading, advising, read_batches
+from limelight.explainers.reading import Batch, advising, read_batches
 from limelight.models import Model
 from limelight.models.protocol import announce_calls, batch_size
 from limelight.models.text_game import NO_BASE
 from limelight.progress import ProgressCallback, ProgressTracker
-from limelight.request import Question, prepare_model, split
+from limelight.request import Request, prepare_model, split
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.deadline import drawing_until
-from limelight.text import Given, Pair, checked_text_or_pair, is_one, one_line
+from limelight.text import UserInput, Pair, checked_text_or_pair, is_single, one_line
 
 # What a result has as it was found.
 _FOUND = ("scores", "stderr", "bound", "intercept", "heads", "pairs", "anchor")
@@ -27,7 +27,7 @@ _UNBOUNDED = (
 )
 
 
-def explanations(method: ConfiguredMethod, reading: Reading) -> list[Explanation]:
+def explanations(method: ConfiguredMethod, reading: Batch) -> list[Explanation]:
     """Explain every document of ``reading`` with one method, which is one for its model."""
     if method.implementation.logit_only and reading.targets.scale == "probability":
         raise InputError(
@@ -43,7 +43,7 @@ def explanations(method: ConfiguredMethod, reading: Reading) -> list[Explanation
         raise
 
 
-def _run_method(method: ConfiguredMethod, reading: Reading) -> list[Explanation]:
+def _run_method(method: ConfiguredMethod, reading: Batch) -> list[Explanation]:
     if method.refusal:  # of a budget, with which there is one document
         raise DomainError(method.refusal)
     check, settings = method.implementation.cost.check, method.settings
@@ -66,7 +66,7 @@ def _run_method(method: ConfiguredMethod, reading: Reading) -> list[Explanation]
 
 
 def compared(
-    methods: Sequence[ConfiguredMethod], reading: Reading, *, strict: bool, attention: bool
+    methods: Sequence[ConfiguredMethod], reading: Batch, *, strict: bool, attention: bool
 ) -> Comparison:
     """Compare the explanations of several methods for the one document of ``reading``.
 
@@ -89,7 +89,7 @@ def compared(
 
 
 def _explanation(
-    configured: ConfiguredMethod, reading: Reading, i: int, found: Finding
+    configured: ConfiguredMethod, reading: Batch, i: int, found: Finding
 ) -> Explanation:
     """Return the explanation of document ``i`` from the finding of a method."""
     method, common = configured.method, reading.common(i)
@@ -125,7 +125,7 @@ _UNTRACKED = contextlib.nullcontext()
 def track_progress(
     callback: ProgressCallback | None,
     methods: Sequence[ConfiguredMethod],
-    reading: Reading,
+    reading: Batch,
     *,
     total: int = 1,
 ) -> AbstractContextManager[None]:
@@ -164,7 +164,7 @@ def track_progress(
     return tracker.track(reading.first or 0, texts=len(reading.features), calls=calls)
 
 
-Texts = list[str] | list[Pair] | list[Given] | list[Any]
+Texts = list[str] | list[Pair] | list[UserInput] | list[Any]
 _CHUNK = 32  # documents that are read and asked for their outputs at a time
 
 
@@ -172,7 +172,7 @@ def listed(text: Any) -> list[Any]:
     """Return one text, or whatever else a model may read in its place, or a list, as a list."""
     if isinstance(text, tuple):
         return [checked_text_or_pair(text)]
-    if not isinstance(text, list) and is_one(text):
+    if not isinstance(text, list) and is_single(text):
         return [text]
     if isinstance(text, Sequence) or hasattr(text, "tolist"):  # which a column of a table has
         return list(text)
@@ -188,13 +188,13 @@ def together(model: Model, chosen: Sequence[ConfiguredMethod] = ()) -> int:
 def readings(
     model: Model,
     texts: Sequence[Any],
-    question: Question,
+    question: Request,
     *,
     progress: ProgressCallback | None = None,
     chosen: Sequence[ConfiguredMethod] = (),
     feasible: Callable[[int], None] | None = None,
     alone: bool = False,
-) -> Iterator[Reading]:
+) -> Iterator[Batch]:
     """Read the texts a few at a time, so that memory does not grow with their number.
 
     ``model`` and ``question`` were prepared for each other by :func:`prepare_model`. ``alone``
@@ -227,12 +227,12 @@ def one_reading(
     without: Collection[str] = (),
     *,
     feasible: Callable[[int], None] | None = None,
-) -> Reading:
+) -> Batch:
     """Return the text as the model reads it, for a verb that is about one, without methods."""
     question, rest = split(keywords, without)
     for name in rest:
         raise TypeError(f"{verb}() got an unexpected keyword argument {name!r}")
-    if not is_one(text):
+    if not is_single(text):
         raise InputError(f"a {verb} is about one text, a string; got {type(text).__name__}.")
     prepared, question = prepare_model(model, question)
     (reading,) = readings(prepared, listed(text), question, feasible=feasible)

@@ -16,7 +16,7 @@ from limelight.explainers.method import (
     at_least,
     per_input,
 )
-from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
+from limelight.explainers.reading import Batch, mean_of_heads, pooled_pieces
 from limelight.explainers.registry import register_method
 from limelight.models import Gradients, Model, resolved_replacement
 from limelight.models.protocol import replacement_in_place
@@ -49,7 +49,7 @@ _PER_HEAD = {
 Summary = Literal["mean", "l1", "l2"]
 
 
-def _from_tables(settings: "GAvg", reading: Reading, *, summary: Summary) -> list[Finding]:
+def _from_tables(settings: "GAvg", reading: Batch, *, summary: Summary) -> list[Finding]:
     """Score every feature by the gradient of the target at its places (Theorem 4.1)."""
     arrays, weights = reading.collapsed, reading.target_weights
     scores = arrays.pooled(gradient_summary(arrays.token_gradient(weights), summary))
@@ -60,7 +60,7 @@ def _from_tables(settings: "GAvg", reading: Reading, *, summary: Summary) -> lis
     return [Finding(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
 
 
-def _input_from_tables(_: "GxI", reading: Reading) -> list[Finding]:
+def _input_from_tables(_: "GxI", reading: Batch) -> list[Finding]:
     """Score every feature by e_t · ∇_{e_t} f at its places; the heads come with it."""
     arrays = reading.collapsed
     u, read = (f(reading.target_weights) for f in (arrays.target_u, arrays.read_u))
@@ -69,7 +69,7 @@ def _input_from_tables(_: "GxI", reading: Reading) -> list[Finding]:
     )
 
 
-def _at_pieces(_: "GAvg", one: Reading, *, summary: Summary) -> Finding:
+def _at_pieces(_: "GAvg", one: Batch, *, summary: Summary) -> Finding:
     """Score every feature by the gradient of the target at its embedded pieces."""
     G = _embedded_and_gradient(one)[1]
     scores = pooled_pieces(one, gradient_summary(G, summary))
@@ -85,14 +85,14 @@ def _at_pieces(_: "GAvg", one: Reading, *, summary: Summary) -> Finding:
     return Finding(scores=scores, notices=(notice,), diagnostics={"rounding": noise})
 
 
-def _times_input(_: "GxI", one: Reading) -> Finding:
+def _times_input(_: "GxI", one: Batch) -> Finding:
     """Score every feature by the gradient at its embedded pieces times what is embedded there."""
     e, G = _embedded_and_gradient(one)
     return Finding(scores=pooled_pieces(one, (G * e).sum(axis=-1)))
 
 
 def _embedded_and_gradient(
-    one: Reading,
+    one: Batch,
 ) -> tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]]:
     model, document = one.model, one.documents[0]
     e = model.embedded(document)
@@ -100,11 +100,11 @@ def _embedded_and_gradient(
 
 
 def _with_warning(
-    explain: Callable[[Any, Reading], list[Finding]], warning: str
-) -> Callable[[Any, Reading], list[Finding]]:
+    explain: Callable[[Any, Batch], list[Finding]], warning: str
+) -> Callable[[Any, Batch], list[Finding]]:
     """Add a warning to everything that ``explain`` returns."""
 
-    def explain_and_warn(settings: Any, reading: Reading) -> list[Finding]:
+    def explain_and_warn(settings: Any, reading: Batch) -> list[Finding]:
         findings = explain(settings, reading)
         return [replace(finding, notices=(*finding.notices, warning)) for finding in findings]
 
@@ -143,7 +143,7 @@ _PADDED = (
 )
 
 
-def _integrated_from_tables(settings: "IG", reading: Reading) -> list[Finding]:
+def _integrated_from_tables(settings: "IG", reading: Batch) -> list[Finding]:
     """Score every feature by the gradient summed along its path from UNK to the word."""
     # One text at a time: each has the panels that its own logits need, whatever comes beside it.
     found = [_path_of(settings, reading, i) for i in range(len(reading.documents))]
@@ -160,7 +160,7 @@ def _integrated_from_tables(settings: "IG", reading: Reading) -> list[Finding]:
     ]
 
 
-def _path_of(settings: "IG", reading: Reading, i: int) -> IntegratedGradients:
+def _path_of(settings: "IG", reading: Batch, i: int) -> IntegratedGradients:
     arrays, one = reading.collapsed, slice(i, i + 1)
     targets = reading.targets.only(i)
     return integrated_gradients(
@@ -190,7 +190,7 @@ def _unproven(found: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
     )
 
 
-def _along(settings: "IG", one: Reading) -> Finding:
+def _along(settings: "IG", one: Batch) -> Finding:
     """Score every feature by the gradient summed along its path to the word."""
     model, document, targets = one.model, one.documents[0], one.targets
     tolerance = cast(float, settings.tolerance)
@@ -226,7 +226,7 @@ def _fit_steps(settings: "IG", _: int, calls: int) -> "IG":
 
 
 def _integrals(
-    one: Reading,
+    one: Batch,
     ask: Callable[..., Gradients],
     ends: tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]],
     at: Float[np.ndarray, " n"],
@@ -268,7 +268,7 @@ def _unmet(
 _SAME = 0.03  # of the answer, or of 1: more than half precision does to what is read
 
 
-def _frozen_from_tables(_: "Lrp", reading: Reading) -> list[Finding]:
+def _frozen_from_tables(_: "Lrp", reading: Batch) -> list[Finding]:
     """Score every feature by α u: with α frozen, f = (1/K) Σ_i Σ_t α_t u_t is linear in e_t.
 
     What biases add to u is no token's, and left out.
@@ -277,7 +277,7 @@ def _frozen_from_tables(_: "Lrp", reading: Reading) -> list[Finding]:
     return mean_of_heads(arrays, arrays.alpha * arrays.read_u(reading.target_weights))
 
 
-def _frozen_at_pieces(settings: "Lrp", reading: Reading) -> list[Finding]:
+def _frozen_at_pieces(settings: "Lrp", reading: Batch) -> list[Finding]:
     """Score every feature by the frozen network's gradient at its pieces times what moved there.
 
     One step is gradient × input: the path from the zero vector, seen from its end alone.
@@ -295,7 +295,7 @@ def _frozen_at_pieces(settings: "Lrp", reading: Reading) -> list[Finding]:
     return findings
 
 
-def _on_the_way(settings: "Lrp", one: Reading) -> Finding:
+def _on_the_way(settings: "Lrp", one: Batch) -> Finding:
     """Integrate the gradient from the replacement to the text."""
     model, document = one.model, one.documents[0]
     end = model.embedded(document)
@@ -320,7 +320,7 @@ def _check_same(held: Float[np.ndarray, " C"], frozen: Float[np.ndarray, " C"]) 
     )
 
 
-def _shares(one: Reading, scores: Float[np.ndarray, " T"]) -> dict[str, Any]:
+def _shares(one: Batch, scores: Float[np.ndarray, " T"]) -> dict[str, Any]:
     """Return what goes to no feature: special tokens, and biases, of which there is no token.
 
     On the scale of probabilities F is not what the frozen network computes, and has no biases.

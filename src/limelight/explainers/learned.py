@@ -27,7 +27,7 @@ from limelight.explainers.method import (
     at_least,
     settings_class,
 )
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Batch
 from limelight.explainers.target_game import TargetGame
 from limelight.files import bounded_bytes, bounded_json, write_whole
 from limelight.models import are_opposite, class_weights
@@ -66,7 +66,7 @@ class Inputs(NamedTuple):
     word: Int[np.ndarray, " N"]
 
 
-def inputs_of(reading: Reading, signals: Collection[str]) -> Inputs:
+def inputs_of(reading: Batch, signals: Collection[str]) -> Inputs:
     """Return what ``signals`` there are of every feature of ``reading``, and of its texts."""
     words, texts = list[np.ndarray](), list[np.ndarray]()
     if not set(STATES).isdisjoint(signals):
@@ -90,7 +90,7 @@ def _joined(parts: list[np.ndarray], n: int) -> Float[np.ndarray, "n s"]:
     return np.concatenate([np.empty((n, 0)), *parts], axis=1, dtype=np.float32)
 
 
-def _places(reading: Reading, i: int) -> Float[np.ndarray, "d p"]:
+def _places(reading: Batch, i: int) -> Float[np.ndarray, "d p"]:
     """Return how long a text is, and how often, where and on which side each feature stands.
 
     Of a place that is asked about, also how far from it that is, and how long the place is; an
@@ -150,7 +150,7 @@ def error_design(
 
 @final
 @dataclass(frozen=True, eq=False)
-class Learned:
+class LearnedMethod:
     """A method that :func:`limelight.learn` fitted to one model, ready to explain its texts.
 
     It stands where the name of a method may: ``explain(model, text, learned)``. ``record`` is what
@@ -187,7 +187,7 @@ class Learned:
         return found.hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Learned, (dict(self.record), dict(self.arrays))  # what is made of them stays behind
+        return LearnedMethod, (dict(self.record), dict(self.arrays))  # what is made of them stays behind
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``method.json`` and ``model.safetensors``; the weights first, whole or not."""
@@ -301,7 +301,7 @@ class Learned:
             found.append(said)
         return np.array(found, np.float64)
 
-    def starts(self, reading: Reading) -> list[Predicted]:
+    def starts(self, reading: Batch) -> list[Predicted]:
         """Return what is known of every text without asking about removals; refuse other models."""
         self.check(reading)
         if reading.targets.parts > 1:
@@ -311,7 +311,7 @@ class Learned:
             )
         return [start for part in reading.apart(_TOGETHER) for start in self._starts(part)]
 
-    def _starts(self, reading: Reading) -> list[Predicted]:
+    def _starts(self, reading: Batch) -> list[Predicted]:
         inputs = inputs_of(reading, self.record["signals"])
         for name, held in (("words", inputs.words), ("texts", inputs.texts)):
             if held.shape[1] != len(self.arrays[f"{name}.mean"]):
@@ -334,7 +334,7 @@ class Learned:
             for own, error, one, w, far in zip(*parts, weights, strange, strict=True)
         ]
 
-    def _explained(self, settings: "LearnedSettings", reading: Reading) -> list[Finding]:
+    def _explained(self, settings: "LearnedSettings", reading: Batch) -> list[Finding]:
         units: list[Features | None] = [None] * len(reading.documents)
         if reading.targets.parts > 1:  # words of other places may be removed, as they were learned
             needs_states = not set(STATES).isdisjoint(self.record["signals"])
@@ -352,7 +352,7 @@ class Learned:
             )
         return findings
 
-    def check(self, reading: Reading) -> None:
+    def check(self, reading: Batch) -> None:
         """Refuse another model, and questions that it did not learn to answer."""
         own, question = self.record["model"], reading.question
         # What can be named before the fingerprint, which covers it too.
@@ -387,7 +387,7 @@ class Learned:
                 "or use 'shapley'."
             )
 
-    def _columns(self, reading: Reading) -> Int[np.ndarray, " C"]:
+    def _columns(self, reading: Batch) -> Int[np.ndarray, " C"]:
         """Return the outputs that were learned; refuse to speak for others."""
         known = np.array(self.record["outputs"])
         asked = np.flatnonzero(reading.target_weights.any(axis=0))
@@ -452,7 +452,7 @@ class LearnedSettings:
     """Settings of a learned method."""
 
     check: Annotated[int, at_least(0)] = 0
-    fitted: Learned | str | None = None
+    fitted: LearnedMethod | str | None = None
 
 
 def text_summary(inputs: Inputs) -> Float[np.ndarray, "n D"]:
@@ -466,7 +466,7 @@ def text_summary(inputs: Inputs) -> Float[np.ndarray, "n D"]:
     return np.concatenate([inputs.texts, means], axis=1, dtype=np.float64)
 
 
-def _asked(count: int, one: Reading, scores: Float[np.ndarray, " d"], seed: int) -> dict[str, Any]:
+def _asked(count: int, one: Batch, scores: Float[np.ndarray, " d"], seed: int) -> dict[str, Any]:
     """Ask ``count`` random masks, and say how much of their variance the scores explain."""
     game, d = TargetGame(one, "auto"), len(scores)
     rng = text_rng(seed, one.documents[0].text)
@@ -487,7 +487,7 @@ def _asked(count: int, one: Reading, scores: Float[np.ndarray, " d"], seed: int)
 
 # Read once for all that name it; learned anew, it is another one.
 @lru_cache(maxsize=8)
-def _loaded(folder: str, _changed: int) -> Learned:
+def _loaded(folder: str, _changed: int) -> LearnedMethod:
     from safetensors.numpy import load
 
     record_path, weights_path = (Path(folder) / name for name in FILES)
@@ -518,7 +518,7 @@ def _loaded(folder: str, _changed: int) -> Learned:
         raise InputError(f"'{weights_path}' cannot be read ({reason}).") from None
     if (fault := next(_array_faults(record, arrays), None)) is not None:
         raise InputError(f"'{weights_path}' is not of a learned method: {fault}. Learn again.")
-    return Learned(record, arrays)
+    return LearnedMethod(record, arrays)
 
 
 def _record_digest(record: Mapping[str, Any]) -> str:

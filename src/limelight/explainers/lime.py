@@ -16,7 +16,7 @@ from limelight.explainers.method import (
     at_least,
     exact_implementation,
 )
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Batch
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
     DEFAULT_CALLS,
@@ -92,7 +92,7 @@ def _check_enough(settings: "Lime | LimeSampled", d: int) -> None:
         raise _undetermined(rows, kept, d)
 
 
-def regression(settings: "Lime | LimeSampled", one: Reading) -> Finding:
+def regression(settings: "Lime | LimeSampled", one: Batch) -> Finding:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     if _is_single(settings, d):
@@ -180,11 +180,11 @@ def _poor_fit(r2: float, bound: float = 0.0) -> tuple[str, ...]:
     )
 
 
-def _single_notice(one: Reading) -> str:
+def _single_notice(one: Batch) -> str:
     return _SINGLE.format(word=one.features[0].noun)
 
 
-def _line(settings: "Lime", one: Reading) -> list[Finding]:
+def _line(settings: "Lime", one: Batch) -> list[Finding]:
     """Score the only feature of a text by what the output loses without it."""
     found = exact_values(settings, one, value=lambda game, **_: leave_one_out(game))
     fit = {"r2": 1.0, "r2_bound": 0.0} if settings.fit else {}
@@ -192,7 +192,7 @@ def _line(settings: "Lime", one: Reading) -> list[Finding]:
     return [replace(finding, intercept=base, notices=(_single_notice(one),), diagnostics=fit)]
 
 
-def _limit(settings: "Lime", reading: Reading) -> list[Finding]:
+def _limit(settings: "Lime", reading: Batch) -> list[Finding]:
     """Score every feature by the coefficient to which LIME converges."""
     if any(_is_single(settings, len(features)) for features in reading.features):
         if len(reading.features) == 1:

@@ -16,7 +16,7 @@ from typing import (
 )
 
 from limelight.errors import InputError, nearest, told
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Batch
 from limelight.models import (
     CAPABILITIES,
     Capability,
@@ -162,8 +162,8 @@ Exactness = Literal["bound", "exact", "estimated", "fitted", "sampled"]
 
 
 def per_input(
-    explain: Callable[[Any, Reading], Finding],
-) -> Callable[[Any, Reading], list[Finding]]:
+    explain: Callable[[Any, Batch], Finding],
+) -> Callable[[Any, Batch], list[Finding]]:
     """Turn a function that explains one input into one that explains every input of a reading."""
     return lambda settings, reading: [explain(settings, single) for single in reading.apart()]
 
@@ -239,7 +239,7 @@ class Implementation:
 
     needs: Capability | None = None
     exactness: Exactness
-    explain: Callable[[Any, Reading], list[Finding]]
+    explain: Callable[[Any, Batch], list[Finding]]
     settings: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     cost: Cost = Cost()
@@ -259,7 +259,7 @@ MEANINGS = {
 
 
 def exact_implementation(
-    explain: Callable[[Any, Reading], list[Finding]],
+    explain: Callable[[Any, Batch], list[Finding]],
     settings: Collection[str] = ("tolerance",),
     **meanings: str,
 ) -> Implementation:

@@ -14,7 +14,7 @@ from limelight.explainers.method import (
     exact_implementation,
     per_input,
 )
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Batch
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
     DEFAULT_CALLS,
@@ -68,7 +68,7 @@ class _Players(NamedTuple):
     starts: list[int]
 
 
-def _players(one: Reading, within: Sequence[str]) -> _Players:
+def _players(one: Batch, within: Sequence[str]) -> _Players:
     (document,), (features,) = one.documents, one.features
     parts, feature = features, np.arange(len(features))
     levels: list[Int[np.ndarray, " n"]] = []
@@ -86,7 +86,7 @@ def _players(one: Reading, within: Sequence[str]) -> _Players:
     return _Players(parts, feature, np.stack(levels), tuple(units), sums, starts)
 
 
-def _in_sentences(settings: "Owen", one: Reading) -> Finding:
+def _in_sentences(settings: "Owen", one: Batch) -> Finding:
     """Score every feature by its Owen value; one that spans sentences is a player in each.
 
     The values are sampled if the game of these players has no exact formula.
@@ -119,7 +119,7 @@ def _in_sentences(settings: "Owen", one: Reading) -> Finding:
 
 
 def _in_nested_orders(
-    settings: "Owen", one: Reading, *, usual_pairs: int = FEWEST_PAIRS
+    settings: "Owen", one: Batch, *, usual_pairs: int = FEWEST_PAIRS
 ) -> Finding:
     """Score every feature by what it adds in orders that keep the units around it together.
 
@@ -167,7 +167,7 @@ def _in_nested_orders(
 
 
 def _of_units(
-    one: Reading,
+    one: Batch,
     players: _Players,
     totals: Float[np.ndarray, " k"],
     stderr: Float[np.ndarray, " k"] | None = None,
@@ -226,7 +226,7 @@ def _strongest(units: Features, totals: Float[np.ndarray, " n"]) -> tuple[str, .
     return (f"{units.unit.capitalize()}, strongest first: {', '.join(shown + rest)}.",)
 
 
-def _zoomed(settings: "Zoom", one: Reading) -> Finding:
+def _zoomed(settings: "Zoom", one: Batch) -> Finding:
     """Score every sentence, and in place of the strongest ones their words."""
     (document,), (features,), unit = one.documents, one.features, settings.within
     if features.unit not in ("words", "positions"):
@@ -314,13 +314,13 @@ def _split_calls(
     return min(max(asked // 2, about_sentences), asked - about_words), asked
 
 
-def _of_features(one: Reading, features: Features) -> Reading:
+def _of_features(one: Batch, features: Features) -> Batch:
     return replace(one, features=(features,), shared=type(one.shared)())
 
 
 def _opened(
     settings: "Zoom",
-    one: Reading,
+    one: Batch,
     whole: Features,
     coarse: Finding,
     units: Features,

@@ -24,11 +24,11 @@ from limelight.models.queries import (
     split_tokens,
 )
 from limelight.models.text_game import TextGame
-from limelight.request import Question, Targets, prepare_model, target_indices
+from limelight.request import Request, Targets, prepare_model, target_indices
 from limelight.results import BoundKind, Finding
 from limelight.shapes import Float
 from limelight.text import (
-    Document,
+    ModelInput,
     Features,
     QueriedText,
     features_of,
@@ -55,7 +55,7 @@ class _Shared:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reading:
+class Batch:
     """``n`` documents under one model, each with its features and its target.
 
     The model reads every text once and is asked for its outputs once; arrays and games are made
@@ -63,11 +63,11 @@ class Reading:
     """
 
     model: Capable  # it has what the way that is used needs
-    documents: tuple[Document, ...]
+    documents: tuple[ModelInput, ...]
     features: tuple[Features, ...]
     targets: Targets
     outputs: Float[np.ndarray, "n C"]
-    question: Question
+    question: Request
     first: int | None = None  # number of the first document in the caller's list of several
     shared: _Shared = field(default_factory=_Shared)
     _common: dict[int, dict[str, Any]] = field(default_factory=dict, init=False)
@@ -287,25 +287,25 @@ class Reading:
         return dict(zip(named, map(float, outputs), strict=True))
 
 
-def bound_kind(document: Document) -> BoundKind:
+def bound_kind(document: ModelInput) -> BoundKind:
     """Return what bounds and ceilings of a text that a model has read rest on."""
     return "checked" if document.checked else "proven"
 
 
-def read(model: Model, texts: Sequence[Any], **asked: Any) -> Reading:
+def read(model: Model, texts: Sequence[Any], **asked: Any) -> Batch:
     """Return ``texts`` as ``model`` sees them; ``asked`` are fields of a :class:`Question`."""
-    prepared, question = prepare_model(model, Question(**asked))
+    prepared, question = prepare_model(model, Request(**asked))
     return reading_of(prepared, question.attach_queries(texts), question)
 
 
 def reading_of(
     model: Model,
     texts: Sequence[Any],
-    question: Question,
+    question: Request,
     *,
     first: int | None = None,
     signals: bool = False,
-) -> Reading:
+) -> Batch:
     """Return ``texts`` as ``model`` reads them; both were made for each other by `prepare_model`.
 
     Parameters
@@ -336,12 +336,12 @@ def reading_of(
 def read_batches(
     model: Model,
     texts: Sequence[Any],
-    question: Question,
+    question: Request,
     *,
     first: int | None = None,
     feasible: Callable[[int], None] | None = None,
     signals: bool = False,
-) -> Iterable[Reading]:
+) -> Iterable[Batch]:
     """Return ``texts`` as :func:`reading_of` does, in one batch if one model answers about all.
 
     If the model does not know removals of a text exactly, every text has a batch of its own, and
@@ -369,7 +369,7 @@ def _nothing_exact(reason: str | None) -> str:
     return f"nothing about this text is known exactly: {reason}."
 
 
-def _sampled(document: Document) -> Document:
+def _sampled(document: ModelInput) -> ModelInput:
     """Return a document as its fallback model explains it, with the reason."""
     notice = f"This text is sampled, and no score is exact: {fallback_reason(document)}."
     return replace(document, fallback=None, notices=(*document.notices, notice))
@@ -378,16 +378,16 @@ def _sampled(document: Document) -> Document:
 def _read(
     model: Model,
     texts: Sequence[Any],
-    question: Question,
+    question: Request,
     *,
     first: int | None,
     feasible: Callable[[int], None] | None = None,
     signals: bool,
-) -> tuple[list[Document], list[Features]]:
+) -> tuple[list[ModelInput], list[Features]]:
     """Return every text as the model reads it, and its features."""
     pieces = reads_subwords(model, question.features)
     protect = _protected(model, question) if question.protect else frozenset[str]()
-    documents, scored = list[Document](), list[Features]()
+    documents, scored = list[ModelInput](), list[Features]()
     inputs = read_inputs(model, texts, hidden_states=signals, pieces=pieces)
     for number in range(first or 0, (first or 0) + len(texts)):
         with about_text(None if first is None else number):
@@ -407,20 +407,20 @@ def _read(
 
 def _batch(
     model: Model,
-    documents: Sequence[Document],
+    documents: Sequence[ModelInput],
     features: Sequence[Features],
-    question: Question,
+    question: Request,
     *,
     first: int | None,
     signals: bool = False,
-) -> Reading:
+) -> Batch:
     """Return documents under ``model``, with its outputs and what is explained of them."""
     shared, capable = _Shared(), cast(Capable, model)
     if signals:
         shared.signalled = capable.hidden_states(documents, features)
     own = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
     outputs = _checked_outputs(model, own, documents)
-    return Reading(
+    return Batch(
         model=capable,
         documents=tuple(documents),
         features=tuple(features),
@@ -446,8 +446,8 @@ def advising(features: Features) -> Iterator[None]:
 
 def targets_of(
     model: Model,
-    question: Question,
-    documents: Sequence[Document],
+    question: Request,
+    documents: Sequence[ModelInput],
     outputs: Float[np.ndarray, "n C"],
     part: int = 0,
 ) -> Targets:
@@ -474,13 +474,13 @@ def targets_of(
     return replace(whole, index=index, against=other)
 
 
-def _parts(documents: Sequence[Document]) -> int:
+def _parts(documents: Sequence[ModelInput]) -> int:
     """Return how many places each of the documents is asked about, 1 where it is none."""
     return max([1, *(len(document.asked) for document in documents)])
 
 
 def _checked_outputs(
-    model: Model, outputs: Any, documents: Sequence[Document]
+    model: Model, outputs: Any, documents: Sequence[ModelInput]
 ) -> Float[np.ndarray, "n C"]:
     """Return the outputs if they are one row per document with a column per class and place."""
     found, n, parts = np.asarray(outputs, dtype=np.float64), len(documents), _parts(documents)
@@ -494,7 +494,7 @@ def _checked_outputs(
     return found
 
 
-def _protected(model: Model, question: Question) -> frozenset[str]:
+def _protected(model: Model, question: Request) -> frozenset[str]:
     """Return the protected words as ``model`` reads them."""
     return frozenset(_one_token(model, word) for word in question.protect)
 
@@ -514,7 +514,7 @@ def _one_token(model: Model, word: str) -> str:
 
 
 def _features(
-    document: Document, question: Question, protect: frozenset[str], pieces: bool
+    document: ModelInput, question: Request, protect: frozenset[str], pieces: bool
 ) -> Features:
     strings = document.tokens.strings if protect else ()
     # Words that are one to the model are named together.
@@ -534,7 +534,7 @@ def mean_of_heads(
     return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
 
 
-def pooled_pieces(one: Reading, scores: Float[np.ndarray, "*K T"]) -> Float[np.ndarray, "*K d"]:
+def pooled_pieces(one: Batch, scores: Float[np.ndarray, "*K T"]) -> Float[np.ndarray, "*K d"]:
     """Return scores of pieces summed over the pieces and places of each feature."""
     (document,), (features,) = one.documents, one.features
     token = one.model.token_positions(document)

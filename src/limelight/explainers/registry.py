@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, TypeVar, dataclass_transform, get_args
 
 from limelight.errors import IN_REPRODUCTION, InputError, nearest
-from limelight.explainers.learned import PREFIX, Learned
+from limelight.explainers.learned import PREFIX, LearnedMethod
 from limelight.explainers.method import (
     ConfiguredMethod,
     Exactness,
@@ -20,7 +20,7 @@ from limelight.explainers.method import (
     unusable_method,
 )
 from limelight.models import CAPABILITIES, Model, get_property, has, reason_missing
-from limelight.request import Question
+from limelight.request import Request
 from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, WayRow
 
 # Modules that register methods, in the order of the catalogue. They are imported when a method is
@@ -30,7 +30,7 @@ ENTRY_POINTS = "limelight.methods"
 _REPRODUCTION = ("lime-theorem", "lime-first-order", "lime-mean-field", "shapley-mean-field")
 _ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # Keywords of the verbs that no setting may be called: a value would go to the one or to the other.
-_TAKEN = {one.name for one in fields(Question)} | {
+_TAKEN = {one.name for one in fields(Request)} | {
     "model", "text", "texts", "method", "methods", "budget", "progress", "attention", "data",
     "output", "limit", "workers", "executor", "retry", "shard_texts", "texts_kept", "text_column",
     "pair_column", "id_column", "label_column", "columns", "curves", "rationales", "estimate",
@@ -260,8 +260,8 @@ def find_method(name: Any) -> Method:
     that :func:`limelight.learn` wrote.
     """
     if isinstance(name, str) and name.startswith(PREFIX):
-        name = Learned.load(name.removeprefix(PREFIX))
-    if isinstance(name, Learned):
+        name = LearnedMethod.load(name.removeprefix(PREFIX))
+    if isinstance(name, LearnedMethod):
         return name.method
     if isinstance(name, str):
         if (method := METHODS.get(name)) is not None:
@@ -284,7 +284,7 @@ def find_method(name: Any) -> Method:
 
 def is_named(name: Any) -> bool:
     """Return whether settings may be passed beside ``name``, which is no settings object."""
-    return isinstance(name, str | Learned)
+    return isinstance(name, str | LearnedMethod)
 
 
 def usable_methods(model: Model) -> list[str]:

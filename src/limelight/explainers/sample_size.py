@@ -14,7 +14,7 @@ from limelight.explainers.method import (
     per_input,
     settings_class,
 )
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Batch
 from limelight.results import Finding
 from limelight.sampling.all_masks import affordable
 from limelight.sampling.deadline import has_time_for
@@ -151,7 +151,7 @@ def fit_sample_size(settings: Any, d: int, calls: int, *, count: str = "samples"
 
 
 def sampled_implementation(
-    explain: Callable[[Any, Reading], Finding],
+    explain: Callable[[Any, Batch], Finding],
     settings: Mapping[str, str],
     *,
     count: str = "samples",

@@ -8,7 +8,7 @@ from typing import Annotated, final
 import numpy as np
 
 from limelight.errors import DomainError, InputError
-from limelight.explainers.learned import PREFIX, Learned, Predicted
+from limelight.explainers.learned import PREFIX, LearnedMethod, Predicted
 from limelight.explainers.method import (
     MEANINGS,
     Cost,
@@ -20,7 +20,7 @@ from limelight.explainers.method import (
     exact_implementation,
     per_input,
 )
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Batch
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
     DEFAULT_CALLS,
@@ -98,7 +98,7 @@ def _check_pairs(settings: "Shapley", d: int) -> None:
         )
 
 
-def sampled_shapley(settings: "Shapley", one: Reading) -> Finding:
+def sampled_shapley(settings: "Shapley", one: Batch) -> Finding:
     """Score every feature by what it adds to the words before it, or by a regression on masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     sample_size = settings.sample_size
@@ -132,9 +132,9 @@ def sampled_shapley(settings: "Shapley", one: Reading) -> Finding:
     return drawn if start is None or d < 3 else _combined(start, found, regressed, drawn)
 
 
-def _start(settings: "Shapley", one: Reading) -> Predicted | None:
+def _start(settings: "Shapley", one: Batch) -> Predicted | None:
     """Return what a learned method says of the text; refuse what it has not learned about."""
-    if not isinstance(settings.start, Learned):
+    if not isinstance(settings.start, LearnedMethod):
         return None
     if one.targets.scale == "probability":
         raise InputError(
@@ -242,7 +242,7 @@ def said_of_pairs(settings: "Shapley", found: ShapleySample, d: int, noun: str) 
 _ROUNDING = 2.0**-52
 
 
-def _loo_from_game(_: "Loo", reading: Reading) -> list[Finding]:
+def _loo_from_game(_: "Loo", reading: Batch) -> list[Finding]:
     """Score every feature by what the explained output loses without it, in closed form."""
     targets, outputs = reading.targets, reading.outputs
     loss = leave_one_out(reading.games)
@@ -261,7 +261,7 @@ def _loo_from_game(_: "Loo", reading: Reading) -> list[Finding]:
     ]
 
 
-def _loo_by_asking(settings: "Loo", one: Reading) -> Finding:
+def _loo_by_asking(settings: "Loo", one: Batch) -> Finding:
     """Score every feature by what the explained output loses without it."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     masks = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)])
@@ -350,12 +350,12 @@ class Shapley:
     seed: Annotated[int, at_least(0)] = 0
     spare: Annotated[int, at_least(0)] = 0
     sampler: Annotated[str, OneOf(SAMPLERS)] = "auto"
-    start: Learned | str | None = None
+    start: LearnedMethod | str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.start, str):
             try:
-                learned = Learned.load(self.start.removeprefix(PREFIX))
+                learned = LearnedMethod.load(self.start.removeprefix(PREFIX))
             except InputError as error:
                 raise InputError(f"the setting 'start' must be a learned method: {error}") from None
             object.__setattr__(self, "start", learned)

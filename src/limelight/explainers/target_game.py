@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Batch
 from limelight.models.functions import MOST_LOG_ODDS
 from limelight.models.text_game import NO_BASE
 from limelight.progress import track_calls
@@ -32,7 +32,7 @@ class TargetGame:
     answered the same way every time, and a text of which nothing is left may be refused.
     """
 
-    def __init__(self, one: Reading, replacement: str) -> None:
+    def __init__(self, one: Batch, replacement: str) -> None:
         # The game of all outputs, of which this one is about the target's.
         self.of_outputs, self._targets = one.game(replacement), one.targets
         self._watched = one.targets.scale == "logit"
@@ -124,7 +124,7 @@ class TargetGame:
 
 
 def exact_values(
-    settings: Any, reading: Reading, *, value: Callable[..., Any], **design: Any
+    settings: Any, reading: Batch, *, value: Callable[..., Any], **design: Any
 ) -> list[Finding]:
     """Score every feature by its value in the ratio game of its text, within a bound."""
     games = reading.ratio_game
@@ -149,7 +149,7 @@ def exact_values(
 
 
 def add_bounds(
-    reading: Reading,
+    reading: Batch,
     scores: Float[Array, "n 1 d"],
     bounds: Float[Array, "n 1"],
     *warnings: str,
@@ -232,7 +232,7 @@ def nonzero_or_none(stderr: Float[np.ndarray, "*d"]) -> Float[np.ndarray, "*d"] 
 
 def fit_masks(
     settings: Any,
-    reading: Reading,
+    reading: Batch,
     game: TargetGame,
     sampler: MaskSampler,
     fit: Callable[..., Any],

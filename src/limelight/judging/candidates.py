@@ -14,7 +14,7 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.explainers.explaining import explanations
 from limelight.explainers.method import ConfiguredMethod, select_implementation
-from limelight.explainers.reading import Reading, reading_of
+from limelight.explainers.reading import Batch, reading_of
 from limelight.explainers.registry import (
     compared_by_default,
     configure_method,
@@ -51,9 +51,9 @@ class Candidate:
     name: str
     label: str
     signed: bool
-    scores: Callable[[Reading], list[Any]]
+    scores: Callable[[Batch], list[Any]]
     reason: str | None = None
-    again: Callable[[Reading], list[Any]] | None = None
+    again: Callable[[Batch], list[Any]] | None = None
     asks: Callable[[int], int] | None = None
     portable: bool = True
     settings: str = ""
@@ -145,8 +145,8 @@ def _departures(settings: Any) -> str:
 _OWN_UNITS = "it scores units of its own; judge its explanations, with their spans as features"
 
 
-def _explained(method: ConfiguredMethod) -> Callable[[Reading], list[Scored]]:
-    def scores(reading: Reading) -> list[Scored]:
+def _explained(method: ConfiguredMethod) -> Callable[[Batch], list[Scored]]:
+    def scores(reading: Batch) -> list[Scored]:
         try:
             # The model with shuffled weights may lack what the method needs.
             method_for_reading = method.for_model(reading.model)
@@ -162,18 +162,18 @@ def _explained(method: ConfiguredMethod) -> Callable[[Reading], list[Scored]]:
     return scores
 
 
-def _each_text(one: Callable[[Reading, int], Scored]) -> Callable[[Reading], list[Scored]]:
+def _each_text(one: Callable[[Batch, int], Scored]) -> Callable[[Batch], list[Scored]]:
     return lambda reading: [one(reading, i) for i in range(len(reading.documents))]
 
 
-def _called(function: Callable[..., Any]) -> Callable[[Reading], list[Scored]]:
+def _called(function: Callable[..., Any]) -> Callable[[Batch], list[Scored]]:
     """Return what somebody's function scores, which is told the class where it takes ``target``.
 
     What another one returns speaks for the class that ``explain`` explains by default.
     """
     told = _takes_target(function)
 
-    def one(reading: Reading, i: int) -> Scored:
+    def one(reading: Batch, i: int) -> Scored:
         target, classes = reading.targets.names()[i], reading.model.classes
         try:
             more = {"target": target} if told else {}
@@ -210,7 +210,7 @@ def _takes_target(function: Callable[..., Any]) -> bool:
     return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
 
 
-def _judged_class(scores: Scores, spoken: str, reading: Reading, i: int, *, signed: bool) -> Scored:
+def _judged_class(scores: Scores, spoken: str, reading: Batch, i: int, *, signed: bool) -> Scored:
     """Return scores for the class ``spoken`` as scores for the judged one, or why they are none."""
     target, classes = reading.targets.names()[i], reading.model.classes
     if spoken == target:
@@ -229,7 +229,7 @@ def _judged_class(scores: Scores, spoken: str, reading: Reading, i: int, *, sign
 def _of_explanations(first: Explanation, stored: Mapping[Any, Any]) -> Candidate:
     """Return the method of ``first``; ``stored`` has a text's explanation, or those of classes."""
 
-    def one(reading: Reading, i: int) -> Scored:
+    def one(reading: Batch, i: int) -> Scored:
         document = reading.documents[i]
         # Under the joined text of a pair, as explanations have it; a mapping of one's own may have
         # the pair itself.
@@ -357,7 +357,7 @@ class ScoredText:
     """
 
     number: int
-    one: Reading
+    one: Batch
     candidates: Sequence[Candidate]
     scores: Sequence[Scored]
     again: Sequence[Scored | None] = ()
@@ -382,7 +382,7 @@ class ScoredText:
 
 def scored_texts(
     candidates: Sequence[Candidate],
-    reading: Reading,
+    reading: Batch,
     *,
     start: int,
     again: bool,
@@ -405,7 +405,7 @@ def scored_texts(
     ]
 
 
-def _of_twin(reading: Reading, twin: Model) -> Reading:
+def _of_twin(reading: Batch, twin: Model) -> Batch:
     """Return the same texts and classes under another model."""
     texts = [document.queried_text for document in reading.documents]
     other = reading_of(twin, texts, reading.question)

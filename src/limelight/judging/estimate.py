@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.reading import Reading, reading_of
+from limelight.explainers.reading import Batch, reading_of
 from limelight.judging.removals import EVERY_WORD, STEPS, read_at
 from limelight.judging.texts import Outcome, Setup
 from limelight.models import Model
 from limelight.models.text_game import TextGame
 from limelight.progress import Estimate, ProgressCallback, ProgressTracker
-from limelight.request import Question
+from limelight.request import Request
 
 _TRIED = 8  # texts, whose numbers of words stand for all
 _QUESTIONS = 32  # asked to see how long one takes
@@ -40,7 +40,7 @@ def estimated(setup: Setup, texts: list[Any]) -> Estimate | None:
     return Estimate.from_calls(round(needed + search), (needed + search) * cost)
 
 
-def tried_readings(model: Model, texts: list[Any], question: Question) -> Iterator[Reading]:
+def tried_readings(model: Model, texts: list[Any], question: Request) -> Iterator[Batch]:
     """Yield a few of the texts, evenly spread; one that cannot be read will be a row of its own."""
     for place in np.unique(np.linspace(0, len(texts) - 1, _TRIED).round().astype(int)):
         with contextlib.suppress(InputError):

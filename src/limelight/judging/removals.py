@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.reading import Reading, bound_kind
+from limelight.explainers.reading import Batch, bound_kind
 from limelight.explainers.target_game import TargetGame
 from limelight.models.protocol import has_exact_game
 from limelight.sampling.masks import text_rng
@@ -400,7 +400,7 @@ Removals = AskedRemovals | ExactRemovals
 
 
 def removals_of(
-    one: Reading, *, replacement: str, seed: int, among: tuple[Reading, int] | None = None
+    one: Batch, *, replacement: str, seed: int, among: tuple[Batch, int] | None = None
 ) -> Removals:
     """Return what removing words of the one document of ``one`` does.
 

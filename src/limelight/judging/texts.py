@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
-from limelight.explainers.reading import Reading, reading_of
+from limelight.explainers.reading import Batch, reading_of
 from limelight.judging.candidates import Candidate, ScoredText, scored_texts
 from limelight.judging.measures import TextAgreement, text_agreement, text_columns
 from limelight.judging.plausibility import Rationales, marked_text
@@ -29,7 +29,7 @@ from limelight.judging.removals import (
 from limelight.models import Capable, Model, class_probabilities, require
 from limelight.models.protocol import has_exact_game
 from limelight.models.text_game import TextGame
-from limelight.request import Question, target_indices
+from limelight.request import Request, target_indices
 from limelight.results.judgment import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
 from limelight.sampling.masks import text_rng
 from limelight.text import side_names, with_sides
@@ -162,7 +162,7 @@ class Setup:
 
     model: Capable  # with shuffle_weights if there is a column 'sanity'
     candidates: list[Candidate]
-    question: Question  # as it is put to the model
+    question: Request  # as it is put to the model
     replacements: tuple[str, ...]  # as the methods have it, then a second one, if asked for
     columns: frozenset[str]
     rationales: Rationales | None
@@ -253,7 +253,7 @@ class Setup:
         for i, text in enumerate(scored):
             yield self._of_one(text, among=(reading, i))
 
-    def _of_one(self, text: ScoredText, *, among: tuple[Reading, int]) -> Outcome:
+    def _of_one(self, text: ScoredText, *, among: tuple[Batch, int]) -> Outcome:
         one = text.one
         outcome = Outcome(
             [],

@@ -30,10 +30,10 @@ from limelight.judging.texts import Setup
 from limelight.models import Capable, Model, has, resolved_replacement
 from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressCallback, open_progress
-from limelight.request import Question, prepare_model
+from limelight.request import Request, prepare_model
 from limelight.results.judgment import JudgedText, Judgment
 from limelight.setting_keywords import JudgeMethodSettings
-from limelight.text import Unit, joined, name_of_one, unit_name
+from limelight.text import Unit, join_pair, name_of_one, unit_name
 
 
 def judge(
@@ -127,7 +127,7 @@ def judge(
     settings
         Settings of the methods that have them.
     """
-    question = Question(
+    question = Request(
         target=target,
         scale=scale,
         features=features,
@@ -159,7 +159,7 @@ def judge(
             f"side {side!r} is about pairs of texts; these are single ones. Leave it out."
         )
     # People marked a pair as the one text that it is when both are joined.
-    whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given]
+    whole = [join_pair(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given]
     marked = None if rationales is None else Rationales.of(rationales, whole)
     # A row for every span: each has a class, a chance and a ceiling of its own. An answer is
     # generated once: methods, estimate and columns would else each let the model write.

@@ -14,7 +14,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.shapes import Bool, Float, Int
-from limelight.text import Document, Features, Span, Tokens
+from limelight.text import ModelInput, Features, Span, Tokens
 from limelight.theory.ratio_game import RatioGame
 
 _ROUNDING = 2.0**-52
@@ -76,7 +76,7 @@ class Bag:
         # Of l2 the square of a column counts, so that two words in one column do not add up.
         return self.growth == "count" and self.norm != "l2"
 
-    def read(self, text: str) -> Document | str:
+    def read(self, text: str) -> ModelInput | str:
         """Return the words that the model reads; two that share a column are one word.
 
         If it is not known what removed words of this text do, return a clause that says why.
@@ -93,16 +93,16 @@ class Bag:
         weight = {"l2": x * x * share, "l1": np.abs(x), None: 0 * x}[self.norm]
         entries = _Entries(read.word, part, read.column, x, weight)
         tokens = Tokens(strings, read.spans)
-        return Document(text, tokens, notices=notices, input=entries, checked=read.checked)
+        return ModelInput(text, tokens, notices=notices, input=entries, checked=read.checked)
 
-    def apart(self, document: Document, features: Features) -> bool:
+    def apart(self, document: ModelInput, features: Features) -> bool:
         """Whether every column belongs to one of the features, so that a game is exact."""
         part, owner = document.input.part, _owners(document.input, features)
         first = np.zeros(part.max(initial=-1) + 1, dtype=owner.dtype)
         first[part] = owner
         return self.proportional or bool((owner == first[part]).all())
 
-    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame | str:
+    def games(self, documents: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame | str:
         """Return the games of all documents; removed words vanish, and the rest is divided anew.
 
         If such a game is not known, return a clause that says why.
@@ -141,7 +141,7 @@ class Bag:
         )
 
     def outputs(
-        self, document: Document, features: Features, keep: Bool[np.ndarray, "n d"]
+        self, document: ModelInput, features: Features, keep: Bool[np.ndarray, "n d"]
     ) -> Float[np.ndarray, "n C"]:
         """Return the outputs without some features, which may share columns; needs a growth."""
         entries: _Entries = document.input
@@ -211,7 +211,7 @@ def _merged(
     return tuple(label.get(string, string) for string in read.strings), (notice,)
 
 
-def blanked(document: Document, features: Features, keep: Bool[np.ndarray, " d"]) -> str:
+def blanked(document: ModelInput, features: Features, keep: Bool[np.ndarray, " d"]) -> str:
     """Return the text with spaces where the features stood that are not kept."""
     pairs = zip(features.spans, keep, strict=True)
     return blank_spans(

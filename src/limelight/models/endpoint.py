@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from limelight.errors import InputError, check_count, shown
+from limelight.errors import InputError, check_count, escape_controls
 from limelight.models.engine import Engine
 from limelight.models.functions import Function, segments
 from limelight.models.protocol import (
@@ -39,7 +39,7 @@ from limelight.models.protocol import (
 )
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
-from limelight.text import Answer, Document, Features, checked_text, one_line
+from limelight.text import Answer, ModelInput, Features, checked_text, one_line
 from limelight.threads import ForkSafeLock, cached_property
 
 _TEXT = "{text}"
@@ -207,7 +207,7 @@ class Endpoint:
             raise InputError(NOTHING_WRITTEN)
         return Answer(answer, written=True, note=note)
 
-    def read(self, text: Any, *, asked: tuple[Answer, ...] = (), pieces: bool = False) -> Document:
+    def read(self, text: Any, *, asked: tuple[Answer, ...] = (), pieces: bool = False) -> ModelInput:
         """Return a text that is asked about an answer, or parts of one; else what is written."""
         document = _WORDS.read(checked_text(text), pieces=pieces)
         asked = asked or (self.generate(text),)
@@ -222,14 +222,14 @@ class Endpoint:
         ]
         return replace(document, asked=tuple(known), notices=notices, input=echo)
 
-    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n S"]:
+    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n S"]:
         """Return the log-probability of what is asked about, which reading a text has found."""
         # What is estimated next is about these texts alone.
         self._traffic.tokens = max((one.input.length for one in documents), default=0)
         found = [self._scores(one.input, one.asked) for one in documents]
         return np.array(found) if found else np.empty((0, 1))
 
-    def game(self, document: Document, features: Features, replacement: str) -> Game:  # noqa: ARG002
+    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:  # noqa: ARG002
         """Return the log-probability of the same answer after what is left of the text."""
         (whole,) = segments(document, features)
 
@@ -581,7 +581,7 @@ class Endpoint:
             advice = " Nothing is sent to another address; give the one to which it leads."
         elif "echo" in failed or "log-probabilit" in failed:
             advice = _WHO_CAN
-        failed = shown(self._remove_key(failed))
+        failed = escape_controls(self._remove_key(failed))
         found = InputError(f"the server at {self.url} {failed}.{advice}")
         found.__cause__ = ConnectionError(failed)
         return found

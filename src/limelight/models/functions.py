@@ -25,9 +25,9 @@ from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     SIDES,
-    Document,
+    ModelInput,
     Features,
-    Given,
+    UserInput,
     ImageInput,
     PatchedImage,
     Span,
@@ -37,7 +37,7 @@ from limelight.text import (
     checked_text_or_pair,
     few_names,
     inside_character,
-    joined,
+    join_pair,
     one_line,
     read_image,
 )
@@ -182,17 +182,17 @@ class Function:
         score = "this one predicts a score and not a class"
         return _LIMITATIONS | {"is_exclusive": several if len(self.classes) > 1 else score}
 
-    def read(self, text: Any, *, pieces: bool = False) -> Document:
+    def read(self, text: Any, *, pieces: bool = False) -> ModelInput:
         """Return the words of a text or pair as they are written, punctuation marks included."""
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
         if self.bag is not None:
             document = self.bag.read(checked_text(text))
-            if isinstance(document, Document):
+            if isinstance(document, ModelInput):
                 return document
             called = replace(self, bag=None, asked_because=document)
             return replace(called.read(text), fallback=called)
-        whole, parts = joined(checked_text_or_pair(text))
+        whole, parts = join_pair(checked_text_or_pair(text))
         names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
         spans = list[Span]()
         for name, (start, end) in zip(names, parts or [(0, len(whole))], strict=True):
@@ -200,9 +200,9 @@ class Function:
                 raise InputError(f"{name} has no words; give at least one word.")
             spans += [(start + a, start + b) for a, b in found]
         strings = tuple(whole[start:end] for start, end in spans)
-        return Document(whole, Tokens(strings, tuple(spans)), parts=parts, divisible=True)
+        return ModelInput(whole, Tokens(strings, tuple(spans)), parts=parts, divisible=True)
 
-    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""
         return self.logits([one.given for one in documents])
 
@@ -217,7 +217,7 @@ class Function:
                     raise InputError(_PAIRS if self.pairs else f"a pair came, and {_TEXTS}.")
         return self._engine(list(texts)) if len(texts) else np.empty((0, len(self.classes)))
 
-    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame | str:
+    def games(self, documents: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame | str:
         """Return what is left when words are deleted, for all masks at once, or why not."""
         for document in documents:
             if document.fallback is not None:
@@ -245,11 +245,11 @@ class Function:
         """How many documents are computed at a time where none is asked about."""
         return _TOGETHER
 
-    def predict_proba(self, texts: Sequence[Given]) -> Float[np.ndarray, "n classes"]:
+    def predict_proba(self, texts: Sequence[UserInput]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""
         return class_probabilities(self.logits(texts), self.link)
 
-    def game(self, document: Document, features: Features, replacement: str) -> Game:
+    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; of the spaces beside a deleted word one stays."""
         if document.fallback is not None:
             return cast(Function, document.fallback).game(
@@ -265,7 +265,7 @@ class Function:
         mask = self.mask if replacement == "mask" else None
         sides = segments(document, features)
 
-        def written(keep: Bool[np.ndarray, " d"]) -> Given:
+        def written(keep: Bool[np.ndarray, " d"]) -> UserInput:
             texts = tuple("".join(one.without(keep, mask)) for one in sides)
             return texts if len(texts) == 2 else texts[0]
 
@@ -279,20 +279,20 @@ class Function:
     def _engine(self) -> Engine:
         return Engine(
             self._answer,
-            size=lambda given: len(joined(given)[0]),
+            size=lambda given: len(join_pair(given)[0]),
             budget=sys.maxsize,  # nobody knows what a text costs in there
             most=self.batch_size,
         )
 
-    def _answer(self, texts: list[Given]) -> Float[np.ndarray, "n C"]:
+    def _answer(self, texts: list[UserInput]) -> Float[np.ndarray, "n C"]:
         found = answers_of(
             self._call,
             texts,
             who="the function",
-            shown=lambda given: joined(given)[0],
+            shown=lambda given: join_pair(given)[0],
             advice=" Set batch_size=1.",
         )
-        answers = self._checked(found, [joined(given)[0] for given in texts])
+        answers = self._checked(found, [join_pair(given)[0] for given in texts])
         return log_odds(answers) if self.scale == "probability" else answers
 
     def _call(self, inputs: Sequence[Any]) -> Any:
@@ -441,7 +441,7 @@ class Segments(NamedTuple):
         return found
 
 
-def segments(document: Document, features: Features) -> list[Segments]:
+def segments(document: ModelInput, features: Features) -> list[Segments]:
     """Return what each text of a document is made of: one, or the two of a pair."""
     found = []
     for first, last in document.parts or [(0, len(document.text))]:
@@ -469,14 +469,14 @@ class ImageFunction(Function):
         # The mean first: a black patch is a shape of its own that a model may have learned.
         return ("mean", "black", "blurred")
 
-    def read(self, text: Any, *, pieces: bool = False) -> Document:
+    def read(self, text: Any, *, pieces: bool = False) -> ModelInput:
         """Return an image in a grid of patches, which may be cut into others."""
         if pieces:
             raise InputError(f"{self.limitations['has_subwords']}; read patches.")
         image = read_image(text)
         # A function sees pixels and has no patches of its own: any other cut will do as well.
         cut = PatchedImage(image, grid_boxes((0, 0, *image.size), _SIDE, _SIDE))
-        return Document.from_image(cut, divisible=True)
+        return ModelInput.from_image(cut, divisible=True)
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""
@@ -485,7 +485,7 @@ class ImageFunction(Function):
         images = [read_image(image) for image in texts]
         return self._engine(images) if images else np.empty((0, len(self.classes)))
 
-    def game(self, document: Document, features: Features, replacement: str) -> Game:
+    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; the pixels of removed features are replaced."""
         image: Any = document.image
         mask_image, size = _image_masker(image, features, replacement), image.source.pixels.nbytes

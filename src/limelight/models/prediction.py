@@ -8,12 +8,12 @@ import numpy as np
 from limelight.errors import about_text
 from limelight.models.protocol import Model, class_probabilities, class_weights, has
 from limelight.models.queries import expand_queries, join_queries, read_input
-from limelight.text import Answer, Document, Place, QueriedText
+from limelight.text import Answer, ModelInput, Place, QueriedText
 
 
 def predict_rows(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
     """Return one row for each text: its class, its spans, or the answer to it."""
-    documents, rows = list[Document](), list[dict[str, Any]]()
+    documents, rows = list[ModelInput](), list[dict[str, Any]]()
     finds_spans = has(model, "spans")
     for number, text in enumerate(texts):
         with about_text(number if len(texts) > 1 else None):
@@ -28,7 +28,7 @@ def predict_rows(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
     return _class_rows(model, documents)
 
 
-def _answer_row(model: Model, document: Document) -> dict[str, Any]:
+def _answer_row(model: Model, document: ModelInput) -> dict[str, Any]:
     (answer,) = cast(tuple[Answer, ...], document.asked)
     queried = QueriedText(document.given, selector=answer)
     sentences = expand_queries(model, queried, by_sentence=True)
@@ -70,7 +70,7 @@ def _span_row(model: Model, text: Any) -> dict[str, Any]:
     return _row(document, {"spans": spans})
 
 
-def _class_rows(model: Model, documents: list[Document]) -> list[dict[str, Any]]:
+def _class_rows(model: Model, documents: list[ModelInput]) -> list[dict[str, Any]]:
     """Return a row for each text; the class and the probability of a score are None."""
     logits, classes, rows = np.asarray(model.outputs(documents)), model.classes, []
     chances = None if model.link == "none" else class_probabilities(logits, model.link)
@@ -90,6 +90,6 @@ def _class_rows(model: Model, documents: list[Document]) -> list[dict[str, Any]]
     return rows
 
 
-def _row(document: Document, prediction: dict[str, Any]) -> dict[str, Any]:
+def _row(document: ModelInput, prediction: dict[str, Any]) -> dict[str, Any]:
     parts = {"parts": document.parts} if document.parts else {}
     return {"text": document.text, **parts, **prediction, "notices": list(document.notices)}

@@ -23,7 +23,7 @@ from limelight.models.protocol import (
 from limelight.text import (
     FEATURES,
     Answer,
-    Document,
+    ModelInput,
     Features,
     PatchedImage,
     Place,
@@ -33,7 +33,7 @@ from limelight.text import (
     checked_text_or_pair,
     is_image,
     is_unit,
-    joined,
+    join_pair,
     one_line,
     place_at,
     read_image,
@@ -156,12 +156,12 @@ def _places(model: Capable, queried: QueriedText) -> tuple[Place, ...]:
     if queried.selector is None:
         return spans
     # Of a question and a passage the passage is searched, which comes second.
-    text, parts = joined(queried.text)
+    text, parts = join_pair(queried.text)
     region = parts[1] if parts else (0, len(text))
     return (place_at(queried.selector, text, region, spans, first_pieces=first_pieces),)
 
 
-def read_input(model: Model, text: Any, *, pieces: bool = False) -> Document:
+def read_input(model: Model, text: Any, *, pieces: bool = False) -> ModelInput:
     """Return a text, a pair or an image as ``model`` reads it, with its queries.
 
     A text that brings no queries along must have a single one.
@@ -173,7 +173,7 @@ def read_input(model: Model, text: Any, *, pieces: bool = False) -> Document:
         expanded = expand_queries(model, queried)
         if len(expanded) != 1:
             spans = [query for one in expanded for query in one.queries]
-            raise InputError(which_place(cast(list[Place], spans), joined(queried.text)[0]))
+            raise InputError(which_place(cast(list[Place], spans), join_pair(queried.text)[0]))
         (queried,) = expanded
     if not queried.queries:
         return model.read(queried.text, pieces=pieces)
@@ -183,7 +183,7 @@ def read_input(model: Model, text: Any, *, pieces: bool = False) -> Document:
 
 def read_inputs(
     model: Model, texts: Sequence[Any], *, hidden_states: bool, pieces: bool
-) -> Iterator[Document]:
+) -> Iterator[ModelInput]:
     """Return what :func:`read_input` returns for each text.
 
     With ``hidden_states``, which the model must have, it reads many texts in one call.
@@ -200,28 +200,28 @@ def read_inputs(
 
 
 def compute_hidden_states(
-    model: Model, documents: Sequence[Document], features: Sequence[Features]
+    model: Model, documents: Sequence[ModelInput], features: Sequence[Features]
 ) -> HiddenStates:
     """Return the hidden states of all features of ``documents``; raise an error without any."""
     # Not only when a method is selected: a model that reads in windows, say, has none.
     return require(model, *_HIDDEN_STATES).hidden_states(documents, features)
 
 
-def _read_plain(model: Model, text: Any, *, pieces: bool) -> Document:
+def _read_plain(model: Model, text: Any, *, pieces: bool) -> ModelInput:
     check_kind(model, text)
     return model.read(text, pieces=pieces)
 
 
 def _read_in_turn(
-    model: Model, texts: Sequence[Any], documents: Iterator[Document]
-) -> Iterator[Document]:
+    model: Model, texts: Sequence[Any], documents: Iterator[ModelInput]
+) -> Iterator[ModelInput]:
     """Yield ``documents``, each when its text has been checked: an error is about that text."""
     for text in texts:
         check_kind(model, text)
         yield next(documents)
 
 
-def fallback_reason(document: Document) -> str | None:
+def fallback_reason(document: ModelInput) -> str | None:
     """Return a clause that says why the fallback model of a document is called about it."""
     return reason_missing(document.fallback, "exact_game")
 
@@ -265,7 +265,7 @@ def reads_subwords(model: Model, features: Any) -> bool:
     return True
 
 
-def split_tokens(model: Model, document: Document, cut: Sequence[Span] | PatchedImage) -> Document:
+def split_tokens(model: Model, document: ModelInput, cut: Sequence[Span] | PatchedImage) -> ModelInput:
     """Return a document whose tokens end where the units of ``cut`` do, if the model can read so.
 
     A function can lose any part of a text, and a tokenizer pieces of words; others read as they do.

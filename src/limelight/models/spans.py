@@ -13,7 +13,7 @@ from limelight.models.functions import Function, log_odds, segments, wrapped_fun
 from limelight.models.protocol import NO_PLACE, Property
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
-from limelight.text import Document, Features, Place, Span, one_line
+from limelight.text import ModelInput, Features, Place, Span, one_line
 from limelight.threads import cached_property
 
 _OUTSIDE = "O"
@@ -56,7 +56,7 @@ class SpanFunction(Function):
         found.sort(key=lambda one: (one.start, one.end, one.tag, one.score))
         return tuple(replace(one, first_pieces=first_pieces) for one in found)
 
-    def read(self, text: Any, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
+    def read(self, text: Any, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> ModelInput:
         """Return the words of a text as they are written, cut where a place begins or ends."""
         document = super().read(text, pieces=pieces)
         # Of "Acme's" a function may find "Acme".
@@ -70,7 +70,7 @@ class SpanFunction(Function):
         """Refuse, as ``outputs`` does, texts of which no place is asked about."""
         return self.outputs([self.read(text) for text in texts])
 
-    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the scores at the places of each text, as log-odds unless they are scores."""
         if not documents:
             return np.empty((0, len(self.classes)))
@@ -79,7 +79,7 @@ class SpanFunction(Function):
         places = [tuple((one.start, one.end) for one in each.asked) for each in documents]
         return self._engine([(one.text, at) for one, at in zip(documents, places, strict=True)])
 
-    def game(self, document: Document, features: Features, replacement: str) -> Game:
+    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
         """Return the scores for each mask, at the places as they stand in what is left."""
         spans, text = document.tokens.spans, document.text
         asked = [place.tokens(spans, text) for place in document.asked]

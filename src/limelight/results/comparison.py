@@ -8,7 +8,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.results.explanation import Explanation, feature_rows
-from limelight.results.mixins import Drawn, Page, Stored, Tabular, by_name
+from limelight.results.mixins import FigureMixin, HtmlMixin, JsonMixin, TableMixin, by_name
 from limelight.results.table import Table
 from limelight.results.values import EqualByFields
 from limelight.shapes import Float
@@ -103,7 +103,7 @@ def centred_ranks(x: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
 
 
 def correlation(a: Float[np.ndarray, " d"], b: Float[np.ndarray, " d"]) -> float | None:
-    """Return the correlation of centerd values; None where one of the two does not vary."""
+    """Return the correlation of centered values; None where one of the two does not vary."""
     norm = np.sqrt((a @ a) * (b @ b))
     return float(np.clip((a @ b) / norm, -1, 1)) if norm else None
 
@@ -122,7 +122,7 @@ def _top(scores: Float[np.ndarray, " d"]) -> set[int]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Comparison(EqualByFields, Page, Drawn, Tabular, Stored):
+class Comparison(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
     """One explanation per method, of the same text, target and features.
 
     ``attention`` holds, where the model has them, the attention matrices of its heads ([cls]

@@ -18,7 +18,7 @@ from limelight.models.protocol import (
     class_weights,
     compare_classes,
 )
-from limelight.results.mixins import Drawn, Page, Shown, Stored, Tabular
+from limelight.results.mixins import FigureMixin, HtmlMixin, TerminalMixin, JsonMixin, TableMixin
 from limelight.results.table import Table, plain_rows
 from limelight.results.values import EqualByFields, own_numbers, plain_value, whole_text
 from limelight.shapes import Float, Int
@@ -177,7 +177,7 @@ def check_indices(indices: Iterable[int], d: int, what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
+class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
     """Scores of the features of ``text`` for the class ``target``.
 
     What was asked: ``text``, its ``features`` with the character ranges of every occurrence of
@@ -391,7 +391,7 @@ def shown_fields(stored: str | None) -> dict[str, Any]:
     return {"image": msgspec.json.decode(stored, type=Image)}
 
 
-class Explanations(Shown, Tabular, list[Explanation]):
+class Explanations(TerminalMixin, TableMixin, list[Explanation]):
     """A list of explanations, which a notebook, a terminal and a table show as one.
 
     Its rows have the number of the text, counting from 0, as their ``document``.
@@ -405,7 +405,7 @@ class Explanations(Shown, Tabular, list[Explanation]):
 
 
 @dataclass(frozen=True, eq=False)
-class SpanExplanations(EqualByFields, Page, Tabular):
+class SpanExplanations(EqualByFields, HtmlMixin, TableMixin):
     """One explanation for every span that a model finds in ``text``, all of the same words.
 
     There may be none. The words of all spans are protected, so that the same masks serve each. Or

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.results.mixins import Drawn, Page, Tabular, by_name
+from limelight.results.mixins import FigureMixin, HtmlMixin, TableMixin, by_name
 from limelight.results.table import Table, plain_rows
 from limelight.results.values import (
     check_schema,
@@ -468,7 +468,7 @@ COLUMNS: Mapping[str, JudgedColumn] = {
 
 
 class Judgment(
-    Page, Drawn, Tabular, _Stored, frozen=True, kw_only=True, tag_field="schema", tag=_SCHEMA
+    HtmlMixin, FigureMixin, TableMixin, _Stored, frozen=True, kw_only=True, tag_field="schema", tag=_SCHEMA
 ):
     """How faithful methods are to a model on some texts, with intervals over the texts.
 

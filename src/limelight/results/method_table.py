@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from limelight.results.mixins import Shown, Tabular, by_name
+from limelight.results.mixins import TerminalMixin, TableMixin, by_name
 from limelight.results.table import Table, plain_rows
 
 
@@ -53,7 +53,7 @@ class MethodRow(MethodFacts):
         return asdict(self) | {"ways": [way.to_dict() for way in self.ways]}
 
 
-class MethodTable(Shown, Tabular, tuple[MethodRow, ...]):
+class MethodTable(TerminalMixin, TableMixin, tuple[MethodRow, ...]):
     """Rows of methods, shown as a list in a terminal and as a table in a notebook."""
 
     __slots__ = ()

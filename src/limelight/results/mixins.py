@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="Stored")
 
 
-def named(package: str, name: str) -> Any:
+def import_member(package: str, name: str) -> Any:
     """Return what ``name``, "module.function", is in a package of this library."""
     module, _, member = name.partition(".")
     return getattr(import_module(f"limelight.{package}.{module}"), member)
@@ -45,7 +45,7 @@ def by_name(several: Iterable[Any], name: str, field: str = "method") -> Any:
     raise KeyError(name)
 
 
-class Shown:
+class TerminalMixin:
     """Shows itself on a terminal, and in a notebook where it has a ``_fragment``."""
 
     __slots__ = ()
@@ -53,14 +53,14 @@ class Shown:
     _fragment: ClassVar[str] = ""
 
     def __rich__(self) -> "RenderableType":
-        return named("rendering", self._terminal)(self)
+        return import_member("rendering", self._terminal)(self)
 
     def _repr_html_(self) -> str | None:
         # None makes a notebook print the value as Python would.
-        return named("rendering", self._fragment)(self) if self._fragment else None
+        return import_member("rendering", self._fragment)(self) if self._fragment else None
 
 
-class Page(Shown):
+class HtmlMixin(TerminalMixin):
     """Becomes one HTML page."""
 
     __slots__ = ()
@@ -72,7 +72,7 @@ class Page(Shown):
         A fragment has no script and styles that touch nothing around it: for apps and mails.
         """
         if not fragment:
-            return named("rendering", self._page)(self)
+            return import_member("rendering", self._page)(self)
         if (found := self._repr_html_()) is None:
             raise InputError(f"a {type(self).__name__} has no fragment, only a page.")
         return found
@@ -88,7 +88,7 @@ class Page(Shown):
         write_whole(path, self.to_html())
 
 
-class Drawn:
+class FigureMixin:
     """Becomes a figure, by a function ``_figure`` of ``limelight.rendering``."""
 
     __slots__ = ()
@@ -96,10 +96,10 @@ class Drawn:
 
     def save_figure(self, path: "str | Path") -> None:
         """Write the figure as .png, .svg or .pdf (extra ``plots``)."""
-        named("rendering", "figures.save_figure")(named("rendering", self._figure)(self), path)
+        import_member("rendering", "figures.save_figure")(import_member("rendering", self._figure)(self), path)
 
 
-class Tabular:
+class TableMixin:
     """Becomes rows, as its ``_table`` has them."""
 
     __slots__ = ()
@@ -116,7 +116,7 @@ class Tabular:
         return self._table().to_frame()
 
 
-class Stored:
+class JsonMixin:
     """Becomes JSON and comes back from it, as its ``_record`` says."""
 
     __slots__ = ()
@@ -126,11 +126,11 @@ class Stored:
         """Return the value as JSON, without loss."""
         from limelight.results.codec import encoded
 
-        return encoded(named("results", self._record).of(self), indent)
+        return encoded(import_member("results", self._record).of(self), indent)
 
     @classmethod
     def from_json(cls: type[T], content: str | bytes) -> T:
         """Return the value that :meth:`to_json` wrote."""
         from limelight.results.codec import decoded
 
-        return decoded(content, named("results", cls._record)).value()
+        return decoded(content, import_member("results", cls._record)).value()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from limelight.results.explanation import target_name
-from limelight.results.mixins import Page, Tabular
+from limelight.results.mixins import HtmlMixin, TableMixin
 from limelight.results.table import Table, plain_rows
 from limelight.text import one_line
 from limelight.text.characters import LONE_SURROGATE
@@ -49,7 +49,7 @@ def table_of(columns: Iterable[str], records: Iterable[Mapping[str, Any]]) -> Ta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary(Page, Tabular):
+class RunSummary(HtmlMixin, TableMixin):
     """What drives a model, in tables; a view is one method and one explained class.
 
     Every table has the columns ``method``, ``target`` and ``against``, which name the view:
@@ -123,7 +123,7 @@ class RunSummary(Page, Tabular):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunComparison(Page, Tabular):
+class RunComparison(HtmlMixin, TableMixin):
     """How the runs ``first`` and ``second`` differ on the texts that both explain.
 
     * ``words``: words whose mean paired difference is not chance by Holm's test, with their means

@@ -23,7 +23,7 @@ from limelight.data.labels import Labels
 from limelight.errors import InputError, check_count
 from limelight.explainers.budget import Budget, BudgetGiven, configure_with_budget
 from limelight.explainers.explaining import readings
-from limelight.explainers.learned import Learned
+from limelight.explainers.learned import LearnedMethod
 from limelight.explainers.method import ConfiguredMethod
 from limelight.models import Capability, Model, has
 from limelight.models.fingerprints import model_identity, object_fingerprint, unchecked_parts
@@ -32,7 +32,7 @@ from limelight.models.loading import ModelSource, source_of
 from limelight.models.protocol import generation_settings
 from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressDisplay, RunProgress
-from limelight.request import Asked, Question, prepare_model, spelled_out, split
+from limelight.request import RequestKeywords, Request, prepare_model, with_request_signature, split
 from limelight.results.values import plain_value
 from limelight.runs.engines import (
     ExecutorShare,
@@ -223,7 +223,7 @@ _TYPICAL_WORDS = 150  # features of a text, to guess the number of model calls
 def make_plan(
     model: Model,
     methods: Sequence[ConfiguredMethod],
-    question: Question,
+    question: Request,
     data: DataRecord,
     *,
     budget: Budget | None,
@@ -289,11 +289,11 @@ def _shard_size(
     )
 
 
-class DataKeywords(Asked, MethodSettings, total=False):
+class DataKeywords(RequestKeywords, MethodSettings, total=False):
     """Keyword arguments of :func:`explain_data`: options of the request and method settings."""
 
 
-@spelled_out()
+@with_request_signature()
 def explain_data(
     model: Model,
     data: Any,
@@ -439,7 +439,7 @@ def explain_data(
         value for configured in methods for value in vars(configured.settings).values()
     )
     # The plan names learned methods by their digests; they travel beside it.
-    learned = {value.digest: value for value in setting_values if isinstance(value, Learned)}
+    learned = {value.digest: value for value in setting_values if isinstance(value, LearnedMethod)}
     work, folder = ShardWork(model, record, learned), RunFolder(output)
     if workers is not None:
         workers = check_count("workers", workers)
@@ -461,7 +461,7 @@ def explain_data(
 
 
 def expand_queries(
-    model: Model, data: DataSet, question: Question, limit: int | None, report: _Report
+    model: Model, data: DataSet, question: Request, limit: int | None, report: _Report
 ) -> DataSet:
     """Repeat each text once per span, or per sentence of its answer, as a table in memory.
 

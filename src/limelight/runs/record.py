@@ -13,7 +13,7 @@ from limelight.errors import InputError
 from limelight.files import bounded_bytes, write_whole
 from limelight.models.fingerprints import short_fingerprint
 from limelight.models.protocol import Link
-from limelight.request import Question
+from limelight.request import Request
 from limelight.results.values import Record, check_schema
 from limelight.text import unit_name
 
@@ -57,7 +57,7 @@ class RunRecord(Record, frozen=True, kw_only=True):
     version: str
     model: ModelRecord
     methods: list[MethodRecord]
-    question: Question
+    question: Request
     data: DataRecord
     shards: ShardPlan
     budget: str | None = None  # calls of the model that all methods together may spend on a text
@@ -88,7 +88,7 @@ def read_record(path: Path) -> RunRecord:
         record = msgspec.json.decode(content, type=RunRecord)
         plan = msgspec.json.decode(content)
         # Of a question, a dataclass, msgspec would pass over what it does not know.
-        if unknown := plan["question"].keys() - {field.name for field in fields(Question)}:
+        if unknown := plan["question"].keys() - {field.name for field in fields(Request)}:
             raise msgspec.ValidationError(
                 f"Object contains unknown field `{min(unknown)}` - at `$.question`"
             )

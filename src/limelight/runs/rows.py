@@ -20,7 +20,7 @@ from limelight.results import Explanation
 from limelight.results.explanation import Anchor, Pairs, shown_fields
 from limelight.results.values import read_value, written_value
 from limelight.runs.record import RunRecord
-from limelight.text import Given, joined, read_asked
+from limelight.text import UserInput, join_pair, read_asked
 
 Outcome = Explanation | str  # an explanation, or the message of an error
 
@@ -360,7 +360,7 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def input_texts(texts: pa.Table) -> list[Given | None]:
+def input_texts(texts: pa.Table) -> list[UserInput | None]:
     """Return the input of each row, a text or a pair; None if the row has no usable text."""
     sides = (texts[name].to_pylist() for name in ("text", "pair"))
     return [
@@ -385,7 +385,7 @@ def shard_table(
     checked = [_check_range(outcome) for text_outcomes in outcomes for outcome in text_outcomes]
     explained = [None if isinstance(outcome, str) else outcome for outcome in checked]
     input_strings = [
-        _map_optional(lambda outcome: joined(outcome)[0], outcome) for outcome in input_texts(texts)
+        _map_optional(lambda outcome: join_pair(outcome)[0], outcome) for outcome in input_texts(texts)
     ]
     # The text of an explanation may differ from the input, for example be a name.
     stored_texts = [

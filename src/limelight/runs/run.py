@@ -39,7 +39,7 @@ from limelight.runs.rows import (
     stored_names,
     text_hash,
 )
-from limelight.text import Given, joined, one_line
+from limelight.text import UserInput, join_pair, one_line
 
 _PLAN, _SHARDS, _LOCK = "run.json", "shards", ".lock"
 # Not every name: files of a system, and parts of a write that was cut short, are none of ours.
@@ -412,7 +412,7 @@ class Run:
         method: str | None = None,
         *,
         target: str | None = None,
-        text: Given | None = None,
+        text: UserInput | None = None,
     ) -> Explanation:
         """Return the explanation of text number ``row`` by ``method``, by default the first.
 
@@ -450,8 +450,8 @@ class Run:
             raise InputError(f"text {row} (counting from 0) was not explained: {stored['error']}")
         return self._explanation(stored, text)
 
-    def _explanation(self, row: dict[str, Any], text_input: Given | None) -> Explanation:
-        text = row["text"] if text_input is None else joined(text_input)[0]
+    def _explanation(self, row: dict[str, Any], text_input: UserInput | None) -> Explanation:
+        text = row["text"] if text_input is None else join_pair(text_input)[0]
         if text is None:
             raise InputError("this run stores no texts; give the text with text=….")
         # Scores belong to character positions: on another text they would be wrong.

@@ -13,9 +13,9 @@ from limelight.data.labels import ClassLabels
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, allocate_budget, parse_budget
 from limelight.explainers.explaining import explanations, readings, together
-from limelight.explainers.learned import LEARNED, Learned
+from limelight.explainers.learned import LEARNED, LearnedMethod
 from limelight.explainers.method import ConfiguredMethod
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Batch
 from limelight.explainers.registry import configure_method
 from limelight.models import Model
 from limelight.models.loading import ModelSource
@@ -23,7 +23,7 @@ from limelight.request import prepare_model
 from limelight.results.values import plain_value, read_value, written_value
 from limelight.runs.record import MethodRecord, RunRecord
 from limelight.runs.rows import Outcome, input_texts, shard_bytes, shard_table
-from limelight.text import QueriedText, joined, one_line
+from limelight.text import QueriedText, join_pair, one_line
 
 _MIN_BATCH_TEXTS = 32  # texts that are read at a time, at least
 ReportTexts = Callable[[int, int], None]  # texts done, and how many of them failed
@@ -49,7 +49,7 @@ class ShardWork:
     """Explain shards of one run with one model."""
 
     def __init__(
-        self, model: Model, record: RunRecord, learned: Mapping[str, Learned] = MappingProxyType({})
+        self, model: Model, record: RunRecord, learned: Mapping[str, LearnedMethod] = MappingProxyType({})
     ) -> None:
         self.model, self.record, self.learned = model, record, learned
         self.methods: list[ConfiguredMethod] = []
@@ -131,7 +131,7 @@ class ShardWork:
         half = len(texts) // 2
         return self._explain_texts(texts[:half]) + self._explain_texts(texts[half:])
 
-    def _explain_with_method(self, method: ConfiguredMethod, batch: Reading) -> Sequence[Outcome]:
+    def _explain_with_method(self, method: ConfiguredMethod, batch: Batch) -> Sequence[Outcome]:
         try:
             return explanations(method, batch)
         except Exception as error:
@@ -152,7 +152,7 @@ def queried_texts(texts: pa.Table) -> list[Any]:
 
 def _length(queried: Any) -> int:
     text = queried.text if isinstance(queried, QueriedText) else queried
-    return len(joined(text)[0])
+    return len(join_pair(text)[0])
 
 
 def _error_sentence(error: Exception) -> str:
@@ -165,7 +165,7 @@ def _error_sentence(error: Exception) -> str:
 
 
 def pickle_job(
-    record: RunRecord, model: Model | ModelSource, learned: Mapping[str, Learned]
+    record: RunRecord, model: Model | ModelSource, learned: Mapping[str, LearnedMethod]
 ) -> bytes:
     """Pickle everything that a worker needs: the plan, and the model or its path.
 

@@ -24,7 +24,7 @@ _FEW = 6  # up to here "auto" selects forward
 
 
 def selected(
-    centerd: Moments, column: int, *, count: int | None, method: str = "auto"
+    centered: Moments, column: int, *, count: int | None, method: str = "auto"
 ) -> tuple[int, ...]:
     """Return the features to keep for output ``column``, at most ``count`` (None: all of them).
 
@@ -32,12 +32,12 @@ def selected(
     """
     if method not in SELECTIONS:
         raise InputError(nearest("feature_selection", method, SELECTIONS))
-    d = len(centerd.x)
+    d = len(centered.x)
     if method == "none" or count is None or count >= d:
         return tuple(range(d))
     if method == "forward_selection" or (method == "auto" and count <= _FEW):
-        return forward_selection(centerd.xx, centerd.xy[:, column], count)
-    return highest_weights(centerd, column, count)
+        return forward_selection(centered.xx, centered.xy[:, column], count)
+    return highest_weights(centered, column, count)
 
 
 def forward_selection(
@@ -66,11 +66,11 @@ def forward_selection(
     return tuple(chosen)
 
 
-def highest_weights(centerd: Moments, column: int, count: int) -> tuple[int, ...]:
+def highest_weights(centered: Moments, column: int, count: int) -> tuple[int, ...]:
     """Return the features with the largest |β| of a ridge regression with penalty 0.01 on all."""
     # The package ranks coefficient × row 0, where every word is present: the same order. Its sort
     # is stable too, so ties fall alike.
-    beta = (_inverse(centerd.xx, 0.01) @ centerd.xy)[:, column]
+    beta = (_inverse(centered.xx, 0.01) @ centered.xy)[:, column]
     return tuple(map(int, np.argsort(-np.abs(beta), kind="stable")[:count]))
 
 
@@ -108,10 +108,10 @@ def fitted_lime(
     of the draws standard errors are about LIME's limit, √(error² + shift²): what a penalty and row
     0 shift (`lime_shift`) is part of the distance to it. None: about the penalised limit.
     """
-    centerd = sample.moments.centerd()
+    centered = sample.moments.centered()
     columns: dict[tuple[int, ...], list[int]] = {}
     for column in range(len(sample.origin)):
-        chosen = selected(centerd, column, count=num_features, method=feature_selection)
+        chosen = selected(centered, column, count=num_features, method=feature_selection)
         columns.setdefault(chosen, []).append(column)
     parts = []
     for features, outputs in columns.items():
@@ -156,7 +156,7 @@ def _ridge_fit(
 ) -> LimeFit:
     r"""Minimise Σ w (y − b − β·x)² + ρ‖β‖² over the rows; sklearn's ``Ridge`` with weights.
 
-    The intercept goes unpenalised: β = H X̃ᵀWỹ, H = (X̃ᵀWX̃ + ρI)⁻¹ with X̃ and ỹ centerd. With e the
+    The intercept goes unpenalised: β = H X̃ᵀWỹ, H = (X̃ᵀWX̃ + ρI)⁻¹ with X̃ and ỹ centered. With e the
     residual that each row would leave if it were not in the sample (e/(1 − h), known as HC3), the
     sandwich is
 
@@ -173,19 +173,19 @@ def _ridge_fit(
     # beyond the line, and it depends on how many words are gone.
     # XᵀWX of the sample itself, although that of all masks is known in closed form: its errors go
     # with those of XᵀWy and cancel them. With the known matrix β was 20 to 300 times worse.
-    centerd, words = sample.moments.centerd(), list(features)
-    inverse = _inverse(centerd.xx[np.ix_(words, words)], ridge)
-    mean_x, mean_y = centerd.x[words], centerd.y[outputs]
-    beta = inverse @ centerd.xy[np.ix_(words, outputs)]
+    centered, words = sample.moments.centered(), list(features)
+    inverse = _inverse(centered.xx[np.ix_(words, words)], ridge)
+    mean_x, mean_y = centered.x[words], centered.y[outputs]
+    beta = inverse @ centered.xy[np.ix_(words, outputs)]
     rests = _Rests.none(len(outputs), len(words))
     # A second pass over the rows: residuals need β. A row's influence is w e H x̃ on the slopes
     # and w e (1/Σw − x̄ᵀH x̃) on the intercept.
     for chunk in sample.chunks():
         x = chunk.keep[:, words] - mean_x
         spread = x @ inverse
-        leverage = chunk.weight * (1 / centerd.weight + (spread * x).sum(axis=1))
+        leverage = chunk.weight * (1 / centered.weight + (spread * x).sum(axis=1))
         residual = chunk.outputs[:, outputs] - mean_y - x @ beta
-        shift = 1 / centerd.weight - spread @ mean_x
+        shift = 1 / centered.weight - spread @ mean_x
         rests = rests.plus(chunk, residual, leverage, np.column_stack([spread, shift]))
     size = np.maximum(known_range, sample.range[outputs])
     errors, flat = rests.errors(sample.n - sample.row0, size, ridge)
@@ -197,7 +197,7 @@ def _ridge_fit(
         stderr=stderr,
         intercept=sample.origin[outputs] + mean_y - mean_x @ beta,
         intercept_stderr=errors[:, -1],
-        r2=explained(rests.left, centerd.yy[outputs]),
+        r2=explained(rests.left, centered.yy[outputs]),
         flat=flat,
         spike=np.where(flat, 0.0, slopes.spike()),
         kept=np.full(len(outputs), len(words)),
@@ -207,13 +207,13 @@ def _ridge_fit(
 
 def left_out_residuals(sample: Sample) -> Iterator[tuple[Indicators, Answers]]:
     """Yield masks with what f does there beyond the line fitted to the other rows, e/(1 − h)."""
-    centerd = sample.moments.centerd()
-    inverse = _inverse(centerd.xx, 0.0)
-    beta = inverse @ centerd.xy
+    centered = sample.moments.centered()
+    inverse = _inverse(centered.xx, 0.0)
+    beta = inverse @ centered.xy
     for chunk in sample.chunks():
-        x = chunk.keep - centerd.x
-        leverage = chunk.weight * (1 / centerd.weight + ((x @ inverse) * x).sum(axis=1))
-        residual = chunk.outputs - centerd.y - x @ beta
+        x = chunk.keep - centered.x
+        leverage = chunk.weight * (1 / centered.weight + ((x @ inverse) * x).sum(axis=1))
+        residual = chunk.outputs - centered.y - x @ beta
         yield chunk.keep, residual / np.maximum(1 - leverage, _ALONE)[:, None]
 
 

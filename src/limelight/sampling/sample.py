@@ -163,7 +163,7 @@ class Moments(NamedTuple):
         more = own, of_x.sum(axis=0), of_x.T @ x, weight @ y, of_x.T @ y, weight @ y**2
         return Moments(*(old + new for old, new in zip(self, more, strict=True)))
 
-    def centerd(self) -> "Moments":
+    def centered(self) -> "Moments":
         """Return the same sums about the weighted means; ``x`` and ``y`` become those means."""
         # Differences of sums, which would cancel for data with a large mean: masks are 0 or 1, and
         # outputs are relative to one of them. Rounding may still leave Σwy² at −1e-17.

@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
-from limelight.explainers.learned import LEARNED, Learned
+from limelight.explainers.learned import LEARNED, LearnedMethod
 from limelight.explainers.method import select_implementation
 from limelight.explainers.registry import METHODS, default_method, exactness_on
 from limelight.models import Model, resolved_replacement
@@ -29,7 +29,7 @@ from limelight.rendering.bundle import ENTRIES, bundled
 from limelight.rendering.judgment import judgment_page
 from limelight.rendering.markup import data_block, part, rendered, style_sheet
 from limelight.rendering.summary import summary_page
-from limelight.request import Question, model_scales, prepare_model
+from limelight.request import Request, model_scales, prepare_model
 from limelight.results.judgment import Judgment
 from limelight.serving.guard import WHOLE_PAGE_POLICY
 from limelight.serving.queue import (
@@ -87,7 +87,7 @@ class ServedModel:
 
     name: str
     model: Model
-    learned: Learned | None = None
+    learned: LearnedMethod | None = None
 
     @cached_property
     def query_kind(self) -> str:
@@ -132,7 +132,7 @@ class Served:
 def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[str, Any]:
     """Return what the page must know of a model before it asks anything."""
     model = served.model
-    _, question = prepare_model(model, Question(features=unit))
+    _, question = prepare_model(model, Request(features=unit))
     unit = question.features
     methods = {} if served.learned is None else {LEARNED: served.learned.method}
     methods |= METHODS

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from limelight.errors import InputError, shown
+from limelight.errors import InputError, escape_controls
 
 Report = Callable[[int | float, int], None]
 Job = Callable[[Report], Any]
@@ -264,7 +264,7 @@ class QuestionQueue:
             return Event(failed="there is not enough memory for that.")
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            return Event(failed=shown(f"the model failed with {type(error).__name__}: {error}"))
+            return Event(failed=escape_controls(f"the model failed with {type(error).__name__}: {error}"))
 
 
 class QueuedQuestion:

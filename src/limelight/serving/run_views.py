@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 import msgspec
 import numpy as np
 
-from limelight.errors import InputError, shown
+from limelight.errors import InputError, escape_controls
 from limelight.rendering.pieces import visible, writable_explanation
 from limelight.serving.texts import explanation_data, shown_opening
 from limelight.shapes import Float
@@ -68,10 +68,10 @@ class Prepared(Generic[T]):
         except _StoppedError:
             pass
         except (InputError, OSError) as error:
-            self.failed = shown(str(error))
+            self.failed = escape_controls(str(error))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            self.failed = shown(f"this could not be computed: {type(error).__name__}: {error}")
+            self.failed = escape_controls(f"this could not be computed: {type(error).__name__}: {error}")
 
     def _report(self, share: float) -> None:
         if self._stopping:

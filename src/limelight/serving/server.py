@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import uvicorn
 
 from limelight.errors import InputError, nearest
-from limelight.explainers.learned import Learned
+from limelight.explainers.learned import LearnedMethod
 from limelight.files import bounded_bytes
 from limelight.models import Model, checked_model, load
 from limelight.models.fingerprints import short_fingerprint
@@ -45,7 +45,7 @@ def serve(
     *,
     run: "Run | str | os.PathLike[str] | None" = None,
     judgment: "Judgment | str | os.PathLike[str] | None" = None,
-    learned: Learned | str | os.PathLike[str] | None = None,
+    learned: LearnedMethod | str | os.PathLike[str] | None = None,
     features: str | Cutter | None = None,
     host: str = LOOPBACK,
     port: int | None = None,
@@ -313,9 +313,9 @@ def _name(model: Model, number: int, models: list[Model]) -> str:
     return own if len(models) == 1 else f"{'AB'[number]}: {own}"
 
 
-def _learned(given: Any, models: list[Model]) -> list[Learned | None]:
+def _learned(given: Any, models: list[Model]) -> list[LearnedMethod | None]:
     """Return the method beside the model that it was learned from; there must be one."""
-    if (learned := _opened(given, "learned", Learned, Learned.load)) is None:
+    if (learned := _opened(given, "learned", LearnedMethod, LearnedMethod.load)) is None:
         return [None] * len(models)
     own = learned.record["model"]
     found = [learned if model.fingerprint == own else None for model in models]

@@ -15,7 +15,7 @@ from msgspec import Meta
 from limelight.errors import InputError
 from limelight.explainers.explaining import explanations, readings, track_progress
 from limelight.explainers.method import ConfiguredMethod
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Batch
 from limelight.explainers.registry import configure_method, configure_methods
 from limelight.judging.candidates import Candidate, ScoredText
 from limelight.judging.removals import Removals, removals_of
@@ -27,7 +27,7 @@ from limelight.rendering.images import draw_images, without_image
 from limelight.rendering.markup import part
 from limelight.rendering.pieces import visible, writable, writable_explanation
 from limelight.rendering.wording import ONE_SIDED, notices, opening, printed, shown_outcomes
-from limelight.request import FIELDS, AskedField, Question, prepare_model
+from limelight.request import FIELDS, RequestField, Request, prepare_model
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
 from limelight.shapes import Bool, Float
@@ -69,12 +69,12 @@ class _OfPage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     inside: tuple[_Number, _Number] | None = None
 
     @property
-    def asked(self) -> Question:
+    def asked(self) -> Request:
         """What is asked of the model about the text."""
-        return Question(**{one.name: getattr(self, one.name) for one in FIELDS})
+        return Request(**{one.name: getattr(self, one.name) for one in FIELDS})
 
 
-def _sent(field: AskedField) -> tuple[str, Any, Any]:
+def _sent(field: RequestField) -> tuple[str, Any, Any]:
     """Return a field of the question as a page sends it, no longer than people type."""
     if field.default == ():
         return field.name, Annotated[list[_Word], Meta(max_length=200)], []
@@ -142,7 +142,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
 
 
 def explained(
-    several: Sequence[ConfiguredMethod], reading: Reading, report: Report = lambda *_: None
+    several: Sequence[ConfiguredMethod], reading: Batch, report: Report = lambda *_: None
 ) -> tuple[list[Explanation], dict[str, str]]:
     """Return what the methods say of the text, and why the others are not defined for it."""
     found, refused = list[Explanation](), dict[str, str]()
@@ -186,7 +186,7 @@ def _methods(model: Model, question: TextQuestion) -> list[ConfiguredMethod]:
 
 
 def _answer(
-    reading: Reading,
+    reading: Batch,
     found: list[Explanation],
     refused: dict[str, str],
     change: dict[str, Any] | None,
@@ -221,7 +221,7 @@ def explanation_data(
     }
 
 
-def question_reading(model: Model, question: TextQuestion) -> Reading:
+def question_reading(model: Model, question: TextQuestion) -> Batch:
     """Return the text as the model reads it, with what is to be explained."""
     prepared, asked = prepare_model(model, question.asked)
     if question.inside is None or question.changes:
@@ -237,7 +237,7 @@ def question_reading(model: Model, question: TextQuestion) -> Reading:
     return replace(reading, features=(features,))
 
 
-def changed_reading(before: Reading, question: TextQuestion) -> Reading:
+def changed_reading(before: Batch, question: TextQuestion) -> Batch:
     """Return what the changes make of the text, for the same class; as it was without changes."""
     if not question.changes:
         return before
@@ -258,7 +258,7 @@ def changed_reading(before: Reading, question: TextQuestion) -> Reading:
     return _reading(before.model, asked, text)
 
 
-def changed_text(reading: Reading, question: TextQuestion, *, until: int | None = None) -> str:
+def changed_text(reading: Batch, question: TextQuestion, *, until: int | None = None) -> str:
     """Return the text with the changes: every place of a feature, replaced or taken out.
 
     Or the beginning of it, as far as the character ``until`` of the text before.
@@ -295,14 +295,14 @@ def _gone(features: Features, question: TextQuestion) -> set[int]:
     return {j for word, number, _ in question.changes for j in _numbered(features, word, number)}
 
 
-def _left(reading: Reading, question: TextQuestion) -> Bool[np.ndarray, "1 d"]:
+def _left(reading: Batch, question: TextQuestion) -> Bool[np.ndarray, "1 d"]:
     features = reading.features[0]
     mask = np.ones((1, len(features)), dtype=bool)
     mask[0, list(_gone(features, question))] = False
     return mask
 
 
-def _reading(model: Model, asked: Question, text: str) -> Reading:
+def _reading(model: Model, asked: Request, text: str) -> Batch:
     """Return a text under a model that was prepared for the question, with its first query.
 
     A reader may choose another span than the first.
@@ -315,7 +315,7 @@ def _reading(model: Model, asked: Question, text: str) -> Reading:
     return reading
 
 
-def _difference(before: Reading, after: Reading, question: TextQuestion) -> dict[str, Any]:
+def _difference(before: Batch, after: Batch, question: TextQuestion) -> dict[str, Any]:
     """Return the explained number before and after, and what the methods' removal would give.
 
     Methods do not take a word out of the text: they put the model's replacement in its place. The
@@ -330,11 +330,11 @@ def _difference(before: Reading, after: Reading, question: TextQuestion) -> dict
     return found
 
 
-def _value(reading: Reading) -> float:
+def _value(reading: Batch) -> float:
     return float(reading.targets.value(reading.outputs)[0])
 
 
-def _said(reading: Reading) -> dict[str, Any]:
+def _said(reading: Batch) -> dict[str, Any]:
     """Return the classes with their probabilities, what is explained, and the opening sentence.
 
     Which one it is depends on the kinds of methods that the page shows, joined in their order.
@@ -410,7 +410,7 @@ def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str,
     return {"content": FILES[kind](made)}
 
 
-def _defined(several: Sequence[ConfiguredMethod], reading: Reading) -> list[Explanation]:
+def _defined(several: Sequence[ConfiguredMethod], reading: Batch) -> list[Explanation]:
     """Return what the methods say that are defined for this text."""
     found, _ = explained(several, reading)  # a reason stands where the words would be
     if not found:
@@ -418,21 +418,21 @@ def _defined(several: Sequence[ConfiguredMethod], reading: Reading) -> list[Expl
     return found
 
 
-def _disagreement(reading: Reading, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+def _disagreement(reading: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     found = _defined(several, reading)
     if len(found) < 2:
         raise InputError("choose at least two methods to see where they disagree.")
     return {"html": str(disagreement_section(Comparison(explanations=tuple(found))))}
 
 
-def _attention(reading: Reading, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+def _attention(reading: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     if (matrices := reading.attention_matrices()) is None:
         raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
     one = _defined([configure_method("alpha-avg", reading.model, {})], reading)
     return attention_data(Comparison(explanations=(one[0],), attention=matrices)) or {}
 
 
-def _heads(reading: Reading, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+def _heads(reading: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     """Return the scores of every head alone, of the methods that can tell heads apart."""
     able = [one.method.id for one in several if "per_head" in one.implementation.settings]
     apart = [configure_method(name, reading.model, {"per_head": True}) for name in able]
@@ -442,12 +442,12 @@ def _heads(reading: Reading, several: Sequence[ConfiguredMethod]) -> dict[str, A
     return {"html": str(part("head_tables", head_tables(found)))}
 
 
-def _pairs(reading: Reading, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+def _pairs(reading: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     (found,) = _defined([configure_method("interactions", reading.model, {})], reading)
     return {"explanation": msgspec.Raw(found.to_json().encode())}
 
 
-def _curves(reading: Reading, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+def _curves(reading: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     """Return the explained number while words go, and each method between chance and ceiling."""
     found = _defined(several, reading)
     replacement = resolved_replacement(reading.model, "auto")
@@ -509,7 +509,7 @@ def _line(
     return {"label": label, "kind": kind, "points": points.tolist()}
 
 
-PARTS: dict[str, Callable[[Reading, Sequence[ConfiguredMethod]], dict[str, Any]]] = {
+PARTS: dict[str, Callable[[Batch, Sequence[ConfiguredMethod]], dict[str, Any]]] = {
     "curves": _curves,
     "pairs": _pairs,
     "disagreement": _disagreement,

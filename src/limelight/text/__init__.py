@@ -3,8 +3,8 @@
 from limelight.text.characters import few_names, inside_character, one_line
 from limelight.text.document import (
     SIDES,
-    Document,
-    Given,
+    ModelInput,
+    UserInput,
     Input,
     Pair,
     Windows,
@@ -12,8 +12,8 @@ from limelight.text.document import (
     checked_text,
     checked_text_or_pair,
     is_image,
-    is_one,
-    joined,
+    is_single,
+    join_pair,
     side_at,
     side_names,
     with_sides,

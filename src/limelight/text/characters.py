@@ -36,7 +36,7 @@ UNSPACED = (
 _UNSPACED = re.compile(f"[{UNSPACED}\u3001-\u303f\uff01-\uff0f\uff1a-\uff1f]")  # with its stops
 
 
-def unspaced(character: str) -> bool:
+def is_unspaced_script(character: str) -> bool:
     """Whether a character is of a script that puts no space between words."""
     return _UNSPACED.match(character) is not None
 

@@ -26,13 +26,13 @@ from limelight.text.tokens import Span, Tokens
 
 Pair = tuple[str, str]
 # What may be explained: a text, two that belong together, or an image.
-Given = str | Pair | ImageInput
+UserInput = str | Pair | ImageInput
 # What the functions of the package take: an image may be a path, an array or bytes.
-Input = Given | ImageLike
+Input = UserInput | ImageLike
 SIDES = ("first", "second")
 
 
-def joined(given: Given) -> tuple[str, tuple[Span, ...]]:
+def join_pair(given: UserInput) -> tuple[str, tuple[Span, ...]]:
     """Return a text without parts, or both sides of a pair joined by a newline with their spans.
 
     Of an image it is the label.
@@ -74,7 +74,7 @@ class Windows(NamedTuple):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Document:
+class ModelInput:
     """The tokens of ``text`` that the model reads, and what a reader must know about the reading.
 
     ``cut`` is the character at which the model stops reading; None if it reads everything.
@@ -106,7 +106,7 @@ class Document:
     def from_image(cut: PatchedImage, **rest: Any) -> "Document":
         """Return an image as a model reads it, its tokens patches of a grid or segments."""
         notices = (*cut.source.notices, *rest.pop("notices", ()))
-        return Document(cut.source.label, Tokens((), ()), notices=notices, **rest).with_cut(cut)
+        return ModelInput(cut.source.label, Tokens((), ()), notices=notices, **rest).with_cut(cut)
 
     def with_cut(self, cut: PatchedImage) -> "Document":
         """Return the same image in other parts."""
@@ -131,7 +131,7 @@ class Document:
         return self.image is None
 
     @property
-    def given(self) -> Given:
+    def given(self) -> UserInput:
         """What was read: the text, the pair of texts that :func:`joined` joined, or the image."""
         if self.image is not None:
             return self.image.source
@@ -171,7 +171,7 @@ def checked_text_or_pair(given: Any) -> str | Pair:
     return checked_text(given[0]), checked_text(given[1])
 
 
-def is_one(given: Any) -> bool:
+def is_single(given: Any) -> bool:
     """Whether one text, pair or image is meant, and not a list: a tuple is always a pair."""
     return isinstance(given, str | tuple) or is_image(given)
 

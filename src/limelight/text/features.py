@@ -10,7 +10,7 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.shapes import Int
 from limelight.text.characters import few_names
-from limelight.text.document import SIDES, Document, side_at
+from limelight.text.document import SIDES, ModelInput, side_at
 from limelight.text.images import PatchedImage, around, grid_boxes, grid_of, segments, slic_segments
 from limelight.text.tokens import Span
 from limelight.text.units import CUTTERS, Cutter, called, checked_spans, cutter_name
@@ -45,7 +45,7 @@ class Features:
         """What one of them is called."""
         return name_of_one(self.unit)
 
-    def of_result(self, document: Document) -> dict[str, Any]:
+    def of_result(self, document: ModelInput) -> dict[str, Any]:
         """Return the fields of an explanation that say what was scored, and where it stands."""
         cut = document.image
         where = {} if cut is None else {"image": cut.stored_image(self.of_token, len(self))}
@@ -90,7 +90,7 @@ def _holds(outer: Features, k: int, span: Span) -> bool:
 
 
 def features_of(
-    document: Document,
+    document: ModelInput,
     unit: Unit = "words",
     *,
     protect: Collection[str] = (),
@@ -196,7 +196,7 @@ def _is_image_unit(unit: str) -> bool:
     return unit in IMAGE_FEATURES or grid_of(unit) is not None
 
 
-def unit_spans(document: Document, unit: Any) -> Any:
+def unit_spans(document: ModelInput, unit: Any) -> Any:
     """Return where units stand that go by place; None for those that are sets of tokens.
 
     Of an image it is the same, cut anew; :func:`limelight.models.protocol.cut_finer` takes both.
@@ -227,7 +227,7 @@ def unit_spans(document: Document, unit: Any) -> Any:
     ]
 
 
-def _cut_anew(document: Document, cut: PatchedImage, unit: Any) -> PatchedImage | None:
+def _cut_anew(document: ModelInput, cut: PatchedImage, unit: Any) -> PatchedImage | None:
     """Return the image in other parts than the model's own, None where those are grouped."""
     if not isinstance(unit, str):
         return segments(unit, cut.source, cutter_name(unit)) if callable(unit) else None
@@ -239,7 +239,7 @@ def _cut_anew(document: Document, cut: PatchedImage, unit: Any) -> PatchedImage 
     return PatchedImage(cut.source, grid_boxes(seen, *grid))
 
 
-def _patch_groups(document: Document, cut: PatchedImage, unit: Any) -> list[Hashable]:
+def _patch_groups(document: ModelInput, cut: PatchedImage, unit: Any) -> list[Hashable]:
     """Return what each patch belongs to, by name."""
     names, own = document.tokens.strings, list[Hashable]()
     if not isinstance(unit, str) and not callable(unit):
@@ -309,7 +309,7 @@ def _own_groups(groups: Any, tokens: int) -> list[Hashable]:
     return [None if int(group) < 0 else int(group) for group in groups]
 
 
-def _named_tokens(document: Document, of_token: list[int], d: int) -> _Named:
+def _named_tokens(document: ModelInput, of_token: list[int], d: int) -> _Named:
     """Name every feature by its token, and list each occurrence."""
     strings = [""] * d
     places: list[list[Span]] = [[] for _ in range(d)]
@@ -323,7 +323,7 @@ def _named_tokens(document: Document, of_token: list[int], d: int) -> _Named:
 
 
 def _named_runs(
-    document: Document, of_token: list[int], d: int, units: Sequence[Span] | None
+    document: ModelInput, of_token: list[int], d: int, units: Sequence[Span] | None
 ) -> _Named:
     """Name every feature by the stretches of text it covers, up to the ends of its unit."""
     places: list[list[Span]] = [[] for _ in range(d)]

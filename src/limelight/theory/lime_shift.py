@@ -94,8 +94,8 @@ def shift_scatter(
     slopes = np.stack([x + 0 * even for x in (single, common, -common * pulled)], axis=-1)
     fixed, spreading = _moments(d, bandwidth, power)
     # Σ over the other words of differences_k Z_k has its variance from theirs.
-    centerd = scores - np.mean(scores)
-    others = (np.sum(centerd**2) - centerd**2) / (d - 1) - (centerd / (d - 1)) ** 2
+    centered = scores - np.mean(scores)
+    others = (np.sum(centered**2) - centered**2) / (d - 1) - (centered / (d - 1)) ** 2
     others = np.maximum(others, 0) * (rho / (design.V + rho)) ** 2
     square = np.einsum("ja,jb,jp,jq,abpq->j", slopes, slopes, moves, moves, fixed, optimize=True)
     square = square + others * np.einsum("ja,jb,ab->j", slopes, slopes, spreading)

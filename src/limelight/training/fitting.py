@@ -11,7 +11,7 @@ import torch
 from limelight.explainers.learned import (
     LEAST_ERROR,
     Inputs,
-    Learned,
+    LearnedMethod,
     error_design,
     text_summary,
 )
@@ -63,7 +63,7 @@ class Examples:
         """Number of texts."""
         return len(self.inputs.texts)
 
-    def standard(self, learned: Learned) -> "Examples":
+    def standard(self, learned: LearnedMethod) -> "Examples":
         """Return the same in standard signals and in units of usual scores."""
         scale, inputs = learned.arrays["scale"], learned.standard(self.inputs)
         # Draws are stored in single precision; a gain of exactly 0 must not come out as a rounding.
@@ -128,7 +128,7 @@ def fit_examples(
     of: str = "texts",
     curve: bool = True,
     heard: Callable[[float], None] | None = None,
-) -> Learned:
+) -> LearnedMethod:
     """Return the networks fitted to the texts that are not held out, their errors and a report.
 
     Parameters
@@ -150,7 +150,7 @@ def fit_examples(
     units = "texts" if of in ("places", "answers") else of
     order = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(~held))
     arrays, reached, n = _standards(examples.only(np.sort(order))), dict[int, float](), len(order)
-    examples = examples.standard(Learned({}, arrays))
+    examples = examples.standard(LearnedMethod({}, arrays))
     aside, words = examples.only(np.flatnonzero(held)), len(arrays["vocabulary"]) + 1
     # What calibrates must have no part in anything else, or a further text is not like it. Where
     # nothing is guaranteed, it tunes too.
@@ -163,12 +163,12 @@ def fit_examples(
         weights = _fit_member(some, tuning, words=words, seed=seed + member)
         if member == 0:  # which stands for both: scores are the mean of two
             fitted = arrays | {f"{k}.{name}": x for k in (0, 1) for name, x in weights.items()}
-            reached[count] = explained(Learned({}, fitted).members(aside.inputs)[0], aside)
+            reached[count] = explained(LearnedMethod({}, fitted).members(aside.inputs)[0], aside)
         if count == n:
             arrays |= {f"{member}.{name}": array for name, array in weights.items()}
         if heard is not None:
             heard((done + 1) / len(fits))
-    learned = Learned({}, arrays)
+    learned = LearnedMethod({}, arrays)
     members = learned.members(aside.inputs)
     values = members.mean(axis=0)
     arrays["draws"] = _draw_spread(learned, uncalibrated)
@@ -223,7 +223,7 @@ def fit_examples(
         "unseen": float(unseen),
         "distance": float(distance),
     }
-    return Learned({"report": report, "usual": usual}, arrays)
+    return LearnedMethod({"report": report, "usual": usual}, arrays)
 
 
 def _standards(training: Examples) -> dict[str, np.ndarray]:
@@ -235,7 +235,7 @@ def _standards(training: Examples) -> dict[str, np.ndarray]:
         arrays[f"{name}.scale"] = np.where(deviation > 1e-6, deviation, 1.0).astype(np.float32)
     usual = np.sqrt(np.mean(training.values**2, axis=0))
     arrays["scale"] = np.where(usual > 0, usual, 1.0)
-    summary = text_summary(Learned({}, arrays).standard(training.inputs))
+    summary = text_summary(LearnedMethod({}, arrays).standard(training.inputs))
     arrays["center"] = summary.mean(axis=0)
     _, size, axes = np.linalg.svd(summary - arrays["center"], full_matrices=False)
     variance, k = np.maximum(size**2 / training.n, 1e-12), min(_AXES, -(-training.n // 4))
@@ -384,7 +384,7 @@ def _error_model(
     return theta
 
 
-def _noise_model(learned: Learned, examples: Examples) -> Float[np.ndarray, "N C"]:
+def _noise_model(learned: LearnedMethod, examples: Examples) -> Float[np.ndarray, "N C"]:
     """Return the variance that the number of draws leaves in each value, from all texts' spread."""
     design = error_design(learned.members(examples.inputs), examples.inputs.owner)
     return learned.draw(design) ** 2 / examples.draws[:, None]
@@ -462,7 +462,7 @@ def hierarchical_quantile(
     return float(values.ravel()[order[min(place, len(order) - 1)]])
 
 
-def _draw_spread(learned: Learned, examples: Examples) -> Float[np.ndarray, " 4"]:
+def _draw_spread(learned: LearnedMethod, examples: Examples) -> Float[np.ndarray, " 4"]:
     """Return how the variance of one draw follows from the same as errors do.
 
     Of one word, the spread of two or three draws is itself mostly noise. Of all words of 20 texts,

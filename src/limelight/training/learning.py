@@ -26,11 +26,11 @@ from limelight.explainers.learned import (
     WITH_STATES,
     WITHOUT_STATES,
     Inputs,
-    Learned,
+    LearnedMethod,
     inputs_of,
 )
 from limelight.explainers.method import select_implementation
-from limelight.explainers.reading import Reading, reading_of
+from limelight.explainers.reading import Batch, reading_of
 from limelight.explainers.registry import METHODS
 from limelight.files import alone_in, bounded_bytes, remove_abandoned_parts, write_whole
 from limelight.judging import judge
@@ -46,12 +46,12 @@ from limelight.models.protocol import announce_calls, query_kind
 from limelight.models.queries import distinct_queries, expand_texts
 from limelight.models.text_game import TextGame
 from limelight.progress import Estimate, ProgressCallback, ProgressTracker, open_progress
-from limelight.request import Question, prepare_model
+from limelight.request import Request, prepare_model
 from limelight.results import Explanation
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import order_draws, random_orders
 from limelight.shapes import Bool, Float
-from limelight.text import QueriedText, joined, name_of_one, plural
+from limelight.text import QueriedText, join_pair, name_of_one, plural
 from limelight.threads import cached_property
 from limelight.training.fitting import HELD, Examples, HeldOut, fit_examples
 from limelight.training.state import make_writable_folder
@@ -79,7 +79,7 @@ def learn(
     seed: int = 0,
     progress: ProgressCallback | bool | None = None,
     estimate: Callable[[str], None] | None = None,
-) -> Learned:
+) -> LearnedMethod:
     """Return a method that scores words of ``model`` at the price of one forward pass of a text.
 
     Shapley values of ``texts`` are sampled, a few pairs of orders each; a fifth of the texts is
@@ -128,7 +128,7 @@ def learn(
         if not isinstance(value, Integral) or not least <= value < 1 << 63:
             most = " to 2^63 − 1" if name == "seed" else " or more"
             raise InputError(f"{name} must be a whole number, {least}{most}; got {told(value)}.")
-    question = Question(features=features, answer=answer)
+    question = Request(features=features, answer=answer)
     model, question = prepare_model(model, question)
     implementation = select_implementation(METHODS["shapley"], model)
     if implementation is not None and implementation.exactness != "sampled":
@@ -184,8 +184,8 @@ def _explanations(texts: Any) -> list[Explanation] | None:
 
 
 def _from_explanations(
-    model: Model, found: list[Explanation], question: Question, plan: "Plan", judged: int | None
-) -> Learned:
+    model: Model, found: list[Explanation], question: Request, plan: "Plan", judged: int | None
+) -> LearnedMethod:
     """Return the method learned from values that were sampled before, of one class.
 
     ``plan`` has no texts yet: they come from the explanations.
@@ -277,7 +277,7 @@ class _Begun:
 def _planned(
     model: Model,
     wanted: Plan,
-    question: Question,
+    question: Request,
     budget: BudgetGiven | None,
     folder: Path | None,
     estimate: Callable[[str], None] | None,
@@ -353,11 +353,11 @@ def _planned(
 def _identity(text: Any) -> Any:
     """Return what tells a text, and what is asked of it, from others in a file."""
     own = QueriedText.of(text)
-    return [*joined(own.text), own.cell] if own.cell else joined(own.text)
+    return [*join_pair(own.text), own.cell] if own.cell else join_pair(own.text)
 
 
 def _all_drawn(
-    model: Model, plan: Plan, question: Question, folder: Path | None, tracker: ProgressTracker
+    model: Model, plan: Plan, question: Request, folder: Path | None, tracker: ProgressTracker
 ) -> list[Draws | None]:
     """Return the values of every text, None where it cannot be read; stored ones are not drawn."""
     found: list[Draws | None] = []
@@ -380,7 +380,7 @@ def drawn_values(
     model: Model,
     plan: Plan,
     numbers: Sequence[int],
-    question: Question,
+    question: Request,
     tracker: ProgressTracker | None = None,
 ) -> list[Draws | None]:
     """Return the sampled values of some texts of a plan, asked together."""
@@ -406,7 +406,7 @@ def drawn_values(
     return [None if one is None else next(draws)[1].astype(np.float32) for one in readings]
 
 
-def _read(model: Model, text: Any, question: Question) -> Reading | None:
+def _read(model: Model, text: Any, question: Request) -> Batch | None:
     try:
         return reading_of(model, [text], question)
     except InputError:
@@ -438,7 +438,7 @@ def examples_of(
     model: Model,
     texts: Sequence[Any],
     drawn: Sequence[Draws],
-    question: Question,
+    question: Request,
     signals: Sequence[str],
 ) -> Examples:
     """Return texts with what the networks are told of them, and their sampled values."""
@@ -464,12 +464,12 @@ def fitted(
     model: Model,
     plan: Plan,
     drawn: Sequence[Draws | None],
-    question: Question,
+    question: Request,
     *,
     judged: int | None = None,
     aim: tuple[int, list[int]] | None = None,
     tracker: ProgressTracker | None = None,
-) -> Learned:
+) -> LearnedMethod:
     """Return the method that is fitted to ``drawn`` values, with its report.
 
     These are of all outputs of the model, or of those of ``aim``: a class, and its outputs.

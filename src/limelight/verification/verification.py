@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight.api import explain
 from limelight.errors import InputError
-from limelight.explainers import Reading, read
+from limelight.explainers import Batch, read
 from limelight.models import (
     Model,
     checked_model,
@@ -26,7 +26,7 @@ from limelight.models.functions import Function
 from limelight.models.queries import read_input
 from limelight.results import Explanation, Pairs
 from limelight.shapes import Bool, Float
-from limelight.text import UNK, Given, features_of
+from limelight.text import UNK, UserInput, features_of
 from limelight.theory.enumeration import all_keeps
 
 ROUNDING = 1e-9
@@ -51,7 +51,7 @@ class Check:
         return self.error <= self.allowed < math.inf
 
 
-def verify(model: Model, text: Given, *, seed: int = 0) -> Iterator[Check]:
+def verify(model: Model, text: UserInput, *, seed: int = 0) -> Iterator[Check]:
     """Return checks of the exact methods on ``model`` and ``text``, one after another.
 
     Gradients are checked by complex steps, values by all subsets of the first words, and by
@@ -98,28 +98,28 @@ def _compared(
     return Check(method=method, against=against, error=error, allowed=allowed, unit=unit)
 
 
-def explained(reading: Reading, method: str, **options: Any) -> Explanation:
+def explained(reading: Batch, method: str, **options: Any) -> Explanation:
     """Return the explanation of the one text of ``reading``."""
     return explain(reading.model, reading.documents[0].text, method, **options)
 
 
-def classifier(reading: Reading) -> AttentionClassifier:
+def classifier(reading: Batch) -> AttentionClassifier:
     """Return the model with its weights, which the oracles go back to."""
     return cast(AttentionClassifier, reading.model)
 
 
-def change(reading: Reading) -> float:
+def change(reading: Batch) -> float:
     """Return by how much the explained output of the one text falls without any word."""
     return float(reading.targets.value(reading.outputs)[0]) - cast(float, reading.base_values[0])
 
 
-def masked_rows(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> list[np.ndarray]:
+def masked_rows(reading: Batch, keep: Bool[np.ndarray, "n d"]) -> list[np.ndarray]:
     """Return the ids of the one text with UNK in place of removed words."""
     ids, of_token = reading.documents[0].input.ids, reading.features[0].of_token
     return [np.where(kept[of_token], ids, UNK) for kept in keep]
 
 
-def output_values(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+def output_values(reading: Batch, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
     """Return the explained number with words removed, from the model itself."""
     if reading.has_tables:
         outputs = classifier(reading).logits_of_ids(masked_rows(reading, keep))
@@ -135,7 +135,7 @@ INTEGRATED = 5  # tokens whose integral is computed again
 PANELS, NODES = 16, 16  # pieces of the way from UNK, and nodes on each
 
 
-def gradient_checks(reading: Reading) -> Iterator[Check]:
+def gradient_checks(reading: Batch) -> Iterator[Check]:
     """The derivative along the direction that each method sums up, by a complex step."""
     e = reading.collapsed.embedded[0]
     G = reading.collapsed.gradient(reading.target_weights)[0]
@@ -156,7 +156,7 @@ def gradient_checks(reading: Reading) -> Iterator[Check]:
 
 
 def _slope(
-    reading: Reading, at: Float[np.ndarray, "T_max d_e"], t: int, v: Float[np.ndarray, " d_e"]
+    reading: Batch, at: Float[np.ndarray, "T_max d_e"], t: int, v: Float[np.ndarray, " d_e"]
 ) -> float:
     """Return the derivative of the target's logit along ``v`` at position ``t`` of embeddings."""
     h = 1e-30
@@ -179,7 +179,7 @@ def _slope(
     return float((reading.target_weights[0] * f.imag).sum() / h)
 
 
-def _integrated(reading: Reading) -> Iterator[Check]:
+def _integrated(reading: Batch) -> Iterator[Check]:
     """IG of a word by adding up slopes on the way from UNK, and completeness."""
     e = explained(reading, "ig")
     total, allowed = e.scores.sum(keepdims=True), (e.bound or 0) + 1e-10
@@ -228,7 +228,7 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
 
 
 def _dividends(
-    reading: Reading,
+    reading: Batch,
 ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     """Return every subset S of a short text's words, f(S), and what S adds to its own subsets.
 
@@ -253,7 +253,7 @@ def _lime_limit(keep: Bool[np.ndarray, "n d"], f: Float[np.ndarray, " n"]) -> An
     return np.linalg.lstsq(root * x, root[:, 0] * f, rcond=None)[0][1:]
 
 
-def _enumerated_anchor(reading: Reading) -> Check:
+def _enumerated_anchor(reading: Batch) -> Check:
     """How far the share of masks that keep the class lies outside the interval of the precision."""
     anchor, keep = explained(reading, "anchors").anchor, all_keeps(len(reading.features[0]))
     if anchor is None:
@@ -285,7 +285,7 @@ def _enumerated_owen(model: Model, short: str) -> Check:
     return _compared("owen", what, e.scores, expected, allowed=(e.bound or 0) + ROUNDING)
 
 
-def _attention(reading: Reading) -> Iterator[Check]:
+def _attention(reading: Batch) -> Iterator[Check]:
     m = classifier(reading)
     rows = m.attention_matrices(reading.documents[0])[:, 0, 1:]
     e = reading.collapsed.embedded[0, 1 : 1 + rows.shape[1]]
@@ -313,7 +313,7 @@ def _attention(reading: Reading) -> Iterator[Check]:
         yield _compared(method, "full T×T attention", scores, summary, over=1 + np.abs(summary))
 
 
-def _left_out(reading: Reading) -> Iterator[Check]:
+def _left_out(reading: Batch) -> Iterator[Check]:
     e = explained(reading, "loo")
     d = len(e.features)
     lost = output_values(reading, np.ones((1, d), dtype=bool)) - output_values(
@@ -341,7 +341,7 @@ def _sampled(model: Model, text: str, seed: int) -> Iterator[Check]:
 
 
 def _by_permutations(
-    reading: Reading, rng: np.random.Generator
+    reading: Batch, rng: np.random.Generator
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
     """Mean change when each word comes in, over random orders and their reverses."""
     d = len(reading.features[0])

@@ -16,7 +16,7 @@ from limelight import InputError
 from limelight.models import Attention, Capability, Gradients, Link, Property, Weigh
 from limelight.models.attention.masked import deleted_windows, replaced_windows
 from limelight.shapes import Array, Bool, Float, Int
-from limelight.text import CLS, UNK, Document, Features, Tokens, Vocabulary, tokenize
+from limelight.text import CLS, UNK, ModelInput, Features, Tokens, Vocabulary, tokenize
 from limelight_reproduction.deep.pieces import Pieces
 from limelight_reproduction.deep.transformer import Transformer
 
@@ -101,7 +101,7 @@ class DeepClassifier:
             digest.update(name.encode() + weight.cpu().numpy().tobytes())
         return digest.hexdigest()
 
-    def read(self, text: str, *, pieces: bool = False) -> Document:
+    def read(self, text: str, *, pieces: bool = False) -> ModelInput:
         """Return the words of ``text`` that begin inside the window."""
         if pieces:
             raise InputError(f"{_WORDS}; read words.")
@@ -111,7 +111,7 @@ class DeepClassifier:
         count = int(np.searchsorted(begins[:-1], self._T_max - 1))
         inside = Tokens(tokens.strings[:count], tokens.spans[:count])
         beyond = tokens.strings[len(inside) :]
-        return Document(
+        return ModelInput(
             text,
             inside,
             cut=inside.spans[-1][1] if beyond else None,
@@ -122,12 +122,12 @@ class DeepClassifier:
             ),
         )
 
-    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return what the network answers to texts that it has read."""
         return self._answers(np.stack([self._window(document) for document in documents]))
 
     def game(
-        self, document: Document, features: Features, replacement: str
+        self, document: ModelInput, features: Features, replacement: str
     ) -> Callable[[Bool[np.ndarray, "n d"]], Float[np.ndarray, "n C"]]:
         """Return the outputs as a function of which features stay."""
         of_piece = _features_of_pieces(document, features)
@@ -137,11 +137,11 @@ class DeepClassifier:
         window, of_place = self._window(document), self._placed(of_piece)
         return lambda keep: self._answers(replaced_windows(keep, window, of_place))
 
-    def token_positions(self, document: Document) -> Int[np.ndarray, " T"]:
+    def token_positions(self, document: ModelInput) -> Int[np.ndarray, " T"]:
         """Return the word at every place of the window, -1 at [cls] and padding."""
         return self._placed(_spelled(document).word)
 
-    def attention(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attention]:
+    def attention(self, document: ModelInput, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it."""
         e = self.network.embedded(self._sent(self._window(document)[None])).detach()
         layers: list[Any] = []
@@ -159,7 +159,7 @@ class DeepClassifier:
         )
 
     def embedded(
-        self, document: Document, features: Features | None = None, replacement: str = ""
+        self, document: ModelInput, features: Features | None = None, replacement: str = ""
     ) -> Float[np.ndarray, "T d_e"]:
         """Return words and positions as they are embedded; UNK for the words of ``features``."""
         window = self._window(document)
@@ -175,7 +175,7 @@ class DeepClassifier:
 
     def gradients(
         self,
-        document: Document,  # noqa: ARG002  (a window is all that the points need)
+        document: ModelInput,  # noqa: ARG002  (a window is all that the points need)
         points: Float[np.ndarray, "n T d_e"],
         weigh: Weigh | Float[np.ndarray, "n C"],
     ) -> Gradients:
@@ -193,7 +193,7 @@ class DeepClassifier:
     def _pieces_of(self, word: str) -> Sequence[str]:
         return [word] if self.pieces is None else self.pieces.of_word(word)
 
-    def _window(self, document: Document) -> Int[np.ndarray, " T_max"]:
+    def _window(self, document: ModelInput) -> Int[np.ndarray, " T_max"]:
         """Return what the network reads: [cls], the text, and UNK as padding."""
         return self._placed(_spelled(document).ids, cls=CLS, padding=UNK)
 
@@ -218,12 +218,12 @@ class DeepClassifier:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.network.embedding.device)
 
 
-def _spelled(document: Document) -> Spelled:
+def _spelled(document: ModelInput) -> Spelled:
     found: Spelled = document.input
     return found
 
 
-def _features_of_pieces(document: Document, features: Features) -> Int[np.ndarray, " L"]:
+def _features_of_pieces(document: ModelInput, features: Features) -> Int[np.ndarray, " L"]:
     """Return the feature of every piece, -1 where it belongs to none.
 
     A word beyond the window goes with the feature of its string, if features are words.

@@ -11,11 +11,11 @@ from typing import Annotated, Any, final
 
 from limelight import DomainError
 from limelight.explainers import (
-    Finding,
+    Attribution,
     Implementation,
     NotNegative,
     Positive,
-    Reading,
+    Batch,
     add_bounds,
     register_method,
 )
@@ -36,15 +36,15 @@ _BOUND_SETTINGS = {
 }
 
 
-def _check_feature_counts(reading: Reading) -> None:
+def _check_feature_counts(reading: Batch) -> None:
     """Raise an error for a text of one feature, for which the formulas are not defined."""
     if any(len(features) < 2 for features in reading.features):
         raise DomainError("a formula for LIME needs at least 2 features, unlike 'lime' itself.")
 
 
 def _explain_to_first_order(
-    settings: "LimeTheorem", reading: Reading, *, formula: Callable[..., Any]
-) -> list[Finding]:
+    settings: "LimeTheorem", reading: Batch, *, formula: Callable[..., Any]
+) -> list[Attribution]:
     """Score every feature by a first-order formula, with its proven distance to LIME."""
     _check_feature_counts(reading)
     scores, nu, penalty = formula(reading.ratio_game), settings.bandwidth, settings.penalty
@@ -56,7 +56,7 @@ def _explain_to_first_order(
     return add_bounds(reading, scores, bounds, notice)
 
 
-def _explain_lime_in_mean_field(settings: "LimeMeanField", reading: Reading) -> list[Finding]:
+def _explain_lime_in_mean_field(settings: "LimeMeanField", reading: Batch) -> list[Attribution]:
     """Score every feature by LIME's mean field, with its proven distance to LIME."""
     game, nu = reading.ratio_game, settings.bandwidth
     _check_feature_counts(reading)
@@ -65,7 +65,7 @@ def _explain_lime_in_mean_field(settings: "LimeMeanField", reading: Reading) -> 
     return add_bounds(reading, scores, lime_distance_bound(scores, game, bandwidth=nu), notice)
 
 
-def _explain_shapley_in_mean_field(_: "ShapleyMeanField", reading: Reading) -> list[Finding]:
+def _explain_shapley_in_mean_field(_: "ShapleyMeanField", reading: Batch) -> list[Attribution]:
     """Score every feature by its mean-field Shapley value, with its proven distance to it."""
     scores = shapley_mean_field(reading.ratio_game)
     bounds = distance_bound(scores, shapley_second_order(reading.ratio_game))
@@ -73,7 +73,7 @@ def _explain_shapley_in_mean_field(_: "ShapleyMeanField", reading: Reading) -> l
 
 
 def _implementations(
-    explain: Callable[..., list[Finding]], **meanings: str
+    explain: Callable[..., list[Attribution]], **meanings: str
 ) -> tuple[Implementation]:
     """Return the only implementation of a formula; ``meanings`` are those of its settings."""
     implementation = Implementation(

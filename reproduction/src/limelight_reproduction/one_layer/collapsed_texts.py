@@ -11,7 +11,7 @@ import numpy as np
 
 from limelight import AttentionClassifier
 from limelight.shapes import Float
-from limelight.text import Document, Features, features_of
+from limelight.text import ModelInput, Features, features_of
 from limelight.theory.ratio_game import RatioGame, of_outputs
 
 
@@ -25,7 +25,7 @@ class CollapsedTexts:
     """
 
     model: AttentionClassifier
-    documents: tuple[Document, ...]
+    documents: tuple[ModelInput, ...]
     features: tuple[Features, ...]
 
     @cached_property

@@ -131,7 +131,7 @@ def _counterexample(n: Numbers) -> Any:
         "--",
         color=ORANGE,
         linewidth=1.8,
-        label="first order, centerd",
+        label="first order, centered",
     )
     axes.plot(
         n["alpha"], n["all_subsets"], "o-", color=BLUE, markersize=3.5, label="LIME, all subsets"
@@ -264,7 +264,7 @@ def _meaning(fully: list[Claim], failed: list[Claim], numbers: Mapping[str, Numb
             correlated(n, pair) for n in models for pair in ("lime ~ gxi", "lime ~ alpha u")
         ),
         "A word without a value of its own still takes attention from the others and so dilutes "
-        "them; LIME sees that, and so does the centerd first order, but not Eq. 19.": bool(
+        "them; LIME sees that, and so does the centered first order, but not Eq. 19.": bool(
             np.ptp(toy["all_subsets"]) > NEAR_ZERO > np.ptp(toy["printed"])
         ),
     }

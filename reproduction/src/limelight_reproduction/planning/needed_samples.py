@@ -12,10 +12,10 @@ import numpy as np
 from limelight import DomainError, InputError, Model, __version__
 from limelight.explainers import (
     SIZES,
-    Finding,
+    Attribution,
     LimeSampled,
     Range,
-    Reading,
+    Batch,
     between,
     find_method,
     made,
@@ -23,7 +23,7 @@ from limelight.explainers import (
     settings_class,
 )
 from limelight.models.protocol import has_exact_game
-from limelight.text import Given, side_names
+from limelight.text import UserInput, side_names
 from limelight.theory.lime import lime
 from limelight.theory.lime_weights import lime_design, size_weight
 from limelight.theory.namespace import host_array
@@ -48,7 +48,7 @@ class _Regression(LimeSampled):
 
 def plan(
     model: Model,
-    text: Given,
+    text: UserInput,
     *,
     error: float = 0.01,
     bandwidth: float = 0.25,
@@ -145,19 +145,19 @@ def _check_features(d: int, bandwidth: float) -> None:
     lime_design(d, bandwidth=bandwidth)
 
 
-def _computed_limit(reading: Reading, regression: _Regression) -> Finding:
+def _computed_limit(reading: Batch, regression: _Regression) -> Attribution:
     """Return where the regression goes, and √(n Var β̂) of every word on the way, n → ∞."""
     game = one_document(reading.ratio_game, 0)
     limit = lime(game, bandwidth=regression.bandwidth)
     variance = lime_variance(game, bandwidth=regression.bandwidth, power=SIZES[regression.sizes])
-    return Finding(
+    return Attribution(
         scores=host_array(limit.scores)[0],
         intercept=float(limit.intercept[0]),
         stderr=np.sqrt(host_array(variance)[0]),
     )
 
 
-def _estimated_limit(reading: Reading, regression: _Regression, overhead: int) -> Finding:
+def _estimated_limit(reading: Batch, regression: _Regression, overhead: int) -> Attribution:
     """Return the same as a pilot estimates it, with its robust standard errors."""
     pilot = regression.pilot
     if pilot < 2 * overhead:

@@ -13,7 +13,7 @@ from limelight import InputError
 from limelight.errors import nearest
 from limelight.explainers import SIZES
 from limelight.results.codec import decoded, encoded
-from limelight.results.mixins import Tabular
+from limelight.results.mixins import TableMixin
 from limelight.results.table import Table, plain_rows
 from limelight.results.values import EqualByFields, own_numbers
 from limelight.shapes import Float, Int
@@ -28,7 +28,7 @@ _BEYOND = 2**62  # samples: nobody draws them; a whole number must hold what a t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SamplingPlan(EqualByFields, Tabular):
+class SamplingPlan(EqualByFields, TableMixin):
     """Samples that bring LIME on one text within ``error`` of its limit, word by word.
 
     Two things keep a regression on n samples from it. It scatters: the standard error of feature j

@@ -32,8 +32,8 @@ from limelight_reproduction.theory.paper import lime_theorem
 TEXTS, QUICK_TEXTS, _CHUNK = 500, 150, 50
 FORMS = {
     "eq19": "Eq. 19",
-    "constant": "constant 1, not centerd",
-    "first_order": "constant 1, centerd at f",
+    "constant": "constant 1, not centered",
+    "first_order": "constant 1, centered at f",
     "mean_field": "mean field",
 }
 _PRINTED = 1.5
@@ -108,7 +108,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     return Findings(
         headline=(
             f"From exact LIME (words replaced by UNK) Eq. 19 is {paper['eq19'][0]:.3f} away with "
-            f"the paper's recipe, without its factor 3/2 {paper['constant'][0]:.3f}, centerd "
+            f"the paper's recipe, without its factor 3/2 {paper['constant'][0]:.3f}, centered "
             f"besides {paper['first_order'][0]:.3f}; with the shipped model "
             f"{shipped['eq19'][0]:.3f}, {shipped['constant'][0]:.3f} and "
             f"{shipped['first_order'][0]:.3f}."

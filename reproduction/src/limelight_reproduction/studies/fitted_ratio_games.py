@@ -188,9 +188,9 @@ def _line_left(sample: _Sample, ridge: float) -> PerMask:
     for one in range(FOLDS):
         seen = sample.part != one
         mean_x, mean_y = x[seen].mean(axis=0), y[seen].mean()
-        centerd = x[seen] - mean_x
-        gram = centerd.T @ centerd + ridge * np.eye(x.shape[1])
-        slope = np.linalg.solve(gram, centerd.T @ (y[seen] - mean_y))
+        centered = x[seen] - mean_x
+        gram = centered.T @ centered + ridge * np.eye(x.shape[1])
+        slope = np.linalg.solve(gram, centered.T @ (y[seen] - mean_y))
         left[~seen] = y[~seen] - mean_y - (x[~seen] - mean_x) @ slope
     return left
 
@@ -437,12 +437,12 @@ def _penalised(
     spread = point.l - np.mean(point.l, axis=-1, keepdims=True)
     slope = [by_weight * spread.reshape(B, m) - by_value * u**2, by_value * u * over]
     eye = np.eye(m)
-    centerd = np.eye(m) - np.kron(np.eye(H), np.full((d, d), 1 / d))
+    centered = np.eye(m) - np.kron(np.eye(H), np.full((d, d), 1 / d))
 
     def diagonal(x: Float[np.ndarray, "B m"]) -> Float[np.ndarray, "B m m"]:
         return x[:, None, :] * eye
 
-    ll = by_weight[..., None] * centerd + diagonal(by_value * u**2)
+    ll = by_weight[..., None] * centered + diagonal(by_value * u**2)
     lA = diagonal(-by_value * u * over)
     AA = diagonal(by_value * over**2)
     return np.concatenate(slope, axis=1), np.block([[ll, lA], [lA, AA]])

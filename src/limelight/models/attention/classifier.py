@@ -35,7 +35,7 @@ from limelight.models.attention.weights import (
 from limelight.models.protocol import Capability, Link, Property, class_probabilities
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
-from limelight.text import UNK, Document, Features, Vocabulary, few_names
+from limelight.text import UNK, ModelInput, Features, Vocabulary, few_names
 from limelight.theory.attention import attention, unit_logits
 from limelight.theory.ratio_game import RatioGame
 from limelight.threads import cached_property
@@ -235,17 +235,17 @@ class AttentionClassifier:
         _ = moved.device_tables  # what cannot be used is refused here, not in the middle of work
         return moved
 
-    def read(self, text: str, *, pieces: bool = False) -> Document:
+    def read(self, text: str, *, pieces: bool = False) -> ModelInput:
         """Return ``text`` as this model sees it."""
         if pieces:
             raise InputError(f"{self.limitations['has_subwords']}; read words.")
         return read_document(text, self.vocabulary, T_max=self.T_max)
 
-    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for texts that it has read."""
         return self.logits_of_ids([document.input.ids for document in documents])
 
-    def game(self, document: Document, features: Features, replacement: str) -> Game:
+    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs as a function of which features stay: a few matrix products."""
         if replacement != "delete":
             return replacement_game(self.collapsed([document], [features]))
@@ -267,7 +267,7 @@ class AttentionClassifier:
 
         return outputs
 
-    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
+    def games(self, documents: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame:
         """Return the games of the documents, one class for each output."""
         return self.collapsed(documents, features).game
 
@@ -287,7 +287,7 @@ class AttentionClassifier:
         return asked
 
     def collapsed(
-        self, documents: Sequence[Document], features: Sequence[Features]
+        self, documents: Sequence[ModelInput], features: Sequence[Features]
     ) -> CollapsedDocuments:
         """Return documents as the arrays that exact methods need."""
         return CollapsedDocuments(model=self, documents=tuple(documents), features=tuple(features))
@@ -317,7 +317,7 @@ class AttentionClassifier:
         """Return the probability of every class for every text; rows sum to one."""
         return class_probabilities(self.logits(texts))
 
-    def attention_matrices(self, document: Document) -> Float[np.ndarray, "K T T"]:
+    def attention_matrices(self, document: ModelInput) -> Float[np.ndarray, "K T T"]:
         """Return every head's attention of every token to every token, [cls] first (Figure 3).
 
         Rows are softmaxes over the whole window, as in the model; the columns of the padding are

@@ -8,7 +8,7 @@ import numpy as np
 from limelight.models.attention.documents import padded_ids
 from limelight.models.attention.tables import TableErrors, Tables
 from limelight.shapes import Array, Float, Int
-from limelight.text import UNK, Document, Features
+from limelight.text import UNK, ModelInput, Features
 from limelight.theory.attention import HiddenUnits, attention, head_outputs, unit_slopes
 from limelight.theory.gradient import gradient, head_gradients, token_gradients
 from limelight.theory.logit_path import LogitPath, UnitPath
@@ -32,7 +32,7 @@ class CollapsedDocuments:
     """
 
     model: AttentionClassifier
-    documents: tuple[Document, ...]
+    documents: tuple[ModelInput, ...]
     features: tuple[Features, ...]
 
     @cached_property

@@ -7,7 +7,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.shapes import Int
-from limelight.text import CLS, UNK, Document, Vocabulary, token_strings
+from limelight.text import CLS, UNK, ModelInput, Vocabulary, token_strings
 from limelight.text.characters import LONE_SURROGATE
 from limelight.text.tokens import placed_tokens
 
@@ -25,7 +25,7 @@ class Encoded(NamedTuple):
     removed: Int[np.ndarray, " T"] | None = None
 
 
-def read_document(text: str, vocabulary: Vocabulary, *, T_max: int) -> Document:
+def read_document(text: str, vocabulary: Vocabulary, *, T_max: int) -> ModelInput:
     """Return ``text`` cut to the ``T_max - 1`` tokens that fit after [cls]."""
     if not isinstance(text, str):
         raise InputError(f"a text must be a string; got {type(text).__name__}.")
@@ -56,7 +56,7 @@ def read_document(text: str, vocabulary: Vocabulary, *, T_max: int) -> Document:
     elif unknown:
         notices.append(f"{unknown} of {seen} tokens are not in the vocabulary; the model sees UNK.")
     cut = inside.spans[-1][1] if beyond else None
-    return Document(text, inside, cut=cut, notices=tuple(notices), input=Encoded(ids, beyond))
+    return ModelInput(text, inside, cut=cut, notices=tuple(notices), input=Encoded(ids, beyond))
 
 
 def padded_ids(rows: Sequence[Int[np.ndarray, " _"]], *, T_max: int) -> Int[np.ndarray, "n T_max"]:

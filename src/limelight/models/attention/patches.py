@@ -21,7 +21,7 @@ from limelight.models.attention.tables import in_chunks, sinusoidal_positions
 from limelight.models.protocol import Property
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Num
-from limelight.text import UNK, Document, Features, PatchedImage, few_names, read_image
+from limelight.text import UNK, ModelInput, Features, PatchedImage, few_names, read_image
 from limelight.text.images import grid_boxes
 from limelight.theory.table_rounding import ROUNDING, product_error
 
@@ -118,7 +118,7 @@ class PatchClassifier(AttentionClassifier):
         # Learned numbers are what they are, without an error.
         return table if of_positions is sinusoidal_positions else np.zeros_like(table)
 
-    def read(self, text: Any, *, pieces: bool = False) -> Document:
+    def read(self, text: Any, *, pieces: bool = False) -> ModelInput:
         """Return an image as this model sees it: brought to its size, and cut into patches."""
         if pieces:
             raise InputError(f"{self.limitations['has_subwords']}; leave pieces out.")
@@ -129,24 +129,24 @@ class PatchClassifier(AttentionClassifier):
         said = f"The image has {wide} × {high} pixels and is read at {width} × {height}."
         notices = () if (wide, high) == (width, height) else (said,)
         pixels = fitted_pixels(image.pixels, self.image_size, self.channels)
-        return Document.from_image(cut, notices=notices, input=pixels)
+        return ModelInput.from_image(cut, notices=notices, input=pixels)
 
-    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for images that it has read."""
 
-        def outputs(some: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+        def outputs(some: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
             seen, encoded = self.with_patches(some)
             return seen.logits_of_ids([document.input.ids for document in encoded])
 
         return in_chunks(outputs, documents, _CHUNK, C=self.sizes["C"])
 
-    def game(self, document: Document, features: Features, replacement: str) -> Game:
+    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs as a function of which features stay: a few matrix products."""
         return replacement_game(self.collapsed([document], [features], replacement))
 
     def collapsed(
         self,
-        documents: Sequence[Document],
+        documents: Sequence[ModelInput],
         features: Sequence[Features],
         removal: str | None = None,
     ) -> CollapsedDocuments:
@@ -155,8 +155,8 @@ class PatchClassifier(AttentionClassifier):
         return CollapsedDocuments(model=seen, documents=encoded, features=tuple(features))
 
     def with_patches(
-        self, documents: Sequence[Document], removal: str | None = None
-    ) -> tuple["PatchClassifier", tuple[Document, ...]]:
+        self, documents: Sequence[ModelInput], removal: str | None = None
+    ) -> tuple["PatchClassifier", tuple[ModelInput, ...]]:
         """Return the model with the patches of some images as its words, and these as their rows.
 
         Rows after [cls] and UNK: the patches of one image after those of another, then, unless a

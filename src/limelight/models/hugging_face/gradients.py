@@ -15,7 +15,7 @@ from limelight.models.hugging_face.lrp import FrozenWeights, check_affine
 from limelight.models.hugging_face.pieces import rows_read
 from limelight.models.protocol import Gradients, InputProducts, Points, Slopes
 from limelight.shapes import Float
-from limelight.text import Document
+from limelight.text import ModelInput
 
 _POINTS = 2048  # pieces in a batch of points whose gradient is taken
 # What a text costs then, for each piece: graphs of all its layers are held. A core gains nothing by
@@ -80,7 +80,7 @@ def _gradient(
 
 def frozen_times_input(
     network: Any,
-    documents: Sequence[Document],
+    documents: Sequence[ModelInput],
     weights: Float[np.ndarray, "n C"],
     engine: Engine,
 ) -> InputProducts:

@@ -18,7 +18,7 @@ from limelight.models.hugging_face.selfcheck import ExampleIds
 from limelight.models.protocol import Capability, Property
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int, Num
-from limelight.text import Box, Document, Features, ImageInput, PatchedImage, read_image
+from limelight.text import Box, ModelInput, Features, ImageInput, PatchedImage, read_image
 from limelight.text.images import blurred, grid_boxes
 from limelight.threads import cached_property
 
@@ -122,7 +122,7 @@ class HuggingFaceImages(HuggingFace):
             pass
         return _Grid(_GRID, _GRID, 0, own=False)
 
-    def read(self, text: Any, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> Document:
+    def read(self, text: Any, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> ModelInput:
         """Return an image, or what :func:`limelight.text.read_image` takes, in its patches."""
         if asked or pieces:
             raise InputError("an image has patches, and neither places nor pieces of words.")
@@ -139,9 +139,9 @@ class HuggingFaceImages(HuggingFace):
             )
         cut = PatchedImage(image, grid_boxes(frame, self._grid.rows, self._grid.columns))
         pixels = self._pixels(self._in_channels(image), frame)
-        return Document.from_image(cut, input=pixels, notices=notices, divisible=not self._grid.own)
+        return ModelInput.from_image(cut, input=pixels, notices=notices, divisible=not self._grid.own)
 
-    def read_together(self, texts: Sequence[Any], *, pieces: bool = False) -> Iterator[Document]:
+    def read_together(self, texts: Sequence[Any], *, pieces: bool = False) -> Iterator[ModelInput]:
         """Yield what ``read`` returns of each image."""
         return (self.read(one, pieces=pieces) for one in texts)
 
@@ -214,7 +214,7 @@ class HuggingFaceImages(HuggingFace):
         """What may stand for a removed patch: the processor's mean color, black, a blurred one."""
         return ("mean", "black", "blurred")
 
-    def _gone(self, document: Document, replacement: str) -> Float[np.ndarray, "C h w"]:
+    def _gone(self, document: ModelInput, replacement: str) -> Float[np.ndarray, "C h w"]:
         """Return the image of which every patch is removed."""
         pixels = self._in_channels(document.given)  # type: ignore[arg-type]
         if replacement == "mean":
@@ -228,7 +228,7 @@ class HuggingFaceImages(HuggingFace):
             return np.zeros_like(whole) + mean[:, None, None].astype(whole.dtype)
         return self._values(blurred(pixels) if replacement == "blurred" else np.zeros_like(pixels))
 
-    def _token_at(self, document: Document) -> Int[np.ndarray, "h w"]:
+    def _token_at(self, document: ModelInput) -> Int[np.ndarray, "h w"]:
         """Return the token at every pixel that the network sees."""
         cut, frame = document.image, document.input.frame
         (_, high, wide), (rows, columns) = document.input.values.shape, self._grid[:2]
@@ -240,10 +240,10 @@ class HuggingFaceImages(HuggingFace):
         x = left + ((np.arange(wide) + 0.5) * (right - left) / wide).astype(int)
         return cut.labels()[y[:, None], x]
 
-    def _features(self, document: Document, features: Features) -> Int[np.ndarray, "h w"]:
+    def _features(self, document: ModelInput, features: Features) -> Int[np.ndarray, "h w"]:
         return np.append(features.of_token, -1)[self._token_at(document)]
 
-    def game(self, document: Document, features: Features, replacement: str) -> Game:
+    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; pixels of removed patches are replaced."""
         self._forward.renew()
         device, feature = self.network.device, self._features(document, features)
@@ -261,14 +261,14 @@ class HuggingFaceImages(HuggingFace):
             np.full(len(keep), document.input.size), lambda some: asked(keep[some])
         )
 
-    def token_positions(self, document: Document) -> Int[np.ndarray, " T"]:
+    def token_positions(self, document: ModelInput) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, by the middle of its patch."""
         tokens, (rows, columns, special, _) = self._token_at(document), self._grid
         y = ((np.arange(rows) + 0.5) * len(tokens) / rows).astype(int)
         x = ((np.arange(columns) + 0.5) * tokens.shape[1] / columns).astype(int)
         return np.concatenate([np.full(special, -1), tokens[y[:, None], x].ravel()])
 
-    def _moved(self, document: Document, features: Features, replacement: str) -> list[Pixels]:
+    def _moved(self, document: ModelInput, features: Features, replacement: str) -> list[Pixels]:
         own, stays = document.input, self._features(document, features) < 0
         values = np.where(stays, own.values, self._gone(document, replacement))
         return [Pixels(values, own.patches, own.special)]

@@ -36,7 +36,7 @@ from limelight.models.protocol import (
     tokens_of,
 )
 from limelight.shapes import Int
-from limelight.text import Answer, Document, Span, one_line
+from limelight.text import Answer, ModelInput, Span, one_line
 from limelight.threads import cached_property
 
 TEXT = "{text}"
@@ -328,8 +328,8 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         return left
 
     def asking(
-        self, document: Document, asked: Sequence[Answer], prompt: PromptTokenizer, _limit: int
-    ) -> Document:
+        self, document: ModelInput, asked: Sequence[Answer], prompt: PromptTokenizer, _limit: int
+    ) -> ModelInput:
         """Return ``document`` with an answer after it, marked by what is asked of its tokens.
 
         A token belongs to the part in which the first of its letters stands.

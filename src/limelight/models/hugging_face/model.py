@@ -55,9 +55,9 @@ from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     Answer,
-    Document,
+    ModelInput,
     Features,
-    Given,
+    UserInput,
     Place,
     Span,
     Windows,
@@ -275,7 +275,7 @@ class HuggingFace:
     def announce_calls(self, calls: int) -> None:
         """Calls of a model in memory cost nothing that must be said."""
 
-    def generate(self, text: Given) -> Answer:
+    def generate(self, text: UserInput) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
         document = self.read(text)
         with self._naming(document):
@@ -292,14 +292,14 @@ class HuggingFace:
         head = PlaceForSequenceClassification(self.network.network, types=False)
         return replace(self, network=head)
 
-    def spans(self, text: Given, *, first_pieces: bool = False) -> tuple[Place, ...]:
+    def spans(self, text: UserInput, *, first_pieces: bool = False) -> tuple[Place, ...]:
         """Return the spans that a tagger finds, or the answer in the passage of a pair."""
         head: PlaceForSequenceClassification = self.network
         document = self.read(text)
         with self._naming(document):
             return head.spans(document, first_pieces=first_pieces)
 
-    def read(self, text: Given, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> Document:
+    def read(self, text: UserInput, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> ModelInput:
         """Return a text or a pair in the tokenizer's words, or in its ``pieces``.
 
         What is ``asked`` are places of it, or with a language model parts of an answer.
@@ -315,18 +315,18 @@ class HuggingFace:
             self._check_ids(document.input.ids)
         return document
 
-    def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
+    def read_together(self, texts: Sequence[UserInput], *, pieces: bool = False) -> Iterator[ModelInput]:
         """Yield texts as ``read`` returns them; the tokenizer is called once for many."""
         return self._documents(texts, limit=self.limit, pieces=pieces)
 
-    def _documents(self, texts: Sequence[Given], *, limit: int, pieces: bool) -> Iterator[Document]:
+    def _documents(self, texts: Sequence[UserInput], *, limit: int, pieces: bool) -> Iterator[ModelInput]:
         classes, if_cut = self.classes, self._head.if_cut
         for text, read in zip(texts, self._pieces(texts, limit=limit, apart=pieces), strict=True):
             document = document_of(self.tokenizer, text, *read, classes=classes, if_cut=if_cut)
             yield replace(document, notices=document.notices + self.notices)
 
     def _pieces(
-        self, texts: Sequence[Given], *, limit: int, apart: bool = False
+        self, texts: Sequence[UserInput], *, limit: int, apart: bool = False
     ) -> Iterator[tuple[Pieces, list[Span]]]:
         """Yield the pieces of each text, and where its words stand."""
         for start in range(0, len(texts), _TOGETHER):
@@ -340,7 +340,7 @@ class HuggingFace:
                 self._check_ids(read[0].ids)
                 yield read
 
-    def _in_windows(self, text: Any, size: int, *, pieces: bool) -> Document:
+    def _in_windows(self, text: Any, size: int, *, pieces: bool) -> ModelInput:
         """Return all of a text, and its windows with the model's outputs there."""
         whole, spans = in_windows(self.tokenizer, text, size, apart=pieces)
         rows = [part.row for part in whole.input]
@@ -359,7 +359,7 @@ class HuggingFace:
                 f"model has {rows} rows; load the tokenizer that belongs to the model."
             )
 
-    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for texts that the model has read."""
         if self.window is not None and documents:  # reading found them
             return np.array([cast(Windows, one.windows).outputs.mean(axis=0) for one in documents])
@@ -387,7 +387,7 @@ class HuggingFace:
         self._forward.renew()
         return self.engine(rows)
 
-    def predict_proba(self, texts: Sequence[Given]) -> Float[np.ndarray, "n classes"]:
+    def predict_proba(self, texts: Sequence[UserInput]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""
         return class_probabilities(self.logits(texts), self.link)
 
@@ -411,7 +411,7 @@ class HuggingFace:
         known = {"mask": self.tokenizer.mask_token_id, "unk": unknown, "pad": pad}
         return {name: int(token) for name, token in known.items() if token is not None}
 
-    def game(self, document: Document, features: Features, replacement: str) -> Game:
+    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""
         # Once for a game, not for every mask: each weight is looked at.
         self._forward.renew()
@@ -447,11 +447,11 @@ class HuggingFace:
             nothing=self._nothing if other is None else 0,
         )
 
-    def token_positions(self, document: Document) -> Int[np.ndarray, " T"]:
+    def token_positions(self, document: ModelInput) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, -1 at special pieces."""
         return np.concatenate([pieces.token[pieces.inside] for pieces in windows_in(document)])
 
-    def attention(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attention]:
+    def attention(self, document: ModelInput, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it.
 
         In full precision, whatever the engine uses.
@@ -467,7 +467,7 @@ class HuggingFace:
             yield found
 
     def embedded(
-        self, document: Document, features: Features | None = None, replacement: str = ""
+        self, document: ModelInput, features: Features | None = None, replacement: str = ""
     ) -> Float[np.ndarray, "T d_e"]:
         """Return the embedded pieces, those of ``features`` replaced."""
         rows = rows_read(document)
@@ -476,17 +476,17 @@ class HuggingFace:
         with self._naming(document):
             return np.concatenate([gradients.embedded(self.network, row) for row in rows])
 
-    def _moved(self, document: Document, features: Features, replacement: str) -> list[Any]:
+    def _moved(self, document: ModelInput, features: Features, replacement: str) -> list[Any]:
         # A token that the network cannot read was withdrawn, and is no place to start from.
         tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
         return [ids_moved(one, features, tokens, replacement) for one in windows_in(document)]
 
-    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Gradients:
+    def frozen_gradient(self, document: ModelInput, points: Points, weigh: Slopes) -> Gradients:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
         return self.gradients(document, points, weigh, frozen=True)
 
     def gradients(
-        self, document: Document, points: Points, weigh: Slopes, *, frozen: bool = False
+        self, document: ModelInput, points: Points, weigh: Slopes, *, frozen: bool = False
     ) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``.
 
@@ -517,13 +517,13 @@ class HuggingFace:
         return _TOGETHER if several else 1
 
     def frozen_times_input(
-        self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
+        self, documents: Sequence[ModelInput], weights: Float[np.ndarray, "n C"]
     ) -> InputProducts:
         """Return the gradient of the network with frozen weights times its embedded input."""
         return gradients.frozen_times_input(self.network, documents, weights, self.engine)
 
     def hidden_states(
-        self, documents: Sequence[Document], features: Sequence[Features]
+        self, documents: Sequence[ModelInput], features: Sequence[Features]
     ) -> HiddenStates:
         """Return the states of all features at three layers, and the outputs, in one pass.
 
@@ -545,7 +545,7 @@ class HuggingFace:
             attends=asked and "attention" not in self.check.refused,
         )
 
-    def _naming(self, document: Document) -> AbstractContextManager[None]:
+    def _naming(self, document: ModelInput) -> AbstractContextManager[None]:
         return naming(forward.network_name(self.network), document.text)
 
     def in_windows(self, window: str | int) -> "HuggingFace":

@@ -17,19 +17,19 @@ from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     SIDES,
-    Document,
+    ModelInput,
     Features,
-    Given,
+    UserInput,
     Span,
     Tokens,
     checked_text_or_pair,
     inside_character,
-    joined,
+    join_pair,
     one_line,
     sentence_spans,
     side_at,
 )
-from limelight.text.characters import unspaced
+from limelight.text.characters import is_unspaced_script
 from limelight.threads import cached_property
 
 _ENDLESS = 10**30  # what transformers says where nobody set a limit
@@ -129,12 +129,12 @@ def rooms(lengths: Int[np.ndarray, "n sides"], room: int) -> Int[np.ndarray, "n 
     return np.stack([np.where(swapped, long, short), np.where(swapped, short, long)], axis=1)
 
 
-def windows_in(document: Document) -> tuple[Any, ...]:
+def windows_in(document: ModelInput) -> tuple[Any, ...]:
     """Return the pieces of each window in which a text was read; there may be one alone."""
     return document.input if document.windows is not None else (document.input,)
 
 
-def rows_read(document: Document) -> list[Any]:
+def rows_read(document: ModelInput) -> list[Any]:
     """Return the rows that the model reads when nothing is removed, or pixels of an image."""
     if document.image is not None:
         return [document.input]
@@ -158,19 +158,19 @@ def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"
 
 def document_of(
     tokenizer: Any,
-    given: Given,
+    given: UserInput,
     pieces: Pieces,
     spans: Sequence[Span],
     *,
     classes: tuple[str, ...] = (),
     if_cut: str = "",
-) -> Document:
+) -> ModelInput:
     """Return a text of which the ``pieces`` and the ``spans`` of its words are known.
 
     A single text is told of where the names of the ``classes`` are about two; ``if_cut`` is
     said of a long one.
     """
-    text, parts = joined(given)
+    text, parts = join_pair(given)
     # A word of which the first pieces are read counts as read.
     count = 1 + int(pieces.token[pieces.inside].max(initial=-1))
     if not parts and not count:
@@ -182,7 +182,7 @@ def document_of(
                 "one."
             )
     read, there = pieces.shares[-1]
-    return Document(
+    return ModelInput(
         text,
         Tokens(pieces.strings[:count], tuple(spans[:count])),
         # Where the reading ends; a first text that was cut is told of in a notice only.
@@ -233,14 +233,14 @@ def _notices(
 
 
 def pieces_of(
-    tokenizer: Any, given: Given, *, limit: int, apart: bool = False, encoding: Any = None
+    tokenizer: Any, given: UserInput, *, limit: int, apart: bool = False, encoding: Any = None
 ) -> tuple[Pieces, list[Span]]:
     """Return all pieces of a text or a pair, and the place of every word.
 
     Words that the model reads come first, in the order of the text, then those that are cut off.
     ``encoding`` is what :func:`encodings` found, where several texts were read together.
     """
-    text, parts = joined(checked_text_or_pair(given))
+    text, parts = join_pair(checked_text_or_pair(given))
     if encoding is None:
         (encoding,) = encodings(tokenizer, [given])
     # Not cut by the tokenizer: when words are deleted, those beyond the window move into it.
@@ -294,7 +294,7 @@ def _read_first(pieces: Pieces, spans: list[Span]) -> tuple[Pieces, list[Span]]:
     return renumbered, [spans[word] for word in order]
 
 
-def encodings(tokenizer: Any, several: Sequence[Given]) -> list[Any]:
+def encodings(tokenizer: Any, several: Sequence[UserInput]) -> list[Any]:
     """Return what the tokenizer makes of texts, all of them single or pairs, in one call of it.
 
     It may fail on a text where it reads others; with one text, that is named.
@@ -349,7 +349,7 @@ def _tokens(
     if not text.isascii():
         inside[:] = [inside_character(text, place) for place in first.tolist()]
         # Nor does a script without spaces have any: its pieces are all that tells words apart.
-        bare = np.array([unspaced(character) for character in text])
+        bare = np.array([is_unspaced_script(character) for character in text])
         turns = np.zeros(len(word), int)
         turns[shown] = (first >= before) & (before > 0) & ~inside & (bare[first] | bare[before - 1])
         breaks = breaks + np.cumsum(turns)
@@ -393,7 +393,7 @@ def longest_input(network: Any, tokenizer: Any) -> int:
 
 def in_windows(
     tokenizer: Any, text: str, size: int, *, apart: bool
-) -> tuple[Document, tuple[Span | None, ...]]:
+) -> tuple[ModelInput, tuple[Span | None, ...]]:
     """Return all of a text, its input the pieces of each window, and where these stand in it.
 
     Each window has the special pieces of the whole around it. Windows adjoin, each word belongs to
@@ -436,7 +436,7 @@ def in_windows(
     return whole, tuple(_span(whole, part) for part in parts)
 
 
-def _span(whole: Document, window: Pieces) -> Span | None:
+def _span(whole: ModelInput, window: Pieces) -> Span | None:
     """Return the first and last character of the words of a window."""
     words, spans = window.token[window.token >= 0], whole.tokens.spans
     return (spans[words[0]][0], spans[words[-1]][1]) if len(words) else None

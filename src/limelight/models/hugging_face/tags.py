@@ -20,7 +20,7 @@ from limelight.models.hugging_face.forward import AnotherHead, is_kind, network_
 from limelight.models.hugging_face.pieces import pieces_of
 from limelight.models.protocol import NO_PLACE
 from limelight.shapes import Bool, Float, Int
-from limelight.text import Document, Place, one_line
+from limelight.text import ModelInput, Place, one_line
 
 _OUTSIDE = ("O", "0", "NONE", "NULL", "OUTSIDE", "_")  # how taggers spell "no tag"
 _TAG = re.compile(r"([BILUESM])[-_](.+)")
@@ -113,8 +113,8 @@ class PlaceForSequenceClassification(AnotherHead):
         return numbers
 
     def asking(
-        self, document: Document, asked: Sequence[Place], tokenizer: Any, limit: int
-    ) -> Document:
+        self, document: ModelInput, asked: Sequence[Place], tokenizer: Any, limit: int
+    ) -> ModelInput:
         """Return ``document`` with a mark at every piece that is asked about.
 
         Of tags every piece of a place has one, of answers its first and its last.
@@ -145,7 +145,7 @@ class PlaceForSequenceClassification(AnotherHead):
                 mark[own] = 1 + 4 * number + _role(word, len(here))
         return replace(document, input=replace(pieces, mark=mark), asked=tuple(asked))
 
-    def spans(self, document: Document, *, first_pieces: bool) -> tuple[Place, ...]:
+    def spans(self, document: ModelInput, *, first_pieces: bool) -> tuple[Place, ...]:
         """Return the spans of a tagger, or the answer in the passage of a pair.
 
         One with a word of which the model does not read all pieces is left out.
@@ -162,7 +162,7 @@ class PlaceForSequenceClassification(AnotherHead):
         return self._answer_spans(document, whole)
 
     def _tagged_spans(
-        self, document: Document, whole: Bool[np.ndarray, " words"], *, first_pieces: bool
+        self, document: ModelInput, whole: Bool[np.ndarray, " words"], *, first_pieces: bool
     ) -> tuple[Place, ...]:
         """Return the spans of a tagger: a word has the tag of the largest mean over its pieces."""
         words, spans, text = document.input, document.tokens.spans, document.text
@@ -193,7 +193,7 @@ class PlaceForSequenceClassification(AnotherHead):
         return tuple(found)
 
     def _answer_spans(
-        self, document: Document, whole: Bool[np.ndarray, " words"]
+        self, document: ModelInput, whole: Bool[np.ndarray, " words"]
     ) -> tuple[Place, ...]:
         """Return the most probable answer in the passage; none where "no answer" is more so."""
         words, spans = document.input, document.tokens.spans

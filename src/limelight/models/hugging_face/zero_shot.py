@@ -12,7 +12,7 @@ from limelight.models.functions import Function, wrapped_function
 from limelight.models.hugging_face.loading import from_objects
 from limelight.models.hugging_face.model import HuggingFace
 from limelight.shapes import Float
-from limelight.text import Document
+from limelight.text import ModelInput
 
 _TEMPLATE = "This example is {}."  # the default of transformers
 _ADVICE = "Write limelight.wrap(pipeline, classes=['sports', 'politics'])."
@@ -52,7 +52,7 @@ class ZeroShotFunction(Function):
         digest = sha256(words.encode()).hexdigest()[:12]
         return f"{self.name} {asked.network.fingerprint} asked {digest}".lstrip()
 
-    def read(self, text: Any, *, pieces: bool = False) -> Document:
+    def read(self, text: Any, *, pieces: bool = False) -> ModelInput:
         """Return the words of a text, with a warning if the network does not read all of it."""
         document = super().read(text, pieces=pieces)
         asked: Any = self.function
