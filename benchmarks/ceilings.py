@@ -111,8 +111,8 @@ def shipped_games(count: int) -> Iterator[RatioGame]:
     sentences = (s for text in reviews(model).texts for s in re.split(r"(?<=[.!?])\s+", text))
     fitting = (s for s in sentences if SHORTEST <= len(set(token_strings(s))) <= LONGEST)
     for sentence, _ in zip(fitting, range(count), strict=False):
-        reading = read(model, [sentence], target="predicted")
-        yield one_document(reading.ratio_game, 0)
+        batch = read(model, [sentence], target="predicted")
+        yield one_document(batch.ratio_game, 0)
 
 
 def random_games(K: int, count: int) -> Iterator[RatioGame]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from limelight.models import load
 from limelight.models.attention import AttentionClassifier, padded_ids
-from limelight.text import UNK, ModelInput, Features, features_of
+from limelight.text import UNK, Features, ModelInput, features_of
 from limelight.theory.lime import lime
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import RatioGame
@@ -41,7 +41,7 @@ def main() -> None:
         measures = list(by_public_api(model, texts, threads=arguments.threads))
         report("corpus", measures, arguments, data=f"{len(texts)} reviews")
         return
-    measures = list(on_device(model.on(arguments.device), texts, batch=arguments.batch))
+    measures = list(on_device(model.on(arguments.device), texts, size=arguments.size))
     context = {"data": f"{len(texts)} reviews", "device": _device_name(arguments.device)}
     report(f"corpus_{arguments.device}", measures, arguments, **context)
 
@@ -125,7 +125,7 @@ def by_public_api(
 class Corpus(NamedTuple):
     """Documents sorted by their number d of distinct words, and their features."""
 
-    documents: list[ModelInput]
+    inputs: list[ModelInput]
     features: list[Features]
 
     @property
@@ -136,34 +136,34 @@ class Corpus(NamedTuple):
 
 def read_corpus(model: AttentionClassifier, texts: list[str]) -> Corpus:
     """Return the texts as the model reads them; those of one distinct word have no LIME."""
-    documents = [model.read(text) for text in texts]
-    features = [features_of(document) for document in documents]
+    inputs = [model.read(text) for text in texts]
+    features = [features_of(model_input) for model_input in inputs]
     order = sorted(range(len(texts)), key=lambda i: len(features[i]))
     order = [i for i in order if len(features[i]) > 1]
-    return Corpus([documents[i] for i in order], [features[i] for i in order])
+    return Corpus([inputs[i] for i in order], [features[i] for i in order])
 
 
-def on_device(model: AttentionClassifier, texts: list[str], *, batch: int) -> Iterator[Measure]:
+def on_device(model: AttentionClassifier, texts: list[str], *, size: int) -> Iterator[Measure]:
     """``limelight.load(device=…)``: what the device does for each batch, then the public verb."""
     import limelight
 
     start = time.perf_counter()
     corpus = read_corpus(model, texts)
-    reading = time.perf_counter() - start
-    n = len(corpus.documents)
-    print(f"{n:,} documents read in {reading:.1f} s", flush=True)
+    batch = time.perf_counter() - start
+    n = len(corpus.inputs)
+    print(f"{n:,} documents read in {batch:.1f} s", flush=True)
     yield Measure(
-        id="corpus_reading", what="tokenising, one core", value=reading, unit="s",
+        id="corpus_reading", what="tokenising, one core", value=batch, unit="s",
         note="not counted in the next rows",
     )  # fmt: skip
     for tolerance in (1e-6, 1e-9):
         few = slice(0, n, max(1, n // 20))  # starts the device; nodes for most d are still to come
-        _explained(model, corpus, batch, tolerance, few)
+        _explained(model, corpus, size, tolerance, few)
         start = time.perf_counter()
-        scores, bounds = _explained(model, corpus, batch, tolerance, slice(0, n))
+        scores, bounds = _explained(model, corpus, size, tolerance, slice(0, n))
         taken = time.perf_counter() - start
         start = time.perf_counter()
-        _explained(model, corpus, batch, tolerance, slice(0, n))
+        _explained(model, corpus, size, tolerance, slice(0, n))
         again = time.perf_counter() - start
         print(f"tolerance {tolerance:.0e}: {taken:.2f} s, again {again:.2f} s", flush=True)
         yield Measure(
@@ -173,7 +173,7 @@ def on_device(model: AttentionClassifier, texts: list[str], *, batch: int) -> It
             best=again,
             unit="s",
             below=8 if str(model.device).startswith("cuda") else None,
-            note=f"float64, batches of {batch}; the first time with quadrature nodes, then again",
+            note=f"float64, batches of {size}; the first time with quadrature nodes, then again",
         )
         yield Measure(
             id=f"corpus_bound_{tolerance:.0e}",
@@ -189,7 +189,7 @@ def on_device(model: AttentionClassifier, texts: list[str], *, batch: int) -> It
             note=f"largest sum of bounds {allowed:.1g}",
         )
     start = time.perf_counter()
-    found = limelight.explain(model, [one.text for one in corpus.documents], "lime")
+    found = limelight.explain(model, [one.text for one in corpus.inputs], "lime")
     whole = time.perf_counter() - start
     yield Measure(
         id="corpus_explain_seconds",
@@ -201,21 +201,21 @@ def on_device(model: AttentionClassifier, texts: list[str], *, batch: int) -> It
 
 
 def _explained(
-    model: AttentionClassifier, corpus: Corpus, batch: int, tolerance: float, some: slice
+    model: AttentionClassifier, corpus: Corpus, size: int, tolerance: float, some: slice
 ) -> tuple[list[np.ndarray], list[float]]:
     """Return scores and bounds of some documents, each on the host."""
-    documents, features = corpus.documents[some], corpus.features[some]
+    inputs, features = corpus.inputs[some], corpus.features[some]
     scores: list[np.ndarray] = []
     bounds: list[float] = []
     # The longest first: the device's memory then never has to grow.
-    for first in reversed(range(0, len(documents), batch)):
-        rows = slice(first, first + batch)
-        found = lime(model.collapsed(documents[rows], features[rows]).game, tolerance=tolerance)
+    for first in reversed(range(0, len(inputs), size)):
+        rows = slice(first, first + size)
+        found = lime(model.collapsed(inputs[rows], features[rows]).game, tolerance=tolerance)
         beta, bound = host_array(found.scores[:, -1]), host_array(found.bound[:, -1])
         sizes = map(len, features[rows])
         scores = [row[:d] for row, d in zip(beta, sizes, strict=True)] + scores
         bounds = bound.tolist() + bounds
-        print(f"\r{len(scores):,} of {len(documents):,}", end="", flush=True)
+        print(f"\r{len(scores):,} of {len(inputs):,}", end="", flush=True)
     print()
     return scores, bounds
 
@@ -243,7 +243,7 @@ def checked(
 def numpy_game(model: AttentionClassifier, corpus: Corpus, i: int) -> RatioGame:
     """Return the game of one document by its definition, position after position."""
     tables, K = model.tables, model.tables.word_logit.shape[1]
-    features, tokens = corpus.features[i], corpus.documents[i].input.ids
+    features, tokens = corpus.features[i], corpus.inputs[i].input.ids
     a, b, A, B = np.zeros((4, K, len(features)))
     D0, N0 = np.zeros((2, K))
     ids = padded_ids([tokens], T_max=model.T_max)[0]

@@ -84,11 +84,11 @@ class FromEmbeddings(nn.Module):
 
 
 def captum_scores(
-    model: AttentionClassifier, module: FromEmbeddings, method: str, document: ModelInput
+    model: AttentionClassifier, module: FromEmbeddings, method: str, model_input: ModelInput
 ) -> np.ndarray:
     """Return one number per token of the document, as a user of captum gets it."""
-    inner, T = module.module, len(document.input.ids)
-    ids = torch.from_numpy(padded_ids([document.input.ids], T_max=model.T_max)).long()
+    inner, T = module.module, len(model_input.input.ids)
+    ids = torch.from_numpy(padded_ids([model_input.input.ids], T_max=model.T_max)).long()
     with torch.no_grad():
         e = inner.embedding(ids) + inner.positions
     e.requires_grad_()
@@ -111,7 +111,7 @@ def against_captum(model: AttentionClassifier, text: str, *, rounds: int) -> Ite
     From token ids both compute scores and nothing else. From the text, ours makes an Explanation,
     and captum is given the time to tokenise.
     """
-    document = model.read(text)
+    model_input = model.read(text)
     captum = {
         shape: partial(
             captum_scores, model, FromEmbeddings(FullAttention.from_classifier(model), rows=rows)
@@ -126,7 +126,7 @@ def against_captum(model: AttentionClassifier, text: str, *, rounds: int) -> Ite
             "text": ours,
         }
         for shape, scores in captum.items():
-            works[shape] = partial(scores, method, document)
+            works[shape] = partial(scores, method, model_input)
         times = _Times.of(works, rounds=rounds)
         yield times.measure("ids", f"{method}_ours", f"{method}, limelight, from token ids")
         yield times.measure("text", f"{method}_ours_text", f"{method}, limelight, from the text")
@@ -137,7 +137,7 @@ def against_captum(model: AttentionClassifier, text: str, *, rounds: int) -> Ite
             what = f"{method}, limelight over captum, {words}"
             wanted = 20 if shape == "full" else None
             yield times.ratio(shape, "ids", f"{method}_speedup_{shape}", what, wanted)
-        theirs = captum_scores(model, double, method, document)
+        theirs = captum_scores(model, double, method, model_input)
         yield Measure(
             id=f"{method}_difference",
             what=f"{method}, largest difference of a score",
@@ -148,10 +148,10 @@ def against_captum(model: AttentionClassifier, text: str, *, rounds: int) -> Ite
     yield from family(model, text, captum, rounds=rounds)
 
 
-def _scores(reading: Batch, method: str) -> np.ndarray:
+def _scores(batch: Batch, method: str) -> np.ndarray:
     """Return the scores of a document that is read already but of which nothing is computed."""
-    chosen = configure_method(method, reading.model, {})
-    fresh = replace(reading, shared=type(reading.shared)())
+    chosen = configure_method(method, batch.model, {})
+    fresh = replace(batch, shared=type(batch.shared)())
     return chosen.implementation.explain(chosen.settings, fresh)[0].scores
 
 

@@ -43,8 +43,8 @@ import numpy as np
 
 import limelight
 from limelight.explainers import Shapley
+from limelight.explainers.batch import pooled_pieces, reading_of
 from limelight.explainers.learned import WITH_STATES, LearnedMethod
-from limelight.explainers.reading import pooled_pieces, reading_of
 from limelight.models.queries import expand_texts
 from limelight.progress import ProgressTracker
 from limelight.request import Request, prepare_model
@@ -191,13 +191,13 @@ def with_lrp(model: Any, texts: list[Any], examples: fitting.Examples) -> fittin
     """Return the examples with one more signal, which was found not to pay: the lrp scores."""
     found = []
     for start in range(0, len(texts), 32):
-        reading = reading_of(model, texts[start : start + 32], ASKED)
-        n, C = reading.outputs.shape
+        batch = reading_of(model, texts[start : start + 32], ASKED)
+        n, C = batch.outputs.shape
         of_outputs = [
-            model.frozen_times_input(reading.documents, np.tile(np.eye(C)[c], (n, 1))).products
+            model.frozen_times_input(batch.inputs, np.tile(np.eye(C)[c], (n, 1))).products
             for c in range(C)
         ]
-        for i, one in enumerate(reading.apart()):
+        for i, one in enumerate(batch.apart()):
             found.append(pooled_pieces(one, np.stack([each[i] for each in of_outputs])).T)
     words = np.concatenate([examples.inputs.words, np.concatenate(found)], axis=1, dtype=np.float32)
     return replace(examples, inputs=examples.inputs._replace(words=words))
@@ -418,10 +418,10 @@ def facts(seed: int) -> str:
     from answers import KINDS, NAMES, WHO, context
 
     rng = np.random.default_rng([seed, 7])
-    question = str(rng.choice(list(KINDS)))
-    text, _, _ = context(question, seed)
+    request = str(rng.choice(list(KINDS)))
+    text, _, _ = context(request, seed)
     name = str(rng.choice([WHO, *(one for one in NAMES.split() if one not in text)]))
-    return f"{text.replace(WHO, name)} {question.format(name=name)}"
+    return f"{text.replace(WHO, name)} {request.format(name=name)}"
 
 
 def families(asked: argparse.Namespace) -> None:
@@ -462,7 +462,7 @@ def families(asked: argparse.Namespace) -> None:
 
 def of_family(asked: Any, name: str, model: Any, texts: list[Any], held: list[Any]) -> Any:
     """Return what a method learned from ``texts`` reaches on those that are ``held`` out."""
-    _, question = prepare_model(model, Request())
+    _, request = prepare_model(model, Request())
     if learning.has(model, "generation"):  # once for all
         texts, held = (list(chain(*expand_texts(model, some))) for some in (texts, held))
         say(f"{name}: such as {texts[0].queries[0].text!r}")
@@ -472,21 +472,21 @@ def of_family(asked: Any, name: str, model: Any, texts: list[Any], held: list[An
     )
     report = dict(learned.report) | {"seconds": time.perf_counter() - began}
     say(f"{name}: {learned}")
-    items = learning.different_queries(model, held, question)
+    items = learning.different_queries(model, held, request)
     plan = learning.Plan(items, 4 if asked.smoke else asked.reference, 1)
     values, kept = list[Any](), list[Any]()
     for start in range(0, len(items), 32):
         numbers = range(start, min(start + 32, len(items)))
         for i, one in zip(
-            numbers, learning.drawn_values(model, plan, numbers, question), strict=True
+            numbers, learning.drawn_values(model, plan, numbers, request), strict=True
         ):
             if one is not None:
                 values.append(one)
                 kept.append(items[i])
-    truth = learning.examples_of(model, kept, values, question, learned.record["signals"])
+    truth = learning.examples_of(model, kept, values, request, learned.record["signals"])
     predicted = learned.predicted(learned.standard(truth.inputs))
     report |= coverage(predicted, truth) | {"reference": len(kept)}
-    report["ablated"] = dict(ablated(asked, name, model, question, learned, truth, texts))
+    report["ablated"] = dict(ablated(asked, name, model, request, learned, truth, texts))
     say(f"{name}: R² {report['r2_reference']:.3f}, ±2 hold {report['covered']:.3f}")
     say(f"{name}: {report['ablated']}")
     pairs = [Shapley(pairs=n, max_pairs=n, sampler="orders") for n in (2, 5)]
@@ -517,17 +517,17 @@ def of_family(asked: Any, name: str, model: Any, texts: list[Any], held: list[An
 
 
 def ablated(
-    asked: Any, name: str, model: Any, question: Any, learned: Any, truth: Any, texts: list[Any]
+    asked: Any, name: str, model: Any, request: Any, learned: Any, truth: Any, texts: list[Any]
 ) -> Iterator[tuple[str, float]]:
     """Yield R² of fits without some of the signals, and to values that were shuffled."""
-    items = learning.different_queries(model, texts, question)
+    items = learning.different_queries(model, texts, request)
     plan = learning.Plan(items, asked.pairs, 0)
     tracker = ProgressTracker(None, total=1)
-    drawn = learning._all_drawn(model, plan, question, asked.output / name, tracker)
+    drawn = learning._all_drawn(model, plan, request, asked.output / name, tracker)
     known = [i for i, one in enumerate(drawn) if one is not None]
     signals = learned.record["signals"]
     examples = learning.examples_of(
-        model, [items[i] for i in known], [drawn[i] for i in known], question, signals
+        model, [items[i] for i in known], [drawn[i] for i in known], request, signals
     )
     held = plan.held_out.only(known)
 

@@ -47,7 +47,7 @@ import numpy as np
 
 import coverage_study
 import limelight
-from limelight.explainers.reading import read
+from limelight.explainers.batch import read
 from limelight.explainers.target_game import TargetGame
 from limelight.sampling.all_masks import shapley_of_all_masks
 from limelight.sampling.kernel import fewest_pairs, regression_shapley

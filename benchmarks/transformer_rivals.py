@@ -177,10 +177,10 @@ def _captum(
     """The model's words at all their places are the features, a mask token stands for each."""
     torch.manual_seed(seed)
     model = ask.model
-    document = model.read(text)
-    pieces = document.input
-    strings = list(dict.fromkeys(document.tokens.strings))
-    feature = np.array([strings.index(s) for s in document.tokens.strings] + [len(strings)])
+    model_input = model.read(text)
+    pieces = model_input.input
+    strings = list(dict.fromkeys(model_input.tokens.strings))
+    feature = np.array([strings.index(s) for s in model_input.tokens.strings] + [len(strings)])
     word = torch.as_tensor(feature[pieces.token[pieces.inside]][None], device=ask.device)
     ids = torch.as_tensor(pieces.ids[pieces.inside][None], device=ask.device)
     baseline = torch.where(word == len(strings), ids, model.tokenizer.mask_token_id)

@@ -3,9 +3,9 @@
 from limelight.explainers.registry import configure_method
 
 
-def findings(settings, reading):
+def findings(settings, batch):
     """Return one finding per document, computed in the way that the model allows."""
-    method = configure_method(settings, reading.model, {})
-    for features in reading.features if method.implementation.cost.check is not None else ():
+    method = configure_method(settings, batch.model, {})
+    for features in batch.features if method.implementation.cost.check is not None else ():
         method.implementation.cost.check(method.settings, len(features))
-    return method.implementation.explain(method.settings, reading)
+    return method.implementation.explain(method.settings, batch)

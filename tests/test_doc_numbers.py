@@ -188,9 +188,9 @@ def test_zoom_has_the_calls_and_shares_that_were_measured():
         found = [rows[f"{kind}_{name}"] for kind in ("reviews", "3,000 words")]
         cells = [f"{one['note'].split(' calls')[0]} | {one['value']:.3f}" for one in found]
         assert f"| {' | '.join(cells)} |" in page
-    reviews, documents = (rows[f"{kind}_calls"]["value"] for kind in ("reviews", "3,000 words"))
+    reviews, inputs = (rows[f"{kind}_calls"]["value"] for kind in ("reviews", "3,000 words"))
     assert f"asked {reviews:.3f} of" in page
-    assert f"and {documents:.3f} on the documents" in page
+    assert f"and {inputs:.3f} on the documents" in page
 
 
 def test_owen_values_hold_as_often_as_was_measured():

@@ -69,5 +69,5 @@ def test_a_method_that_returns_no_finding_is_named(monkeypatch, returned):
         lambda: limelight.explain(MODEL, TEXTS, "faulty"),
         lambda: limelight.compare(MODEL, TEXTS[0], methods=["faulty"]),
     ):
-        with pytest.raises(InputError, match="'faulty' must return one Finding per text"):
+        with pytest.raises(InputError, match="'faulty' must return one Attribution per text"):
             call()

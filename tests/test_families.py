@@ -281,8 +281,8 @@ def test_integrated_gradients_are_slopes_added_up_on_the_way(bag, text, scale):
 
 def test_a_wrong_gradient_would_be_noticed(page):
     class Wrong(page["BagOfEmbeddings"]):
-        def gradients(self, document, points, weigh):
-            found = super().gradients(document, points, weigh)
+        def gradients(self, model_input, points, weigh):
+            found = super().gradients(model_input, points, weigh)
             return found._replace(gradient=1.02 * found.gradient)
 
     wrong = Wrong(EMBEDDING, unknown=UNKNOWN, weights=WEIGHTS)

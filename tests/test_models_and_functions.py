@@ -43,13 +43,13 @@ class Stranger:
         lengths = np.array([len(token) for token in tokens.strings], float)
         return limelight.text.ModelInput(text, tokens, input=lengths)
 
-    def outputs(self, documents):
-        return np.array([[np.sqrt(document.input).sum() - 9] for document in documents])
+    def outputs(self, inputs):
+        return np.array([[np.sqrt(model_input.input).sum() - 9] for model_input in inputs])
 
-    def game(self, document, features, replacement):  # noqa: ARG002
+    def game(self, model_input, features, replacement):  # noqa: ARG002
         def outputs(keep):
             kept = np.insert(keep, len(features), True, axis=1)[:, features.of_token]
-            return (kept @ np.sqrt(document.input))[:, None] - 9
+            return (kept @ np.sqrt(model_input.input))[:, None] - 9
 
         return outputs
 

@@ -159,11 +159,11 @@ def windows_asked(model, ask):
 
 def test_repeated_words_are_one_feature():
     model = trained()
-    document = model.read(TEXT)
-    assert document.tokens.strings == tuple(TEXT.split())
-    assert document.cut is None
-    assert model.token_positions(document).tolist() == [-1, *range(7), *[-1] * 5]
-    *_, window = windows_asked(model, lambda: model.outputs([document]))
+    model_input = model.read(TEXT)
+    assert model_input.tokens.strings == tuple(TEXT.split())
+    assert model_input.cut is None
+    assert model.token_positions(model_input).tolist() == [-1, *range(7), *[-1] * 5]
+    *_, window = windows_asked(model, lambda: model.outputs([model_input]))
     assert window.tolist() == [CLS, 3, 4, 5, 3, 6, UNK, 7, *[UNK] * 5]
     game = limelight.game(model, TEXT)
     assert game.features == ("w1", "w2", "w3", "w4", "never", "w5")
@@ -175,11 +175,11 @@ def test_words_beyond_the_window_are_no_features_and_are_said_to_be_cut():
     words = [f"w{i}" for i in range(14)]  # T_max is 13 with [cls]
     text = " ".join([*words, "w3"])
     model = trained()
-    document = model.read(text)
-    assert document.tokens.strings == tuple(words[:12])
-    assert text[: document.cut] == " ".join(words[:12])
-    assert model.token_positions(document).tolist() == [-1, *range(12)]
-    *_, window = windows_asked(model, lambda: model.outputs([document]))
+    model_input = model.read(text)
+    assert model_input.tokens.strings == tuple(words[:12])
+    assert text[: model_input.cut] == " ".join(words[:12])
+    assert model.token_positions(model_input).tolist() == [-1, *range(12)]
+    *_, window = windows_asked(model, lambda: model.outputs([model_input]))
     assert window.tolist() == [CLS, *range(2, 14)]
 
 
@@ -204,9 +204,9 @@ def test_a_position_takes_nothing_along_from_beyond_the_window():
 
 def test_a_text_without_words_has_an_answer_and_no_explanation():
     model = trained()
-    document = model.read("")
-    assert len(document.tokens) == 0
-    *_, window = windows_asked(model, lambda: model.outputs([document]))
+    model_input = model.read("")
+    assert len(model_input.tokens) == 0
+    *_, window = windows_asked(model, lambda: model.outputs([model_input]))
     assert window.tolist() == [CLS, *[UNK] * 12]
     with pytest.raises(limelight.InputError):
         limelight.explain(model, "")
@@ -218,9 +218,9 @@ def test_a_text_without_words_has_an_answer_and_no_explanation():
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_outputs_are_those_of_the_network(outputs):
     model = trained(outputs=outputs)
-    documents = [model.read(text) for text in (TEXT, "w9")]
+    inputs = [model.read(text) for text in (TEXT, "w9")]
     rows = ids([3, 4, 5, 3, 6, UNK, 7], [11])
-    np.testing.assert_array_equal(model.outputs(documents), model.network(rows).numpy())
+    np.testing.assert_array_equal(model.outputs(inputs), model.network(rows).numpy())
 
 
 def test_one_output_speaks_for_the_second_class():
@@ -234,10 +234,10 @@ def test_one_output_speaks_for_the_second_class():
 
 def test_answers_do_not_depend_on_how_many_are_asked_at_once(monkeypatch):
     model = trained()
-    documents = [model.read(f"w{i} w{i + 1}") for i in range(7)]
-    whole = model.outputs(documents)
+    inputs = [model.read(f"w{i} w{i + 1}") for i in range(7)]
+    whole = model.outputs(inputs)
     monkeypatch.setattr(deep_classifier, "_CHUNK", 3)
-    np.testing.assert_allclose(model.outputs(documents), whole, rtol=1e-6)
+    np.testing.assert_allclose(model.outputs(inputs), whole, rtol=1e-6)
 
 
 # ------------------------------------------------------------- attention, gradients
@@ -275,14 +275,14 @@ class Nudged(list):
 @pytest.mark.parametrize("entry", [(0, 0, 0, 3), (0, 2, 5, 1), (1, 1, 0, 12)])
 def test_the_gradient_of_attention_is_what_a_little_more_of_it_does(entry):
     model, step = trained(outputs=3), 1e-6
-    document = model.read(TEXT)
-    (found,) = model.attention(document, lambda f: np.broadcast_to([0.0, 0.0, 1.0], f.shape))
+    model_input = model.read(TEXT)
+    (found,) = model.attention(model_input, lambda f: np.broadcast_to([0.0, 0.0, 1.0], f.shape))
     e = embedded(model.network, ids([3, 4, 5, 3, 6, UNK, 7]))
     up, down = (
         float(model.network.of_embedded(e, Nudged(entry, by))[0, 2]) for by in (step, -step)
     )
     assert found.gradient[entry] == pytest.approx((up - down) / (2 * step), rel=1e-4)
-    (plain,) = model.attention(document)
+    (plain,) = model.attention(model_input)
     assert np.isnan(plain.gradient).all()
     np.testing.assert_allclose(plain.alpha, found.alpha)
 
@@ -325,14 +325,14 @@ def test_the_comparison_with_differences_can_fail():
 
 def test_weights_may_be_given_as_numbers_or_as_a_function_of_the_outputs():
     model = trained(outputs=3)
-    document = model.read(TEXT)
-    points = np.stack([model.embedded(document), 2 * model.embedded(document)])
+    model_input = model.read(TEXT)
+    points = np.stack([model.embedded(model_input), 2 * model.embedded(model_input)])
     weights = np.array([[1.0, 0.0, -2.0], [0.0, 3.0, 0.0]])
-    given = model.gradients(document, points, weights)
-    asked = model.gradients(document, points, lambda f: weights[: len(f)])
+    given = model.gradients(model_input, points, weights)
+    asked = model.gradients(model_input, points, lambda f: weights[: len(f)])
     np.testing.assert_array_equal(given.gradient, asked.gradient)
-    np.testing.assert_allclose(given.outputs[0], model.outputs([document])[0], rtol=1e-6)
-    swapped = model.gradients(document, points, weights[::-1].copy())
+    np.testing.assert_allclose(given.outputs[0], model.outputs([model_input])[0], rtol=1e-6)
+    swapped = model.gradients(model_input, points, weights[::-1].copy())
     assert np.abs(swapped.gradient - given.gradient).max() > 1e-3
 
 

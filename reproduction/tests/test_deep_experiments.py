@@ -100,11 +100,11 @@ def test_a_model_is_trained_once_and_read_again_to_the_same_outputs(setting, mon
     monkeypatch.setattr(networks, "_train", pytest.fail)
     again = networks.trained(setting, "toy-fast")
     assert same(first, again)
-    documents = [first.read(text) for text in setting.texts("imdb", "test").texts[:20]]
-    np.testing.assert_array_equal(first.outputs(documents), again.outputs(documents))
+    inputs = [first.read(text) for text in setting.texts("imdb", "test").texts[:20]]
+    np.testing.assert_array_equal(first.outputs(inputs), again.outputs(inputs))
     assert again.vocabulary.words == first.vocabulary.words
     assert again.fingerprint == first.fingerprint
-    assert np.ptp(first.outputs(documents)[:, -1]) > 0
+    assert np.ptp(first.outputs(inputs)[:, -1]) > 0
 
 
 def test_training_is_a_function_of_the_seed(data, tmp_path):
@@ -232,16 +232,16 @@ def test_the_meaning_of_figure_six_counts_signs():
     found = appendix_e.findings(three())
     assert "which the network gives in 5 of 5 trainings" in found.meaning
     assert "it is for 75%" in found.meaning
-    document = of_figure_six()["document"] | {"output": 1.0}
-    other = appendix_e.findings(three(document=document))
+    model_input = of_figure_six()["document"] | {"output": 1.0}
+    other = appendix_e.findings(three(model_input=model_input))
     assert "which the network gives in 4 of 5 trainings" in other.meaning
 
 
 def test_figure_six_counts_the_network_nearest_to_the_papers_first_of_five():
     run = of_figure_six()["document"]["delete"] | {"signed": 0.622, "absolute": 0.2}
-    document = of_figure_six()["document"] | {"delete": run}
+    model_input = of_figure_six()["document"] | {"delete": run}
     agreeing = appendix_e.findings(three())
-    found = appendix_e.findings(three() | {"imdb-6-plain": of_figure_six(document=document)})
+    found = appendix_e.findings(three() | {"imdb-6-plain": of_figure_six(model_input=model_input)})
     with_size, with_sign, accuracy = found.verdicts
     assert with_size.holds == "similar in 4 of 5 trainings"
     assert with_size.number.startswith("0.200 as plain as the appendix; 0.700, 0.700, 0.700 with")

@@ -59,9 +59,9 @@ def test_the_package_brings_the_methods():
     assert all(METHODS[name].settings.__module__.startswith("limelight_repro") for name in EVERY)
 
 
-def first_order_by_token(reading):
+def first_order_by_token(batch):
     """Both first-order formulas, position by position."""
-    arrays, weights = reading.collapsed, reading.target_weights[0]
+    arrays, weights = batch.collapsed, batch.target_weights[0]
     alpha, u = arrays.alpha[0], np.einsum("c,ckt->kt", weights, arrays.u[0])
     logit, base_logit = arrays.logit[0], arrays.base_logit[0]
     alpha_h, u_h = attention(base_logit), np.einsum("c,ckt->kt", weights, arrays.base_u[0])
@@ -79,7 +79,7 @@ def first_order_by_token(reading):
 STEPS = 2_000
 
 
-def mean_field_by_steps(reading):
+def mean_field_by_steps(batch):
     """Both mean fields by even steps in y, x = 1/(1 + e^{−2 sinh y}), from every token."""
     y, step = np.linspace(-4, 4, STEPS, retstep=True)
     x, rest = 1 / (1 + np.exp(-2 * np.sinh(y))), 1 / (1 + np.exp(2 * np.sinh(y)))
@@ -88,7 +88,7 @@ def mean_field_by_steps(reading):
     kernels = {"shapley-mean-field": weight, "lime-mean-field": psi * x * rest}
     scores = {}
     for method, kernel in kernels.items():
-        heads = list(mean_field_of_heads(reading, x, rest, kernel / kernel.sum()))
+        heads = list(mean_field_of_heads(batch, x, rest, kernel / kernel.sum()))
         scores[method] = np.mean([by_word for by_word, _ in heads], axis=0)
         if method == "lime-mean-field":
             left = x - psi @ x / psi.sum()
@@ -98,10 +98,10 @@ def mean_field_by_steps(reading):
     return scores
 
 
-def mean_field_of_heads(reading, x, rest, kernel):
+def mean_field_of_heads(batch, x, rest, kernel):
     """Of every head ∫ κ h_j for each word and f̄ at the shares ``x``."""
-    arrays, weights = reading.collapsed, reading.target_weights[0]
-    of_token = np.concatenate([[-1], reading.features[0].of_token])
+    arrays, weights = batch.collapsed, batch.target_weights[0]
+    of_token = np.concatenate([[-1], batch.features[0].of_token])
     words = np.flatnonzero(of_token >= 0)
     for head in range(arrays.logit.shape[1]):
         kept, removed = arrays.logit[0, head], arrays.base_logit[0, head]
@@ -118,8 +118,8 @@ def mean_field_of_heads(reading, x, rest, kernel):
 @every_method
 def test_scores_are_those_of_an_independent_computation(method, outputs):
     model = tiny_model(3, outputs=outputs, scale=0.5)
-    reading = read(model, [TEXT])
-    by_hand = first_order_by_token(reading) | mean_field_by_steps(reading)
+    batch = read(model, [TEXT])
+    by_hand = first_order_by_token(batch) | mean_field_by_steps(batch)
     e = limelight.explain(model, TEXT, method)
     np.testing.assert_allclose(e.scores, by_hand[method], atol=1e-9)
     moved = limelight.explain(model, "w1 w2. never w2 w8! w9", method)

@@ -161,7 +161,7 @@ def test_every_exception_is_needed():
 @pytest.mark.parametrize(
     "line",
     [
-        "from limelight.explainers.reading import read",
+        "from limelight.explainers.batch import read",
         "from limelight.theory.lime import _private",
         "from limelight import nothing",
         "from limelight import explainers",

@@ -185,12 +185,12 @@ def test_another_papers_model_measures_again_what_looks_at_it_and_nothing_else(
 
 def test_other_data_measure_again_what_reads_them_and_nothing_else(run, tmp_path):
     file = tmp_path / "data" / "test.jsonl"
-    reading, other = Counted(1, asks=lambda s: s.texts("imdb", "test")), Counted(2)
-    one = experiment("one", {"reading": reading, "other": other})
+    batch, other = Counted(1, asks=lambda s: s.texts("imdb", "test")), Counted(2)
+    one = experiment("one", {"reading": batch, "other": other})
     for text in ("fine", "fine", "bad"):
         file.write_text(json.dumps({"text": text, "label": 1}))
         run(one)
-    assert (len(reading.seeds), len(other.seeds)) == (2, 1)
+    assert (len(batch.seeds), len(other.seeds)) == (2, 1)
 
 
 def test_a_report_shows_no_earlier_numbers_of_another_model(run, tmp_path, toy_model):

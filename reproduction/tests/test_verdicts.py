@@ -92,10 +92,10 @@ def test_the_comments_that_fail_are_named():
 
 
 def test_what_the_paper_does_not_claim_is_a_question_of_ours():
-    claim, question = figure_4._findings(numbers("figure-4")).verdicts
+    claim, request = figure_4._findings(numbers("figure-4")).verdicts
     assert claim.claim.endswith("(Figure 4)")
-    assert question.claim.endswith("(our question)")
-    assert claim.parts == question.parts == ("paper",)
+    assert request.claim.endswith("(our question)")
+    assert claim.parts == request.parts == ("paper",)
 
 
 def test_the_figure_of_errors_is_drawn_where_they_are_tiny():

@@ -177,11 +177,11 @@ def compares(pairs):
 def test_a_model_that_only_compares_has_no_words_that_matter_but_one_pair_that_does():
     classes = ("contradiction", "neutral", "entailment")
     model = limelight.wrap(compares, classes=classes, scale="score", mask="x", pairs=True)
-    document = model.read(("rain falls here", "the rain"))
-    features = features_of(document)
-    second = np.array([spans[0][0] >= document.parts[1][0] for spans in features.spans])
+    model_input = model.read(("rain falls here", "the rain"))
+    features = features_of(model_input)
+    second = np.array([spans[0][0] >= model_input.parts[1][0] for spans in features.spans])
     assert second.tolist() == [False, False, False, True, True]
-    game = asked_whole(model.game(document, features, "mask"), second, target=2)
+    game = asked_whole(model.game(model_input, features, "mask"), second, target=2)
     np.testing.assert_allclose(game.shapley, 0.0, atol=1e-12)
     assert game.variation["across"] == pytest.approx(1.0)
     strongest = np.unravel_index(np.abs(game.interactions).argmax(), (5, 5))

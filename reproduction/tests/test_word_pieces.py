@@ -59,11 +59,11 @@ def model(pieces):
 
 def test_all_pieces_of_a_word_are_one_feature(pieces, model):
     text = "walker the walker talker"
-    document, words = model.read(text), text.split()
+    model_input, words = model.read(text), text.split()
     expected = [n for n, word in enumerate(words) for _ in pieces.of_word(word)]
     assert len(expected) > 4
-    assert model.token_positions(document)[1 : 1 + len(expected)].tolist() == expected
-    assert UNK not in document.input.ids
+    assert model.token_positions(model_input)[1 : 1 + len(expected)].tolist() == expected
+    assert UNK not in model_input.input.ids
     game = limelight.game(model, text)
     assert game.features == ("walker", "the", "talker")
     spelt = [(word, piece) for word in words for piece in pieces.of_word(word)]
@@ -76,9 +76,9 @@ def test_a_word_that_begins_inside_the_window_is_whole(pieces, model):
     assert (len(pieces.of_word("he")), len(pieces.of_word("walking"))) == (1, 2)
     before = " ".join(["he"] * (SHAPE.T_max - 2))  # one place is left in the window
     text = f"{before} walking talker"
-    document = model.read(text)
-    assert document.tokens.strings[-1] == "walking"
-    assert text[: document.cut] == f"{before} walking"
+    model_input = model.read(text)
+    assert model_input.tokens.strings[-1] == "walking"
+    assert text[: model_input.cut] == f"{before} walking"
     game = limelight.game(model, text, replacement="delete")
     shorter = model.outputs([model.read(f"{before} talker")])
     np.testing.assert_array_equal(game([[True, False]]), shorter)

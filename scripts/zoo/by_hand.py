@@ -133,9 +133,9 @@ class Table:
         """Return what the model itself reads."""
         return self.inner.read(text, pieces=pieces)
 
-    def outputs(self, documents: Any) -> Array:
+    def outputs(self, inputs: Any) -> Array:
         """Return the outputs of the whole text."""
-        return np.tile(self.answers[-1], (len(documents), 1))
+        return np.tile(self.answers[-1], (len(inputs), 1))
 
     def game(self, _document: Any, _features: Any, _replacement: str) -> Any:
         """Look masks up."""

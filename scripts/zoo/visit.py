@@ -107,8 +107,8 @@ def _outputs(model: Any, hand: ByHand) -> Verdict:
         return Verdict("wrong", f"{text!r} is answered, which the network cannot read")
     texts = [text for text, answer in alone.items() if answer is not None]
     expected = [alone[text] for text in texts]
-    documents = [model.read(text) for text in texts]
-    together, backwards = model.outputs(documents), model.outputs(documents[::-1])[::-1]
+    inputs = [model.read(text) for text in texts]
+    together, backwards = model.outputs(inputs), model.outputs(inputs[::-1])[::-1]
     return _worst(_compared(together, expected), _compared(backwards, expected))
 
 

@@ -44,7 +44,7 @@ _HOME = {
         "results": "Comparison Explanation SpanExplanations",
         "runs": "Run explain_data",
         "serving": "Serving serve",
-        "explainers.learned": "Learned",
+        "explainers.learned": "LearnedMethod",
         "training": "learn train",
         "api": "compare explain explain_classes explain_sentences explain_spans game methods "
         "predict",
@@ -57,7 +57,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "explain_spans", "explain_data", "compare", "judge", "predict", "game",
     "methods", "register", "verify",
     "evaluate", "train", "learn", "serve", "Explanation", "Comparison", "SpanExplanations",
-    "Judgment", "Learned", "Run", "Serving", "Check", "Evaluation",
+    "Judgment", "LearnedMethod", "Run", "Serving", "Check", "Evaluation",
     "LabeledTexts", "Model", "AttentionClassifier", "read_labeled", "save_folder",
     "InputError", "DomainError", "__version__",
 ]  # fmt: skip

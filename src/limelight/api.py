@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Unpack, overload
 from warnings import warn
 
 from limelight.errors import about_text
+from limelight.explainers.batch import Batch
 from limelight.explainers.budget import (
     Budget,
     BudgetGiven,
@@ -21,11 +22,10 @@ from limelight.explainers.explaining import (
     explanations,
     listed,
     one_reading,
-    readings,
+    stream_batches,
     track_progress,
 )
 from limelight.explainers.method import ConfiguredMethod
-from limelight.explainers.reading import Batch
 from limelight.explainers.registry import METHODS, method_table
 from limelight.models import (
     Model,
@@ -37,16 +37,16 @@ from limelight.models.queries import expand_queries, join_queries
 from limelight.models.text_game import TextGame
 from limelight.progress import ProgressCallback, open_progress
 from limelight.request import (
-    RequestKeywords,
     Request,
+    RequestKeywords,
     prepare_model,
-    with_request_signature,
     split,
+    with_request_signature,
 )
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
 from limelight.setting_keywords import MethodSettings
-from limelight.text import Answer, UserInput, Input, Query, is_single, join_pair
+from limelight.text import Answer, Input, Query, UserInput, is_single, join_pair
 
 
 class Keywords(RequestKeywords, MethodSettings, total=False):
@@ -69,7 +69,7 @@ class PreparedCall(NamedTuple):
     """The keywords of one call, ready for its texts: ``model`` was prepared for ``question``."""
 
     model: Model
-    question: Request
+    request: Request
     methods: list[ConfiguredMethod]
     budget: Budget | None
     progress: ProgressCallback | bool | None
@@ -87,10 +87,10 @@ def _prepare_call(
 ) -> PreparedCall:
     """Return the call that the keywords of a function describe; it takes none of ``without``."""
     budget, progress = (keywords.pop(name, None) for name in _SPENT)
-    question, settings = split(keywords, without, all_classes=all_classes)
-    prepared, question = prepare_model(model, question, needs=needs)
+    request, settings = split(keywords, without, all_classes=all_classes)
+    prepared, request = prepare_model(model, request, needs=needs)
     methods, spent = configure_with_budget(prepared, method, settings, budget, several=several)
-    return PreparedCall(prepared, question, methods, spent, progress)
+    return PreparedCall(prepared, request, methods, spent, progress)
 
 
 @overload
@@ -174,7 +174,7 @@ def explain(
         Settings of the method, such as ``tolerance``.
     """
     call = _prepare_call(model, method, settings)
-    found = _answers(call, text, lambda within, reading: explanations(within[0], reading))
+    found = _answers(call, text, lambda within, batch: explanations(within[0], batch))
     return Explanations(found) if isinstance(found, list) else found
 
 
@@ -192,15 +192,15 @@ def _answers(
     first of several texts that a language model answers has the warning about that, and the only
     text has ``warning``.
     """
-    model, question, methods, budget, progress = call
+    model, request, methods, budget, progress = call
     texts, found = listed(text), list[Any]()
     refuses = budget is not None or any(method.implementation.cost.check for method in methods)
     with open_progress(progress, "explaining") if progress else nullcontext() as callback:
-        for number, reading in enumerate(
-            readings(
+        for number, batch in enumerate(
+            stream_batches(
                 model,
                 texts,
-                question,
+                request,
                 progress=callback,
                 chosen=methods,
                 feasible=partial(check_feasible, budget, methods) if strict and refuses else None,
@@ -208,14 +208,14 @@ def _answers(
             )
         ):
             if not number and len(texts) > 1:
-                warning = _list_warning(question, len(texts), reading.documents[0].asked)
+                warning = _list_warning(request, len(texts), batch.inputs[0].asked)
             if warning:
-                first, *others = reading.documents
+                first, *others = batch.inputs
                 first = replace(first, notices=(*first.notices, warning))
-                reading, warning = replace(reading, documents=(first, *others)), ""
-            within = allocate_budget(budget, methods, reading)
-            with track_progress(callback, within, reading, total=len(texts)):
-                found += answers(within, reading)
+                batch, warning = replace(batch, inputs=(first, *others)), ""
+            within = allocate_budget(budget, methods, batch)
+            with track_progress(callback, within, batch, total=len(texts)):
+                found += answers(within, batch)
             if budget is not None:  # it is for each text
                 budget = budget.restart()
     return found[0] if is_single(text) else found
@@ -240,10 +240,8 @@ def explain_classes(
     """
     call = _prepare_call(model, method, settings, _CLASS, all_classes=True)
 
-    def of_each_text(
-        within: list[ConfiguredMethod], reading: Batch
-    ) -> list[dict[str, Explanation]]:
-        by_class = [explanations(within[0], aimed) for aimed in reading.aims()]
+    def of_each_text(within: list[ConfiguredMethod], batch: Batch) -> list[dict[str, Explanation]]:
+        by_class = [explanations(within[0], aimed) for aimed in batch.aims()]
         each = zip(*by_class, strict=True)
         return [dict(zip(call.model.classes, of_text, strict=True)) for of_text in each]
 
@@ -297,10 +295,10 @@ def explain_sentences(
     return _explain_queries(call, text)
 
 
-def _list_warning(question: Request, count: int, queries: Sequence[Query]) -> str:
+def _list_warning(request: Request, count: int, queries: Sequence[Query]) -> str:
     """Return a warning if ``count`` texts may have been meant as documents of one question."""
     # Answers in a list say that texts are apart.
-    is_list = isinstance(question.answer, tuple)
+    is_list = isinstance(request.answer, tuple)
     if count < 2 or is_list or not queries or not isinstance(queries[0], Answer):
         return ""
     return (
@@ -312,13 +310,13 @@ def _list_warning(question: Request, count: int, queries: Sequence[Query]) -> st
 def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[SpanExplanations]:
     """Return the explanations of all queries of each text: its spans, or sentences."""
 
-    def explain_all(methods: list[ConfiguredMethod], reading: Batch) -> list[list[Explanation]]:
-        return [[e for aimed in reading.aims() for e in explanations(methods[0], aimed)]]
+    def explain_all(methods: list[ConfiguredMethod], batch: Batch) -> list[list[Explanation]]:
+        return [[e for aimed in batch.aims() for e in explanations(methods[0], aimed)]]
 
     model, progress = call.model, call.progress
     texts, results, is_first = listed(text), list[SpanExplanations](), True
-    queried_texts = call.question.attach_queries(texts)
-    without_answers = replace(call.question, answer=None)
+    queried_texts = call.request.attach_queries(texts)
+    without_answers = replace(call.request, answer=None)
     # Text by text: outputs of all parts stand in a row, so texts of one reading have equally many.
     with open_progress(progress, "explaining") if progress else nullcontext() as callback:
         for number, queried in enumerate(queried_texts):
@@ -328,10 +326,10 @@ def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[S
                 if expanded:
                     joint, warning = join_queries(expanded), ""
                     if is_first:
-                        warning = _list_warning(call.question, len(texts), joint.queries)
+                        warning = _list_warning(call.request, len(texts), joint.queries)
                         is_first = False
                     part = None if callback is None else _after(callback, number, len(texts))
-                    call_of_text = call._replace(question=without_answers, progress=part)
+                    call_of_text = call._replace(request=without_answers, progress=part)
                     explained = _answers(call_of_text, [joint], explain_all, warning=warning)
                 name = join_pair(texts[number])[0]
                 results.append(SpanExplanations(name, tuple(explained[0])))
@@ -397,10 +395,8 @@ def compare(
     """
     strict = methods is not None
 
-    def of_each_text(within: list[ConfiguredMethod], reading: Batch) -> list[Comparison]:
-        return [
-            compared(within, one, strict=strict, attention=attention) for one in reading.apart()
-        ]
+    def of_each_text(within: list[ConfiguredMethod], batch: Batch) -> list[Comparison]:
+        return [compared(within, one, strict=strict, attention=attention) for one in batch.apart()]
 
     call = _prepare_call(model, methods, settings, several=True)
     return _answers(call, text, of_each_text, strict=strict)

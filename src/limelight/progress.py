@@ -105,11 +105,11 @@ class RunProgress:
     @property
     def sentence(self) -> str:
         """Say how far the run is."""
-        reading = " read for what is explained" * self.finding
+        batch = " read for what is explained" * self.finding
         failed = f", {self.failed:,} failed" if self.failed else ""
         rate = self.per_second
         speed = f", {rate:{',.0f' if rate >= 10 else '.2g'}} a second" if rate else ""
-        return f"{self.done:,} of {self.total:,} texts{reading}{failed}{speed}"
+        return f"{self.done:,} of {self.total:,} texts{batch}{failed}{speed}"
 
 
 @final

@@ -311,7 +311,7 @@ class Request:
         ]
 
 
-def prepare_model(model: Any, question: Request, *, needs: Needs = ()) -> tuple[Model, Request]:
+def prepare_model(model: Any, request: Request, *, needs: Needs = ()) -> tuple[Model, Request]:
     """Return ``model`` as it answers ``question``, and the question with its defaults filled in.
 
     Every function of the package does this once, before it chooses methods and reads texts. The
@@ -326,30 +326,30 @@ def prepare_model(model: Any, question: Request, *, needs: Needs = ()) -> tuple[
         If ``model`` is no model, or does not answer such a question.
     """
     model = checked_model(model)
-    kind, features = query_kind(model), question.features
+    kind, features = query_kind(model), request.features
     if features is None:
         features = _DEFAULT_FEATURES.get(kind, "words")
     prepared = adapt_model(
         model,
         features,
-        question.scale,
-        classes=(question.target, question.against),
-        window=question.window,
-        needs=[*(row for row in _NEEDS if getattr(question, row[0]) is not None), *needs],
+        request.scale,
+        classes=(request.target, request.against),
+        window=request.window,
+        needs=[*(row for row in _NEEDS if getattr(request, row[0]) is not None), *needs],
     )
-    scale = "score" if (question.scale, prepared.link) == ("logit", "none") else question.scale
+    scale = "score" if (request.scale, prepared.link) == ("logit", "none") else request.scale
     if scale not in (scales := model_scales(prepared)):
         raise InputError(nearest("scale", scale, scales))
-    if question.protect and kind == "images":
+    if request.protect and kind == "images":
         raise InputError(
             "protect keeps words of a text; of an image, give groups of patches as features, "
             "with -1 for those that stay."
         )
     if prepared is not model:  # most models answer as they are, and need not be loaded again
         prepared = from_same_source(prepared, model)
-    if scale != question.scale or features is not question.features:
-        question = replace(question, scale=scale, features=features)
-    return prepared, question
+    if scale != request.scale or features is not request.features:
+        request = replace(request, scale=scale, features=features)
+    return prepared, request
 
 
 def model_scales(model: Model) -> tuple[str, ...]:
@@ -430,7 +430,9 @@ _DEFAULT_FEATURES = {"images": "patches", "answers": "sentences"}
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 
-def with_request_signature(without: Collection[str] = (), **beside: Any) -> Callable[[_Verb], _Verb]:
+def with_request_signature(
+    without: Collection[str] = (), **beside: Any
+) -> Callable[[_Verb], _Verb]:
     """Show the keywords of the question in the signature of a verb, to ``help`` and completion.
 
     They take the place of ``**asked``, or come before ``**settings``; so do those ``beside`` them,

@@ -191,7 +191,7 @@ def test_csv_gives_all_classes_of_a_text_the_same_number(limelight):
     )
     rows = list(csv.DictReader(io.StringIO(outcome.out)))
     assert {(row["document"], row["target"]) for row in rows} == {
-        (document, target) for document in "01" for target in ("negative", "positive")
+        (model_input, target) for model_input in "01" for target in ("negative", "positive")
     }
 
 

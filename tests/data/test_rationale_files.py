@@ -76,8 +76,8 @@ def test_a_column_that_is_missing_is_named_with_its_option(tmp_path):
         read_rationales(path, "why", text_column="body")
 
 
-def evidence(document, start, end):
-    return {"docid": document, "start_token": start, "end_token": end, "text": "…"}
+def evidence(model_input, start, end):
+    return {"docid": model_input, "start_token": start, "end_token": end, "text": "…"}
 
 
 def test_erasers_own_files_are_read_with_their_documents(tmp_path):

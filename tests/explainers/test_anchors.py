@@ -5,7 +5,7 @@ import limelight
 from findings import findings
 from limelight.errors import InputError
 from limelight.explainers import METHODS, Anchors
-from limelight.explainers.reading import read
+from limelight.explainers.batch import read
 from limelight.text import UNK
 
 from tiny_models import random_texts, tiny_model

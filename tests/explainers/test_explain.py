@@ -347,8 +347,8 @@ def test_progress_is_told():
 
 
 def test_the_readings_own_outputs_are_the_models():
-    reading = read(MODEL, random_texts(9))
-    np.testing.assert_allclose(reading.outputs, MODEL.logits(random_texts(9)), rtol=1e-9)
+    batch = read(MODEL, random_texts(9))
+    np.testing.assert_allclose(batch.outputs, MODEL.logits(random_texts(9)), rtol=1e-9)
 
 
 def test_a_list_of_explanations_is_a_list_and_a_table(shipped):

@@ -61,8 +61,8 @@ def test_scores_are_the_read_row_of_the_relevance_matrix(family, reads, monkeypa
 
 def test_on_the_papers_classifier_only_the_row_of_cls_is_read():
     model, text = tiny_model(3, scale=0.7), "w1 w5 w2 w5 w7"
-    reading = read(model, [text])
-    e = torch.tensor(model.embedding[reading.collapsed.ids[0]] + model.positions)
+    batch = read(model, [text])
+    e = torch.tensor(model.embedding[batch.collapsed.ids[0]] + model.positions)
     W_q, W_k, W_v, W_l = (torch.tensor(getattr(model, n)) for n in ("W_q", "W_k", "W_v", "W_l"))
     K, d_att, _ = W_q.shape
     A = torch.softmax((e @ W_q.mT) @ (e @ W_k.mT).mT / d_att**0.5, dim=-1).requires_grad_()

@@ -7,7 +7,7 @@ import pytest
 
 from limelight.explainers.learned import Predicted
 from limelight.explainers.shapley import _combined
-from limelight.results import Finding
+from limelight.results import Attribution
 from limelight.sampling.orders import permutation_shapley
 
 D = 40
@@ -38,7 +38,7 @@ def test_both_errors_known_the_mean_of_both_is_nearer_and_says_how_near(pairs):
             error = rng.uniform(0.3, 2.0, D) * spread
             start = Predicted(truth + error * rng.standard_normal(D), error, spread, ())
             drawn = permutation_shapley(game, D, rng, pairs=pairs)
-            found = _combined(start, drawn, False, Finding(scores=drawn.values[0]))
+            found = _combined(start, drawn, False, Attribution(scores=drawn.values[0]))
             off += list(found.scores - truth)
             alone += list(start.values - truth)
             unbiased += list(drawn.values[0] - truth)
@@ -55,7 +55,7 @@ def test_a_start_that_is_wrong_counts_for_little():
     spread = np.full(D, np.std(permutation_shapley(game, D, rng, pairs=1).values[0] - truth))
     wrong = Predicted(truth + 50 * spread * rng.standard_normal(D), spread / 10, spread, ())
     drawn = permutation_shapley(game, D, rng, pairs=1)
-    found = _combined(wrong, drawn, False, Finding(scores=drawn.values[0]))
+    found = _combined(wrong, drawn, False, Attribution(scores=drawn.values[0]))
     assert found.diagnostics["learned_share"] < 0.01
     np.testing.assert_allclose(found.scores, drawn.values[0], atol=float(spread[0]) / 2)
     assert "times as large here" in found.notices[0]

@@ -17,22 +17,22 @@ from tiny_models import random_texts, tiny_model
 TEXT = "w1 w2 w3 w4 w2 w5 w6 w1 w7 never w8"
 
 
-def explained(model=None, text=TEXT, *, question=None, **settings):
-    reading = read(model or tiny_model(5), [text], **(question or {}))
-    return findings(LimeSampled(**settings), reading)[0]
+def explained(model=None, text=TEXT, *, request=None, **settings):
+    batch = read(model or tiny_model(5), [text], **(request or {}))
+    return findings(LimeSampled(**settings), batch)[0]
 
 
 def in_the_long_run(model, *, samples=None, replacement="unk", output="logit", ridge=1.0):
     """Oracle: the regression on all masks, each with its probability times its weight."""
-    reading = read(model, [TEXT], scale=output)
-    d = len(reading.features[0])
+    batch = read(model, [TEXT], scale=output)
+    d = len(batch.features[0])
     keep = (np.arange(2**d)[:, None] >> np.arange(d) & 1).astype(bool)
     s = d - keep.sum(axis=1)
     sets = np.array([comb(d, k) for k in range(d + 1)])
     weight = (samples - 1) * size_weight(d, 0.25)[s] / (d * sets[s])
     weight[s == 0] = 1.0  # row 0
-    score = model.game(reading.documents[0], reading.features[0], replacement)
-    y = reading.targets.value(score(keep)[:, None])[:, 0]
+    score = model.game(batch.inputs[0], batch.features[0], replacement)
+    y = batch.targets.value(score(keep)[:, None])[:, 0]
     return Ridge(alpha=ridge).fit(keep, y, sample_weight=weight)
 
 
@@ -51,10 +51,10 @@ def test_intervals_cover_the_long_run_value_as_often_as_they_say(
 ):
     model = tiny_model(5, scale=0.7)
     there = in_the_long_run(model, samples=samples, replacement=replacement, output=output)
-    reading = read(model, [TEXT], scale=output)
+    batch = read(model, [TEXT], scale=output)
     found = [
         findings(
-            LimeSampled(samples=samples, seed=seed, replacement=replacement, sizes=sizes), reading
+            LimeSampled(samples=samples, seed=seed, replacement=replacement, sizes=sizes), batch
         )[0]
         for seed in range(250)
     ]
@@ -97,24 +97,24 @@ def test_another_seed_gives_other_numbers():
 
 
 def test_explaining_the_other_class_changes_the_sign():
-    first, second = (explained(samples=300, question={"target": i}) for i in (0, 1))
+    first, second = (explained(samples=300, request={"target": i}) for i in (0, 1))
     np.testing.assert_allclose(first.scores, -second.scores, atol=1e-12)
     np.testing.assert_allclose(first.intercept, -second.intercept, atol=1e-12)
 
 
 def test_probabilities_of_all_classes_have_scores_that_cancel():
     model = tiny_model(1, outputs=5)
-    question = {"scale": "probability"}
+    request = {"scale": "probability"}
     scores = [
-        explained(model, samples=200, question={**question, "target": c}).scores for c in range(5)
+        explained(model, samples=200, request={**request, "target": c}).scores for c in range(5)
     ]
     np.testing.assert_allclose(np.sum(scores, axis=0), 0, atol=1e-12)
 
 
 def test_positions_and_protected_words():
-    by_position = explained(samples=100, question={"features": "positions"})
+    by_position = explained(samples=100, request={"features": "positions"})
     assert len(by_position.scores) == 11
-    protected = explained(samples=100, question={"protect": ["w1", "w2"]})
+    protected = explained(samples=100, request={"protect": ["w1", "w2"]})
     assert len(protected.scores) == 7
 
 

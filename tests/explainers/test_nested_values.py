@@ -16,8 +16,8 @@ MODEL = tiny_model(2, outputs=3, scale=0.6)
 TEXT = "w1 w5. never w5 w8! w9"
 
 
-def asked(**question):
-    return limelight.explain(MODEL, TEXT, "owen", target=0, tolerance=1e-9, **question)
+def asked(**request):
+    return limelight.explain(MODEL, TEXT, "owen", target=0, tolerance=1e-9, **request)
 
 
 def test_scores_and_sentence_totals_add_up():

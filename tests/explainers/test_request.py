@@ -16,7 +16,7 @@ from limelight.cli.options import QuestionOptions
 from limelight.errors import InputError
 from limelight.explainers import explaining
 from limelight.request import FIELDS as FIELDS_ASKED
-from limelight.request import RequestKeywords, Request
+from limelight.request import Request, RequestKeywords
 from limelight.runs import job
 from limelight.serving.texts import question_of as asked_by_page
 from limelight.text import Unit
@@ -60,8 +60,8 @@ class PutError(Exception):
 def put(monkeypatch, tmp_path):
     """Return the question that a verb puts to the model, which is not asked."""
 
-    def prepare_model(_, question):
-        raise PutError(question)
+    def prepare_model(_, request):
+        raise PutError(request)
 
     for module in (api, explaining, job):
         monkeypatch.setattr(module, "prepare_model", prepare_model)
@@ -132,11 +132,11 @@ def test_the_shell_asks_with_options_of_the_same_names():
 
 def unchecked(**asked):
     """Ask as a user would: types are checked only while tests run."""
-    question = object.__new__(Request)
+    request = object.__new__(Request)
     for name, default in FIELDS.items():
-        object.__setattr__(question, name, asked.get(name, default))
-    question.__post_init__()
-    return question
+        object.__setattr__(request, name, asked.get(name, default))
+    request.__post_init__()
+    return request
 
 
 @pytest.mark.parametrize(
@@ -174,23 +174,23 @@ def test_what_no_model_can_answer_is_refused_once_in_a_sentence(asked, sentence)
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_stored_question_is_the_same_question_and_no_other(name):
-    question = Request(**{name: ASKED[name]})
-    again = msgspec.json.decode(msgspec.json.encode(question), type=Request)
-    assert again == question != Request()
-    assert hash(again) == hash(question)
+    request = Request(**{name: ASKED[name]})
+    again = msgspec.json.decode(msgspec.json.encode(request), type=Request)
+    assert again == request != Request()
+    assert hash(again) == hash(request)
 
 
 def test_a_question_does_not_change_with_what_it_was_made_of():
     words = ["w1"]
-    question = Request(protect=words)
+    request = Request(protect=words)
     words.append("w2")
-    assert question == Request(protect=["w1"])
+    assert request == Request(protect=["w1"])
     with pytest.raises(AttributeError):
-        question.target = 1
+        request.target = 1
 
 
 def test_whole_numbers_of_numpy_are_stored_as_pythons():
     asked = {"target": np.int64(1), "against": np.int8(0), "window": np.int32(7)}
-    question = unchecked(**asked)
-    again = msgspec.json.decode(msgspec.json.encode(question), type=Request)
-    assert again == question == Request(target=1, against=0, window=7)
+    request = unchecked(**asked)
+    again = msgspec.json.decode(msgspec.json.encode(request), type=Request)
+    assert again == request == Request(target=1, against=0, window=7)

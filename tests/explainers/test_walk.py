@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.models.attention import collapsed, documents
+from limelight.models.attention import collapsed, inputs
 from limelight.models.attention.classifier import Factored
 from limelight.text import token_strings
 from limelight.theory.ratio_game import RatioGame
@@ -24,7 +24,7 @@ def counts(monkeypatch):
 
         return call
 
-    monkeypatch.setattr(documents, "token_strings", counted("tokenised", token_strings))
+    monkeypatch.setattr(inputs, "token_strings", counted("tokenised", token_strings))
     monkeypatch.setattr(Factored, "__call__", counted("forward", Factored.__call__))
     monkeypatch.setattr(collapsed, "RatioGame", counted("games", RatioGame))
     return seen

@@ -73,9 +73,9 @@ def test_several_searches_take_their_steps_in_one_question(monkeypatch):
 
 def one(model, text):
     """A text that no candidate has scored."""
-    reading = read(model, [text], scale="score")
-    removals = removals_of(reading, replacement="delete", seed=0)
-    return SearchedText(ScoredText(0, reading, [], []), removals)
+    batch = read(model, [text], scale="score")
+    removals = removals_of(batch, replacement="delete", seed=0)
+    return SearchedText(ScoredText(0, batch, [], []), removals)
 
 
 def len_of(texts):

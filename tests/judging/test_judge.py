@@ -217,8 +217,8 @@ def test_two_outputs_are_judged_by_their_difference():
 
 
 def test_probabilities_and_deletion_are_asked():
-    for question in ({"scale": "probability"}, {"replacement": "delete"}):
-        found = judge(MODEL, TEXTS[:3], ["loo", "lime-sampled"], samples=200, **question)
+    for request in ({"scale": "probability"}, {"replacement": "delete"}):
+        found = judge(MODEL, TEXTS[:3], ["loo", "lime-sampled"], samples=200, **request)
         assert found.ceiling_kind == "best found"
         assert found["lime-sampled"].texts == 3
     found = judge(MODEL, TEXTS[:3], ["loo", "shapley"], scale="probability")
@@ -243,12 +243,12 @@ def test_greedy_search_on_long_texts_removes_several_words_a_step():
         return np.array([sum(weights[int(w[1:])] for w in text.split()) for text in texts])[:, None]
 
     model = limelight.wrap(sums, classes=["total"], scale="score")
-    reading = read(model, [" ".join(f"w{i}" for i in range(300))], scale="score")
+    batch = read(model, [" ".join(f"w{i}" for i in range(300))], scale="score")
     removals = AskedRemovals(
-        TargetGame(reading, "delete"), 300, float(weights.sum()), np.random.default_rng(0)
+        TargetGame(batch, "delete"), 300, float(weights.sum()), np.random.default_rng(0)
     )
     calls.clear()
-    searched = SearchedText(ScoredText(0, reading, [], []), removals)
+    searched = SearchedText(ScoredText(0, batch, [], []), removals)
     search_together([searched], math.inf)
     search, order = searched.search, searched.search.order
     assert search.finished
@@ -357,8 +357,8 @@ def test_progress_hears_of_every_text():
 def test_methods_explain_what_is_judged():
     """With two outputs the scores, too, are those of the difference."""
     model = tiny_model(4, outputs=2, T_max=31, scale=0.4)
-    reading = read(model, TEXTS[:1], target="predicted")
-    index = int(reading.targets.index[0])
+    batch = read(model, TEXTS[:1], target="predicted")
+    index = int(batch.targets.index[0])
     own, other = (
         limelight.explain(model, TEXTS[0], "loo", target=i).scores for i in (index, 1 - index)
     )

@@ -23,7 +23,7 @@ from limelight.judging.plausibility import (
 )
 from limelight.results.judgment import FIRST_SENTENCE
 from limelight.text import features_of, tokenize
-from limelight.text.document import ModelInput
+from limelight.text.inputs import ModelInput
 
 from tiny_models import random_texts, tiny_model
 

@@ -97,12 +97,12 @@ def test_methods_that_sample_can_be_asked_again_with_another_seed():
     several = ["lime-sampled", LimeSampled(samples=300, seed=7), "loo"]
     found = candidates_of(model, several, {}, seed=3, replacement="unk")
     assert [one.again is None for one in found] == [False, False, True]
-    reading = read(model, text)
+    batch = read(model, text)
     for one, seed in zip(found[:2], (3, 7), strict=True):
         samples = 300 if seed == 7 else 5000
         first = limelight.explain(model, text[0], "lime-sampled", seed=seed, samples=samples)
-        np.testing.assert_array_equal(one.scores(reading)[0], first.scores)
-        other = one.again(reading)[0]
+        np.testing.assert_array_equal(one.scores(batch)[0], first.scores)
+        other = one.again(batch)[0]
         assert not np.array_equal(other, first.scores)
-        np.testing.assert_array_equal(one.again(reading)[0], other)
+        np.testing.assert_array_equal(one.again(batch)[0], other)
         assert np.all(np.abs(other - first.scores) < 8 * first.stderr)

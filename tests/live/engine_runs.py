@@ -96,11 +96,9 @@ def expected(model, texts, target=None, *, precision=None, tolerance=1e-12):
 
 
 def _batch(model, texts, target, precision, tolerance):
-    documents = tuple(map(model.read, texts))
-    features = tuple(map(features_of, documents))
-    arrays = CollapsedDocuments(
-        model=tabled(model, precision), documents=documents, features=features
-    )
+    inputs = tuple(map(model.read, texts))
+    features = tuple(map(features_of, inputs))
+    arrays = CollapsedDocuments(model=tabled(model, precision), inputs=inputs, features=features)
     outputs = full_value(arrays.game)
     index = target_indices(target, model.classes, outputs)
     weights = np.array(Targets(index, model.classes).weights(outputs))

@@ -193,10 +193,10 @@ def test_texts_are_cut_and_encoded_as_in_python(shipped, tmp_path):
         assert own["strings"] == list(want.strings), text
         assert [tuple(span) for span in own["spans"]] == list(want.spans), text
     for text, own in zip(read, found["read"], strict=True):
-        document = shipped.read(text)
-        assert own["ids"][1 : 1 + len(document.tokens)] == document.input.ids.tolist()
-        assert own["cutAt"] == document.cut
-        assert own["notices"] == list(document.notices), text
+        model_input = shipped.read(text)
+        assert own["ids"][1 : 1 + len(model_input.tokens)] == model_input.input.ids.tolist()
+        assert own["cutAt"] == model_input.cut
+        assert own["notices"] == list(model_input.notices), text
 
 
 @pytest.mark.slow

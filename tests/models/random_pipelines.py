@@ -243,12 +243,12 @@ def random_vectorizer(rng):
         options["stop_words"] = ["very", "so", "a"]
     if rng.random() < 0.2:
         options["strip_accents"] = pick(rng, ("unicode", "ascii", without_letters))
-    reading = rng.random()
-    if reading < 0.5:
+    batch = rng.random()
+    if batch < 0.5:
         options["token_pattern"] = pick(rng, PATTERNS)
-    elif reading < 0.75:
+    elif batch < 0.75:
         options |= {"tokenizer": pick(rng, TOKENIZERS), "token_pattern": None}
-    elif reading < 0.85:
+    elif batch < 0.85:
         options["analyzer"] = pick(rng, TOKENIZERS)
     else:
         options["preprocessor"] = pick(rng, PREPROCESSORS)
@@ -414,9 +414,9 @@ def blanked(e, keep):
     return "".join(letters)
 
 
-def deleted(document, keep):
+def deleted(model_input, keep):
     """Return a text without its removed words, as sampled methods write it, for each mask."""
-    (words,) = segments(document, features_of(document))
+    (words,) = segments(model_input, features_of(model_input))
     return ["".join(words.without(row, None)) for row in keep]
 
 
@@ -459,8 +459,8 @@ def tried(seed):
     keep = all_keeps(len(e))
     if e.bound is None:
         # Its words are asked as text, all subsets of them.
-        document = model.asked_about("words", "probability").read(text)
-        texts = deleted(document, keep)
+        model_input = model.asked_about("words", "probability").read(text)
+        texts = deleted(model_input, keep)
         f = target_column(outputs_of(pipeline, texts), e)
         by_shapley = f @ shapley_weights(len(e))
         # All masks of a few words are asked, so that nothing is sampled.

@@ -27,7 +27,7 @@ from transformers import (
 import limelight
 from limelight.errors import InputError
 from limelight.explainers import METHODS
-from limelight.explainers.reading import reading_of
+from limelight.explainers.batch import reading_of
 from limelight.models import has
 from limelight.models.hugging_face.forward import network_input
 from limelight.request import Request, prepare_model
@@ -86,11 +86,11 @@ def by_hand(model, prompt, answer):
 
 def ids_of(model, text=TEXT, answer=ANSWER):
     """Return the ids of the prompt, those of each sentence's pieces in it, and of the answer."""
-    document = model.read(text, asked=(Answer(answer),))
-    pieces = document.input
+    model_input = model.read(text, asked=(Answer(answer),))
+    pieces = model_input.input
     read, count = pieces.inside, int((pieces.mark > 0).sum())
     prompt, answer = read[:-count], read[-count:]
-    return pieces.ids[prompt], pieces.token[prompt], document.tokens.spans, pieces.ids[answer]
+    return pieces.ids[prompt], pieces.token[prompt], model_input.tokens.spans, pieces.ids[answer]
 
 
 def units_of(model, text=TEXT, answer=ANSWER):
@@ -143,13 +143,13 @@ def test_sentences_are_given_what_came_before_and_add_up(family):
     answer = Answer("Good film. The plot is bad. Bad.")
     sentences = answer.sentences()
     assert [one.part for one in sentences] == ["Good film.", "The plot is bad.", "Bad."]
-    document = model.read(TEXT, asked=sentences)
-    found = model.outputs([document])
+    model_input = model.read(TEXT, asked=sentences)
+    found = model.outputs([model_input])
     assert found.shape == (1, 3)
     ids, *_, written = ids_of(model, answer=answer.text)
     each = by_hand(model, ids.tolist(), written.tolist())
     np.testing.assert_allclose(found.sum(), each.sum(), rtol=1e-5)
-    first = int((document.input.mark == 2).sum())
+    first = int((model_input.input.mark == 2).sum())
     np.testing.assert_allclose(found[0, 0], each[:first].sum(), rtol=1e-4, atol=1e-5)
 
 
@@ -300,8 +300,8 @@ def test_a_result_keeps_the_answer():
     sentence = Answer("Good film. Bad.", 11, 15, written=True)
     assert sentence.stored() == {"answer": "Good film. Bad.", "span": [11, 15], "written": True}
     assert has(model, "generation")
-    document = model.read(TEXT, asked=(Answer(ANSWER),))
-    assert document.queried_text == QueriedText(TEXT, (Answer(ANSWER),))
+    model_input = model.read(TEXT, asked=(Answer(ANSWER),))
+    assert model_input.queried_text == QueriedText(TEXT, (Answer(ANSWER),))
 
 
 def test_a_chat_is_written_out_by_its_template():
@@ -462,15 +462,15 @@ def test_relevance_is_what_a_sentence_adds_when_every_weight_is_replayed(family,
     assert len(tape.kept) > 6
     found = limelight.explain(model, SEVEN, "lrp", answer=ANSWER)
     np.testing.assert_allclose(found.scores, wanted, rtol=1e-5, atol=1e-6)
-    document = model.read(SEVEN, asked=(Answer(ANSWER),))
-    frozen = model.frozen_gradient(document, model.embedded(document)[None], np.ones((1, 1)))
-    np.testing.assert_allclose(frozen.outputs, model.outputs([document]), rtol=1e-4)
+    model_input = model.read(SEVEN, asked=(Answer(ANSWER),))
+    frozen = model.frozen_gradient(model_input, model.embedded(model_input)[None], np.ones((1, 1)))
+    np.testing.assert_allclose(frozen.outputs, model.outputs([model_input]), rtol=1e-4)
 
 
 def test_attention_is_read_at_the_places_that_predict_the_answer():
     model = writer()
-    document = model.read(TEXT, asked=(Answer(ANSWER),))
-    (found,) = model.attention(document)
+    model_input = model.read(TEXT, asked=(Answer(ANSWER),))
+    (found,) = model.attention(model_input)
     count = len(ids_of(model)[-1])
     wanted = np.zeros(len(found.reads))
     wanted[-count - 1 : -1] = 1 / count
@@ -480,9 +480,9 @@ def test_attention_is_read_at_the_places_that_predict_the_answer():
 def test_attention_of_a_sentence_is_read_at_its_own_places():
     model = writer()
     each = limelight.explain_sentences(model, TEXT, "alpha-avg", answer="Good film. The plot.")
-    question = Request(features="sentences")
+    request = Request(features="sentences")
     for e in each:  # by another road: the sentence alone
-        one = reading_of(model, [QueriedText(TEXT, (e.asked,))], prepare_model(model, question)[1])
+        one = reading_of(model, [QueriedText(TEXT, (e.asked,))], prepare_model(model, request)[1])
         chosen = METHODS["alpha-avg"]
         (alone,) = chosen.implementations[-1].explain(chosen.settings(), one)
         np.testing.assert_allclose(e.scores, alone.scores, rtol=1e-5)

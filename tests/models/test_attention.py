@@ -180,9 +180,9 @@ def test_attention_times_gradient_adds_up_to_the_output_of_the_papers_classifier
 
     model = tiny_model(2, outputs=3, scale=0.6)
     e = limelight.explain(model, "w1 w5 w8", "alpha-grad", target=1)
-    reading = read(model, ["w1 w5 w8"], target=1)
-    arrays = reading.collapsed
-    rest = (arrays.alpha * arrays.target_u(reading.target_weights))[0].mean(axis=0)
+    batch = read(model, ["w1 w5 w8"], target=1)
+    arrays = batch.collapsed
+    rest = (arrays.alpha * arrays.target_u(batch.target_weights))[0].mean(axis=0)
     other = rest[0] + rest[4:].sum()
     assert e.scores.sum() + other == pytest.approx(e.prediction["class 1"])
 

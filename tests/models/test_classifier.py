@@ -15,8 +15,8 @@ from tiny_models import random_texts, tiny_model
 
 def by_the_equations(model, text):
     """Oracle: Eq. 1–9 one token at a time, with full keys, queries and values."""
-    document = model.read(text)
-    ids = padded_ids([document.input.ids], T_max=model.T_max)[0]
+    model_input = model.read(text)
+    ids = padded_ids([model_input.input.ids], T_max=model.T_max)[0]
     d_e = model.embedding.shape[1]
     e = []
     for t, word in enumerate(ids):
@@ -86,11 +86,11 @@ def test_probabilities_sum_to_one_and_survive_huge_logits():
 
 def test_attention_matrices_start_with_the_row_of_cls():
     model = tiny_model()
-    document = model.read("w1 w2 never w2")
-    matrices = model.attention_matrices(document)
+    model_input = model.read("w1 w2 never w2")
+    matrices = model.attention_matrices(model_input)
     assert matrices.shape == (3, 5, 5)
     tables = model.tables
-    logit = tables.logit(padded_ids([document.input.ids], T_max=model.T_max))[0]
+    logit = tables.logit(padded_ids([model_input.input.ids], T_max=model.T_max))[0]
     alpha = np.exp(logit) / np.exp(logit).sum(axis=0)
     np.testing.assert_allclose(matrices[:, 0], alpha[:5].T, rtol=1e-9)
 

@@ -86,9 +86,9 @@ def test_integrated_gradients_hold_a_few_nodes_at_a_time(monkeypatch):
     asked = []
     inner = type(model).gradients
 
-    def watched(self, document, points, weigh):
+    def watched(self, model_input, points, weigh):
         asked.append(len(points))
-        return inner(self, document, points, weigh)
+        return inner(self, model_input, points, weigh)
 
     monkeypatch.setattr(type(model), "gradients", watched)
     monkeypatch.setattr(integrated_methods, "_NODES", 5)
@@ -100,14 +100,14 @@ def test_integrated_gradients_hold_a_few_nodes_at_a_time(monkeypatch):
 def test_the_attention_of_one_window_is_asked_when_it_is_wanted():
     model = loaded()
     long = model.in_windows(7)
-    document = long.read("a superb film but the plot is predictable . a good film")
-    assert len(document.windows.spans) > 1
+    model_input = long.read("a superb film but the plot is predictable . a good film")
+    assert len(model_input.windows.spans) > 1
     seen = []
     handle = model.network.register_forward_hook(lambda *_: seen.append(1))
     try:
-        windows = long.attention(document)
+        windows = long.attention(model_input)
         next(windows)
         assert len(seen) == 1
-        assert len(list(windows)) == len(document.windows.spans) - 1
+        assert len(list(windows)) == len(model_input.windows.spans) - 1
     finally:
         handle.remove()

@@ -162,13 +162,15 @@ def test_scores_that_half_of_the_points_would_change_are_said_to_be_uncertain():
 def test_two_scores_whose_errors_cancel_in_the_sum_are_noticed(monkeypatch, most):
     """What one word gains on the way another loses: all adds up, and two scores are wrong."""
     model = loaded("bert")
-    document = model.read(TEXT)
-    start, end = (model.embedded(document, *more) for more in ((features_of(document), "mask"), ()))
+    model_input = model.read(TEXT)
+    start, end = (
+        model.embedded(model_input, *more) for more in ((features_of(model_input), "mask"), ())
+    )
     way, ask = end - start, model.gradients
-    gains, loses = (int(np.flatnonzero(model.token_positions(document) == j)[0]) for j in (1, 4))
+    gains, loses = (int(np.flatnonzero(model.token_positions(model_input) == j)[0]) for j in (1, 4))
 
-    def gradients(document, points, weigh):
-        found = ask(document, points, weigh)
+    def gradients(model_input, points, weigh):
+        found = ask(model_input, points, weigh)
         x = ((points - start)[:, gains] @ way[gains]) / (way[gains] @ way[gains])
         bump, gradient = 40 * np.exp(-(((x - 0.45) / 0.04) ** 2)), found.gradient.copy()
         for sign, place in ((1, gains), (-1, loses)):
@@ -202,9 +204,9 @@ def test_padding_that_is_still_attended_to_is_said_and_is_so(family):
     with torch.no_grad():
         base = model.network(inputs_embeds=embedded).logits[0, TARGET]
     assert e.base_value == pytest.approx(float(base), abs=1e-4)
-    document = model.read(TEXT)
-    masked = model.game(document, features_of(document), "pad")
-    nothing = masked(np.zeros((1, len(document.tokens)), bool))[0, TARGET]
+    model_input = model.read(TEXT)
+    masked = model.game(model_input, features_of(model_input), "pad")
+    nothing = masked(np.zeros((1, len(model_input.tokens)), bool))[0, TARGET]
     assert abs(e.base_value - nothing) > 1e-2
 
 

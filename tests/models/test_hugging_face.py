@@ -59,11 +59,13 @@ def test_outputs_are_the_models_own_whatever_stands_in_the_batch(family):
 
 
 def test_words_are_whole_and_stand_where_they_are_in_the_text():
-    document = loaded().read(TEXT)
-    assert document.tokens.strings == (
+    model_input = loaded().read(TEXT)
+    assert model_input.tokens.strings == (
         "a", "superb", "film", ",", "but", "the", "plot", "is", "predictable", ".", "superb", "!"
     )  # fmt: skip
-    for string, (start, end) in zip(*(document.tokens.strings, document.tokens.spans), strict=True):
+    for string, (start, end) in zip(
+        *(model_input.tokens.strings, model_input.tokens.spans), strict=True
+    ):
         assert TEXT[start:end].lower() == string
     e = limelight.explain(loaded(), TEXT, "gxi")
     assert e.features.count("superb") == 1
@@ -142,8 +144,8 @@ def test_leave_one_out_is_what_really_happens(family, replacement):
     words = ["a", "good", "film"]
     e = limelight.explain(model, " ".join(words), "loo", target=2, replacement=replacement)
     assert e.settings["replacement"] == replacement
-    document = model.read(" ".join(words))
-    ids, token = document.input.ids, document.input.token
+    model_input = model.read(" ".join(words))
+    ids, token = model_input.input.ids, model_input.input.token
     tokens = model.tokenizer
     put = {"mask": tokens.mask_token_id, "unk": tokens.unk_token_id, "pad": tokens.pad_token_id}
     for j in range(3):
@@ -648,10 +650,10 @@ def test_a_real_model_agrees_with_its_own_pipeline(shared):
 def test_no_word_and_no_piece_ends_inside_a_character(word, pieces):
     network, tokenizer = tiny("gpt2")  # whose words are cut before accents, and pieces are bytes
     model = limelight.wrap(network, tokenizer=tokenizer)
-    document = model.read(f"a {word} b", pieces=pieces)
-    assert document.tokens.strings == ("a", word, "b")
+    model_input = model.read(f"a {word} b", pieces=pieces)
+    assert model_input.tokens.strings == ("a", word, "b")
     if not pieces:  # of which the space before the word is one
-        game = model.game(document, features_of(document), "delete")
+        game = model.game(model_input, features_of(model_input), "delete")
         without = game(np.array([[True, False, True]]))
         np.testing.assert_allclose(without, model.logits(["a b"]), rtol=1e-5, atol=1e-6)
 
@@ -731,5 +733,5 @@ def test_words_stand_where_their_pieces_do(family):
             if word is not None and shown:
                 by_hand.setdefault(word, []).extend(shown)
         spans = tuple((min(own), max(own) + 1) for own in by_hand.values())
-        document = model.read(text)
-        assert document.tokens.spans == spans[: len(document.tokens)]
+        model_input = model.read(text)
+        assert model_input.tokens.spans == spans[: len(model_input.tokens)]

@@ -93,15 +93,15 @@ def by_hand(model, pixels, keep, rows, gone=0.0):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_removing_patches_is_replacing_pixels_by_hand(family):
     model, pixels = tiny_images(family), photo()
-    document = model.read(pixels)
+    model_input = model.read(pixels)
     rows = 3 if family in TRANSFORMERS else 7
-    assert len(document.tokens) == rows * rows
+    assert len(model_input.tokens) == rows * rows
     game = limelight.game(model, pixels)
     masks = np.random.default_rng(1).random((5, rows * rows)) < 0.5
     masks[0] = True
     expected = [by_hand(model, pixels, keep, rows) for keep in masks]
     assert np.abs(game(masks) - expected).max() < 1e-5
-    assert np.abs(model.outputs([document]) - expected[0]).max() < 1e-5
+    assert np.abs(model.outputs([model_input]) - expected[0]).max() < 1e-5
     black = model.tokenizer(0 * pixels, return_tensors="np", input_data_format="channels_last")
     soft = model.tokenizer(blurred(pixels), return_tensors="np", input_data_format="channels_last")
     for name, gone in (("black", black), ("blurred", soft)):
@@ -114,10 +114,10 @@ def test_removing_patches_is_replacing_pixels_by_hand(family):
 def test_gradients_and_attention_are_those_of_the_bare_network(family):
     model, pixels = tiny_images(family), photo()
     assert all(has(model, one) for one in ("attention", "gradients", "lrp"))
-    document, network = model.read(pixels), model.network
-    values = torch.as_tensor(document.input.values[None])
+    model_input, network = model.read(pixels), model.network
+    values = torch.as_tensor(model_input.input.values[None])
     special = {"deit": 2}.get(family, 1)
-    assert model.token_positions(document).tolist() == [-1] * special + list(range(9))
+    assert model.token_positions(model_input).tolist() == [-1] * special + list(range(9))
 
     kept = {}
 
@@ -136,7 +136,7 @@ def test_gradients_and_attention_are_those_of_the_bare_network(family):
     assert np.abs(e.scores - by_autograd).max() < 1e-5 * np.abs(by_autograd).max()
 
     ig = limelight.explain(model, pixels, "ig", target=1, steps=200)
-    gap = model.outputs([document])[0, 1] - ig.base_value - ig.scores.sum()
+    gap = model.outputs([model_input])[0, 1] - ig.base_value - ig.scores.sum()
     assert abs(gap) < 2e-3 * abs(ig.scores).sum()
     base = by_hand(model, pixels, np.zeros(9, bool), 3)
     assert abs(ig.base_value - base[1]) < 1e-5
@@ -145,7 +145,7 @@ def test_gradients_and_attention_are_those_of_the_bare_network(family):
     network.set_attn_implementation("eager")
     alpha = network(values, output_attentions=True).attentions
     network.set_attn_implementation(usual)
-    (shown,) = model.attention(document)
+    (shown,) = model.attention(model_input)
     assert shown.alpha.shape == (3, 2, 9 + special, 9 + special)
     assert np.abs(shown.alpha - torch.stack(alpha)[:, 0].detach().numpy()).max() < 1e-6
 
@@ -153,11 +153,11 @@ def test_gradients_and_attention_are_those_of_the_bare_network(family):
 @pytest.mark.parametrize("family", TRANSFORMERS)
 def test_frozen_weights_share_out_what_the_patches_do(family):
     model, pixels = tiny_images(family), photo()
-    document = model.read(pixels)
-    here = model.embedded(document)
+    model_input = model.read(pixels)
+    here = model.embedded(model_input)
     first = np.eye(3)[1:2]
-    whole = model.frozen_gradient(document, here[None], first)
-    assert np.abs(whole.outputs - model.outputs([document])).max() < 1e-4
+    whole = model.frozen_gradient(model_input, here[None], first)
+    assert np.abs(whole.outputs - model.outputs([model_input])).max() < 1e-4
     e = limelight.explain(model, pixels, "lrp", target=1)
     product = (whole.gradient[0] * here).sum(axis=-1)[-9:]
     assert np.abs(e.scores - product).max() < 1e-5 * np.abs(product).max()
@@ -222,13 +222,13 @@ def test_a_processor_that_cuts_shows_where_its_patches_are():
     network = FAMILIES["convnext"]().eval()
     cutting = ConvNextImageProcessorPil(size={"shortest_edge": 28}, crop_pct=0.875)
     model = limelight.wrap(network, processor=cutting)
-    document = model.read(photo(64, 128))
-    boxes = np.array(document.image.boxes)
+    model_input = model.read(photo(64, 128))
+    boxes = np.array(model_input.image.boxes)
     # To 32 × 64, of which the middle 28 × 28 are seen: 56 × 56 pixels from (36, 4) on.
     assert (
         np.abs(np.array([*boxes[:, :2].min(0), *boxes[:, 2:].max(0)]) - [36, 4, 92, 60]).max() <= 1
     )
-    assert any("cuts a part of" in one for one in document.notices)
+    assert any("cuts a part of" in one for one in model_input.notices)
     assert model.read(photo(28, 28)).notices != ()
     whole = tiny_images("vit").read(photo(50, 30))
     assert whole.notices == ()
@@ -259,8 +259,8 @@ def test_gray_and_colors_are_turned_into_each_other():
             size={"height": 12, "width": 12}, image_mean=[0.3], image_std=[0.3]
         ),
     )
-    document = one.read(photo())
-    assert any("colors were taken out" in notice for notice in document.notices)
+    model_input = one.read(photo())
+    assert any("colors were taken out" in notice for notice in model_input.notices)
     with pytest.raises(InputError, match="images have 1 or 3 channels"):
         limelight.wrap(
             ViTForImageClassification(ViTConfig(**_SMALL, **_PLAIN, num_channels=4)),

@@ -23,8 +23,8 @@ def model():
 
 
 def games(model, replacement):
-    readings = [read(model, [text], target=0) for text in TEXTS]
-    return [one.game(replacement) for one in readings]
+    batches = [read(model, [text], target=0) for text in TEXTS]
+    return [one.game(replacement) for one in batches]
 
 
 def drawn(several, seed=0):

@@ -316,7 +316,7 @@ def test_norms_of_small_numbers_are_those_of_torch_in_every_precision(precision)
 def test_on_the_papers_classifier_lrp_is_attention_times_value():
     """Autograd of Eq. 1–9 with the attention weights held fixed, times the embedded token."""
     model, text = tiny_model(3, scale=0.7), "w1 w5 w2 w5 w7"
-    document = model.read(text)
+    model_input = model.read(text)
     ids = limelight.explainers.read(model, [text]).collapsed.ids[0]
     weights = {n: torch.tensor(getattr(model, n)) for n in ("W_q", "W_k", "W_v", "W_l")}
     e = torch.tensor(model.embedding[ids] + model.positions, requires_grad=True)
@@ -327,7 +327,7 @@ def test_on_the_papers_classifier_lrp_is_attention_times_value():
             weights["W_q"]
         )
     (gradient,) = torch.autograd.grad(total, e)
-    product = (gradient * e).sum(-1).detach().numpy()[1 : 1 + len(document.tokens)]
+    product = (gradient * e).sum(-1).detach().numpy()[1 : 1 + len(model_input.tokens)]
     found = limelight.explain(model, text, "lrp", features="positions")
     np.testing.assert_allclose(found.scores, product, rtol=1e-9)
     worth = limelight.explain(model, text, "alpha-grad", features="positions")

@@ -54,25 +54,25 @@ def some_masks(d, seed):
     return keep
 
 
-def deletions(model, document, features, keep):
+def deletions(model, model_input, features, keep):
     """Return f of the masks by themselves and, by the table that many of them share, in a crowd."""
-    game = model.game(document, features, "delete")
+    game = model.game(model_input, features, "delete")
     return game(keep), game(np.tile(keep, (10, 1)))[: len(keep)]
 
 
 def read_with(model, text, kind, protect):
-    document = model.read(text)
+    model_input = model.read(text)
     if not set(text.split()[: model.T_max - 1]) - set(protect):
         protect = ()
-    return document, features_of(document, kind, protect=protect), protect
+    return model_input, features_of(model_input, kind, protect=protect), protect
 
 
 @given(**cases)
 def test_replacement_is_the_prediction_of_the_changed_text(text, seed, outputs, kind, protect):
     model = tiny_model(seed, outputs=outputs)
-    document, features, protect = read_with(model, text, kind, protect)
+    model_input, features, protect = read_with(model, text, kind, protect)
     keep = some_masks(len(features), seed)
-    found = model.game(document, features, "unk")(keep)
+    found = model.game(model_input, features, "unk")(keep)
     wanted = changed(model, text, features, keep, protect, delete=False)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
@@ -80,10 +80,10 @@ def test_replacement_is_the_prediction_of_the_changed_text(text, seed, outputs, 
 @given(**cases)
 def test_deletion_is_the_prediction_of_the_shortened_text(text, seed, outputs, kind, protect):
     model = tiny_model(seed, outputs=outputs)
-    document, features, protect = read_with(model, text, kind, protect)
+    model_input, features, protect = read_with(model, text, kind, protect)
     keep = some_masks(len(features), seed)
     wanted = changed(model, text, features, keep, protect, delete=True)
-    for found in deletions(model, document, features, keep):
+    for found in deletions(model, model_input, features, keep):
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
@@ -96,10 +96,10 @@ def test_deletion_is_the_same_with_hidden_units_and_for_texts_of_too_many_words(
     w_a = np.random.default_rng(0).standard_normal(tiny_model(0).W_q.shape[:2])
     text = " ".join(WORDS[i % 7] for i in range(count))
     for model in (tiny_model(2, outputs=5), tiny_model(2, attention="additive", w_a=w_a)):
-        document, features, _ = read_with(model, text, "words", ())
+        model_input, features, _ = read_with(model, text, "words", ())
         keep = some_masks(len(features), count)
         wanted = changed(model, text, features, keep, (), delete=True)
-        for found in deletions(model, document, features, keep):
+        for found in deletions(model, model_input, features, keep):
             np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
@@ -113,9 +113,9 @@ def test_hidden_units_are_asked_once_about_a_word_at_a_place_for_all_masks(monke
     monkeypatch.setattr(tables, "unit_logits", counted)
     w_a = np.random.default_rng(0).standard_normal(tiny_model(0).W_q.shape[:2])
     model = tiny_model(2, attention="additive", w_a=w_a)
-    document = model.read("w1 w2 w3 w4 w5")
-    features = features_of(document)
-    game = model.game(document, features, "delete")
+    model_input = model.read("w1 w2 w3 w4 w5")
+    features = features_of(model_input)
+    game = model.game(model_input, features, "delete")
     for _ in range(3):
         game(np.tile(some_masks(len(features), 1), (10, 1)))
     assert sum(asked) == (len(features) + 2) * model.T_max  # [cls] and UNK beside the words
@@ -130,24 +130,24 @@ def test_masks_of_a_peaked_model_are_predicted_only_where_nothing_counts(monkeyp
 
     monkeypatch.setattr(masked, "predicted_logits", counted)
     text, model = " ".join(WORDS[:10]), with_logits(tiny_model(1), 2000.0)
-    document = model.read(text)
-    features = features_of(document)
+    model_input = model.read(text)
+    features = features_of(model_input)
     keep = np.random.default_rng(0).random((200, len(features))) < 0.9
     for replacement in ("unk", "delete"):
         predicted.clear()
-        model.game(document, features, replacement)(keep)
+        model.game(model_input, features, replacement)(keep)
         assert 0 < len(predicted) < len(keep) / 2
 
 
 def test_words_cut_off_move_into_the_window_when_others_are_deleted():
     model = tiny_model(3)
     text = " ".join([*WORDS[:12], "w15", "w0", "w16"])
-    document = model.read(text)
-    features = features_of(document)
-    assert (len(document.input.beyond), len(features)) == (3, 12)
+    model_input = model.read(text)
+    features = features_of(model_input)
+    assert (len(model_input.input.beyond), len(features)) == (3, 12)
     keep = np.ones((1, 12), bool)
     keep[0, :2] = False  # w0 inside the window, and its second occurrence beyond it
-    game = model.game(document, features, "delete")
+    game = model.game(model_input, features, "delete")
     shortened = model.vocabulary.encode([*WORDS[2:12], "w15", "w16"])
     np.testing.assert_allclose(game(keep), model.logits_of_ids([shortened]), rtol=1e-12)
     whole = model.vocabulary.encode(WORDS[:12])  # what lies beyond the window is not read
@@ -156,11 +156,11 @@ def test_words_cut_off_move_into_the_window_when_others_are_deleted():
 
 def test_deleting_and_replacing_differ():
     model = tiny_model(3)
-    document = model.read("w1 w2 w3 w4")
-    features = features_of(document)
+    model_input = model.read("w1 w2 w3 w4")
+    features = features_of(model_input)
     keep = np.array([[True, False, True, True]])
-    deleted = model.game(document, features, "delete")(keep)
-    assert deleted != assert_same(model.game(document, features, "unk")(keep), rel=1e-3)
+    deleted = model.game(model_input, features, "delete")(keep)
+    assert deleted != assert_same(model.game(model_input, features, "unk")(keep), rel=1e-3)
 
 
 def with_logits(model, spread):
@@ -175,18 +175,18 @@ def test_huge_logits_lose_no_digits(replacement, spread):
     text = " ".join(WORDS[:10])
     for seed in range(20):
         model = with_logits(tiny_model(seed), spread)
-        document = model.read(text)
-        features = features_of(document)
+        model_input = model.read(text)
+        features = features_of(model_input)
         keep = some_masks(len(features), seed)
         delete = replacement == "delete"
         wanted = changed(model, text, features, keep, (), delete=delete)
-        found = model.game(document, features, replacement)(keep)
+        found = model.game(model_input, features, replacement)(keep)
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_no_masks_give_no_outputs():
     model = tiny_model(0, outputs=5)
-    document = model.read("w1 w2")
+    model_input = model.read("w1 w2")
     for replacement in ("unk", "delete"):
-        game = model.game(document, features_of(document), replacement)
+        game = model.game(model_input, features_of(model_input), replacement)
         assert game(np.ones((0, 2), bool)).shape == (0, 5)

@@ -87,8 +87,8 @@ def test_the_output_is_the_log_odds_of_the_label_words_after_the_prompt():
     ]
     assert model.classes == ("negative", "positive")
     np.testing.assert_allclose(model.logits(TEXTS), wanted, rtol=1e-5, atol=1e-6)
-    documents = [model.read(text) for text in TEXTS]
-    np.testing.assert_allclose(model.outputs(documents), wanted, rtol=1e-5, atol=1e-6)
+    inputs = [model.read(text) for text in TEXTS]
+    np.testing.assert_allclose(model.outputs(inputs), wanted, rtol=1e-5, atol=1e-6)
     odds = np.array(wanted)[:, 0]
     np.testing.assert_allclose(model.predict_proba(TEXTS)[:, 1], 1 / (1 + np.exp(-odds)), rtol=1e-5)
     with pytest.raises(AssertionError):  # words in another order would show
@@ -165,12 +165,12 @@ def test_a_long_text_is_cut_and_the_template_is_not():
     network, tokenizer = language_model()
     model = classifier(network, tokenizer)
     text = "a superb film but the plot is bad . " * 9
-    document = model.read(text)
-    inside = TEMPLATE.replace("{text}", " ".join(document.tokens.strings))
+    model_input = model.read(text)
+    inside = TEMPLATE.replace("{text}", " ".join(model_input.tokens.strings))
     ids = tokenizer(inside)["input_ids"][:-1]
     assert len(ids) == LIMIT
     np.testing.assert_allclose(
-        model.outputs([document])[0],
+        model.outputs([model_input])[0],
         by_hand(network, ids, tokens(tokenizer, "bad", "good")),
         rtol=1e-5,
         atol=1e-6,

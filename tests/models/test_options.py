@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 import limelight
 from limelight.errors import InputError
 from limelight.explainers import read
-from limelight.models.attention.documents import padded_ids
+from limelight.models.attention.inputs import padded_ids
 from limelight.text import UNK, features_of
 from limelight.theory import path_quadrature
 from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
@@ -76,11 +76,11 @@ def test_outputs_are_those_of_the_definition(kind):
 @kinds
 def test_gradients_are_those_of_autograd_at_every_position(kind):
     model = model_with(kind)
-    reading = read(model, [TEXT], target=1, scale="score")
+    batch = read(model, [TEXT], target=1, scale="score")
     G, e = by_torch(model, window(model, TEXT), gradient_of=1)
-    weights = reading.target_weights
-    np.testing.assert_allclose(reading.collapsed.gradient(weights)[0], G, rtol=1e-9, atol=1e-12)
-    heads = reading.collapsed.head_gradients(weights)[0]
+    weights = batch.target_weights
+    np.testing.assert_allclose(batch.collapsed.gradient(weights)[0], G, rtol=1e-9, atol=1e-12)
+    heads = batch.collapsed.head_gradients(weights)[0]
     np.testing.assert_allclose(heads.mean(axis=0), G, rtol=1e-9, atol=1e-12)
     asked = {"target": 1, "scale": "score", "features": "positions"}
     scores = limelight.explain(model, TEXT, "gxi", **asked).scores
@@ -90,9 +90,9 @@ def test_gradients_are_those_of_autograd_at_every_position(kind):
 @kinds
 def test_the_game_is_the_model_on_all_sets_of_words(kind):
     model = model_with(kind)
-    reading = read(model, [TEXT], target=1)
-    game = one_document(reading.ratio_game, 0)
-    ids, of_token = window(model, TEXT), reading.features[0].of_token
+    batch = read(model, [TEXT], target=1)
+    game = one_document(batch.ratio_game, 0)
+    ids, of_token = window(model, TEXT), batch.features[0].of_token
     keeps = np.array(list(product([True, False], repeat=game.d)))
     for keep in keeps:
         masked = ids.copy()
@@ -106,9 +106,9 @@ def test_the_game_is_the_model_on_all_sets_of_words(kind):
 @kinds
 def test_deletion_is_the_prediction_of_the_shortened_text(kind):
     model, words = model_with(kind), ["w1", "w5", "never", "w8", "w2"]
-    document = model.read(" ".join(words))
+    model_input = model.read(" ".join(words))
     keep = np.array(list(product([True, False], repeat=len(words))))
-    found = model.game(document, features_of(document), "delete")(keep)
+    found = model.game(model_input, features_of(model_input), "delete")(keep)
     left = [[w for w, stays in zip(words, row, strict=True) if stays] for row in keep]
     wanted = model.logits_of_ids([model.vocabulary.encode(row) for row in left])
     np.testing.assert_allclose(found, wanted, rtol=1e-10)

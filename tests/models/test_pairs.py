@@ -224,10 +224,10 @@ def test_features_do_not_cross_from_one_side_to_the_other():
         model, ("a film. bad", "good plot. bad"), "loo", features="sentences"
     )
     assert sentences.features == ("a film.", "bad", "good plot.", "bad")
-    document = model.read(PAIR)
-    groups = [0] * len(document.tokens)
+    model_input = model.read(PAIR)
+    groups = [0] * len(model_input.tokens)
     e = limelight.explain(model, PAIR, "loo", features=groups)
-    assert e.spans == ((document.parts[0], document.parts[1]),)
+    assert e.spans == ((model_input.parts[0], model_input.parts[1]),)
     tokens = limelight.explain(model, ("predictable", "predictable film"), "gxi", features="tokens")
     assert tokens.features == ("predict", "able", "predict", "able", "film")
 

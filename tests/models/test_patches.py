@@ -171,11 +171,11 @@ def test_exact_methods_are_what_all_sets_of_twelve_patches_say(removal):
 def test_the_game_of_each_replacement_is_the_formula():
     model = image_model(5, grid=(2, 4))
     image = random_image(model, 1)
-    document = model.read(image)
-    features = limelight.text.features_of(document, "patches")
+    model_input = model.read(image)
+    features = limelight.text.features_of(model_input, "patches")
     for removal in model.replacements:
         masks, f = outputs_of_all(model, image, removal)
-        game = model.game(document, features, removal)
+        game = model.game(model_input, features, removal)
         np.testing.assert_allclose(game(masks), f.astype(float), atol=1e-12)
         (sampled,) = limelight.explain(
             model, [image], "lime-sampled", replacement=removal, samples=20_000
@@ -189,14 +189,14 @@ def test_gradient_is_that_of_autograd_and_integrated_gradients_add_up():
 
     model = image_model(11)
     image = random_image(model, 2)
-    reading = read(model, [image], features="patches")
-    seen = reading.collapsed
+    batch = read(model, [image], features="patches")
+    seen = batch.collapsed
     e = torch.tensor(seen.embedded[0], requires_grad=True)
     q = torch.einsum("kad,d->ka", torch.tensor(model.W_q), e[0])
     logit = torch.einsum("ka,kad,td->kt", q, torch.tensor(model.W_k), e) / model.W_q.shape[1] ** 0.5
     u = torch.einsum("kco,kod,td->kct", torch.tensor(model.W_l), torch.tensor(model.W_v), e)
     f = (torch.softmax(logit, -1)[:, None] * u).sum(-1).mean(0)
-    weights = reading.target_weights
+    weights = batch.target_weights
     (f * torch.tensor(weights[0])).sum().backward()
     np.testing.assert_allclose(seen.gradient(weights)[0], e.grad.numpy(), atol=1e-12)
     (ig,) = limelight.explain(model, [image], "ig")
@@ -279,11 +279,11 @@ def test_images_of_other_sizes_and_colors_are_brought_to_those_of_the_model():
     gray, colors = image_model(1), image_model(1, channels=3)
     flat = read_image(np.full((40, 90, 3), 77, np.uint8))
     for model in (gray, colors):
-        document = model.read(flat)
-        assert document.input.shape == (4, 9, model.channels)
-        assert (document.input == 77).all()
-        assert document.notices == ("The image has 90 × 40 pixels and is read at 9 × 4.",)
-        assert document.image.boxes[-1] == (60, 20, 90, 40)
+        model_input = model.read(flat)
+        assert model_input.input.shape == (4, 9, model.channels)
+        assert (model_input.input == 77).all()
+        assert model_input.notices == ("The image has 90 × 40 pixels and is read at 9 × 4.",)
+        assert model_input.image.boxes[-1] == (60, 20, 90, 40)
     own = read_image(np.full((4, 9), 77, np.uint8))
     assert gray.read(own).notices == ()
     assert gray.logits([own]) == pytest.approx(gray.logits([flat]))

@@ -126,14 +126,14 @@ def test_each_input_is_expanded_once(call, monkeypatch):
 
 
 def test_a_model_is_prepared_for_a_question_and_the_question_for_the_model():
-    model, question = prepare_model(classifier(), Request())
+    model, request = prepare_model(classifier(), Request())
     assert model is classifier()
-    assert (question.features, question.scale) == ("words", "logit")
-    again = prepare_model(model, question)
+    assert (request.features, request.scale) == ("words", "logit")
+    again = prepare_model(model, request)
     assert again[0] is model
-    assert again[1] is question
-    _, question = prepare_model(writer(), Request())
-    assert (question.features, question.scale) == ("sentences", "score")
+    assert again[1] is request
+    _, request = prepare_model(writer(), Request())
+    assert (request.features, request.scale) == ("sentences", "score")
 
 
 def test_answers_of_a_list_go_to_their_texts_and_a_text_keeps_its_own():

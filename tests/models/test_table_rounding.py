@@ -98,8 +98,8 @@ KINDS = {
 @cache
 def answers(kind, seed):
     model = KINDS[kind](seed)
-    reading = read(model, [TEXT])
-    return model, exact_game(model, reading.documents[0], reading.features[0])
+    batch = read(model, [TEXT])
+    return model, exact_game(model, batch.inputs[0], batch.features[0])
 
 
 def explained(model, method):
@@ -135,8 +135,8 @@ def test_scores_of_any_model_are_within_the_bound(kind, seed):
 
 
 def exact_ig(model):
-    reading = read(model, [TEXT])
-    text = reading.documents[0], reading.features[0]
+    batch = read(model, [TEXT])
+    text = batch.inputs[0], batch.features[0]
     logit, base, u, base_u = exact_path(model, *text)
     if model.attention == "additive":
         units, zero = exact_units(model, *text), 0 * logit
@@ -144,7 +144,7 @@ def exact_ig(model):
     else:
         scores = by_tanh_sinh(logit, base, u, base_u, halvings=14)
     tokens = scores[1:].astype(float)
-    return reading.collapsed.pooled(tokens[None])[0]
+    return batch.collapsed.pooled(tokens[None])[0]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "steep"])
@@ -185,8 +185,8 @@ def test_without_the_errors_of_the_tables_cancelling_keys_break_the_bound(method
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_entry_of_the_tables_is_further_off_than_said(kind):
     model, _ = answers(kind, 0)
-    reading = read(model, [TEXT])
-    _, logit, value = exact_tables(model, reading.documents[0])
+    batch = read(model, [TEXT])
+    _, logit, value = exact_tables(model, batch.inputs[0])
     tables, errors = model.tables, model.table_errors
     with mpmath.workdps(60):
         for (k, word, t), exact in logit.items():

@@ -83,10 +83,10 @@ def test_texts_without_words_are_read_with_token_types_too(family):
     expected = outputs_of_pipeline(network, tokenizer, ["good film", "good", "film", ""])
     np.testing.assert_allclose(game(masks), expected, rtol=1e-5, atol=1e-5)
     windows = limelight.wrap(network, tokenizer=tokenizer).in_windows(4)
-    document = windows.read("good film bad plot")
+    model_input = windows.read("good film bad plot")
     halves = outputs_of_pipeline(network, tokenizer, ["good film", "bad plot"])
     np.testing.assert_allclose(
-        windows.outputs([document])[0], halves.mean(axis=0), rtol=1e-5, atol=1e-5
+        windows.outputs([model_input])[0], halves.mean(axis=0), rtol=1e-5, atol=1e-5
     )
 
 
@@ -133,5 +133,5 @@ def test_taggers_are_asked_with_token_types():
         untyped = network(**given | {"token_type_ids": None}).logits[0, 2].double().numpy()
     assert np.abs(expected - untyped).max() > 0.01
     model = limelight.wrap(network, tokenizer=tokenizer)
-    document = model.read("a superb film", asked=(Place(2, 8),))
-    np.testing.assert_allclose(model.outputs([document])[0], expected, rtol=1e-5, atol=1e-5)
+    model_input = model.read("a superb film", asked=(Place(2, 8),))
+    np.testing.assert_allclose(model.outputs([model_input])[0], expected, rtol=1e-5, atol=1e-5)

@@ -6,15 +6,15 @@ from math import comb
 import mpmath
 import numpy as np
 
-from limelight.models.attention.documents import padded_ids
+from limelight.models.attention.inputs import padded_ids
 from limelight.text import CLS, UNK
 
 DIGITS = 60
 
 
-def exact_tables(model, document):
+def exact_tables(model, model_input):
     """The window of a document, and ℓ and u of its words and of UNK in their places."""
-    (ids,) = padded_ids([document.input.ids], T_max=model.T_max).tolist()
+    (ids,) = padded_ids([model_input.input.ids], T_max=model.T_max).tolist()
     places = {(one, t) for t, word in enumerate(ids) for one in (word, UNK)}
     return ids, *exact_entries(model, places)
 
@@ -39,10 +39,10 @@ def exact_entries(model, places):
     return logit, value
 
 
-def exact_units(model, document, features):
+def exact_units(model, model_input, features):
     """What hidden units are given at the text and at UNK, as (K, T, d_h) arrays, and weights."""
     with mpmath.workdps(DIGITS):
-        ids, base = _ends(model, document, features)
+        ids, base = _ends(model, model_input, features)
         queries = _queries(model)
 
         def given(words):
@@ -89,10 +89,10 @@ def _long(x):
     return np.longdouble(mpmath.nstr(x, 25))
 
 
-def exact_game(model, document, features, c=-1):
+def exact_game(model, model_input, features, c=-1):
     """{kept: f} of class ``c`` over all sets of kept features, removed ones replaced by UNK."""
     with mpmath.workdps(DIGITS):
-        ids, logit, value = exact_tables(model, document)
+        ids, logit, value = exact_tables(model, model_input)
         place = [-1, *features.of_token.tolist()]
         place += [-1] * (len(ids) - len(place))
         K, C = model.W_l.shape[:2]
@@ -103,9 +103,9 @@ def exact_game(model, document, features, c=-1):
         return f
 
 
-def exact_deletion_game(model, document, c=-1):
+def exact_deletion_game(model, model_input, c=-1):
     """The same where every token is a word, removed ones vanish and later ones move up."""
-    tokens = document.input.ids.tolist()
+    tokens = model_input.input.ids.tolist()
     K, C = model.W_l.shape[:2]
     with mpmath.workdps(DIGITS):
         places = {(w, t) for w in (CLS, UNK, *tokens) for t in range(model.T_max)}
@@ -135,11 +135,11 @@ def _average(logits, values):
     return mpmath.fsum(a * b for a, b in zip(g, values, strict=True)) / mpmath.fsum(g)
 
 
-def exact_path(model, document, features, c=-1):
+def exact_path(model, model_input, features, c=-1):
     """Logits and values of class ``c`` at both ends of the path from UNK, as (K, T) arrays."""
     with mpmath.workdps(DIGITS):
-        _, logit, value = exact_tables(model, document)
-        ids, base = _ends(model, document, features)
+        _, logit, value = exact_tables(model, model_input)
+        ids, base = _ends(model, model_input, features)
         K, C = model.W_l.shape[:2]
 
         def table(words, entry):
@@ -156,9 +156,9 @@ def exact_path(model, document, features, c=-1):
         ]
 
 
-def _ends(model, document, features):
+def _ends(model, model_input, features):
     """The window of a document, and the same with UNK for every feature."""
-    (ids,) = padded_ids([document.input.ids], T_max=model.T_max).tolist()
+    (ids,) = padded_ids([model_input.input.ids], T_max=model.T_max).tolist()
     place = [-1, *features.of_token.tolist()]
     return ids, [UNK if j >= 0 else w for w, j in zip(ids, place, strict=False)] + ids[len(place) :]
 

@@ -32,8 +32,8 @@ SIGNLESS = {"alpha-avg", "alpha-max", "g-l1", "g-l2"}
 
 def explanation(text=SENTENCE, method="lime", *, seed=0, kind="words", T_max=256, **fields):
     """Return random scores for the features of ``text``."""
-    document = read_document(text, EMPTY, T_max=T_max)
-    features = features_of(document, kind)
+    model_input = read_document(text, EMPTY, T_max=T_max)
+    features = features_of(model_input, kind)
     rng = np.random.default_rng([seed, *method.encode()])
     scores = rng.normal(size=len(features)) ** 3 / 5
     signed = method not in SIGNLESS
@@ -41,7 +41,7 @@ def explanation(text=SENTENCE, method="lime", *, seed=0, kind="words", T_max=256
         "label": LABELS.get(method, method),
         "signed": signed,
         "classes": ("negative", "positive"),
-        "cut": document.cut,
+        "cut": model_input.cut,
         "model": "sha256:0123456789abcdef",
         "text": text,
         "features": features.strings,
@@ -53,7 +53,7 @@ def explanation(text=SENTENCE, method="lime", *, seed=0, kind="words", T_max=256
         "target": "positive",
         "prediction": {"positive": 1.234},
         "base_value": 0.1,
-        "notices": document.notices,
+        "notices": model_input.notices,
         "settings": {"features": kind, "seed": seed},
     }
     return Explanation(**(given | fields))

@@ -14,7 +14,7 @@ from limelight.results import Comparison, Explanation, Explanations
 from limelight.results.explanation import SpanExplanations
 from limelight.results.judgment import Judgment
 from limelight.results.method_table import MethodTable
-from limelight.results.mixins import HtmlMixin, TerminalMixin, JsonMixin, TableMixin, import_member
+from limelight.results.mixins import HtmlMixin, JsonMixin, TableMixin, TerminalMixin, import_member
 from limelight.results.summary import RunComparison, RunSummary
 from limelight.results.table import Cell, Column, Table
 
@@ -27,7 +27,11 @@ RESULTS = [
 @pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.__name__)
 def test_what_a_result_names_is_there(result):
     assert issubclass(result, TerminalMixin)
-    pages = [result._terminal, result._fragment, result._page if issubclass(result, HtmlMixin) else ""]
+    pages = [
+        result._terminal,
+        result._fragment,
+        result._page if issubclass(result, HtmlMixin) else "",
+    ]
     assert all(callable(import_member("pages", name)) for name in pages if name)
     if issubclass(result, TableMixin):
         assert result._table is not TableMixin._table

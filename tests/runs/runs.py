@@ -19,7 +19,7 @@ from limelight.runs.statistics import WordMoments
 from tiny_models import tiny_model
 
 
-def make_record(model, methods, texts, *, shard=3, texts_kept=True, **question):
+def make_record(model, methods, texts, *, shard=3, texts_kept=True, **request):
     chosen = [configure_method(name, model, {}) for name in methods]
     return RunRecord(
         schema="limelight.run/2",
@@ -40,7 +40,7 @@ def make_record(model, methods, texts, *, shard=3, texts_kept=True, **question):
             )
             for configured in chosen
         ],
-        question=prepare_model(model, Request(**question))[1],
+        request=prepare_model(model, Request(**request))[1],
         data=DataRecord(
             files=[DataFileRecord(path="memory", rows=len(texts), bytes=0, sha256="")],
             columns=DataColumns(text="text", id=None, label=None, carried=[]),

@@ -243,7 +243,7 @@ def test_a_cutter_travels_to_processes_with_its_job_and_another_one_resumes_noth
         path.read_bytes() for path in single_worker.paths
     ]
     assert next(iter(two)).features == ("a good film", "a bad one", "fine")
-    assert two.record.question.features == f"{__name__}:commas"
+    assert two.record.request.features == f"{__name__}:commas"
     with pytest.raises(InputError, match="one cannot be pickled"):
         explain_run(lambda text: commas(text), "none", workers=2)
     with pytest.raises(InputError, match="features"):

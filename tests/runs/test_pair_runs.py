@@ -89,7 +89,7 @@ def test_one_side_of_a_run_and_texts_that_are_not_kept(tmp_path):
     run = limelight.explain_data(
         model(), DATA, "loo", output=tmp_path / "run", side="second", texts_kept=False
     )
-    assert run.record.question.side == "second"
+    assert run.record.request.side == "second"
     pair = (PREMISES[0], HYPOTHESES[0])
     e = run.explanation(0, text=pair)
     assert e.features == ("a", "dog", "sleeps")

@@ -11,9 +11,9 @@ from PIL import Image as PillowImage
 from limelight.errors import InputError
 from limelight.results import Explanation
 from limelight.text import (
-    ModelInput,
     Image,
     ImageInput,
+    ModelInput,
     features_of,
     is_image,
     read_image,
@@ -289,36 +289,36 @@ def test_the_boxes_of_a_grid_are_all_of_the_image_once():
 
 
 def test_patches_are_features_and_a_coarser_grid_joins_them():
-    document = read(read_image(pixels(4, 6)), 4, 6)
-    assert document.text == document.given.label
-    one = features_of(document, "patches")
-    assert one.strings == document.tokens.strings
+    model_input = read(read_image(pixels(4, 6)), 4, 6)
+    assert model_input.text == model_input.given.label
+    one = features_of(model_input, "patches")
+    assert one.strings == model_input.tokens.strings
     assert one.spans == ((),) * 24
     assert one.noun == "patch"
-    joined = features_of(document, "2 × 3 patches")
+    joined = features_of(model_input, "2 × 3 patches")
     assert len(joined) == 6
     assert (
         joined.of_token.reshape(4, 6).tolist()
         == np.kron(np.arange(6).reshape(2, 3), np.ones((2, 2), int)).tolist()
     )
-    assert joined.of_result(document)["image"].boxes[-1] == (4, 2, 6, 4)
-    assert features_of(document, "2x3 patches").strings == joined.strings
+    assert joined.of_result(model_input)["image"].boxes[-1] == (4, 2, 6, 4)
+    assert features_of(model_input, "2x3 patches").strings == joined.strings
     with pytest.raises(InputError, match="4 × 6 patches, which can be joined and not cut"):
-        features_of(document, "5 × 5 patches")
-    left = features_of(document, [0, 0, -1, -1, -1, -1] * 4)
+        features_of(model_input, "5 × 5 patches")
+    left = features_of(model_input, [0, 0, -1, -1, -1, -1] * 4)
     assert left.strings == ("group 0",)
-    assert left.of_result(document)["image"].boxes == ((0, 0, 2, 4),)
-    assert left.of_result(document)["image"].regions is None
+    assert left.of_result(model_input)["image"].boxes == ((0, 0, 2, 4),)
+    assert left.of_result(model_input)["image"].regions is None
     for unit in ("words", "sentences"):
         with pytest.raises(InputError, match="this is an image"):
-            features_of(document, unit)
+            features_of(model_input, unit)
 
 
 def test_features_that_are_no_boxes_are_kept_as_a_map():
     array = pixels(4, 6)
-    document = read(read_image(array), 4, 6)
+    model_input = read(read_image(array), 4, 6)
     corner = [0, 0, 1, 1, 1, 1] + [0, 1, 1, 1, 1, 1] + [-1] * 12
-    image = features_of(document, corner).of_result(document)["image"]
+    image = features_of(model_input, corner).of_result(model_input)["image"]
     found = np.asarray(PillowImage.open(BytesIO(b64decode(image.regions))))
     assert (found.ravel() == np.array(corner) + 1).all()
     shown = np.asarray(PillowImage.open(BytesIO(b64decode(image.png))))
@@ -333,12 +333,12 @@ def halves(pixels):
 
 
 def test_a_cutter_labels_every_pixel_and_negative_ones_are_left_alone():
-    document = read(read_image(pixels()), 2, 2, divisible=True)
-    cut = unit_spans(document, halves)
+    model_input = read(read_image(pixels()), 2, 2, divisible=True)
+    cut = unit_spans(model_input, halves)
     assert cut.boxes == ((0, 0, 5, 6), (5, 0, 10, 6))
     assert cut.regions[0, 0] == -1
     assert (cut.regions == cut.labels()).all()
-    features = features_of(document.with_cut(cut), halves)
+    features = features_of(model_input.with_cut(cut), halves)
     assert features.strings == ("segment 1", "segment 2")
     for bad in (
         lambda p: p,
@@ -348,7 +348,7 @@ def test_a_cutter_labels_every_pixel_and_negative_ones_are_left_alone():
     ):
         with pytest.raises(InputError, match="the cutter x"):
             segments(bad, read_image(pixels()), "x")
-    finer = unit_spans(document, "3 × 5 patches")
+    finer = unit_spans(model_input, "3 × 5 patches")
     assert len(finer.boxes) == 15
 
 
@@ -367,8 +367,8 @@ def explained(image, d=4, **changed):
 
 
 def test_an_explanation_of_an_image_comes_back_from_json_as_it_was():
-    document = read(read_image(pixels()), 2, 2)
-    image = features_of(document, "patches").of_result(document)["image"]
+    model_input = read(read_image(pixels()), 2, 2)
+    image = features_of(model_input, "patches").of_result(model_input)["image"]
     e = explained(image)
     assert Explanation.from_json(e.to_json()) == e
     record = json.loads(e.to_json())

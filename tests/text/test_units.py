@@ -129,8 +129,8 @@ def test_paragraphs_and_lines():
 
 def test_a_word_of_two_sentences_lies_in_both():
     text = "a b. a c! d"
-    document = ModelInput(text, tokenize(text))
-    found = nested(features_of(document), features_of(document, [(0, 4), (5, 9)]))
+    model_input = ModelInput(text, tokenize(text))
+    found = nested(features_of(model_input), features_of(model_input, [(0, 4), (5, 9)]))
     assert [(found.parts.strings[k], int(o)) for k, o in enumerate(found.outer)] == [
         ("a", 0), ("a", 1), ("b", 0), (".", 0), ("c", 1), ("!", 1), ("d", 2),
     ]  # fmt: skip
@@ -149,12 +149,12 @@ def test_spans_that_cannot_be_are_refused_in_one_sentence(spans):
 
 def test_spans_in_an_array_are_spans_and_a_set_is_refused():
     text = "a text of two"
-    document = ModelInput(text, tokenize(text))
+    model_input = ModelInput(text, tokenize(text))
     for units in (np.array([[0, 6], [7, 13]]), np.array([0, 0, 1, 1])):
-        assert features_of(document, units).strings == ("a text", "of two")
+        assert features_of(model_input, units).strings == ("a text", "of two")
     for odd in ({(0, 6)}, {0: 6}):
         with pytest.raises(InputError, match="features must be one of"):
-            unit_spans(document, odd)
+            unit_spans(model_input, odd)
 
 
 def test_icu_knows_words():

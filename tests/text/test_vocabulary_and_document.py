@@ -36,10 +36,10 @@ def test_the_window_holds_cls_the_tokens_and_unk_as_padding():
 
 
 def test_what_was_cut_off_is_reported():
-    document = read("a great film a film", T_max=4)
-    assert document.tokens.strings == ("a", "great", "film")
-    assert document.cut == len("a great film")
-    assert document.notices == (
+    model_input = read("a great film a film", T_max=4)
+    assert model_input.tokens.strings == ("a", "great", "film")
+    assert model_input.cut == len("a great film")
+    assert model_input.notices == (
         "The text has 5 tokens; the model reads the first 3, and the last 2 were cut off.",
     )
 
@@ -62,13 +62,13 @@ def test_a_text_without_words_is_refused(text):
 
 @given(st.lists(st.sampled_from(["a", "great", "film", "zebra"]), min_size=1, max_size=20))
 def test_words_gather_every_occurrence(words):
-    document = read(" ".join(words), T_max=11)
-    features = features_of(document)
+    model_input = read(" ".join(words), T_max=11)
+    features = features_of(model_input)
     assert len(set(features.strings)) == len(features)
     for j, (string, spans) in enumerate(zip(features.strings, features.spans, strict=True)):
         places = np.flatnonzero(features.of_token == j)
-        assert [document.tokens.strings[t] for t in places] == [string] * len(spans)
-        assert [document.text[a:b] for a, b in spans] == [string] * len(spans)
+        assert [model_input.tokens.strings[t] for t in places] == [string] * len(spans)
+        assert [model_input.text[a:b] for a, b in spans] == [string] * len(spans)
 
 
 def test_positions_keep_every_token_apart():
@@ -86,13 +86,13 @@ def test_sentences_end_behind_their_stops():
 
 
 def test_groups_of_the_callers_own():
-    document = read("a great film, a great day")
-    features = features_of(document, [7, 7, -1, -1, 3, 7, 3])
+    model_input = read("a great film, a great day")
+    features = features_of(model_input, [7, 7, -1, -1, 3, 7, 3])
     assert features.strings == ("a great … great", "a … day")
     assert features.of_token.tolist() == [0, 0, -1, -1, 1, 0, 1]
     assert features.unit == "groups"
     with pytest.raises(InputError) as error:
-        features_of(document, [0, 1])
+        features_of(model_input, [0, 1])
     assert str(error.value) == (
         "features must give one group per token; the text has 7 tokens in the window; got 2 groups."
     )

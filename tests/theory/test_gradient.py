@@ -41,8 +41,8 @@ class AtTheText:
     """The arrays of one text, and the gradient of what is explained there."""
 
     def __init__(self, model, text, **question):
-        self.reading = read(model, [text], **question)
-        self.arrays, weights = self.reading.collapsed, self.reading.target_weights
+        self.batch = read(model, [text], **question)
+        self.arrays, weights = self.batch.collapsed, self.batch.target_weights
         self.at_the_text = self.arrays.at_the_text(weights)
         self.gradient = self.arrays.gradient(weights)
         self.target_u = self.arrays.target_u(weights)
@@ -54,27 +54,27 @@ class AtTheText:
 def test_matches_autograd_at_every_position_cls_included(seed):
     model = tiny_model(seed, outputs=2, scale=0.7)
     (text,) = random_texts(1, seed)
-    reading = AtTheText(model, text, target=1, scale="score")
-    whole, per_head = by_autograd(model, reading.ids[0], 1)
-    assert_same(reading.gradient[0], whole)
-    assert_same(head_gradients(**reading.at_the_text)[0], per_head)
+    batch = AtTheText(model, text, target=1, scale="score")
+    whole, per_head = by_autograd(model, batch.ids[0], 1)
+    assert_same(batch.gradient[0], whole)
+    assert_same(head_gradients(**batch.at_the_text)[0], per_head)
 
 
 def test_matches_autograd_on_the_shipped_model(shipped):
-    reading = AtTheText(shipped, "a great film, but the end is not as good as the book")
-    whole, _ = by_autograd(shipped, reading.ids[0], 0)
-    np.testing.assert_allclose(reading.gradient[0], whole, rtol=1e-9, atol=1e-15)
+    batch = AtTheText(shipped, "a great film, but the end is not as good as the book")
+    whole, _ = by_autograd(shipped, batch.ids[0], 0)
+    np.testing.assert_allclose(batch.gradient[0], whole, rtol=1e-9, atol=1e-15)
     rows = np.abs(whole).max(axis=1)
     assert rows[0] > 0  # the row of [cls] is compared too
 
 
 def test_without_the_query_path_the_row_of_cls_is_wrong():
     model = tiny_model(5)
-    reading = AtTheText(model, "w1 w2 w3")
-    arguments = dict(reading.at_the_text)
+    batch = AtTheText(model, "w1 w2 w3")
+    arguments = dict(batch.at_the_text)
     arguments["query"] = np.zeros_like(arguments["query"])
     as_printed = gradient(**arguments)[0]
-    whole, _ = by_autograd(model, reading.ids[0], 0)
+    whole, _ = by_autograd(model, batch.ids[0], 0)
     assert_same(as_printed[1:], whole[1:])
     with pytest.raises(AssertionError):
         assert_same(as_printed[0], whole[0])
@@ -82,42 +82,42 @@ def test_without_the_query_path_the_row_of_cls_is_wrong():
 
 def test_the_comparison_can_fail():
     model = tiny_model(5)
-    reading = AtTheText(model, "w1 w2 w3")
-    arguments = dict(reading.at_the_text)
+    batch = AtTheText(model, "w1 w2 w3")
+    arguments = dict(batch.at_the_text)
     arguments["key"] = arguments["key"] * (1 + 1e-6)
     with pytest.raises(AssertionError):
-        assert_same(gradient(**arguments)[0], by_autograd(model, reading.ids[0], 0)[0])
+        assert_same(gradient(**arguments)[0], by_autograd(model, batch.ids[0], 0)[0])
 
 
 @given(seeds)
 def test_the_mean_of_the_heads_is_the_whole(seed):
-    reading = AtTheText(tiny_model(seed), "w1 w5 never w5")
-    assert_same(head_gradients(**reading.at_the_text).mean(axis=1), reading.gradient)
+    batch = AtTheText(tiny_model(seed), "w1 w5 never w5")
+    assert_same(head_gradients(**batch.at_the_text).mean(axis=1), batch.gradient)
 
 
 @given(seeds, st.floats(-100, 100))
 def test_a_constant_added_to_all_values_moves_no_gradient(seed, constant):
-    reading = AtTheText(tiny_model(seed), "w1 w5 never w5")
-    moved = dict(reading.at_the_text) | {"u": reading.target_u + constant}
-    np.testing.assert_allclose(gradient(**moved), reading.gradient, rtol=1e-9, atol=1e-10)
+    batch = AtTheText(tiny_model(seed), "w1 w5 never w5")
+    moved = dict(batch.at_the_text) | {"u": batch.target_u + constant}
+    np.testing.assert_allclose(gradient(**moved), batch.gradient, rtol=1e-9, atol=1e-10)
 
 
 @given(seeds)
 def test_torch_gives_the_same_numbers(seed):
-    reading = AtTheText(tiny_model(seed, outputs=3), "w1 w5 never w5", target=2)
-    tensors = {name: torch.tensor(array) for name, array in reading.at_the_text.items()}
-    assert_same(gradient(**tensors).numpy(), reading.gradient)
-    assert_same(head_gradients(**tensors).numpy(), head_gradients(**reading.at_the_text))
+    batch = AtTheText(tiny_model(seed, outputs=3), "w1 w5 never w5", target=2)
+    tensors = {name: torch.tensor(array) for name, array in batch.at_the_text.items()}
+    assert_same(gradient(**tensors).numpy(), batch.gradient)
+    assert_same(head_gradients(**tensors).numpy(), head_gradients(**batch.at_the_text))
 
 
 @given(seeds)
 def test_gradient_times_input_needs_no_embedding(seed):
-    reading = AtTheText(tiny_model(seed, outputs=3), "w1 w5 never w5", target=2)
-    by_definition = (reading.embedded[:, None] * head_gradients(**reading.at_the_text)).sum(-1)
-    ours = gradient_times_input(reading.alpha, reading.target_u, reading.logit)
+    batch = AtTheText(tiny_model(seed, outputs=3), "w1 w5 never w5", target=2)
+    by_definition = (batch.embedded[:, None] * head_gradients(**batch.at_the_text)).sum(-1)
+    ours = gradient_times_input(batch.alpha, batch.target_u, batch.logit)
     assert_same(ours[..., 1:], by_definition[..., 1:])
     theirs = gradient_times_input(
-        *(torch.tensor(x) for x in (reading.alpha, reading.target_u, reading.logit))
+        *(torch.tensor(x) for x in (batch.alpha, batch.target_u, batch.logit))
     )
     assert_same(theirs.numpy(), ours)
 
@@ -125,22 +125,22 @@ def test_gradient_times_input_needs_no_embedding(seed):
 def test_probabilities_follow_the_chain_rule():
     for outputs, target in ((1, 0), (1, 1), (3, 2)):
         model = tiny_model(8, outputs=outputs)
-        reading = AtTheText(model, "w1 w2 w2", target=target, scale="probability")
-        base = reading.embedded[0]
+        batch = AtTheText(model, "w1 w2 w2", target=target, scale="probability")
+        base = batch.embedded[0]
         rng = np.random.default_rng(0)
         direction = rng.standard_normal(base.shape)
         direction[0] = 0  # [cls] moves the query, on which the tables depend
 
-        def probability(step, reading=reading, base=base, direction=direction):
+        def probability(step, batch=batch, base=base, direction=direction):
             e = base + step * direction
-            d = reading.reading.model.directions
+            d = batch.batch.model.directions
             logit, u = d.key @ e.T, d.value @ e.T
             f = (attention(logit) * u).sum(-1).mean(-1)
-            return reading.reading.targets.value(f[None])[0]
+            return batch.batch.targets.value(f[None])[0]
 
         h = 1e-5
         slope = (probability(h) - probability(-h)) / (2 * h)
-        assert np.isclose((reading.gradient[0] * direction).sum(), slope, rtol=1e-6)
+        assert np.isclose((batch.gradient[0] * direction).sum(), slope, rtol=1e-6)
 
 
 def test_attention_is_a_softmax_for_logits_of_any_size():

@@ -20,14 +20,14 @@ from tiny_models import tiny_model
 TEXT = "w1 w5 never w5 w8"
 
 
-def ig(reading, **changes):
+def ig(batch, **changes):
     arguments = {
-        "logits": reading.collapsed.path(slice(None)),
-        "u": reading.collapsed.u,
-        "base_u": reading.collapsed.base_u,
-        "weigh": reading.targets.weights,
-        "value_of": reading.targets.value,
-        "outer": reading.targets.outer(reading.collapsed.u.shape[1]),
+        "logits": batch.collapsed.path(slice(None)),
+        "u": batch.collapsed.u,
+        "base_u": batch.collapsed.base_u,
+        "weigh": batch.targets.weights,
+        "value_of": batch.targets.value,
+        "outer": batch.targets.outer(batch.collapsed.u.shape[1]),
         "tolerance": 1e-11,
     }
     return integrated_gradients(**(arguments | changes))
@@ -38,9 +38,9 @@ def ig(reading, **changes):
 def test_scores_add_up_to_the_change_of_the_output(seed, question):
     outputs, output = question
     model = tiny_model(seed, outputs=outputs, scale=0.7)
-    reading = read(model, [TEXT], target=1, scale=output)
-    found = ig(reading)
-    change = reading.targets.value(reading.outputs) - reading.base_values
+    batch = read(model, [TEXT], target=1, scale=output)
+    found = ig(batch)
+    change = batch.targets.value(batch.outputs) - batch.base_values
     assert abs(found.scores.sum() - change[0]) < 1e-10
     assert found.gap[0] < 1e-10
 
@@ -53,9 +53,9 @@ def test_is_complete_on_the_shipped_model(shipped):
 
 def test_matches_the_path_integral_of_autograd():
     model = tiny_model(3, outputs=2, scale=0.7)
-    reading = read(model, [TEXT], target=1, scale="score")
-    start = model.embedding[reading.collapsed.base_ids[0]] + model.positions
-    end = reading.collapsed.embedded[0]
+    batch = read(model, [TEXT], target=1, scale="score")
+    start = model.embedding[batch.collapsed.base_ids[0]] + model.positions
+    end = batch.collapsed.embedded[0]
     W_q, W_k, W_v, W_l = (torch.tensor(w) for w in (model.W_q, model.W_k, model.W_v, model.W_l))
 
     def gradient_at(x):
@@ -69,7 +69,7 @@ def test_matches_the_path_integral_of_autograd():
 
     nodes, weights = np.polynomial.legendre.leggauss(60)
     oracle = sum(w / 2 * gradient_at((x + 1) / 2) for x, w in zip(nodes, weights, strict=True))
-    np.testing.assert_allclose(ig(reading).scores[0].sum(axis=0), oracle, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(ig(batch).scores[0].sum(axis=0), oracle, rtol=1e-9, atol=1e-12)
 
 
 LOGIT = Outer(lambda psi: np.ones((*psi.shape, 1)), curvature=0.0)
@@ -176,24 +176,24 @@ def test_nodes_and_weights_are_right_to_rounding():
 @pytest.mark.parametrize("against", [None, 0])
 def test_probabilities_are_within_their_bound_too(outputs, against):
     model = tiny_model(5, outputs=outputs, scale=0.8, K=1, T_max=5)
-    reading = read(model, ["w1 w5 w8"], target=1, scale="probability")
+    batch = read(model, ["w1 w5 w8"], target=1, scale="probability")
     if against is not None:
-        targets = replace(reading.targets, against=np.array([against]))
-        reading = replace(reading, targets=targets)
-    found, fine = ig(reading), ig(reading, tolerance=1e-15)
+        targets = replace(batch.targets, against=np.array([against]))
+        batch = replace(batch, targets=targets)
+    found, fine = ig(batch), ig(batch, tolerance=1e-15)
     assert np.isfinite(found.bound).all()
     # Oracle: Simpson's rule, 20,001 points, on the integrand of the definition.
     x = np.linspace(0, 1, 20001)
     weights = np.ones_like(x)
     weights[1:-1:2], weights[2:-1:2] = 4, 2
     weights /= 3 * (len(x) - 1)
-    arrays = reading.collapsed
+    arrays = batch.collapsed
     logit = arrays.base_logit[0] + x[:, None, None] * (arrays.logit - arrays.base_logit)[0]
     u = arrays.base_u[0] + x[:, None, None, None] * (arrays.u - arrays.base_u)[0]
     alpha = np.exp(logit - logit.max(axis=-1, keepdims=True))
     alpha /= alpha.sum(axis=-1, keepdims=True)
     f = (alpha[:, None] * u).sum(axis=-1)
-    w = reading.targets.weights(f.mean(axis=-1)[:, None])[:, 0]
+    w = batch.targets.weights(f.mean(axis=-1)[:, None])[:, 0]
     slope, moved = (arrays.logit - arrays.base_logit)[0], (arrays.u - arrays.base_u)[0]
     terms = alpha[:, None] * (moved + slope * (u - f[..., None])) * w[:, :, None, None]
     oracle = np.einsum("x,xckt->t", weights, terms) / len(slope)
@@ -212,13 +212,11 @@ def test_many_documents_at_once_are_the_same_one_by_one():
 
 
 def test_torch_gives_the_same_numbers():
-    reading = read(tiny_model(4), [TEXT])
+    batch = read(tiny_model(4), [TEXT])
     tensors = {
-        name: torch.tensor(getattr(reading.collapsed, name))
+        name: torch.tensor(getattr(batch.collapsed, name))
         for name in ("logit", "u", "base_logit", "base_u")
     }
     logits = LogitPath(tensors.pop("base_logit"), tensors.pop("logit"))
-    found = ig(
-        reading, logits=logits, **tensors, weigh=torch.ones_like, value_of=lambda f: f[..., 0]
-    )
-    np.testing.assert_allclose(found.scores.numpy(), ig(reading).scores, rtol=1e-9, atol=1e-12)
+    found = ig(batch, logits=logits, **tensors, weigh=torch.ones_like, value_of=lambda f: f[..., 0])
+    np.testing.assert_allclose(found.scores.numpy(), ig(batch).scores, rtol=1e-9, atol=1e-12)

@@ -65,8 +65,8 @@ def test_the_module_computes_what_the_classifier_does(learned):
     lost = prepared.training.ids.copy()
     lost[:, 1:] = 1
     gone = module(torch.from_numpy(lost)).detach().numpy()[0]
-    document = model.read(data.texts[0])
-    game = model.game(document, limelight.text.features_of(document, "patches"), "mean")
+    model_input = model.read(data.texts[0])
+    game = model.game(model_input, limelight.text.features_of(model_input, "patches"), "mean")
     np.testing.assert_allclose(gone, game(np.zeros((1, 9), bool))[0], atol=1e-4)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import limelight
 from limelight.errors import InputError
+from limelight.explainers.batch import reading_of
 from limelight.explainers.learned import LearnedMethod
-from limelight.explainers.reading import reading_of
 from limelight.models.queries import distinct_queries
 from limelight.request import Request, prepare_model
 from limelight.text import Answer, ImageInput, Place, QueriedText, features_of
@@ -59,18 +59,18 @@ def test_states_at_a_place_are_those_of_the_bare_tagger(family):
     model, network, tokenizer = tagger(family)
     text = "a superb film , the plot is predictable"
     place = (2, 8)
-    _, question = prepare_model(model, Request(at=place))
-    texts = question.attach_queries([text, "a superb plot"])
-    reading = reading_of(model, texts, question, signals=True)
+    _, request = prepare_model(model, Request(at=place))
+    texts = request.attach_queries([text, "a superb plot"])
+    batch = reading_of(model, texts, request, signals=True)
     encoded = tokenizer(text, return_offsets_mapping=True)
     network.set_attn_implementation("eager")
     out = bare(network, **{k: torch.tensor([encoded[k]]) for k in ("input_ids", "attention_mask")})
     network.set_attn_implementation("sdpa")
     spans = encoded["offset_mapping"]
     here = [i for i, (a, b) in enumerate(spans) if a < place[1] and b > place[0]]
-    found = reading.signals
+    found = batch.signals
     np.testing.assert_allclose(found.read[0], three(out.hidden_states)[-1][here].mean(0), atol=1e-5)
-    for row, word in zip(found.states[0], reading.features[0].spans, strict=True):
+    for row, word in zip(found.states[0], batch.features[0].spans, strict=True):
         own = [i for i, (a, b) in enumerate(spans) if any(a < d and c < b for c, d in word)]
         by_hand = [layer[own].mean(0) for layer in three(out.hidden_states)]
         by_hand.append(attended(out, here, own))
@@ -83,14 +83,14 @@ def test_states_before_an_answer_are_those_of_the_bare_language_model(family):
     prompt, _, _, answer = ids_of(model)
     other = QueriedText("Good film. Bad.", (Answer("bad"),))  # an answer of another length
     texts = [other, QueriedText(TEXT, (Answer(ANSWER),))]
-    reading = reading_of(model, texts, prepare_model(model, Request())[1], signals=True)
+    batch = reading_of(model, texts, prepare_model(model, Request())[1], signals=True)
     network = model.network.language_model
     usual = network.config._attn_implementation
     network.set_attn_implementation("eager")
     out = bare(network, input_ids=torch.tensor([[*prompt, *answer]]))
     network.set_attn_implementation(usual)
     says = list(range(len(prompt) - 1, len(prompt) + len(answer) - 1))
-    found, unit = reading.signals, np.array(units_of(model))
+    found, unit = batch.signals, np.array(units_of(model))
     np.testing.assert_allclose(found.read[1], three(out.hidden_states)[-1][says].mean(0), atol=1e-5)
     for number, row in enumerate(found.states[1]):
         own = np.flatnonzero(unit == number).tolist()
@@ -104,18 +104,18 @@ def test_answers_of_different_lengths_are_asked_about_together(family):
     """A shorter answer in a batch has places to spare, which must lie inside the row."""
     model = writer(family)
     texts = [QueriedText(TEXT, (Answer("bad"),)), QueriedText("Good. Bad film.", (Answer(ANSWER),))]
-    documents = [model.read(one.text, asked=one.queries) for one in texts]
-    together = model.outputs(documents)
-    alone = [model.outputs([one])[0] for one in documents]
+    inputs = [model.read(one.text, asked=one.queries) for one in texts]
+    together = model.outputs(inputs)
+    alone = [model.outputs([one])[0] for one in inputs]
     np.testing.assert_allclose(together, alone, atol=1e-4)
 
 
 @pytest.mark.parametrize("family", ["vit", "deit", "beit"])
 def test_states_of_patches_are_those_of_the_bare_network(family):
     model = tiny_images(family)
-    document, other = model.read(photo()), model.read(photo(seed=1))
-    features = features_of(document, "patches")
-    found = model.hidden_states([other, document], [features, features])
+    model_input, other = model.read(photo()), model.read(photo(seed=1))
+    features = features_of(model_input, "patches")
+    found = model.hidden_states([other, model_input], [features, features])
     values = model.tokenizer(photo(), return_tensors="pt", input_data_format="channels_last")
     with torch.no_grad():
         out = model.network(values["pixel_values"], output_hidden_states=True)
@@ -173,8 +173,8 @@ def reference(kind, seed=2):
     model, asked = model_of(kind), OPTIONS.get(kind, {})
     count = {"places": 6, "answers": 20, "images": 12}[kind]
     given = items_of(kind, count, seed)
-    _, question = prepare_model(model, Request(**asked))
-    given = distinct_queries(model, question.attach_queries(given))
+    _, request = prepare_model(model, Request(**asked))
+    given = distinct_queries(model, request.attach_queries(given))
     given = list(chain(*learning.expand_texts(model, given)))
     if kind == "places":  # some words at least are not asked about
         given = [one for one in given if one.queries[0].end - one.queries[0].start < len(one.text)]
@@ -198,10 +198,10 @@ def test_what_a_network_of_another_family_does_is_learned(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_shuffled_values_of_another_family_teach_nothing(kind):
     model, given, truth = reference(kind, seed=3)
-    _, question = prepare_model(model, Request())
+    _, request = prepare_model(model, Request())
     drawn = [one.scores[None, None] for one in truth]
     signals = learned_of(kind).record["signals"]
-    examples = learning.examples_of(model, given, drawn, question, signals)
+    examples = learning.examples_of(model, given, drawn, request, signals)
     order = np.random.default_rng(0).permutation(len(examples.values))
     mixed = fitting.Examples(
         examples.inputs,
@@ -220,8 +220,8 @@ def test_shuffled_values_of_another_family_teach_nothing(kind):
 
 def test_all_that_is_asked_of_a_text_is_kept_aside_together():
     model = model_of("places")
-    _, question = prepare_model(model, Request())
-    given = distinct_queries(model, question.attach_queries(items_of("places", 30, 4)))
+    _, request = prepare_model(model, Request())
+    given = distinct_queries(model, request.attach_queries(items_of("places", 30, 4)))
     held = learning.Plan(given, 2, 0).held_out.held
     assert len(given) > 60
     sides = {}
@@ -271,9 +271,9 @@ def test_sentences_of_an_answer_are_explained_each_alone():
     model, learned = model_of("answers"), learned_of("answers")
     answer = "Good film. The plot is bad."
     for one in limelight.explain_sentences(model, TEXT, learned, answer=answer):
-        _, question = prepare_model(model, Request())
-        reading = reading_of(model, [QueriedText(TEXT, (one.asked,))], question, signals=True)
-        (start,) = learned.starts(reading)
+        _, request = prepare_model(model, Request())
+        batch = reading_of(model, [QueriedText(TEXT, (one.asked,))], request, signals=True)
+        (start,) = learned.starts(batch)
         np.testing.assert_allclose(one.scores, start.values, atol=1e-6)
     with pytest.raises(InputError, match="knows of one place or answer at a time"):
         limelight.explain_sentences(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import limelight as package
 from limelight.errors import InputError
-from limelight.explainers.learned import Inputs, LearnedMethod, error_design
+from limelight.explainers.learned import LearnedMethod, NetworkInputs, error_design
 from limelight.models.protocol import reason_missing
 from limelight.request import Request, prepare_model
 from limelight.text import features_of
@@ -125,9 +125,9 @@ def test_the_states_of_a_word_are_means_over_its_pieces(bert, gpt2, kind):
 
     model = gpt2 if kind == "prompt" else bert
     given, encoded, places = pieces_by_hand(kind, model)
-    document, other = model.read(given), model.read("bad film")
-    features = features_of(document)
-    found = model.hidden_states([other, document], [features_of(other), features])
+    model_input, other = model.read(given), model.read("bad film")
+    features = features_of(model_input)
+    found = model.hidden_states([other, model_input], [features_of(other), features])
     with torch.no_grad():
         names = ("input_ids", "attention_mask", "token_type_ids")
         row = {name: torch.tensor(encoded[name])[None] for name in names if name in encoded}
@@ -181,7 +181,7 @@ def scored(rng, texts, pairs):
     truth, scores, apart = rng.standard_normal((3, len(owner), 1))
     scores = truth + 0.4 * np.sqrt(np.abs(truth) + 0.05) * scores
     draws = truth + 0.8 * rng.standard_normal((pairs, len(owner), 1))
-    inputs = Inputs(np.empty((len(owner), 0)), np.empty((texts, 0)), owner, 0 * owner)
+    inputs = NetworkInputs(np.empty((len(owner), 0)), np.empty((texts, 0)), owner, 0 * owner)
     spread, count = draws.var(axis=0, ddof=1), np.full(len(owner), pairs)
     values = fitting.Examples(inputs, draws.mean(axis=0), spread, count, by_word=False)
     return truth, np.stack([scores + 0.1 * apart, scores - 0.1 * apart]), values
@@ -281,15 +281,15 @@ def test_texts_that_calibrate_have_no_other_part_in_the_fit(function):
     """Otherwise a further text is not like them, and nothing is guaranteed."""
     texts = texts_of(VOCABULARY, 140, seed=4)
     plan = learning.Plan(list(dict.fromkeys(texts)), 2, 0)
-    _, question = prepare_model(function, Request())
+    _, request = prepare_model(function, Request())
     numbers = range(len(plan.texts))
-    drawn = learning.drawn_values(function, plan, numbers, question)
+    drawn = learning.drawn_values(function, plan, numbers, request)
     calibrates = plan.held_out.calibrates
     assert 0 < calibrates.sum() < plan.held_out.held.sum()
     other = [one + 3 if own else one for one, own in zip(drawn, calibrates, strict=True)]
     one, two = (
         fitting.fit_examples(
-            learning.examples_of(function, plan.texts, values, question, learning.WITHOUT_STATES),
+            learning.examples_of(function, plan.texts, values, request, learning.WITHOUT_STATES),
             plan.held_out,
             seed=0,
         )
@@ -335,9 +335,9 @@ def test_the_report_states_the_guarantee_and_few_texts_bring_a_notice(function, 
 @pytest.mark.slow
 def test_what_a_network_holds_is_more_than_a_weight_for_each_word(bert, of_bert):
     plan, signals = learning.Plan(texts_of(PLAIN, 100, seed=1), 3, 0), ("words", "places")
-    _, question = prepare_model(bert, Request())
-    drawn = learning.drawn_values(bert, plan, range(100), question)
-    examples = learning.examples_of(bert, plan.texts, drawn, question, signals)
+    _, request = prepare_model(bert, Request())
+    drawn = learning.drawn_values(bert, plan, range(100), request)
+    examples = learning.examples_of(bert, plan.texts, drawn, request, signals)
     alone = fitting.fit_examples(examples, plan.held_out, seed=0)
     assert of_bert.report["r2"] > alone.report["r2"] + 0.02
 
@@ -404,10 +404,10 @@ def test_a_check_asks_the_model(function, of_function):
 
 @pytest.mark.slow
 def test_shuffled_values_teach_nothing(bert):
-    _, question = prepare_model(bert, Request())
+    _, request = prepare_model(bert, Request())
     plan = learning.Plan(texts_of(PLAIN, 60, seed=3), 2, 0)
-    drawn = learning.drawn_values(bert, plan, range(60), question)
-    examples = learning.examples_of(bert, plan.texts, drawn, question, learning.WITH_STATES)
+    drawn = learning.drawn_values(bert, plan, range(60), request)
+    examples = learning.examples_of(bert, plan.texts, drawn, request, learning.WITH_STATES)
     order = np.random.default_rng(0).permutation(len(examples.values))
     shuffled = dataclasses.replace(
         examples, values=examples.values[order], spread=examples.spread[order]

@@ -289,7 +289,7 @@ def test_encoded_rows_are_those_the_classifier_reads():
     recipe = toy_recipe(validation=0.0, vocabulary_size=30, T_max=7)  # too small for some
     prepared = prepare(data, replace(recipe, tails=False))
     vocabulary = prepared.vocabulary
-    documents = [read_document(text, vocabulary, T_max=7) for text in data.texts]
-    rows = padded_ids([document.input.ids for document in documents], T_max=7)
+    inputs = [read_document(text, vocabulary, T_max=7) for text in data.texts]
+    rows = padded_ids([model_input.input.ids for model_input in inputs], T_max=7)
     np.testing.assert_array_equal(prepared.training.ids, rows)
     np.testing.assert_array_equal(encode_texts(data, vocabulary, T_max=7).ids, rows)

@@ -60,8 +60,8 @@ def test_scores_of_ig_on_the_wrong_words_are_found(monkeypatch):
 
     real = gradient_checks.explained
 
-    def swapped(reading, method, **options):
-        e = real(reading, method, **options)
+    def swapped(batch, method, **options):
+        e = real(batch, method, **options)
         return replace(e, scores=e.scores[::-1]) if method == "ig" else e
 
     monkeypatch.setattr(gradient_checks, "explained", swapped)
@@ -74,8 +74,8 @@ def test_a_wrong_precision_of_an_anchor_is_found(monkeypatch):
 
     real = subset_checks.explained
 
-    def surer(reading, method, **options):
-        e = real(reading, method, **options)
+    def surer(batch, method, **options):
+        e = real(batch, method, **options)
         if e.anchor is None:
             return e
         low, high = e.anchor.precision_interval

@@ -164,8 +164,8 @@ def explained() -> Picture:
 
 def deleted() -> Picture:
     """LIME that deletes words, against its own limit and against that for replaced words."""
-    reading = review(UNREPEATED)
-    exact = lime_under_deletion(deletion_game(reading, 0), tolerance=1e-9)
+    batch = review(UNREPEATED)
+    exact = lime_under_deletion(deletion_game(batch, 0), tolerance=1e-9)
     unknown = lime(review_game(UNREPEATED), tolerance=1e-9).scores[0]
     ours, other = _sampled_distances(UNREPEATED, "delete", [exact.scores[0], unknown])
     figure, (left, right) = panels(
@@ -177,7 +177,7 @@ def deleted() -> Picture:
     left.plot(COUNTS, ours[0] * np.sqrt(COUNTS[0] / COUNTS), ":", color=GREY, label="1/√n")
     logarithmic(left)
     legend(left)
-    names = reading.features[0].strings
+    names = batch.features[0].strings
     at = np.arange(len(names))
     right.bar(at, exact.scores[0] - unknown, color=ORANGE)
     right.axhline(0, color=GREY, linewidth=0.8)

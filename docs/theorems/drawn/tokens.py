@@ -30,10 +30,10 @@ from limelight_reproduction.drawing import (
 
 def attention_rows() -> Picture:
     """What [cls] attends to in every head, its two summaries, and the signs they cannot have."""
-    reading = review(SHORT, "positions")
-    words = list(reading.documents[0].tokens.strings)
+    batch = review(SHORT, "positions")
+    words = list(batch.inputs[0].tokens.strings)
     T = len(words)
-    alpha = attention(reading.collapsed.logit)[0][:, 1 : 1 + T]
+    alpha = attention(batch.collapsed.logit)[0][:, 1 : 1 + T]
     scores = lime(review_game(SHORT, "positions")).scores[0]
     figure, (top, middle, bottom) = canvas(5.6, 5.0, rows=3)
     heads = len(alpha)
@@ -125,8 +125,8 @@ def _output(e, W_q, W_k, W_v, W_l):  # type: ignore[no-untyped-def]
 
 
 def _cls_norms() -> dict[str, float]:
-    reading = review(SHORT)
-    at_the_text = reading.collapsed.at_the_text(reading.target_weights)
+    batch = review(SHORT)
+    at_the_text = batch.collapsed.at_the_text(batch.target_weights)
     query = at_the_text["query"]
     rows = {"as printed": 0 * query, "with the query path": query}
     return {
@@ -189,14 +189,14 @@ def _by_tolerance(swing: float) -> list[IntegratedGradients]:
 def replaced_and_deleted() -> Picture:
     """The formula against forward passes, words replaced in place, and words deleted."""
     text = " ".join(UNREPEATED.split()[:6])
-    reading, game = review(text), review_game(text)
-    document, of_token = reading.documents[0], reading.features[0].of_token
+    batch, game = review(text), review_game(text)
+    model_input, of_token = batch.inputs[0], batch.features[0].of_token
     keep = all_keeps(game.d)[1:]  # something is kept, so that a text is left after deletion
     kept = keep[:, of_token]
     formula = value(game, keep)[0]
     passes = {
-        "replaced by UNK": [np.where(row, document.input.ids, UNK) for row in kept],
-        "deleted, later words move up": [document.input.ids[row] for row in kept],
+        "replaced by UNK": [np.where(row, model_input.input.ids, UNK) for row in kept],
+        "deleted, later words move up": [model_input.input.ids[row] for row in kept],
     }
     figure, axes = panels(("", "formula f(Z)", "forward pass − formula"), width=4.6, height=3.4)
     axes.axhline(0, color=GREY, linewidth=0.8)
@@ -204,7 +204,7 @@ def replaced_and_deleted() -> Picture:
     for (name, rows), (mark, color) in zip(
         passes.items(), (("o", BLUE), ("x", VERMILLION)), strict=True
     ):
-        f = reading.model.logits_of_ids(rows)[:, 0]
+        f = batch.model.logits_of_ids(rows)[:, 0]
         axes.plot(
             formula, f - formula, mark, color=color, markersize=3, fillstyle="none", label=name
         )

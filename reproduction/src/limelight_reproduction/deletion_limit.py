@@ -9,7 +9,7 @@ import numpy as np
 from limelight import AttentionClassifier, DomainError, InputError, Model
 from limelight.explainers import Batch, one_reading
 from limelight.shapes import Float
-from limelight.text import ModelInput, Features, UserInput
+from limelight.text import Features, ModelInput, UserInput
 from limelight.theory.lime_weights import Lime
 from limelight_reproduction.theory.deletion import DeletionGame, lime_under_deletion
 
@@ -55,19 +55,19 @@ def limit_under_deletion(
     DomainError
         If the text has fewer than two words, repeats a token or is longer than the window.
     """
-    reading = one_reading("limit_under_deletion", model, text, request)
-    if not (isinstance(reading.model, AttentionClassifier) and reading.exact):
+    batch = one_reading("limit_under_deletion", model, text, request)
+    if not (isinstance(batch.model, AttentionClassifier) and batch.exact):
         raise InputError(
             "LIME under deletion is exact for logits of an AttentionClassifier. For others, use "
             "limelight.explain(model, text, 'lime', replacement='delete'), which samples."
         )
-    if reading.documents[0].picture is not None:
+    if batch.inputs[0].picture is not None:
         raise InputError(
             "LIME under deletion is about the words of a text; got a picture. Use "
             "limelight.explain(model, picture, 'lime'), which is exact."
         )
     limit = lime_under_deletion(
-        deletion_game(reading, 0),
+        deletion_game(batch, 0),
         bandwidth=bandwidth,
         penalty=penalty,
         rows=rows,
@@ -76,16 +76,16 @@ def limit_under_deletion(
     return Lime(*(values[0] for values in limit))
 
 
-def deletion_game(reading: Batch, i: int) -> DeletionGame:
+def deletion_game(batch: Batch, i: int) -> DeletionGame:
     """Return the game of document ``i`` if removed words vanish and later ones move up."""
-    document, arrays = reading.documents[i], reading.collapsed
-    tables, weights = arrays.model.tables, reading.target_weights[i]
-    if (reason := _reason_inexact(document, reading.features[i])) is not None:
+    model_input, arrays = batch.inputs[i], batch.collapsed
+    tables, weights = arrays.model.tables, batch.target_weights[i]
+    if (reason := _reason_inexact(model_input, batch.features[i])) is not None:
         raise DomainError(
             "exact LIME under deletion needs texts that fit the window and repeat no token; here "
             f"{reason}. Use method 'lime' with replacement='delete', which samples."
         )
-    ids = document.input.ids
+    ids = model_input.input.ids
     d = len(ids)
     word, place = ids[:, None], 1 + np.arange(d)[None, :]
     logit = tables.logit(word, place)
@@ -108,11 +108,11 @@ def deletion_game(reading: Batch, i: int) -> DeletionGame:
     )
 
 
-def _reason_inexact(document: ModelInput, features: Features) -> str | None:
+def _reason_inexact(model_input: ModelInput, features: Features) -> str | None:
     """Say why positions under deletion depend on more than the number of words kept before."""
-    strings = document.tokens.strings
+    strings = model_input.tokens.strings
     # A word beyond the window moves into it when others go, at a place that depends on which.
-    if document.cut is not None:
+    if model_input.cut is not None:
         return "the last words were cut off"
     if len(features) == len(strings):
         return None

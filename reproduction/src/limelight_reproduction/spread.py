@@ -20,12 +20,12 @@ from limelight.shapes import Float
 Spread = tuple[float, float, float]
 
 
-def spread(documents: Sequence[Mapping[str, float | None]]) -> dict[str, Spread]:
+def spread(inputs: Sequence[Mapping[str, float | None]]) -> dict[str, Spread]:
     """Return lower quartile, median and upper quartile of every statistic over ``documents``.
 
     Documents where a statistic is not defined (None) do not count for it.
     """
-    return {key: quartiles([one[key] for one in documents]) for key in documents[0]}
+    return {key: quartiles([one[key] for one in inputs]) for key in inputs[0]}
 
 
 def quartiles(values: Sequence[float | None]) -> Spread:

@@ -18,8 +18,8 @@ from limelight.cli.groups import INPUT
 from limelight.errors import InputError
 from limelight.files import Readable, read_at_most
 from limelight.text import UserInput
-from limelight.text.document import NoticeCounts
 from limelight.text.images import has_ending
+from limelight.text.inputs import NoticeCounts
 
 MOST_BYTES = 1 << 26  # of one text
 Answer = TypeVar("Answer")

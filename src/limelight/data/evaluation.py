@@ -14,7 +14,7 @@ from limelight.models import Model, checked_model, class_probabilities
 from limelight.models.protocol import has
 from limelight.models.queries import read_input
 from limelight.shapes import Int
-from limelight.text.document import NoticeCounts
+from limelight.text.inputs import NoticeCounts
 
 _CHUNK = 500  # texts at a time
 

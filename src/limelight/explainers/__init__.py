@@ -6,6 +6,7 @@ Every settings class of a method is here too, by its name: ``limelight.explainer
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from limelight.explainers.batch import Batch, read
 from limelight.explainers.budget import Budget, allocate_budget, parse_budget
 from limelight.explainers.explaining import one_reading
 from limelight.explainers.method import (
@@ -28,7 +29,6 @@ from limelight.explainers.method import (
     per_input,
     settings_class,
 )
-from limelight.explainers.reading import Batch, read
 from limelight.explainers.registry import (
     METHODS,
     MODULES,
@@ -55,7 +55,7 @@ from limelight.explainers.target_game import (
 )
 from limelight.models.text_game import TextGame
 from limelight.request import Targets
-from limelight.results import Finding
+from limelight.results import Attribution
 from limelight.sampling.masks import SIZES, text_rng
 
 if TYPE_CHECKING:  # for type checkers, which do not run __getattr__
@@ -68,14 +68,52 @@ if TYPE_CHECKING:  # for type checkers, which do not run __getattr__
     from limelight.explainers.shapley import *  # noqa: F403
 
 __all__ = [
-    "DEFAULT_CALLS", "MAX_SAMPLES", "MEANINGS", "METHODS", "SIZES", "Budget", "ConfiguredMethod",
-    "Cost", "Finding", "FiniteNotNegative", "Implementation", "Method", "NotBelow", "NotNegative",
-    "OneOf", "Positive", "Range", "Reading", "SampleSize", "SamplingSettings", "Share",
-    "TargetGame", "Targets", "TextGame", "add_bounds", "allocate_budget", "at_least", "between",
-    "configure_method", "exact_implementation", "exact_values", "find_method", "fit_masks",
-    "fit_sample_size", "made", "nonzero_or_none", "one_reading", "parse_budget", "per_input",
-    "rare_effect_warning", "read", "register_method", "sampled_implementation", "settings_class",
-    "text_rng", "usable_methods",
+    "DEFAULT_CALLS",
+    "MAX_SAMPLES",
+    "MEANINGS",
+    "METHODS",
+    "SIZES",
+    "Attribution",
+    "Batch",
+    "Budget",
+    "ConfiguredMethod",
+    "Cost",
+    "FiniteNotNegative",
+    "Implementation",
+    "Method",
+    "NotBelow",
+    "NotNegative",
+    "OneOf",
+    "Positive",
+    "Range",
+    "SampleSize",
+    "SamplingSettings",
+    "Share",
+    "TargetGame",
+    "Targets",
+    "TextGame",
+    "add_bounds",
+    "allocate_budget",
+    "at_least",
+    "between",
+    "configure_method",
+    "exact_implementation",
+    "exact_values",
+    "find_method",
+    "fit_masks",
+    "fit_sample_size",
+    "made",
+    "nonzero_or_none",
+    "one_reading",
+    "parse_budget",
+    "per_input",
+    "rare_effect_warning",
+    "read",
+    "register_method",
+    "sampled_implementation",
+    "settings_class",
+    "text_rng",
+    "usable_methods",
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple, cast
 import numpy as np
 
 from limelight.errors import DomainError
+from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     Cost,
     Implementation,
@@ -14,12 +15,11 @@ from limelight.explainers.method import (
     at_least,
     per_input,
 )
-from limelight.explainers.reading import Batch
 from limelight.explainers.registry import register_method
 from limelight.explainers.target_game import TargetGame
 from limelight.models import PROPERTIES, reason_missing
 from limelight.progress import expect_calls
-from limelight.results import Anchor, Finding
+from limelight.results import Anchor, Attribution
 from limelight.sampling.all_masks import affordable
 from limelight.sampling.anchors import (
     AnchorSearch,
@@ -115,7 +115,7 @@ def sign_bracket_of(one: Batch, words: list[int], held: int) -> tuple[float, flo
 _CHUNK = 4096  # masks at a time: tables hold terms for each, and `samples` has no limit
 
 
-def _found_in(settings: "Anchors", one: Batch, *, brackets: bool) -> Finding:
+def _found_in(settings: "Anchors", one: Batch, *, brackets: bool) -> Attribution:
     """Find an anchor, and measure its precision on masks that the search has not seen.
 
     It is the best of all if all masks are asked; ``brackets`` the precision where tables allow it.
@@ -125,7 +125,7 @@ def _found_in(settings: "Anchors", one: Batch, *, brackets: bool) -> Finding:
     search = AnchorSearch(
         **{part.name: getattr(settings, part.name) for part in fields(AnchorSearch)}
     )
-    rng = text_rng(settings.seed, one.documents[0].text)
+    rng = text_rng(settings.seed, one.inputs[0].text)
 
     def holds(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
         chunks = range(0, len(keep), _CHUNK)
@@ -160,7 +160,7 @@ def _found_in(settings: "Anchors", one: Batch, *, brackets: bool) -> Finding:
             f"The precision lies in {low:.3f}–{high:.3f}, which does not clear the threshold "
             f"{settings.threshold:g}.",
         )
-    return Finding(
+    return Attribution(
         scores=gain if held.for_target else 0.0 - gain,  # words outside have 0, and none −0
         stderr=None if every else stderr,
         anchor=Anchor(

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
+from limelight.explainers.batch import Batch, mean_of_heads, pooled_pieces
 from limelight.explainers.method import (
     Implementation,
     per_input,
 )
-from limelight.explainers.reading import Batch, mean_of_heads, pooled_pieces
 from limelight.explainers.registry import register_method
 from limelight.models import Attention, Capability
-from limelight.results import Finding
+from limelight.results import Attribution
 from limelight.shapes import Float
 from limelight.text import ModelInput, plural
 from limelight.theory.attention import max_attention, mean_attention
@@ -32,12 +32,12 @@ def _mean_over_windows(
     """
     # Of several places or sentences, the weights say whose positions are meant.
     weigh = one.targets.weights if gradients or one.targets.parts > 1 else None
-    read_in = one.documents[0].windows
+    read_in = one.inputs[0].windows
     # ∂F/∂α of a window holds its share of the mean, which would be taken again here.
     windows = 1 if read_in is None else len(read_in.spans)
     found = [
         score(window._replace(gradient=window.gradient * windows) if gradients else window)
-        for window in one.model.attention(one.documents[0], weigh)
+        for window in one.model.attention(one.inputs[0], weigh)
     ]
     return np.concatenate(found, axis=-1) / len(found)
 
@@ -121,51 +121,51 @@ _LAYER = {"layer": '"first", "last", a number from 0, or "mean" over all layers'
 Summary = Callable[[Float[np.ndarray, "*n K T"]], Float[np.ndarray, "*n T"]]
 
 
-def _from_tables(_: Any, reading: Batch, *, summary: Summary) -> list[Finding]:
+def _from_tables(_: Any, batch: Batch, *, summary: Summary) -> list[Attribution]:
     """Score every feature by the attention of [cls] to it."""
-    arrays = reading.collapsed
+    arrays = batch.collapsed
     alpha = arrays.attention
     scores = arrays.pooled(summary(alpha)[..., 1:])
     heads = arrays.pooled(alpha[..., 1:])
-    shares = map(_of_table, alpha, reading.documents)
+    shares = map(_of_table, alpha, batch.inputs)
     return [
-        Finding(scores=s, heads=h, notices=(notice,))
+        Attribution(scores=s, heads=h, notices=(notice,))
         for s, h, notice in zip(scores, heads, shares, strict=True)
     ]
 
 
-def _of_table(alpha: Float[np.ndarray, "K T_max"], document: ModelInput) -> str:
-    mean, end = alpha.mean(axis=0), 1 + len(document.tokens)
+def _of_table(alpha: Float[np.ndarray, "K T_max"], model_input: ModelInput) -> str:
+    mean, end = alpha.mean(axis=0), 1 + len(model_input.tokens)
     return (
         f"{mean[1:end].sum():.0%} of the attention goes to the text, {mean[0]:.0%} to [cls] "
         f"and {mean[end:].sum():.0%} to padding."
     )
 
 
-def _gradient_from_tables(_: Any, reading: Batch, *, positive: bool = False) -> list[Finding]:
+def _gradient_from_tables(_: Any, batch: Batch, *, positive: bool = False) -> list[Attribution]:
     """Score every feature by Σ over heads of α ∂F/∂α = α u / K, or by the mean of (α u / K)⁺."""
-    arrays = reading.collapsed
-    product = arrays.attention * arrays.attended_u(reading.target_weights)
+    arrays = batch.collapsed
+    product = arrays.attention * arrays.attended_u(batch.target_weights)
     if positive:
         product = np.maximum(product / product.shape[-2], 0)
     return mean_of_heads(arrays, product)
 
 
-def _of_layer(settings: "AlphaAvg", one: Batch, *, summary: Summary) -> Finding:
+def _of_layer(settings: "AlphaAvg", one: Batch, *, summary: Summary) -> Attribution:
     """Score every feature by the attention that the classification head's token pays to it."""
 
     def read_rows(found: Attention) -> Float[np.ndarray, "H T"]:
         return chosen_layer(np.einsum("s,lhst->lht", found.reads, found.alpha), settings.layer)
 
     heads = _mean_over_windows(one, read_rows)
-    return Finding(
+    return Attribution(
         scores=pooled_pieces(one, summary(heads)),
         heads=pooled_pieces(one, heads),
         notices=(_of_pieces(one, heads.mean(axis=0)),),
     )
 
 
-def _gradient_of_layer(settings: "AlphaGrad", one: Batch) -> Finding:
+def _gradient_of_layer(settings: "AlphaGrad", one: Batch) -> Attribution:
     """Score every feature by Σ over heads of α ∂F/∂α where the classification head reads."""
 
     def product(found: Attention) -> Float[np.ndarray, "H T"]:
@@ -174,7 +174,7 @@ def _gradient_of_layer(settings: "AlphaGrad", one: Batch) -> Finding:
         return chosen_layer(layers, settings.layer)
 
     heads = _mean_over_windows(one, product, gradients=True)
-    return Finding(
+    return Attribution(
         scores=pooled_pieces(one, heads.sum(axis=0)), heads=pooled_pieces(one, heads * len(heads))
     )
 
@@ -186,11 +186,11 @@ def _through_layers(
     score: Callable[[Attention], Float[np.ndarray, " T"]],
     gradients: bool = False,
     shares: bool = False,
-) -> Finding:
+) -> Attribution:
     """Score every feature by what ``score`` gives its pieces; with ``shares`` of the attention."""
     found = _mean_over_windows(one, score, gradients=gradients)
     notices = (_of_pieces(one, found),) if shares else ()
-    return Finding(scores=pooled_pieces(one, found), notices=notices)
+    return Attribution(scores=pooled_pieces(one, found), notices=notices)
 
 
 def _of_pieces(one: Batch, mass: Float[np.ndarray, " T"]) -> str:
@@ -205,8 +205,8 @@ def _of_pieces(one: Batch, mass: Float[np.ndarray, " T"]) -> str:
 
 
 def _both_implementations(
-    tables: Callable[..., list[Finding]],
-    deep: Callable[..., Finding],
+    tables: Callable[..., list[Attribution]],
+    deep: Callable[..., Attribution],
     *,
     needs: Capability = "attention",
 ) -> tuple[Implementation, ...]:

@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from limelight.errors import DomainError
+from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     NotBelow,
     NotNegative,
@@ -16,7 +17,6 @@ from limelight.explainers.method import (
     exact_implementation,
     per_input,
 )
-from limelight.explainers.reading import Batch
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import SampleSize, SamplingSettings, sampled_implementation
 from limelight.explainers.target_game import (
@@ -26,7 +26,7 @@ from limelight.explainers.target_game import (
     nonzero_or_none,
     rare_effect_warning,
 )
-from limelight.results import Finding, Pairs
+from limelight.results import Attribution, Pairs
 from limelight.sampling.all_masks import banzhaf_of_all_masks, pairs_of_all_masks
 from limelight.sampling.deadline import answers_in_time
 from limelight.sampling.masks import PerMask, coin_masks, text_rng
@@ -52,7 +52,7 @@ def _check_enough(settings: "Banzhaf | Interactions", d: int) -> None:
         raise DomainError(f"{name} of {d} features need at least {needed} samples; got {masks}.")
 
 
-def _by_masks(settings: "Banzhaf", one: Batch) -> Finding:
+def _by_masks(settings: "Banzhaf", one: Batch) -> Attribution:
     """Score every feature by the slope of f on random masks, each with its opposite."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
@@ -82,18 +82,18 @@ _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
 _OWN = 1e-6  # seconds of a core that a mask takes for each word, since every pair is added up
 
 
-def _exactly(settings: "Interactions", one: Batch) -> Finding:
+def _exactly(settings: "Interactions", one: Batch) -> Attribution:
     """Score every pair of features by what the two do together beyond what each does alone."""
     found = _EXACT[settings.index](one.ratio_game, tolerance=settings.tolerance or 1e-6)
     matrix, bounds = host_array(found.scores)[0, 0], host_array(found.bound)
-    return Finding(
+    return Attribution(
         scores=of_words(matrix),
         bound=float(bounds[0, 0]),
         pairs=strongest(matrix, None, settings.top),
     )
 
 
-def _pairs_by_masks(settings: "Interactions", one: Batch) -> Finding:
+def _pairs_by_masks(settings: "Interactions", one: Batch) -> Attribution:
     """Score every pair of features by the answers of the model to random masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
@@ -147,14 +147,14 @@ def strongest(
     return Pairs(features=np.stack([i, j], axis=1), scores=matrix[i, j], stderr=stderr)
 
 
-def _cited(settings: "ContextCite", one: Batch) -> Finding:
+def _cited(settings: "ContextCite", one: Batch) -> Attribution:
     """Score every feature by a LASSO of the log-odds of the answer on random masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
-    keep = coin_masks(d, settings.samples, text_rng(settings.seed, one.documents[0].text))
+    keep = coin_masks(d, settings.samples, text_rng(settings.seed, one.inputs[0].text))
     answers = answers_in_time(game, keep, least=settings.sample_size.minimum(d))
     keep = keep[: len(answers)]
     part = one.targets.part
-    queries = one.documents[0].asked[part : part + 1]
+    queries = one.inputs[0].asked[part : part + 1]
     answer = next((query for query in queries if isinstance(query, Answer)), None)
     tokens = 1 if answer is None else answer.length
     share = tokens if answer is not None and answer.per_token else 1

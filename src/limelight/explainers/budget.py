@@ -9,13 +9,13 @@ from typing import Any, cast
 import numpy as np
 
 from limelight.errors import DomainError, InputError, told
+from limelight.explainers.batch import Batch
 from limelight.explainers.learned import PREFIX, LearnedMethod
 from limelight.explainers.method import (
     ConfiguredMethod,
     chosen_replacement,
     setting_defaults,
 )
-from limelight.explainers.reading import Batch
 from limelight.explainers.registry import (
     compared_by_default,
     configure_method,
@@ -153,7 +153,7 @@ def _check_settings_unset(methods: Sequence[ConfiguredMethod], settings: Mapping
 
 
 def allocate_budget(
-    budget: Budget | None, methods: list[ConfiguredMethod], reading: Batch
+    budget: Budget | None, methods: list[ConfiguredMethod], batch: Batch
 ) -> list[ConfiguredMethod]:
     """Split a budget over the methods that will explain one input.
 
@@ -174,15 +174,15 @@ def allocate_budget(
     The methods for this model, each with the settings that its part of the budget allows.
     """
     # Only a text that its model does not know exactly has another one, which is its fallback.
-    if any(method.model is not reading.model for method in methods):
-        methods = [method.for_model(reading.model) for method in methods]
+    if any(method.model is not batch.model for method in methods):
+        methods = [method.for_model(batch.model) for method in methods]
     if budget is None or not any(method.implementation.cost.minimum for method in methods):
         return methods
-    d = len(reading.features[0])
+    d = len(batch.features[0])
     if budget.seconds is None:
         return allocate_calls(budget, methods, d, budget.calls or 0)
     start = deadline.read_clock() if budget.start is None else budget.start
-    seconds_per_call, batch_size = _time_calls(budget.seconds, reading.game())
+    seconds_per_call, batch_size = _time_calls(budget.seconds, batch.game())
     end = start + budget.seconds
     calls = max(int((end - deadline.read_clock()) / seconds_per_call), 0)
     return _set_deadlines(

@@ -8,16 +8,16 @@ from typing import Any
 
 from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
+from limelight.explainers.batch import Batch, advising, read_batches
 from limelight.explainers.method import ConfiguredMethod
-from limelight.explainers.reading import Batch, advising, read_batches
 from limelight.models import Model
 from limelight.models.protocol import announce_calls, batch_size
 from limelight.models.text_game import NO_BASE
 from limelight.progress import ProgressCallback, ProgressTracker
 from limelight.request import Request, prepare_model, split
-from limelight.results import Comparison, Explanation, Finding
+from limelight.results import Attribution, Comparison, Explanation
 from limelight.sampling.deadline import drawing_until
-from limelight.text import UserInput, Pair, checked_text_or_pair, is_single, one_line
+from limelight.text import Pair, UserInput, checked_text_or_pair, is_single, one_line
 
 # What a result has as it was found.
 _FOUND = ("scores", "stderr", "bound", "intercept", "heads", "pairs", "anchor")
@@ -27,46 +27,46 @@ _UNBOUNDED = (
 )
 
 
-def explanations(method: ConfiguredMethod, reading: Batch) -> list[Explanation]:
+def explanations(method: ConfiguredMethod, batch: Batch) -> list[Explanation]:
     """Explain every document of ``reading`` with one method, which is one for its model."""
-    if method.implementation.logit_only and reading.targets.scale == "probability":
+    if method.implementation.logit_only and batch.targets.scale == "probability":
         raise InputError(
             f"method {method.method.id!r} has a formula for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities."
         )
     try:
-        return _run_method(method, reading)
+        return _run_method(method, batch)
     except DomainError:
-        for single in reading.apart():  # of several texts, name the one outside the method's domain
+        for single in batch.apart():  # of several texts, name the one outside the method's domain
             with about_text(single.first), advising(single.features[0]):
                 _run_method(method, single)
         raise
 
 
-def _run_method(method: ConfiguredMethod, reading: Batch) -> list[Explanation]:
+def _run_method(method: ConfiguredMethod, batch: Batch) -> list[Explanation]:
     if method.refusal:  # of a budget, with which there is one document
         raise DomainError(method.refusal)
     check, settings = method.implementation.cost.check, method.settings
     if check is not None:  # again, since not every verb checks before the texts are read
-        for features in reading.features:
+        for features in batch.features:
             check(settings, len(features))
     with drawing_until(method.deadline):
-        found = method.implementation.explain(settings, reading)
+        found = method.implementation.explain(settings, batch)
         findings = list(found) if isinstance(found, Iterable) else [found]
-    count = len(reading.features)
-    if len(findings) != count or not all(isinstance(finding, Finding) for finding in findings):
+    count = len(batch.features)
+    if len(findings) != count or not all(isinstance(finding, Attribution) for finding in findings):
         raise InputError(
-            f"method {method.method.id!r} must return one Finding per text, {count} here; it "
+            f"method {method.method.id!r} must return one Attribution per text, {count} here; it "
             f"returned {one_line(repr(found))}."
         )
     return [
-        _explanation(method.with_samples_drawn(finding.diagnostics), reading, i, finding)
+        _explanation(method.with_samples_drawn(finding.diagnostics), batch, i, finding)
         for i, finding in enumerate(findings)
     ]
 
 
 def compared(
-    methods: Sequence[ConfiguredMethod], reading: Batch, *, strict: bool, attention: bool
+    methods: Sequence[ConfiguredMethod], batch: Batch, *, strict: bool, attention: bool
 ) -> Comparison:
     """Compare the explanations of several methods for the one document of ``reading``.
 
@@ -77,23 +77,23 @@ def compared(
     missing: list[str] = []
     for method in methods:
         try:
-            found.extend(explanations(method, reading))
+            found.extend(explanations(method, batch))
         except DomainError as error:
             if strict:
                 raise
             missing.append(f"{method.method.label} is left out: {error}")
     if not found:
         raise DomainError(f"no method is left to compare. {' '.join(missing)}")
-    matrices = reading.attention_matrices() if attention else None
+    matrices = batch.attention_matrices() if attention else None
     return Comparison(explanations=tuple(found), attention=matrices, notices=tuple(missing))
 
 
 def _explanation(
-    configured: ConfiguredMethod, reading: Batch, i: int, found: Finding
+    configured: ConfiguredMethod, batch: Batch, i: int, found: Attribution
 ) -> Explanation:
     """Return the explanation of document ``i`` from the finding of a method."""
-    method, common = configured.method, reading.common(i)
-    base = reading.base_values[i] if found.base_value is ... else found.base_value
+    method, common = configured.method, batch.common(i)
+    base = batch.base_values[i] if found.base_value is ... else found.base_value
     notices = common["notices"] + found.notices
     if found.bound == math.inf:
         notices += (_UNBOUNDED,)
@@ -102,7 +102,7 @@ def _explanation(
         notices += (f"{NO_BASE}.",)
     own = {} if found.units is None else {"features": found.units.unit}
     if found.units is not None:
-        common = common | found.units.of_result(reading.documents[i])
+        common = common | found.units.of_result(batch.inputs[i])
     return Explanation(
         **common
         | {
@@ -125,7 +125,7 @@ _UNTRACKED = contextlib.nullcontext()
 def track_progress(
     callback: ProgressCallback | None,
     methods: Sequence[ConfiguredMethod],
-    reading: Batch,
+    batch: Batch,
     *,
     total: int = 1,
 ) -> AbstractContextManager[None]:
@@ -147,21 +147,21 @@ def track_progress(
 
     def expected_calls(size: int) -> int:
         # Methods ask anew about each class, and what the model has answered is counted again.
-        classes = len(reading.model.classes) if reading.question.all_classes else 1
+        classes = len(batch.model.classes) if batch.request.all_classes else 1
         return classes * sum(method.expected_calls(size) for method in methods)
 
     # A text of d features has 2^d versions, and all methods share the answer to each.
     announce_calls(
-        reading.model,
-        lambda: sum(min(expected_calls(d), 2**d) for d in map(len, reading.features)),
+        batch.model,
+        lambda: sum(min(expected_calls(d), 2**d) for d in map(len, batch.features)),
     )
     if callback is None:
         return _UNTRACKED
-    calls = sum(map(expected_calls, map(len, reading.features)))
+    calls = sum(map(expected_calls, map(len, batch.features)))
     if not calls:
         return _UNTRACKED
     tracker = ProgressTracker(callback, total=total)
-    return tracker.track(reading.first or 0, texts=len(reading.features), calls=calls)
+    return tracker.track(batch.first or 0, texts=len(batch.features), calls=calls)
 
 
 Texts = list[str] | list[Pair] | list[UserInput] | list[Any]
@@ -185,10 +185,10 @@ def together(model: Model, chosen: Sequence[ConfiguredMethod] = ()) -> int:
     return batch_size(model, is_joint=is_joint)
 
 
-def readings(
+def stream_batches(
     model: Model,
     texts: Sequence[Any],
-    question: Request,
+    request: Request,
     *,
     progress: ProgressCallback | None = None,
     chosen: Sequence[ConfiguredMethod] = (),
@@ -202,19 +202,19 @@ def readings(
     Models that do not collapse are then asked text by text, unless the ``chosen`` methods all take
     several: their answers are remembered for all classes and methods, but not for all texts.
     """
-    texts = question.attach_queries(texts)
+    texts = request.attach_queries(texts)
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
     needs = [method.implementation.needs for method in chosen]
     signalled = bool(needs) and set(needs) == {"hidden_states"}
     for start in range(0, len(texts), chunk):
         some, first = texts[start : start + chunk], start if len(texts) > 1 else None
-        for reading in read_batches(
-            model, some, question, first=first, feasible=feasible, signals=signalled
+        for batch in read_batches(
+            model, some, request, first=first, feasible=feasible, signals=signalled
         ):
-            for part in reading.apart() if alone or at_a_time == 1 else [reading]:
+            for part in batch.apart() if alone or at_a_time == 1 else [batch]:
                 yield part
-                done += len(part.documents)
+                done += len(part.inputs)
                 if progress is not None:
                     progress(done, len(texts))
 
@@ -229,11 +229,11 @@ def one_reading(
     feasible: Callable[[int], None] | None = None,
 ) -> Batch:
     """Return the text as the model reads it, for a verb that is about one, without methods."""
-    question, rest = split(keywords, without)
+    request, rest = split(keywords, without)
     for name in rest:
         raise TypeError(f"{verb}() got an unexpected keyword argument {name!r}")
     if not is_single(text):
         raise InputError(f"a {verb} is about one text, a string; got {type(text).__name__}.")
-    prepared, question = prepare_model(model, question)
-    (reading,) = readings(prepared, listed(text), question, feasible=feasible)
-    return reading
+    prepared, request = prepare_model(model, request)
+    (batch,) = stream_batches(prepared, listed(text), request, feasible=feasible)
+    return batch

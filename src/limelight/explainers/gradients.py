@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, cast
 import numpy as np
 
 from limelight.errors import DomainError
+from limelight.explainers.batch import Batch, mean_of_heads, pooled_pieces
 from limelight.explainers.method import (
     Cost,
     Implementation,
@@ -16,12 +17,11 @@ from limelight.explainers.method import (
     at_least,
     per_input,
 )
-from limelight.explainers.reading import Batch, mean_of_heads, pooled_pieces
 from limelight.explainers.registry import register_method
 from limelight.models import Gradients, Model, resolved_replacement
 from limelight.models.protocol import replacement_in_place
 from limelight.rendering.wording import rounded_up
-from limelight.results import Finding
+from limelight.results import Attribution
 from limelight.shapes import Float
 from limelight.theory.gradient import gradient_summary, gradient_times_input
 from limelight.theory.integrated_gradients import IntegratedGradients, integrated_gradients
@@ -49,63 +49,63 @@ _PER_HEAD = {
 Summary = Literal["mean", "l1", "l2"]
 
 
-def _from_tables(settings: "GAvg", reading: Batch, *, summary: Summary) -> list[Finding]:
+def _from_tables(settings: "GAvg", batch: Batch, *, summary: Summary) -> list[Attribution]:
     """Score every feature by the gradient of the target at its places (Theorem 4.1)."""
-    arrays, weights = reading.collapsed, reading.target_weights
+    arrays, weights = batch.collapsed, batch.target_weights
     scores = arrays.pooled(gradient_summary(arrays.token_gradient(weights), summary))
     if not settings.per_head:
-        return [Finding(scores=s) for s in scores]
+        return [Attribution(scores=s) for s in scores]
     of_heads = arrays.head_gradients(weights)[..., 1:, :]
     heads = arrays.pooled(gradient_summary(of_heads, summary))
-    return [Finding(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
+    return [Attribution(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
 
 
-def _input_from_tables(_: "GxI", reading: Batch) -> list[Finding]:
+def _input_from_tables(_: "GxI", batch: Batch) -> list[Attribution]:
     """Score every feature by e_t · ∇_{e_t} f at its places; the heads come with it."""
-    arrays = reading.collapsed
-    u, read = (f(reading.target_weights) for f in (arrays.target_u, arrays.read_u))
+    arrays = batch.collapsed
+    u, read = (f(batch.target_weights) for f in (arrays.target_u, arrays.read_u))
     return mean_of_heads(
         arrays, gradient_times_input(arrays.alpha, u, arrays.read_logit, read=read)
     )
 
 
-def _at_pieces(_: "GAvg", one: Batch, *, summary: Summary) -> Finding:
+def _at_pieces(_: "GAvg", one: Batch, *, summary: Summary) -> Attribution:
     """Score every feature by the gradient of the target at its embedded pieces."""
     G = _embedded_and_gradient(one)[1]
     scores = pooled_pieces(one, gradient_summary(G, summary))
     # Under a layer norm the gradient has mean zero, and below this size means of it are rounding.
     noise, largest = float(_ROUNDING * np.abs(G).mean()), np.abs(scores).max()
     if summary != "mean" or noise < largest:
-        return Finding(scores=scores)
+        return Attribution(scores=scores)
     notice = (
         "The model normalizes its embedded input, so the mean of the gradient is zero and these "
         f"scores are rounding errors: none is larger than {largest:.0e}, and below "
         f"{noise:.0e} nothing can be said. Use 'shapley', 'lime' or 'lrp'."
     )
-    return Finding(scores=scores, notices=(notice,), diagnostics={"rounding": noise})
+    return Attribution(scores=scores, notices=(notice,), diagnostics={"rounding": noise})
 
 
-def _times_input(_: "GxI", one: Batch) -> Finding:
+def _times_input(_: "GxI", one: Batch) -> Attribution:
     """Score every feature by the gradient at its embedded pieces times what is embedded there."""
     e, G = _embedded_and_gradient(one)
-    return Finding(scores=pooled_pieces(one, (G * e).sum(axis=-1)))
+    return Attribution(scores=pooled_pieces(one, (G * e).sum(axis=-1)))
 
 
 def _embedded_and_gradient(
     one: Batch,
 ) -> tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]]:
-    model, document = one.model, one.documents[0]
-    e = model.embedded(document)
-    return e, model.gradients(document, e[None], one.targets.weights).gradient[0]
+    model, model_input = one.model, one.inputs[0]
+    e = model.embedded(model_input)
+    return e, model.gradients(model_input, e[None], one.targets.weights).gradient[0]
 
 
 def _with_warning(
-    explain: Callable[[Any, Batch], list[Finding]], warning: str
-) -> Callable[[Any, Batch], list[Finding]]:
+    explain: Callable[[Any, Batch], list[Attribution]], warning: str
+) -> Callable[[Any, Batch], list[Attribution]]:
     """Add a warning to everything that ``explain`` returns."""
 
-    def explain_and_warn(settings: Any, reading: Batch) -> list[Finding]:
-        findings = explain(settings, reading)
+    def explain_and_warn(settings: Any, batch: Batch) -> list[Attribution]:
+        findings = explain(settings, batch)
         return [replace(finding, notices=(*finding.notices, warning)) for finding in findings]
 
     return explain_and_warn
@@ -143,10 +143,10 @@ _PADDED = (
 )
 
 
-def _integrated_from_tables(settings: "IG", reading: Batch) -> list[Finding]:
+def _integrated_from_tables(settings: "IG", batch: Batch) -> list[Attribution]:
     """Score every feature by the gradient summed along its path from UNK to the word."""
     # One text at a time: each has the panels that its own logits need, whatever comes beside it.
-    found = [_path_of(settings, reading, i) for i in range(len(reading.documents))]
+    found = [_path_of(settings, batch, i) for i in range(len(batch.inputs))]
     # The path's scores are each head's part of a sum, and what is shown of heads has their mean.
     tokens = np.concatenate([ig.scores * ig.scores.shape[-2] for ig in found])
     return [
@@ -156,13 +156,13 @@ def _integrated_from_tables(settings: "IG", reading: Batch) -> list[Finding]:
             notices=_unproven(ig, cast(float, settings.tolerance)),
             diagnostics={"completeness_gap": float(ig.gap[0]), "nodes": ig.nodes},
         )
-        for finding, ig in zip(mean_of_heads(reading.collapsed, tokens), found, strict=True)
+        for finding, ig in zip(mean_of_heads(batch.collapsed, tokens), found, strict=True)
     ]
 
 
-def _path_of(settings: "IG", reading: Batch, i: int) -> IntegratedGradients:
-    arrays, one = reading.collapsed, slice(i, i + 1)
-    targets = reading.targets.only(i)
+def _path_of(settings: "IG", batch: Batch, i: int) -> IntegratedGradients:
+    arrays, one = batch.collapsed, slice(i, i + 1)
+    targets = batch.targets.only(i)
     return integrated_gradients(
         arrays.path(one),
         arrays.u[one],
@@ -190,13 +190,13 @@ def _unproven(found: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
     )
 
 
-def _along(settings: "IG", one: Batch) -> Finding:
+def _along(settings: "IG", one: Batch) -> Attribution:
     """Score every feature by the gradient summed along its path to the word."""
-    model, document, targets = one.model, one.documents[0], one.targets
+    model, model_input, targets = one.model, one.inputs[0], one.targets
     tolerance = cast(float, settings.tolerance)
-    end = model.embedded(document)
-    start = model.embedded(document, one.features[0], settings.replacement)
-    ends = model.gradients(document, np.stack([start, end]), targets.weights).outputs
+    end = model.embedded(model_input)
+    start = model.embedded(model_input, one.features[0], settings.replacement)
+    ends = model.gradients(model_input, np.stack([start, end]), targets.weights).outputs
     base, whole = targets.value(ends[:, None])[:, 0]
     nodes = settings.steps
     while True:
@@ -211,7 +211,7 @@ def _along(settings: "IG", one: Batch) -> Finding:
             break
         nodes *= 2
     padded = (_PADDED,) if settings.replacement == "pad" else ()
-    return Finding(
+    return Attribution(
         scores=scores,
         base_value=float(base),
         notices=notices + padded,
@@ -241,7 +241,7 @@ def _integrals(
     for first in range(0, len(at), _NODES):
         some = slice(first, first + _NODES)
         points = start + at[some, None, None] * way
-        found = ask(one.documents[0], points, one.targets.weights)
+        found = ask(one.inputs[0], points, one.targets.weights)
         means += np.einsum("rn,nte->rte", weights[:, some], found.gradient)
         outputs = found.outputs
     return (means * way).sum(axis=-1), outputs[-1]
@@ -268,45 +268,45 @@ def _unmet(
 _SAME = 0.03  # of the answer, or of 1: more than half precision does to what is read
 
 
-def _frozen_from_tables(_: "Lrp", reading: Batch) -> list[Finding]:
+def _frozen_from_tables(_: "Lrp", batch: Batch) -> list[Attribution]:
     """Score every feature by α u: with α frozen, f = (1/K) Σ_i Σ_t α_t u_t is linear in e_t.
 
     What biases add to u is no token's, and left out.
     """
-    arrays = reading.collapsed
-    return mean_of_heads(arrays, arrays.alpha * arrays.read_u(reading.target_weights))
+    arrays = batch.collapsed
+    return mean_of_heads(arrays, arrays.alpha * arrays.read_u(batch.target_weights))
 
 
-def _frozen_at_pieces(settings: "Lrp", reading: Batch) -> list[Finding]:
+def _frozen_at_pieces(settings: "Lrp", batch: Batch) -> list[Attribution]:
     """Score every feature by the frozen network's gradient at its pieces times what moved there.
 
     One step is gradient × input: the path from the zero vector, seen from its end alone.
     """
     if settings.steps > 1:
-        return [_on_the_way(settings, one) for one in reading.apart()]
-    model = reading.model
-    found = model.frozen_times_input(reading.documents, reading.target_weights)
+        return [_on_the_way(settings, one) for one in batch.apart()]
+    model = batch.model
+    found = model.frozen_times_input(batch.inputs, batch.target_weights)
     findings = []
-    for one, product, outputs in zip(reading.apart(), *found, strict=True):
+    for one, product, outputs in zip(batch.apart(), *found, strict=True):
         _check_same(one.outputs[0], outputs)
         findings.append(
-            Finding(scores=pooled_pieces(one, product), diagnostics=_shares(one, product))
+            Attribution(scores=pooled_pieces(one, product), diagnostics=_shares(one, product))
         )
     return findings
 
 
-def _on_the_way(settings: "Lrp", one: Batch) -> Finding:
+def _on_the_way(settings: "Lrp", one: Batch) -> Attribution:
     """Integrate the gradient from the replacement to the text."""
-    model, document = one.model, one.documents[0]
-    end = model.embedded(document)
+    model, model_input = one.model, one.inputs[0]
+    end = model.embedded(model_input)
     token = replacement_in_place(one.model, settings.replacement)
-    start = model.embedded(document, one.features[0], token)
+    start = model.embedded(model_input, one.features[0], token)
     nodes, weights = np.polynomial.legendre.leggauss(settings.steps)
     # The text itself comes last and counts nothing: its outputs are compared.
     at, weight = np.append((nodes + 1) / 2, 1.0), np.append(weights / 2, 0.0)
     (scores,), outputs = _integrals(one, model.frozen_gradient, (start, end), at, weight[None])
     _check_same(one.outputs[0], outputs)
-    return Finding(scores=pooled_pieces(one, scores))
+    return Attribution(scores=pooled_pieces(one, scores))
 
 
 def _check_same(held: Float[np.ndarray, " C"], frozen: Float[np.ndarray, " C"]) -> None:

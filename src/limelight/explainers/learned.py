@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple, final
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     Cost,
     Implementation,
@@ -27,11 +28,10 @@ from limelight.explainers.method import (
     at_least,
     settings_class,
 )
-from limelight.explainers.reading import Batch
 from limelight.explainers.target_game import TargetGame
 from limelight.files import bounded_bytes, bounded_json, write_whole
 from limelight.models import are_opposite, class_weights
-from limelight.results import Finding
+from limelight.results import Attribution
 from limelight.sampling.masks import sized_masks, text_rng
 from limelight.shapes import Float, Int
 from limelight.text import Answer, Features, few_names, name_of_one, one_line, plural, side_at
@@ -53,7 +53,7 @@ _MEMBERS = 2  # networks: how far they are apart tells of their error
 _TOGETHER = 8  # texts that are scored at a time: their signals stay in the cache
 
 
-class Inputs(NamedTuple):
+class NetworkInputs(NamedTuple):
     """What networks are told of ``n`` texts with N features in all.
 
     ``owner`` is the text of each feature. ``word`` is a hash of its string, the same in every
@@ -66,23 +66,23 @@ class Inputs(NamedTuple):
     word: Int[np.ndarray, " N"]
 
 
-def inputs_of(reading: Batch, signals: Collection[str]) -> Inputs:
+def inputs_of(batch: Batch, signals: Collection[str]) -> NetworkInputs:
     """Return what ``signals`` there are of every feature of ``reading``, and of its texts."""
     words, texts = list[np.ndarray](), list[np.ndarray]()
     if not set(STATES).isdisjoint(signals):
-        held = reading.signals
+        held = batch.signals
         h = held.read.shape[1]
         layers = np.split(np.concatenate(held.states), [h, 2 * h, 3 * h], axis=1)
         words += [layer for name, layer in zip(STATES, layers, strict=False) if name in signals]
         texts += [held.read] if "head" in signals else []
     if "places" in signals:
-        words.append(np.concatenate([_places(reading, i) for i in range(len(reading.documents))]))
+        words.append(np.concatenate([_places(batch, i) for i in range(len(batch.inputs))]))
     if "outputs" in signals:
-        texts.append(reading.outputs)
-    owner = np.repeat(np.arange(len(reading.features)), [len(f) for f in reading.features])
-    hashes = [_hash(string) for own in reading.features for string in own.strings]
-    return Inputs(
-        _joined(words, len(owner)), _joined(texts, len(reading.features)), owner, np.array(hashes)
+        texts.append(batch.outputs)
+    owner = np.repeat(np.arange(len(batch.features)), [len(f) for f in batch.features])
+    hashes = [_hash(string) for own in batch.features for string in own.strings]
+    return NetworkInputs(
+        _joined(words, len(owner)), _joined(texts, len(batch.features)), owner, np.array(hashes)
     )
 
 
@@ -90,25 +90,25 @@ def _joined(parts: list[np.ndarray], n: int) -> Float[np.ndarray, "n s"]:
     return np.concatenate([np.empty((n, 0)), *parts], axis=1, dtype=np.float32)
 
 
-def _places(reading: Batch, i: int) -> Float[np.ndarray, "d p"]:
+def _places(batch: Batch, i: int) -> Float[np.ndarray, "d p"]:
     """Return how long a text is, and how often, where and on which side each feature stands.
 
     Of a place that is asked about, also how far from it that is, and how long the place is; an
     answer stands after the text.
     """
-    document, features = reading.documents[i], reading.features[i]
-    T, d, of_token = len(document.tokens.strings), len(features), features.of_token
+    model_input, features = batch.inputs[i], batch.features[i]
+    T, d, of_token = len(model_input.tokens.strings), len(features), features.of_token
     scored = np.flatnonzero(of_token >= 0)
     count = np.bincount(of_token[scored], minlength=d)
     first = np.full(d, T)
     np.minimum.at(first, of_token[scored], scored)
     side = np.zeros(d)
-    if document.parts:
-        side[:] = [side_at(own[0][0] if own else 0, document.parts) for own in features.spans]
+    if model_input.parts:
+        side[:] = [side_at(own[0][0] if own else 0, model_input.parts) for own in features.spans]
     found = [np.full(d, math.log(d)), np.log(np.maximum(count, 1))]
     found += [first / T, np.log1p(first), side]
-    for one in document.asked:
-        here = one.tokens(document.tokens.spans, document.text) or [T]
+    for one in model_input.asked:
+        here = one.tokens(model_input.tokens.spans, model_input.text) or [T]
         off, nearest = scored - np.clip(scored, here[0], here[-1]), np.full(d, T)
         np.minimum.at(nearest, of_token[scored], np.abs(off))
         before = np.bincount(of_token[scored], off < 0, minlength=d) > 0
@@ -187,7 +187,10 @@ class LearnedMethod:
         return found.hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LearnedMethod, (dict(self.record), dict(self.arrays))  # what is made of them stays behind
+        return LearnedMethod, (
+            dict(self.record),
+            dict(self.arrays),
+        )  # what is made of them stays behind
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``method.json`` and ``model.safetensors``; the weights first, whole or not."""
@@ -204,7 +207,7 @@ class LearnedMethod:
         write_whole(Path(folder) / FILES[0], text)
 
     @staticmethod
-    def load(folder: str | os.PathLike[str]) -> "Learned":
+    def load(folder: str | os.PathLike[str]) -> "LearnedMethod":
         """Return the method in ``folder``; what is no method there is refused in a sentence."""
         record = Path(folder) / FILES[0]
         if not os.path.isfile(record):  # noqa: PTH113  (a name too long for a file is none)
@@ -234,7 +237,7 @@ class LearnedMethod:
         )
         return Method(
             id=LEARNED,
-            label="Learned",
+            label="LearnedMethod",
             formula="linear map + two hidden layers of what the model holds of the word, fitted to "
             "sampled Shapley values of this model",
             sees="what Shapley values see, as far as they follow from the states of the model",
@@ -244,11 +247,11 @@ class LearnedMethod:
             implementations=(implementation,),
         )
 
-    def predicted(self, inputs: Inputs) -> Predicted:
+    def predicted(self, network_inputs: NetworkInputs) -> Predicted:
         """Return scores and standard errors for every output of the model, of standard signals."""
-        scale, members = self.arrays["scale"], self.members(inputs)
-        design = error_design(members, inputs.owner)
-        errors = np.exp(design @ self.arrays["errors"]) + self.unseen(inputs)[:, None]
+        scale, members = self.arrays["scale"], self.members(network_inputs)
+        design = error_design(members, network_inputs.owner)
+        errors = np.exp(design @ self.arrays["errors"]) + self.unseen(network_inputs)[:, None]
         stderr, draw = np.sqrt(errors + LEAST_ERROR**2), self.draw(design)
         return Predicted(members.mean(axis=0) * scale, stderr * scale, draw * scale)
 
@@ -257,27 +260,27 @@ class LearnedMethod:
         found = np.sqrt(np.exp(design @ self.arrays["draws"]) + LEAST_ERROR**2)
         return found * (design[..., 3] > 1)  # log d: two words have one pair of orders
 
-    def unseen(self, inputs: Inputs) -> Float[np.ndarray, " N"]:
+    def unseen(self, network_inputs: NetworkInputs) -> Float[np.ndarray, " N"]:
         """Return 1 at words that were not learned, where words are all that is known, else 0.
 
         It is their variance in units of usual scores: nothing was seen that could tell it.
         """
-        new = inputs.word == len(self.arrays["vocabulary"])
+        new = network_inputs.word == len(self.arrays["vocabulary"])
         return new.astype(float) if "0.word.weight" in self.arrays else np.zeros(len(new))
 
-    def standard(self, inputs: Inputs) -> Inputs:
+    def standard(self, network_inputs: NetworkInputs) -> NetworkInputs:
         """Return the signals less their mean, in units of their deviation.
 
         A word becomes its place among those that were learned, their number if it was not.
         """
         own = self.arrays
-        words = inputs.words - own["words.mean"]
+        words = network_inputs.words - own["words.mean"]
         words /= own["words.scale"]  # in place: it is by far the largest array
-        texts = (inputs.texts - own["texts.mean"]) / own["texts.scale"]
+        texts = (network_inputs.texts - own["texts.mean"]) / own["texts.scale"]
         known = own["vocabulary"]
-        place = np.searchsorted(known, inputs.word)
-        there = known[np.minimum(place, len(known) - 1)] == inputs.word
-        return Inputs(words, texts, inputs.owner, np.where(there, place, len(known)))
+        place = np.searchsorted(known, network_inputs.word)
+        there = known[np.minimum(place, len(known) - 1)] == network_inputs.word
+        return NetworkInputs(words, texts, network_inputs.owner, np.where(there, place, len(known)))
 
     @cached_property
     def _first(self) -> Float[np.ndarray, "s k"]:
@@ -285,11 +288,14 @@ class LearnedMethod:
         names = [f"{k}.{layer}.weight" for k in range(_MEMBERS) for layer in ("first", "linear")]
         return np.concatenate([self.arrays[name] for name in names]).T
 
-    def members(self, inputs: Inputs) -> Float[np.ndarray, "members N C"]:
+    def members(self, network_inputs: NetworkInputs) -> Float[np.ndarray, "members N C"]:
         """Return what the networks say of standard signals, in units of usual scores."""
-        own, words, texts = self.arrays, inputs.words, inputs.texts
+        own, words, texts = self.arrays, network_inputs.words, network_inputs.texts
         first = self._first
-        seen = words @ first[: words.shape[1]] + (texts @ first[words.shape[1] :])[inputs.owner]
+        seen = (
+            words @ first[: words.shape[1]]
+            + (texts @ first[words.shape[1] :])[network_inputs.owner]
+        )
         found = []
         for k, x in enumerate(np.split(seen, _MEMBERS, axis=1)):
             hidden = len(own[f"{k}.first.bias"])
@@ -297,36 +303,36 @@ class LearnedMethod:
             h = np.maximum(h @ own[f"{k}.second.weight"].T + own[f"{k}.second.bias"], 0.0)
             said = x[:, hidden:] + h @ own[f"{k}.last.weight"].T + own[f"{k}.last.bias"]
             if (name := f"{k}.word.weight") in own:
-                said += own[name][inputs.word]
+                said += own[name][network_inputs.word]
             found.append(said)
         return np.array(found, np.float64)
 
-    def starts(self, reading: Batch) -> list[Predicted]:
+    def starts(self, batch: Batch) -> list[Predicted]:
         """Return what is known of every text without asking about removals; refuse other models."""
-        self.check(reading)
-        if reading.targets.parts > 1:
+        self.check(batch)
+        if batch.targets.parts > 1:
             raise InputError(
                 "a learned start knows of one place or answer at a time; leave start out, or ask "
                 "about one."
             )
-        return [start for part in reading.apart(_TOGETHER) for start in self._starts(part)]
+        return [start for part in batch.apart(_TOGETHER) for start in self._starts(part)]
 
-    def _starts(self, reading: Batch) -> list[Predicted]:
-        inputs = inputs_of(reading, self.record["signals"])
-        for name, held in (("words", inputs.words), ("texts", inputs.texts)):
+    def _starts(self, batch: Batch) -> list[Predicted]:
+        network_inputs = inputs_of(batch, self.record["signals"])
+        for name, held in (("words", network_inputs.words), ("texts", network_inputs.texts)):
             if held.shape[1] != len(self.arrays[f"{name}.mean"]):
                 raise InputError(
                     f"this method was learned from {len(self.arrays[f'{name}.mean'])} signals of "
                     f"{name}, and this model shows {held.shape[1]}; learn one for this model."
                 )
         with np.errstate(all="ignore"):  # an error is raised below
-            inputs = self.standard(inputs)
-            values, stderr, draw, _ = self.predicted(inputs)
-            strange = self.strangeness_of(inputs)
+            network_inputs = self.standard(network_inputs)
+            values, stderr, draw, _ = self.predicted(network_inputs)
+            strange = self.strangeness_of(network_inputs)
         if not (np.isfinite(values).all() and np.isfinite(stderr).all()):
             raise InputError("this learned method gives scores that are not finite; learn again.")
-        ends = np.cumsum([len(features) for features in reading.features])[:-1]
-        weights = reading.target_weights[:, self._columns(reading)]
+        ends = np.cumsum([len(features) for features in batch.features])[:-1]
+        weights = batch.target_weights[:, self._columns(batch)]
         parts = (np.split(x, ends) for x in (values, stderr, draw))
         # Errors of two outputs may go together, and are added as if they did.
         return [
@@ -334,87 +340,87 @@ class LearnedMethod:
             for own, error, one, w, far in zip(*parts, weights, strange, strict=True)
         ]
 
-    def _explained(self, settings: "LearnedSettings", reading: Batch) -> list[Finding]:
-        units: list[Features | None] = [None] * len(reading.documents)
-        if reading.targets.parts > 1:  # words of other places may be removed, as they were learned
+    def _explained(self, settings: "LearnedSettings", batch: Batch) -> list[Attribution]:
+        units: list[Features | None] = [None] * len(batch.inputs)
+        if batch.targets.parts > 1:  # words of other places may be removed, as they were learned
             needs_states = not set(STATES).isdisjoint(self.record["signals"])
-            reading = reading.of_one_part(signals=needs_states)
-            units = list(reading.features)
-        several = list(reading.apart()) if settings.check else []
+            batch = batch.of_one_part(signals=needs_states)
+            units = list(batch.features)
+        several = list(batch.apart()) if settings.check else []
         findings = []
-        for i, (scores, stderr, _, said) in enumerate(self.starts(reading)):
+        for i, (scores, stderr, _, said) in enumerate(self.starts(batch)):
             asked: dict[str, Any] = {"base_value": None}
             if settings.check:
                 asked = _asked(settings.check, several[i], scores, self.record["seed"])
                 said += asked.pop("notices")
             findings.append(
-                Finding(scores=scores, stderr=stderr, notices=said, units=units[i], **asked)
+                Attribution(scores=scores, stderr=stderr, notices=said, units=units[i], **asked)
             )
         return findings
 
-    def check(self, reading: Batch) -> None:
+    def check(self, batch: Batch) -> None:
         """Refuse another model, and questions that it did not learn to answer."""
-        own, question = self.record["model"], reading.question
+        own, request = self.record["model"], batch.request
         # What can be named before the fingerprint, which covers it too.
-        if (classes := tuple(self.record["classes"])) != reading.model.classes:
+        if (classes := tuple(self.record["classes"])) != batch.model.classes:
             raise InputError(
                 "this method was learned from another model: its classes are "
-                f"{few_names(classes)}, not {few_names(reading.model.classes)}. Learn one for this "
+                f"{few_names(classes)}, not {few_names(batch.model.classes)}. Learn one for this "
                 "model."
             )
-        if reading.fingerprint != own:
+        if batch.fingerprint != own:
             raise InputError(
                 f"this method was learned from another model: its fingerprint is …{own[-12:]}, and "
-                f"this model's …{reading.fingerprint[-12:]}. Learn one for this model: "
+                f"this model's …{batch.fingerprint[-12:]}. Learn one for this model: "
                 "limelight.learn(model, texts)."
             )
-        outputs, link = reading.outputs.shape[1] // reading.targets.parts, reading.model.link
-        if question.scale == "score" and are_opposite(class_weights(len(classes), outputs, link)):
+        outputs, link = batch.outputs.shape[1] // batch.targets.parts, batch.model.link
+        if request.scale == "score" and are_opposite(class_weights(len(classes), outputs, link)):
             raise InputError(
                 "this method has learned about log-odds and not about the output of one class; "
                 "leave scale out, or use 'shapley'."
             )
-        if question.features != self.record["features"]:
+        if request.features != self.record["features"]:
             raise InputError(
                 f"this method has learned about {self.record['features']!r} and not about "
-                f"{one_line(repr(question.features), 40)}; use 'shapley', or learn another."
+                f"{one_line(repr(request.features), 40)}; use 'shapley', or learn another."
             )
-        kept = question.protect or question.side is not None or not question.protect_span
-        if kept or question.first_pieces:
+        kept = request.protect or request.side is not None or not request.protect_span
+        if kept or request.first_pieces:
             raise InputError(
                 "a learned method scores all words of a text but those that are asked about, each "
                 "of which may be removed; leave protect, side, protect_span and first_pieces out, "
                 "or use 'shapley'."
             )
 
-    def _columns(self, reading: Batch) -> Int[np.ndarray, " C"]:
+    def _columns(self, batch: Batch) -> Int[np.ndarray, " C"]:
         """Return the outputs that were learned; refuse to speak for others."""
         known = np.array(self.record["outputs"])
-        asked = np.flatnonzero(reading.target_weights.any(axis=0))
-        if known.max() >= (count := reading.target_weights.shape[1]):
+        asked = np.flatnonzero(batch.target_weights.any(axis=0))
+        if known.max() >= (count := batch.target_weights.shape[1]):
             raise InputError(
                 f"this method was learned from a model of {known.max() + 1} outputs or more, and "
                 f"this one has {count}; learn one for this model."
             )
         if unknown := sorted(set(asked.tolist()) - set(known.tolist())):
-            named = reading.model.classes[-reading.outputs.shape[1] :]
+            named = batch.model.classes[-batch.outputs.shape[1] :]
             raise InputError(
                 f"this method has learned about {', '.join(repr(named[i]) for i in known)} alone, "
                 f"which is what the values were of; {named[unknown[0]]!r} is asked for."
             )
         return known
 
-    def strangeness_of(self, inputs: Inputs) -> Float[np.ndarray, "n 3"]:
+    def strangeness_of(self, network_inputs: NetworkInputs) -> Float[np.ndarray, "n 3"]:
         """Return how unlike those it learned from each text is, from standard signals.
 
         The logarithm of the number of words, the share of words that it has not seen, and the
         distance of the mean state of the text from those of the training texts.
         """
-        n = len(inputs.texts)
-        count = np.bincount(inputs.owner, minlength=n)
-        unseen = inputs.word == len(self.arrays["vocabulary"])
-        new = np.bincount(inputs.owner, unseen, minlength=n) / count
-        summary = text_summary(inputs) - self.arrays["center"]
+        n = len(network_inputs.texts)
+        count = np.bincount(network_inputs.owner, minlength=n)
+        unseen = network_inputs.word == len(self.arrays["vocabulary"])
+        new = np.bincount(network_inputs.owner, unseen, minlength=n) / count
+        summary = text_summary(network_inputs) - self.arrays["center"]
         axes = self.arrays["axes"]
         along = summary @ axes.T
         # At least 0: what lies along the axes is taken off, and rounding may take more.
@@ -455,21 +461,21 @@ class LearnedSettings:
     fitted: LearnedMethod | str | None = None
 
 
-def text_summary(inputs: Inputs) -> Float[np.ndarray, "n D"]:
+def text_summary(network_inputs: NetworkInputs) -> Float[np.ndarray, "n D"]:
     """Return one row for each text: what is known of it, and the mean over its words."""
-    ends = np.searchsorted(inputs.owner, np.arange(len(inputs.texts) + 1))
+    ends = np.searchsorted(network_inputs.owner, np.arange(len(network_inputs.texts) + 1))
     # Products: summing rows takes ten times as long.
     means = [
-        np.full(end - start, 1 / (end - start), np.float32) @ inputs.words[start:end]
+        np.full(end - start, 1 / (end - start), np.float32) @ network_inputs.words[start:end]
         for start, end in pairwise(ends.tolist())  # every text has words
     ]
-    return np.concatenate([inputs.texts, means], axis=1, dtype=np.float64)
+    return np.concatenate([network_inputs.texts, means], axis=1, dtype=np.float64)
 
 
 def _asked(count: int, one: Batch, scores: Float[np.ndarray, " d"], seed: int) -> dict[str, Any]:
     """Ask ``count`` random masks, and say how much of their variance the scores explain."""
     game, d = TargetGame(one, "auto"), len(scores)
-    rng = text_rng(seed, one.documents[0].text)
+    rng = text_rng(seed, one.inputs[0].text)
     masks = sized_masks(d, rng.integers(1, d + 1, count), rng)
     answers = game(masks)[:, 0]
     spread = float(np.var(answers))

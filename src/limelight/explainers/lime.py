@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from limelight.errors import DomainError
+from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     MEANINGS,
     FiniteNotNegative,
@@ -16,7 +17,6 @@ from limelight.explainers.method import (
     at_least,
     exact_implementation,
 )
-from limelight.explainers.reading import Batch
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
     DEFAULT_CALLS,
@@ -30,7 +30,7 @@ from limelight.explainers.target_game import (
     fit_masks,
     nonzero_or_none,
 )
-from limelight.results import Finding
+from limelight.results import Attribution
 from limelight.sampling.all_masks import lime_of_all_masks
 from limelight.sampling.masks import SIZES
 from limelight.sampling.regression import SELECTIONS, LimeFit, fitted_lime
@@ -92,7 +92,7 @@ def _check_enough(settings: "Lime | LimeSampled", d: int) -> None:
         raise _undetermined(rows, kept, d)
 
 
-def regression(settings: "Lime | LimeSampled", one: Batch) -> Finding:
+def regression(settings: "Lime | LimeSampled", one: Batch) -> Attribution:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     if _is_single(settings, d):
@@ -184,7 +184,7 @@ def _single_notice(one: Batch) -> str:
     return _SINGLE.format(word=one.features[0].noun)
 
 
-def _line(settings: "Lime", one: Batch) -> list[Finding]:
+def _line(settings: "Lime", one: Batch) -> list[Attribution]:
     """Score the only feature of a text by what the output loses without it."""
     found = exact_values(settings, one, value=lambda game, **_: leave_one_out(game))
     fit = {"r2": 1.0, "r2_bound": 0.0} if settings.fit else {}
@@ -192,21 +192,21 @@ def _line(settings: "Lime", one: Batch) -> list[Finding]:
     return [replace(finding, intercept=base, notices=(_single_notice(one),), diagnostics=fit)]
 
 
-def _limit(settings: "Lime", reading: Batch) -> list[Finding]:
+def _limit(settings: "Lime", batch: Batch) -> list[Attribution]:
     """Score every feature by the coefficient to which LIME converges."""
-    if any(_is_single(settings, len(features)) for features in reading.features):
-        if len(reading.features) == 1:
-            return _line(settings, reading)
-        return [finding for one in reading.apart() for finding in _limit(settings, one)]
+    if any(_is_single(settings, len(features)) for features in batch.features):
+        if len(batch.features) == 1:
+            return _line(settings, batch)
+        return [finding for one in batch.apart() for finding in _limit(settings, one)]
     design: dict[str, Any] = {
         "bandwidth": settings.bandwidth,
         "penalty": settings.penalty,
         "rows": settings.rows,
     }
-    found = exact_values(settings, reading, value=lime, **design)
+    found = exact_values(settings, batch, value=lime, **design)
     if not settings.fit:
         return found
-    fit = lime_fit(reading.ratio_game, **design)
+    fit = lime_fit(batch.ratio_game, **design)
     quality = zip(
         host_array(fit.r2)[:, 0].tolist(), host_array(fit.bound)[:, 0].tolist(), strict=True
     )

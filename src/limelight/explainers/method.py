@@ -16,7 +16,7 @@ from typing import (
 )
 
 from limelight.errors import InputError, nearest, told
-from limelight.explainers.reading import Batch
+from limelight.explainers.batch import Batch
 from limelight.models import (
     CAPABILITIES,
     Capability,
@@ -24,7 +24,7 @@ from limelight.models import (
     reason_missing,
     resolved_replacement,
 )
-from limelight.results import Finding
+from limelight.results import Attribution
 from limelight.results.method_table import MethodFacts
 from limelight.sampling.deadline import Deadline
 from limelight.text import one_line
@@ -162,10 +162,10 @@ Exactness = Literal["bound", "exact", "estimated", "fitted", "sampled"]
 
 
 def per_input(
-    explain: Callable[[Any, Batch], Finding],
-) -> Callable[[Any, Batch], list[Finding]]:
+    explain: Callable[[Any, Batch], Attribution],
+) -> Callable[[Any, Batch], list[Attribution]]:
     """Turn a function that explains one input into one that explains every input of a reading."""
-    return lambda settings, reading: [explain(settings, single) for single in reading.apart()]
+    return lambda settings, batch: [explain(settings, single) for single in batch.apart()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +219,7 @@ class Implementation:
     exactness
         How far the scores can be trusted: "bound", "exact", "estimated", "fitted" or "sampled".
     explain
-        Returns one ``Finding`` for each input of a ``Reading``; :func:`per_input` makes such a
+        Returns one ``Attribution`` for each input of a ``Reading``; :func:`per_input` makes such a
         function from one for a single input.
     settings
         The settings that this implementation uses, each with its meaning.
@@ -239,7 +239,7 @@ class Implementation:
 
     needs: Capability | None = None
     exactness: Exactness
-    explain: Callable[[Any, Batch], list[Finding]]
+    explain: Callable[[Any, Batch], list[Attribution]]
     settings: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     cost: Cost = Cost()
@@ -259,7 +259,7 @@ MEANINGS = {
 
 
 def exact_implementation(
-    explain: Callable[[Any, Batch], list[Finding]],
+    explain: Callable[[Any, Batch], list[Attribution]],
     settings: Collection[str] = ("tolerance",),
     **meanings: str,
 ) -> Implementation:
@@ -268,7 +268,7 @@ def exact_implementation(
     Parameters
     ----------
     explain
-        Returns one ``Finding`` with a bound for each input of a ``Reading``.
+        Returns one ``Attribution`` with a bound for each input of a ``Reading``.
     settings
         Names of the settings that it uses.
     **meanings

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple, cast, final
 import numpy as np
 
 from limelight.errors import DomainError, InputError, nearest
+from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     OneOf,
     Share,
@@ -14,7 +15,6 @@ from limelight.explainers.method import (
     exact_implementation,
     per_input,
 )
-from limelight.explainers.reading import Batch
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
     DEFAULT_CALLS,
@@ -31,7 +31,7 @@ from limelight.explainers.shapley import (
     sampled_shapley,
 )
 from limelight.explainers.target_game import TargetGame, nonzero_or_none
-from limelight.results import Finding
+from limelight.results import Attribution
 from limelight.sampling.all_masks import nested_count, owen_of_all_masks
 from limelight.sampling.deadline import has_time_for, in_part_of_the_time, masks_in_time
 from limelight.sampling.masks import text_rng
@@ -69,12 +69,12 @@ class _Players(NamedTuple):
 
 
 def _players(one: Batch, within: Sequence[str]) -> _Players:
-    (document,), (features,) = one.documents, one.features
+    (model_input,), (features,) = one.inputs, one.features
     parts, feature = features, np.arange(len(features))
     levels: list[Int[np.ndarray, " n"]] = []
     units: list[Features] = []
     for unit in within:
-        units.insert(0, features_of(document, unit))
+        units.insert(0, features_of(model_input, unit))
         parts, inner, outer = nested(parts, units[0])
         feature, levels = feature[inner], [outer, *(level[inner] for level in levels)]
     # What lies in no unit is one of its own, after all others.
@@ -86,7 +86,7 @@ def _players(one: Batch, within: Sequence[str]) -> _Players:
     return _Players(parts, feature, np.stack(levels), tuple(units), sums, starts)
 
 
-def _in_sentences(settings: "Owen", one: Batch) -> Finding:
+def _in_sentences(settings: "Owen", one: Batch) -> Attribution:
     """Score every feature by its Owen value; one that spans sentences is a player in each.
 
     The values are sampled if the game of these players has no exact formula.
@@ -110,7 +110,7 @@ def _in_sentences(settings: "Owen", one: Batch) -> Finding:
     found = owen(game, players.levels[0], tolerance=tolerance)
     values = host_array(found.scores)[0]
     said, known = _of_units(one, players, values @ players.sums)
-    return Finding(
+    return Attribution(
         scores=np.bincount(players.feature, values, minlength=d),
         bound=float(found.bound[0]) * int(several.max()),
         notices=said,
@@ -120,7 +120,7 @@ def _in_sentences(settings: "Owen", one: Batch) -> Finding:
 
 def _in_nested_orders(
     settings: "Owen", one: Batch, *, usual_pairs: int = FEWEST_PAIRS
-) -> Finding:
+) -> Attribution:
     """Score every feature by what it adds in orders that keep the units around it together.
 
     ``usual_pairs`` of orders or more are drawn unless the settings say how many.
@@ -147,7 +147,7 @@ def _in_nested_orders(
     drawn = permutation_shapley(
         game,
         n,
-        text_rng(settings.seed, one.documents[0].text),
+        text_rng(settings.seed, one.inputs[0].text),
         pairs=pairs,
         known_range=game.known_range,
         levels=players.levels,
@@ -226,15 +226,15 @@ def _strongest(units: Features, totals: Float[np.ndarray, " n"]) -> tuple[str, .
     return (f"{units.unit.capitalize()}, strongest first: {', '.join(shown + rest)}.",)
 
 
-def _zoomed(settings: "Zoom", one: Batch) -> Finding:
+def _zoomed(settings: "Zoom", one: Batch) -> Attribution:
     """Score every sentence, and in place of the strongest ones their words."""
-    (document,), (features,), unit = one.documents, one.features, settings.within
+    (model_input,), (features,), unit = one.inputs, one.features, settings.within
     if features.unit not in ("words", "positions"):
         raise InputError(
             f"zoom looks at {unit} and then at words, which is what it scores; leave features out."
         )
-    around = np.where(features.of_token >= 0, features_of(document, unit).of_token, -1)
-    whole = features_of(document, around.tolist())
+    around = np.where(features.of_token >= 0, features_of(model_input, unit).of_token, -1)
+    whole = features_of(model_input, around.tolist())
     asked = settings.sample_size.initial_count(len(features))
     usual = Shapley(replacement=settings.replacement, seed=settings.seed)
     least = usual.sample_size.minimum_calls(len(features))
@@ -262,7 +262,7 @@ def _zoomed(settings: "Zoom", one: Batch) -> Finding:
     pairs = left // each if opened else 0
     inside = np.isin(whole.of_token, opened)
     own = np.where(inside, len(whole) + np.arange(len(inside)), whole.of_token)
-    units = replace(features_of(document, own.tolist()), unit=f"{unit} and words")
+    units = replace(features_of(model_input, own.tolist()), unit=f"{unit} and words")
     found = _opened(settings, one, whole, coarse, units, opened, int(pairs))
     if (sentence_pairs := coarse.diagnostics.get("pairs_drawn")) is None:
         masks = 2 ** len(whole)
@@ -322,11 +322,11 @@ def _opened(
     settings: "Zoom",
     one: Batch,
     whole: Features,
-    coarse: Finding,
+    coarse: Attribution,
     units: Features,
     opened: list[int],
     pairs: int,
-) -> Finding:
+) -> Attribution:
     """Return the scores of sentences, and of the words of those that are ``opened``."""
     game = TargetGame(_of_features(one, units), settings.replacement)
     group = np.zeros(len(units), int)
@@ -334,7 +334,7 @@ def _opened(
     group[units.of_token[scored]] = whole.of_token[scored]
     scores = coarse.scores[group]
     errors = np.zeros(len(whole)) if coarse.stderr is None else coarse.stderr
-    stderr, rng = errors[group], text_rng(settings.seed, one.documents[0].text)
+    stderr, rng = errors[group], text_rng(settings.seed, one.inputs[0].text)
     masks = [2 * (np.count_nonzero(group == g) + 1) for g in opened]
     drawn = list[int]()
     for i, g in enumerate(opened):
@@ -358,7 +358,7 @@ def _opened(
         f"Words of what was opened rest on {pairs} pairs of orders: good for which of them matter. "
         "Raise samples, or open fewer, for the size of a single score.",
     )
-    return Finding(
+    return Attribution(
         scores=scores,
         stderr=nonzero_or_none(stderr),
         base_value=coarse.base_value,

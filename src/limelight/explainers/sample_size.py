@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
+from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     MEANINGS,
     Cost,
@@ -14,8 +15,7 @@ from limelight.explainers.method import (
     per_input,
     settings_class,
 )
-from limelight.explainers.reading import Batch
-from limelight.results import Finding
+from limelight.results import Attribution
 from limelight.sampling.all_masks import affordable
 from limelight.sampling.deadline import has_time_for
 
@@ -151,7 +151,7 @@ def fit_sample_size(settings: Any, d: int, calls: int, *, count: str = "samples"
 
 
 def sampled_implementation(
-    explain: Callable[[Any, Batch], Finding],
+    explain: Callable[[Any, Batch], Attribution],
     settings: Mapping[str, str],
     *,
     count: str = "samples",
@@ -168,7 +168,7 @@ def sampled_implementation(
     Parameters
     ----------
     explain
-        Returns the ``Finding`` for the only input of a ``Reading``.
+        Returns the ``Attribution`` for the only input of a ``Reading``.
     settings
         Meanings of the settings, by name. ``replacement`` and ``seed`` have theirs already, and so
         have the tolerance and the largest number of samples, unless there is a ``max_count``.

@@ -8,6 +8,7 @@ from typing import Annotated, final
 import numpy as np
 
 from limelight.errors import DomainError, InputError
+from limelight.explainers.batch import Batch
 from limelight.explainers.learned import PREFIX, LearnedMethod, Predicted
 from limelight.explainers.method import (
     MEANINGS,
@@ -20,7 +21,6 @@ from limelight.explainers.method import (
     exact_implementation,
     per_input,
 )
-from limelight.explainers.reading import Batch
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
     DEFAULT_CALLS,
@@ -35,7 +35,7 @@ from limelight.explainers.target_game import (
     rare_effect_warning,
 )
 from limelight.models import resolved_replacement
-from limelight.results import Finding
+from limelight.results import Attribution
 from limelight.sampling.all_masks import shapley_of_all_masks
 from limelight.sampling.kernel import fewest_pairs, regression_shapley
 from limelight.sampling.masks import text_rng
@@ -98,14 +98,14 @@ def _check_pairs(settings: "Shapley", d: int) -> None:
         )
 
 
-def sampled_shapley(settings: "Shapley", one: Batch) -> Finding:
+def sampled_shapley(settings: "Shapley", one: Batch) -> Attribution:
     """Score every feature by what it adds to the words before it, or by a regression on masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     sample_size = settings.sample_size
     start = _start(settings, one)
     if sample_size.has_time_for_all_masks(d):
         return game.found(shapley_of_all_masks(game, d)[0], masks=2**d)
-    rng, regressed = text_rng(settings.seed, one.documents[0].text), settings.by_regression(d)
+    rng, regressed = text_rng(settings.seed, one.inputs[0].text), settings.by_regression(d)
     pairs = sample_size.initial_count(d)
     if regressed:
         found = regression_shapley(game, d, rng, pairs=pairs, known_range=game.known_range)
@@ -156,7 +156,9 @@ def _start(settings: "Shapley", one: Batch) -> Predicted | None:
     return start
 
 
-def _combined(start: Predicted, found: ShapleySample, regressed: bool, drawn: Finding) -> Finding:
+def _combined(
+    start: Predicted, found: ShapleySample, regressed: bool, drawn: Attribution
+) -> Attribution:
     """Return the mean of learned and drawn scores, each by its squared error, word by word.
 
     The squared error of one pair of orders is what the learned method has seen on other texts; of
@@ -242,26 +244,26 @@ def said_of_pairs(settings: "Shapley", found: ShapleySample, d: int, noun: str) 
 _ROUNDING = 2.0**-52
 
 
-def _loo_from_game(_: "Loo", reading: Batch) -> list[Finding]:
+def _loo_from_game(_: "Loo", batch: Batch) -> list[Attribution]:
     """Score every feature by what the explained output loses without it, in closed form."""
-    targets, outputs = reading.targets, reading.outputs
-    loss = leave_one_out(reading.games)
+    targets, outputs = batch.targets, batch.outputs
+    loss = leave_one_out(batch.games)
     without = np.moveaxis(outputs[..., None] - host_array(loss.scores), -1, 0)
     scores = targets.value(outputs) - targets.value(without)
     # A logit is a sum of outputs, and so is its error; taking a loss off an output and back costs a
     # few roundings of it.
     off = host_array(loss.bound) + 8 * _ROUNDING * np.abs(outputs)
-    bounds = (np.abs(reading.target_weights) * off).sum(axis=-1)
+    bounds = (np.abs(batch.target_weights) * off).sum(axis=-1)
     return [
-        Finding(
+        Attribution(
             scores=scores[: len(features), i],
             bound=float(bounds[i]) if targets.scale != "probability" else None,
         )
-        for i, features in enumerate(reading.features)
+        for i, features in enumerate(batch.features)
     ]
 
 
-def _loo_by_asking(settings: "Loo", one: Batch) -> Finding:
+def _loo_by_asking(settings: "Loo", one: Batch) -> Attribution:
     """Score every feature by what the explained output loses without it."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     masks = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)])

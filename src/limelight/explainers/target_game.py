@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from limelight.explainers.reading import Batch
+from limelight.explainers.batch import Batch
 from limelight.models.functions import MOST_LOG_ODDS
 from limelight.models.text_game import NO_BASE
 from limelight.progress import track_calls
-from limelight.results import Finding, Pairs
+from limelight.results import Attribution, Pairs
 from limelight.sampling.masks import text_rng
 from limelight.sampling.regression import LimeFit
 from limelight.sampling.sample import Game, MaskSampler, Sample, until
@@ -37,7 +37,7 @@ class TargetGame:
         self.of_outputs, self._targets = one.game(replacement), one.targets
         self._watched = one.targets.scale == "logit"
         # Log-probabilities of a language model move with every word, those of a threshold need not.
-        self._answers = isinstance(next(iter(one.documents[0].asked), None), Answer)
+        self._answers = isinstance(next(iter(one.inputs[0].asked), None), Answer)
         self._asked = self._held = 0
         self._stood_in = self.of_outputs.stood_in
         self._whole = float(one.targets.value(one.outputs)[0])
@@ -73,9 +73,9 @@ class TargetGame:
         intercept: float | None = None,
         pairs: Pairs | None = None,
         **diagnostics: Any,
-    ) -> Finding:
+    ) -> Attribution:
         """Return ``scores`` with the base value and what must be said of the answers so far."""
-        return Finding(
+        return Attribution(
             scores=scores,
             stderr=stderr,
             base_value=self.base_value,
@@ -124,10 +124,10 @@ class TargetGame:
 
 
 def exact_values(
-    settings: Any, reading: Batch, *, value: Callable[..., Any], **design: Any
-) -> list[Finding]:
+    settings: Any, batch: Batch, *, value: Callable[..., Any], **design: Any
+) -> list[Attribution]:
     """Score every feature by its value in the ratio game of its text, within a bound."""
-    games = reading.ratio_game
+    games = batch.ratio_game
     solve = partial(value, tolerance=settings.tolerance, **design)
     found = solve(games)
     heads = None
@@ -136,24 +136,24 @@ def exact_values(
         heads = np.stack([host_array(own)[:, 0] for own in alone])
     scores, bounds = host_array(found.scores), host_array(found.bound)
     findings = []
-    for i, features in enumerate(reading.features):
+    for i, features in enumerate(batch.features):
         d, base = len(features.strings), dict[str, Any]()
         if hasattr(found, "intercept"):
             off = {"intercept_bound": float(found.intercept_bound[i, 0])}
             base = {"intercept": float(found.intercept[i, 0]), "diagnostics": off}
         own = None if heads is None else heads[:, i, :d]
         findings.append(
-            Finding(scores=scores[i, 0, :d], bound=float(bounds[i, 0]), heads=own, **base)
+            Attribution(scores=scores[i, 0, :d], bound=float(bounds[i, 0]), heads=own, **base)
         )
     return findings
 
 
 def add_bounds(
-    reading: Batch,
+    batch: Batch,
     scores: Float[Array, "n 1 d"],
     bounds: Float[Array, "n 1"],
     *warnings: str,
-) -> list[Finding]:
+) -> list[Attribution]:
     """Return the scores of a batch with their proven bounds, without its padding.
 
     Parameters
@@ -167,9 +167,9 @@ def add_bounds(
     *warnings
         Warnings for every input.
     """
-    rows = zip(reading.features, host_array(scores), host_array(bounds)[:, 0].tolist(), strict=True)
+    rows = zip(batch.features, host_array(scores), host_array(bounds)[:, 0].tolist(), strict=True)
     return [
-        Finding(scores=row[0, : len(features.strings)], bound=bound, notices=warnings)
+        Attribution(scores=row[0, : len(features.strings)], bound=bound, notices=warnings)
         for features, row, bound in rows
     ]
 
@@ -232,7 +232,7 @@ def nonzero_or_none(stderr: Float[np.ndarray, "*d"]) -> Float[np.ndarray, "*d"] 
 
 def fit_masks(
     settings: Any,
-    reading: Batch,
+    batch: Batch,
     game: TargetGame,
     sampler: MaskSampler,
     fit: Callable[..., Any],
@@ -266,7 +266,7 @@ def fit_masks(
     """
     sample_size, d = settings.sample_size, len(game.of_outputs)
     masks_per_row = 1 if paired_game is None else 2
-    rng = text_rng(settings.seed, reading.documents[0].text)
+    rng = text_rng(settings.seed, batch.inputs[0].text)
     sample = Sample(paired_game or game, sampler, rng, d=d, row0=row0)
     linear_model = until(
         sample,

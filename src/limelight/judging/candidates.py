@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError, nearest
+from limelight.explainers.batch import Batch, reading_of
 from limelight.explainers.explaining import explanations
 from limelight.explainers.method import ConfiguredMethod, select_implementation
-from limelight.explainers.reading import Batch, reading_of
 from limelight.explainers.registry import (
     compared_by_default,
     configure_method,
@@ -146,24 +146,24 @@ _OWN_UNITS = "it scores units of its own; judge its explanations, with their spa
 
 
 def _explained(method: ConfiguredMethod) -> Callable[[Batch], list[Scored]]:
-    def scores(reading: Batch) -> list[Scored]:
+    def scores(batch: Batch) -> list[Scored]:
         try:
             # The model with shuffled weights may lack what the method needs.
-            method_for_reading = method.for_model(reading.model)
-            found = zip(explanations(method_for_reading, reading), reading.features, strict=True)
+            method_for_reading = method.for_model(batch.model)
+            found = zip(explanations(method_for_reading, batch), batch.features, strict=True)
             # A method that chooses its units is judged by them: by its stored explanations.
             return [e.scores if e.features == own.strings else _OWN_UNITS for e, own in found]
         except InputError as error:  # of several texts, find those that it is about
             # A refusal of one text must not cost the others that were explained with it.
-            if len(reading.documents) == 1:
+            if len(batch.inputs) == 1:
                 return [str(error)]
-            return [scored for one in reading.apart() for scored in scores(one)]
+            return [scored for one in batch.apart() for scored in scores(one)]
 
     return scores
 
 
 def _each_text(one: Callable[[Batch, int], Scored]) -> Callable[[Batch], list[Scored]]:
-    return lambda reading: [one(reading, i) for i in range(len(reading.documents))]
+    return lambda batch: [one(batch, i) for i in range(len(batch.inputs))]
 
 
 def _called(function: Callable[..., Any]) -> Callable[[Batch], list[Scored]]:
@@ -173,28 +173,28 @@ def _called(function: Callable[..., Any]) -> Callable[[Batch], list[Scored]]:
     """
     told = _takes_target(function)
 
-    def one(reading: Batch, i: int) -> Scored:
-        target, classes = reading.targets.names()[i], reading.model.classes
+    def one(batch: Batch, i: int) -> Scored:
+        target, classes = batch.targets.names()[i], batch.model.classes
         try:
             more = {"target": target} if told else {}
-            given = function(reading.model, reading.documents[i].given, **more)
+            given = function(batch.model, batch.inputs[i].given, **more)
             found = np.asarray(getattr(given, "scores", given), dtype=np.float64)
         except Exception as error:  # somebody's function may raise anything it likes
             said = LONE_SURROGATE.sub("\ufffd", one_line(str(error), 120))
             return f"{type(error).__name__}: {said}"
-        d = len(reading.features[i])
+        d = len(batch.features[i])
         if found.shape != (d,):
             return f"it must return {d} finite numbers, one per word; got shape {found.shape}."
         if unknown := int(np.count_nonzero(~np.isfinite(found))):
             return f"it must return {d} finite numbers, one per word; {unknown} of them are not."
         if isinstance(given, Explanation):
-            return _judged_class(found, given.target, reading, i, signed=given.signed)
+            return _judged_class(found, given.target, batch, i, signed=given.signed)
         if told:
             return found
-        (default,) = target_indices(None, classes, reading.outputs[i : i + 1])
+        (default,) = target_indices(None, classes, batch.outputs[i : i + 1])
         # Numbers without a negative one are sizes, such as attention: they speak for no class.
         signed = bool((found < 0).any())
-        spoken = _judged_class(found, classes[default], reading, i, signed=signed)
+        spoken = _judged_class(found, classes[default], batch, i, signed=signed)
         if not isinstance(spoken, str):
             return spoken
         return f"{spoken} A function that takes `target` is told the class."
@@ -210,17 +210,17 @@ def _takes_target(function: Callable[..., Any]) -> bool:
     return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
 
 
-def _judged_class(scores: Scores, spoken: str, reading: Batch, i: int, *, signed: bool) -> Scored:
+def _judged_class(scores: Scores, spoken: str, batch: Batch, i: int, *, signed: bool) -> Scored:
     """Return scores for the class ``spoken`` as scores for the judged one, or why they are none."""
-    target, classes = reading.targets.names()[i], reading.model.classes
+    target, classes = batch.targets.names()[i], batch.model.classes
     if spoken == target:
         return scores
     if spoken not in classes:
         known = ", ".join(map(repr, classes[:5]))
         return f"its scores speak for {spoken!r}, which is no class of this model ({known})."
     # What speaks for one of two speaks against the other, unless both may be true at once.
-    scale = "score" if reading.targets.scale == "score" else "logit"
-    outputs, link = reading.outputs.shape[1], reading.model.link
+    scale = "score" if batch.targets.scale == "score" else "logit"
+    outputs, link = batch.outputs.shape[1], batch.model.link
     if are_opposite(class_weights(len(classes), outputs, link, scale)):
         return -scores if signed else scores
     return f"its scores speak for {spoken!r}, and {target!r} is judged."
@@ -229,27 +229,27 @@ def _judged_class(scores: Scores, spoken: str, reading: Batch, i: int, *, signed
 def _of_explanations(first: Explanation, stored: Mapping[Any, Any]) -> Candidate:
     """Return the method of ``first``; ``stored`` has a text's explanation, or those of classes."""
 
-    def one(reading: Batch, i: int) -> Scored:
-        document = reading.documents[i]
+    def one(batch: Batch, i: int) -> Scored:
+        model_input = batch.inputs[i]
         # Under the joined text of a pair, as explanations have it; a mapping of one's own may have
         # the pair itself.
-        found = stored.get(document.text)
-        found = stored.get(document.given, ()) if found is None else found
+        found = stored.get(model_input.text)
+        found = stored.get(model_input.given, ()) if found is None else found
         if not (several := [found] if isinstance(found, Explanation) else found):
             return "there is no stored explanation of this text."
-        place = document.asked[reading.targets.part] if document.asked else None
+        place = model_input.asked[batch.targets.part] if model_input.asked else None
         if not (several := [e for e in several if e.asked == place]):
             what = "this answer" if isinstance(place, Answer) else "this place of the text"
             return f"there is no stored explanation of {what}."
-        target = reading.targets.names()[i]
+        target = batch.targets.names()[i]
         # One of another class may still be turned around, or is refused with the name of that.
         e = next((e for e in several if e.target == target), several[-1])
-        wanted = reading.question.side
+        wanted = batch.request.side
         judged = [j for j, side in enumerate(e.sides) if wanted in (None, side)]
         # Scores are taken by place: of other features each would land on another word.
-        if tuple(e.features[j] for j in judged) != reading.features[i].strings:
+        if tuple(e.features[j] for j in judged) != batch.features[i].strings:
             return "the stored explanation is of other features than the words of this model."
-        return _judged_class(e.scores[judged], e.target, reading, i, signed=e.signed)
+        return _judged_class(e.scores[judged], e.target, batch, i, signed=e.signed)
 
     return Candidate(
         first.method,
@@ -382,7 +382,7 @@ class ScoredText:
 
 def scored_texts(
     candidates: Sequence[Candidate],
-    reading: Batch,
+    batch: Batch,
     *,
     start: int,
     again: bool,
@@ -392,24 +392,24 @@ def scored_texts(
 
     With ``again`` also under another seed; ``twin`` is the model with shuffled weights.
     """
-    other = None if twin is None else _of_twin(reading, twin)
-    nothing: list[Any] = [None] * len(reading.documents)
+    other = None if twin is None else _of_twin(batch, twin)
+    nothing: list[Any] = [None] * len(batch.inputs)
     found = (
-        [one.scores(reading) for one in candidates],
-        [one.again(reading) if again and one.again else nothing for one in candidates],
+        [one.scores(batch) for one in candidates],
+        [one.again(batch) if again and one.again else nothing for one in candidates],
         [one.scores(other) if other and one.portable else nothing for one in candidates],
     )
     return [
         ScoredText(start + i, one, candidates, *([own[i] for own in rows] for rows in found))
-        for i, one in enumerate(reading.apart())
+        for i, one in enumerate(batch.apart())
     ]
 
 
-def _of_twin(reading: Batch, twin: Model) -> Batch:
+def _of_twin(batch: Batch, twin: Model) -> Batch:
     """Return the same texts and classes under another model."""
-    texts = [document.queried_text for document in reading.documents]
-    other = reading_of(twin, texts, reading.question)
+    texts = [model_input.queried_text for model_input in batch.inputs]
+    other = reading_of(twin, texts, batch.request)
     # Ranks are compared word by word, so both models must cut a text alike.
-    if [f.strings for f in other.features] != [f.strings for f in reading.features]:
+    if [f.strings for f in other.features] != [f.strings for f in batch.features]:
         raise InputError("a model with shuffled weights must read the same words; it does not.")
-    return replace(other, targets=reading.targets)
+    return replace(other, targets=batch.targets)

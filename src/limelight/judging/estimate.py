@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.reading import Batch, reading_of
+from limelight.explainers.batch import Batch, reading_of
 from limelight.judging.removals import EVERY_WORD, STEPS, read_at
 from limelight.judging.texts import Outcome, Setup
 from limelight.models import Model
@@ -28,7 +28,7 @@ def estimated(setup: Setup, texts: list[Any]) -> Estimate | None:
     """Return what judging ``texts`` will take, from a few of them; None where nothing is asked."""
     if setup.has_exact_game and not any(one.asks and one.asks(10) for one in setup.candidates):
         return None
-    tried = list(tried_readings(setup.model, texts, setup.question))
+    tried = list(tried_readings(setup.model, texts, setup.request))
     if not tried:
         return None
     counts = [_questions(setup, len(one.features[0])) for one in tried]
@@ -40,11 +40,11 @@ def estimated(setup: Setup, texts: list[Any]) -> Estimate | None:
     return Estimate.from_calls(round(needed + search), (needed + search) * cost)
 
 
-def tried_readings(model: Model, texts: list[Any], question: Request) -> Iterator[Batch]:
+def tried_readings(model: Model, texts: list[Any], request: Request) -> Iterator[Batch]:
     """Yield a few of the texts, evenly spread; one that cannot be read will be a row of its own."""
     for place in np.unique(np.linspace(0, len(texts) - 1, _TRIED).round().astype(int)):
         with contextlib.suppress(InputError):
-            yield reading_of(model, [texts[place]], question)
+            yield reading_of(model, [texts[place]], request)
 
 
 def seconds_of_one(game: TextGame) -> float:
@@ -86,8 +86,8 @@ def track_outcomes(setup: Setup, texts: list[Any], callback: ProgressCallback) -
     outcomes, judged = setup.outcomes(texts), list[Outcome]()
     calls = 0.0  # where areas are sums, texts are too quick for parts
     if not setup.has_exact_game:
-        tried = tried_readings(setup.model, texts, setup.question)
-        counts = [sum(_questions(setup, len(reading.features[0]))) for reading in tried]
+        tried = tried_readings(setup.model, texts, setup.request)
+        counts = [sum(_questions(setup, len(batch.features[0]))) for batch in tried]
         calls = float(np.mean(counts or [1]))
     # The expected calls may be too few, and a bar that runs backwards tells nobody anything.
     tracker = ProgressTracker(callback, total=len(texts), estimated=True)

@@ -267,7 +267,7 @@ def marked_text(text: ScoredText, rationales: Rationales, *, seed: int = 0) -> M
         )
         return MarkedText(id=number, words=n, reason=why)
     k = max(1, round(rationales.share * n))  # as many places as people mark, which is ERASER's rule
-    tie_orders = draw_tie_orders(d, text_rng(seed, text.one.documents[0].text))
+    tie_orders = draw_tie_orders(d, text_rng(seed, text.one.inputs[0].text))
     # All words tied: the mean over the orders of the words.
     chance = _over(against, [np.zeros(d)] * len(against), k, tie_orders)
     chance[:, 3:] = np.nan  # the spans of a guess are not known

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.reading import Batch, bound_kind
+from limelight.explainers.batch import Batch, bound_kind
 from limelight.explainers.target_game import TargetGame
 from limelight.models.protocol import has_exact_game
 from limelight.sampling.masks import text_rng
@@ -409,11 +409,11 @@ def removals_of(
     ``replacement``, or for probabilities, the model is asked.
     """
     # By the text: its chance is the same alone, among others, and when a judgment is run again.
-    rng = text_rng(seed, one.documents[0].text)
+    rng = text_rng(seed, one.inputs[0].text)
     if has_exact_game(one.model, one.targets.scale, replacement):
-        reading, i = (one, 0) if among is None else among
+        batch, i = (one, 0) if among is None else among
         # NumPy's arrays: orders are sorted and drawn here.
-        game = mapped(one_document(reading.ratio_game, i), host_array)
-        return ExactRemovals(game, rng, bound_kind(one.documents[0]))
+        game = mapped(one_document(batch.ratio_game, i), host_array)
+        return ExactRemovals(game, rng, bound_kind(one.inputs[0]))
     full = float(one.targets.value(one.outputs)[0])
     return AskedRemovals(TargetGame(one, replacement), len(one.features[0]), full, rng)

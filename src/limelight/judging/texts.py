@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.explainers.batch import Batch, reading_of
 from limelight.explainers.explaining import together
-from limelight.explainers.reading import Batch, reading_of
 from limelight.judging.candidates import Candidate, ScoredText, scored_texts
 from limelight.judging.measures import TextAgreement, text_agreement, text_columns
 from limelight.judging.plausibility import Rationales, marked_text
@@ -97,10 +97,10 @@ class SearchedText:
 
     def _words(self) -> tuple[str, ...]:
         """Return the words as a file can hold them."""
-        (features,), (document,) = self.scored.one.features, self.scored.one.documents
+        (features,), (model_input,) = self.scored.one.features, self.scored.one.inputs
         names = features.strings
-        if document.parts:
-            names = with_sides(names, side_names(features.spans, document.parts))
+        if model_input.parts:
+            names = with_sides(names, side_names(features.spans, model_input.parts))
         return tuple(LONE_SURROGATE.sub("\ufffd", name) for name in names)
 
     def _curves(self) -> dict[str, RemovalCurve]:
@@ -162,7 +162,7 @@ class Setup:
 
     model: Capable  # with shuffle_weights if there is a column 'sanity'
     candidates: list[Candidate]
-    question: Request  # as it is put to the model
+    request: Request  # as it is put to the model
     replacements: tuple[str, ...]  # as the methods have it, then a second one, if asked for
     columns: frozenset[str]
     rationales: Rationales | None
@@ -174,7 +174,7 @@ class Setup:
         classes = self.model.classes
         # A class that the model does not have is refused here, before the first text costs
         # anything.
-        target_indices(self.question.target, classes, np.zeros((1, len(classes))))
+        target_indices(self.request.target, classes, np.zeros((1, len(classes))))
         if "sanity" in self.columns:
             require(self.model, "shuffle_weights", "the column 'sanity'")
 
@@ -188,7 +188,7 @@ class Setup:
     def has_exact_game(self) -> bool:
         """Whether areas are sums over tables, so that nothing has to be asked."""
         name, *others = self.replacements
-        return not others and has_exact_game(self.model, self.question.scale, name)
+        return not others and has_exact_game(self.model, self.request.scale, name)
 
     @cached_property
     def _twin(self) -> Model | None:
@@ -238,7 +238,7 @@ class Setup:
         try:
             # Together where it works: reading is a forward pass, and a text that fails is found
             # afterwards.
-            reading = reading_of(self.model, texts, self.question)
+            batch = reading_of(self.model, texts, self.request)
         except InputError as error:
             if len(texts) > 1:
                 for i, text in enumerate(texts):
@@ -249,9 +249,9 @@ class Setup:
             return
         again = "stability" in self.columns
         twin = self._twin
-        scored = scored_texts(self.candidates, reading, start=start, again=again, twin=twin)
+        scored = scored_texts(self.candidates, batch, start=start, again=again, twin=twin)
         for i, text in enumerate(scored):
-            yield self._of_one(text, among=(reading, i))
+            yield self._of_one(text, among=(batch, i))
 
     def _of_one(self, text: ScoredText, *, among: tuple[Batch, int]) -> Outcome:
         one = text.one
@@ -259,7 +259,7 @@ class Setup:
             [],
             agreement=text_agreement(text),
             marked=self.rationales and marked_text(text, self.rationales, seed=self.seed),
-            cut=one.documents[0].cut is not None,
+            cut=one.inputs[0].cut is not None,
             predicted=int(class_probabilities(one.outputs).argmax()),
         )
         try:
@@ -274,7 +274,7 @@ class Setup:
                 replacement=self.replacements[0],
                 # Another stream than that of random orders: chance and columns must not share their
                 # luck.
-                rng=text_rng(self.seed + 1, one.documents[0].text),
+                rng=text_rng(self.seed + 1, one.inputs[0].text),
             )
         except InputError as error:
             return outcome._replace(texts=self._refused(text.number, error))

@@ -127,7 +127,7 @@ def judge(
     settings
         Settings of the methods that have them.
     """
-    question = Request(
+    request = Request(
         target=target,
         scale=scale,
         features=features,
@@ -136,7 +136,7 @@ def judge(
         window=window,
         answer=answer,
     )
-    model, question = prepare_model(model, question)
+    model, request = prepare_model(model, request)
     if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
         raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {told(seed)}.")
     # Whatever can be wrong with the question is found before a text is read or a model asked.
@@ -159,18 +159,20 @@ def judge(
             f"side {side!r} is about pairs of texts; these are single ones. Leave it out."
         )
     # People marked a pair as the one text that it is when both are joined.
-    whole = [join_pair(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given]
+    whole = [
+        join_pair(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given
+    ]
     marked = None if rationales is None else Rationales.of(rationales, whole)
     # A row for every span: each has a class, a chance and a ceiling of its own. An answer is
     # generated once: methods, estimate and columns would else each let the model write.
-    expanded = list(expand_texts(model, question.attach_queries(given)))
+    expanded = list(expand_texts(model, request.attach_queries(given)))
     rows = [i for i, queried in enumerate(expanded) for _ in queried]
     given, true = list(chain(*expanded)), [true[i] for i in rows] if true else true
     marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
     setup = Setup(
         model=cast(Capable, model),
         candidates=candidates,
-        question=question,
+        request=request,
         replacements=replacements,
         columns=wanted,
         rationales=marked,
@@ -253,9 +255,9 @@ def _judgment(
     methods, pairs, (greedy, interval) = judged_rows(setup.candidates, room, seed=setup.seed)
     # One text that had to be asked is enough: a mean of ceilings and found orders is no ceiling.
     is_ceiling = all(text.ceiling_kind != "best found" for text in room)
-    question, fingerprint = setup.question, setup.model.fingerprint
+    request, fingerprint = setup.request, setup.model.fingerprint
     foreign = [one.name for one in setup.candidates if one.model not in ("", fingerprint)]
-    units = unit_name(question.features)
+    units = unit_name(request.features)
     return Judgment(
         texts=tuple(texts),
         methods=methods,
@@ -270,13 +272,13 @@ def _judgment(
         ),
         notices=tuple(judging_notices(methods, texts, noun=name_of_one(units), foreign=foreign)),
         settings={
-            "target": question.target,
-            "scale": question.scale,
+            "target": request.target,
+            "scale": request.scale,
             # Left out where they have their defaults.
             **({} if units == "words" else {"features": units}),
-            **({} if question.window is None else {"window": question.window}),
-            **({} if question.side is None else {"side": question.side}),
-            **({} if question.answer is None else {"answer": question.answer}),
+            **({} if request.window is None else {"window": request.window}),
+            **({} if request.side is None else {"side": request.side}),
+            **({} if request.answer is None else {"answer": request.answer}),
             "replacement": replacement,
             # A set has no order, and the same judgment must be the same file.
             "columns": sorted(setup.columns),

@@ -14,7 +14,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.shapes import Bool, Float, Int
-from limelight.text import ModelInput, Features, Span, Tokens
+from limelight.text import Features, ModelInput, Span, Tokens
 from limelight.theory.ratio_game import RatioGame
 
 _ROUNDING = 2.0**-52
@@ -95,24 +95,24 @@ class Bag:
         tokens = Tokens(strings, read.spans)
         return ModelInput(text, tokens, notices=notices, input=entries, checked=read.checked)
 
-    def apart(self, document: ModelInput, features: Features) -> bool:
+    def apart(self, model_input: ModelInput, features: Features) -> bool:
         """Whether every column belongs to one of the features, so that a game is exact."""
-        part, owner = document.input.part, _owners(document.input, features)
+        part, owner = model_input.input.part, _owners(model_input.input, features)
         first = np.zeros(part.max(initial=-1) + 1, dtype=owner.dtype)
         first[part] = owner
         return self.proportional or bool((owner == first[part]).all())
 
-    def games(self, documents: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame | str:
+    def games(self, inputs: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame | str:
         """Return the games of all documents; removed words vanish, and the rest is divided anew.
 
         If such a game is not known, return a clause that says why.
         """
-        n, d, C = len(documents), max(map(len, features)), self.weights.shape[1]
+        n, d, C = len(inputs), max(map(len, features)), self.weights.shape[1]
         D, N, error = np.zeros((n, d + 1)), np.zeros((n, d + 1, C)), np.zeros((n, C, 1))
-        for i, (document, own) in enumerate(zip(documents, features, strict=True)):
-            entries: _Entries = document.input
+        for i, (model_input, own) in enumerate(zip(inputs, features, strict=True)):
+            entries: _Entries = model_input.input
             owner = _owners(entries, own)
-            if not self.apart(document, own):
+            if not self.apart(model_input, own):
                 return (
                     "a word occurs in several of its parts, and under this norm the effect of the "
                     "word cannot be divided among them"
@@ -141,10 +141,10 @@ class Bag:
         )
 
     def outputs(
-        self, document: ModelInput, features: Features, keep: Bool[np.ndarray, "n d"]
+        self, model_input: ModelInput, features: Features, keep: Bool[np.ndarray, "n d"]
     ) -> Float[np.ndarray, "n C"]:
         """Return the outputs without some features, which may share columns; needs a growth."""
-        entries: _Entries = document.input
+        entries: _Entries = model_input.input
         owner, counts = _owners(entries, features), np.bincount(entries.part)
         members = np.zeros((len(features) + 1, len(counts)))
         np.add.at(members, (owner, entries.part), 1.0)  # at -1 the last: what always stays
@@ -211,11 +211,11 @@ def _merged(
     return tuple(label.get(string, string) for string in read.strings), (notice,)
 
 
-def blanked(document: ModelInput, features: Features, keep: Bool[np.ndarray, " d"]) -> str:
+def blanked(model_input: ModelInput, features: Features, keep: Bool[np.ndarray, " d"]) -> str:
     """Return the text with spaces where the features stood that are not kept."""
     pairs = zip(features.spans, keep, strict=True)
     return blank_spans(
-        document.text, [span for spans, stays in pairs if not stays for span in spans]
+        model_input.text, [span for spans, stays in pairs if not stays for span in spans]
     )
 
 

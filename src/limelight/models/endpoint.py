@@ -39,7 +39,7 @@ from limelight.models.protocol import (
 )
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
-from limelight.text import Answer, ModelInput, Features, checked_text, one_line
+from limelight.text import Answer, Features, ModelInput, checked_text, one_line
 from limelight.threads import ForkSafeLock, cached_property
 
 _TEXT = "{text}"
@@ -207,11 +207,13 @@ class Endpoint:
             raise InputError(NOTHING_WRITTEN)
         return Answer(answer, written=True, note=note)
 
-    def read(self, text: Any, *, asked: tuple[Answer, ...] = (), pieces: bool = False) -> ModelInput:
+    def read(
+        self, text: Any, *, asked: tuple[Answer, ...] = (), pieces: bool = False
+    ) -> ModelInput:
         """Return a text that is asked about an answer, or parts of one; else what is written."""
-        document = _WORDS.read(checked_text(text), pieces=pieces)
+        model_input = _WORDS.read(checked_text(text), pieces=pieces)
         asked = asked or (self.generate(text),)
-        prompt, notices = self._prompt(document.text), notes_of_one(asked)
+        prompt, notices = self._prompt(model_input.text), notes_of_one(asked)
         echo = self._echoed(prompt, asked[0].text)
         if not self._traffic.checked:  # once, where all answers are given
             self._written(prompt, _PROBE, echo)
@@ -220,21 +222,21 @@ class Endpoint:
             replace(one, length=count, per_token=self.per_token)
             for one, count in zip(asked, counts, strict=True)
         ]
-        return replace(document, asked=tuple(known), notices=notices, input=echo)
+        return replace(model_input, asked=tuple(known), notices=notices, input=echo)
 
-    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n S"]:
+    def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n S"]:
         """Return the log-probability of what is asked about, which reading a text has found."""
         # What is estimated next is about these texts alone.
-        self._traffic.tokens = max((one.input.length for one in documents), default=0)
-        found = [self._scores(one.input, one.asked) for one in documents]
+        self._traffic.tokens = max((one.input.length for one in inputs), default=0)
+        found = [self._scores(one.input, one.asked) for one in inputs]
         return np.array(found) if found else np.empty((0, 1))
 
-    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:  # noqa: ARG002
+    def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:  # noqa: ARG002
         """Return the log-probability of the same answer after what is left of the text."""
-        (whole,) = segments(document, features)
+        (whole,) = segments(model_input, features)
 
         def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Any, ...]]:
-            return self._prompt("".join(whole.without(keep, None))), document.asked
+            return self._prompt("".join(whole.without(keep, None))), model_input.asked
 
         return lambda keep: self._engine([item(row) for row in keep])
 

@@ -25,13 +25,13 @@ from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     SIDES,
-    ModelInput,
     Features,
-    UserInput,
     ImageInput,
+    ModelInput,
     PatchedImage,
     Span,
     Tokens,
+    UserInput,
     checked_spans,
     checked_text,
     checked_text_or_pair,
@@ -187,10 +187,10 @@ class Function:
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
         if self.bag is not None:
-            document = self.bag.read(checked_text(text))
-            if isinstance(document, ModelInput):
-                return document
-            called = replace(self, bag=None, asked_because=document)
+            model_input = self.bag.read(checked_text(text))
+            if isinstance(model_input, ModelInput):
+                return model_input
+            called = replace(self, bag=None, asked_because=model_input)
             return replace(called.read(text), fallback=called)
         whole, parts = join_pair(checked_text_or_pair(text))
         names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
@@ -202,9 +202,9 @@ class Function:
         strings = tuple(whole[start:end] for start, end in spans)
         return ModelInput(whole, Tokens(strings, tuple(spans)), parts=parts, divisible=True)
 
-    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
+    def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""
-        return self.logits([one.given for one in documents])
+        return self.logits([one.given for one in inputs])
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""
@@ -217,12 +217,12 @@ class Function:
                     raise InputError(_PAIRS if self.pairs else f"a pair came, and {_TEXTS}.")
         return self._engine(list(texts)) if len(texts) else np.empty((0, len(self.classes)))
 
-    def games(self, documents: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame | str:
+    def games(self, inputs: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame | str:
         """Return what is left when words are deleted, for all masks at once, or why not."""
-        for document in documents:
-            if document.fallback is not None:
-                return cast(Function, document.fallback).asked_because
-        return cast(Bag, self.bag).games(documents, features)
+        for model_input in inputs:
+            if model_input.fallback is not None:
+                return cast(Function, model_input.fallback).asked_because
+        return cast(Bag, self.bag).games(inputs, features)
 
     def asked_about(self, features: Any, scale: str) -> "Function":
         """Return the same for such a question: what has no exact answer is asked."""
@@ -249,21 +249,21 @@ class Function:
         """Return the probability of every class for every text."""
         return class_probabilities(self.logits(texts), self.link)
 
-    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
+    def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; of the spaces beside a deleted word one stays."""
-        if document.fallback is not None:
-            return cast(Function, document.fallback).game(
-                replace(document, fallback=None), features, replacement
+        if model_input.fallback is not None:
+            return cast(Function, model_input.fallback).game(
+                replace(model_input, fallback=None), features, replacement
             )
         if (bag := self.bag) is not None:
-            if bag.apart(document, features):
-                known = one_document(cast(RatioGame, bag.games([document], [features])), 0)
+            if bag.apart(model_input, features):
+                known = one_document(cast(RatioGame, bag.games([model_input], [features])), 0)
                 return lambda keep: value(known, keep).T
             # A column that two features share has no such game under a norm, but known outputs.
             if bag.growth is not None:
-                return lambda keep: bag.outputs(document, features, keep)
+                return lambda keep: bag.outputs(model_input, features, keep)
         mask = self.mask if replacement == "mask" else None
-        sides = segments(document, features)
+        sides = segments(model_input, features)
 
         def written(keep: Bool[np.ndarray, " d"]) -> UserInput:
             texts = tuple("".join(one.without(keep, mask)) for one in sides)
@@ -441,15 +441,15 @@ class Segments(NamedTuple):
         return found
 
 
-def segments(document: ModelInput, features: Features) -> list[Segments]:
+def segments(model_input: ModelInput, features: Features) -> list[Segments]:
     """Return what each text of a document is made of: one, or the two of a pair."""
     found = []
-    for first, last in document.parts or [(0, len(document.text))]:
-        spans = document.tokens.spans
+    for first, last in model_input.parts or [(0, len(model_input.text))]:
+        spans = model_input.tokens.spans
         # A word belongs to the text in which it begins.
         numbers = [i for i, (start, _) in enumerate(spans) if first <= start < last]
         edges = [first, *(edge for i in numbers for edge in spans[i]), last]
-        cut = [document.text[a:b] for a, b in pairwise(edges)]
+        cut = [model_input.text[a:b] for a, b in pairwise(edges)]
         found.append(Segments(cut[::2], cut[1::2], features.of_token[numbers]))
     return found
 
@@ -485,9 +485,9 @@ class ImageFunction(Function):
         images = [read_image(image) for image in texts]
         return self._engine(images) if images else np.empty((0, len(self.classes)))
 
-    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
+    def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; the pixels of removed features are replaced."""
-        image: Any = document.image
+        image: Any = model_input.image
         mask_image, size = _image_masker(image, features, replacement), image.source.pixels.nbytes
         # Made when their turn comes: a thousand photos of a telephone are 36 gigabytes.
         return lambda keep: self._engine.rows(

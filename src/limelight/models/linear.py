@@ -165,12 +165,12 @@ class _Vectors:
 
         If removed words may change how others are read, return a clause that says so.
         """
-        reading = self.reader.read(text)
-        if not text.strip() or (reading is not None and not reading[0]):
+        batch = self.reader.read(text)
+        if not text.strip() or (batch is not None and not batch[0]):
             raise InputError("the text has no words; give at least one word.")
-        if reading is None:
+        if batch is None:
             return "its vectorizer reads some words differently if others are removed"
-        words, checked = reading
+        words, checked = batch
         flat = [(i, token) for i, (_, _, tokens) in enumerate(words) for token in tokens]
         column = self._columns([token for _, token in flat])
         word = np.array([i for i, _ in flat], dtype=int)
@@ -401,20 +401,20 @@ def _check_answers(bag: Bag, read: _Vectors, texts: list[str]) -> None:
     """Refuse a pipeline whose answers, with words and without, are not those of the bag."""
     reason_sampled, compared = "", False
     for text in texts:
-        document = bag.read(text)
-        if isinstance(document, str):  # this text would be sampled, and others may be exact
-            reason_sampled = document
+        model_input = bag.read(text)
+        if isinstance(model_input, str):  # this text would be sampled, and others may be exact
+            reason_sampled = model_input
             continue
-        features = features_of(document)
+        features = features_of(model_input)
         d = len(features)
         keep = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)[:_LEFT_OUT]])
         # Most words at once, too: only then does a norm show.
         keep = np.concatenate([keep, np.arange(d)[None] < np.array([[1], [d // 2]])])
-        games = bag.games([document], [features])
+        games = bag.games([model_input], [features])
         if isinstance(games, str):
             raise _NotLinearError(games)
         found = value(one_document(games, 0), keep).T
-        answer = read.outputs([blanked(document, features, row) for row in keep])
+        answer = read.outputs([blanked(model_input, features, row) for row in keep])
         # The room is the bound that results claim, whatever the size of the outputs.
         room = np.asarray(games.error)[0].T
         if not np.all(np.abs(found - answer) <= room):

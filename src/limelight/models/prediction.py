@@ -13,24 +13,24 @@ from limelight.text import Answer, ModelInput, Place, QueriedText
 
 def predict_rows(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
     """Return one row for each text: its class, its spans, or the answer to it."""
-    documents, rows = list[ModelInput](), list[dict[str, Any]]()
+    inputs, rows = list[ModelInput](), list[dict[str, Any]]()
     finds_spans = has(model, "spans")
     for number, text in enumerate(texts):
         with about_text(number if len(texts) > 1 else None):
             if finds_spans:
                 rows.append(_span_row(model, text))
             else:
-                documents.append(read_input(model, text))
+                inputs.append(read_input(model, text))
     if finds_spans:
         return rows
     if has(model, "generation"):
-        return [_answer_row(model, document) for document in documents]
-    return _class_rows(model, documents)
+        return [_answer_row(model, model_input) for model_input in inputs]
+    return _class_rows(model, inputs)
 
 
-def _answer_row(model: Model, document: ModelInput) -> dict[str, Any]:
-    (answer,) = cast(tuple[Answer, ...], document.asked)
-    queried = QueriedText(document.given, selector=answer)
+def _answer_row(model: Model, model_input: ModelInput) -> dict[str, Any]:
+    (answer,) = cast(tuple[Answer, ...], model_input.asked)
+    queried = QueriedText(model_input.given, selector=answer)
     sentences = expand_queries(model, queried, by_sentence=True)
     by_sentence = read_input(model, join_queries(sentences))
     outputs = model.outputs([by_sentence])[0].tolist()
@@ -50,34 +50,34 @@ def _answer_row(model: Model, document: ModelInput) -> dict[str, Any]:
             for part, value in zip(parts, log_probabilities, strict=True)
         ],
     }
-    return _row(document, prediction)
+    return _row(model_input, prediction)
 
 
 def _span_row(model: Model, text: Any) -> dict[str, Any]:
     expanded = expand_queries(model, text)
     places = [place for queried in expanded for place in cast(tuple[Place, ...], queried.queries)]
-    document = model.read(text)
+    model_input = model.read(text)
     spans = [
         {
             "start": place.start,
             "end": place.end,
-            "text": document.text[place.start : place.end],
+            "text": model_input.text[place.start : place.end],
             "tag": place.tag,
             "score": place.score,
         }
         for place in places
     ]
-    return _row(document, {"spans": spans})
+    return _row(model_input, {"spans": spans})
 
 
-def _class_rows(model: Model, documents: list[ModelInput]) -> list[dict[str, Any]]:
+def _class_rows(model: Model, inputs: list[ModelInput]) -> list[dict[str, Any]]:
     """Return a row for each text; the class and the probability of a score are None."""
-    logits, classes, rows = np.asarray(model.outputs(documents)), model.classes, []
+    logits, classes, rows = np.asarray(model.outputs(inputs)), model.classes, []
     chances = None if model.link == "none" else class_probabilities(logits, model.link)
     outputs = logits.shape[1]
     # A single output is the logit of the second class alone.
     logits = logits @ class_weights(len(classes), outputs, model.link)[-outputs:].T
-    for i, document in enumerate(documents):
+    for i, model_input in enumerate(inputs):
         by_class = {} if chances is None else dict(zip(classes, chances[i].tolist(), strict=True))
         likeliest = max(by_class, key=by_class.__getitem__, default=None)
         prediction = {
@@ -86,10 +86,10 @@ def _class_rows(model: Model, documents: list[ModelInput]) -> list[dict[str, Any
             "logits": dict(zip(classes[-outputs:], logits[i].tolist(), strict=True)),
             "probabilities": by_class,
         }
-        rows.append(_row(document, prediction))
+        rows.append(_row(model_input, prediction))
     return rows
 
 
-def _row(document: ModelInput, prediction: dict[str, Any]) -> dict[str, Any]:
-    parts = {"parts": document.parts} if document.parts else {}
-    return {"text": document.text, **parts, **prediction, "notices": list(document.notices)}
+def _row(model_input: ModelInput, prediction: dict[str, Any]) -> dict[str, Any]:
+    parts = {"parts": model_input.parts} if model_input.parts else {}
+    return {"text": model_input.text, **parts, **prediction, "notices": list(model_input.notices)}

@@ -20,10 +20,10 @@ from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import (
     Answer,
-    ModelInput,
     Features,
-    UserInput,
+    ModelInput,
     Place,
+    UserInput,
 )
 from limelight.theory.ratio_game import RatioGame
 
@@ -123,10 +123,10 @@ class Model(Protocol):
         With ``reads_pairs`` it may be a tuple of two texts, with ``reads_images`` it is an image.
         """
 
-    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
+    def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for texts that it has read."""
 
-    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
+    def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs as a function of which features stay."""
 
 
@@ -206,24 +206,24 @@ class Capable(Model, Protocol):
     def documents_per_batch(self) -> int:
         """How many documents are worth computing at a time; 1 where more gain nothing."""
 
-    def token_positions(self, document: ModelInput) -> Int[np.ndarray, " T"]:
+    def token_positions(self, model_input: ModelInput) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the model's input, -1 at special ones."""
 
-    def attention(self, document: ModelInput, weigh: Weigh | None = None) -> Iterator[Attention]:
+    def attention(self, model_input: ModelInput, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention on ``document``, window by window where it was read in several.
 
         With ``weigh``, which is ∂F/∂f of the explained number F, also ∂F/∂α.
         """
 
     def embedded(
-        self, document: ModelInput, features: Features | None = None, replacement: str = ""
+        self, model_input: ModelInput, features: Features | None = None, replacement: str = ""
     ) -> Float[np.ndarray, "T d_e"]:
         """Return the embedded input, the tokens of ``features`` replaced where they are given."""
 
-    def gradients(self, document: ModelInput, points: Points, weigh: Slopes) -> Gradients:
+    def gradients(self, model_input: ModelInput, points: Points, weigh: Slopes) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``."""
 
-    def frozen_gradient(self, document: ModelInput, points: Points, weigh: Slopes) -> Gradients:
+    def frozen_gradient(self, model_input: ModelInput, points: Points, weigh: Slopes) -> Gradients:
         """Return what ``gradients`` does, of the network whose weights are frozen.
 
         Attention weights, the deviations of norms, the quotients act(x)/x of activations and
@@ -232,7 +232,7 @@ class Capable(Model, Protocol):
         """
 
     def frozen_times_input(
-        self, documents: Sequence[ModelInput], weights: Float[np.ndarray, "n C"]
+        self, inputs: Sequence[ModelInput], weights: Float[np.ndarray, "n C"]
     ) -> InputProducts:
         """Return the same gradient at the texts themselves, times their embedded input.
 
@@ -241,11 +241,11 @@ class Capable(Model, Protocol):
         """
 
     def collapsed(
-        self, documents: Sequence[ModelInput], features: Sequence[Features]
+        self, inputs: Sequence[ModelInput], features: Sequence[Features]
     ) -> CollapsedDocuments:
         """Return documents as the arrays that exact methods need."""
 
-    def games(self, documents: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame | str:
+    def games(self, inputs: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame | str:
         """Return the games of all documents, one class for each output of the model.
 
         If the model does not know exactly what these features do, return a clause that says why.
@@ -267,11 +267,13 @@ class Capable(Model, Protocol):
         It reads as before and has learned nothing; the sizes of its weights are what they were.
         """
 
-    def read_together(self, texts: Sequence[UserInput], *, pieces: bool = False) -> Iterator[ModelInput]:
+    def read_together(
+        self, texts: Sequence[UserInput], *, pieces: bool = False
+    ) -> Iterator[ModelInput]:
         """Yield what ``read`` returns of each text, sooner than by reading them one by one."""
 
     def hidden_states(
-        self, documents: Sequence[ModelInput], features: Sequence[Features]
+        self, inputs: Sequence[ModelInput], features: Sequence[Features]
     ) -> HiddenStates:
         """Return the states of all features of the documents, and the outputs, in one pass."""
 

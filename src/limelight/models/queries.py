@@ -23,8 +23,8 @@ from limelight.models.protocol import (
 from limelight.text import (
     FEATURES,
     Answer,
-    ModelInput,
     Features,
+    ModelInput,
     PatchedImage,
     Place,
     QueriedText,
@@ -200,11 +200,11 @@ def read_inputs(
 
 
 def compute_hidden_states(
-    model: Model, documents: Sequence[ModelInput], features: Sequence[Features]
+    model: Model, inputs: Sequence[ModelInput], features: Sequence[Features]
 ) -> HiddenStates:
     """Return the hidden states of all features of ``documents``; raise an error without any."""
     # Not only when a method is selected: a model that reads in windows, say, has none.
-    return require(model, *_HIDDEN_STATES).hidden_states(documents, features)
+    return require(model, *_HIDDEN_STATES).hidden_states(inputs, features)
 
 
 def _read_plain(model: Model, text: Any, *, pieces: bool) -> ModelInput:
@@ -213,17 +213,17 @@ def _read_plain(model: Model, text: Any, *, pieces: bool) -> ModelInput:
 
 
 def _read_in_turn(
-    model: Model, texts: Sequence[Any], documents: Iterator[ModelInput]
+    model: Model, texts: Sequence[Any], inputs: Iterator[ModelInput]
 ) -> Iterator[ModelInput]:
     """Yield ``documents``, each when its text has been checked: an error is about that text."""
     for text in texts:
         check_kind(model, text)
-        yield next(documents)
+        yield next(inputs)
 
 
-def fallback_reason(document: ModelInput) -> str | None:
+def fallback_reason(model_input: ModelInput) -> str | None:
     """Return a clause that says why the fallback model of a document is called about it."""
-    return reason_missing(document.fallback, "exact_game")
+    return reason_missing(model_input.fallback, "exact_game")
 
 
 def check_kind(model: Model, text: Any) -> None:
@@ -265,22 +265,24 @@ def reads_subwords(model: Model, features: Any) -> bool:
     return True
 
 
-def split_tokens(model: Model, document: ModelInput, cut: Sequence[Span] | PatchedImage) -> ModelInput:
+def split_tokens(
+    model: Model, model_input: ModelInput, cut: Sequence[Span] | PatchedImage
+) -> ModelInput:
     """Return a document whose tokens end where the units of ``cut`` do, if the model can read so.
 
     A function can lose any part of a text, and a tokenizer pieces of words; others read as they do.
     An image comes cut anew.
     """
     if isinstance(cut, PatchedImage):
-        return document.with_cut(cut)
+        return model_input.with_cut(cut)
     edges = {edge for span in cut for edge in span}
     # Most units end where words do, and a text need not be tokenised again then.
-    if all(edges.isdisjoint(range(start + 1, end)) for start, end in document.tokens.spans):
-        return document
-    if document.divisible:
-        return document.cut_at(edges)
+    if all(edges.isdisjoint(range(start + 1, end)) for start, end in model_input.tokens.spans):
+        return model_input
+    if model_input.divisible:
+        return model_input.cut_at(edges)
     if not get_property(model, "has_subwords"):
-        return document
-    if not document.asked:
-        return model.read(document.given, pieces=True)
-    return cast(Capable, model).read(document.given, asked=document.asked, pieces=True)
+        return model_input
+    if not model_input.asked:
+        return model.read(model_input.given, pieces=True)
+    return cast(Capable, model).read(model_input.given, asked=model_input.asked, pieces=True)

@@ -13,7 +13,7 @@ from limelight.models.functions import Function, log_odds, segments, wrapped_fun
 from limelight.models.protocol import NO_PLACE, Property
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
-from limelight.text import ModelInput, Features, Place, Span, one_line
+from limelight.text import Features, ModelInput, Place, Span, one_line
 from limelight.threads import cached_property
 
 _OUTSIDE = "O"
@@ -58,32 +58,35 @@ class SpanFunction(Function):
 
     def read(self, text: Any, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> ModelInput:
         """Return the words of a text as they are written, cut where a place begins or ends."""
-        document = super().read(text, pieces=pieces)
+        model_input = super().read(text, pieces=pieces)
         # Of "Acme's" a function may find "Acme".
-        document = document.cut_at({edge for one in asked for edge in (one.start, one.end)})
+        model_input = model_input.cut_at({edge for one in asked for edge in (one.start, one.end)})
         for place in asked:
-            place.tokens(document.tokens.spans, document.text)
+            place.tokens(model_input.tokens.spans, model_input.text)
         notices = (_HELD,) if asked and self.link != "none" else ()
-        return replace(document, notices=notices, asked=asked)
+        return replace(model_input, notices=notices, asked=asked)
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Refuse, as ``outputs`` does, texts of which no place is asked about."""
         return self.outputs([self.read(text) for text in texts])
 
-    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
+    def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the scores at the places of each text, as log-odds unless they are scores."""
-        if not documents:
+        if not inputs:
             return np.empty((0, len(self.classes)))
-        if not all(document.asked for document in documents):
+        if not all(model_input.asked for model_input in inputs):
             raise InputError(NO_PLACE)
-        places = [tuple((one.start, one.end) for one in each.asked) for each in documents]
-        return self._engine([(one.text, at) for one, at in zip(documents, places, strict=True)])
+        places = [tuple((one.start, one.end) for one in each.asked) for each in inputs]
+        return self._engine([(one.text, at) for one, at in zip(inputs, places, strict=True)])
 
-    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
+    def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
         """Return the scores for each mask, at the places as they stand in what is left."""
-        spans, text = document.tokens.spans, document.text
-        asked = [place.tokens(spans, text) for place in document.asked]
-        (whole,), mask = segments(document, features), self.mask if replacement == "mask" else None
+        spans, text = model_input.tokens.spans, model_input.text
+        asked = [place.tokens(spans, text) for place in model_input.asked]
+        (whole,), mask = (
+            segments(model_input, features),
+            self.mask if replacement == "mask" else None,
+        )
         if replacement == "delete" and any(features.of_token[i] >= 0 for own in asked for i in own):
             raise InputError(
                 "with protect_span=False the words that are asked about are removed, and 'delete' "

@@ -3,15 +3,24 @@
 from limelight.results.comparison import Agreement, Comparison, agreement, rank_correlation
 from limelight.results.explanation import (
     Anchor,
+    Attribution,
     BoundKind,
     Explanation,
     Explanations,
-    Finding,
     Pairs,
     SpanExplanations,
 )
 
 __all__ = [
-    "Agreement", "Anchor", "BoundKind", "Comparison", "Explanation", "Explanations", "Finding",
-    "Pairs", "SpanExplanations", "agreement", "rank_correlation",
+    "Agreement",
+    "Anchor",
+    "Attribution",
+    "BoundKind",
+    "Comparison",
+    "Explanation",
+    "Explanations",
+    "Pairs",
+    "SpanExplanations",
+    "agreement",
+    "rank_correlation",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from limelight.models.protocol import (
     class_weights,
     compare_classes,
 )
-from limelight.results.mixins import FigureMixin, HtmlMixin, TerminalMixin, JsonMixin, TableMixin
+from limelight.results.mixins import FigureMixin, HtmlMixin, JsonMixin, TableMixin, TerminalMixin
 from limelight.results.table import Table, plain_rows
 from limelight.results.values import EqualByFields, own_numbers, plain_value, whole_text
 from limelight.shapes import Float, Int
@@ -64,7 +64,7 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Finding:
+class Attribution:
     """What a method finds for one document; the rest of an explanation is question and method.
 
     ``diagnostics`` says how it went: draws, gaps, the quality of a fit. ``base_value`` is set by
@@ -458,13 +458,13 @@ FEATURE_COLUMNS = (
 def feature_rows(explanations: Iterable[tuple[int, Explanation]]) -> Table:
     """Return one row per feature of each (document, explanation), in the order of the text."""
     rows: list[tuple[Any, ...]] = []
-    for document, e in explanations:
+    for model_input, e in explanations:
         stderr = [None] * len(e) if e.stderr is None else e.stderr.tolist()
         columns = (e.features, e.scores.tolist(), stderr, e.spans, e.sides)
         for feature, score, error, spans, side in zip(*columns, strict=True):
             places = " ".join(f"{start}:{end}" for start, end in spans)
             found = (feature, score, error, e.bound, places, side)
-            rows.append((document, e.method, e.aim, *found))
+            rows.append((model_input, e.method, e.aim, *found))
     return plain_rows(FEATURE_COLUMNS, rows)
 
 
@@ -473,5 +473,5 @@ def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> Iterato
 
     It comes in parts, as the explanations do, and nothing comes before the first of them.
     """
-    for number, (document, e) in enumerate(explanations):
-        yield feature_rows([(document, e)]).to_csv(header=not number)
+    for number, (model_input, e) in enumerate(explanations):
+        yield feature_rows([(model_input, e)]).to_csv(header=not number)

@@ -468,7 +468,14 @@ COLUMNS: Mapping[str, JudgedColumn] = {
 
 
 class Judgment(
-    HtmlMixin, FigureMixin, TableMixin, _Stored, frozen=True, kw_only=True, tag_field="schema", tag=_SCHEMA
+    HtmlMixin,
+    FigureMixin,
+    TableMixin,
+    _Stored,
+    frozen=True,
+    kw_only=True,
+    tag_field="schema",
+    tag=_SCHEMA,
 ):
     """How faithful methods are to a model on some texts, with intervals over the texts.
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from limelight.results.mixins import TerminalMixin, TableMixin, by_name
+from limelight.results.mixins import TableMixin, TerminalMixin, by_name
 from limelight.results.table import Table, plain_rows
 
 

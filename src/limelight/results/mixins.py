@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from limelight.results.table import Table
 
 
-T = TypeVar("T", bound="Stored")
+T = TypeVar("T", bound="JsonMixin")
 
 
 def import_member(package: str, name: str) -> Any:
@@ -96,7 +96,9 @@ class FigureMixin:
 
     def save_figure(self, path: "str | Path") -> None:
         """Write the figure as .png, .svg or .pdf (extra ``plots``)."""
-        import_member("rendering", "figures.save_figure")(import_member("rendering", self._figure)(self), path)
+        import_member("rendering", "figures.save_figure")(
+            import_member("rendering", self._figure)(self), path
+        )
 
 
 class TableMixin:

@@ -82,7 +82,7 @@ def compare_runs(
         if name not in run.methods:
             raise InputError(nearest(f"method of '{run.path}'", name, run.methods))
     (first_unit, first_splitter), (second_unit, other) = (
-        (unit_name(run.record.question.features), run.record.cutter) for run in (first, second)
+        (unit_name(run.record.request.features), run.record.cutter) for run in (first, second)
     )
     # A cutter of the same name may cut otherwise by now: its fingerprint says so.
     if (first_unit, first_splitter) != (second_unit, other):
@@ -154,7 +154,7 @@ def compare_runs(
         changed_high=high,
         words=table_of(COMPARISON_COLUMNS["words"], rows),
         changed_texts=table_of(COMPARISON_COLUMNS["changed_texts"], changed),
-        units=unit_name(first.record.question.features),
+        units=unit_name(first.record.request.features),
     )
 
 

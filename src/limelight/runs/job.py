@@ -22,7 +22,7 @@ from limelight.data.columns import INPUT, DataRecord, DataSet, open_data
 from limelight.data.labels import Labels
 from limelight.errors import InputError, check_count
 from limelight.explainers.budget import Budget, BudgetGiven, configure_with_budget
-from limelight.explainers.explaining import readings
+from limelight.explainers.explaining import stream_batches
 from limelight.explainers.learned import LearnedMethod
 from limelight.explainers.method import ConfiguredMethod
 from limelight.models import Capability, Model, has
@@ -32,7 +32,7 @@ from limelight.models.loading import ModelSource, source_of
 from limelight.models.protocol import generation_settings
 from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressDisplay, RunProgress
-from limelight.request import RequestKeywords, Request, prepare_model, with_request_signature, split
+from limelight.request import Request, RequestKeywords, prepare_model, split, with_request_signature
 from limelight.results.values import plain_value
 from limelight.runs.engines import (
     ExecutorShare,
@@ -205,9 +205,9 @@ def _check_question(work: ShardWork, texts: pa.Table) -> None:
     usable = texts.filter(pc.is_null(texts.column("error"))).slice(0, 1)
     for text in queried_texts(usable):
         try:
-            reading = next(readings(work.model, [text], work.record.question))
+            batch = next(stream_batches(work.model, [text], work.record.request))
             for learned in work.learned.values():
-                learned.check(reading)
+                learned.check(batch)
         except InputError as error:
             # If only this text cannot be explained, its row gets the error.
             if not error.one_text:
@@ -223,7 +223,7 @@ _TYPICAL_WORDS = 150  # features of a text, to guess the number of model calls
 def make_plan(
     model: Model,
     methods: Sequence[ConfiguredMethod],
-    question: Request,
+    request: Request,
     data: DataRecord,
     *,
     budget: Budget | None,
@@ -260,11 +260,11 @@ def make_plan(
         ),
         methods=[make_method_record(configured, budget) for configured in methods],
         # Sorted, because the order of protected words has no meaning.
-        question=replace(question, protect=sorted(question.protect)),
+        request=replace(request, protect=sorted(request.protect)),
         data=data,
         shards=ShardPlan(texts=size, count=-(-data.rows // size)),
         budget=None if budget is None else str(budget),
-        cutter=object_fingerprint(question.features) if callable(question.features) else None,
+        cutter=object_fingerprint(request.features) if callable(request.features) else None,
         # Also if the answers are supplied: the input leaves room for a generated answer.
         # Also where answers are given: room for what the model may write is kept of its input.
         writing=generation_settings(model),
@@ -388,7 +388,7 @@ def explain_data(
     settings
         Settings of the methods, such as ``tolerance``.
     """
-    question, method_settings = split(settings, all_classes=all_classes)
+    request, method_settings = split(settings, all_classes=all_classes)
     needs: list[tuple[str, Capability, str]] = []
     if at_column is not None:
         needs.append(("at_column", "spans", " Leave it out."))
@@ -396,14 +396,14 @@ def explain_data(
         needs.append(("answer_column", "generation", " Leave it out."))
     if sentences:
         needs.append(("sentences", "generation", " Leave it out."))
-    model, question = prepare_model(model, question, needs=needs)
-    if not isinstance(question.features, str) and not callable(question.features):
+    model, request = prepare_model(model, request, needs=needs)
+    if not isinstance(request.features, str) and not callable(request.features):
         raise InputError(
             "spans and groups of tokens are for one text; over many, name the features or give a "
             "function that cuts each text."
         )
-    if answer_column is not None and (question.answer is not None or at_column is not None):
-        other = "answer" if question.answer is not None else "at_column"
+    if answer_column is not None and (request.answer is not None or at_column is not None):
+        other = "answer" if request.answer is not None else "at_column"
         raise InputError(f"give {other} or answer_column, not both.")
     query_column = at_column if answer_column is None else answer_column
     # None and True mean the line here; False means nothing, and must not be called.
@@ -427,13 +427,13 @@ def explain_data(
             "a run must come out the same on every machine, which a budget of time does not grant; "
             f'give calls of the model, such as "400 calls"; got "{parsed_budget}".'
         )
-    spans = has(model, "spans") and question.at is None and query_column is None
+    spans = has(model, "spans") and request.at is None and query_column is None
     if sentences or spans:
         # A limit is of texts, not of spans, and has been heeded there.
-        data_set, limit = expand_queries(model, data_set, question, limit, report), None
+        data_set, limit = expand_queries(model, data_set, request, limit, report), None
     data_record = data_set.record(texts_kept=texts_kept, limit=limit, labels=labels)
     record = make_plan(
-        model, methods, question, data_record, budget=parsed_budget, shard_texts=shard_texts
+        model, methods, request, data_record, budget=parsed_budget, shard_texts=shard_texts
     )
     setting_values = (
         value for configured in methods for value in vars(configured.settings).values()
@@ -461,7 +461,7 @@ def explain_data(
 
 
 def expand_queries(
-    model: Model, data: DataSet, question: Request, limit: int | None, report: _Report
+    model: Model, data: DataSet, request: Request, limit: int | None, report: _Report
 ) -> DataSet:
     """Repeat each text once per span, or per sentence of its answer, as a table in memory.
 
@@ -473,7 +473,7 @@ def expand_queries(
     shards = data.shards(record, _MAX_SHARD_TEXTS, range(-(-record.rows // _MAX_SHARD_TEXTS)))
     table = pa.concat_tables(shard.rename_columns(names) for shard in shards)
     rows, selectors = list[int](), list[str | None]()
-    texts = question.attach_queries(queried_texts(table))
+    texts = request.attach_queries(queried_texts(table))
     for row, queries in enumerate(expand_texts(model, texts, by_sentence=True)):
         report(RunProgress(done=row, failed=0, total=record.rows, finding=True))
         # What was found becomes cells, so that the digest of the data covers it when a run goes on.
@@ -504,7 +504,7 @@ def _choose_worker(
     if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
         is_small = is_sent(work.model) and has(work.model, "exact_game")
-        is_small = is_small and not callable(work.record.question.features)
+        is_small = is_small and not callable(work.record.request.features)
         if is_small and estimate_run(workers=1).seconds * (1 - 1 / count) > _START_SECONDS:
             with contextlib.suppress(InputError):  # it cannot travel
                 job = pickle_portable_job(work, None)

@@ -57,7 +57,7 @@ class RunRecord(Record, frozen=True, kw_only=True):
     version: str
     model: ModelRecord
     methods: list[MethodRecord]
-    question: Request
+    request: Request
     data: DataRecord
     shards: ShardPlan
     budget: str | None = None  # calls of the model that all methods together may spend on a text
@@ -68,7 +68,7 @@ class RunRecord(Record, frozen=True, kw_only=True):
     @property
     def targets_per_text(self) -> int:
         """The number of classes that are explained for every text."""
-        return len(self.model.classes) if self.question.all_classes else 1
+        return len(self.model.classes) if self.request.all_classes else 1
 
     @property
     def rows_per_text(self) -> int:
@@ -193,7 +193,7 @@ def _identity_values(record: RunRecord) -> dict[str, Any]:
         "list of methods": ", ".join(_ids(record)),
         # ``replace`` fills the options that older plans lack with their defaults. Before the
         # settings, which may depend on these options.
-        **msgspec.to_builtins(replace(record.question), enc_hook=unit_name),
+        **msgspec.to_builtins(replace(record.request), enc_hook=unit_name),
         **settings,
         "budget": record.budget,
         "cutter (by fingerprint)": record.cutter,

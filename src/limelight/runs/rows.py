@@ -308,7 +308,7 @@ def _check_rows(table: pa.Table, record: RunRecord, texts: range) -> None:
     explained = table
     if table["error"].null_count < len(table):  # else nothing is copied: that halves the time
         explained = table.filter(table["error"].is_null()).combine_chunks()
-    if record.question.all_classes:
+    if record.request.all_classes:
         targets = np.tile(record.model.classes, len(texts) * len(methods)).tolist()
         if table["target"].to_pylist() != targets:
             raise pa.ArrowInvalid("its rows are not in the order of the classes")
@@ -385,7 +385,8 @@ def shard_table(
     checked = [_check_range(outcome) for text_outcomes in outcomes for outcome in text_outcomes]
     explained = [None if isinstance(outcome, str) else outcome for outcome in checked]
     input_strings = [
-        _map_optional(lambda outcome: join_pair(outcome)[0], outcome) for outcome in input_texts(texts)
+        _map_optional(lambda outcome: join_pair(outcome)[0], outcome)
+        for outcome in input_texts(texts)
     ]
     # The text of an explanation may differ from the input, for example be a name.
     stored_texts = [
@@ -437,7 +438,7 @@ def explanation_from_row(row: Mapping[str, Any], record: RunRecord, *, text: str
         against=row["against"],
         classes=classes,
         link=record.model.link,
-        scale=record.question.scale,
+        scale=record.request.scale,
         # A single output is that of the last class.
         prediction=dict(zip(classes[-len(row["prediction"]) :], row["prediction"], strict=True)),
         base_value=row["base_value"],

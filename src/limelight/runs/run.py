@@ -180,7 +180,7 @@ class Run:
     @property
     def scale(self) -> str:
         """The scale of the explained output: "logit", "probability" or "score"."""
-        return self.record.question.scale
+        return self.record.request.scale
 
     @property
     def total(self) -> int:

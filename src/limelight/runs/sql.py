@@ -211,7 +211,7 @@ def entries_sql(record: RunRecord, rows: str = "rows", *, extra_columns: str = "
     word_rows = f"""SELECT n, row, view, method, target, against, predicted, wrong {extra_columns},
         generate_subscripts(named, 1) AS place, unnest(named) AS word,
         unnest(scores)::DOUBLE AS score, greatest(len(unnest(starts)), 1) AS times FROM {rows}"""
-    if record.question.features != "words":  # others may name the same word twice in a text
+    if record.request.features != "words":  # others may name the same word twice in a text
         word_rows = f"""SELECT * EXCLUDE (place, score, times), min(place) AS place,
             sum(score) AS score, sum(times)::BIGINT AS times FROM ({word_rows}) GROUP BY ALL"""
     return f"SELECT *, n * {_ENTRY} + place AS entry FROM ({word_rows})"
@@ -244,7 +244,7 @@ def _view_statements(
     # The order of the rows is computed: a query must not rely on the order of reading files.
     yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quote_name, shard_columns))},
         row * {record.rows_per_text} + {method} * {record.targets_per_text}
-            + {target_index if record.question.all_classes else 0} AS n FROM {source}"""
+            + {target_index if record.request.all_classes else 0} AS n FROM {source}"""
     named_words, second = "features", "NULL::UINTEGER"
     if data.pair is not None:
         sides = [sql_literal(name + MARK) for name in data.texts]
@@ -280,7 +280,7 @@ def _view_statements(
     }
     text_columns = ", ".join(f"{computed.get(name, name)} AS {name}" for name in _TEXT_COLUMNS)
     # One row per text: if every class is explained, a text has a row for each class.
-    first = f"AND target = {sql_literal(classes[0])}" if record.question.all_classes else ""
+    first = f"AND target = {sql_literal(classes[0])}" if record.request.all_classes else ""
     yield f"""CREATE VIEW texts AS SELECT {text_columns} {carried_columns}
         FROM {source} AS shard({", ".join(map(_quote_name, shard_columns + places))})
         WHERE method = {sql_literal(record.methods[0].id)} {first}"""

@@ -94,7 +94,7 @@ def summarize_run(
         notices=notices,
         model=run.record.model.fingerprint,
         version=run.record.version,
-        units=unit_name(run.record.question.features),
+        units=unit_name(run.record.request.features),
     )
 
 

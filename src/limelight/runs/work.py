@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from limelight.data.labels import ClassLabels
 from limelight.errors import InputError
+from limelight.explainers.batch import Batch
 from limelight.explainers.budget import Budget, allocate_budget, parse_budget
-from limelight.explainers.explaining import explanations, readings, together
+from limelight.explainers.explaining import explanations, stream_batches, together
 from limelight.explainers.learned import LEARNED, LearnedMethod
 from limelight.explainers.method import ConfiguredMethod
-from limelight.explainers.reading import Batch
 from limelight.explainers.registry import configure_method
 from limelight.models import Model
 from limelight.models.loading import ModelSource
@@ -49,7 +49,10 @@ class ShardWork:
     """Explain shards of one run with one model."""
 
     def __init__(
-        self, model: Model, record: RunRecord, learned: Mapping[str, LearnedMethod] = MappingProxyType({})
+        self,
+        model: Model,
+        record: RunRecord,
+        learned: Mapping[str, LearnedMethod] = MappingProxyType({}),
     ) -> None:
         self.model, self.record, self.learned = model, record, learned
         self.methods: list[ConfiguredMethod] = []
@@ -67,7 +70,7 @@ class ShardWork:
     def __call__(self, texts: pa.Table, report: ReportTexts | None = None) -> pa.Table:
         """Explain the texts of a shard and return its rows, in the order of ``texts``."""
         queried, errors = queried_texts(texts), texts["error"].to_pylist()
-        targets = self.model.classes if self.record.question.all_classes else [None]
+        targets = self.model.classes if self.record.request.all_classes else [None]
         # In the order of the rows of a text, which every reader of shards relies on.
         row_kinds = [(chosen.method.id, target) for chosen in self.methods for target in targets]
         # Every text has all its rows, even if it fails: shards are checked by their number.
@@ -105,10 +108,10 @@ class ShardWork:
 
         If a text fails, the texts are split in halves until it is alone, so the others succeed.
         """
-        batches = readings(
+        batches = stream_batches(
             self.model,
             texts,
-            self.record.question,
+            self.record.request,
             chosen=self.methods,
             # A budget is divided over the methods for each text.
             alone=self._budget is not None,
@@ -136,7 +139,7 @@ class ShardWork:
             return explanations(method, batch)
         except Exception as error:
             # The caller finds the failing text by splitting in halves.
-            if len(batch.documents) > 1:
+            if len(batch.inputs) > 1:
                 raise
             return [_error_sentence(error)]  # other methods may well explain this text
 
@@ -234,7 +237,7 @@ def _work(job: bytes) -> ShardWork:
             "define it in a module that workers can import."
         ) from None
     if isinstance(source := model, ModelSource):
-        model, _ = prepare_model(source.loaded(), record.question)
+        model, _ = prepare_model(source.loaded(), record.request)
         # The folder may have changed between the start of the run and that of a worker.
         if model.fingerprint != record.model.fingerprint:
             raise InputError(

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, final
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 
     from limelight.runs import Run
 
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[HttpRequest], Awaitable[Response]]
 Answered = Callable[[Model, TextQuestion, Report], dict[str, Any]]
 
 _OWN = Path(__file__).parent / "page"
@@ -198,7 +199,7 @@ def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None
     if served.models:
         places.append(("./", "Drop an image" if served.shows_images else "Type and see"))
     if served.run is not None:
-        noun = name_of_one(unit_name(served.run.record.question.features))
+        noun = name_of_one(unit_name(served.run.record.request.features))
         places += [
             ("texts", "Texts"),
             ("summary", f"{plural(noun).capitalize()}, mistakes, slices"),
@@ -273,7 +274,7 @@ def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
 
     most = MOST_OF_IMAGE if served.shows_images else MOST_BYTES
 
-    async def answer(request: Request) -> Response:
+    async def answer(request: HttpRequest) -> Response:
         question = question_of(await bounded_body(request, most), served.features)
         if question.model >= len(served.models):
             raise InputError(
@@ -308,7 +309,7 @@ def _encoded(answer: dict[str, Any]) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(answer))
 
 
-async def bounded_body(request: Request, most: int = MOST_BYTES) -> bytes:
+async def bounded_body(request: HttpRequest, most: int = MOST_BYTES) -> bytes:
     """Return the body of a request, of limited size; the guard limits its time."""
     body = bytearray()
     try:
@@ -355,19 +356,19 @@ def _line(event: Event) -> bytes:
 
 
 def _run_routes(served: Served, views: RunViews) -> list[Route]:
-    def table(_: Request) -> Any:
+    def table(_: HttpRequest) -> Any:
         return views.table() or {"share": views.columns.share}
 
-    def with_word(request: Request) -> Any:
+    def with_word(request: HttpRequest) -> Any:
         return {"places": views.with_word(request.query_params.get("word", "")[:200])}
 
-    def one(request: Request) -> Any:
+    def one(request: HttpRequest) -> Any:
         given = request.query_params.get("row", "")
         if not re.fullmatch("[0-9]{1,15}", given):
             raise InputError(f"a text is named by its number; got {given[:20]!r}.")
         return views.text(int(given))
 
-    async def summary(_: Request) -> Response:
+    async def summary(_: HttpRequest) -> Response:
         try:
             found = views.summary.now()
         except InputError as error:
@@ -389,10 +390,10 @@ def _run_routes(served: Served, views: RunViews) -> list[Route]:
     ]
 
 
-def _json(found: Callable[[Request], Any]) -> Handler:
+def _json(found: Callable[[HttpRequest], Any]) -> Handler:
     """Return what answers with JSON that is made in a thread, since others must not wait for it."""
 
-    async def answer(request: Request) -> Response:
+    async def answer(request: HttpRequest) -> Response:
         made = await asyncio.to_thread(lambda: msgspec.json.encode(found(request)))
         return Response(made, media_type=_JSON)
 
@@ -406,13 +407,13 @@ def _report(served: Served, here: str, page: Callable[..., str]) -> Response:
 
 
 def _sent(content: str) -> Handler:
-    async def answer(_: Request) -> Response:
+    async def answer(_: HttpRequest) -> Response:
         return HTMLResponse(content)
 
     return answer
 
 
-async def _file(request: Request) -> Response:
+async def _file(request: HttpRequest) -> Response:
     found = page_files().get(f"page/{request.path_params['name']}")
     if found is None:
         raise HTTPException(404)
@@ -433,7 +434,7 @@ def page_files() -> dict[str, tuple[str, bytes]]:
     return found
 
 
-async def _failed(_: Request, error: Exception) -> Response:
+async def _failed(_: HttpRequest, error: Exception) -> Response:
     """Say in a sentence why there is no answer."""
     status, sentence = 400, str(error)
     if isinstance(error, HTTPException):

@@ -264,7 +264,9 @@ class QuestionQueue:
             return Event(failed="there is not enough memory for that.")
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            return Event(failed=escape_controls(f"the model failed with {type(error).__name__}: {error}"))
+            return Event(
+                failed=escape_controls(f"the model failed with {type(error).__name__}: {error}")
+            )
 
 
 class QueuedQuestion:

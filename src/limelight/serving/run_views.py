@@ -71,7 +71,9 @@ class Prepared(Generic[T]):
             self.failed = escape_controls(str(error))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            self.failed = escape_controls(f"this could not be computed: {type(error).__name__}: {error}")
+            self.failed = escape_controls(
+                f"this could not be computed: {type(error).__name__}: {error}"
+            )
 
     def _report(self, share: float) -> None:
         if self._stopping:
@@ -117,7 +119,7 @@ class RunViews:
             "classes": [visible(name) for name in run.classes],
             "methods": [method.label for method in run.record.methods],
             "has_texts": run.record.data.texts_kept,
-            "noun": name_of_one(unit_name(run.record.question.features)),
+            "noun": name_of_one(unit_name(run.record.request.features)),
             "total": run.total,
             "is_probability": run.record.model.link != "none",
             "columns": shown,

@@ -13,9 +13,9 @@ import numpy as np
 from msgspec import Meta
 
 from limelight.errors import InputError
-from limelight.explainers.explaining import explanations, readings, track_progress
+from limelight.explainers.batch import Batch
+from limelight.explainers.explaining import explanations, stream_batches, track_progress
 from limelight.explainers.method import ConfiguredMethod
-from limelight.explainers.reading import Batch
 from limelight.explainers.registry import configure_method, configure_methods
 from limelight.judging.candidates import Candidate, ScoredText
 from limelight.judging.removals import Removals, removals_of
@@ -27,7 +27,7 @@ from limelight.rendering.images import draw_images, without_image
 from limelight.rendering.markup import part
 from limelight.rendering.pieces import visible, writable, writable_explanation
 from limelight.rendering.wording import ONE_SIDED, notices, opening, printed, shown_outcomes
-from limelight.request import FIELDS, RequestField, Request, prepare_model
+from limelight.request import FIELDS, Request, RequestField, prepare_model
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
 from limelight.shapes import Bool, Float
@@ -131,18 +131,18 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
     JSON of schema ``limelight.explanation/2``.
     """
     before = question_reading(model, question)
-    reading = changed_reading(before, question)
-    change = _difference(before, reading, question) if question.changes else None
+    batch = changed_reading(before, question)
+    change = _difference(before, batch, question) if question.changes else None
     several = _methods(model, question)
-    if question.changes and not reading.documents[0].is_text:
+    if question.changes and not batch.inputs[0].is_text:
         several = []  # of what is left of an image the prediction is shown, and no new scores
-    with track_progress(report, several, reading):
-        found, refused = explained(several, reading, report)
-    return _answer(reading, found, refused, change, _gone(reading.features[0], question))
+    with track_progress(report, several, batch):
+        found, refused = explained(several, batch, report)
+    return _answer(batch, found, refused, change, _gone(batch.features[0], question))
 
 
 def explained(
-    several: Sequence[ConfiguredMethod], reading: Batch, report: Report = lambda *_: None
+    several: Sequence[ConfiguredMethod], batch: Batch, report: Report = lambda *_: None
 ) -> tuple[list[Explanation], dict[str, str]]:
     """Return what the methods say of the text, and why the others are not defined for it."""
     found, refused = list[Explanation](), dict[str, str]()
@@ -150,8 +150,8 @@ def explained(
         report(0, 1)
         try:
             # Methods are chosen for the model as it is served.
-            method = chosen.for_model(reading.model)
-            found += map(writable_explanation, explanations(method, reading))
+            method = chosen.for_model(batch.model)
+            found += map(writable_explanation, explanations(method, batch))
         except InputError as error:
             refused[chosen.method.id] = str(error)
     return found, refused
@@ -165,9 +165,9 @@ def shown_texts(model: Model, questions: Sequence[TextQuestion]) -> list[dict[st
     first, answers = questions[0], list[dict[str, Any]]()
     several = _methods(model, first)
     prepared, asked = prepare_model(model, first.asked)
-    for reading in readings(prepared, [question.text for question in questions], asked):
-        by_method = [explanations(chosen.for_model(reading.model), reading) for chosen in several]
-        for i, one in enumerate(reading.apart()):
+    for batch in stream_batches(prepared, [question.text for question in questions], asked):
+        by_method = [explanations(chosen.for_model(batch.model), batch) for chosen in several]
+        for i, one in enumerate(batch.apart()):
             found = [writable_explanation(of_texts[i]) for of_texts in by_method]
             answers.append(_answer(one, found, {}, None))
     return answers
@@ -186,24 +186,24 @@ def _methods(model: Model, question: TextQuestion) -> list[ConfiguredMethod]:
 
 
 def _answer(
-    reading: Batch,
+    batch: Batch,
     found: list[Explanation],
     refused: dict[str, str],
     change: dict[str, Any] | None,
     gone: Collection[int] = (),
 ) -> dict[str, Any]:
-    document = reading.documents[0]
-    places = [query for query in document.asked if isinstance(query, Place)]
-    expanded = expand_queries(reading.model, document.given) if places else []
+    model_input = batch.inputs[0]
+    places = [query for query in model_input.asked if isinstance(query, Place)]
+    expanded = expand_queries(batch.model, model_input.given) if places else []
     spans = [cast(Place, query) for queried in expanded for query in queried.queries]
-    image = reading.features[0].of_result(document).get("image")
+    image = batch.features[0].of_result(model_input).get("image")
     return {
-        "text": writable(document.text),
+        "text": writable(model_input.text),
         "at": [(one.start, one.end) for one in places[:1]],
         "spans": [(one.start, one.end, one.tag) for one in spans],
-        "says": _said(reading),
+        "says": _said(batch),
         "refused": refused,
-        "notices": list(notices(found)) if found else list(reading.notices(0)),
+        "notices": list(notices(found)) if found else list(batch.notices(0)),
         "change": change,
         **explanation_data(found, image, gone),
     }
@@ -231,19 +231,19 @@ def question_reading(model: Model, question: TextQuestion) -> Batch:
     if not words:
         raise InputError("the model reads no words there; go back to the whole text.")
     # The words of one part are other features, about which another model may answer.
-    reading = _reading(*prepare_model(model, replace(question.asked, features=words)), text)
+    batch = _reading(*prepare_model(model, replace(question.asked, features=words)), text)
     around = "These are the words of one part of the text; the rest stays as it is."
-    features = replace(reading.features[0], unit="words", notices=(around,))
-    return replace(reading, features=(features,))
+    features = replace(batch.features[0], unit="words", notices=(around,))
+    return replace(batch, features=(features,))
 
 
 def changed_reading(before: Batch, question: TextQuestion) -> Batch:
     """Return what the changes make of the text, for the same class; as it was without changes."""
     if not question.changes:
         return before
-    if not before.documents[0].is_text:
+    if not before.inputs[0].is_text:
         return replace(before, outputs=before.game()(_left(before, question)))
-    (target,), place = before.targets.names(), next(iter(before.documents[0].asked), None)
+    (target,), place = before.targets.names(), next(iter(before.inputs[0].asked), None)
     text, at = changed_text(before, question), question.asked.at
     if isinstance(place, Place):  # the same one, wherever it stands now
         edges = place.start, place.end
@@ -254,16 +254,16 @@ def changed_reading(before: Batch, question: TextQuestion) -> Batch:
         protect = [word for word in protect if word.lower() in left]
     # The same answer, which the model might not write any more: two numbers of one thing.
     answer = place.text if isinstance(place, Answer) else question.asked.answer
-    asked = replace(before.question, target=target, protect=protect, at=at, answer=answer)
+    asked = replace(before.request, target=target, protect=protect, at=at, answer=answer)
     return _reading(before.model, asked, text)
 
 
-def changed_text(reading: Batch, question: TextQuestion, *, until: int | None = None) -> str:
+def changed_text(batch: Batch, question: TextQuestion, *, until: int | None = None) -> str:
     """Return the text with the changes: every place of a feature, replaced or taken out.
 
     Or the beginning of it, as far as the character ``until`` of the text before.
     """
-    (document,), (features,) = reading.documents, reading.features
+    (model_input,), (features,) = batch.inputs, batch.features
     places = [
         (start, end, instead)
         for word, number, instead in question.changes
@@ -274,14 +274,14 @@ def changed_text(reading: Batch, question: TextQuestion, *, until: int | None = 
     for start, end, instead in sorted(places, key=lambda place: place[:2]):
         if start < at or (until is not None and start >= until):
             continue  # pieces of words may overlap: the first keeps what they share
-        kept = document.text[at:start]
+        kept = model_input.text[at:start]
         if instead is None and kept.endswith(" "):
             kept = kept[:-1]  # with a word goes the space before it, or after the first one
-        elif instead is None and not kept and document.text[end : end + 1] == " ":
+        elif instead is None and not kept and model_input.text[end : end + 1] == " ":
             end += 1
         text += [kept, instead or ""]
         at = end
-    return "".join([*text, document.text[at:until]])
+    return "".join([*text, model_input.text[at:until]])
 
 
 def _numbered(features: Features, word: str, number: int) -> list[int]:
@@ -295,8 +295,8 @@ def _gone(features: Features, question: TextQuestion) -> set[int]:
     return {j for word, number, _ in question.changes for j in _numbered(features, word, number)}
 
 
-def _left(reading: Batch, question: TextQuestion) -> Bool[np.ndarray, "1 d"]:
-    features = reading.features[0]
+def _left(batch: Batch, question: TextQuestion) -> Bool[np.ndarray, "1 d"]:
+    features = batch.features[0]
     mask = np.ones((1, len(features)), dtype=bool)
     mask[0, list(_gone(features, question))] = False
     return mask
@@ -311,8 +311,8 @@ def _reading(model: Model, asked: Request, text: str) -> Batch:
         raise InputError("there is no text left to read; put a word in.")
     (queried,) = asked.attach_queries([text])
     (queried, *_) = expand_queries(model, queried) or [queried]
-    (reading,) = readings(model, [queried], asked)
-    return reading
+    (batch,) = stream_batches(model, [queried], asked)
+    return batch
 
 
 def _difference(before: Batch, after: Batch, question: TextQuestion) -> dict[str, Any]:
@@ -330,19 +330,19 @@ def _difference(before: Batch, after: Batch, question: TextQuestion) -> dict[str
     return found
 
 
-def _value(reading: Batch) -> float:
-    return float(reading.targets.value(reading.outputs)[0])
+def _value(batch: Batch) -> float:
+    return float(batch.targets.value(batch.outputs)[0])
 
 
-def _said(reading: Batch) -> dict[str, Any]:
+def _said(batch: Batch) -> dict[str, Any]:
     """Return the classes with their probabilities, what is explained, and the opening sentence.
 
     Which one it is depends on the kinds of methods that the page shows, joined in their order.
     """
-    targets, model, document = reading.targets, reading.model, reading.documents[0]
+    targets, model, model_input = batch.targets, batch.model, batch.inputs[0]
     bare = Explanation(  # the prediction alone, as the views take it: without features
-        text=document.text if document.asked else "",
-        asked=next(iter(document.asked), None),
+        text=model_input.text if model_input.asked else "",
+        asked=next(iter(model_input.asked), None),
         features=(),
         spans=(),
         scores=np.zeros(0),
@@ -352,8 +352,8 @@ def _said(reading: Batch) -> dict[str, Any]:
         classes=model.classes,
         link=model.link,
         scale=targets.scale,
-        prediction=reading.prediction(0),
-        settings={"features": reading.features[0].unit},
+        prediction=batch.prediction(0),
+        settings={"features": batch.features[0].unit},
     )
     of_kinds = {kind: replace(bare, **fields) for kind, fields in _KINDS.items()}
     return {
@@ -361,8 +361,8 @@ def _said(reading: Batch) -> dict[str, Any]:
         "target": bare.target,
         "against": bare.against,
         "scale": bare.scale,
-        "value": _value(reading),
-        "words": len(reading.features[0]),
+        "value": _value(batch),
+        "words": len(batch.features[0]),
         "opening": {
             " ".join(kinds): shown_opening([of_kinds[kind] for kind in kinds])
             for count in range(1, len(_KINDS) + 1)
@@ -380,16 +380,16 @@ def shown_opening(explanations: Sequence[Explanation]) -> tuple[str, str, str]:
 
 def compared_parts(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
     """Return the parts that were asked for, each by its name; a refusal is a sentence."""
-    reading = question_reading(model, question)
+    batch = question_reading(model, question)
     several = [configure_method(name, model, {}) for name in question.methods]
     found: dict[str, Any] = {}
-    with track_progress(report, several, reading):
+    with track_progress(report, several, batch):
         for name in dict.fromkeys(question.parts):
             report(0, 1)
             if name not in PARTS:
                 raise InputError(f"there is no part {name!r}; choose from {', '.join(PARTS)}.")
             try:
-                found[name] = PARTS[name](reading, several)
+                found[name] = PARTS[name](batch, several)
             except InputError as error:
                 found[name] = {"refused": str(error)}
     return found
@@ -400,60 +400,60 @@ def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str,
     (kind,) = question.parts or [""]
     if kind not in FILES:
         raise InputError(f"a file is of the kind {' or '.join(FILES)}; got {kind!r}.")
-    reading = question_reading(model, question)
-    if reading.documents[0].is_text:  # of what is left of an image there are no scores
-        reading = changed_reading(reading, question)
+    batch = question_reading(model, question)
+    if batch.inputs[0].is_text:  # of what is left of an image there are no scores
+        batch = changed_reading(batch, question)
     several = [configure_method(name, model, {}) for name in question.methods]
-    with track_progress(report, several, reading):
-        found = _defined(several, reading)
-    made = Comparison(explanations=tuple(found), attention=reading.attention_matrices())
+    with track_progress(report, several, batch):
+        found = _defined(several, batch)
+    made = Comparison(explanations=tuple(found), attention=batch.attention_matrices())
     return {"content": FILES[kind](made)}
 
 
-def _defined(several: Sequence[ConfiguredMethod], reading: Batch) -> list[Explanation]:
+def _defined(several: Sequence[ConfiguredMethod], batch: Batch) -> list[Explanation]:
     """Return what the methods say that are defined for this text."""
-    found, _ = explained(several, reading)  # a reason stands where the words would be
+    found, _ = explained(several, batch)  # a reason stands where the words would be
     if not found:
         raise InputError("choose at least one method that is defined for this text.")
     return found
 
 
-def _disagreement(reading: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
-    found = _defined(several, reading)
+def _disagreement(batch: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+    found = _defined(several, batch)
     if len(found) < 2:
         raise InputError("choose at least two methods to see where they disagree.")
     return {"html": str(disagreement_section(Comparison(explanations=tuple(found))))}
 
 
-def _attention(reading: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
-    if (matrices := reading.attention_matrices()) is None:
+def _attention(batch: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+    if (matrices := batch.attention_matrices()) is None:
         raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
-    one = _defined([configure_method("alpha-avg", reading.model, {})], reading)
+    one = _defined([configure_method("alpha-avg", batch.model, {})], batch)
     return attention_data(Comparison(explanations=(one[0],), attention=matrices)) or {}
 
 
-def _heads(reading: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+def _heads(batch: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     """Return the scores of every head alone, of the methods that can tell heads apart."""
     able = [one.method.id for one in several if "per_head" in one.implementation.settings]
-    apart = [configure_method(name, reading.model, {"per_head": True}) for name in able]
-    found = [e for e in _defined(apart or several, reading) if e.heads is not None]
+    apart = [configure_method(name, batch.model, {"per_head": True}) for name in able]
+    found = [e for e in _defined(apart or several, batch) if e.heads is not None]
     if not found:
         raise InputError("none of these methods scores heads apart; choose shapley or lime.")
     return {"html": str(part("head_tables", head_tables(found)))}
 
 
-def _pairs(reading: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
-    (found,) = _defined([configure_method("interactions", reading.model, {})], reading)
+def _pairs(batch: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+    (found,) = _defined([configure_method("interactions", batch.model, {})], batch)
     return {"explanation": msgspec.Raw(found.to_json().encode())}
 
 
-def _curves(reading: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+def _curves(batch: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     """Return the explained number while words go, and each method between chance and ceiling."""
-    found = _defined(several, reading)
-    replacement = resolved_replacement(reading.model, "auto")
-    removals = removals_of(reading, replacement=replacement, seed=0)
+    found = _defined(several, batch)
+    replacement = resolved_replacement(batch.model, "auto")
+    removals = removals_of(batch, replacement=replacement, seed=0)
     candidates = [Candidate(e.method, e.label, e.signed, lambda _: []) for e in found]
-    scored = ScoredText(0, reading, candidates, [e.scores for e in found])
+    scored = ScoredText(0, batch, candidates, [e.scores for e in found])
     searched = SearchedText(scored, removals)
     search_together([searched], _SECONDS)
     judged = searched.text(seconds=_SECONDS, curves=True)
@@ -467,7 +467,7 @@ def _curves(reading: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, An
     ]
     return {
         "words": judged.d,
-        "noun": reading.features[0].noun,
+        "noun": batch.features[0].noun,
         "lines": [*lines, *_guides(removals, judged.full)],
         "kind": judged.ceiling_kind,
         "chance": level.chance,

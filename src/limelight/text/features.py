@@ -10,8 +10,8 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.shapes import Int
 from limelight.text.characters import few_names
-from limelight.text.document import SIDES, ModelInput, side_at
 from limelight.text.images import PatchedImage, around, grid_boxes, grid_of, segments, slic_segments
+from limelight.text.inputs import SIDES, ModelInput, side_at
 from limelight.text.tokens import Span
 from limelight.text.units import CUTTERS, Cutter, called, checked_spans, cutter_name
 
@@ -45,9 +45,9 @@ class Features:
         """What one of them is called."""
         return name_of_one(self.unit)
 
-    def of_result(self, document: ModelInput) -> dict[str, Any]:
+    def of_result(self, model_input: ModelInput) -> dict[str, Any]:
         """Return the fields of an explanation that say what was scored, and where it stands."""
-        cut = document.image
+        cut = model_input.image
         where = {} if cut is None else {"image": cut.stored_image(self.of_token, len(self))}
         return {"features": self.strings, "spans": self.spans, **where}
 
@@ -90,7 +90,7 @@ def _holds(outer: Features, k: int, span: Span) -> bool:
 
 
 def features_of(
-    document: ModelInput,
+    model_input: ModelInput,
     unit: Unit = "words",
     *,
     protect: Collection[str] = (),
@@ -113,16 +113,16 @@ def features_of(
     Of an image: "patches" as the model reads them, "7 × 7 patches" or another grid, "segments", a
     function from the pixels to a label for each, or groups of patches.
     """
-    name, parts, strings = unit_name(unit), document.parts, document.tokens.strings
-    sides = [side_at(start, parts) if parts else 0 for start, _ in document.tokens.spans]
+    name, parts, strings = unit_name(unit), model_input.parts, model_input.tokens.strings
+    sides = [side_at(start, parts) if parts else 0 for start, _ in model_input.tokens.spans]
     places: Any = None  # of units that go by place
     notices: tuple[str, ...] = ()
     groups: list[Hashable] = list(range(len(strings)))
-    if document.image is not None:
-        groups = _patch_groups(document, document.image, unit)
-    elif (cut := unit_spans(document, unit)) is not None:
-        places, groups = _joined_units(document.tokens.spans, cut)
-        notices = _joined_notice(document.text, cut, places)
+    if model_input.image is not None:
+        groups = _patch_groups(model_input, model_input.image, unit)
+    elif (cut := unit_spans(model_input, unit)) is not None:
+        places, groups = _joined_units(model_input.tokens.spans, cut)
+        notices = _joined_notice(model_input.text, cut, places)
     elif not isinstance(unit, str):
         groups = _own_groups(unit, len(strings))
     elif unit == "words":
@@ -137,23 +137,23 @@ def features_of(
     if protect:
         groups = [None if s in protect else g for s, g in zip(strings, groups, strict=True)]
     if protect_asked:
-        for place in document.asked:
-            for i in place.tokens(document.tokens.spans, document.text):
+        for place in model_input.asked:
+            for i in place.tokens(model_input.tokens.spans, model_input.text):
                 groups[i] = None
     row: dict[Hashable, int] = {}
     of_token = [-1 if g is None else row.setdefault(g, len(row)) for g in groups]
     if not row:
-        asked = "; protect_span=False scores those that are asked about" * bool(document.asked)
+        asked = "; protect_span=False scores those that are asked about" * bool(model_input.asked)
         raise InputError(
             f"there is nothing to explain: no {name_of_one(name)} of this text is left that the "
             f"model reads and that is not protected{asked}."
         )
-    if document.image is not None:
+    if model_input.image is not None:
         return Features(name, tuple(map(str, row)), ((),) * len(row), np.array(of_token))
     if name in ("words", "positions"):
-        return Features(name, *_named_tokens(document, of_token, len(row)), np.array(of_token))
+        return Features(name, *_named_tokens(model_input, of_token, len(row)), np.array(of_token))
     units = None if places is None else [places[g] for g in row]
-    named = _named_runs(document, of_token, len(row), units)
+    named = _named_runs(model_input, of_token, len(row), units)
     return Features(name, *named, np.array(of_token), notices)
 
 
@@ -196,13 +196,13 @@ def _is_image_unit(unit: str) -> bool:
     return unit in IMAGE_FEATURES or grid_of(unit) is not None
 
 
-def unit_spans(document: ModelInput, unit: Any) -> Any:
+def unit_spans(model_input: ModelInput, unit: Any) -> Any:
     """Return where units stand that go by place; None for those that are sets of tokens.
 
     Of an image it is the same, cut anew; :func:`limelight.models.protocol.cut_finer` takes both.
     """
-    if document.image is not None:
-        return _cut_anew(document, document.image, unit)
+    if model_input.image is not None:
+        return _cut_anew(model_input, model_input.image, unit)
     if isinstance(unit, str):
         if unit in ("words", "positions"):
             return None
@@ -218,30 +218,30 @@ def unit_spans(document: ModelInput, unit: Any) -> Any:
                 f"function that returns one, or one whole number per token; got {unit!r}."
             )
         whole = unit_name(unit) == "groups"
-        return None if whole else checked_spans(unit, document.text, "features")
+        return None if whole else checked_spans(unit, model_input.text, "features")
     name = cutter_name(unit)
     return [
         (first + start, first + end)  # of a pair each text by itself: no unit goes on in the other
-        for first, last in document.parts or [(0, len(document.text))]
-        for start, end in called(unit, document.text[first:last], name)
+        for first, last in model_input.parts or [(0, len(model_input.text))]
+        for start, end in called(unit, model_input.text[first:last], name)
     ]
 
 
-def _cut_anew(document: ModelInput, cut: PatchedImage, unit: Any) -> PatchedImage | None:
+def _cut_anew(model_input: ModelInput, cut: PatchedImage, unit: Any) -> PatchedImage | None:
     """Return the image in other parts than the model's own, None where those are grouped."""
     if not isinstance(unit, str):
         return segments(unit, cut.source, cutter_name(unit)) if callable(unit) else None
     if unit == "segments":
         return segments(slic_segments, cut.source, unit)
-    if (grid := grid_of(unit)) is None or not document.divisible:
+    if (grid := grid_of(unit)) is None or not model_input.divisible:
         return None
     seen = around(cut.boxes)  # a processor may cut off the rest
     return PatchedImage(cut.source, grid_boxes(seen, *grid))
 
 
-def _patch_groups(document: ModelInput, cut: PatchedImage, unit: Any) -> list[Hashable]:
+def _patch_groups(model_input: ModelInput, cut: PatchedImage, unit: Any) -> list[Hashable]:
     """Return what each patch belongs to, by name."""
-    names, own = document.tokens.strings, list[Hashable]()
+    names, own = model_input.tokens.strings, list[Hashable]()
     if not isinstance(unit, str) and not callable(unit):
         groups = _own_groups(unit, len(names))
         return [None if group is None else f"group {group}" for group in groups]
@@ -309,12 +309,12 @@ def _own_groups(groups: Any, tokens: int) -> list[Hashable]:
     return [None if int(group) < 0 else int(group) for group in groups]
 
 
-def _named_tokens(document: ModelInput, of_token: list[int], d: int) -> _Named:
+def _named_tokens(model_input: ModelInput, of_token: list[int], d: int) -> _Named:
     """Name every feature by its token, and list each occurrence."""
     strings = [""] * d
     places: list[list[Span]] = [[] for _ in range(d)]
     for j, string, span in zip(
-        of_token, document.tokens.strings, document.tokens.spans, strict=True
+        of_token, model_input.tokens.strings, model_input.tokens.spans, strict=True
     ):
         if j >= 0:
             strings[j] = string
@@ -323,15 +323,15 @@ def _named_tokens(document: ModelInput, of_token: list[int], d: int) -> _Named:
 
 
 def _named_runs(
-    document: ModelInput, of_token: list[int], d: int, units: Sequence[Span] | None
+    model_input: ModelInput, of_token: list[int], d: int, units: Sequence[Span] | None
 ) -> _Named:
     """Name every feature by the stretches of text it covers, up to the ends of its unit."""
     places: list[list[Span]] = [[] for _ in range(d)]
-    before, spans = (-1, 0), document.tokens.spans
-    ends = [*(start for start, _ in spans[1:]), document.cut or len(document.text)]
+    before, spans = (-1, 0), model_input.tokens.spans
+    ends = [*(start for start, _ in spans[1:]), model_input.cut or len(model_input.text)]
     last = 0  # where the token before ends
     for j, (start, end), then in zip(of_token, spans, ends, strict=True):
-        side, edge = side_at(start, document.parts), end
+        side, edge = side_at(start, model_input.parts), end
         if j >= 0:
             run = places[j]
             if units is not None:  # signs that are no tokens belong to the unit around them
@@ -341,5 +341,5 @@ def _named_runs(
                 start = run.pop()[0]
             run.append((start, end))
         before, last = (j, side), edge
-    strings = [" … ".join(document.text[a:b] for a, b in runs) for runs in places]
+    strings = [" … ".join(model_input.text[a:b] for a, b in runs) for runs in places]
     return tuple(strings), tuple(map(tuple, places))

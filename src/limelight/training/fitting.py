@@ -10,8 +10,8 @@ import torch
 
 from limelight.explainers.learned import (
     LEAST_ERROR,
-    Inputs,
     LearnedMethod,
+    NetworkInputs,
     error_design,
     text_summary,
 )
@@ -47,7 +47,7 @@ class Examples:
     value is the mean of. ``by_word`` is whether the word itself is a signal.
     """
 
-    inputs: Inputs
+    network_inputs: NetworkInputs
     values: Float[np.ndarray, "N C"]
     spread: Float[np.ndarray, "N C"]
     draws: Int[np.ndarray, " N"]
@@ -61,28 +61,28 @@ class Examples:
     @property
     def n(self) -> int:
         """Number of texts."""
-        return len(self.inputs.texts)
+        return len(self.network_inputs.texts)
 
     def standard(self, learned: LearnedMethod) -> "Examples":
         """Return the same in standard signals and in units of usual scores."""
-        scale, inputs = learned.arrays["scale"], learned.standard(self.inputs)
+        scale, network_inputs = learned.arrays["scale"], learned.standard(self.network_inputs)
         # Draws are stored in single precision; a gain of exactly 0 must not come out as a rounding.
         values, spread = (self.values / scale).astype(float), self.spread.astype(float) / scale**2
-        return replace(self, inputs=inputs, values=values, spread=spread)
+        return replace(self, network_inputs=network_inputs, values=values, spread=spread)
 
     def only(self, texts: Int[np.ndarray, " m"]) -> "Examples":
         """Return some of the texts, in that order."""
-        words, of_texts, owner, word = self.inputs
+        words, of_texts, owner, word = self.network_inputs
         starts = np.searchsorted(owner, np.arange(self.n + 1))
         rows = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in texts])
         number = np.repeat(np.arange(len(texts)), np.diff(starts)[texts])
-        inputs = Inputs(words[rows], of_texts[texts], number, word[rows])
+        network_inputs = NetworkInputs(words[rows], of_texts[texts], number, word[rows])
         values, spread, draws = (one[rows] for one in (self.values, self.spread, self.draws))
-        return Examples(inputs, values, spread, draws, self.by_word)
+        return Examples(network_inputs, values, spread, draws, self.by_word)
 
     def means(self, x: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "n C"]:
         """Return the mean of ``x`` over the features of each text."""
-        owner, n = self.inputs.owner, self.n
+        owner, n = self.network_inputs.owner, self.n
         sums = [np.bincount(owner, c, minlength=n) for c in x.T]
         return np.stack(sums, axis=1) / np.bincount(owner, minlength=n)[:, None]
 
@@ -163,27 +163,29 @@ def fit_examples(
         weights = _fit_member(some, tuning, words=words, seed=seed + member)
         if member == 0:  # which stands for both: scores are the mean of two
             fitted = arrays | {f"{k}.{name}": x for k in (0, 1) for name, x in weights.items()}
-            reached[count] = explained(LearnedMethod({}, fitted).members(aside.inputs)[0], aside)
+            reached[count] = explained(
+                LearnedMethod({}, fitted).members(aside.network_inputs)[0], aside
+            )
         if count == n:
             arrays |= {f"{member}.{name}": array for name, array in weights.items()}
         if heard is not None:
             heard((done + 1) / len(fits))
     learned = LearnedMethod({}, arrays)
-    members = learned.members(aside.inputs)
+    members = learned.members(aside.network_inputs)
     values = members.mean(axis=0)
     arrays["draws"] = _draw_spread(learned, uncalibrated)
     noise = _noise_model(learned, uncalibrated)
     # How noise is spread over words is modelled; how much there is, is what these texts show.
     drawn = np.isfinite(uncalibrated.noise)
     level = np.mean(uncalibrated.noise[drawn]) / max(np.mean(noise[drawn]), 1e-300)
-    known = level * _noise_model(learned, tuning) + learned.unseen(tuning.inputs)[:, None]
-    arrays["errors"] = _error_model(learned.members(tuning.inputs), tuning, known)
+    known = level * _noise_model(learned, tuning) + learned.unseen(tuning.network_inputs)[:, None]
+    arrays["errors"] = _error_model(learned.members(tuning.network_inputs), tuning, known)
     coverage = _calibrated(
-        learned.members(calibration.inputs),
+        learned.members(calibration.network_inputs),
         calibration,
         arrays["errors"],
         noise=level * _noise_model(learned, calibration),
-        constant=learned.unseen(calibration.inputs)[:, None] + LEAST_ERROR**2,
+        constant=learned.unseen(calibration.network_inputs)[:, None] + LEAST_ERROR**2,
         text=text[calibrates],
         apart=not (tunes & calibrates).any(),
     )
@@ -215,8 +217,8 @@ def fit_examples(
         )
     # Beyond these a text is said to be unlike the others. Of few texts it is the largest, and
     # somewhat more: the next one may well lie beyond them.
-    low, high = np.quantile(np.bincount(examples.inputs.owner)[~held], (0.005, 0.995))
-    strange = learned.strangeness_of(aside.inputs)
+    low, high = np.quantile(np.bincount(examples.network_inputs.owner)[~held], (0.005, 0.995))
+    strange = learned.strangeness_of(aside.network_inputs)
     _, unseen, distance = _ROOM * np.quantile(strange, 0.99, axis=0, method="higher")
     usual = {
         "words": [int(low), int(np.ceil(high))],
@@ -228,14 +230,17 @@ def fit_examples(
 
 def _standards(training: Examples) -> dict[str, np.ndarray]:
     """Return means and deviations of the signals, the usual score, and where texts lie."""
-    arrays: dict[str, np.ndarray] = {"vocabulary": np.unique(training.inputs.word)}
-    for name, x in (("words", training.inputs.words), ("texts", training.inputs.texts)):
+    arrays: dict[str, np.ndarray] = {"vocabulary": np.unique(training.network_inputs.word)}
+    for name, x in (
+        ("words", training.network_inputs.words),
+        ("texts", training.network_inputs.texts),
+    ):
         arrays[f"{name}.mean"] = x.mean(axis=0, dtype=np.float64).astype(np.float32)
         deviation = x.std(axis=0, dtype=np.float64)
         arrays[f"{name}.scale"] = np.where(deviation > 1e-6, deviation, 1.0).astype(np.float32)
     usual = np.sqrt(np.mean(training.values**2, axis=0))
     arrays["scale"] = np.where(usual > 0, usual, 1.0)
-    summary = text_summary(LearnedMethod({}, arrays).standard(training.inputs))
+    summary = text_summary(LearnedMethod({}, arrays).standard(training.network_inputs))
     arrays["center"] = summary.mean(axis=0)
     _, size, axes = np.linalg.svd(summary - arrays["center"], full_matrices=False)
     variance, k = np.maximum(size**2 / training.n, 1e-12), min(_AXES, -(-training.n // 4))
@@ -285,18 +290,20 @@ def _fit_member(
     """
     device, straight = usable_device(None), None
     if training.by_word:
-        straight = _word_weights(training.inputs.word, training.values, words)
+        straight = _word_weights(training.network_inputs.word, training.values, words)
 
     def tensors(of: Examples) -> list[Any]:
         """Signals, what words alone leave of the values, and weights, one row for each feature."""
-        inputs, noise = of.inputs, of.means(of.noise)
-        left = of.values if straight is None else of.values - straight[inputs.word]
+        network_inputs, noise = of.network_inputs, of.means(of.noise)
+        left = of.values if straight is None else of.values - straight[network_inputs.word]
         # Noise by texts: a spread from three draws of one word says little, of all words enough.
         size, drawn = of.means(of.values**2), np.isfinite(noise)
         usual = noise[drawn].sum() / max(size[drawn].sum(), 1e-12) if drawn.any() else 1.0
         weight = 1 / (_KEPT + np.where(drawn, noise, usual * size))
-        x = np.concatenate([inputs.words, inputs.texts[inputs.owner]], axis=1)
-        found = (x, left, (weight / weight.mean())[inputs.owner])
+        x = np.concatenate(
+            [network_inputs.words, network_inputs.texts[network_inputs.owner]], axis=1
+        )
+        found = (x, left, (weight / weight.mean())[network_inputs.owner])
         return [torch.as_tensor(one, device=device, dtype=torch.float32) for one in found]
 
     (x, y, weight), (other_x, other_y, other_weight) = tensors(training), tensors(tuning)
@@ -358,7 +365,7 @@ def _rank_correlation(values: Float[np.ndarray, "N C"], truth: Examples) -> floa
     real = np.sqrt(np.clip(_real(truth) / np.where(spread > 0, spread, np.inf), 0.05, 1.0))
     found = []
     for i in range(truth.n):
-        rows = truth.inputs.owner == i
+        rows = truth.network_inputs.owner == i
         for c in range(values.shape[1] if rows.sum() > 2 else 0):
             if np.ptp(its := truth.values[rows, c]):  # otherwise there is no order to be found
                 found.append((rank_correlation(values[rows, c], its) or 0.0) / real[c])
@@ -373,7 +380,7 @@ def _error_model(
     The squared distance of a score from a noisy value has as its mean the squared error of the
     score plus the noise.
     """
-    design = error_design(members, truth.inputs.owner)
+    design = error_design(members, truth.network_inputs.owner)
     squares = (members.mean(axis=0) - truth.values) ** 2
     theta = _log_linear(design, squares, noise, truth.n)
     # Few texts may show hardly more than noise: what their spread allows for is the least.
@@ -386,7 +393,7 @@ def _error_model(
 
 def _noise_model(learned: LearnedMethod, examples: Examples) -> Float[np.ndarray, "N C"]:
     """Return the variance that the number of draws leaves in each value, from all texts' spread."""
-    design = error_design(learned.members(examples.inputs), examples.inputs.owner)
+    design = error_design(learned.members(examples.network_inputs), examples.network_inputs.owner)
     return learned.draw(design) ** 2 / examples.draws[:, None]
 
 
@@ -423,7 +430,7 @@ def _calibrated(
     apart
         Whether these texts had no other part in the fit.
     """
-    owner, scores = truth.inputs.owner, members.mean(axis=0)
+    owner, scores = truth.network_inputs.owner, members.mean(axis=0)
     variance = np.exp(error_design(members, owner) @ theta)
     squares = (scores - truth.values) ** 2
     needed = (squares / 4 - _QUANTILE**2 / 4 * noise - constant) / variance
@@ -468,8 +475,8 @@ def _draw_spread(learned: LearnedMethod, examples: Examples) -> Float[np.ndarray
     Of one word, the spread of two or three draws is itself mostly noise. Of all words of 20 texts,
     its slope in their length was wrong, and ±2 held 0.88 of draws; of all 100 texts, 0.95.
     """
-    owner = examples.inputs.owner
-    design = error_design(learned.members(examples.inputs), owner)
+    owner = examples.network_inputs.owner
+    design = error_design(learned.members(examples.network_inputs), owner)
     # Two words have one pair of orders, and no spread; the last column is log d.
     seen = np.where(design[..., 3] > 1, examples.spread, np.nan)
     texts = len(np.unique(owner[np.isfinite(seen).any(axis=1)]))

@@ -19,18 +19,18 @@ from limelight import __version__
 from limelight.data.columns import read_texts
 from limelight.data.files import is_table
 from limelight.errors import InputError, read_all, told
+from limelight.explainers.batch import Batch, reading_of
 from limelight.explainers.budget import BudgetGiven, parse_budget
 from limelight.explainers.explaining import listed
 from limelight.explainers.learned import (
     STATES,
     WITH_STATES,
     WITHOUT_STATES,
-    Inputs,
     LearnedMethod,
+    NetworkInputs,
     inputs_of,
 )
 from limelight.explainers.method import select_implementation
-from limelight.explainers.reading import Batch, reading_of
 from limelight.explainers.registry import METHODS
 from limelight.files import alone_in, bounded_bytes, remove_abandoned_parts, write_whole
 from limelight.judging import judge
@@ -128,8 +128,8 @@ def learn(
         if not isinstance(value, Integral) or not least <= value < 1 << 63:
             most = " to 2^63 − 1" if name == "seed" else " or more"
             raise InputError(f"{name} must be a whole number, {least}{most}; got {told(value)}.")
-    question = Request(features=features, answer=answer)
-    model, question = prepare_model(model, question)
+    request = Request(features=features, answer=answer)
+    model, request = prepare_model(model, request)
     implementation = select_implementation(METHODS["shapley"], model)
     if implementation is not None and implementation.exactness != "sampled":
         raise InputError(
@@ -148,21 +148,21 @@ def learn(
             remove_abandoned_parts(folder)
             remove_abandoned_parts(folder / "drawn")
         if known is not None:
-            learned = _from_explanations(model, known, question, replace(plan, pairs=2), judged)
+            learned = _from_explanations(model, known, request, replace(plan, pairs=2), judged)
         else:
             stored = isinstance(texts, os.PathLike) or is_table(texts)
             given = read_texts(texts) if stored else listed(texts)
-            given = distinct_queries(model, question.attach_queries(given))
+            given = distinct_queries(model, request.attach_queries(given))
             plan = replace(plan, texts=given)
-            plan = _planned(model, plan, question, budget, folder, estimate)
+            plan = _planned(model, plan, request, budget, folder, estimate)
             # An answer is generated once, however often the text is read.
             plan = replace(plan, texts=list(chain(*expand_texts(model, plan.texts))))
             n = len(plan.texts)
             shown = open_progress(progress, "learning") if progress else contextlib.nullcontext()
             with shown as callback:
                 tracker = ProgressTracker(callback, total=n + -(-n // 4), estimated=True)
-                drawn = _all_drawn(model, plan, question, folder, tracker)
-                learned = fitted(model, plan, drawn, question, judged=judged, tracker=tracker)
+                drawn = _all_drawn(model, plan, request, folder, tracker)
+                learned = fitted(model, plan, drawn, request, judged=judged, tracker=tracker)
         if folder is not None:
             learned.save(folder)
     return learned
@@ -184,7 +184,7 @@ def _explanations(texts: Any) -> list[Explanation] | None:
 
 
 def _from_explanations(
-    model: Model, found: list[Explanation], question: Request, plan: "Plan", judged: int | None
+    model: Model, found: list[Explanation], request: Request, plan: "Plan", judged: int | None
 ) -> LearnedMethod:
     """Return the method learned from values that were sampled before, of one class.
 
@@ -206,12 +206,12 @@ def _from_explanations(
 
     kinds = {kind(one) for one in known.values()}
     stays = "True" if any(one.asked is not None for one in known.values()) else "None"
-    how = (question.features, resolved_replacement(model, "auto"), "[]", stays)
-    usual = [(c, None, question.scale, model.fingerprint, False, *how) for c in model.classes]
+    how = (request.features, resolved_replacement(model, "auto"), "[]", stays)
+    usual = [(c, None, request.scale, model.fingerprint, False, *how) for c in model.classes]
     if len(known) < FEWEST or len(kinds) > 1 or not kinds <= set(usual):
         raise InputError(
             f"learn takes stored Shapley values of at least {FEWEST} texts, all of this model and "
-            f"of the {question.scale} of one class, with usual settings; got {len(known)} texts "
+            f"of the {request.scale} of one class, with usual settings; got {len(known)} texts "
             f"and {len(kinds)} kinds of values. Give the texts themselves instead."
         )
     texts, drawn, spread_known = list[Any](), list[Draws | None](), True
@@ -229,12 +229,12 @@ def _from_explanations(
         given = (sides[0], sides[1]) if sides else one.text
         texts.append(given if one.asked is None else QueriedText(given, (one.asked,)))
     # A single output speaks for the second class, and against the first.
-    (weights,) = reading_of(model, texts[:1], replace(question, target=target)).target_weights
+    (weights,) = reading_of(model, texts[:1], replace(request, target=target)).target_weights
     columns = np.flatnonzero(weights)  # log-odds are shared out evenly between two outputs
     shares = weights[columns, None] / len(columns)
     drawn = [one if one is None else one * shares for one in drawn]
     plan = replace(plan, texts=texts)
-    learned = fitted(model, plan, drawn, question, judged=judged, aim=(target, columns.tolist()))
+    learned = fitted(model, plan, drawn, request, judged=judged, aim=(target, columns.tolist()))
     if spread_known:
         return learned
     # Values of all masks or of a regression do not show how far off one pair of orders is.
@@ -277,7 +277,7 @@ class _Begun:
 def _planned(
     model: Model,
     wanted: Plan,
-    question: Request,
+    request: Request,
     budget: BudgetGiven | None,
     folder: Path | None,
     estimate: Callable[[str], None] | None,
@@ -293,7 +293,7 @@ def _planned(
     asked = {
         "model": model.fingerprint,
         "texts": hashlib.sha256(json.dumps([_identity(one) for one in texts]).encode()).hexdigest(),
-        "features": question.features,
+        "features": request.features,
         "pairs": pairs,
         "seed": wanted.seed,
         "budget": None if most is None else str(most),
@@ -315,9 +315,9 @@ def _planned(
             )
         # As it was planned then: a budget of time buys another number of texts on a busy machine.
         return replace(wanted, texts=texts[: begun.texts], pairs=begun.pairs)
-    tried = sorted(tried_readings(model, texts, question), key=lambda one: len(one.features[0]))
+    tried = sorted(tried_readings(model, texts, request), key=lambda one: len(one.features[0]))
     if not tried:
-        reading_of(model, texts[:1], question, first=0)  # which says why
+        reading_of(model, texts[:1], request, first=0)  # which says why
         raise InputError("none of the first texts can be read; check them.")
     d = float(np.mean([len(one.features[0]) for one in tried]))
     each = seconds_of_one(tried[len(tried) // 2].game()) if most is not None or estimate else 0.0
@@ -357,7 +357,7 @@ def _identity(text: Any) -> Any:
 
 
 def _all_drawn(
-    model: Model, plan: Plan, question: Request, folder: Path | None, tracker: ProgressTracker
+    model: Model, plan: Plan, request: Request, folder: Path | None, tracker: ProgressTracker
 ) -> list[Draws | None]:
     """Return the values of every text, None where it cannot be read; stored ones are not drawn."""
     found: list[Draws | None] = []
@@ -366,7 +366,7 @@ def _all_drawn(
         numbers = range(start, min(start + _PART, len(plan.texts)))
         known = None if part is None else _read_part(part)
         if known is None:
-            some = drawn_values(model, plan, numbers, question, tracker)
+            some = drawn_values(model, plan, numbers, request, tracker)
             known = {str(i): one for i, one in zip(numbers, some, strict=True) if one is not None}
             if part is not None:
                 np.savez(held := io.BytesIO(), **cast(Any, known))
@@ -380,18 +380,18 @@ def drawn_values(
     model: Model,
     plan: Plan,
     numbers: Sequence[int],
-    question: Request,
+    request: Request,
     tracker: ProgressTracker | None = None,
 ) -> list[Draws | None]:
     """Return the sampled values of some texts of a plan, asked together."""
     tracker = tracker or ProgressTracker(None, total=len(plan.texts))
-    readings = [_read(model, plan.texts[i], question) for i in numbers]
-    there = [(i, one) for i, one in zip(numbers, readings, strict=True) if one is not None]
+    batches = [_read(model, plan.texts[i], request) for i in numbers]
+    there = [(i, one) for i, one in zip(numbers, batches, strict=True) if one is not None]
     games = [one.game() for _, one in there]
     # A stream of its own: values of the same text that a method draws are independent of these.
     orders = [
         random_orders(
-            len(game), plan.pairs_of(i), text_rng(plan.seed, f"learn {one.documents[0].text}")
+            len(game), plan.pairs_of(i), text_rng(plan.seed, f"learn {one.inputs[0].text}")
         )
         for (i, one), game in zip(there, games, strict=True)
     ]
@@ -403,12 +403,12 @@ def drawn_values(
 
     draws = iter(order_draws(ask, orders))
     # As they are stored: a call that goes on from a folder has the same values.
-    return [None if one is None else next(draws)[1].astype(np.float32) for one in readings]
+    return [None if one is None else next(draws)[1].astype(np.float32) for one in batches]
 
 
-def _read(model: Model, text: Any, question: Request) -> Batch | None:
+def _read(model: Model, text: Any, request: Request) -> Batch | None:
     try:
-        return reading_of(model, [text], question)
+        return reading_of(model, [text], request)
     except InputError:
         return None
 
@@ -438,21 +438,21 @@ def examples_of(
     model: Model,
     texts: Sequence[Any],
     drawn: Sequence[Draws],
-    question: Request,
+    request: Request,
     signals: Sequence[str],
 ) -> Examples:
     """Return texts with what the networks are told of them, and their sampled values."""
-    parts, shown = list[Inputs](), not set(STATES).isdisjoint(signals)
+    parts, shown = list[NetworkInputs](), not set(STATES).isdisjoint(signals)
     for start in range(0, len(texts), _PART):
-        reading = reading_of(model, texts[start : start + _PART], question, signals=shown)
+        batch = reading_of(model, texts[start : start + _PART], request, signals=shown)
         sizes = [one.shape[2] for one in drawn[start : start + _PART]]
         columns = {one.shape[1] for one in drawn}
-        if [len(features) for features in reading.features] != sizes or len(columns) > 1:
+        if [len(features) for features in batch.features] != sizes or len(columns) > 1:
             raise InputError("the stored values are of other features than the words of texts.")
-        one = inputs_of(reading, signals)
+        one = inputs_of(batch, signals)
         parts.append(one._replace(owner=one.owner + start))
     return Examples(
-        Inputs(*(np.concatenate(several) for several in zip(*parts, strict=True))),
+        NetworkInputs(*(np.concatenate(several) for several in zip(*parts, strict=True))),
         np.concatenate([one.mean(axis=0).T for one in drawn]),
         np.concatenate([_spread(one) for one in drawn]),
         np.repeat([len(one) for one in drawn], [one.shape[2] for one in drawn]),
@@ -464,7 +464,7 @@ def fitted(
     model: Model,
     plan: Plan,
     drawn: Sequence[Draws | None],
-    question: Request,
+    request: Request,
     *,
     judged: int | None = None,
     aim: tuple[int, list[int]] | None = None,
@@ -486,10 +486,10 @@ def fitted(
         values = [without_common_part(model, one) for one in values]
     if min(map(np.count_nonzero, (~held, tunes, calibrates))) < 2:
         raise InputError(f"too few of the {len(drawn)} texts can be read: {len(texts)}.")
-    examples = examples_of(model, texts, values, question, signals)
+    examples = examples_of(model, texts, values, request, signals)
     if not examples.values.any():
         raise InputError(
-            f"all Shapley values that were drawn are 0: no {name_of_one(question.features)} of "
+            f"all Shapley values that were drawn are 0: no {name_of_one(request.features)} of "
             "these texts moves the model, so there is nothing to learn. Are they texts for it?"
         )
 
@@ -505,7 +505,7 @@ def fitted(
             "model": model.fingerprint,
             "classes": list(model.classes),
             "outputs": list(range(examples.values.shape[1])) if aim is None else aim[1],
-            "features": question.features,
+            "features": request.features,
             **({} if of == "texts" else {"of": of}),
             "signals": list(signals),
             "pairs": plan.pairs,
@@ -527,7 +527,7 @@ def fitted(
             aside,
             [learned],
             target=target,
-            features=question.features,
+            features=request.features,
             columns=[],
             curves=False,
             seed=plan.seed,
@@ -535,7 +535,7 @@ def fitted(
         (row,) = judgment.methods
         report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
     report |= {"calls": calls, "unreadable": len(drawn) - len(known)}
-    noun = name_of_one(question.features)
+    noun = name_of_one(request.features)
     report["said"] = list(_sentences(report, signals, of, noun))
     return replace(learned, record={**learned.record, "report": report})
 

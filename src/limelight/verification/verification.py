@@ -62,20 +62,20 @@ def verify(model: Model, text: UserInput, *, seed: int = 0) -> Iterator[Check]:
             "verify checks the exact methods of a model whose removals are known; here the "
             f"scores carry standard errors, since {why}."
         )
-    document = read_input(model, text)
-    if not document.is_text:
+    model_input = read_input(model, text)
+    if not model_input.is_text:
         raise InputError("verify cuts a text shorter, and an image cannot be; give a text model.")
-    return _checks(model, str(document.text), seed)
+    return _checks(model, str(model_input.text), seed)
 
 
 def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:
-    reading = read(model, [text])
-    several = len(reading.features[0]) > 1  # LIME needs two words
-    if reading.has_tables:
-        yield from _attention(reading)
-        yield from gradient_checks(reading)
-    yield from _left_out(reading)
-    words = reading.documents[0].tokens
+    batch = read(model, [text])
+    several = len(batch.features[0]) > 1  # LIME needs two words
+    if batch.has_tables:
+        yield from _attention(batch)
+        yield from gradient_checks(batch)
+    yield from _left_out(batch)
+    words = batch.inputs[0].tokens
     short = text[: words.spans[min(SHORT, len(words)) - 1][1]]
     if len(read(model, [short]).features[0]) > 1:
         yield from subset_checks(model, short)
@@ -98,36 +98,36 @@ def _compared(
     return Check(method=method, against=against, error=error, allowed=allowed, unit=unit)
 
 
-def explained(reading: Batch, method: str, **options: Any) -> Explanation:
+def explained(batch: Batch, method: str, **options: Any) -> Explanation:
     """Return the explanation of the one text of ``reading``."""
-    return explain(reading.model, reading.documents[0].text, method, **options)
+    return explain(batch.model, batch.inputs[0].text, method, **options)
 
 
-def classifier(reading: Batch) -> AttentionClassifier:
+def classifier(batch: Batch) -> AttentionClassifier:
     """Return the model with its weights, which the oracles go back to."""
-    return cast(AttentionClassifier, reading.model)
+    return cast(AttentionClassifier, batch.model)
 
 
-def change(reading: Batch) -> float:
+def change(batch: Batch) -> float:
     """Return by how much the explained output of the one text falls without any word."""
-    return float(reading.targets.value(reading.outputs)[0]) - cast(float, reading.base_values[0])
+    return float(batch.targets.value(batch.outputs)[0]) - cast(float, batch.base_values[0])
 
 
-def masked_rows(reading: Batch, keep: Bool[np.ndarray, "n d"]) -> list[np.ndarray]:
+def masked_rows(batch: Batch, keep: Bool[np.ndarray, "n d"]) -> list[np.ndarray]:
     """Return the ids of the one text with UNK in place of removed words."""
-    ids, of_token = reading.documents[0].input.ids, reading.features[0].of_token
+    ids, of_token = batch.inputs[0].input.ids, batch.features[0].of_token
     return [np.where(kept[of_token], ids, UNK) for kept in keep]
 
 
-def output_values(reading: Batch, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+def output_values(batch: Batch, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
     """Return the explained number with words removed, from the model itself."""
-    if reading.has_tables:
-        outputs = classifier(reading).logits_of_ids(masked_rows(reading, keep))
+    if batch.has_tables:
+        outputs = classifier(batch).logits_of_ids(masked_rows(batch, keep))
     else:
-        (document,), (features,) = reading.documents, reading.features
-        texts = [blanked(document, features, row) for row in keep]  # no vectorizer reads a space
-        outputs = cast(Function, reading.model).logits(texts)
-    return reading.targets.value(outputs[:, None])[:, 0]
+        (model_input,), (features,) = batch.inputs, batch.features
+        texts = [blanked(model_input, features, row) for row in keep]  # no vectorizer reads a space
+        outputs = cast(Function, batch.model).logits(texts)
+    return batch.targets.value(outputs[:, None])[:, 0]
 
 
 POSITIONS = 25  # tokens at which gradients are differentiated again
@@ -135,11 +135,11 @@ INTEGRATED = 5  # tokens whose integral is computed again
 PANELS, NODES = 16, 16  # pieces of the way from UNK, and nodes on each
 
 
-def gradient_checks(reading: Batch) -> Iterator[Check]:
+def gradient_checks(batch: Batch) -> Iterator[Check]:
     """The derivative along the direction that each method sums up, by a complex step."""
-    e = reading.collapsed.embedded[0]
-    G = reading.collapsed.gradient(reading.target_weights)[0]
-    places = range(1, 1 + min(len(reading.documents[0].tokens), POSITIONS))
+    e = batch.collapsed.embedded[0]
+    G = batch.collapsed.gradient(batch.target_weights)[0]
+    places = range(1, 1 + min(len(batch.inputs[0].tokens), POSITIONS))
     norm = np.linalg.norm(G, axis=1, keepdims=True)
     directions = {
         "g-avg": np.full_like(G, 1 / G.shape[1]),
@@ -148,21 +148,21 @@ def gradient_checks(reading: Batch) -> Iterator[Check]:
         "gxi": e,
     }
     for method, v in directions.items():
-        scores = explained(reading, method, features="positions").scores
-        slopes = np.array([_slope(reading, e, t, v[t]) for t in places])
+        scores = explained(batch, method, features="positions").scores
+        slopes = np.array([_slope(batch, e, t, v[t]) for t in places])
         what, over = f"complex steps at {len(slopes)} tokens", 1e-3 + np.abs(slopes)
         yield _compared(method, what, scores[: len(slopes)], slopes, over=over, unit="relative")
-    yield from _integrated(reading)
+    yield from _integrated(batch)
 
 
 def _slope(
-    reading: Batch, at: Float[np.ndarray, "T_max d_e"], t: int, v: Float[np.ndarray, " d_e"]
+    batch: Batch, at: Float[np.ndarray, "T_max d_e"], t: int, v: Float[np.ndarray, " d_e"]
 ) -> float:
     """Return the derivative of the target's logit along ``v`` at position ``t`` of embeddings."""
     h = 1e-30
     e = at.astype(np.complex128)
     e[t] += 1j * h * v
-    m = classifier(reading)
+    m = classifier(batch)
     W_q, W_k, W_v, W_l = wide_weights(m).values()
     q = W_q @ e[0] if m.b_q is None else W_q @ e[0] + m.b_q
     k = W_k @ e.T if m.b_k is None else W_k @ e.T + m.b_k[..., None]
@@ -176,35 +176,35 @@ def _slope(
     f = (alpha[:, None] * (W_l @ v)).sum(axis=-1).mean(axis=0)
     if m.W_s is not None:
         f = f + m.W_s @ (e[0] if m.skip == "cls" else e.mean(axis=0))
-    return float((reading.target_weights[0] * f.imag).sum() / h)
+    return float((batch.target_weights[0] * f.imag).sum() / h)
 
 
-def _integrated(reading: Batch) -> Iterator[Check]:
+def _integrated(batch: Batch) -> Iterator[Check]:
     """IG of a word by adding up slopes on the way from UNK, and completeness."""
-    e = explained(reading, "ig")
+    e = explained(batch, "ig")
     total, allowed = e.scores.sum(keepdims=True), (e.bound or 0) + 1e-10
-    yield _compared("ig", "the change of the output", total, change(reading), allowed=allowed)
-    words = reading.collapsed.embedded[0]
-    model = classifier(reading)
-    base = model.embedding[reading.collapsed.base_ids[0]].astype(np.float64) + model.positions
+    yield _compared("ig", "the change of the output", total, change(batch), allowed=allowed)
+    words = batch.collapsed.embedded[0]
+    model = classifier(batch)
+    base = model.embedding[batch.collapsed.base_ids[0]].astype(np.float64) + model.positions
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     way = (np.arange(PANELS)[:, None] + (1 + nodes) / 2).ravel() / PANELS
     weights = np.tile(weights / 2 / PANELS, PANELS)
-    places = range(1, 1 + min(len(reading.documents[0].tokens), INTEGRATED))
+    places = range(1, 1 + min(len(batch.inputs[0].tokens), INTEGRATED))
     slopes = [
-        [_slope(reading, base + x * (words - base), t, words[t] - base[t]) for x in way]
+        [_slope(batch, base + x * (words - base), t, words[t] - base[t]) for x in way]
         for t in places
     ]
     sums = np.array(slopes) @ weights
-    scores = explained(reading, "ig", features="positions").scores[: len(sums)]
+    scores = explained(batch, "ig", features="positions").scores[: len(sums)]
     what, over = f"{len(way)} complex steps at {len(sums)} tokens", 1e-3 + np.abs(sums)
     yield _compared("ig", what, scores, sums, allowed=1e-6, over=over, unit="relative")
 
 
 def subset_checks(model: Model, short: str) -> Iterator[Check]:
     """Yield what all subsets of the words of ``short`` say about the exact methods."""
-    reading = read(model, [short])
-    keep, f, added = _dividends(reading)
+    batch = read(model, [short])
+    keep, f, added = _dividends(batch)
     size = keep.sum(axis=1)
     oracles = {
         "lime": _lime_limit(keep, f),
@@ -214,21 +214,21 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
     subsets = f"all {len(keep)} subsets of {keep.shape[1]} words"
     for method, expected in oracles.items():
         for tolerance, rounding, what in ((1e-9, ROUNDING, ""), (1e-4, 0.0, ", its bound")):
-            e = explained(reading, method, tolerance=tolerance)
+            e = explained(batch, method, tolerance=tolerance)
             allowed = (e.bound or 0) + rounding
             yield _compared(method, f"{subsets}{what}", e.scores, expected, allowed=allowed)
-    e = explained(reading, "interactions", tolerance=1e-9, top=None)
+    e = explained(batch, "interactions", tolerance=1e-9, top=None)
     pairs, allowed = cast(Pairs, e.pairs), (e.bound or 0) + ROUNDING
     together = (keep.T * (added / np.maximum(size - 1, 1))) @ keep
     together = together[tuple(pairs.features.T)]
     yield _compared("interactions", subsets, pairs.scores, together, allowed=allowed)
-    if reading.has_tables:
-        yield _enumerated_anchor(reading)
+    if batch.has_tables:
+        yield _enumerated_anchor(batch)
         yield _enumerated_owen(model, short)
 
 
 def _dividends(
-    reading: Batch,
+    batch: Batch,
 ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     """Return every subset S of a short text's words, f(S), and what S adds to its own subsets.
 
@@ -236,8 +236,8 @@ def _dividends(
     """
     # Not the weighted sums by which methods that sample answer about few words: a fault in those
     # would be in the check as well.
-    keep = all_keeps(d := len(reading.features[0]))
-    added = f = output_values(reading, keep)
+    keep = all_keeps(d := len(batch.features[0]))
+    added = f = output_values(batch, keep)
     for axis in range(d):
         added = np.diff(added.reshape((2,) * d), axis=axis, prepend=0)
     return keep, f, added.ravel()
@@ -253,14 +253,14 @@ def _lime_limit(keep: Bool[np.ndarray, "n d"], f: Float[np.ndarray, " n"]) -> An
     return np.linalg.lstsq(root * x, root[:, 0] * f, rcond=None)[0][1:]
 
 
-def _enumerated_anchor(reading: Batch) -> Check:
+def _enumerated_anchor(batch: Batch) -> Check:
     """How far the share of masks that keep the class lies outside the interval of the precision."""
-    anchor, keep = explained(reading, "anchors").anchor, all_keeps(len(reading.features[0]))
+    anchor, keep = explained(batch, "anchors").anchor, all_keeps(len(batch.features[0]))
     if anchor is None:
         return Check(method="anchors", against="an anchor", error=float("nan"), allowed=0.0)
     held = keep[keep[:, list(anchor.features)].all(axis=1)]  # the whole text comes last
-    rows = masked_rows(reading, held)
-    classes = class_probabilities(classifier(reading).logits_of_ids(rows)).argmax(axis=1)
+    rows = masked_rows(batch, held)
+    classes = class_probabilities(classifier(batch).logits_of_ids(rows)).argmax(axis=1)
     share = float(np.mean(classes == classes[-1]))
     low, high = anchor.precision_interval
     return Check(
@@ -273,32 +273,32 @@ def _enumerated_anchor(reading: Batch) -> Check:
 
 def _enumerated_owen(model: Model, short: str) -> Check:
     """Owen values of the tokens by their definition: whole sentences, then words of one's own."""
-    reading = read(model, [short], features="positions")
-    sentence = features_of(reading.documents[0], "sentences").of_token
-    keep, _, added = _dividends(reading)
+    batch = read(model, [short], features="positions")
+    sentence = features_of(batch.inputs[0], "sentences").of_token
+    keep, _, added = _dividends(batch)
     # Sentences with a word in S divide what it adds evenly, then those words of each do.
     inside = np.stack([keep[:, sentence == one].sum(axis=1) for one in sentence], axis=1)
     touched = sum(keep[:, sentence == one].any(axis=1) for one in set(sentence.tolist()))
     expected = added @ (keep / np.maximum(inside * np.maximum(touched, 1)[:, None], 1))
-    e = explained(reading, "owen", features="positions", tolerance=1e-9)
+    e = explained(batch, "owen", features="positions", tolerance=1e-9)
     what = f"whole sentences and all {len(keep)} subsets of {keep.shape[1]} tokens"
     return _compared("owen", what, e.scores, expected, allowed=(e.bound or 0) + ROUNDING)
 
 
-def _attention(reading: Batch) -> Iterator[Check]:
-    m = classifier(reading)
-    rows = m.attention_matrices(reading.documents[0])[:, 0, 1:]
-    e = reading.collapsed.embedded[0, 1 : 1 + rows.shape[1]]
+def _attention(batch: Batch) -> Iterator[Check]:
+    m = classifier(batch)
+    rows = m.attention_matrices(batch.inputs[0])[:, 0, 1:]
+    e = batch.collapsed.embedded[0, 1 : 1 + rows.shape[1]]
     _, _, W_v, W_l = wide_weights(m).values()
     v = np.einsum("koe,te->kot", W_v, e)
     values = np.einsum("kco,kot->ckt", W_l, v if m.b_v is None else v + m.b_v[..., None])
-    of_heads = np.einsum("kt,c,ckt->kt", rows, reading.target_weights[0], values) / len(rows)
+    of_heads = np.einsum("kt,c,ckt->kt", rows, batch.target_weights[0], values) / len(rows)
     mean, worth = rows.mean(axis=0), of_heads.sum(axis=0)
     # With frozen attention every part is linear in the embedding; a bias is not read of it.
     read = np.einsum("kco,kot->ckt", W_l, v)
-    frozen = np.einsum("kt,c,ckt->t", rows, reading.target_weights[0], read) / len(rows)
+    frozen = np.einsum("kt,c,ckt->t", rows, batch.target_weights[0], read) / len(rows)
     if m.skip == "mean" and m.W_s is not None:
-        frozen = frozen + reading.target_weights[0] @ m.W_s @ e.T / m.T_max
+        frozen = frozen + batch.target_weights[0] @ m.W_s @ e.T / m.T_max
     summaries = {
         "alpha-avg": mean,
         "alpha-max": rows.max(axis=0),
@@ -309,48 +309,48 @@ def _attention(reading: Batch) -> Iterator[Check]:
         "lrp": frozen,
     }
     for method, summary in summaries.items():
-        scores = explained(reading, method, features="positions").scores
+        scores = explained(batch, method, features="positions").scores
         yield _compared(method, "full T×T attention", scores, summary, over=1 + np.abs(summary))
 
 
-def _left_out(reading: Batch) -> Iterator[Check]:
-    e = explained(reading, "loo")
+def _left_out(batch: Batch) -> Iterator[Check]:
+    e = explained(batch, "loo")
     d = len(e.features)
-    lost = output_values(reading, np.ones((1, d), dtype=bool)) - output_values(
-        reading, ~np.eye(d, dtype=bool)
+    lost = output_values(batch, np.ones((1, d), dtype=bool)) - output_values(
+        batch, ~np.eye(d, dtype=bool)
     )
     allowed = (e.bound or 0) + ROUNDING
     yield _compared("loo", "predictions without each word", e.scores, lost, allowed=allowed)
 
 
 def _sampled(model: Model, text: str, seed: int) -> Iterator[Check]:
-    reading = read(model, [text])
-    exact = explained(reading, "lime", penalty=1 / 20_000)
-    drawn = explained(reading, "lime-sampled", samples=20_000, row0=False, seed=seed)
+    batch = read(model, [text])
+    exact = explained(batch, "lime", penalty=1 / 20_000)
+    drawn = explained(batch, "lime-sampled", samples=20_000, row0=False, seed=seed)
     errors: dict[str, Any] = {"allowed": SIGMAS, "unit": "standard errors"}
     if drawn.stderr is not None:
         what, over = "lime-sampled, 20000 samples", drawn.stderr + ROUNDING
         yield _compared("lime", what, exact.scores, drawn.scores, over=over, **errors)
-    e = explained(reading, "shapley")
+    e = explained(batch, "shapley")
     total, allowed = e.scores.sum(keepdims=True), len(e) * (e.bound or 0) + ROUNDING
     what = "efficiency: the scores add up"
-    yield _compared("shapley", what, total, change(reading), allowed=allowed)
-    mean, stderr = _by_permutations(reading, np.random.default_rng(seed))
+    yield _compared("shapley", what, total, change(batch), allowed=allowed)
+    mean, stderr = _by_permutations(batch, np.random.default_rng(seed))
     what, over = f"{2 * PERMUTATIONS} permutations", stderr + ROUNDING
     yield _compared("shapley", what, e.scores, mean, over=over, **errors)
 
 
 def _by_permutations(
-    reading: Batch, rng: np.random.Generator
+    batch: Batch, rng: np.random.Generator
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
     """Mean change when each word comes in, over random orders and their reverses."""
-    d = len(reading.features[0])
+    d = len(batch.features[0])
     means = []
     for _ in range(PERMUTATIONS):
         order = rng.permutation(d)
         both = []
         for one in (order, order[::-1]):
             keep = np.tril(np.ones((d + 1, d), dtype=bool), k=-1)[:, np.argsort(one)]
-            both.append(np.diff(output_values(reading, keep))[np.argsort(one)])
+            both.append(np.diff(output_values(batch, keep))[np.argsort(one)])
         means.append(np.mean(both, axis=0))
     return np.mean(means, axis=0), np.std(means, axis=0, ddof=1) / np.sqrt(PERMUTATIONS)

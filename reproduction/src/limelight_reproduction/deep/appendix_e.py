@@ -43,8 +43,8 @@ LEARNT = 0.6  # accuracy above which a network has learnt something
 def findings(numbers: Mapping[str, Numbers]) -> Findings:
     """Say what every training gives on the document, and one of them on many reviews."""
     of = numbers[MODEL]
-    document, groups = of["document"], groups_of(of)
-    delete, unk = document["delete"], document["unk"]
+    model_input, groups = of["document"], groups_of(of)
+    delete, unk = model_input["delete"], model_input["unk"]
     middle = {name: quartiles(values)[1] for name, values in groups.items()}
     by_class = ", ".join(
         f"{middle[name]:.3f} for reviews {name.partition(', ')[2]}"
@@ -64,8 +64,8 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             "layer norms, skip connections and a perceptron, and it is trained with dropout on "
             "30,000 words and one output, for 6 epochs of batches of 64.",
             _plainly(numbers),
-            f"On the document (T = {TOKENS}, d = {len(document['words'])}, f = "
-            f"{document['output']:.2f}) ρ is {delete['signed']:.3f}, and {delete['absolute']:.3f} "
+            f"On the document (T = {TOKENS}, d = {len(model_input['words'])}, f = "
+            f"{model_input['output']:.2f}) ρ is {delete['signed']:.3f}, and {delete['absolute']:.3f} "
             f"with absolute values; with UNK in place of removed words {unk['signed']:.3f} and "
             f"{unk['absolute']:.3f}.",
             _trained_again(numbers),
@@ -130,8 +130,8 @@ def _lime(numbers: Mapping[str, Numbers], name: str) -> Numbers:
 
 def _as_class(numbers: Mapping[str, Numbers], name: str) -> bool:
     """Whether ρ on the document has the sign of the class that this training gives it."""
-    document = numbers[name]["document"]
-    return bool((document["delete"]["signed"] < 0) == (document["output"] < 0))
+    model_input = numbers[name]["document"]
+    return bool((model_input["delete"]["signed"] < 0) == (model_input["output"] < 0))
 
 
 def _of_nearest(numbers: Mapping[str, Numbers]) -> str:
@@ -161,10 +161,10 @@ def _by_kind(numbers: Mapping[str, Numbers], key: str) -> str:
 def _trained_again(numbers: Mapping[str, Numbers]) -> str:
     told = []
     for name in AGAIN:
-        document = numbers[name]["document"]
-        lime = document["delete"]
+        model_input = numbers[name]["document"]
+        lime = model_input["delete"]
         told.append(
-            f"{lime['signed']:.3f} and {lime['absolute']:.3f} (f = {document['output']:.2f}, test "
+            f"{lime['signed']:.3f} and {lime['absolute']:.3f} (f = {model_input['output']:.2f}, test "
             f"accuracy {numbers[name]['accuracy']:.2%})"
         )
     return f"The first of these networks trained again gives {'; and again '.join(told)}."
@@ -174,11 +174,11 @@ def _plainly(numbers: Mapping[str, Numbers]) -> str:
     """Say what the networks give that have nothing but heads, trained as the paper says."""
     told = []
     for name, how in PLAIN.items():
-        accuracy, document = numbers[name]["accuracy"], numbers[name]["document"]
-        lime = document["delete"]
+        accuracy, model_input = numbers[name]["accuracy"], numbers[name]["document"]
+        lime = model_input["delete"]
         found = (
             f"ρ {_shown(lime['signed'])}, with absolute values {_shown(lime['absolute'])} "
-            f"(f = {document['output']:.2f})"
+            f"(f = {model_input['output']:.2f})"
             if accuracy > LEARNT
             else "which is no better than chance"
         )
@@ -231,10 +231,10 @@ def _nearest_sentence(numbers: Mapping[str, Numbers]) -> str:
     """Say what the network that is most like the paper's does to the authors' explanation."""
     if NEAREST not in _trainings(numbers):
         return ""
-    document = numbers[NEAREST]["document"]
+    model_input = numbers[NEAREST]["document"]
     found = (
         f"In the network that is most like theirs ({numbers[NEAREST]['accuracy']:.2%} of the test "
-        f"set) f = {document['output']:.2f} and ρ = {document['delete']['signed']:+.3f}, "
+        f"set) f = {model_input['output']:.2f} and ρ = {model_input['delete']['signed']:+.3f}, "
     )
     if _as_class(numbers, NEAREST):
         return f"{found}which agrees. "

@@ -16,7 +16,7 @@ from limelight import InputError
 from limelight.models import Attention, Capability, Gradients, Link, Property, Weigh
 from limelight.models.attention.masked import deleted_windows, replaced_windows
 from limelight.shapes import Array, Bool, Float, Int
-from limelight.text import CLS, UNK, ModelInput, Features, Tokens, Vocabulary, tokenize
+from limelight.text import CLS, UNK, Features, ModelInput, Tokens, Vocabulary, tokenize
 from limelight_reproduction.deep.pieces import Pieces
 from limelight_reproduction.deep.transformer import Transformer
 
@@ -122,28 +122,28 @@ class DeepClassifier:
             ),
         )
 
-    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
+    def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return what the network answers to texts that it has read."""
-        return self._answers(np.stack([self._window(document) for document in documents]))
+        return self._answers(np.stack([self._window(model_input) for model_input in inputs]))
 
     def game(
-        self, document: ModelInput, features: Features, replacement: str
+        self, model_input: ModelInput, features: Features, replacement: str
     ) -> Callable[[Bool[np.ndarray, "n d"]], Float[np.ndarray, "n C"]]:
         """Return the outputs as a function of which features stay."""
-        of_piece = _features_of_pieces(document, features)
+        of_piece = _features_of_pieces(model_input, features)
         if replacement == "delete":
-            ids, T_max = _spelled(document).ids, self._T_max
+            ids, T_max = _spelled(model_input).ids, self._T_max
             return lambda keep: self._answers(deleted_windows(keep, ids, of_piece, T_max=T_max))
-        window, of_place = self._window(document), self._placed(of_piece)
+        window, of_place = self._window(model_input), self._placed(of_piece)
         return lambda keep: self._answers(replaced_windows(keep, window, of_place))
 
-    def token_positions(self, document: ModelInput) -> Int[np.ndarray, " T"]:
+    def token_positions(self, model_input: ModelInput) -> Int[np.ndarray, " T"]:
         """Return the word at every place of the window, -1 at [cls] and padding."""
-        return self._placed(_spelled(document).word)
+        return self._placed(_spelled(model_input).word)
 
-    def attention(self, document: ModelInput, weigh: Weigh | None = None) -> Iterator[Attention]:
+    def attention(self, model_input: ModelInput, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it."""
-        e = self.network.embedded(self._sent(self._window(document)[None])).detach()
+        e = self.network.embedded(self._sent(self._window(model_input)[None])).detach()
         layers: list[Any] = []
         with torch.enable_grad():
             # A graph begins where something wants a gradient: the weights do not.
@@ -159,23 +159,23 @@ class DeepClassifier:
         )
 
     def embedded(
-        self, document: ModelInput, features: Features | None = None, replacement: str = ""
+        self, model_input: ModelInput, features: Features | None = None, replacement: str = ""
     ) -> Float[np.ndarray, "T d_e"]:
         """Return words and positions as they are embedded; UNK for the words of ``features``."""
-        window = self._window(document)
+        window = self._window(model_input)
         if features is not None:
             if replacement != "unk":
                 raise InputError(
                     "integrated gradients move every word to a token in its own place; use "
                     "replacement 'unk'."
                 )
-            of_place = self._placed(_features_of_pieces(document, features))
+            of_place = self._placed(_features_of_pieces(model_input, features))
             (window,) = replaced_windows(np.zeros((1, len(features)), bool), window, of_place)
         return _numbers(self.network.embedded(self._sent(window[None]))[0])
 
     def gradients(
         self,
-        document: ModelInput,  # noqa: ARG002  (a window is all that the points need)
+        model_input: ModelInput,  # noqa: ARG002  (a window is all that the points need)
         points: Float[np.ndarray, "n T d_e"],
         weigh: Weigh | Float[np.ndarray, "n C"],
     ) -> Gradients:
@@ -193,9 +193,9 @@ class DeepClassifier:
     def _pieces_of(self, word: str) -> Sequence[str]:
         return [word] if self.pieces is None else self.pieces.of_word(word)
 
-    def _window(self, document: ModelInput) -> Int[np.ndarray, " T_max"]:
+    def _window(self, model_input: ModelInput) -> Int[np.ndarray, " T_max"]:
         """Return what the network reads: [cls], the text, and UNK as padding."""
-        return self._placed(_spelled(document).ids, cls=CLS, padding=UNK)
+        return self._placed(_spelled(model_input).ids, cls=CLS, padding=UNK)
 
     def _placed(
         self, of_piece: Int[np.ndarray, " L"], *, cls: int = -1, padding: int = -1
@@ -218,18 +218,18 @@ class DeepClassifier:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.network.embedding.device)
 
 
-def _spelled(document: ModelInput) -> Spelled:
-    found: Spelled = document.input
+def _spelled(model_input: ModelInput) -> Spelled:
+    found: Spelled = model_input.input
     return found
 
 
-def _features_of_pieces(document: ModelInput, features: Features) -> Int[np.ndarray, " L"]:
+def _features_of_pieces(model_input: ModelInput, features: Features) -> Int[np.ndarray, " L"]:
     """Return the feature of every piece, -1 where it belongs to none.
 
     A word beyond the window goes with the feature of its string, if features are words.
     """
     number = {string: j for j, string in enumerate(features.strings)}
-    spelled = _spelled(document)
+    spelled = _spelled(model_input)
     later = [number.get(word, -1) if features.unit == "words" else -1 for word in spelled.beyond]
     return np.array([*features.of_token, *later])[spelled.word]
 

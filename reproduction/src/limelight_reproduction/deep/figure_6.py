@@ -101,9 +101,9 @@ def _correlations(
     setting: Setting, model: Model, text: str, number: int
 ) -> tuple[float, float | None, float | None]:
     """Return the output, ρ(α, LIME) and ρ(α, |LIME|) of one text, LIME under deletion."""
-    document = model.read(text)
-    output = float(model.outputs([document])[0, -1])
-    if len(set(document.tokens.strings)) < 2:
+    model_input = model.read(text)
+    output = float(model.outputs([model_input])[0, -1])
+    if len(set(model_input.tokens.strings)) < 2:
         return output, None, None
     alpha = explain(model, text, "alpha-avg", layer="first").scores
     fit = sampled_lime(
@@ -116,15 +116,15 @@ def _correlations(
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     of = numbers[MODEL]
-    document = of["document"]
-    alpha, lime = np.array(document["alpha"]), document["delete"]
+    model_input = of["document"]
+    alpha, lime = np.array(model_input["alpha"]), model_input["delete"]
     mean, sd = np.array(lime["mean"]), np.array(lime["sd"])
     figure, (left, right) = canvas(8.6, 3.6, columns=2)
     left.errorbar(alpha, mean, yerr=sd, fmt="o", color=BLUE, ecolor=GREY, markersize=3, linewidth=1)
     left.axhline(0, color=GREY, linewidth=0.8)
     for j in np.argsort(-np.abs(mean))[:_NAMED]:
         left.annotate(
-            document["words"][j], (alpha[j], mean[j]), xytext=(4, 2), textcoords="offset points",
+            model_input["words"][j], (alpha[j], mean[j]), xytext=(4, 2), textcoords="offset points",
             fontsize=7, color=INK, parse_math=False,
         )  # fmt: skip
     plain(

@@ -12,10 +12,10 @@ from typing import Annotated, Any, final
 from limelight import DomainError
 from limelight.explainers import (
     Attribution,
+    Batch,
     Implementation,
     NotNegative,
     Positive,
-    Batch,
     add_bounds,
     register_method,
 )
@@ -36,40 +36,40 @@ _BOUND_SETTINGS = {
 }
 
 
-def _check_feature_counts(reading: Batch) -> None:
+def _check_feature_counts(batch: Batch) -> None:
     """Raise an error for a text of one feature, for which the formulas are not defined."""
-    if any(len(features) < 2 for features in reading.features):
+    if any(len(features) < 2 for features in batch.features):
         raise DomainError("a formula for LIME needs at least 2 features, unlike 'lime' itself.")
 
 
 def _explain_to_first_order(
-    settings: "LimeTheorem", reading: Batch, *, formula: Callable[..., Any]
+    settings: "LimeTheorem", batch: Batch, *, formula: Callable[..., Any]
 ) -> list[Attribution]:
     """Score every feature by a first-order formula, with its proven distance to LIME."""
-    _check_feature_counts(reading)
-    scores, nu, penalty = formula(reading.ratio_game), settings.bandwidth, settings.penalty
-    bounds = lime_distance_bound(scores, reading.ratio_game, bandwidth=nu, penalty=penalty)
+    _check_feature_counts(batch)
+    scores, nu, penalty = formula(batch.ratio_game), settings.bandwidth, settings.penalty
+    bounds = lime_distance_bound(scores, batch.ratio_game, bandwidth=nu, penalty=penalty)
     notice = (
         "A first-order formula: the bound is on its distance to the limit of LIME at bandwidth "
         f"{nu:g} and penalty {penalty:g}."
     )
-    return add_bounds(reading, scores, bounds, notice)
+    return add_bounds(batch, scores, bounds, notice)
 
 
-def _explain_lime_in_mean_field(settings: "LimeMeanField", reading: Batch) -> list[Attribution]:
+def _explain_lime_in_mean_field(settings: "LimeMeanField", batch: Batch) -> list[Attribution]:
     """Score every feature by LIME's mean field, with its proven distance to LIME."""
-    game, nu = reading.ratio_game, settings.bandwidth
-    _check_feature_counts(reading)
+    game, nu = batch.ratio_game, settings.bandwidth
+    _check_feature_counts(batch)
     notice = _MEAN_FIELD.format(f"the limit of LIME at bandwidth {nu:g}")
     scores = lime_mean_field(game, bandwidth=nu)
-    return add_bounds(reading, scores, lime_distance_bound(scores, game, bandwidth=nu), notice)
+    return add_bounds(batch, scores, lime_distance_bound(scores, game, bandwidth=nu), notice)
 
 
-def _explain_shapley_in_mean_field(_: "ShapleyMeanField", reading: Batch) -> list[Attribution]:
+def _explain_shapley_in_mean_field(_: "ShapleyMeanField", batch: Batch) -> list[Attribution]:
     """Score every feature by its mean-field Shapley value, with its proven distance to it."""
-    scores = shapley_mean_field(reading.ratio_game)
-    bounds = distance_bound(scores, shapley_second_order(reading.ratio_game))
-    return add_bounds(reading, scores, bounds, _MEAN_FIELD.format("the Shapley value"))
+    scores = shapley_mean_field(batch.ratio_game)
+    bounds = distance_bound(scores, shapley_second_order(batch.ratio_game))
+    return add_bounds(batch, scores, bounds, _MEAN_FIELD.format("the Shapley value"))
 
 
 def _implementations(

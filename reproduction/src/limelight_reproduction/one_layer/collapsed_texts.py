@@ -11,7 +11,7 @@ import numpy as np
 
 from limelight import AttentionClassifier
 from limelight.shapes import Float
-from limelight.text import ModelInput, Features, features_of
+from limelight.text import Features, ModelInput, features_of
 from limelight.theory.ratio_game import RatioGame, of_outputs
 
 
@@ -25,13 +25,13 @@ class CollapsedTexts:
     """
 
     model: AttentionClassifier
-    documents: tuple[ModelInput, ...]
+    inputs: tuple[ModelInput, ...]
     features: tuple[Features, ...]
 
     @cached_property
     def arrays(self) -> Any:
         """The documents as the model's tables see them: ``CollapsedDocuments``."""
-        return self.model.collapsed(self.documents, self.features)
+        return self.model.collapsed(self.inputs, self.features)
 
     @property
     def alpha(self) -> Float[np.ndarray, "n K T_max"]:
@@ -56,7 +56,7 @@ class CollapsedTexts:
     @property
     def weights(self) -> Float[np.ndarray, "n C"]:
         """∂F/∂f_c of the explained number F, the last output."""
-        return np.eye(self.model.sizes["C"])[[-1] * len(self.documents)]
+        return np.eye(self.model.sizes["C"])[[-1] * len(self.inputs)]
 
     @cached_property
     def games(self) -> RatioGame:
@@ -77,6 +77,6 @@ def collapsed_texts(
     model: AttentionClassifier, texts: Sequence[str], *, features: str = "words"
 ) -> CollapsedTexts:
     """Return ``texts`` as ``model`` sees them."""
-    documents = tuple(model.read(text) for text in texts)
-    scored = tuple(features_of(document, features) for document in documents)
-    return CollapsedTexts(model=model, documents=documents, features=scored)
+    inputs = tuple(model.read(text) for text in texts)
+    scored = tuple(features_of(model_input, features) for model_input in inputs)
+    return CollapsedTexts(model=model, inputs=inputs, features=scored)

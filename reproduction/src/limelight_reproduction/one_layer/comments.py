@@ -161,8 +161,8 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             )
         ],
         measured=[
-            f"Of {len(CLAIMS)} statements, measured on {numbers['shipped']['documents']} test "
-            f"reviews with the shipped model and {numbers['paper']['documents']} with the paper's "
+            f"Of {len(CLAIMS)} statements, measured on {numbers['shipped']['inputs']} test "
+            f"reviews with the shipped model and {numbers['paper']['inputs']} with the paper's "
             f"recipe, {len(fully)} hold on both models, {between} hold under a condition, and "
             f"{len(failed)} do not hold on at least one.",
             "The rule of the verdicts: a statement holds if it does as it is worded, with the "

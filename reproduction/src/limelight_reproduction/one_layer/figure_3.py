@@ -31,15 +31,15 @@ DIFFERENT = 0.25  # share of attention in different places from which we call he
 
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return the matrices on the sentence, and how the [cls] rows differ there and on reviews."""
-    document = model.read(SENTENCE)
+    model_input = model.read(SENTENCE)
     reviews = strings(setting.some_texts("imdb", "test", REVIEWS))
     chunks = [reviews[i : i + _CHUNK] for i in range(0, len(reviews), _CHUNK)]
     rows = [row for chunk in chunks for row in _rows(model, chunk)]
     of_reviews = [_statistics(alpha, T) for alpha, T in rows]
     return compact(
         {
-            "tokens": ["[cls]", *document.tokens.strings],
-            "attention": model.attention_matrices(document),
+            "tokens": ["[cls]", *model_input.tokens.strings],
+            "attention": model.attention_matrices(model_input),
             "sentence": _statistics(*_rows(model, [SENTENCE])[0]),
             "reviews": {
                 key: np.mean([one[key] for one in of_reviews], axis=0) for key in of_reviews[0]
@@ -53,7 +53,7 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
 def _rows(model: AttentionClassifier, texts: Sequence[str]) -> list[tuple[np.ndarray, int]]:
     """Return every text's attention of [cls] over the window, and where its padding begins."""
     seen = collapsed_texts(model, texts)
-    ends = [1 + len(document.tokens) for document in seen.documents]
+    ends = [1 + len(model_input.tokens) for model_input in seen.inputs]
     return list(zip(seen.alpha, ends, strict=True))
 
 
@@ -94,7 +94,7 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
         here, there = numbers[name]["sentence"], numbers[name]["reviews"]
         measured.append(
             f"{said.capitalize()}: on the sentence two heads put {here['distance']:.0%} of their "
-            f"attention in different places (mean over pairs); on {numbers[name]['documents']} "
+            f"attention in different places (mean over pairs); on {numbers[name]['inputs']} "
             f"test reviews {there['distance']:.0%}, and two heads agree on the most attended word "
             f"in {there['same_first']:.0%} of cases."
         )

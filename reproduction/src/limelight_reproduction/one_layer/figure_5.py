@@ -30,7 +30,7 @@ from limelight_reproduction.setting import Setting
 def measure(_setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return the three gradients over the tokens, and how far theory is from autograd."""
     seen = collapsed_texts(model, [SENTENCE])
-    tokens = ["[cls]", *seen.documents[0].tokens.strings]
+    tokens = ["[cls]", *seen.inputs[0].tokens.strings]
     T = len(tokens)
     complete, printed = seen.arrays.gradient(seen.weights)[0], _printed(seen)
     practice = by_autograd(seen)

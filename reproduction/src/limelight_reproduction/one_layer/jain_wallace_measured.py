@@ -88,8 +88,8 @@ def _text_attention(
     seen = collapsed_texts(model, texts)
     every = seen.arrays.u
     u = every[:, -1] - (every[:, 0] if every.shape[1] > 1 else 0)
-    for alpha, values, document in zip(seen.alpha, u, seen.documents, strict=True):
-        yield alpha, values, len(document.tokens)
+    for alpha, values, model_input in zip(seen.alpha, u, seen.inputs, strict=True):
+        yield alpha, values, len(model_input.tokens)
 
 
 def _replaced(

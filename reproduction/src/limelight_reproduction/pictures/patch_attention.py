@@ -184,10 +184,10 @@ _FORMS = {
 
 
 def _games(model: PatchClassifier, pictures: Sequence[ImageInput]) -> Any:
-    documents = [model.read(one) for one in pictures]
-    target = np.eye(model.sizes["C"])[model.outputs(documents).argmax(axis=1)]
-    features = [features_of(one, "patches") for one in documents]
-    return of_outputs(model.collapsed(documents, features).game, target)
+    inputs = [model.read(one) for one in pictures]
+    target = np.eye(model.sizes["C"])[model.outputs(inputs).argmax(axis=1)]
+    features = [features_of(one, "patches") for one in inputs]
+    return of_outputs(model.collapsed(inputs, features).game, target)
 
 
 def _distances(

@@ -86,14 +86,14 @@ def _distances(rng: np.random.Generator) -> dict[str, float]:
     (picture,) = random_pictures(rng, model, 1)
     several: list[Any] = [picture]
     whole = WholePictures(model)
-    document = model.read(picture)
-    features = features_of(document, "patches")
+    model_input = model.read(picture)
+    features = features_of(model_input, "patches")
     target = model.classes.index(explain(model, several, "loo")[0].target)
     e = whole.embedded(torch.tensor(picture.pixels[None] / 255)).requires_grad_()
     whole(e)[0, target].backward()
     aim = np.eye(len(model.classes))[[target]]
     roads = {
-        "gradient": (model.collapsed([document], [features]).gradient(aim)[0], e.grad[0].numpy())
+        "gradient": (model.collapsed([model_input], [features]).gradient(aim)[0], e.grad[0].numpy())
     }
     keep = all_keeps(len(features))
     f = whole.removed(picture.pixels, keep)[:, target : target + 1]
@@ -121,13 +121,13 @@ def formula_errors(rng: np.random.Generator, side: int) -> list[float]:
     """Return the relative L2 distance to exact LIME (ν = ∞) of Eq. 19 and of the three in RATES."""
     model = random_reader(rng, (side, side))
     (picture,) = random_pictures(rng, model, 1)
-    document = model.read(picture)
+    model_input = model.read(picture)
     found = []
     patches = np.arange(side * side)
     some = np.where(np.isin(patches, rng.permutation(patches)[:side]), patches, -1)
     for unit in ("patches", some):
-        features = features_of(document, unit)
-        game = of_outputs(model.collapsed([document], [features]).game, np.eye(2)[[0]])
+        features = features_of(model_input, unit)
+        game = of_outputs(model.collapsed([model_input], [features]).game, np.eye(2)[[0]])
         exact = lime(game, bandwidth=math.inf, tolerance=1e-7).scores
         forms: dict[str, Any] = {
             **_FORMS,

@@ -13,9 +13,9 @@ from limelight import DomainError, InputError, Model, __version__
 from limelight.explainers import (
     SIZES,
     Attribution,
+    Batch,
     LimeSampled,
     Range,
-    Batch,
     between,
     find_method,
     made,
@@ -107,20 +107,20 @@ def plan(
     settings = {"bandwidth": bandwidth, "ridge": ridge, "row0": row0, "sizes": sizes, "seed": seed}
     regression: _Regression = made(_Regression, **settings, error=error, pilot=pilot)
     feasible = partial(_check_features, bandwidth=regression.bandwidth)
-    reading = one_reading("plan", model, text, request, feasible=feasible)
-    overhead = _overhead(len(reading.features[0]), regression)
-    replacement = reading.model.replacements[0]
-    exact = has_exact_game(reading.model, reading.targets.scale, replacement)
+    batch = one_reading("plan", model, text, request, feasible=feasible)
+    overhead = _overhead(len(batch.features[0]), regression)
+    replacement = batch.model.replacements[0]
+    exact = has_exact_game(batch.model, batch.targets.scale, replacement)
     limit = (
-        _computed_limit(reading, regression)
+        _computed_limit(batch, regression)
         if exact
-        else _estimated_limit(reading, regression, overhead)
+        else _estimated_limit(batch, regression, overhead)
     )
     # Nothing is enumerated, so there are standard errors.
     assert limit.stderr is not None and limit.intercept is not None  # noqa: S101, PT018
-    common = reading.common(0)
+    common = batch.common(0)
     text_facts = ("text", "features", "target", "against", "scale", "model")
-    full_value = float(reading.targets.value(reading.outputs)[0])
+    full_value = float(batch.targets.value(batch.outputs)[0])
     return SamplingPlan(
         **{name: common[name] for name in text_facts},
         **{
@@ -145,9 +145,9 @@ def _check_features(d: int, bandwidth: float) -> None:
     lime_design(d, bandwidth=bandwidth)
 
 
-def _computed_limit(reading: Batch, regression: _Regression) -> Attribution:
+def _computed_limit(batch: Batch, regression: _Regression) -> Attribution:
     """Return where the regression goes, and √(n Var β̂) of every word on the way, n → ∞."""
-    game = one_document(reading.ratio_game, 0)
+    game = one_document(batch.ratio_game, 0)
     limit = lime(game, bandwidth=regression.bandwidth)
     variance = lime_variance(game, bandwidth=regression.bandwidth, power=SIZES[regression.sizes])
     return Attribution(
@@ -157,16 +157,16 @@ def _computed_limit(reading: Batch, regression: _Regression) -> Attribution:
     )
 
 
-def _estimated_limit(reading: Batch, regression: _Regression, overhead: int) -> Attribution:
+def _estimated_limit(batch: Batch, regression: _Regression, overhead: int) -> Attribution:
     """Return the same as a pilot estimates it, with its robust standard errors."""
     pilot = regression.pilot
     if pilot < 2 * overhead:
-        d = len(reading.features[0])
+        d = len(batch.features[0])
         raise InputError(
             f"a pilot for {d} features needs at least {2 * overhead} samples; got {pilot}."
         )
     settings = replace(regression, samples=pilot, max_samples=pilot, ridge=0.0, row0=False)
-    (sampled,) = find_method("lime-sampled").implementations[0].explain(settings, reading)
+    (sampled,) = find_method("lime-sampled").implementations[0].explain(settings, batch)
     if sampled.stderr is None:
         raise DomainError(
             f"all {pilot:,} samples of the pilot were answered alike, which does not tell how many "

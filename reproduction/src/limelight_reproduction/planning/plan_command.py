@@ -17,7 +17,7 @@ from limelight_reproduction.planning import needed_samples
 def plan(
     *text: str,
     error: float = 0.01,
-    question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
+    request: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
     bandwidth: float = 0.25,
     ridge: float = 1.0,
     row0: Annotated[bool, Parameter(negative="--no-row0")] = True,
@@ -58,7 +58,7 @@ def plan(
         model.load(),
         text_or_pair,
         error=error,
-        **question.keywords(),
+        **request.keywords(),
         bandwidth=bandwidth,
         ridge=ridge,
         row0=row0,

@@ -57,7 +57,7 @@ def rows_of(model: AttentionClassifier, texts: list[str], rng: np.random.Generat
     seen = collapsed_texts(model, texts)
     rows: list[Row] = []
     for i, orders in enumerate(_orders(seen, texts, rng)):
-        play = model.game(seen.documents[i], seen.features[i], "unk")
+        play = model.game(seen.inputs[i], seen.features[i], "unk")
         erase: dict[str, Game] = {
             "unk": play,
             "zero": partial(zeroed, seen, i),

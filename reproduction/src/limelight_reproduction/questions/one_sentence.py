@@ -34,11 +34,13 @@ def measure_hidden(setting: Setting) -> Numbers:
     for start in range(0, len(pairs), _CHUNK):
         setting.tick(start, len(pairs))
         for i in range(start, min(start + _CHUNK, len(pairs))):
-            document = model.read(pairs[i])
-            features = features_of(document)
-            second = np.array([s[0][0] >= document.parts[1][0] for s in features.spans])
+            model_input = model.read(pairs[i])
+            features = features_of(model_input)
+            second = np.array([s[0][0] >= model_input.parts[1][0] for s in features.spans])
             keep = np.array([second | ~second, ~second, second, second & ~second])
-            decisions = model.game(document, features, model.replacements[0])(keep).argmax(axis=1)
+            decisions = model.game(model_input, features, model.replacements[0])(keep).argmax(
+                axis=1
+            )
             for name, decision in zip(HIDDEN, decisions, strict=False):
                 found[name].append(int(decision))
         # The neighbor's second sentence: pairs come in random order.

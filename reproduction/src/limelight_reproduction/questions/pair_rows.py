@@ -88,12 +88,12 @@ def _rows(
 def _row(
     model: Model, pair: Pair, asked: dict[str, Float[np.ndarray, " d"]], replacement: str
 ) -> dict[str, Any]:
-    document = model.read(pair)
-    features = features_of(document)
-    start = document.parts[1][0]
+    model_input = model.read(pair)
+    features = features_of(model_input)
+    start = model_input.parts[1][0]
     second = np.array([spans[0][0] >= start for spans in features.spans])
-    decision = int(model.outputs([document])[0].argmax())
-    game = model.game(document, features, replacement)
+    decision = int(model.outputs([model_input])[0].argmax())
+    game = model.game(model_input, features, replacement)
     whole = asked_whole(game, second, target=decision)
     scores = asked | {
         "loo": whole.leave_one_out,
@@ -150,11 +150,11 @@ def _mean_flip(whole: WholeGame) -> float:
 
 def _attention(model: Model, pair: Pair) -> dict[str, Any]:
     """Return where the position that is read looks, and how words of a pair look at each other."""
-    document = model.read(pair)
-    features = features_of(document)
+    model_input = model.read(pair)
+    features = features_of(model_input)
     reader = require(model, "attention", "the attention between two sentences")
-    (attended,) = reader.attention(document)
-    feature = np.append(features.of_token, -1)[reader.token_positions(document)]
+    (attended,) = reader.attention(model_input)
+    feature = np.append(features.of_token, -1)[reader.token_positions(model_input)]
     belongs = (feature[:, None] == np.arange(len(features))).astype(np.float64)
     read = np.einsum("s,lhst->lt", attended.reads, attended.alpha) / attended.alpha.shape[1]
     # What a piece of one word pays to all pieces of the other, either way, in every layer.

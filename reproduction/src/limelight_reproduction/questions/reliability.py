@@ -29,9 +29,9 @@ from limelight_reproduction.spread import wilson
 _METHODS = dict(zip(JUDGED, ("α-avg", "α-max", "G-l1", "G×I", "Shapley values"), strict=True))
 
 
-def first_word(of: Numbers, question: str, group: str) -> str:
+def first_word(of: Numbers, request: str, group: str) -> str:
     """Return a share of the reviews with its 95 % interval, "48% [46%, 50%]"."""
-    hits, total = of["first"][question][group]
+    hits, total = of["first"][request][group]
     if not total:
         return "in no review"
     low, high = wilson(int(hits), total)

@@ -151,7 +151,7 @@ def _rows(model: AttentionClassifier, texts: Sequence[str]) -> list[dict[str, fl
 
 def _spreads(seen: CollapsedTexts, i: int, words: Float[np.ndarray, " d"]) -> dict[str, float]:
     """Return how uneven attention and what it carries are over one text."""
-    T = 1 + len(seen.documents[i].tokens)
+    T = 1 + len(seen.inputs[i].tokens)
     alpha, u = seen.alpha[i], seen.u[i]
     f = (alpha * u).sum(axis=1, keepdims=True)
     place = alpha[:, 1:T].mean(axis=0)

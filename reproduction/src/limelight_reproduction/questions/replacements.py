@@ -104,7 +104,7 @@ def row(setting: Setting, model: AttentionClassifier, text: str) -> dict[str, An
         how: lime_runs(model, text, runs=runs, replacement=how, seed=setting.seed)
         for how in ("delete", "unk")
     }
-    play = model.game(seen.documents[0], seen.features[0], "delete")
+    play = model.game(seen.inputs[0], seen.features[0], "delete")
     keep = np.array([[True], [False]]) & np.ones((1, len(values["unk"])), bool)
     full, none = play(keep)[:, -1]
     moved["delete"] = float(full - none)

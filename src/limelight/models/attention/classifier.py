@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight.errors import InputError, about_text
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.attention.documents import padded_ids, read_document
+from limelight.models.attention.inputs import padded_ids, read_document
 from limelight.models.attention.masked import deleted_windows, looked_up, replacement_game
 from limelight.models.attention.tables import (
     Directions,
@@ -35,7 +35,7 @@ from limelight.models.attention.weights import (
 from limelight.models.protocol import Capability, Link, Property, class_probabilities
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
-from limelight.text import UNK, ModelInput, Features, Vocabulary, few_names
+from limelight.text import UNK, Features, ModelInput, Vocabulary, few_names
 from limelight.theory.attention import attention, unit_logits
 from limelight.theory.ratio_game import RatioGame
 from limelight.threads import cached_property
@@ -241,20 +241,20 @@ class AttentionClassifier:
             raise InputError(f"{self.limitations['has_subwords']}; read words.")
         return read_document(text, self.vocabulary, T_max=self.T_max)
 
-    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
+    def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for texts that it has read."""
-        return self.logits_of_ids([document.input.ids for document in documents])
+        return self.logits_of_ids([model_input.input.ids for model_input in inputs])
 
-    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
+    def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs as a function of which features stay: a few matrix products."""
         if replacement != "delete":
-            return replacement_game(self.collapsed([document], [features]))
+            return replacement_game(self.collapsed([model_input], [features]))
         # A feature of words is all their occurrences, those that the model does not read too: with
         # the others gone they move into the window.
         row = {s: j for j, s in enumerate(features.strings)} if features.unit == "words" else {}
-        later = [row.get(string, -1) for string in document.input.beyond]
+        later = [row.get(string, -1) for string in model_input.input.beyond]
         of_token = np.array([*features.of_token, *later])
-        ids = np.append(document.input.ids, self.vocabulary.encode(document.input.beyond))
+        ids = np.append(model_input.input.ids, self.vocabulary.encode(model_input.input.beyond))
         T = min(self.T_max, 1 + len(ids))
         table = cache(lambda: looked_up(self.tables, ids, T=T))
 
@@ -267,9 +267,9 @@ class AttentionClassifier:
 
         return outputs
 
-    def games(self, documents: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame:
+    def games(self, inputs: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame:
         """Return the games of the documents, one class for each output."""
-        return self.collapsed(documents, features).game
+        return self.collapsed(inputs, features).game
 
     def asked_about(self, features: Any, scale: str) -> "AttentionClassifier":  # noqa: ARG002
         """Return the same, which answers exactly on every scale but that of probabilities."""
@@ -287,20 +287,20 @@ class AttentionClassifier:
         return asked
 
     def collapsed(
-        self, documents: Sequence[ModelInput], features: Sequence[Features]
+        self, inputs: Sequence[ModelInput], features: Sequence[Features]
     ) -> CollapsedDocuments:
         """Return documents as the arrays that exact methods need."""
-        return CollapsedDocuments(model=self, documents=tuple(documents), features=tuple(features))
+        return CollapsedDocuments(model=self, inputs=tuple(inputs), features=tuple(features))
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for every text."""
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
-        given, documents = list(texts), []  # they may come one by one
+        given, inputs = list(texts), []  # they may come one by one
         for number, text in enumerate(given):
             with about_text(number if len(given) > 1 else None):
-                documents.append(self.read(text))
-        return self.outputs(documents)
+                inputs.append(self.read(text))
+        return self.outputs(inputs)
 
     def logits_of_ids(self, rows: Sequence[np.ndarray]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for documents that are encoded already, without [cls] and padding."""
@@ -317,16 +317,16 @@ class AttentionClassifier:
         """Return the probability of every class for every text; rows sum to one."""
         return class_probabilities(self.logits(texts))
 
-    def attention_matrices(self, document: ModelInput) -> Float[np.ndarray, "K T T"]:
+    def attention_matrices(self, model_input: ModelInput) -> Float[np.ndarray, "K T T"]:
         """Return every head's attention of every token to every token, [cls] first (Figure 3).
 
         Rows are softmaxes over the whole window, as in the model; the columns of the padding are
         left out, so a row sums to one minus the attention it pays to padding.
         """
-        ids = padded_ids([document.input.ids], T_max=self.T_max)[0]
+        ids = padded_ids([model_input.input.ids], T_max=self.T_max)[0]
         # Of the weights and not of the tables: these hold the row of [cls] alone.
         e = self.embedding[ids].astype(np.float64) + self.positions
-        T, K, seen = 1 + len(document.tokens), self.sizes["K"], self.directions
+        T, K, seen = 1 + len(model_input.tokens), self.sizes["K"], self.directions
         # The first K heads: a skip connection from the mean, the last, attends to nothing.
         logit = np.einsum("se,kef,tf->kst", e[:T], seen.query[:K], e, optimize=True)
         # The key's bias adds the same to a whole row of products, which a softmax does not notice.

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limelight.models.attention.documents import padded_ids
+from limelight.models.attention.inputs import padded_ids
 from limelight.models.attention.tables import TableErrors, Tables
 from limelight.shapes import Array, Float, Int
-from limelight.text import UNK, ModelInput, Features
+from limelight.text import UNK, Features, ModelInput
 from limelight.theory.attention import HiddenUnits, attention, head_outputs, unit_slopes
 from limelight.theory.gradient import gradient, head_gradients, token_gradients
 from limelight.theory.logit_path import LogitPath, UnitPath
@@ -32,13 +32,13 @@ class CollapsedDocuments:
     """
 
     model: AttentionClassifier
-    documents: tuple[ModelInput, ...]
+    inputs: tuple[ModelInput, ...]
     features: tuple[Features, ...]
 
     @cached_property
     def ids(self) -> Int[np.ndarray, "n T_max"]:
         """Vocabulary rows over the whole window."""
-        rows = [document.input.ids for document in self.documents]
+        rows = [model_input.input.ids for model_input in self.inputs]
         return padded_ids(rows, T_max=self.model.T_max)
 
     @cached_property
@@ -61,15 +61,15 @@ class CollapsedDocuments:
         """The documents with every feature removed: UNK at its places, or what stands there."""
         removed: Any = np.int32(UNK)
         # All of one model: if one document knows what stands in its removed places, all do.
-        if self.documents[0].input.removed is not None:
-            rows = [document.input.removed for document in self.documents]
+        if self.inputs[0].input.removed is not None:
+            rows = [model_input.input.removed for model_input in self.inputs]
             removed = padded_ids(rows, T_max=self.model.T_max)
         return np.where(self.of_position >= 0, removed, self.ids)
 
     @property
     def seen_ids(self) -> Int[np.ndarray, "n seen"]:
         """All words that may stand anywhere in a document, but for UNK, which always may."""
-        if self.documents[0].input.removed is None:
+        if self.inputs[0].input.removed is None:
             return self.ids
         return np.concatenate([self.ids, self.base_ids], axis=1)
 
@@ -123,7 +123,7 @@ class CollapsedDocuments:
     @cached_property
     def of_position(self) -> Int[np.ndarray, "n T_max"]:
         """The feature at every position; -1 at [cls], padding and protected words."""
-        places = np.full((len(self.documents), self.model.T_max), -1)
+        places = np.full((len(self.inputs), self.model.T_max), -1)
         for line, features in zip(places, self.features, strict=True):
             line[1 : 1 + len(features.of_token)] = features.of_token
         return places
@@ -183,7 +183,7 @@ class CollapsedDocuments:
     def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:
         """The gradient at the tokens alone, which is all that features need."""
         # Padding is left out: it has no features, and is most of the window of a short text.
-        T = 1 + max(len(document.tokens) for document in self.documents)
+        T = 1 + max(len(model_input.tokens) for model_input in self.inputs)
         alpha, u = self.alpha, self.target_u(weights)
         surplus = alpha * (u - head_outputs(alpha, u)[..., None])
         return token_gradients(

@@ -129,11 +129,11 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         weights = tensors_from_bytes(contents["model.safetensors"])
         if missing := [name for name in WEIGHTS if name not in weights]:
             raise InputError(f"model.safetensors lacks {', '.join(missing)}.")
-        reading = {name: config.pop(name) for name in _READING}
+        batch = {name: config.pop(name) for name in _READING}
         options = _options(config, weights)
-        classes = tuple(reading.pop("classes"))
+        classes = tuple(batch.pop("classes"))
         for name in ("position_base", "position_scale"):
-            reading[name] = float(reading[name])
+            batch[name] = float(batch[name])
         kind = PatchClassifier if "patch_size" in options else AttentionClassifier
         # What is left of the configuration is what training recorded.
         return kind(
@@ -141,7 +141,7 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
             **options,
             vocabulary=Vocabulary(tuple(words)),
             classes=classes,
-            **reading,
+            **batch,
             record=config,
         )
     except (SafetensorError, KeyError, UnicodeDecodeError) as error:

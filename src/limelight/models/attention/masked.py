@@ -88,7 +88,7 @@ def replacement_game(one: CollapsedDocuments) -> Game:
     """Return f of the only document, with UNK for every removed word, or what stands there."""
     game = mapped(one_document(one.game, 0), host_array)
     peaked = denominator_range(game)[0].min() < _UNDERFLOW
-    T = 1 + len(one.documents[0].input.ids)  # behind is padding, whatever the mask
+    T = 1 + len(one.inputs[0].input.ids)  # behind is padding, whatever the mask
     window = one.ids[0, :T], one.of_position[0, :T], one.base_ids[0, :T]
 
     def outputs(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:

@@ -15,13 +15,13 @@ import numpy as np
 from limelight.errors import InputError, MissingExtraError, nearest
 from limelight.models.attention.classifier import LIMITATIONS, AttentionClassifier
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.attention.documents import Encoded
+from limelight.models.attention.inputs import Encoded
 from limelight.models.attention.masked import replacement_game
 from limelight.models.attention.tables import in_chunks, sinusoidal_positions
 from limelight.models.protocol import Property
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Num
-from limelight.text import UNK, ModelInput, Features, PatchedImage, few_names, read_image
+from limelight.text import UNK, Features, ModelInput, PatchedImage, few_names, read_image
 from limelight.text.images import grid_boxes
 from limelight.theory.table_rounding import ROUNDING, product_error
 
@@ -131,31 +131,31 @@ class PatchClassifier(AttentionClassifier):
         pixels = fitted_pixels(image.pixels, self.image_size, self.channels)
         return ModelInput.from_image(cut, notices=notices, input=pixels)
 
-    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
+    def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for images that it has read."""
 
         def outputs(some: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
             seen, encoded = self.with_patches(some)
-            return seen.logits_of_ids([document.input.ids for document in encoded])
+            return seen.logits_of_ids([model_input.input.ids for model_input in encoded])
 
-        return in_chunks(outputs, documents, _CHUNK, C=self.sizes["C"])
+        return in_chunks(outputs, inputs, _CHUNK, C=self.sizes["C"])
 
-    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
+    def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs as a function of which features stay: a few matrix products."""
-        return replacement_game(self.collapsed([document], [features], replacement))
+        return replacement_game(self.collapsed([model_input], [features], replacement))
 
     def collapsed(
         self,
-        documents: Sequence[ModelInput],
+        inputs: Sequence[ModelInput],
         features: Sequence[Features],
         removal: str | None = None,
     ) -> CollapsedDocuments:
         """Return images as the arrays that exact methods need."""
-        seen, encoded = self.with_patches(documents, removal)
-        return CollapsedDocuments(model=seen, documents=encoded, features=tuple(features))
+        seen, encoded = self.with_patches(inputs, removal)
+        return CollapsedDocuments(model=seen, inputs=encoded, features=tuple(features))
 
     def with_patches(
-        self, documents: Sequence[ModelInput], removal: str | None = None
+        self, inputs: Sequence[ModelInput], removal: str | None = None
     ) -> tuple["PatchClassifier", tuple[ModelInput, ...]]:
         """Return the model with the patches of some images as its words, and these as their rows.
 
@@ -163,15 +163,15 @@ class PatchClassifier(AttentionClassifier):
         removed patch becomes UNK, what each of them becomes.
         """
         removal = removal or self.removal
-        n, T = len(documents), self.T_max - 1
+        n, T = len(inputs), self.T_max - 1
         # Segments cut through patches, and a patch is removed as a whole or not at all.
-        for document in documents:
-            if document.image is None or len(document.tokens) != T:
+        for model_input in inputs:
+            if model_input.image is None or len(model_input.tokens) != T:
                 raise InputError(
                     "the paper's classifier loses whole patches of its own; explain 'patches', a "
                     "coarser grid of them, or groups of them."
                 )
-        pixels = [document.input for document in documents]
+        pixels = [model_input.input for model_input in inputs]
         if removal != "mean":
             pixels += [_removed(one, removal, self.patch_size) for one in pixels]
         rows, errors = self.embedded(np.concatenate([cut(one, self.grid) for one in pixels]))
@@ -187,8 +187,8 @@ class PatchClassifier(AttentionClassifier):
         ids = (len(specials) + np.arange(len(rows), dtype=np.int32)).reshape(-1, T)
         removed = [None] * n if removal == "mean" else ids[n:]
         return seen, tuple(
-            replace(document, input=Encoded(own, (), gone))
-            for document, own, gone in zip(documents, ids, removed, strict=False)
+            replace(model_input, input=Encoded(own, (), gone))
+            for model_input, own, gone in zip(inputs, ids, removed, strict=False)
         )
 
     def embedded(self, patches: Patches) -> tuple[Float[np.ndarray, "n d_e"], ...]:

@@ -80,12 +80,12 @@ def _gradient(
 
 def frozen_times_input(
     network: Any,
-    documents: Sequence[ModelInput],
+    inputs: Sequence[ModelInput],
     weights: Float[np.ndarray, "n C"],
     engine: Engine,
 ) -> InputProducts:
     """Return e_t · ∇F of the network with frozen weights, at the texts themselves."""
-    several = [rows_read(document) for document in documents]
+    several = [rows_read(model_input) for model_input in inputs]
     rows = [row for some in several for row in some]
     whose = np.repeat(np.arange(len(several)), [len(some) for some in several])
     # A text in W windows has the mean of their outputs, so each of them ∂F/∂f / W.
@@ -98,9 +98,7 @@ def frozen_times_input(
     found, outputs = forward.found_by_row(
         engine,
         [cost * len(row) for row in rows],
-        lambda places: answers_of(
-            together, places, who=who, shown=lambda i: documents[whose[i]].text
-        ),
+        lambda places: answers_of(together, places, who=who, shown=lambda i: inputs[whose[i]].text),
     )
     # As ``embedded`` has it: 0 at special positions, where nothing is read.
     products = [

@@ -18,7 +18,7 @@ from limelight.models.hugging_face.selfcheck import ExampleIds
 from limelight.models.protocol import Capability, Property
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int, Num
-from limelight.text import Box, ModelInput, Features, ImageInput, PatchedImage, read_image
+from limelight.text import Box, Features, ImageInput, ModelInput, PatchedImage, read_image
 from limelight.text.images import blurred, grid_boxes
 from limelight.threads import cached_property
 
@@ -139,7 +139,9 @@ class HuggingFaceImages(HuggingFace):
             )
         cut = PatchedImage(image, grid_boxes(frame, self._grid.rows, self._grid.columns))
         pixels = self._pixels(self._in_channels(image), frame)
-        return ModelInput.from_image(cut, input=pixels, notices=notices, divisible=not self._grid.own)
+        return ModelInput.from_image(
+            cut, input=pixels, notices=notices, divisible=not self._grid.own
+        )
 
     def read_together(self, texts: Sequence[Any], *, pieces: bool = False) -> Iterator[ModelInput]:
         """Yield what ``read`` returns of each image."""
@@ -214,12 +216,12 @@ class HuggingFaceImages(HuggingFace):
         """What may stand for a removed patch: the processor's mean color, black, a blurred one."""
         return ("mean", "black", "blurred")
 
-    def _gone(self, document: ModelInput, replacement: str) -> Float[np.ndarray, "C h w"]:
+    def _gone(self, model_input: ModelInput, replacement: str) -> Float[np.ndarray, "C h w"]:
         """Return the image of which every patch is removed."""
-        pixels = self._in_channels(document.given)  # type: ignore[arg-type]
+        pixels = self._in_channels(model_input.given)  # type: ignore[arg-type]
         if replacement == "mean":
             # By the processor it would be rounded to a color of 8 bits; normalized it is zero.
-            whole: Float[np.ndarray, "C h w"] = document.input.values
+            whole: Float[np.ndarray, "C h w"] = model_input.input.values
             if getattr(self.tokenizer, "do_normalize", False):
                 return np.zeros_like(whole)
             mean = np.ravel(getattr(self.tokenizer, "image_mean", None) or 0.5)
@@ -228,10 +230,10 @@ class HuggingFaceImages(HuggingFace):
             return np.zeros_like(whole) + mean[:, None, None].astype(whole.dtype)
         return self._values(blurred(pixels) if replacement == "blurred" else np.zeros_like(pixels))
 
-    def _token_at(self, document: ModelInput) -> Int[np.ndarray, "h w"]:
+    def _token_at(self, model_input: ModelInput) -> Int[np.ndarray, "h w"]:
         """Return the token at every pixel that the network sees."""
-        cut, frame = document.image, document.input.frame
-        (_, high, wide), (rows, columns) = document.input.values.shape, self._grid[:2]
+        cut, frame = model_input.image, model_input.input.frame
+        (_, high, wide), (rows, columns) = model_input.input.values.shape, self._grid[:2]
         if cut is None or cut.boxes == grid_boxes(frame, rows, columns):
             y, x = np.arange(high) * rows // high, np.arange(wide) * columns // wide
             return y[:, None] * columns + x
@@ -240,15 +242,15 @@ class HuggingFaceImages(HuggingFace):
         x = left + ((np.arange(wide) + 0.5) * (right - left) / wide).astype(int)
         return cut.labels()[y[:, None], x]
 
-    def _features(self, document: ModelInput, features: Features) -> Int[np.ndarray, "h w"]:
-        return np.append(features.of_token, -1)[self._token_at(document)]
+    def _features(self, model_input: ModelInput, features: Features) -> Int[np.ndarray, "h w"]:
+        return np.append(features.of_token, -1)[self._token_at(model_input)]
 
-    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
+    def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; pixels of removed patches are replaced."""
         self._forward.renew()
-        device, feature = self.network.device, self._features(document, features)
-        whole = torch.as_tensor(document.input.values).to(device)
-        gone = torch.as_tensor(self._gone(document, replacement)).to(device)
+        device, feature = self.network.device, self._features(model_input, features)
+        whole = torch.as_tensor(model_input.input.values).to(device)
+        gone = torch.as_tensor(self._gone(model_input, replacement)).to(device)
         place = torch.as_tensor(feature).to(device)
 
         def asked(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
@@ -258,19 +260,19 @@ class HuggingFaceImages(HuggingFace):
             return self._forward(torch.where(stays[:, None], whole, gone))
 
         return lambda keep: self.engine.rows(
-            np.full(len(keep), document.input.size), lambda some: asked(keep[some])
+            np.full(len(keep), model_input.input.size), lambda some: asked(keep[some])
         )
 
-    def token_positions(self, document: ModelInput) -> Int[np.ndarray, " T"]:
+    def token_positions(self, model_input: ModelInput) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, by the middle of its patch."""
-        tokens, (rows, columns, special, _) = self._token_at(document), self._grid
+        tokens, (rows, columns, special, _) = self._token_at(model_input), self._grid
         y = ((np.arange(rows) + 0.5) * len(tokens) / rows).astype(int)
         x = ((np.arange(columns) + 0.5) * tokens.shape[1] / columns).astype(int)
         return np.concatenate([np.full(special, -1), tokens[y[:, None], x].ravel()])
 
-    def _moved(self, document: ModelInput, features: Features, replacement: str) -> list[Pixels]:
-        own, stays = document.input, self._features(document, features) < 0
-        values = np.where(stays, own.values, self._gone(document, replacement))
+    def _moved(self, model_input: ModelInput, features: Features, replacement: str) -> list[Pixels]:
+        own, stays = model_input.input, self._features(model_input, features) < 0
+        values = np.where(stays, own.values, self._gone(model_input, replacement))
         return [Pixels(values, own.patches, own.special)]
 
     def _shown(self, _: Any) -> str:

@@ -328,13 +328,13 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         return left
 
     def asking(
-        self, document: ModelInput, asked: Sequence[Answer], prompt: PromptTokenizer, _limit: int
+        self, model_input: ModelInput, asked: Sequence[Answer], prompt: PromptTokenizer, _limit: int
     ) -> ModelInput:
         """Return ``document`` with an answer after it, marked by what is asked of its tokens.
 
         A token belongs to the part in which the first of its letters stands.
         """
-        answer, pieces, notes = asked[0].text, document.input, notes_of_one(asked)
+        answer, pieces, notes = asked[0].text, model_input.input, notes_of_one(asked)
         ids, spans = prompt.answer_pieces(answer)
         # What a piece has before its first letter is space, or the prompt's.
         inner = [answer[max(start, 0) : end] for start, end in spans]
@@ -370,8 +370,8 @@ class AnswerForSequenceClassification(AskedLanguageModel):
                 f"The tokenizer does not know {words}; in that place of the answer, what is "
                 f"explained is the log-probability of {prompt.unk_token}.",
             )
-        notices = document.notices + notes
-        return replace(document, input=marked, asked=tuple(parts), notices=notices)
+        notices = model_input.notices + notes
+        return replace(model_input, input=marked, asked=tuple(parts), notices=notices)
 
     def written(self, row: Int[np.ndarray, " T"], prompt: PromptTokenizer, limit: int) -> Answer:
         """Return what the model writes after a prompt, the likeliest token each time."""

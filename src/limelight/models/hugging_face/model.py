@@ -55,11 +55,11 @@ from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     Answer,
-    ModelInput,
     Features,
-    UserInput,
+    ModelInput,
     Place,
     Span,
+    UserInput,
     Windows,
     check_listed,
     few_names,
@@ -277,9 +277,9 @@ class HuggingFace:
 
     def generate(self, text: UserInput) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
-        document = self.read(text)
-        with self._naming(document):
-            return self._head.written(*rows_read(document), self.tokenizer, self.limit)
+        model_input = self.read(text)
+        with self._naming(model_input):
+            return self._head.written(*rows_read(model_input), self.tokenizer, self.limit)
 
     def with_classes(self, names: Collection[Any]) -> "HuggingFace":
         """Return a tagger whose classes are its tags where one of the ``names`` is no type."""
@@ -295,11 +295,13 @@ class HuggingFace:
     def spans(self, text: UserInput, *, first_pieces: bool = False) -> tuple[Place, ...]:
         """Return the spans that a tagger finds, or the answer in the passage of a pair."""
         head: PlaceForSequenceClassification = self.network
-        document = self.read(text)
-        with self._naming(document):
-            return head.spans(document, first_pieces=first_pieces)
+        model_input = self.read(text)
+        with self._naming(model_input):
+            return head.spans(model_input, first_pieces=first_pieces)
 
-    def read(self, text: UserInput, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> ModelInput:
+    def read(
+        self, text: UserInput, *, asked: tuple[Any, ...] = (), pieces: bool = False
+    ) -> ModelInput:
         """Return a text or a pair in the tokenizer's words, or in its ``pieces``.
 
         What is ``asked`` are places of it, or with a language model parts of an answer.
@@ -309,21 +311,25 @@ class HuggingFace:
         limit = self.limit
         if isinstance(self.network, AnswerForSequenceClassification):
             limit = self.network.room(limit, asked, self.tokenizer)
-        (document,) = self._documents([text], limit=limit, pieces=pieces)
+        (model_input,) = self._documents([text], limit=limit, pieces=pieces)
         if asked:
-            document = self.network.asking(document, asked, self.tokenizer, self.limit)
-            self._check_ids(document.input.ids)
-        return document
+            model_input = self.network.asking(model_input, asked, self.tokenizer, self.limit)
+            self._check_ids(model_input.input.ids)
+        return model_input
 
-    def read_together(self, texts: Sequence[UserInput], *, pieces: bool = False) -> Iterator[ModelInput]:
+    def read_together(
+        self, texts: Sequence[UserInput], *, pieces: bool = False
+    ) -> Iterator[ModelInput]:
         """Yield texts as ``read`` returns them; the tokenizer is called once for many."""
         return self._documents(texts, limit=self.limit, pieces=pieces)
 
-    def _documents(self, texts: Sequence[UserInput], *, limit: int, pieces: bool) -> Iterator[ModelInput]:
+    def _documents(
+        self, texts: Sequence[UserInput], *, limit: int, pieces: bool
+    ) -> Iterator[ModelInput]:
         classes, if_cut = self.classes, self._head.if_cut
         for text, read in zip(texts, self._pieces(texts, limit=limit, apart=pieces), strict=True):
-            document = document_of(self.tokenizer, text, *read, classes=classes, if_cut=if_cut)
-            yield replace(document, notices=document.notices + self.notices)
+            model_input = document_of(self.tokenizer, text, *read, classes=classes, if_cut=if_cut)
+            yield replace(model_input, notices=model_input.notices + self.notices)
 
     def _pieces(
         self, texts: Sequence[UserInput], *, limit: int, apart: bool = False
@@ -359,11 +365,11 @@ class HuggingFace:
                 f"model has {rows} rows; load the tokenizer that belongs to the model."
             )
 
-    def outputs(self, documents: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
+    def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for texts that the model has read."""
-        if self.window is not None and documents:  # reading found them
-            return np.array([cast(Windows, one.windows).outputs.mean(axis=0) for one in documents])
-        return self._outputs_of([row for document in documents for row in rows_read(document)])
+        if self.window is not None and inputs:  # reading found them
+            return np.array([cast(Windows, one.windows).outputs.mean(axis=0) for one in inputs])
+        return self._outputs_of([row for model_input in inputs for row in rows_read(model_input)])
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for every text, cut to its window.
@@ -411,12 +417,12 @@ class HuggingFace:
         known = {"mask": self.tokenizer.mask_token_id, "unk": unknown, "pad": pad}
         return {name: int(token) for name, token in known.items() if token is not None}
 
-    def game(self, document: ModelInput, features: Features, replacement: str) -> Game:
+    def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""
         # Once for a game, not for every mask: each weight is looked at.
         self._forward.renew()
-        games = [self._game(part, features, replacement) for part in windows_in(document)]
-        if document.windows is None:
+        games = [self._game(part, features, replacement) for part in windows_in(model_input)]
+        if model_input.windows is None:
             return games[0]
 
         def mean(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
@@ -447,56 +453,58 @@ class HuggingFace:
             nothing=self._nothing if other is None else 0,
         )
 
-    def token_positions(self, document: ModelInput) -> Int[np.ndarray, " T"]:
+    def token_positions(self, model_input: ModelInput) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, -1 at special pieces."""
-        return np.concatenate([pieces.token[pieces.inside] for pieces in windows_in(document)])
+        return np.concatenate([pieces.token[pieces.inside] for pieces in windows_in(model_input)])
 
-    def attention(self, document: ModelInput, weigh: Weigh | None = None) -> Iterator[Attention]:
+    def attention(self, model_input: ModelInput, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it.
 
         In full precision, whatever the engine uses.
         """
-        rows, slopes = rows_read(document), cast(Slopes | None, weigh)
-        if weigh is not None and document.windows is not None:
-            mean = document.windows.outputs.mean(axis=0, keepdims=True)
+        rows, slopes = rows_read(model_input), cast(Slopes | None, weigh)
+        if weigh is not None and model_input.windows is not None:
+            mean = model_input.windows.outputs.mean(axis=0, keepdims=True)
             slopes = weigh(mean) / len(rows)
         # One window at a time: the attention of each head has T² numbers.
         for row in rows:
-            with self._naming(document):
+            with self._naming(model_input):
                 found = layers.attended(self.network, row, slopes)
             yield found
 
     def embedded(
-        self, document: ModelInput, features: Features | None = None, replacement: str = ""
+        self, model_input: ModelInput, features: Features | None = None, replacement: str = ""
     ) -> Float[np.ndarray, "T d_e"]:
         """Return the embedded pieces, those of ``features`` replaced."""
-        rows = rows_read(document)
+        rows = rows_read(model_input)
         if features is not None:
-            rows = self._moved(document, features, replacement)
-        with self._naming(document):
+            rows = self._moved(model_input, features, replacement)
+        with self._naming(model_input):
             return np.concatenate([gradients.embedded(self.network, row) for row in rows])
 
-    def _moved(self, document: ModelInput, features: Features, replacement: str) -> list[Any]:
+    def _moved(self, model_input: ModelInput, features: Features, replacement: str) -> list[Any]:
         # A token that the network cannot read was withdrawn, and is no place to start from.
         tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
-        return [ids_moved(one, features, tokens, replacement) for one in windows_in(document)]
+        return [ids_moved(one, features, tokens, replacement) for one in windows_in(model_input)]
 
-    def frozen_gradient(self, document: ModelInput, points: Points, weigh: Slopes) -> Gradients:
+    def frozen_gradient(self, model_input: ModelInput, points: Points, weigh: Slopes) -> Gradients:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
-        return self.gradients(document, points, weigh, frozen=True)
+        return self.gradients(model_input, points, weigh, frozen=True)
 
     def gradients(
-        self, document: ModelInput, points: Points, weigh: Slopes, *, frozen: bool = False
+        self, model_input: ModelInput, points: Points, weigh: Slopes, *, frozen: bool = False
     ) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``.
 
         In one window after the other: graphs of all may not fit.
         """
-        rows = rows_read(document)
+        rows = rows_read(model_input)
         ends = np.cumsum([len(row) for row in rows])[:-1]
         parts = list(zip(rows, np.split(points, ends, axis=1), strict=True))
-        with self._naming(document):
-            if document.windows is not None:  # ∂F/∂g_w = weigh(f)/W needs f: all outputs come first
+        with self._naming(model_input):
+            if (
+                model_input.windows is not None
+            ):  # ∂F/∂g_w = weigh(f)/W needs f: all outputs come first
                 found = [gradients.outputs_at(self.network, row, here) for row, here in parts]
                 slopes = weigh(np.mean(found, axis=0)) if callable(weigh) else weigh
                 weigh = slopes / len(parts)
@@ -517,13 +525,13 @@ class HuggingFace:
         return _TOGETHER if several else 1
 
     def frozen_times_input(
-        self, documents: Sequence[ModelInput], weights: Float[np.ndarray, "n C"]
+        self, inputs: Sequence[ModelInput], weights: Float[np.ndarray, "n C"]
     ) -> InputProducts:
         """Return the gradient of the network with frozen weights times its embedded input."""
-        return gradients.frozen_times_input(self.network, documents, weights, self.engine)
+        return gradients.frozen_times_input(self.network, inputs, weights, self.engine)
 
     def hidden_states(
-        self, documents: Sequence[ModelInput], features: Sequence[Features]
+        self, inputs: Sequence[ModelInput], features: Sequence[Features]
     ) -> HiddenStates:
         """Return the states of all features at three layers, and the outputs, in one pass.
 
@@ -531,22 +539,22 @@ class HuggingFace:
         """
         self._forward.renew()
         owners = [
-            np.append(own.of_token, -1)[self.token_positions(document)]
-            for document, own in zip(documents, features, strict=True)
+            np.append(own.of_token, -1)[self.token_positions(model_input)]
+            for model_input, own in zip(inputs, features, strict=True)
         ]
-        asked = any(document.asked for document in documents)
+        asked = any(model_input.asked for model_input in inputs)
         return layers.signals(
             self._forward,
             self.engine,
-            [row for document in documents for row in rows_read(document)],
+            [row for model_input in inputs for row in rows_read(model_input)],
             owners,
             [len(own) for own in features],
             reads=self._head.reads or self.check.reads,
             attends=asked and "attention" not in self.check.refused,
         )
 
-    def _naming(self, document: ModelInput) -> AbstractContextManager[None]:
-        return naming(forward.network_name(self.network), document.text)
+    def _naming(self, model_input: ModelInput) -> AbstractContextManager[None]:
+        return naming(forward.network_name(self.network), model_input.text)
 
     def in_windows(self, window: str | int) -> "HuggingFace":
         """Return this model for whole texts, which it reads in windows of that many tokens."""

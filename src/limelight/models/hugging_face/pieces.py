@@ -17,11 +17,11 @@ from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     SIDES,
-    ModelInput,
     Features,
-    UserInput,
+    ModelInput,
     Span,
     Tokens,
+    UserInput,
     checked_text_or_pair,
     inside_character,
     join_pair,
@@ -129,16 +129,16 @@ def rooms(lengths: Int[np.ndarray, "n sides"], room: int) -> Int[np.ndarray, "n 
     return np.stack([np.where(swapped, long, short), np.where(swapped, short, long)], axis=1)
 
 
-def windows_in(document: ModelInput) -> tuple[Any, ...]:
+def windows_in(model_input: ModelInput) -> tuple[Any, ...]:
     """Return the pieces of each window in which a text was read; there may be one alone."""
-    return document.input if document.windows is not None else (document.input,)
+    return model_input.input if model_input.windows is not None else (model_input.input,)
 
 
-def rows_read(document: ModelInput) -> list[Any]:
+def rows_read(model_input: ModelInput) -> list[Any]:
     """Return the rows that the model reads when nothing is removed, or pixels of an image."""
-    if document.image is not None:
-        return [document.input]
-    return [pieces.row[pieces.inside] for pieces in windows_in(document)]
+    if model_input.image is not None:
+        return [model_input.input]
+    return [pieces.row[pieces.inside] for pieces in windows_in(model_input)]
 
 
 def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"]:

@@ -113,23 +113,23 @@ class PlaceForSequenceClassification(AnotherHead):
         return numbers
 
     def asking(
-        self, document: ModelInput, asked: Sequence[Place], tokenizer: Any, limit: int
+        self, model_input: ModelInput, asked: Sequence[Place], tokenizer: Any, limit: int
     ) -> ModelInput:
         """Return ``document`` with a mark at every piece that is asked about.
 
         Of tags every piece of a place has one, of answers its first and its last.
         """
         # Places are made of words, whatever is removed later.
-        words, spans = pieces_of(tokenizer, document.given, limit=limit)
-        pieces, inside = document.input, set(words.inside.tolist())
+        words, spans = pieces_of(tokenizer, model_input.given, limit=limit)
+        pieces, inside = model_input.input, set(words.inside.tolist())
         mark = np.zeros(len(pieces.ids), dtype=np.int64)
         for number, place in enumerate(asked):
             here = [
                 np.flatnonzero(words.token == word).tolist()
-                for word in place.tokens(spans, document.text)
+                for word in place.tokens(spans, model_input.text)
             ]
             if not inside.issuperset(i for own in here for i in own):
-                words_there = place.named(document.text).removeprefix("at ")
+                words_there = place.named(model_input.text).removeprefix("at ")
                 raise InputError(
                     f"{words_there} lies beyond the part of the text that the model "
                     f"reads, its first {pieces.room} tokens; explain a shorter text around it."
@@ -143,29 +143,29 @@ class PlaceForSequenceClassification(AnotherHead):
                     raise InputError("places that are asked about together must not overlap.")
                 # Place and role are one number: a row has room for one mark at each piece.
                 mark[own] = 1 + 4 * number + _role(word, len(here))
-        return replace(document, input=replace(pieces, mark=mark), asked=tuple(asked))
+        return replace(model_input, input=replace(pieces, mark=mark), asked=tuple(asked))
 
-    def spans(self, document: ModelInput, *, first_pieces: bool) -> tuple[Place, ...]:
+    def spans(self, model_input: ModelInput, *, first_pieces: bool) -> tuple[Place, ...]:
         """Return the spans of a tagger, or the answer in the passage of a pair.
 
         One with a word of which the model does not read all pieces is left out.
         """
-        words, token = document.input, document.input.token
+        words, token = model_input.input, model_input.input.token
         counts = [np.bincount(some[some >= 0]) for some in (token[words.inside], token)]
         whole = counts[0] == counts[1][: len(counts[0])]
         if self.types:
-            return self._tagged_spans(document, whole, first_pieces=first_pieces)
-        if not document.parts:
+            return self._tagged_spans(model_input, whole, first_pieces=first_pieces)
+        if not model_input.parts:
             raise InputError(
                 "an answer is looked for in a passage; give a pair, (question, passage)."
             )
-        return self._answer_spans(document, whole)
+        return self._answer_spans(model_input, whole)
 
     def _tagged_spans(
-        self, document: ModelInput, whole: Bool[np.ndarray, " words"], *, first_pieces: bool
+        self, model_input: ModelInput, whole: Bool[np.ndarray, " words"], *, first_pieces: bool
     ) -> tuple[Place, ...]:
         """Return the spans of a tagger: a word has the tag of the largest mean over its pieces."""
-        words, spans, text = document.input, document.tokens.spans, document.text
+        words, spans, text = model_input.input, model_input.tokens.spans, model_input.text
         token = words.token[words.inside]
         logits = self.token_logits(words.row[words.inside])
         rows = [np.flatnonzero(token == word) for word in range(1 + int(token.max(initial=-1)))]
@@ -193,10 +193,10 @@ class PlaceForSequenceClassification(AnotherHead):
         return tuple(found)
 
     def _answer_spans(
-        self, document: ModelInput, whole: Bool[np.ndarray, " words"]
+        self, model_input: ModelInput, whole: Bool[np.ndarray, " words"]
     ) -> tuple[Place, ...]:
         """Return the most probable answer in the passage; none where "no answer" is more so."""
-        words, spans = document.input, document.tokens.spans
+        words, spans = model_input.input, model_input.tokens.spans
         inside = words.inside
         chances = self.token_logits(words.row[inside])
         chances -= np.logaddexp.reduce(chances, axis=0)

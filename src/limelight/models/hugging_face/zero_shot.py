@@ -54,11 +54,11 @@ class ZeroShotFunction(Function):
 
     def read(self, text: Any, *, pieces: bool = False) -> ModelInput:
         """Return the words of a text, with a warning if the network does not read all of it."""
-        document = super().read(text, pieces=pieces)
+        model_input = super().read(text, pieces=pieces)
         asked: Any = self.function
         longest = max(asked.hypotheses, key=len)
-        read = asked.network.read((document.text, longest))
-        return replace(document, notices=(*document.notices, *read.notices))
+        read = asked.network.read((model_input.text, longest))
+        return replace(model_input, notices=(*model_input.notices, *read.notices))
 
 
 def wrap_zero_shot(pipeline: Any, options: Mapping[str, Any]) -> Function:

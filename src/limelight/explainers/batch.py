@@ -25,16 +25,16 @@ from limelight.models.queries import (
 )
 from limelight.models.text_game import TextGame
 from limelight.request import Request, Targets, prepare_model, target_indices
-from limelight.results import BoundKind, Finding
+from limelight.results import Attribution, BoundKind
 from limelight.shapes import Float
 from limelight.text import (
-    ModelInput,
     Features,
+    ModelInput,
     QueriedText,
     features_of,
     unit_spans,
 )
-from limelight.text.document import Windows
+from limelight.text.inputs import Windows
 from limelight.theory.namespace import array_like, host_array
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
 from limelight.threads import cached_property
@@ -63,28 +63,28 @@ class Batch:
     """
 
     model: Capable  # it has what the way that is used needs
-    documents: tuple[ModelInput, ...]
+    inputs: tuple[ModelInput, ...]
     features: tuple[Features, ...]
     targets: Targets
     outputs: Float[np.ndarray, "n C"]
-    question: Request
+    request: Request
     first: int | None = None  # number of the first document in the caller's list of several
     shared: _Shared = field(default_factory=_Shared)
     _common: dict[int, dict[str, Any]] = field(default_factory=dict, init=False)
 
-    def apart(self, size: int = 1) -> Iterator["Reading"]:
+    def apart(self, size: int = 1) -> Iterator["Batch"]:
         """Yield every document as a reading of its own, or ``size`` of them at a time."""
-        if len(self.documents) <= size:
+        if len(self.inputs) <= size:
             yield self
             return
-        for i in range(0, len(self.documents), size):
+        for i in range(0, len(self.inputs), size):
             # Other arrays are padded to the longest of all documents, and made anew for fewer.
             here, held = slice(i, i + size), self.shared.signalled
             if held is not None:
                 held = HiddenStates(held.states[here], held.read[here], held.outputs[here])
             yield replace(
                 self,
-                documents=self.documents[here],
+                inputs=self.inputs[here],
                 features=self.features[here],
                 targets=self.targets.only(i, size),
                 outputs=self.outputs[here],
@@ -92,28 +92,28 @@ class Batch:
                 shared=_Shared(signalled=held),
             )
 
-    def aims(self) -> list["Reading"]:
+    def aims(self) -> list["Batch"]:
         """Return the reading itself, or one for each class or place that is asked about."""
-        n, parts = len(self.documents), self.targets.parts
-        if self.question.all_classes:
+        n, parts = len(self.inputs), self.targets.parts
+        if self.request.all_classes:
             whole = replace(self.targets, against=None)
             each = [np.full(n, index) for index in range(len(self.model.classes))]
             several = [replace(whole, index=index) for index in each]
         elif parts == 1:
             return [self]
         else:
-            asked = self.model, self.question, self.documents, self.outputs
+            asked = self.model, self.request, self.inputs, self.outputs
             several = [targets_of(*asked, part) for part in range(parts)]
         return [replace(self, targets=targets) for targets in several]
 
-    def of_one_part(self, *, signals: bool) -> "Reading":
+    def of_one_part(self, *, signals: bool) -> "Batch":
         """Return a reading of texts that are asked about the place of the targets alone.
 
         ``signals`` says whether the pass that gives the outputs also gives the hidden states.
         """
         part = self.targets.part
-        texts = [QueriedText(one.given, one.asked[part : part + 1]) for one in self.documents]
-        found = reading_of(self.model, texts, self.question, first=self.first, signals=signals)
+        texts = [QueriedText(one.given, one.asked[part : part + 1]) for one in self.inputs]
+        found = reading_of(self.model, texts, self.request, first=self.first, signals=signals)
         return replace(found, targets=replace(self.targets, part=0, parts=1))
 
     @cached_property
@@ -130,21 +130,21 @@ class Batch:
     def collapsed(self) -> CollapsedDocuments:
         """The documents as arrays, for models that collapse into tables."""
         if self.shared.collapsed is None:
-            self.shared.collapsed = self.model.collapsed(self.documents, self.features)
+            self.shared.collapsed = self.model.collapsed(self.inputs, self.features)
         return self.shared.collapsed
 
     @property
     def signals(self) -> HiddenStates:
         """What the model holds of every feature, asked once for all classes."""
         if self.shared.signalled is None:
-            self.shared.signalled = compute_hidden_states(self.model, self.documents, self.features)
+            self.shared.signalled = compute_hidden_states(self.model, self.inputs, self.features)
         return self.shared.signalled
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
         """Return whole matrices of the one document; None of deep models, where none are drawn."""
         if not self.has_tables:
             return None
-        return self.collapsed.model.attention_matrices(self.collapsed.documents[0])
+        return self.collapsed.model.attention_matrices(self.collapsed.inputs[0])
 
     @cached_property
     def ratio_game(self) -> RatioGame:
@@ -170,7 +170,7 @@ class Batch:
         if self.has_tables:
             return self.collapsed.game
         if self.shared.exact_games is None:
-            game = self.model.games(self.documents, self.features)
+            game = self.model.games(self.inputs, self.features)
             if isinstance(game, str):
                 self.shared.exact_games = game
                 return game
@@ -194,8 +194,8 @@ class Batch:
         """Return the outputs of the one document as a function of which features stay."""
         name = resolved_replacement(self.model, replacement)
         if name not in self.shared.games:
-            (document,), (features,) = self.documents, self.features
-            ask = self.model.game(document, features, name)
+            (model_input,), (features,) = self.inputs, self.features
+            ask = self.model.game(model_input, features, name)
             self.shared.games[name] = TextGame(ask, features, name, remember=self.remembers)
         return self.shared.games[name]
 
@@ -224,36 +224,36 @@ class Batch:
 
     def notices(self, i: int) -> tuple[str, ...]:
         """Return how document ``i`` was read."""
-        document = self.documents[i]
+        model_input = self.inputs[i]
         alone = ("There is only one feature: its score cannot be compared with any other.",)
-        asked = document.asked[self.targets.part : self.targets.part + 1]
+        asked = model_input.asked[self.targets.part : self.targets.part + 1]
         name = self.targets.classes[self.targets.index[i]]
         notes = tuple(place.note for place in asked if place.note and place.tag == name)
-        said = document.notices + self.features[i].notices + notes
+        said = model_input.notices + self.features[i].notices + notes
         return said + alone if len(self.features[i].strings) == 1 else said
 
     def common(self, i: int) -> dict[str, Any]:
         """Return the fields of an explanation of document ``i`` that no method has a say in."""
         if i not in self._common:
-            document, features, targets = self.documents[i], self.features[i], self.targets.only(i)
+            model_input, features, targets = self.inputs[i], self.features[i], self.targets.only(i)
             (target,), (against,) = targets.names(), targets.names_against()
             self._common[i] = {
-                "text": document.text,
-                **features.of_result(document),
+                "text": model_input.text,
+                **features.of_result(model_input),
                 "target": target,
                 "against": against,
                 "classes": self.model.classes,
                 "link": self.model.link,
                 "scale": targets.scale,
                 "prediction": self.prediction(i),
-                "cut": document.cut,
-                "bound_kind": bound_kind(document),
+                "cut": model_input.cut,
+                "bound_kind": bound_kind(model_input),
                 "notices": self.notices(i),
                 "settings": self.asked(i),
-                "diagnostics": self._windows(document.windows),
+                "diagnostics": self._windows(model_input.windows),
                 "model": self.fingerprint,
-                "parts": document.parts,
-                "asked": document.asked[targets.part] if document.asked else None,
+                "parts": model_input.parts,
+                "asked": model_input.asked[targets.part] if model_input.asked else None,
             }
         return self._common[i]
 
@@ -263,14 +263,14 @@ class Batch:
 
     def asked(self, i: int) -> dict[str, Any]:
         """Return what was asked about document ``i``, whatever the method."""
-        windows = self.documents[i].windows
+        windows = self.inputs[i].windows
         return {
             "features": self.features[i].unit,
             "aggregation": describe_pooling(self.model, self.features[i].unit),
             "replacement": self.model.replacements[0],
-            "protect": sorted({word.lower() for word in self.question.protect}),
-            **({} if self.question.side is None else {"side": self.question.side}),
-            **({"protect_span": self.question.protect_span} if self.documents[i].asked else {}),
+            "protect": sorted({word.lower() for word in self.request.protect}),
+            **({} if self.request.side is None else {"side": self.request.side}),
+            **({"protect_span": self.request.protect_span} if self.inputs[i].asked else {}),
             **({} if windows is None else {"window": windows.size}),
         }
 
@@ -287,21 +287,21 @@ class Batch:
         return dict(zip(named, map(float, outputs), strict=True))
 
 
-def bound_kind(document: ModelInput) -> BoundKind:
+def bound_kind(model_input: ModelInput) -> BoundKind:
     """Return what bounds and ceilings of a text that a model has read rest on."""
-    return "checked" if document.checked else "proven"
+    return "checked" if model_input.checked else "proven"
 
 
 def read(model: Model, texts: Sequence[Any], **asked: Any) -> Batch:
     """Return ``texts`` as ``model`` sees them; ``asked`` are fields of a :class:`Question`."""
-    prepared, question = prepare_model(model, Request(**asked))
-    return reading_of(prepared, question.attach_queries(texts), question)
+    prepared, request = prepare_model(model, Request(**asked))
+    return reading_of(prepared, request.attach_queries(texts), request)
 
 
 def reading_of(
     model: Model,
     texts: Sequence[Any],
-    question: Request,
+    request: Request,
     *,
     first: int | None = None,
     signals: bool = False,
@@ -326,17 +326,17 @@ def reading_of(
     InputError
         If a text cannot be read, or its removals are not known as exactly as those of the model.
     """
-    documents, features = _read(model, texts, question, first=first, signals=signals)
-    for document in documents:
-        if document.fallback is not None:
-            raise InputError(_nothing_exact(fallback_reason(document)))
-    return _batch(model, documents, features, question, first=first, signals=signals)
+    inputs, features = _read(model, texts, request, first=first, signals=signals)
+    for model_input in inputs:
+        if model_input.fallback is not None:
+            raise InputError(_nothing_exact(fallback_reason(model_input)))
+    return _batch(model, inputs, features, request, first=first, signals=signals)
 
 
 def read_batches(
     model: Model,
     texts: Sequence[Any],
-    question: Request,
+    request: Request,
     *,
     first: int | None = None,
     feasible: Callable[[int], None] | None = None,
@@ -348,20 +348,18 @@ def read_batches(
     the model of such a text is its fallback, which is sampled. ``feasible`` may refuse a number of
     features before the model is called.
     """
-    documents, features = _read(
-        model, texts, question, first=first, feasible=feasible, signals=signals
-    )
-    if all(document.fallback is None for document in documents):
-        return [_batch(model, documents, features, question, first=first, signals=signals)]
+    inputs, features = _read(model, texts, request, first=first, feasible=feasible, signals=signals)
+    if all(model_input.fallback is None for model_input in inputs):
+        return [_batch(model, inputs, features, request, first=first, signals=signals)]
     return (
         _batch(
-            model if document.fallback is None else document.fallback,
-            [document if document.fallback is None else _sampled(document)],
+            model if model_input.fallback is None else model_input.fallback,
+            [model_input if model_input.fallback is None else _sampled(model_input)],
             [features_of_document],
-            question,
+            request,
             first=None if first is None else first + i,
         )
-        for i, (document, features_of_document) in enumerate(zip(documents, features, strict=True))
+        for i, (model_input, features_of_document) in enumerate(zip(inputs, features, strict=True))
     )
 
 
@@ -369,47 +367,47 @@ def _nothing_exact(reason: str | None) -> str:
     return f"nothing about this text is known exactly: {reason}."
 
 
-def _sampled(document: ModelInput) -> ModelInput:
+def _sampled(model_input: ModelInput) -> ModelInput:
     """Return a document as its fallback model explains it, with the reason."""
-    notice = f"This text is sampled, and no score is exact: {fallback_reason(document)}."
-    return replace(document, fallback=None, notices=(*document.notices, notice))
+    notice = f"This text is sampled, and no score is exact: {fallback_reason(model_input)}."
+    return replace(model_input, fallback=None, notices=(*model_input.notices, notice))
 
 
 def _read(
     model: Model,
     texts: Sequence[Any],
-    question: Request,
+    request: Request,
     *,
     first: int | None,
     feasible: Callable[[int], None] | None = None,
     signals: bool,
 ) -> tuple[list[ModelInput], list[Features]]:
     """Return every text as the model reads it, and its features."""
-    pieces = reads_subwords(model, question.features)
-    protect = _protected(model, question) if question.protect else frozenset[str]()
-    documents, scored = list[ModelInput](), list[Features]()
-    inputs = read_inputs(model, texts, hidden_states=signals, pieces=pieces)
+    pieces = reads_subwords(model, request.features)
+    protect = _protected(model, request) if request.protect else frozenset[str]()
+    inputs, scored = list[ModelInput](), list[Features]()
+    model_inputs = read_inputs(model, texts, hidden_states=signals, pieces=pieces)
     for number in range(first or 0, (first or 0) + len(texts)):
         with about_text(None if first is None else number):
-            document, reader, protected_words = next(inputs), model, protect
-            if document.fallback is not None:
-                reader = document.fallback
-                protected_words = _protected(reader, question)
-            if not pieces and (cut := unit_spans(document, question.features)) is not None:
-                document = split_tokens(reader, document, cut)
-            documents.append(document)
-            scored.append(_features(document, question, protected_words, pieces))
+            model_input, reader, protected_words = next(model_inputs), model, protect
+            if model_input.fallback is not None:
+                reader = model_input.fallback
+                protected_words = _protected(reader, request)
+            if not pieces and (cut := unit_spans(model_input, request.features)) is not None:
+                model_input = split_tokens(reader, model_input, cut)
+            inputs.append(model_input)
+            scored.append(_features(model_input, request, protected_words, pieces))
             if feasible is not None:
                 with advising(scored[-1]):
                     feasible(len(scored[-1]))
-    return documents, scored
+    return inputs, scored
 
 
 def _batch(
     model: Model,
-    documents: Sequence[ModelInput],
+    inputs: Sequence[ModelInput],
     features: Sequence[Features],
-    question: Request,
+    request: Request,
     *,
     first: int | None,
     signals: bool = False,
@@ -417,16 +415,16 @@ def _batch(
     """Return documents under ``model``, with its outputs and what is explained of them."""
     shared, capable = _Shared(), cast(Capable, model)
     if signals:
-        shared.signalled = capable.hidden_states(documents, features)
-    own = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
-    outputs = _checked_outputs(model, own, documents)
+        shared.signalled = capable.hidden_states(inputs, features)
+    own = model.outputs(inputs) if shared.signalled is None else shared.signalled.outputs
+    outputs = _checked_outputs(model, own, inputs)
     return Batch(
         model=capable,
-        documents=tuple(documents),
+        inputs=tuple(inputs),
         features=tuple(features),
-        targets=targets_of(model, question, documents, outputs),
+        targets=targets_of(model, request, inputs, outputs),
         outputs=outputs,
-        question=question,
+        request=request,
         first=first,
         shared=shared,
     )
@@ -446,8 +444,8 @@ def advising(features: Features) -> Iterator[None]:
 
 def targets_of(
     model: Model,
-    question: Request,
-    documents: Sequence[ModelInput],
+    request: Request,
+    inputs: Sequence[ModelInput],
     outputs: Float[np.ndarray, "n C"],
     part: int = 0,
 ) -> Targets:
@@ -455,17 +453,17 @@ def targets_of(
 
     Where nobody names a class, and a model has found a span, it is the one that it gave it.
     """
-    parts = _parts(documents)
-    whole = Targets(np.zeros(0, int), model.classes, question.scale, model.link, None, part, parts)
+    parts = _parts(inputs)
+    whole = Targets(np.zeros(0, int), model.classes, request.scale, model.link, None, part, parts)
     own = whole.own(outputs)
-    index = target_indices(question.target, model.classes, own)
-    if question.target is None:
-        for i, document in enumerate(documents):
-            tag = document.asked[part].tag if document.asked else None
+    index = target_indices(request.target, model.classes, own)
+    if request.target is None:
+        for i, model_input in enumerate(inputs):
+            tag = model_input.asked[part].tag if model_input.asked else None
             index[i] = model.classes.index(tag) if tag in model.classes else index[i]
-    if question.against is None:
+    if request.against is None:
         return replace(whole, index=index)
-    other = target_indices(question.against, model.classes, own)
+    other = target_indices(request.against, model.classes, own)
     if (same := other == index).any():
         name = model.classes[int(other[same][0])]
         raise InputError(
@@ -474,16 +472,16 @@ def targets_of(
     return replace(whole, index=index, against=other)
 
 
-def _parts(documents: Sequence[ModelInput]) -> int:
+def _parts(inputs: Sequence[ModelInput]) -> int:
     """Return how many places each of the documents is asked about, 1 where it is none."""
-    return max([1, *(len(document.asked) for document in documents)])
+    return max([1, *(len(model_input.asked) for model_input in inputs)])
 
 
 def _checked_outputs(
-    model: Model, outputs: Any, documents: Sequence[ModelInput]
+    model: Model, outputs: Any, inputs: Sequence[ModelInput]
 ) -> Float[np.ndarray, "n C"]:
     """Return the outputs if they are one row per document with a column per class and place."""
-    found, n, parts = np.asarray(outputs, dtype=np.float64), len(documents), _parts(documents)
+    found, n, parts = np.asarray(outputs, dtype=np.float64), len(inputs), _parts(inputs)
     classes = len(model.classes)
     columns = {parts * classes, parts} if classes == 2 else {parts * classes}
     if found.ndim != 2 or len(found) != n or found.shape[1] not in columns:
@@ -494,9 +492,9 @@ def _checked_outputs(
     return found
 
 
-def _protected(model: Model, question: Request) -> frozenset[str]:
+def _protected(model: Model, request: Request) -> frozenset[str]:
     """Return the protected words as ``model`` reads them."""
-    return frozenset(_one_token(model, word) for word in question.protect)
+    return frozenset(_one_token(model, word) for word in request.protect)
 
 
 def _one_token(model: Model, word: str) -> str:
@@ -514,30 +512,30 @@ def _one_token(model: Model, word: str) -> str:
 
 
 def _features(
-    document: ModelInput, question: Request, protect: frozenset[str], pieces: bool
+    model_input: ModelInput, request: Request, protect: frozenset[str], pieces: bool
 ) -> Features:
-    strings = document.tokens.strings if protect else ()
+    strings = model_input.tokens.strings if protect else ()
     # Words that are one to the model are named together.
     kept = {s for s in strings if not protect.isdisjoint([s.lower(), *s.lower().split(" / ")])}
-    asked: Any = {"side": question.side, "protect_asked": question.protect_span}
+    asked: Any = {"side": request.side, "protect_asked": request.protect_span}
     if pieces:  # each by itself
-        alone = features_of(document, "positions", protect=kept, **asked)
+        alone = features_of(model_input, "positions", protect=kept, **asked)
         return replace(alone, unit="tokens")
-    return features_of(document, question.features, protect=kept, **asked)
+    return features_of(model_input, request.features, protect=kept, **asked)
 
 
 def mean_of_heads(
     arrays: CollapsedDocuments, scores: Float[np.ndarray, "n K T_max"]
-) -> list[Finding]:
+) -> list[Attribution]:
     """Score every feature by the mean over heads of what each gives to its places."""
     parts = arrays.pooled(scores[..., 1:])
-    return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
+    return [Attribution(scores=part.mean(axis=0), heads=part) for part in parts]
 
 
 def pooled_pieces(one: Batch, scores: Float[np.ndarray, "*K T"]) -> Float[np.ndarray, "*K d"]:
     """Return scores of pieces summed over the pieces and places of each feature."""
-    (document,), (features,) = one.documents, one.features
-    token = one.model.token_positions(document)
+    (model_input,), (features,) = one.inputs, one.features
+    token = one.model.token_positions(model_input)
     feature = np.append(features.of_token, -1)[token]
     belongs = feature[:, None] == np.arange(len(features))
     return scores @ belongs.astype(np.float64)

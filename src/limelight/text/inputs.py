@@ -103,17 +103,17 @@ class ModelInput:
     fallback: Any = None
 
     @staticmethod
-    def from_image(cut: PatchedImage, **rest: Any) -> "Document":
+    def from_image(cut: PatchedImage, **rest: Any) -> "ModelInput":
         """Return an image as a model reads it, its tokens patches of a grid or segments."""
         notices = (*cut.source.notices, *rest.pop("notices", ()))
         return ModelInput(cut.source.label, Tokens((), ()), notices=notices, **rest).with_cut(cut)
 
-    def with_cut(self, cut: PatchedImage) -> "Document":
+    def with_cut(self, cut: PatchedImage) -> "ModelInput":
         """Return the same image in other parts."""
         names = cut.names()
         return replace(self, tokens=Tokens(names, ((0, 0),) * len(names)), image=cut)
 
-    def cut_at(self, edges: Iterable[int]) -> "Document":
+    def cut_at(self, edges: Iterable[int]) -> "ModelInput":
         """Return the same with its words cut at ``edges`` too."""
         cuts = sorted(edges)
         spans = tuple(
