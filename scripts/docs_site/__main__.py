@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 
 import limelight
 from docs_site.built_pages import faults
+from docs_site.formulas import FormulaError, copy_style, render_formulas
 from docs_site.moved import write_moved
 from docs_site.navigation import ROOT, sections
 from docs_site.paper_page import paper_page
@@ -80,6 +81,10 @@ def build(folder: Path) -> list[str]:
     stage(pages, chain.from_iterable(chapter.pages for chapter in chapters))
     for name in ("site.css", WORKER):
         shutil.copyfile(Path(__file__).with_name(name), pages / name)
+    try:
+        copy_style(pages)
+    except FormulaError as error:
+        return [str(error)]
     model = limelight.load()
     for name, text in (
         (LIVE, live_page(model, title="Type a sentence")),
@@ -93,7 +98,10 @@ def build(folder: Path) -> list[str]:
     zensical = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
     if subprocess.run([*zensical, "--config-file", plan]).returncode:
         return ["zensical could not build the site."]
-    written = {page: page.read_text("utf-8") for page in site.rglob("*.html")}
+    try:
+        written = render_formulas({page: page.read_text("utf-8") for page in site.rglob("*.html")})
+    except FormulaError as error:
+        return str(error).splitlines()
     homes = {name: page for page, text in written.items() for name in _DOCUMENTED.findall(text)}
     for page, text in written.items():
         for mark, name in ((_SHIM, WORKER), (f'"{VERSIONS}"', VERSIONS)):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import limelight
+from docs_site.formulas import STYLE_SHEET
 from docs_site.navigation import ROOT, Section
 from docs_site.staging import placed
 from docs_site.versions import VERSIONS
@@ -63,6 +64,7 @@ def settings(chapters: Iterable[Section]) -> str:
                 "font": False,  # fonts of the reader's system: nothing is fetched
                 "features": [
                     "content.code.copy",
+                    "content.tabs.link",  # the choice of Python or Shell is remembered
                     "navigation.footer",
                     "navigation.indexes",
                     "navigation.prune",
@@ -72,7 +74,7 @@ def settings(chapters: Iterable[Section]) -> str:
                 "palette": _PALETTE,
             },
             "extra": {"generator": False},
-            "extra_css": ["site.css"],
+            "extra_css": ["site.css", STYLE_SHEET],
             "plugins": [
                 "search",
                 "offline",  # the search index as a script, which pages on a disk can load
@@ -90,8 +92,12 @@ def settings(chapters: Iterable[Section]) -> str:
                 "sane_lists",
                 "tables",
                 {"toc": {"permalink": True}},
+                "admonition",
+                {"pymdownx.arithmatex": {"generic": True}},
+                "pymdownx.details",
                 "pymdownx.highlight",
                 "pymdownx.superfences",
+                {"pymdownx.tabbed": {"alternate_style": True}},
             ],
         },
         indent=2,
