@@ -40,7 +40,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import limelight
 from limelight import Explanation
-from limelight.sampling.regression import lasso_fit
+from limelight.sampling.regression import fit_lasso
 from results import STAMP, Measure, command_line, report
 
 FACTS = 16
@@ -297,7 +297,7 @@ def rivals(arguments: argparse.Namespace) -> Iterator[Measure]:
         tokens = citer._logit_probs.shape[1]
         their_odds = aggregated(citer._logit_probs)
         apart.setdefault("log-odds", []).append(float(np.abs(odds - their_odds).max()))
-        ours = lasso_fit(citer._masks, odds, penalty=0.01 * tokens).coefficients
+        ours = fit_lasso(citer._masks, odds, penalty=0.01 * tokens).coefficients
         gap = np.abs(ours - weight).max() / np.abs(weight).max()
         apart.setdefault("LASSO, of the largest", []).append(float(gap))
         facts = facts_of(text)

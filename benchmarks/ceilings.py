@@ -9,19 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.explainers import read
+from limelight.explainers import prepare_batch
 from limelight.models import load
 from limelight.shapes import Float
 from limelight.text import token_strings
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.faithfulness import (
     deletion_area,
     deletion_curves,
     greedy_order,
-    mean_removed_value,
+    random_removal_mean,
     size_extremes,
 )
-from limelight.theory.ratio_game import RatioGame, one_document, value
+from limelight.theory.ratio_game import RatioGame, extract_document, value
 from results import Measure, command_line, report
 from reviews import reviews
 
@@ -70,7 +70,7 @@ def _measure(id: str, what: str, value: float, below: float | None = None) -> Me
 
 def compared(game: RatioGame) -> Found:
     """Compare ceiling and chance with the best order and with all sets."""
-    keep = all_keeps(game.d)
+    keep = enumerate_masks(game.d)
     f = value(game, keep)[0]
     full, size = f[-1], game.d - keep.sum(axis=1)
     by_size = [f[size == k].mean() for k in range(1, game.d + 1)]
@@ -78,7 +78,7 @@ def compared(game: RatioGame) -> Found:
     best = full - least_sum(f, game.d) / game.d
     ceiling = full - float(size_extremes(game).low.mean())
     greedy = float(deletion_area(deletion_curves(game, greedy_order(game)[None]))[0])
-    ours, room = full - float(mean_removed_value(game).value), ceiling - chance
+    ours, room = full - float(random_removal_mean(game).value), ceiling - chance
     return Found(
         best=(best - chance) / room,
         greedy=(greedy - chance) / room,
@@ -111,8 +111,8 @@ def shipped_games(count: int) -> Iterator[RatioGame]:
     sentences = (s for text in reviews(model).texts for s in re.split(r"(?<=[.!?])\s+", text))
     fitting = (s for s in sentences if SHORTEST <= len(set(token_strings(s))) <= LONGEST)
     for sentence, _ in zip(fitting, range(count), strict=False):
-        batch = read(model, [sentence], target="predicted")
-        yield one_document(batch.ratio_game, 0)
+        batch = prepare_batch(model, [sentence], target="predicted")
+        yield extract_document(batch.ratio_game, 0)
 
 
 def random_games(K: int, count: int) -> Iterator[RatioGame]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from limelight.models import load
 from limelight.models.attention import AttentionClassifier, padded_ids
-from limelight.text import UNK, Features, ModelInput, features_of
+from limelight.text import UNK, Features, ModelInput, build_features
 from limelight.theory.lime import lime
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import RatioGame
@@ -41,7 +41,7 @@ def main() -> None:
         measures = list(by_public_api(model, texts, threads=arguments.threads))
         report("corpus", measures, arguments, data=f"{len(texts)} reviews")
         return
-    measures = list(on_device(model.on(arguments.device), texts, size=arguments.size))
+    measures = list(on_device(model.to_device(arguments.device), texts, size=arguments.size))
     context = {"data": f"{len(texts)} reviews", "device": _device_name(arguments.device)}
     report(f"corpus_{arguments.device}", measures, arguments, **context)
 
@@ -137,7 +137,7 @@ class Corpus(NamedTuple):
 def read_corpus(model: AttentionClassifier, texts: list[str]) -> Corpus:
     """Return the texts as the model reads them; those of one distinct word have no LIME."""
     inputs = [model.read(text) for text in texts]
-    features = [features_of(model_input) for model_input in inputs]
+    features = [build_features(model_input) for model_input in inputs]
     order = sorted(range(len(texts)), key=lambda i: len(features[i]))
     order = [i for i in order if len(features[i]) > 1]
     return Corpus([inputs[i] for i in order], [features[i] for i in order])
@@ -210,7 +210,7 @@ def _explained(
     # The longest first: the device's memory then never has to grow.
     for first in reversed(range(0, len(inputs), size)):
         rows = slice(first, first + size)
-        found = lime(model.collapsed(inputs[rows], features[rows]).game, tolerance=tolerance)
+        found = lime(model.compute_tables(inputs[rows], features[rows]).game, tolerance=tolerance)
         beta, bound = host_array(found.scores[:, -1]), host_array(found.bound[:, -1])
         sizes = map(len, features[rows])
         scores = [row[:d] for row, d in zip(beta, sizes, strict=True)] + scores
@@ -243,12 +243,12 @@ def checked(
 def numpy_game(model: AttentionClassifier, corpus: Corpus, i: int) -> RatioGame:
     """Return the game of one document by its definition, position after position."""
     tables, K = model.tables, model.tables.word_logit.shape[1]
-    features, tokens = corpus.features[i], corpus.inputs[i].input.ids
+    features, tokens = corpus.features[i], corpus.inputs[i].encoding.ids
     a, b, A, B = np.zeros((4, K, len(features)))
     D0, N0 = np.zeros((2, K))
     ids = padded_ids([tokens], T_max=model.T_max)[0]
     word = np.full(model.T_max, -1)
-    word[1 : 1 + len(tokens)] = features.of_token
+    word[1 : 1 + len(tokens)] = features.feature_index
     for t, (token, j) in enumerate(zip(ids, word, strict=True)):
         g = np.exp(tables.word_logit[token] + tables.position_logit[t])
         gu = g * (tables.word_value[token, -1] + tables.position_value[t, -1])

@@ -1,14 +1,14 @@
 """How often ±2 standard errors hold the exact value, on games whose exact values are known.
 
 Every game has 14 words, so that all 16,384 masks can be asked for the truth while the methods
-sample. Each is asked through the public API, so notices are those that a user sees. With
+sample. Each is asked through the public API, so warnings are those that a user sees. With
 ``--held-out`` games of other kinds, of 20 and 40 words, are asked at the methods' defaults; no
-constant was chosen on those kinds, and only results without a notice count. ``--pairs`` asks
+constant was chosen on those kinds, and only results without a warning count. ``--pairs`` asks
 `interactions` alone, with ``top=100`` of the 3,160 pairs of 80 words: the more there are to choose
 from, the more luck there is in those that are chosen. ``--owen`` asks `owen` of the same kinds, 24
 words in 6 lines, against all nested sets; with ``--model FOLDER`` (``--data FILE.jsonl.gz``,
 ``--device cuda``) of the first words of reviews, in their sentences, against 1,000 pairs of orders.
-Wanted of each kind, written before the result: 0.93 of all scores and totals, notices or not.
+Wanted of each kind, written before the result: 0.93 of all scores and totals, warnings or not.
 
 Every cell is stored with a digest of its sampler (`sampler_digest`). ``--stale`` measures the cells
 whose sampler has another digest today, and keeps the others with the stamps of their runs.
@@ -16,11 +16,11 @@ whose sampler has another digest today, and keeps the others with the stamps of 
 the runs has the three words at the beginning, a third at both ends and in the middle, and a third
 anywhere. Coverage is that of the other words, since the three words themselves are nearly always
 within their errors. Wanted, written before the result: of every cell, 0.93 of these words in runs
-without a notice, and at most 5 % of runs with a notice where 0.95 hold.
+without a warning, and at most 5 % of runs with a warning where 0.95 hold.
 ``--context-cite`` asks `context-cite` of the kinds of ``--held-out``, with weak and strong
 penalties. The truth is the mean of the scores over all other seeds, because the standard errors are
 about the LASSO's own expectation. Wanted, written before the result: of every cell, 0.93 of all
-scores in results without a notice, and no standard error of 0.
+scores in results without a warning, and no standard error of 0.
 """
 
 import gzip
@@ -37,18 +37,18 @@ import numpy as np
 import limelight
 from limelight.explainers import Banzhaf
 from limelight.sampling.all_masks import (
-    banzhaf_of_all_masks,
-    lime_of_all_masks,
-    owen_of_all_masks,
-    pairs_of_all_masks,
-    shapley_of_all_masks,
+    banzhaf_values_from_all_masks,
+    lime_from_all_masks,
+    owen_values_from_all_masks,
+    pair_interactions_from_all_masks,
+    shapley_values_from_all_masks,
 )
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.lime_weights import lime_design
 from results import Measure, command_line, read_result, report, stored_measures
 
 D = 14
-KEEP = all_keeps(D)
+KEEP = enumerate_masks(D)
 TEXT = " ".join("abcdefghijklmn")
 BITS = {letter: 1 << j for j, letter in enumerate(TEXT.split())}
 WANTED = 0.93
@@ -137,7 +137,7 @@ METHODS = (
 
 
 class Found(NamedTuple):
-    """Means over runs: what held, what carried a notice, how wide and how far off it was."""
+    """Means over runs: what held, what carried a warning, how wide and how far off it was."""
 
     held: float
     noticed: float
@@ -175,9 +175,9 @@ def few_words(draw: Callable[[np.random.Generator], Table]) -> Callable[..., Tru
         return Truth(
             of_kept,
             _lime_of_few(table, places, d),
-            spread(shapley_of_all_masks(inner, D)[0]),
-            spread(banzhaf_of_all_masks(inner, D)[0]),
-            spread(pairs_of_all_masks(inner, D, index="shapley")[0]),
+            spread(shapley_values_from_all_masks(inner, D)[0]),
+            spread(banzhaf_values_from_all_masks(inner, D)[0]),
+            spread(pair_interactions_from_all_masks(inner, D, index="shapley")[0]),
         )
 
     return game
@@ -277,7 +277,7 @@ HELD_OUT = {
 DEFAULTS = ("lime", "lime-sampled", "shapley", "banzhaf", "interactions")
 HELD_OUT_SETTINGS: dict[str, dict[str, int]] = {"held_out": {}, "pairs": {"top": 100}}
 OWEN_PAIRS = (5, 10, 25)
-ALWAYS = "always with a notice"
+ALWAYS = "always with a warning"
 
 
 def held_out(
@@ -286,7 +286,7 @@ def held_out(
     """Return how often the truth lies within ±2 where nothing is said, and how often something is.
 
     The first is NaN where something is said of nearly every result. That pairs of orders are few,
-    which every result of a long text says, does not count as a notice.
+    which every result of a long text says, does not count as a warning.
     """
     rows = []
     for number in range(games):
@@ -298,7 +298,7 @@ def held_out(
             if e.pairs is not None:
                 off = e.pairs.scores - truth.interactions[tuple(e.pairs.features.T)]
                 stderr = e.pairs.stderr
-            said = any("missed" in x or "unseen" in x for x in e.notices if "are few" not in x)
+            said = any("missed" in x or "unseen" in x for x in e.warnings if "are few" not in x)
             allowed = 0.0 if stderr is None else 2 * stderr
             rows.append(((np.abs(off) <= allowed + 1e-9).mean(), said))
     held, said = np.array(rows, dtype=float).T
@@ -333,7 +333,7 @@ def _held_out_measures(*, smoke: bool, pairs: bool, known: Mapping[str, Measure]
                     continue
                 held, said = held_out(method, draw, d, games=games, seeds=seeds, **settings)
                 value = 1.0 if math.isnan(held) else held
-                note = ALWAYS if math.isnan(held) else f"notices {said:.2f}"
+                note = ALWAYS if math.isnan(held) else f"warnings {said:.2f}"
                 label = f"{method}, {d} words: {what}"
                 cells.append(
                     Measure(id=id, what=label, value=round(value, 3), note=note, sampler=sampler)
@@ -341,10 +341,10 @@ def _held_out_measures(*, smoke: bool, pairs: bool, known: Mapping[str, Measure]
     quiet = [one.value for one in cells if one.note != ALWAYS]
     total = Measure(
         id="cells",
-        what=f"share of the cells that hold {WANTED} or more without a notice",
+        what=f"share of the cells that hold {WANTED} or more without a warning",
         value=round(sum(x >= WANTED for x in quiet) / len(quiet), 3),
         at_least=0.95,
-        note=f"{len(quiet)} cells; {len(cells) - len(quiet)} more always carry a notice",
+        note=f"{len(quiet)} cells; {len(cells) - len(quiet)} more always carry a warning",
     )
     return [*cells, total]
 
@@ -361,22 +361,22 @@ TRIPLES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray], float]] = {
 
 
 class IntervalCheck(NamedTuple):
-    """The share of scores within ±2 standard errors in one result, and whether it has a notice.
+    """The share of scores within ±2 standard errors in one result, and whether it has a warning.
 
     ``zero_errors`` is the share of its standard errors that are 0, and ``kept_coverage`` is that of
     the features that the LASSO keeps in every result, NaN if there is none.
     """
 
     coverage: float
-    has_notice: bool
+    has_warning: bool
     zero_errors: float = 0.0
     kept_coverage: float = math.nan
 
 
 def quiet_coverage(runs: list[IntervalCheck]) -> float:
-    """Return the share that held in runs without a notice; NaN if nearly all runs have one."""
-    without_notice = [run.coverage for run in runs if not run.has_notice]
-    return float(np.mean(without_notice)) if len(without_notice) > 0.05 * len(runs) else math.nan
+    """Return the share that held in runs without a warning; NaN if nearly all runs have one."""
+    without_warning = [run.coverage for run in runs if not run.has_warning]
+    return float(np.mean(without_warning)) if len(without_warning) > 0.05 * len(runs) else math.nan
 
 
 def triple_runs(kind: str, d: int, calls: int, *, runs: int) -> list[IntervalCheck]:
@@ -396,7 +396,7 @@ def triple_runs(kind: str, d: int, calls: int, *, runs: int) -> list[IntervalChe
         e = limelight.explain(model, text, "banzhaf", samples=calls, seed=run)
         is_inside = np.abs(e.scores - truth) <= 2 * e.stderr + 1e-9
         others = np.delete(is_inside, words)
-        results.append(IntervalCheck(float(others.mean()), bool(e.notices)))
+        results.append(IntervalCheck(float(others.mean()), bool(e.warnings)))
     return results
 
 
@@ -417,23 +417,23 @@ def triple_measures(*, smoke: bool) -> Iterator[Measure]:
                     what=f"banzhaf, {d} words, {calls} samples: {what}",
                     value=round(float(np.mean(by_place)), 3),
                     sampler=sampler_digest(method_of_cell("coverage_triples", id)),
-                    note=f"notices {np.mean([run.has_notice for run in runs]):.2f}; words at the "
+                    note=f"warnings {np.mean([run.has_warning for run in runs]):.2f}; words at the "
                     "beginning {:.3f}, at both ends and in the middle {:.3f}, "
                     "anywhere {:.3f}".format(*by_place),
                 )
     yield Measure(
         id="least",
-        what="the least of all cells, in runs without a notice",
+        what="the least of all cells, in runs without a warning",
         value=round(min(map(quiet_coverage, cells.values())), 3),
         at_least=WANTED,
         note=f"{len(cells)} cells; too few samples, which raise an error: {', '.join(too_few)}",
     )
     accurate = [runs for runs in cells.values() if np.mean([run.coverage for run in runs]) >= 0.95]
     yield Measure(
-        id="notices",
-        what="the largest share of runs with a notice in a cell that holds 0.95",
+        id="warnings",
+        what="the largest share of runs with a warning in a cell that holds 0.95",
         value=max(
-            (float(np.mean([run.has_notice for run in runs])) for runs in accurate), default=0.0
+            (float(np.mean([run.has_warning for run in runs])) for runs in accurate), default=0.0
         ),
         below=0.05,
     )
@@ -466,7 +466,7 @@ def context_cite_runs(
             kept_coverage = float(is_inside[is_kept].mean()) if is_kept.any() else math.nan
             zero_errors = float(np.mean(stderr == 0))
             results.append(
-                IntervalCheck(float(is_inside.mean()), bool(e.notices), zero_errors, kept_coverage)
+                IntervalCheck(float(is_inside.mean()), bool(e.warnings), zero_errors, kept_coverage)
             )
     return results
 
@@ -480,23 +480,23 @@ def context_cite_measures(*, smoke: bool) -> Iterator[Measure]:
             id = f"{name}_{d}_{samples}_{penalty}"
             counts = {"games": 1, "seeds": 2} if smoke else {"games": 3, "seeds": 40}
             cells[id] = runs = context_cite_runs(draw, d, samples, penalty, **counts)
-            notices = np.mean([run.has_notice for run in runs])
+            warnings = np.mean([run.has_warning for run in runs])
             kept = [run.kept_coverage for run in runs if not math.isnan(run.kept_coverage)]
             of_kept = f"; of features that are always kept {np.mean(kept):.3f}" if kept else ""
             yield Measure(
                 id=id,
                 what=f"context-cite, {d} features, {samples} samples, penalty {penalty}: {what}",
                 value=round(float(np.mean([run.coverage for run in runs])), 3),
-                note=f"notices {notices:.2f}{of_kept}",
+                note=f"warnings {warnings:.2f}{of_kept}",
                 sampler=sampler_digest(method_of_cell("coverage_context_cite", id)),
             )
     coverages = [x for x in map(quiet_coverage, cells.values()) if not math.isnan(x)]
     yield Measure(
         id="least",
-        what="the least of all cells, in results without a notice",
+        what="the least of all cells, in results without a warning",
         value=round(min(coverages, default=1.0), 3),
         at_least=WANTED,
-        note=f"{len(coverages)} cells; {len(cells) - len(coverages)} more always carry a notice",
+        note=f"{len(coverages)} cells; {len(cells) - len(coverages)} more always carry a warning",
     )
     yield Measure(
         id="zero_errors",
@@ -531,7 +531,7 @@ def owen_measures(games: Iterator[Nested], *, seeds: int) -> Iterator[Measure]:
                 errors = np.zeros(len(e.scores)) if e.stderr is None else e.stderr
                 allowed = np.append(errors, [one["stderr"] for one in totals])
                 held = np.abs(found - truth) <= 2 * allowed + 1e-9
-                said = any("unseen" in x or "missed" in x for x in e.notices)
+                said = any("unseen" in x or "missed" in x for x in e.warnings)
                 rows.setdefault((kind, pairs), []).append((float(held.mean()), said))
     for (kind, pairs), found in rows.items():
         held, said = np.array(found, dtype=float).T
@@ -541,7 +541,7 @@ def owen_measures(games: Iterator[Nested], *, seeds: int) -> Iterator[Measure]:
             what=f"owen, {pairs} pairs: {kind}",
             value=round(float(held.mean()), 3),
             at_least=WANTED if pairs >= 10 else None,
-            note=f"notices {said.mean():.2f}, {quiet}",
+            note=f"warnings {said.mean():.2f}, {quiet}",
             sampler=sampler_digest(owen_method(pairs)),
         )
 
@@ -563,7 +563,7 @@ def owen_games(*, smoke: bool) -> Iterator[Nested]:
             truth = draw(np.random.default_rng([number, 13]), d)
             model, text = _words_model(truth.f, d)
             lines = "\n".join(" ".join(text.split()[k : k + 4]) for k in range(0, d, 4))
-            exact = owen_of_all_masks(lambda keep, f=truth.f: f(keep)[:, None], line[None])[0]
+            exact = owen_values_from_all_masks(lambda keep, f=truth.f: f(keep)[:, None], line[None])[0]
             exact = np.append(exact, np.bincount(line, exact))
             yield Nested(what, model, lines, {"within": "lines"}, d, exact)
 
@@ -675,7 +675,7 @@ def sampler_digest(method: Method) -> str:
         stderr = np.zeros_like(scores) if stderr is None else stderr
         # The sum turns −0 into 0.
         digest.update((np.round([scores, stderr], 6) + 0.0).tobytes())
-        digest.update(bytes([warns_of_rare_effects(e.notices)]))
+        digest.update(bytes([warns_of_rare_effects(e.warnings)]))
     return digest.hexdigest()[:12]
 
 
@@ -684,9 +684,9 @@ def _all_pairs(method: Method) -> dict[str, Any]:
     return {"top": None, **method.settings} if method.name == "interactions" else method.settings
 
 
-def warns_of_rare_effects(notices: tuple[str, ...]) -> bool:
+def warns_of_rare_effects(warnings: tuple[str, ...]) -> bool:
     """Return whether a warning says that rare effects may have been missed."""
-    return any(sign in notice for notice in notices for sign in ("unseen", "missed"))
+    return any(sign in warning for warning in warnings for sign in ("unseen", "missed"))
 
 
 def _owen(arguments: Any) -> None:
@@ -733,7 +733,7 @@ def _runs(
             off, stderr = e.pairs.scores - truth[i, j], e.pairs.stderr
         stderr = np.zeros_like(off) if stderr is None else stderr
         held = np.abs(off) <= 2 * stderr + 1e-9
-        noticed = warns_of_rare_effects(e.notices)
+        noticed = warns_of_rare_effects(e.warnings)
         yield held.mean(), noticed, (off**2).mean(), (stderr**2).mean()
 
 
@@ -753,10 +753,10 @@ def exact_values(method: Method, table: Table) -> np.ndarray:
         return table[keep @ np.array([*BITS.values()])][:, None]
 
     if method.name == "lime":
-        return lime_of_all_masks(game, D).scores[0]
+        return lime_from_all_masks(game, D).scores[0]
     if method.name == "interactions":
-        return pairs_of_all_masks(game, D, index=method.settings.get("index", "shapley"))[0]
-    exactly = {"shapley": shapley_of_all_masks, "banzhaf": banzhaf_of_all_masks}
+        return pair_interactions_from_all_masks(game, D, index=method.settings.get("index", "shapley"))[0]
+    exactly = {"shapley": shapley_values_from_all_masks, "banzhaf": banzhaf_values_from_all_masks}
     return exactly[method.name](game, D)[0]
 
 
@@ -767,7 +767,7 @@ def _measure(method: Method, family: str, found: Found) -> Measure:
         what=f"{method.name}, {settings}: {FAMILIES[family].what}",
         value=round(found.held_or_noticed, 3),
         at_least=WANTED if method.promised and not FAMILIES[family].hidden else None,
-        note=f"held {found.held:.3f}; notices {found.noticed:.2f}; "
+        note=f"held {found.held:.3f}; warnings {found.noticed:.2f}; "
         f"standard error over error {found.width:.2f}",
         sampler=sampler_digest(method),
     )

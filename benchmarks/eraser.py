@@ -3,7 +3,7 @@
 python benchmarks/eraser.py                                     the shipped model, 199 reviews
 python benchmarks/eraser.py --model FOLDER --name minilm --limit 50 --device cuda
 python benchmarks/eraser.py --pack movies.jsonl.gz              the reviews, for a bare machine
-python benchmarks/eraser_page.py                                docs/judging.md, from the results
+python benchmarks/eraser_page.py                                docs/explanation/judging.md, from the results
 """
 
 import argparse
@@ -105,7 +105,7 @@ def pack(path: Path, texts: list[str], rationales: list[Any], labels: list[str])
 
 def usable(model: Any) -> list[str]:
     """Return all methods that the model allows and that rank words."""
-    allowed = [row.id for row in limelight.methods(model) if row.refused is None]
+    allowed = [row.id for row in limelight.methods(model) if row.reason_unavailable is None]
     return [name for name in allowed if name not in NOT_ORDERS]
 
 
@@ -130,26 +130,26 @@ def summary(found: Judgment, right: Any) -> dict[str, Any]:
     cut = [text.words for text in plausible.texts if text.reason is None]
     return {
         "verdict": found.verdict,
-        "notices": list(found.notices),
+        "warnings": list(found.warnings),
         "ceiling": found.ceiling_kind,
         "greedy": found.greedy,
-        "texts": len(found.judged),
-        "faithful": [_row(one) for one in found.ranked()],
+        "texts": len(found.texts_with_room),
+        "faithful": [_row(one) for one in found.rank_methods()],
         "plausible": {
             "verdict": plausible.verdict,
-            "notices": list(plausible.notices),
+            "warnings": list(plausible.warnings),
             "share": plausible.share,
             "texts": len(cut),
             "words": float(np.mean(cut)) if cut else 0.0,
             "marked": float(np.mean([t.marked for t in plausible.texts if t.reason is None])),
-            "methods": [_row(one) for one in plausible.ranked()],
+            "methods": [_row(one) for one in plausible.rank_methods()],
             "above_where_right": above_guessing(found, right),
             "above_where_wrong": above_guessing(found, ~right),
             "references": [_row(one) for one in plausible.references],
         },
         "agreement": {
             "pairs": [_measures(one) for one in agreement.pairs],
-            "again": [_measures(one) for one in agreement.again],
+            "reseeded_pairs": [_measures(one) for one in agreement.reseeded_pairs],
         },
     }
 

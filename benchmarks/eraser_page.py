@@ -1,61 +1,40 @@
-"""Write the ERASER tables of docs/judging.md from the result files: its numbers were measured.
+"""The tables about human rationales (ERASER) on the results page, from the stored results."""
 
-python benchmarks/eraser_page.py            write
-python benchmarks/eraser_page.py --check    fail where the page and the files differ
-"""
+__all__ = ["eraser_tables"]
 
-import argparse
-import re
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from results import RESULTS, measured_with, read_result
+from results import measured_with, read_result
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "judging.md"
-BLOCK = re.compile(r"(<!-- (eraser_\w+) -->\n).*?(<!-- end -->\n)", re.S)
 SAME = 0.995  # rank correlation of methods that stand together
 NAMES = {
-    "chance": "*guessing*",
+    "chance": "*chance*",
     "rationale": "*the rationale itself*",
     "annotators": "*annotators against each other*",
 }
 
 
-def main() -> None:
-    """Write the page, or check it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    page = PAGE.read_text(encoding="utf-8")
-    new = BLOCK.sub(lambda m: m[1] + section(m[2]) + m[3], page)
-    if not parser.parse_args().check:
-        PAGE.write_text(new, encoding="utf-8")
-    elif new != page:
-        sys.exit("docs/judging.md is not what its results say; run benchmarks/eraser_page.py.")
-
-
-def section(name: str) -> str:
-    """Return what is said of one model, or that nothing was measured."""
-    path = RESULTS / f"{name}.json"
-    if not path.exists():
-        return f"\nThere is no `benchmarks/results/{name}.json` yet.\n\n"
-    found = read_result(name)
-    judged, values = found["judged"], {m["id"]: m["value"] for m in found["measures"]}
+def eraser_tables(model: str) -> str:
+    """Return the tables of one model: faithfulness and plausibility, then rank correlations."""
+    name = f"eraser_{model}"
+    result = read_result(name)
+    judged, values = result["judged"], {m["id"]: m["value"] for m in result["measures"]}
     plausible = judged["plausible"]
     circumstances = (
-        f"`{found['command']}`: {found['data']}, of which {judged['texts']} can tell methods "
-        f"apart and {plausible['texts']} have marked words that the model reads "
-        f"({plausible['words']:.0f} occurrences in the mean, {plausible['marked']:.0%} of them "
-        f"marked). The model is right on {values[f'{name}_accuracy']:.0%} of the "
-        f"reviews.{_time(found, values[f'{name}_seconds'])} {measured_with(name)}"
+        f"{result['data']}. {plausible['texts']} of {judged['texts']} have marked words that the "
+        f"model reads. They have {plausible['words']:.0f} occurrences of words in the mean, and "
+        f"{plausible['marked']:.0%} of these are marked. The model is right on "
+        f"{values[f'{name}_accuracy']:.0%} of the "
+        f"reviews.{_time(result, values[f'{name}_seconds'])}"
     )
-    parts = [circumstances, judged["verdict"], plausible["verdict"], _methods(judged)]
-    return "\n" + "\n\n".join([*parts, _agreement(judged)]) + "\n\n"
+    agreement = "Rank correlations of the methods. The diagonal compares two seeds of a method."
+    parts = [circumstances, _methods(judged), agreement, _agreement(judged), measured_with(name)]
+    return "\n\n".join(parts)
 
 
 def _time(found: dict[str, Any], seconds: float) -> str:
-    """Say how long a graphics card took; a shared processor's clock says little."""
+    """Say how long a GPU took. The clock of a shared processor says little."""
     return f" {seconds:.0f} s on {found['device']}." if "device" in found else ""
 
 
@@ -63,7 +42,7 @@ def _methods(judged: dict[str, Any]) -> str:
     faithful = {one["method"]: one for one in judged["faithful"]}
     plausible = judged["plausible"]
     kind = "ceiling" if judged["ceiling"] == "proven" else "best found"
-    heads = (f"share of the {kind}", "average precision", "above guessing", "model right")
+    heads = (f"share of the {kind}", "average precision", "above chance", "model right")
     rows = [["", *heads, "model wrong", "R-precision", "token F1", "IOU F1"], ["---"] * 9]
     by_name = {one["method"]: one for one in plausible["methods"]}
     for name, one in faithful.items():
@@ -81,7 +60,7 @@ def _methods(judged: dict[str, Any]) -> str:
 def _plausible(one: dict[str, Any]) -> list[str]:
     return [
         _number(one, "precision"),
-        _number(one, "above", "above_interval"),
+        _number(one, "above_chance", "above_chance_interval"),
         _number(one, "r_precision"),
         _number(one, "token_f1"),
         _number(one, "iou_f1"),
@@ -101,7 +80,7 @@ def _agreement(judged: dict[str, Any]) -> str:
 
     Methods that order words as another does stand with it in one row.
     """
-    pairs = [*judged["agreement"]["pairs"], *judged["agreement"]["again"]]
+    pairs = [*judged["agreement"]["pairs"], *judged["agreement"]["reseeded_pairs"]]
     rank = {frozenset(one["methods"].split()): one["rank"] for one in pairs}
     groups: dict[str, list[str]] = {}
     for one in (one["method"] for one in judged["faithful"]):
@@ -122,7 +101,3 @@ def _agreement(judged: dict[str, Any]) -> str:
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
-if __name__ == "__main__":
-    main()

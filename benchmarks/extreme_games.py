@@ -16,13 +16,13 @@ from mpmath import mpf
 
 from limelight.errors import DomainError
 from limelight.theory.banzhaf import banzhaf
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.faithfulness import (
-    certified_value,
+    certified_full_value,
     deletion_area,
     deletion_curves,
     greedy_order,
-    mean_removed_value,
+    random_removal_mean,
     size_extremes,
 )
 from limelight.theory.interactions import banzhaf_interactions, shapley_interactions
@@ -126,7 +126,7 @@ def _logits(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
 
 
 def outputs(case: Case) -> Numbers:
-    """f of every set of words, in the order of `all_keeps`."""
+    """f of every set of words, in the order of `enumerate_masks`."""
     K, T = case.logit.shape
     ell, u = case.logit.tolist(), case.value[0].tolist()
     kept = [[(mpmath.exp(ell[k][t]), mpf(u[k][t])) for t in range(T)] for k in range(K)]
@@ -136,7 +136,7 @@ def outputs(case: Case) -> Numbers:
         gone = [[(mpmath.exp(ell[k][t]), mpf(u[k][t])) for t in range(T)] for k in range(K)]
     skip = [mpf(0)] * T if case.skip is None else list(map(mpf, case.skip[0].tolist()))
     found = []
-    for keep in all_keeps(case.d):
+    for keep in enumerate_masks(case.d):
         stays = [group < 0 or keep[group] for group in case.groups]
         total = mpmath.fsum(x for x, stay in zip(skip, stays, strict=True) if stay)
         for k in range(K):
@@ -158,7 +158,7 @@ class Fit(NamedTuple):
 def regression(f: Numbers, d: int, *, bandwidth: float, penalty: float, rows: int | None) -> Fit:
     """LIME's limit by the normal equations of all masks: scores, intercept, R²."""
     with mpmath.workdps(WEIGHING[bandwidth >= 0.2]):
-        keep = all_keeps(d)
+        keep = enumerate_masks(d)
         of_size = [mpf(0) if rows is None else mpf(1) / rows]
         for s in range(1, d + 1):
             far = 0 if math.isinf(bandwidth) else (1 - mpmath.sqrt(1 - mpf(s) / d)) / bandwidth
@@ -185,7 +185,7 @@ def regression(f: Numbers, d: int, *, bandwidth: float, penalty: float, rows: in
         return Fit(list(beta)[1:], beta[0], 1 - left / total if varies else mpf(1))
 
 
-def mean_changes(f: Numbers, d: int, weight: Callable[[int], Any]) -> Numbers:
+def mean_marginal_contributions(f: Numbers, d: int, weight: Callable[[int], Any]) -> Numbers:
     """Σ over the sets S of other words of weight(|S|) (f(S ∪ j) − f(S))."""
     return [
         mpmath.fsum(
@@ -252,10 +252,10 @@ def claims(case: Case) -> Iterator[Callable[[], list[Claim]]]:
         return (line if only == case.lime else regression(f, d, **only)).scores
 
     def values() -> Numbers:
-        return mean_changes(f, d, lambda s: 1 / mpf(d * math.comb(d - 1, s)))
+        return mean_marginal_contributions(f, d, lambda s: 1 / mpf(d * math.comb(d - 1, s)))
 
     def swings() -> Numbers:
-        return mean_changes(f, d, lambda _: 1 / mpf(2 ** (d - 1)))
+        return mean_marginal_contributions(f, d, lambda _: 1 / mpf(2 ** (d - 1)))
 
     precise = {"tolerance": case.tolerance}
 
@@ -316,7 +316,7 @@ def claims(case: Case) -> Iterator[Callable[[], list[Claim]]]:
 
 def _judged(game: RatioGame, f: Numbers, d: int) -> list[Claim]:
     """What a judge takes for chance and ceiling, and the area of the greedy order."""
-    own, mean = certified_value(game), mean_removed_value(game)
+    own, mean = certified_full_value(game), random_removal_mean(game)
     low, high = size_extremes(game)
     by_size = [[f[S] for S in range(2**d) if d - S.bit_count() == k] for k in range(1, d + 1)]
     exact = mpmath.fsum(mpmath.fsum(some) / len(some) for some in by_size) / d

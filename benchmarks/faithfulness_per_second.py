@@ -127,7 +127,7 @@ def judged(
     budget = 1.0 if arguments.smoke else arguments.budget
     found = limelight.judge(model, texts, methods, columns=[], curves=False, budget=budget)
     shares = {}
-    for one in found.ranked():
+    for one in found.rank_methods():
         if one.share is not None:
             low, high = one.interval or (one.share, one.share)
             note = f"95 % interval {low:.3f} to {high:.3f}"

@@ -15,7 +15,7 @@ from captum.attr import InputXGradient, IntegratedGradients, Saliency
 from torch import nn
 
 import limelight
-from limelight.explainers import Batch, read
+from limelight.explainers import Batch, prepare_batch
 from limelight.explainers.registry import configure_method
 from limelight.models.attention import AttentionClassifier, padded_ids
 from limelight.text import UNK, ModelInput
@@ -87,8 +87,8 @@ def captum_scores(
     model: AttentionClassifier, module: FromEmbeddings, method: str, model_input: ModelInput
 ) -> np.ndarray:
     """Return one number per token of the document, as a user of captum gets it."""
-    inner, T = module.module, len(model_input.input.ids)
-    ids = torch.from_numpy(padded_ids([model_input.input.ids], T_max=model.T_max)).long()
+    inner, T = module.module, len(model_input.encoding.ids)
+    ids = torch.from_numpy(padded_ids([model_input.encoding.ids], T_max=model.T_max)).long()
     with torch.no_grad():
         e = inner.embedding(ids) + inner.positions
     e.requires_grad_()
@@ -122,7 +122,7 @@ def against_captum(model: AttentionClassifier, text: str, *, rounds: int) -> Ite
     for method, name in LABELS.items():
         ours = partial(limelight.explain, model, text, method, features="positions")
         works: dict[str, Callable[[], Any]] = {
-            "ids": partial(_scores, read(model, [text], features="positions"), method),
+            "ids": partial(_scores, prepare_batch(model, [text], features="positions"), method),
             "text": ours,
         }
         for shape, scores in captum.items():
@@ -151,7 +151,7 @@ def against_captum(model: AttentionClassifier, text: str, *, rounds: int) -> Ite
 def _scores(batch: Batch, method: str) -> np.ndarray:
     """Return the scores of a document that is read already but of which nothing is computed."""
     chosen = configure_method(method, batch.model, {})
-    fresh = replace(batch, shared=type(batch.shared)())
+    fresh = replace(batch, cache=type(batch.cache)())
     return chosen.implementation.explain(chosen.settings, fresh)[0].scores
 
 

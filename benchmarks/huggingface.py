@@ -22,7 +22,7 @@ import torch
 import limelight
 from limelight.explainers import Lime
 from limelight.models.hugging_face.model import HuggingFace
-from limelight.sampling.masks import SIZES
+from limelight.sampling.masks import MASK_SIZE_POWERS
 from measuring import Work, on_cores, peak_memory, process, worked
 from results import Measure, command_line, read_result, report, stored_measures
 from transformer_references import References
@@ -206,8 +206,8 @@ def _gain(
     yield Measure(
         id=f"{how}_speedup", what=f"lime over ours, same samples, {how}", value=faster, at_least=1.0
     )
-    variance = {name: _variance(model, texts, samples, how, sizes=name) for name in SIZES}
-    gains = {name: variance["uniform"] / variance[name] for name in SIZES if name != "uniform"}
+    variance = {name: _variance(model, texts, samples, how, sizes=name) for name in MASK_SIZE_POWERS}
+    gains = {name: variance["uniform"] / variance[name] for name in MASK_SIZE_POWERS if name != "uniform"}
     for name, gain in gains.items():
         note = "ours" if name == OURS else ""
         what = f"variance of uniform sizes, which lime draws, over {name} ones, {how}"
@@ -272,7 +272,7 @@ def long_text(model: HuggingFace, samples: int, classes: int) -> dict[str, float
         network.classifier = head.to(network.device)
         network.config.id2label = {i: f"class {i}" for i in range(classes)}
     words = [f"{word}" for word in model.tokenizer.get_vocab() if word.isalpha() and len(word) > 3]
-    text = " ".join(sorted(words)[: model.limit])
+    text = " ".join(sorted(words)[: model.max_length])
     before = peak_memory()
     limelight.explain(model, text, "lime-sampled", samples=samples, target=0)
     used = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0

@@ -73,7 +73,7 @@ def main() -> None:
         f"{count} test images of Fashion-MNIST, evenly spread; {arguments.grid}² patches, set to "
         f"the mean color; {arguments.pairs} pairs of orders, {arguments.samples} samples"
     )
-    report("images", measures, arguments, data=data, notices=list(judgment.notices))
+    report("images", measures, arguments, data=data, warnings=list(judgment.warnings))
 
 
 if __name__ == "__main__":

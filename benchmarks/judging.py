@@ -94,7 +94,7 @@ def chosen_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def shipped_methods(model: Model) -> list[str]:
     """Return every method of the shipped model, which has one way to each and needs no counts."""
-    return [row.id for row in limelight.methods(model) if not row.refused]
+    return [row.id for row in limelight.methods(model) if not row.reason_unavailable]
 
 
 def parser_of(about: str) -> argparse.ArgumentParser:
@@ -189,7 +189,7 @@ def measured(found: Judgment, seconds: float, used: float, *, below: float) -> l
 
 def each_share(found: Judgment) -> Iterator[Measure]:
     """Yield the share of every method, best first."""
-    for m in found.ranked():
+    for m in found.rank_methods():
         if m.share is not None:
             low, high = m.interval or (m.share, m.share)
             note = f"95 % interval {low:.3f} to {high:.3f}"
@@ -197,8 +197,8 @@ def each_share(found: Judgment) -> Iterator[Measure]:
 
 
 def shares(found: Judgment) -> Iterator[str]:
-    """Yield the rows of the tables in ``docs/judging.md``."""
-    for m in found.ranked():
+    """Yield the rows of the tables in ``docs/explanation/judging.md``."""
+    for m in found.rank_methods():
         if m.share is None or m.insertion is None or m.won is None:
             yield f"| {m.method} | – ({m.reason}) | | |"
             continue
@@ -206,7 +206,7 @@ def shares(found: Judgment) -> Iterator[str]:
         share = f"{m.share:.3f} [{low:.3f}, {high:.3f}]"
         yield f"| {m.method} | {share} | {m.insertion:.3f} | {m.won:.0%} |"
     yield found.verdict
-    yield from found.notices
+    yield from found.warnings
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ import numpy as np
 
 import limelight
 from limelight.explainers import Shapley
-from limelight.explainers.batch import pooled_pieces, reading_of
+from limelight.explainers.batch import sum_subword_scores, read_batch
 from limelight.explainers.learned import WITH_STATES, LearnedMethod
 from limelight.models.queries import expand_texts
 from limelight.progress import ProgressTracker
@@ -155,14 +155,14 @@ def usual_reviews(path: Path, count: int, *, smoke: bool) -> list[str]:
     return found[:count]
 
 
-def drawn(model: Any, plan: learning.Plan, asked: Any, name: str) -> list[np.ndarray]:
+def drawn(model: Any, plan: learning.SamplingPlan, asked: Any, name: str) -> list[np.ndarray]:
     """Return the values of all texts of a plan: those that are stored, else drawn now."""
     file = asked.output / f"{name}.npz"
     if not file.exists():
         found = list[Any]()
         for start in range(0, len(plan.texts), 64):
             numbers = range(start, min(start + 64, len(plan.texts)))
-            found += learning.drawn_values(model, plan, numbers, ASKED)
+            found += learning.sample_values(model, plan, numbers, ASKED)
             if start % 256 == 0:
                 say(f"{name}: {len(found)} of {len(plan.texts)} texts drawn")
         assert all(one is not None for one in found)
@@ -191,14 +191,14 @@ def with_lrp(model: Any, texts: list[Any], examples: fitting.Examples) -> fittin
     """Return the examples with one more signal, which was found not to pay: the lrp scores."""
     found = []
     for start in range(0, len(texts), 32):
-        batch = reading_of(model, texts[start : start + 32], ASKED)
+        batch = read_batch(model, texts[start : start + 32], ASKED)
         n, C = batch.outputs.shape
         of_outputs = [
-            model.frozen_times_input(batch.inputs, np.tile(np.eye(C)[c], (n, 1))).products
+            model.frozen_input_products(batch.inputs, np.tile(np.eye(C)[c], (n, 1))).products
             for c in range(C)
         ]
-        for i, one in enumerate(batch.apart()):
-            found.append(pooled_pieces(one, np.stack([each[i] for each in of_outputs])).T)
+        for i, one in enumerate(batch.split()):
+            found.append(sum_subword_scores(one, np.stack([each[i] for each in of_outputs])).T)
     words = np.concatenate([examples.inputs.words, np.concatenate(found)], axis=1, dtype=np.float32)
     return replace(examples, inputs=examples.inputs._replace(words=words))
 
@@ -211,15 +211,15 @@ def curve(asked: argparse.Namespace) -> None:
     model = limelight.load(asked.model, device=asked.device)
     texts = usual_reviews(asked.texts, max(sizes), smoke=asked.smoke)
     held = usual_reviews(asked.held, reviews, smoke=asked.smoke)
-    plan = learning.Plan(texts, asked.pairs, 0)
-    of_held = learning.Plan(held, 4 if asked.smoke else asked.reference, 1)
+    plan = learning.SamplingPlan(texts, asked.pairs, 0)
+    of_held = learning.SamplingPlan(held, 4 if asked.smoke else asked.reference, 1)
     values, reference = (
         drawn(model, plan, asked, "values"),
         drawn(model, of_held, asked, "reference"),
     )
     known = (*WITH_STATES, "lrp")
     examples, others = (
-        with_lrp(model, own, learning.examples_of(model, own, x, ASKED, WITH_STATES))
+        with_lrp(model, own, learning.make_examples(model, own, x, ASKED, WITH_STATES))
         for own, x in ((texts, values), (held, reference))
     )
     say(f"signals of {examples.n} and {others.n} texts")
@@ -245,7 +245,7 @@ def curve(asked: argparse.Namespace) -> None:
         some = part(source.only(np.arange(n)), signals, known)
         whole = n == sizes[-1] and signals == WITH_STATES
         learned = fitting.fit_examples(
-            some, learning.Plan(texts[:n], 3, 0).held_out, seed=0, curve=whole
+            some, learning.SamplingPlan(texts[:n], 3, 0).held_out, seed=0, curve=whole
         )
         predicted = learned.predicted(learned.standard(part(others, signals, known).inputs))
         scores[name] = predicted.values
@@ -281,7 +281,7 @@ def coverage(predicted: Any, truth: fitting.Examples) -> dict[str, Any]:
     inside = off <= 4 * (predicted.stderr**2 + truth.noise)
     order = np.argsort(np.abs(predicted.values).ravel())
     deciles = [float(inside.ravel()[own].mean()) for own in np.array_split(order, 10)]
-    r2 = fitting.explained(predicted.values, truth)
+    r2 = fitting.r_squared(predicted.values, truth)
     return {"covered": float(inside.mean()), "covered_deciles": deciles, "r2_reference": r2}
 
 
@@ -403,9 +403,9 @@ def others(asked: argparse.Namespace) -> None:
         learned = LearnedMethod.load(asked.output / "method")
         texts = read(asked.sst2)[: 2 * judged]
         told = [
-            any("unlike" in n for n in e.notices) for e in limelight.explain(model, texts, learned)
+            any("unlike" in n for n in e.warnings) for e in limelight.explain(model, texts, learned)
         ]
-        found["sst2"] = {"texts": len(texts), "notices": float(np.mean(told))}
+        found["sst2"] = {"texts": len(texts), "warnings": float(np.mean(told))}
         judgment = limelight.judge(model, texts, [learned, "loo", "lrp"], columns=[], curves=False)
         for row in judgment.methods:
             found["sst2"][row.method] = {"share": row.share, "interval": row.interval}
@@ -473,17 +473,17 @@ def of_family(asked: Any, name: str, model: Any, texts: list[Any], held: list[An
     report = dict(learned.report) | {"seconds": time.perf_counter() - began}
     say(f"{name}: {learned}")
     items = learning.different_queries(model, held, request)
-    plan = learning.Plan(items, 4 if asked.smoke else asked.reference, 1)
+    plan = learning.SamplingPlan(items, 4 if asked.smoke else asked.reference, 1)
     values, kept = list[Any](), list[Any]()
     for start in range(0, len(items), 32):
         numbers = range(start, min(start + 32, len(items)))
         for i, one in zip(
-            numbers, learning.drawn_values(model, plan, numbers, request), strict=True
+            numbers, learning.sample_values(model, plan, numbers, request), strict=True
         ):
             if one is not None:
                 values.append(one)
                 kept.append(items[i])
-    truth = learning.examples_of(model, kept, values, request, learned.record["signals"])
+    truth = learning.make_examples(model, kept, values, request, learned.record["signals"])
     predicted = learned.predicted(learned.standard(truth.inputs))
     report |= coverage(predicted, truth) | {"reference": len(kept)}
     report["ablated"] = dict(ablated(asked, name, model, request, learned, truth, texts))
@@ -521,12 +521,12 @@ def ablated(
 ) -> Iterator[tuple[str, float]]:
     """Yield R² of fits without some of the signals, and to values that were shuffled."""
     items = learning.different_queries(model, texts, request)
-    plan = learning.Plan(items, asked.pairs, 0)
+    plan = learning.SamplingPlan(items, asked.pairs, 0)
     tracker = ProgressTracker(None, total=1)
-    drawn = learning._all_drawn(model, plan, request, asked.output / name, tracker)
+    drawn = learning._draw_all_values(model, plan, request, asked.output / name, tracker)
     known = [i for i, one in enumerate(drawn) if one is not None]
     signals = learned.record["signals"]
-    examples = learning.examples_of(
+    examples = learning.make_examples(
         model, [items[i] for i in known], [drawn[i] for i in known], request, signals
     )
     held = plan.held_out.only(known)
@@ -546,7 +546,7 @@ def ablated(
 
         fit = fitting.fit_examples(only(source), held, seed=0, curve=False)
         values = fit.predicted(fit.standard(only(truth).inputs)).values
-        return fitting.explained(values, truth)
+        return fitting.r_squared(values, truth)
 
     yield "all", reached(examples)
     for left in [one for one in signals if one not in ("outputs", "places")]:
@@ -674,7 +674,7 @@ def of_curve(curve: Any) -> Iterator[Measure]:
         id="r2_shuffled",
         what="shuffled values: R²",
         value=noise["r2_reference"],
-        note=noise["notice"].partition(":")[0].capitalize(),
+        note=noise["warning"].partition(":")[0].capitalize(),
     )
 
 
@@ -736,9 +736,9 @@ def of_others(others: Any) -> Iterator[Measure]:
         return
     what = "SST-2 sentences under the method of reviews"
     yield Measure(
-        id="sst2_notices",
-        what=f"{what}: with the notice",
-        value=of["notices"],
+        id="sst2_warnings",
+        what=f"{what}: with the warning",
+        value=of["warnings"],
         note=f"{of['texts']} sentences",
     )
     for name in ("learned", "lrp", "loo"):

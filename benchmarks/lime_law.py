@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from limelight.sampling.masks import lime_masks
+from limelight.sampling.masks import draw_lime_masks
 from limelight.theory.lime import lime
 from limelight.theory.lime_shift import lime_shift, shift_scatter
 from limelight.theory.lime_weights import size_weight
@@ -95,7 +95,7 @@ def low(held: np.ndarray) -> str:
 
 def regression(game: RatioGame, n: int, seed: int) -> np.ndarray:
     """Return the coefficients of one run: n masks and row 0, ridge 1, a free intercept."""
-    keep = lime_masks(game.d, n, np.random.default_rng([3, seed]))
+    keep = draw_lime_masks(game.d, n, np.random.default_rng([3, seed]))
     keep = np.concatenate([np.ones((1, game.d), bool), keep])
     weight = size_weight(game.d, 0.25)[game.d - keep.sum(axis=1)]
     x = np.column_stack([np.ones(n + 1), keep])

@@ -74,7 +74,7 @@ def main() -> None:
     else:
         samples, rounds = (50, 1) if smoke else (5000, 3)
         measures = [row for one in data for row in times(one, samples=samples, rounds=rounds)]
-        measures += whole_file(data[-1], limit=20 if smoke else None)
+        measures += atomic_file(data[-1], limit=20 if smoke else None)
     name = "linear_coefficients" if arguments.coefficients else "linear"
     report(name, measures, arguments, data="; ".join(one.source for one in data))
 
@@ -154,7 +154,7 @@ def times(data: Fitted, *, samples: int, rounds: int) -> Iterator[Measure]:
         )
 
 
-def whole_file(data: Fitted, *, limit: int | None) -> Iterator[Measure]:
+def atomic_file(data: Fitted, *, limit: int | None) -> Iterator[Measure]:
     """Explain every text of the file that the pipeline was fitted to, on the clock."""
     file = DATA / FILES[data.name][0]
     if not file.exists():

@@ -47,13 +47,13 @@ import numpy as np
 
 import coverage_study
 import limelight
-from limelight.explainers.batch import read
+from limelight.explainers.batch import prepare_batch
 from limelight.explainers.target_game import TargetGame
-from limelight.sampling.all_masks import shapley_of_all_masks
-from limelight.sampling.kernel import fewest_pairs, regression_shapley
-from limelight.sampling.orders import permutation_shapley
-from limelight.text import features_of, sentence_spans
-from limelight.theory.enumeration import all_keeps
+from limelight.sampling.all_masks import shapley_values_from_all_masks
+from limelight.sampling.kernel import minimum_pairs, shapley_values_from_regression
+from limelight.sampling.orders import shapley_values_from_orders
+from limelight.text import build_features, sentence_spans
+from limelight.theory.enumeration import enumerate_masks
 from results import Measure, command_line, report
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -80,16 +80,16 @@ def by_orders(f: Asked, d: int, calls: int, seed: int) -> Found | None:
     if inner < each:
         return None
     rng = np.random.default_rng(seed)
-    one = permutation_shapley(_column(f), d, rng, pairs=inner // each, spare=inner % each)
+    one = shapley_values_from_orders(_column(f), d, rng, pairs=inner // each, spare_calls=inner % each)
     return one.values[0], one.stderr[0]
 
 
-def by_regression(f: Asked, d: int, calls: int, seed: int) -> Found | None:
+def uses_regression(f: Asked, d: int, calls: int, seed: int) -> Found | None:
     """Pairs of masks."""
     pairs = (calls - 2) // 2
-    if pairs < fewest_pairs(d):
+    if pairs < minimum_pairs(d):
         return None
-    one = regression_shapley(_column(f), d, np.random.default_rng(seed), pairs=pairs)
+    one = shapley_values_from_regression(_column(f), d, np.random.default_rng(seed), pairs=pairs)
     return one.values[0], one.stderr[0]
 
 
@@ -131,7 +131,7 @@ def by_shapiq(name: str) -> Callable[[Asked, int, int, int], Found | None]:
 
 ESTIMATORS = {
     "orders": by_orders,
-    "regression": by_regression,
+    "regression": uses_regression,
     "LASSO": by_lasso,
     "shapiq KernelSHAP": by_shapiq("KernelSHAP"),
     "shapiq permutations": by_shapiq("PermutationSamplingSV"),
@@ -167,10 +167,10 @@ def share(f: Asked, d: int) -> Callable[[np.ndarray], float]:
 
 def asked(source: str, model: Any, text: Any, *, checks: bool = False, **own: Any) -> Game:
     """A text whose masks are few enough to ask all of them."""
-    one = read(model, [text], **own)
+    one = prepare_batch(model, [text], **own)
     game, d = TargetGame(one, "auto"), len(one.features[0])
-    f = looked_up(game(all_keeps(d))[:, 0])
-    return Game(source, checks, f, shapley_of_all_masks(_column(f), d)[0])
+    f = looked_up(game(enumerate_masks(d))[:, 0])
+    return Game(source, checks, f, shapley_values_from_all_masks(_column(f), d)[0])
 
 
 def looked_up(table: np.ndarray) -> Asked:
@@ -185,7 +185,7 @@ def of_size(model: Any, texts: Any, d: int, count: int, **own: Any) -> Iterator[
 
 def units(model: Any, text: Any, features: str = "words") -> int:
     """How many units a text has, without asking the model about it."""
-    return len(features_of(model.read(text), features))
+    return len(build_features(model.read(text), features))
 
 
 def column(name: str, *columns: str) -> list[Any]:
@@ -216,11 +216,11 @@ def shipped(*, smoke: bool) -> Iterator[Game]:
             words, text = set[str](), []
             for word in texts[rng.integers(len(texts))].split():
                 text.append(word)
-                words = set(read(model, [" ".join(text)]).features[0].strings)
+                words = set(prepare_batch(model, [" ".join(text)]).features[0].strings)
                 if len(words) >= d:
                     break
             if len(words) == d:
-                one = read(model, [" ".join(text)])
+                one = prepare_batch(model, [" ".join(text)])
                 game = TargetGame(one, "auto")
                 truth = limelight.explain(model, " ".join(text), "shapley").scores
                 yield Game("shipped, words", False, lambda k, g=game: g(k)[:, 0], truth)
@@ -292,12 +292,12 @@ def first_words(model: Any, text: str, d: int) -> str:
 
 def known(source: str, model: Any, text: str, calls: int, **own: Any) -> Game:
     """A text whose values so many calls tell."""
-    one = read(model, [text], **own)
+    one = prepare_batch(model, [text], **own)
     game, d = TargetGame(one, "auto"), len(one.features[0])
     if 2**d <= calls:
         return asked(source, model, text, **own)
     pairs = calls // (2 * (d - 1))
-    truth = permutation_shapley(game, d, np.random.default_rng(10**6), pairs=pairs).values[0]
+    truth = shapley_values_from_orders(game, d, np.random.default_rng(10**6), pairs=pairs).values[0]
     return Game(source, False, lambda keep: game(keep)[:, 0], truth)
 
 
@@ -338,8 +338,8 @@ def table_games(
 
 def all_answers(model: Any, text: Any, **own: Any) -> np.ndarray:
     """What the explained number is under every mask."""
-    one = read(model, [text], **own)
-    game, keep = TargetGame(one, "auto"), all_keeps(len(one.features[0]))
+    one = prepare_batch(model, [text], **own)
+    game, keep = TargetGame(one, "auto"), enumerate_masks(len(one.features[0]))
     return np.concatenate([game(part)[:, 0] for part in np.array_split(keep, 16)])
 
 
@@ -359,7 +359,7 @@ def continued(folder: str, device: str, texts: list[str], d: int, count: int) ->
             if len(ids) <= d or sum(map(len, context)) + len(answer) > 250 or len(answer) < 4:
                 continue
             rows = []
-            for keep in np.array_split(all_keeps(d), max(2**d // 512, 1)):
+            for keep in np.array_split(enumerate_masks(d), max(2**d // 512, 1)):
                 # The answer's first token is asked for too, after whatever stands before it.
                 before = [sum(compress(context, row), [101]) for row in keep]
                 width = max(map(len, before)) + len(answer)
@@ -387,7 +387,7 @@ def few_units(folder: Path, *, seeds: int) -> Iterator[Measure]:
         d = int(math.log2(tables.shape[1]))
         cells = {(calls, name): [] for calls in FEW_CALLS for name in names}
         for f in map(looked_up, tables.astype(float)):
-            truth, reached = shapley_of_all_masks(_column(f), d)[0], share(f, d)
+            truth, reached = shapley_values_from_all_masks(_column(f), d)[0], share(f, d)
             size = float(np.linalg.norm(truth))
             for (calls, name), cell in cells.items():
                 own = [ESTIMATORS[name](f, d, calls, seed) for seed in range(seeds)]
@@ -508,7 +508,7 @@ def compared(what: str, model: Any, texts: list[str]) -> Iterator[Measure]:
     for text in texts:
         zoom = timed(model, text, "zoom", **own)
         spans = [places[0] for places in zoom[0].spans]
-        one = read(model, [text], features=spans, **own)
+        one = prepare_batch(model, [text], features=spans, **own)
         game = TargetGame(one, "auto")
         reached = share(lambda keep, g=game: g(keep)[:, 0], len(one.features[0]))
         found = {

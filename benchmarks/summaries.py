@@ -144,7 +144,7 @@ def _shard(
         "starts": starts,
         "ends": ends,
         "features": _lists(pa.array(names[key % words], pa.string()), own, "features"),
-        "notices": [[]] * n,
+        "warnings": [[]] * n,
         "settings": ["{}"] * n,
     }
     tables = []

@@ -118,7 +118,7 @@ def enumerated(
     """
     words = e.text.split(" ")
     starts = np.cumsum([0, *(len(word) + 1 for word in words)])[:-1].tolist()
-    at = starts.index(e.asked.start)
+    at = starts.index(e.query.start)
     free = [
         i
         for i, (a, word) in enumerate(zip(starts, words, strict=True))
@@ -130,7 +130,7 @@ def enumerated(
     for mask in masks:
         gone = {i for i, kept in zip(free, mask, strict=True) if not kept}
         start = sum(len(word) + 1 for i, word in enumerate(words[:at]) if i not in gone)
-        end = start + e.asked.end - e.asked.start
+        end = start + e.query.end - e.query.start
         left = " ".join(word for i, word in enumerate(words) if i not in gone)
         kept = tuple(k for k in range(d) if mask[k])
         covering = [
@@ -169,7 +169,7 @@ def measures(name: str, tagger: Tagger, tags: list[str], texts: list[str]) -> It
             for method in methods
         }
         (_, together, took), found = asked["shapley"], {m: one[0] for m, one in asked.items()}
-        places = [(e.asked.start, e.asked.end) for e in found["shapley"]]
+        places = [(e.query.start, e.query.end) for e in found["shapley"]]
         direct = cache(tagger.spans)  # the same subsets serve all spans
         for i, e in enumerate(found["shapley"]):
             for method, values in enumerated(direct, e, places).items():

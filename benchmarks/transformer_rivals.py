@@ -43,7 +43,7 @@ class Counted:
                 return_tensors="pt",
                 padding=True,
                 truncation=True,
-                max_length=self.model.limit,
+                max_length=self.model.max_length,
             ).to(self.device)
             found.append(self.forward(**given).cpu().numpy())
         return np.concatenate(found)
@@ -178,11 +178,11 @@ def _captum(
     torch.manual_seed(seed)
     model = ask.model
     model_input = model.read(text)
-    pieces = model_input.input
+    pieces = model_input.encoding
     strings = list(dict.fromkeys(model_input.tokens.strings))
     feature = np.array([strings.index(s) for s in model_input.tokens.strings] + [len(strings)])
-    word = torch.as_tensor(feature[pieces.token[pieces.inside]][None], device=ask.device)
-    ids = torch.as_tensor(pieces.ids[pieces.inside][None], device=ask.device)
+    word = torch.as_tensor(feature[pieces.token[pieces.read_indices]][None], device=ask.device)
+    ids = torch.as_tensor(pieces.ids[pieces.read_indices][None], device=ask.device)
     baseline = torch.where(word == len(strings), ids, model.tokenizer.mask_token_id)
     found = kind(lambda rows: ask.forward(input_ids=rows)[:, -1].clone()).attribute(
         ids,

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 import limelight
-from limelight.judging.statistics import DRAWS, resampled
+from limelight.judging.statistics import DRAWS, bootstrap_shares
 from results import Measure, command_line, report
 
 TEXTS = (10, 25, 100)
@@ -83,7 +83,7 @@ def real_populations(*, smoke: bool) -> dict[str, Population]:
         texts = texts[:: step * 30 if smoke else step]
         judgment = limelight.judge(model, texts, list(METHODS), columns=[], curves=False)
         for measure in ("deletion", "insertion", "change"):
-            rows = [getattr(text, measure) for text in judgment.judged]
+            rows = [getattr(text, measure) for text in judgment.texts_with_room]
             gain = np.array(
                 [[row.areas.get(m, math.nan) - row.chance for m in METHODS] for row in rows]
             )
@@ -143,7 +143,7 @@ def _share_coverage(
         rooms = weights @ room
         for c, share in enumerate(truth):
             gain = population.gain[rows, c]
-            result = resampled(gain, room, seed=start)
+            result = bootstrap_shares(gain, room, seed=start)
             studentized = np.transpose([result.interval(i) for i in range(count)])
             percentiles = np.quantile((weights @ gain) / rooms, [0.025, 0.975], axis=0)
             for k, (low, high) in enumerate((studentized, percentiles)):
@@ -177,8 +177,8 @@ def _held(kind: str, methods: int, texts: int, times: int) -> tuple[float, float
         if methods > 2:
             both = combinations(range(methods), 2)
             gaps = np.stack([columns[:, a] - columns[:, b] for a, b in both], axis=1)
-        result = resampled(gaps, room, seed=i)
-        together = [one.interval for one in result.simultaneous() if one is not None]
+        result = bootstrap_shares(gaps, room, seed=i)
+        together = [one.interval for one in result.simultaneous_intervals() if one is not None]
         ends = [result.interval(c) for c in result.tested_columns().tolist()]
         holds = [all(low <= 0 <= high for low, high in x) for x in (together, ends)]
         counts += [*holds, not together]

@@ -30,7 +30,7 @@ DOCS = [
     ROOT / "README.md",
     *sorted(
         page
-        for folder in ("", "tutorials", "coming-from", "api")
+        for folder in ("", "tutorials", "how-to", "migrating", "explanation", "reference", "api")
         for page in (ROOT / "docs" / folder).glob("*.md")
     ),
 ]
@@ -131,14 +131,14 @@ def test_an_oracle_that_a_page_names_is_there(page):
 
 
 def test_two_pages_name_every_registered_method():
-    for page in (ROOT / "docs" / "choosing.md", ROOT / "docs" / "index.md"):
+    for page in (ROOT / "docs" / "how-to" / "choose-method.md", ROOT / "docs" / "index.md"):
         named = set(re.findall(r"methods/([\w-]+)\.md\)", page.read_text("utf-8")))
         assert set(OURS) <= named, page
         assert (named >= RESEARCH) == (page.stem == "index"), page
 
 
 def test_the_page_of_commands_has_a_row_for_each():
-    text = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    text = (ROOT / "docs" / "reference" / "commands.md").read_text("utf-8")
     assert set(re.findall(r"^\| `limelight ([\w-]+)", text, re.M)) == KNOWN_COMMANDS
 
 
@@ -180,15 +180,15 @@ def test_links_lead_somewhere(page):
 
 # What a newcomer asks, the place that answers it, and a phrase of the answer.
 QUESTIONS = {
-    "how do I explain my model": ("tutorials/bert.md", 'limelight.load("path/to/my-bert")'),
+    "how do I explain my model": ("tutorials/hugging-face.md", 'limelight.load("path/to/my-bert")'),
     "why is it slow": ("quickstart.md#a-budget", 'budget="300 calls"'),
-    "which method": ("choosing.md#all-methods", "shapley"),
-    "what is ±": ("standard-errors.md", "within two of them in about 95 of 100 cases"),
-    "what does the score mean": ("choosing.md#what-a-score-means", "+0.7 doubles the odds"),
-    "my labels": ("datasets.md#the-data", "matched with classes by name"),
-    "Chinese": ("units.md#scripts-without-spaces", "Chinese, Japanese, Thai"),
-    "GPU": ("models.md#the-papers-classifier-on-a-gpu", 'device="cuda"'),
-    "10,000 texts": ("tutorials/thousands.md", "limelight explain-data"),
+    "which method": ("how-to/choose-method.md#all-methods", "shapley"),
+    "what is ±": ("explanation/standard-errors.md", "within two of them in about 95 of 100 cases"),
+    "what does the score mean": ("how-to/choose-method.md#what-a-score-means", "+0.7 doubles the odds"),
+    "my labels": ("how-to/data-sets.md#the-data", "matched with classes by name"),
+    "Chinese": ("how-to/features.md#scripts-without-spaces", "Chinese, Japanese, Thai"),
+    "GPU": ("how-to/own-model.md#the-papers-classifier-on-a-gpu", 'device="cuda"'),
+    "10,000 texts": ("tutorials/data-set.md", "limelight explain-data"),
     "cite": ("installing.md#citing", "@software{limelight"),
 }
 
@@ -215,7 +215,7 @@ def test_a_question_is_answered_within_two_clicks_of_the_index(question):
         (heading,) = [one for one in re.findall(r"^#+ .*$", text, re.M) if slug(one) == place]
         text = text.partition(f"{heading}\n")[2]
     assert phrase in text
-    questions = (ROOT / "docs" / "questions.md").read_text("utf-8")
+    questions = (ROOT / "docs" / "faq.md").read_text("utf-8")
     assert f"]({answer}" in questions or f"]({name}" in questions
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import subprocess
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -9,8 +10,8 @@ from pathlib import Path
 import pytest
 from docs_site.__main__ import LIVE, PAPER, build, with_live_pages
 from docs_site.built_pages import faults, read
-from docs_site.moved import MOVED, write_moved
-from docs_site.navigation import INDEX, sections, sources
+from docs_site.formulas import FormulaError, install_katex, render_formulas
+from docs_site.navigation import list_pages, read_sections
 from docs_site.paper_page import FIGURES, paper_page
 from docs_site.settings import settings
 from docs_site.staging import placed, rewritten
@@ -24,38 +25,56 @@ from browsing import until, watched_page
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_the_index_lists_every_page_once():
-    listed = Counter(page for section in sections() for page in section.pages)
-    assert [page.name for page, times in listed.items() if times > 1] == []
-    assert {page.relative_to(ROOT) for page in sources() - set(listed)} == set()
-    assert [page for page in listed if not page.is_file()] == []
+def test_the_navigation_lists_every_page_once():
+    counts = Counter(page for section in read_sections() for page in section.pages)
+    assert [page.name for page, times in counts.items() if times > 1] == []
+    assert {page.relative_to(ROOT) for page in list_pages() - set(counts)} == set()
+    assert [page for page in counts if not page.is_file()] == []
 
 
-def test_the_index_links_to_nothing_that_the_navigation_lacks():
-    text = INDEX.read_text("utf-8")
-    assert len(re.findall(r"\]\([^)]+\.md\)", text)) == sum(len(s.pages) for s in sections())
-
-
-def test_sections_have_links_or_named_rows_of_links(tmp_path):
-    (tmp_path / "index.md").write_text(
-        "# T\n[out](x.md)\n## One\n- [a](a.md): first\n- [b](d/b.md#here): second\n"
-        "## Two\n| about | pages |\n| --- | --- |\n| cats | [c](c.md), [d](d.md) |\n"
-        "## Empty\nwords\n"
+def test_a_section_has_pages_and_groups_of_pages(tmp_path):
+    navigation = tmp_path / "navigation.toml"
+    navigation.write_text(
+        '[[section]]\ntitle = "Start"\npages = [{ "A page" = "a.md" }]\n'
+        '[[section.group]]\ntitle = "Cats"\npages = [{ "Tom" = "cats/tom.md" }]\n'
     )
-    one, two = sections(tmp_path / "index.md")
-    assert one.entries == (("a", tmp_path / "a.md"), ("b", tmp_path / "d/b.md"))
-    assert (two.entries, two.groups) == (
-        (),
-        (("cats", (("c", tmp_path / "c.md"), ("d", tmp_path / "d.md"))),),
+    (section,) = read_sections(navigation)
+    assert section.entries == (("A page", tmp_path / "a.md"),)
+    assert section.groups == (("Cats", (("Tom", tmp_path / "cats/tom.md"),)),)
+    assert section.pages == (tmp_path / "a.md", tmp_path / "cats/tom.md")
+
+
+@pytest.fixture(scope="module")
+def katex():
+    try:
+        return install_katex()
+    except (FormulaError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"KaTeX is not there: {error}")
+
+
+def test_formulas_are_rendered_inline_and_displayed(katex):
+    page = Path("a.html")
+    text = (
+        '<p><span class="arithmatex">\\(x_1 &lt; 2\\)</span></p>'
+        '<div class="arithmatex">\n\\[\\sum_k x_k\\]\n</div>'
     )
-    assert two.pages == (tmp_path / "c.md", tmp_path / "d.md")
+    rendered = render_formulas({page: text})[page]
+    assert rendered.count('class="katex"') == 2
+    assert rendered.count('class="katex-display"') == 1
+    assert "arithmatex" not in rendered
+
+
+def test_a_formula_that_cannot_be_read_is_named_with_its_page(katex):
+    broken = r'<span class="arithmatex">\(\frac{1\)</span>'
+    with pytest.raises(FormulaError, match=r"a\.html: \\frac\{1 "):
+        render_formulas({Path("a.html"): broken})
 
 
 def test_links_out_of_docs_are_turned_inwards():
     card = ROOT / "src/limelight/shipped/imdb/MODEL_CARD.md"
     assert placed(card) == Path("project/src/limelight/shipped/imdb/MODEL_CARD.md")
     assert placed(ROOT / "benchmarks/README.md") == Path("project/benchmarks/overview.md")
-    text, met = rewritten(ROOT / "docs/training.md")
+    text, met = rewritten(ROOT / "docs/how-to/train.md")
     assert "](project/src/limelight/shipped/imdb/MODEL_CARD.md)" in text
     assert card in met
     text, _ = rewritten(ROOT / "CONTRIBUTING.md")
@@ -80,7 +99,7 @@ def test_a_figure_of_the_paper_moves_and_leaves_a_picture_for_print():
 def test_every_figure_that_moves_is_one_of_the_page():
     marks = [
         found
-        for page in sources()
+        for page in list_pages()
         for found in re.findall(r"^<!-- live figure (\d) -->\n!\[", page.read_text("utf-8"), re.M)
     ]
     assert marks == list(FIGURES)
@@ -140,7 +159,7 @@ def test_figure_5_moves_with_the_text_and_practice_agrees(browser, figures, ship
 def test_every_mark_names_a_method_of_the_live_page():
     marks = [
         found
-        for page in sources()
+        for page in list_pages()
         for found in re.findall(r"^<!-- live: (\S+) \|", page.read_text("utf-8"), re.M)
     ]
     assert set(marks) <= set(METHODS_SHOWN)
@@ -148,7 +167,7 @@ def test_every_mark_names_a_method_of_the_live_page():
 
 
 def test_fonts_are_those_of_the_system():
-    assert '"font": false' in settings(sections())
+    assert '"font": false' in settings(read_sections())
 
 
 def page(folder, name, body):
@@ -197,22 +216,11 @@ def site(tmp_path_factory):
     return folder / "site"
 
 
-def test_an_address_of_an_earlier_version_leads_on(browser, tmp_path):
-    assert not {placed(page).with_suffix(".html").as_posix() for page in sources()} & set(MOVED)
-    write_moved(tmp_path)
-    for name in {target.partition("#")[0] for target in MOVED.values()}:
-        (tmp_path / name).write_text("<title>new</title><p id=mistakes>here</p>")
-    for fragment, arrived in (
-        ("", "datasets.html#what-drives-a-model"),
-        ("#mistakes", "datasets.html#mistakes"),
-    ):
-        with watched_page(browser, tmp_path / "summaries.html", fragment=fragment) as opened:
-            opened.wait_for_url(f"**/{arrived}")
-
-
 @pytest.mark.slow
 def test_the_site_is_whole(site):
-    pages = [placed(page).with_suffix(".html") for section in sections() for page in section.pages]
+    pages = [
+        placed(page).with_suffix(".html") for section in read_sections() for page in section.pages
+    ]
     assert [name for name in pages if read(site / name).words < 20] == []
     explaining = (site / "api" / "explaining.html").read_text("utf-8")
     assert 'id="limelight.explain"' in explaining  # the reference was silently empty once

@@ -10,7 +10,7 @@ import pytest
 
 import limelight
 from limelight import InputError
-from limelight.explainers.registry import COMPARED_ELSEWHERE, default_method
+from limelight.explainers.registry import SAMPLED_COMPARISON, default_method
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MEMBERS = (
@@ -51,7 +51,7 @@ def test_every_method_that_needs_only_calls_works_behind_a_server():
     assert "Every method that needs only calls of the model works" in page("endpoints.md")
     function = limelight.wrap(lambda texts: [[0.5, 0.5] for _ in texts], classes=["a", "b"])
     allowed = [
-        {row.id for row in limelight.methods(model) if row.refused is None}
+        {row.id for row in limelight.methods(model) if row.reason_unavailable is None}
         for model in (behind_a_server(), function)
     ]
     assert allowed[0] == allowed[1]
@@ -153,7 +153,7 @@ def test_what_is_no_family_is_sent_to_wrap(messages):
 
 
 def test_models_md_names_the_methods_that_compare_shows():
-    *names, last = (f"`{name}`" for name in COMPARED_ELSEWHERE)
+    *names, last = (f"`{name}`" for name in SAMPLED_COMPARISON)
     statement = f"Without `--methods`, `compare` shows {', '.join(names)} and {last}"
     assert statement in page("models.md")
 

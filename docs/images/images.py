@@ -1,4 +1,4 @@
-"""Draw the images of docs/tutorials/images.md again; needs chromium and the extras hf and dev.
+"""Draw the images of docs/how-to/images.md again; needs chromium and the extras hf and dev.
 
 python docs/images/images.py MODEL IMAGES.parquet    # a vision transformer, images and labels
 """

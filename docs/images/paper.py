@@ -1,4 +1,4 @@
-"""Draw the still pictures of docs/tutorials/paper.md again; needs chromium and the extra ``dev``.
+"""Draw the still pictures of docs/research/paper.md again; needs chromium and the extra ``dev``.
 
 PYTHONPATH=scripts python docs/images/paper.py
 """

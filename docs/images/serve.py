@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/serve.md again; needs chromium and the extras dev, serve and data.
+"""Draw the pictures of docs/how-to/app.md again; needs chromium and the extras dev, serve and data.
 
 python docs/images/serve.py REVIEWS.parquet    # texts and labels: the test reviews of IMDb
 """

@@ -19,8 +19,7 @@ from urllib.parse import urlencode
 import limelight
 from docs_site.built_pages import faults
 from docs_site.formulas import FormulaError, copy_style, render_formulas
-from docs_site.moved import write_moved
-from docs_site.navigation import ROOT, sections
+from docs_site.navigation import ROOT, read_sections
 from docs_site.paper_page import paper_page
 from docs_site.settings import settings
 from docs_site.staging import stage
@@ -74,7 +73,7 @@ def with_live_pages(text: str, up: str) -> str:
 
 def build(folder: Path) -> list[str]:
     """Build the site in ``folder / "site"`` and return what is wrong with it, a sentence each."""
-    chapters = sections()
+    chapters = read_sections()
     pages, site, plan = folder / "pages", folder / "site", folder / "mkdocs.yml"
     for place in (pages, site):
         shutil.rmtree(place, ignore_errors=True)
@@ -109,7 +108,6 @@ def build(folder: Path) -> list[str]:
             text = text.replace(mark, f'"{address}"' if mark.startswith('"') else address)
         page.write_text(with_links(text, page, homes), "utf-8")
     write_versions(site, limelight.__version__)
-    write_moved(site)
     return list(faults(site))
 
 

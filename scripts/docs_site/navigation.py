@@ -1,20 +1,20 @@
-"""What ``docs/index.md`` lists is the navigation of the site: one list, in one place."""
+"""The navigation of the site: sections, groups and pages as ``docs/navigation.toml`` lists them."""
 
-import re
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 INDEX = DOCS / "index.md"
-_HEADING = re.compile(r"^## (.+)$", re.M)
-_LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+\.md)(?:#[\w-]+)?\)")
-_ROW = re.compile(r"^\| ([^|]+?) \|(.*)$", re.M)
+NAVIGATION = DOCS / "navigation.toml"
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading of the index and what stands below it: links, or rows of links with a name."""
+    """A section of the navigation: pages with their titles, and groups of such pages."""
 
     title: str
     entries: tuple[tuple[str, Path], ...]
@@ -27,29 +27,30 @@ class Section:
         return (*(page for _, page in self.entries), *grouped)
 
 
-def sections(index: Path = INDEX) -> tuple[Section, ...]:
-    """Return the sections of the index, in order; those without links are left out."""
-    _, *parts = _HEADING.split(index.read_text("utf-8"))
-    found = (
-        _section(title, body, index.parent)
-        for title, body in zip(parts[::2], parts[1::2], strict=True)
+def read_sections(navigation: Path = NAVIGATION) -> tuple[Section, ...]:
+    """Read the sections of the navigation in order."""
+    folder = navigation.parent
+    sections = tomllib.loads(navigation.read_text("utf-8"))["section"]
+    return tuple(
+        Section(
+            section["title"],
+            _read_entries(section.get("pages", ()), folder),
+            tuple(
+                (group["title"], _read_entries(group["pages"], folder))
+                for group in section.get("group", ())
+            ),
+        )
+        for section in sections
     )
-    return tuple(section for section in found if section.pages)
 
 
-def _section(title: str, body: str, folder: Path) -> Section:
-    groups = tuple(
-        (name.strip("*`"), links)
-        for name, cells in _ROW.findall(body)
-        if (links := _links(cells, folder))
-    )
-    return Section(title, _links(_ROW.sub("", body), folder), groups)
+def _read_entries(
+    pages: Iterable[Mapping[str, Any]], folder: Path
+) -> tuple[tuple[str, Path], ...]:
+    """Return the title and the file of each page; a page is a table with a single key."""
+    return tuple((title, (folder / path).resolve()) for row in pages for title, path in row.items())
 
 
-def _links(text: str, folder: Path) -> tuple[tuple[str, Path], ...]:
-    return tuple((title, (folder / target).resolve()) for title, target in _LINK.findall(text))
-
-
-def sources(docs: Path = DOCS) -> set[Path]:
-    """Return every page that is written below ``docs``, the index itself left out."""
+def list_pages(docs: Path = DOCS) -> set[Path]:
+    """List every page that is written below ``docs``, without the index."""
     return {page.resolve() for page in docs.rglob("*.md")} - {(docs / "index.md").resolve()}

@@ -7,9 +7,9 @@ import numpy as np
 from drawn.games import LONG, SHORT, UNREPEATED, bounded_game, distance, review_game, uneven_game
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
 from limelight.theory.conditionals import expectations
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.heavy_form import heavy_form
-from limelight.theory.lime import ends, lime
+from limelight.theory.lime import full_and_empty_values, lime
 from limelight.theory.ratio_game import RatioGame, denominator_range
 from limelight.theory.removal_mixture import removal_mixture
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION
@@ -165,7 +165,7 @@ def _conditionals(game: RatioGame) -> tuple[np.ndarray, np.ndarray]:
     tiled = [np.tile(x, (game.K, 1)) for x in (nodes.p, nodes.omega)]
     sums = expectations(form, *tiled, tolerance=1e-12)
     kept = np.where(form.kept_is_heavy[:, None], sums.heavy, sums.total[..., None] - sums.heavy)
-    full, _ = ends(form)
+    full, _ = full_and_empty_values(form)
     kept = ((d + 1) * kept - full[..., None]) / d  # without the empty removal
     mean = ((d + 1) * sums.total - full) / d
     m = kept * 2 * d / (d - 1)  # over the chance (d − 1)/(2d) that j is kept
@@ -204,7 +204,7 @@ def survivors() -> Picture:
 
 def _missed(game: RatioGame, as_printed: bool) -> float:
     """The largest error of Eq. 29 and Eq. 30 over words, from all subsets."""
-    keep = all_keeps(game.d)
+    keep = enumerate_masks(game.d)
     s = game.d - keep.sum(axis=1)
     weight = np.where(s > 0, 1 / np.bincount(s)[s], 0.0) / game.d
     D = game.D0[:, None] + game.a @ keep.T + game.b @ (~keep).T

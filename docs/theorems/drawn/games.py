@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 import limelight
-from limelight.explainers import Batch, read
+from limelight.explainers import Batch, prepare_batch
 from limelight.theory.ratio_game import RatioGame
 
 SHORT = "The plot is predictable, but the acting is superb."
@@ -31,7 +31,7 @@ LONG = (
 @lru_cache(maxsize=8)
 def review(text: str, features: str = "words") -> Batch:
     """Return ``text`` as the shipped model reads it, its logit of "positive" to be explained."""
-    return read(limelight.load(), [text], features=features, target="positive")
+    return prepare_batch(limelight.load(), [text], features=features, target="positive")
 
 
 def review_game(text: str, features: str = "words") -> RatioGame:

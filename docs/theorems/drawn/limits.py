@@ -7,12 +7,12 @@ import numpy as np
 from drawn.games import LONG, UNREPEATED, distance, review, review_game, uneven_game
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
 from limelight.explainers import LimeSampled
-from limelight.explainers.lime import regression
-from limelight.theory.enumeration import all_keeps, lime_by_enumeration
+from limelight.explainers.lime import explain_by_regression
+from limelight.theory.enumeration import enumerate_masks, lime_by_enumeration
 from limelight.theory.lime import lime, lime_plan
 from limelight.theory.lime_fit import lime_fit
 from limelight.theory.lime_recurrence import lime_by_recurrence
-from limelight.theory.ratio_game import RatioGame, of_heads, value
+from limelight.theory.ratio_game import RatioGame, select_heads, value
 from limelight_reproduction.deletion_limit import deletion_game
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
 from limelight_reproduction.theory.deletion import lime_under_deletion
@@ -61,7 +61,7 @@ def _sampled_distances(text: str, replacement: str, limits: list[np.ndarray]) ->
     settings = {"ridge": 0.0, "row0": False, "replacement": replacement}
     runs = [
         [
-            regression(LimeSampled(samples=n, seed=seed, **settings), review(text)).scores
+            explain_by_regression(LimeSampled(samples=n, seed=seed, **settings), review(text)).scores
             for seed in range(3)
         ]
         for n in COUNTS.tolist()
@@ -122,7 +122,7 @@ def _recurrence(game: RatioGame, bandwidth: float) -> tuple[float, float]:
     """Bound and error of the recurrence, relative to the range of f."""
     scores, bound, _, _ = lime_by_recurrence(game, bandwidth=bandwidth, tolerance=TIGHT)
     exact = lime_by_enumeration(game, bandwidth=bandwidth).scores
-    extent = float(np.ptp(value(game, all_keeps(game.d))))
+    extent = float(np.ptp(value(game, enumerate_masks(game.d))))
     return float(bound[0]) / extent, max(float(np.abs(scores - exact).max()) / extent, 1e-16)
 
 
@@ -135,7 +135,7 @@ def explained() -> Picture:
     heads = [
         np.mean(
             [
-                lime_fit(of_heads(game, slice(i, i + 1)), bandwidth=float(nu)).r2[0]
+                lime_fit(select_heads(game, slice(i, i + 1)), bandwidth=float(nu)).r2[0]
                 for i in range(game.K)
             ]
         )

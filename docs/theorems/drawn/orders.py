@@ -12,7 +12,7 @@ from limelight.theory.faithfulness import (
     deletion_area,
     deletion_curves,
     greedy_order,
-    mean_removed_value,
+    random_removal_mean,
     size_extremes,
 )
 from limelight.theory.ratio_game import RatioGame, full_value
@@ -49,7 +49,7 @@ def between_chance_and_ceiling() -> Picture:
     right.set_xticks(range(len(_HEADS)), labels=[str(K) for K in _HEADS])
     right.set_ylim(0, 1.05)
     full = float(full_value(game)[0])
-    chance, ceiling = full - float(mean_removed_value(game).value), full - float(low.mean())
+    chance, ceiling = full - float(random_removal_mean(game).value), full - float(low.mean())
     greedy, values, _ = (float(area) for area in deletion_area(curves))
     medians = [float(np.median(some)) for some in shares]
     return Picture(
@@ -68,7 +68,7 @@ def between_chance_and_ceiling() -> Picture:
 def _best_share(seed: int, K: int) -> float:
     game: RatioGame = uneven_game(seed, d=6, ratio=100.0, K=K)
     full = float(full_value(game)[0])
-    chance = full - float(mean_removed_value(game).value)
+    chance = full - float(random_removal_mean(game).value)
     ceiling = full - float(size_extremes(game).low.mean())
     best = float(deletion_area(deletion_curves(game, _ORDERS)).max())
     return (best - chance) / (ceiling - chance)

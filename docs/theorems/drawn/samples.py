@@ -6,7 +6,7 @@ import numpy as np
 
 from drawn.games import LONG, review_game, uneven_game
 from drawn.picture import Picture, legend, logarithmic, number, panels
-from limelight.sampling.masks import lime_masks
+from limelight.sampling.masks import draw_lime_masks
 from limelight.theory.lime_weights import size_weight
 from limelight.theory.ratio_game import RatioGame, value
 from limelight_reproduction.drawing import BLUE, GREY, ORANGE
@@ -57,7 +57,7 @@ def before_sampling() -> Picture:
 def _spread(game: RatioGame, n: int) -> np.ndarray:
     rng, found = np.random.default_rng(n), []
     for _ in range(_RUNS):
-        keep = lime_masks(game.d, n, rng)
+        keep = draw_lime_masks(game.d, n, rng)
         root = np.sqrt(size_weight(game.d, 0.25)[game.d - keep.sum(axis=1)])
         X = root[:, None] * np.column_stack([np.ones(n), keep])
         found.append(np.linalg.solve(X.T @ X, X.T @ (root * value(game, keep)[0]))[1:])

@@ -9,12 +9,12 @@ from drawn.picture import Picture, below, legend, logarithmic, panels, share
 from limelight.rendering.figures import color_map
 from limelight.text import UNK
 from limelight.theory.attention import attention, max_attention, mean_attention
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.gradient import gradient
 from limelight.theory.integrated_gradients import IntegratedGradients, integrated_gradients
 from limelight.theory.lime import lime
 from limelight.theory.logit_path import LogitPath
-from limelight.theory.path_quadrature import Outer
+from limelight.theory.path_quadrature import DerivativeBounds
 from limelight.theory.ratio_game import value
 from limelight_reproduction.drawing import (
     BLUE,
@@ -33,7 +33,7 @@ def attention_rows() -> Picture:
     batch = review(SHORT, "positions")
     words = list(batch.inputs[0].tokens.strings)
     T = len(words)
-    alpha = attention(batch.collapsed.logit)[0][:, 1 : 1 + T]
+    alpha = attention(batch.collapsed_inputs.logit)[0][:, 1 : 1 + T]
     scores = lime(review_game(SHORT, "positions")).scores[0]
     figure, (top, middle, bottom) = canvas(5.6, 5.0, rows=3)
     heads = len(alpha)
@@ -126,7 +126,7 @@ def _output(e, W_q, W_k, W_v, W_l):  # type: ignore[no-untyped-def]
 
 def _cls_norms() -> dict[str, float]:
     batch = review(SHORT)
-    at_the_text = batch.collapsed.at_the_text(batch.target_weights)
+    at_the_text = batch.collapsed_inputs.gradient_arguments(batch.target_gradient)
     query = at_the_text["query"]
     rows = {"as printed": 0 * query, "with the query path": query}
     return {
@@ -176,9 +176,9 @@ def _by_tolerance(swing: float) -> list[IntegratedGradients]:
             LogitPath(base, logit),
             u,
             base_u,
-            weigh=np.ones_like,
-            value_of=lambda f: f[..., 0],
-            outer=Outer(lambda psi: np.ones((*psi.shape, 1)), curvature=0.0),
+            output_gradient=np.ones_like,
+            explained_value=lambda f: f[..., 0],
+            derivative_bounds=DerivativeBounds(lambda psi: np.ones((*psi.shape, 1)), curvature=0.0),
             tolerance=tolerance,
         )
         for tolerance in 10.0 ** -np.arange(15)
@@ -190,13 +190,13 @@ def replaced_and_deleted() -> Picture:
     """The formula against forward passes, words replaced in place, and words deleted."""
     text = " ".join(UNREPEATED.split()[:6])
     batch, game = review(text), review_game(text)
-    model_input, of_token = batch.inputs[0], batch.features[0].of_token
-    keep = all_keeps(game.d)[1:]  # something is kept, so that a text is left after deletion
-    kept = keep[:, of_token]
+    model_input, feature_index = batch.inputs[0], batch.features[0].feature_index
+    keep = enumerate_masks(game.d)[1:]  # something is kept, so that a text is left after deletion
+    kept = keep[:, feature_index]
     formula = value(game, keep)[0]
     passes = {
-        "replaced by UNK": [np.where(row, model_input.input.ids, UNK) for row in kept],
-        "deleted, later words move up": [model_input.input.ids[row] for row in kept],
+        "replaced by UNK": [np.where(row, model_input.encoding.ids, UNK) for row in kept],
+        "deleted, later words move up": [model_input.encoding.ids[row] for row in kept],
     }
     figure, axes = panels(("", "formula f(Z)", "forward pass − formula"), width=4.6, height=3.4)
     axes.axhline(0, color=GREY, linewidth=0.8)

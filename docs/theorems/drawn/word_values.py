@@ -7,8 +7,8 @@ import numpy as np
 from drawn.games import LONG, SHORT, UNREPEATED, distance, review, review_game
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
 from limelight.rendering.figures import canvas, color_map
-from limelight.sampling.orders import ShapleySample, permutation_shapley
-from limelight.theory.banzhaf import banzhaf, mean_changes
+from limelight.sampling.orders import ShapleySample, shapley_values_from_orders
+from limelight.theory.banzhaf import banzhaf, mean_marginal_contributions
 from limelight.theory.enumeration import shapley_interactions_by_enumeration
 from limelight.theory.interactions import shapley_interactions
 from limelight.theory.leave_one_out import leave_one_out
@@ -62,7 +62,7 @@ def converging() -> Picture:
 
 def _sampled(game: RatioGame, pairs: int) -> ShapleySample:
     rng = np.random.default_rng(pairs)
-    return permutation_shapley(lambda keep: value(game, keep).T, game.d, rng, pairs=pairs)
+    return shapley_values_from_orders(lambda keep: value(game, keep).T, game.d, rng, pairs=pairs)
 
 
 def added_up() -> Picture:
@@ -110,7 +110,7 @@ def added_up() -> Picture:
 def _changes(game: RatioGame, p: float) -> np.ndarray:
     """E_p[f | j kept] − E_p[f | j removed] for every word j."""
     coins = FAIR_COINS._replace(p=np.full(1, p))
-    return np.asarray(mean_changes(game, [coins], share=1e-7).scores[0])
+    return np.asarray(mean_marginal_contributions(game, [coins], share=1e-7).scores[0])
 
 
 def stand_ins() -> Picture:

@@ -1,0 +1,391 @@
+"""The results page of the documentation: the tables that readers need, from the stored results.
+
+`python benchmarks/tables.py` writes it to docs/reference/results.md, and every measurement to
+docs/reference/measurements.md.
+"""
+
+__all__ = ["measurements_page", "results_page"]
+
+import re
+from collections.abc import Callable, Sequence
+
+from cluster_cost import cost_table
+from drives import drives_table
+from eraser_page import eraser_tables
+from results import RESULTS, markdown, measured_with, read_result
+from transformer_table import transformer_table
+
+GENERATED = "<!-- generated -->\n"
+GAMES = {
+    "smooth": "smooth",
+    "peaked": "peaked",
+    "rare": "rare effect",
+    "smooth_rare": "smooth and rare",
+    "zero_one": "0 or 1",
+}
+ANSWER_METHODS = {
+    "context-cite": (16, 32, 64, 128),
+    "shapley": (64, 128),
+    "banzhaf": (64, 128),
+    "lime": (64, 128),
+    "loo": (17,),
+    "lrp": (3,),
+    "gxi": (2,),
+    "alpha-avg": (1,),
+}
+# Methods with a fixed number of calls have another name in the stored result.
+STORED_NAMES = {
+    "loo": "leave-one-out",
+    "lrp": "lrp",
+    "gxi": "gradient × input",
+    "alpha-avg": "attention",
+}
+CEILING_TEXTS = {
+    "shipped": "sentences of reviews, shipped model",
+    "random_1": "random games, one head",
+    "random_2": "random games, two heads",
+    "random_6": "random games, six heads",
+}
+LONG_DOCUMENT_METHODS = {
+    "zoom": "zoom",
+    "shapley": "shapley of every word, two pairs of orders",
+    "lime on sentences": "lime on sentences",
+    "loo": "loo of every word",
+}
+LEARNED_ROWS = {
+    "50 texts": ("learned from 50 texts", "1"),
+    "200 texts": ("learned from 200 texts", "1"),
+    "500 texts": ("learned from 500 texts", "1"),
+    "1500 texts": ("learned from 1,500 texts", "1"),
+    "1 pair": ("one pair of orders", "about 200"),
+    "2 pairs": ("two pairs of orders", "about 400"),
+    "1500 texts and 1 pair(s)": ("learned from 1,500 texts, and one pair", "about 200"),
+    "25 pairs": ("25 pairs of orders", "about 5,000"),
+}
+
+
+def results_page() -> str:
+    """Return the whole results page in Markdown."""
+    sections: list[tuple[str, str, Callable[[], str]]] = [
+        ("Speed", "", speed_table),
+        ("Faithfulness of all methods", "faithfulness", shares_table),
+        ("Share and seconds on a transformer", "transformer", transformer_table),
+        ("Answers of language models", "answers", answers_table),
+        ("Learned methods", "learned", learned_table),
+        ("Standard errors of learned methods", "learned-errors", learned_errors_table),
+        ("Long documents", "long-documents", long_documents_table),
+        ("Images", "images", images_table),
+        ("Coverage of standard errors", "coverage", coverage_table),
+        ("Coefficients and exact values", "coefficients", coefficient_table),
+        ("How tight the ceiling is", "ceilings", ceilings_table),
+        ("Large data sets", "data-sets", cost_table),
+        ("Strongest words of the shipped model", "words-shipped", lambda: drives_table("shipped")),
+        ("Strongest words of MiniLM", "words-minilm", lambda: drives_table("minilm")),
+        ("Human rationales, shipped model", "eraser-shipped", lambda: eraser_tables("shipped")),
+        ("Human rationales, MiniLM", "eraser-minilm", lambda: eraser_tables("minilm")),
+    ]
+    parts = [
+        GENERATED,
+        "# Results of all benchmarks\n",
+        "This page holds the measured numbers of the documentation. Each table names the version "
+        "and the commit of limelight that measured it. A share of 0 is a random order of the "
+        "features, and 1 is the best order. The numbers in brackets are 95 % intervals. All other "
+        "measurements are on the page [All measurements](measurements.md).\n",
+    ]
+    for title, anchor, table in sections:
+        mark = f'<a id="{anchor}"></a>\n\n' if anchor else ""
+        parts.append(f"{mark}## {title}\n\n{table().strip()}\n")
+    return "\n".join(parts)
+
+
+def measurements_page(order: Sequence[str]) -> str:
+    """Return a page with every stored measurement, one section for each benchmark."""
+    parts = [
+        GENERATED,
+        "# All measurements\n",
+        "Every number that a benchmark stored, with its command, machine and version. The page "
+        "[Results](results.md) has the tables that most readers need.\n",
+    ]
+    for name in order:
+        if (RESULTS / f"{name}.json").exists():
+            result = read_result(name)
+            parts.append(f"## {name}\n\n{_circumstances(result)}\n\n{markdown(result).strip()}\n")
+    return "\n".join(parts)
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def speed_table() -> str:
+    """Return how fast limelight is next to lime, shap, captum and PyTorch."""
+    names = ("prediction", "gradients", "perturbation", "corpus", "corpus_cuda")
+    value = {key: number for name in names for key, number in _values(name).items()}
+    second = {key: number / 1000 for key, number in value.items()}  # stored in milliseconds
+    rows = [
+        ("task", "limelight", "alternative", "ratio"),
+        (
+            "LIME",
+            f"{value['lime_words']:.1f} ms, error at most 7e-06",
+            f"`lime`, 5000 samples, with our fast predictions: {second['lime_package']:.1f} s, "
+            f"error {value['lime_package_error']:.3f}",
+            f"{value['lime_speedup_package_words']:,.0f}",
+        ),
+        (
+            "LIME",
+            f"{value['lime_words']:.1f} ms",
+            f"`lime`, 5000 samples, on a PyTorch module: {second['lime_torch']:.0f} s",
+            f"{value['lime_speedup_torch_words']:,.0f}",
+        ),
+        (
+            "Shapley values of tokens",
+            f"{value['shapley_positions']:.1f} ms, error at most {value['shapley_bound']:.0e}",
+            f"`shap`, its default for text, with our fast predictions: "
+            f"{second['shapley_package']:.2f} s, error {value['shapley_package_error']:.2f}",
+            f"{value['shapley_speedup']:.0f}",
+        ),
+        (
+            "integrated gradients",
+            f"{value['ig_ours']:.1f} ms",
+            f"`captum`, 50 steps, PyTorch module: {second['ig_captum_full']:.2f} s",
+            f"{value['ig_speedup_full']:.0f}",
+        ),
+        (
+            "norm of the gradient",
+            f"{value['gl1_ours']:.2f} ms",
+            f"`captum` Saliency, PyTorch module: {value['gl1_captum_full']:.1f} ms",
+            f"{value['gl1_speedup_full']:.0f}",
+        ),
+        (
+            "gradient × input",
+            f"{value['gxi_ours']:.2f} ms",
+            f"`captum` InputXGradient, PyTorch module: {value['gxi_captum_full']:.1f} ms",
+            f"{value['gxi_speedup_full']:.0f}",
+        ),
+        (
+            "predictions from token ids",
+            f"{value['documents_ours']:,.0f} texts/s",
+            f"the model as a PyTorch module: {value['documents_float32']:.0f} texts/s",
+            f"{value['prediction_speedup_float32']:.0f}",
+        ),
+    ]
+    speed, hugging_face = _values("model_speed_cuda"), _values("huggingface_cuda")
+    more = (
+        "One review of median length (118 words, 202 tokens) under the shipped model, one thread, "
+        "both sides in one run. An error is the largest of any score.\n\n"
+        f"{_table(rows)}\n\n"
+        f"- A cold `limelight compare` takes {second['cold_compare_default']:.2f} s.\n"
+        f"- All 25,000 test reviews of IMDB get exact LIME scores in {value['corpus_seconds']:.0f} "
+        f"s on two cores and in {value['corpus_seconds_1e06']:.1f} s on an H200, without reading "
+        "and writing.\n"
+        f"- Ten reviews under MiniLM on an H200, 5000 samples: "
+        f"{hugging_face['ours_mask_seconds']:.1f} s with limelight and "
+        f"{hugging_face['lime_mask_seconds']:.1f} s with `lime`.\n"
+        f"- Masked texts per second on an H200: LIME {speed['lime']:,.0f}, Shapley "
+        f"{speed['shapley']:,.0f}, the bare MiniLM {speed['bare']:,.0f}."
+    )
+    return f"{more}\n\n{measured_with(*names, 'model_speed_cuda', 'huggingface_cuda')}"
+
+
+def shares_table() -> str:
+    """Return the share of every method on the shipped model and on MiniLM."""
+    columns = {"shipped model": "judging_every", "MiniLM": "judging_cuda_every"}
+    cells: dict[str, dict[str, str]] = {}
+    for title, name in columns.items():
+        for measure in read_result(name)["measures"]:
+            method, _, setting = measure["id"].partition(", ")
+            row = f"`{method}`" + (f", `{setting}`" if setting else "")
+            low, high = re.findall(r"-?\d\.\d+", measure["note"])
+            text = _with_minus(f"{measure['value']:.3f} [{low}, {high}]")
+            cells.setdefault(row, {})[title] = text
+    rows = [("method", *columns)]
+    rows += [(row, *(cells[row].get(title, "–") for title in columns)) for row in sorted(cells)]
+    return (
+        "110 reviews of IMDB with about 100 words. Shapley values of the shipped model are exact, "
+        "those of MiniLM are sampled.\n\n"
+        f"{_table(rows)}\n\n{measured_with(*columns.values())}"
+    )
+
+
+def answers_table() -> str:
+    """Return how well methods find the fact that an answer came from."""
+    value = _values("answers")
+    kinds = ("drop without 1", "drop without 3", "LDS", "share")
+    rows = [("method", "calls", *kinds)]
+    for method, budgets in ANSWER_METHODS.items():
+        for calls in budgets:
+            numbers = [_find(value, method, calls, kind) for kind in kinds]
+            digits = (2, 1, 3, 3)
+            texts = [
+                "–" if number is None else _with_minus(f"{number:.{count}f}")
+                for number, count in zip(numbers, digits, strict=True)
+            ]
+            rows.append((f"`{method}`", str(calls), *texts))
+    return (
+        "SmolLM2-135M-Instruct answers 200 questions about sixteen facts. Drop: how much the "
+        "log-probability of the answer falls without the strongest fact, or the three strongest. "
+        "LDS: rank correlation between sums of scores and the log-probability on random halves of "
+        f"the facts.\n\n{_table(rows)}\n\n{measured_with('answers')}"
+    )
+
+
+def learned_table() -> str:
+    """Return the share of learned methods next to sampled Shapley values."""
+    value = _values("learning")
+    rows = [("scores", "model calls", "share")]
+    for key, (scores, calls) in LEARNED_ROWS.items():
+        rows.append((scores, calls, f"{value[f'share, {key}']:.3f}"))
+    return (
+        f"MiniLM, 110 reviews of IMDB. On one H200, 10,000 reviews take {value['seconds']:.0f} s, "
+        f"and the model alone takes {value['alone']:.0f} s.\n\n"
+        f"{_table(rows)}\n\n{measured_with('learning')}"
+    )
+
+
+def learned_errors_table() -> str:
+    """Return how often ±2 standard errors of learned methods held, by model, texts and pairs."""
+    result = read_result("learned_errors")
+    rows: dict[str, list[str]] = {}
+    pairs = dict.fromkeys(
+        measure["what"].split(", ")[2].split(":")[0] for measure in result["measures"]
+    )
+    for measure in result["measures"]:
+        row = ", ".join(measure["what"].split(", ")[:2])
+        worst, width = (part.split() for part in measure["note"].split("; "))
+        cell = f"{measure['value']:.3f} ({worst[0]} at worst; {width[2]} times)"
+        rows.setdefault(row, []).append(cell)
+    table = _table(
+        [("±2 standard errors hold", *pairs), *((name, *cells) for name, cells in rows.items())]
+    )
+    return f"{table}\n\n{result['data'].capitalize()}. {measured_with('learned_errors')}"
+
+
+def long_documents_table() -> str:
+    """Return calls and shares of zoom and of other methods on long documents."""
+    measures = {row["id"]: row for row in read_result("long_documents_cuda")["measures"]}
+    rows = [("method", "calls", "share", "calls, 3,000 words", "share, 3,000 words")]
+    for key, name in LONG_DOCUMENT_METHODS.items():
+        cells = []
+        for kind in ("reviews", "3,000 words"):
+            measure = measures[f"{kind}_{key}"]
+            cells += [measure["note"].split(" calls")[0], f"{measure['value']:.3f}"]
+        rows.append((name, *cells))
+    return (
+        "MiniLM with windows: 20 reviews of more than 600 words, and five documents of 3,000 "
+        f"words. The share is that of the features that `zoom` chose.\n\n{_table(rows)}\n\n"
+        f"{measured_with('long_documents_cuda')}"
+    )
+
+
+def images_table() -> str:
+    """Return the shares of methods on images."""
+    result = read_result("images")
+    rows = [("method", "share")]
+    for measure in result["measures"]:
+        if measure["id"].startswith("share_"):
+            low, high = re.findall(r"-?\d\.\d+", measure["note"])
+            method = measure["id"].removeprefix("share_")
+            rows.append((f"`{method}`", f"{measure['value']:.2f} [{low}, {high}]"))
+    return f"{result['data']}.\n\n{_table(rows)}\n\n{measured_with('images')}"
+
+
+def coverage_table() -> str:
+    """Return the share of ±2 standard errors that held, by method and kind of game."""
+    rows: dict[str, dict[str, str]] = {}
+    for measure in read_result("coverage")["measures"]:
+        method, game = measure["what"].split(": ")
+        held, warnings, _ = (float(part.split()[-1]) for part in measure["note"].split("; "))
+        text = f"{held:.2f}"
+        if warnings >= 0.005:
+            text += f" ({measure['value']:.2f}; {warnings:.0%})"
+        rows.setdefault(method, {})[game] = text
+    table = _table(
+        [
+            ("method", *GAMES.values()),
+            *((name, *(row[game] for game in GAMES.values())) for name, row in rows.items()),
+        ]
+    )
+    return (
+        "Each cell is the share of scores whose exact value lies within two standard errors, on "
+        "games of one kind. The brackets show the share that was covered or came with a warning, "
+        f"and how often a warning came.\n\n{table}\n\n{measured_with('coverage')}"
+    )
+
+
+def coefficient_table() -> str:
+    """Return what coefficient × value says next to exact values, a column for each data set."""
+    result = read_result("linear_coefficients")
+    rows: dict[str, list[str]] = {}
+    columns: dict[str, str] = {}
+    for measure in result["measures"]:
+        title, what = measure["what"].split(": ", 1)
+        columns[title] = measure["note"]
+        rows.setdefault(what, []).append(f"{measure['value']:.3f}".replace("-", "−"))
+    table = _table(
+        [
+            ("", *columns),
+            ("texts", *columns.values()),
+            *((what, *cells) for what, cells in rows.items()),
+        ]
+    )
+    return f"{table}\n\n{result['data']}. {measured_with('linear_coefficients')}"
+
+
+def ceilings_table() -> str:
+    """Return how close the best order comes to the proven ceiling."""
+    value = _values("ceilings")
+    rows = [
+        ("texts", "share of the best order, median", "smallest", "share of greedy, median"),
+        *(
+            (
+                name,
+                f"{value[f'{key}_best']:.3f}",
+                f"{value[f'{key}_worst']:.3f}",
+                f"{value[f'{key}_greedy']:.3f}",
+            )
+            for key, name in CEILING_TEXTS.items()
+        ),
+    ]
+    return (
+        "200 short texts of each kind, on which the best order is known. A share of 1 means that "
+        f"an order attains the ceiling.\n\n{_table(rows)}\n\n{measured_with('ceilings')}"
+    )
+
+
+# --- parts --------------------------------------------------------------------------------------
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown whose first row is the heading."""
+    heading, *body = rows
+    lines = [heading, ["---"] * len(heading), *body]
+    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
+
+
+def _with_minus(text: str) -> str:
+    """Write the minus signs of numbers as such."""
+    return re.sub(r"-(?=\d)", "−", text)
+
+
+def _values(name: str) -> dict[str, float]:
+    """Return the values of a result by their ids, without hyphens in the ids."""
+    return {row["id"].replace("-", ""): row["value"] for row in read_result(name)["measures"]}
+
+
+def _find(value: dict[str, float], method: str, calls: int, kind: str) -> float | None:
+    """Return a number of the benchmark of answers; None if it was not measured."""
+    name = STORED_NAMES.get(method, f"{method}, {calls} calls")
+    return value.get(f"{name}: {kind}".replace("-", ""))
+
+
+def _circumstances(result: dict) -> str:
+    """Describe the command, machine, data and versions of a benchmark."""
+    machine, date = result["machine"], result["date"][:16].replace("T", " ")
+    parts = [
+        f"`{result['command']}`, {date} UTC",
+        *([result["device"]] if "device" in result else []),
+        f"{machine['cpu']}, {machine['cores']} cores"
+        + (f", load {load} when it ended" if (load := machine["load"]) is not None else ""),
+        result["data"],
+        ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
+    ]
+    return ". ".join(parts) + f". {measured_with(result['benchmark'])}"
