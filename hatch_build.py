@@ -25,7 +25,7 @@ class BundledScripts(BuildHookInterface):
         self.folder = tempfile.TemporaryDirectory(prefix="bundled-scripts-")
         for entry in bundle.ENTRIES:
             made = Path(self.folder.name) / entry.name
-            made.write_text(bundle.bundled(entry), "utf-8")
+            made.write_text(bundle.bundle_module(entry), "utf-8")
             shipped = f"limelight/{entry.relative_to(PACKAGE).as_posix()}"
             build_data["force_include"][str(made)] = shipped
 

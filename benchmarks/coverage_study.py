@@ -200,7 +200,7 @@ def _lime_of_few(table: Table, places: np.ndarray, d: int) -> np.ndarray:
 def _regressed(total: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """LIME's limit from E[f | k kept] and E[Z_j f | k kept], k = 0..d."""
     design = lime_design(len(total) - 1)
-    if_kept, if_removed = (design.weight * x for x in design.coefficient())
+    if_kept, if_removed = (design.weight * x for x in design.coefficient_weights())
     return kept @ if_kept[::-1] + (total - kept) @ if_removed[::-1]
 
 

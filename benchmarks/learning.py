@@ -173,7 +173,7 @@ def drawn(model: Any, plan: learning.SamplingPlan, asked: Any, name: str) -> lis
 
 def part(examples: fitting.Examples, signals: tuple[str, ...], known: tuple[str, ...]) -> Any:
     """Return the examples with some of their signals only."""
-    h, x = examples.inputs.texts.shape[1], examples.inputs
+    h, x = examples.network_inputs.texts.shape[1], examples.network_inputs
     C = examples.values.shape[1]
     own = {"head": h - C, "outputs": C}
     width = (x.words.shape[1] - 5 - ("lrp" in known) * C) // 3
@@ -184,7 +184,7 @@ def part(examples: fitting.Examples, signals: tuple[str, ...], known: tuple[str,
         for size, names in ((sizes, words), (own, ("head", "outputs")))
     ]
     inputs = x._replace(words=x.words[:, kept[0]], texts=x.texts[:, kept[1]])
-    return replace(examples, inputs=inputs)
+    return replace(examples, network_inputs=inputs)
 
 
 def with_lrp(model: Any, texts: list[Any], examples: fitting.Examples) -> fitting.Examples:
@@ -199,8 +199,10 @@ def with_lrp(model: Any, texts: list[Any], examples: fitting.Examples) -> fittin
         ]
         for i, one in enumerate(batch.split()):
             found.append(sum_subword_scores(one, np.stack([each[i] for each in of_outputs])).T)
-    words = np.concatenate([examples.inputs.words, np.concatenate(found)], axis=1, dtype=np.float32)
-    return replace(examples, inputs=examples.inputs._replace(words=words))
+    words = np.concatenate(
+        [examples.network_inputs.words, np.concatenate(found)], axis=1, dtype=np.float32
+    )
+    return replace(examples, network_inputs=examples.network_inputs._replace(words=words))
 
 
 def curve(asked: argparse.Namespace) -> None:
@@ -222,7 +224,7 @@ def curve(asked: argparse.Namespace) -> None:
         with_lrp(model, own, learning.make_examples(model, own, x, ASKED, WITH_STATES))
         for own, x in ((texts, values), (held, reference))
     )
-    say(f"signals of {examples.n} and {others.n} texts")
+    say(f"signals of {examples.text_count} and {others.text_count} texts")
     rng = np.random.default_rng(0)
     scores: dict[str, np.ndarray] = {"25 pairs": others.values}
     for count in (1, 2, 5):
@@ -231,7 +233,9 @@ def curve(asked: argparse.Namespace) -> None:
         )
     found: dict[str, Any] = {"texts": sizes, "held_out": len(held), "fits": {}}
     shuffled = rng.permutation(len(examples.values))
-    noise = replace(examples, values=examples.values[shuffled], spread=examples.spread[shuffled])
+    noise = replace(
+        examples, values=examples.values[shuffled], draw_variance=examples.draw_variance[shuffled]
+    )
     runs = [(f"{n} texts", examples, WITH_STATES, n) for n in sizes]
     runs += [(f"{n} texts, with lrp", examples, known, n) for n in ablated]
     runs += [
@@ -242,12 +246,12 @@ def curve(asked: argparse.Namespace) -> None:
     runs += [(f"{sizes[-2]} texts, shuffled values", noise, WITH_STATES, sizes[-2])]
     for name, source, signals, n in runs:
         begun = time.perf_counter()
-        some = part(source.only(np.arange(n)), signals, known)
+        some = part(source.select(np.arange(n)), signals, known)
         whole = n == sizes[-1] and signals == WITH_STATES
         learned = fitting.fit_examples(
             some, learning.SamplingPlan(texts[:n], 3, 0).held_out, seed=0, curve=whole
         )
-        predicted = learned.predicted(learned.standard(part(others, signals, known).inputs))
+        predicted = learned.predicted(learned.standard(part(others, signals, known).network_inputs))
         scores[name] = predicted.values
         report = dict(learned.report) | coverage(predicted, others)
         report["seconds"] = time.perf_counter() - begun
@@ -293,16 +297,16 @@ def together(name: str, predicted: Any, truth: Any, scores: Any) -> Iterator[tup
         share = own / (own + predicted.draw**2 / count)
         yield f"{name} and {count} pair(s)", predicted.values + share * (pairs - predicted.values)
         yield f"{name} and {count} pair(s), half and half", (predicted.values + pairs) / 2
-    missing = truth.means(truth.values - predicted.values)[truth.inputs.owner]
+    missing = truth.text_means(truth.values - predicted.values)[truth.network_inputs.owner]
     yield (
         f"{name}, adding up",
-        predicted.values + missing * own / truth.means(own)[truth.inputs.owner],
+        predicted.values + missing * own / truth.text_means(own)[truth.network_inputs.owner],
     )
 
 
 def of_texts(model: Any, texts: list[Any], truth: fitting.Examples, scores: np.ndarray) -> Any:
     """Return a function that judge asks: the scores of a text for the class that is judged."""
-    rows = {text: scores[truth.inputs.owner == i] for i, text in enumerate(texts)}
+    rows = {text: scores[truth.network_inputs.owner == i] for i, text in enumerate(texts)}
     names = model.classes[-scores.shape[1] :]
     one = scores.shape[1] == 1  # an output that speaks for the second class
 
@@ -472,7 +476,7 @@ def of_family(asked: Any, name: str, model: Any, texts: list[Any], held: list[An
     )
     report = dict(learned.report) | {"seconds": time.perf_counter() - began}
     say(f"{name}: {learned}")
-    items = learning.different_queries(model, held, request)
+    items = learning.distinct_queries(model, held, request)
     plan = learning.SamplingPlan(items, 4 if asked.smoke else asked.reference, 1)
     values, kept = list[Any](), list[Any]()
     for start in range(0, len(items), 32):
@@ -484,7 +488,7 @@ def of_family(asked: Any, name: str, model: Any, texts: list[Any], held: list[An
                 values.append(one)
                 kept.append(items[i])
     truth = learning.make_examples(model, kept, values, request, learned.record["signals"])
-    predicted = learned.predicted(learned.standard(truth.inputs))
+    predicted = learned.predicted(learned.standard(truth.network_inputs))
     report |= coverage(predicted, truth) | {"reference": len(kept)}
     report["ablated"] = dict(ablated(asked, name, model, request, learned, truth, texts))
     say(f"{name}: R² {report['r2_reference']:.3f}, ±2 hold {report['covered']:.3f}")
@@ -520,7 +524,7 @@ def ablated(
     asked: Any, name: str, model: Any, request: Any, learned: Any, truth: Any, texts: list[Any]
 ) -> Iterator[tuple[str, float]]:
     """Yield R² of fits without some of the signals, and to values that were shuffled."""
-    items = learning.different_queries(model, texts, request)
+    items = learning.distinct_queries(model, texts, request)
     plan = learning.SamplingPlan(items, asked.pairs, 0)
     tracker = ProgressTracker(None, total=1)
     drawn = learning._draw_all_values(model, plan, request, asked.output / name, tracker)
@@ -529,23 +533,28 @@ def ablated(
     examples = learning.make_examples(
         model, [items[i] for i in known], [drawn[i] for i in known], request, signals
     )
-    held = plan.held_out.only(known)
+    held = plan.held_out.select(known)
 
     def reached(source: Any, left: tuple[str, ...] = ()) -> float:
         def only(x: Any) -> Any:
-            C, h = x.values.shape[1], x.inputs.texts.shape[1] - x.values.shape[1]
+            C, h = x.values.shape[1], x.network_inputs.texts.shape[1] - x.values.shape[1]
             places = 7 if "attention" in signals else 5
             widths = [("embedding", h), ("middle", h), ("last", h)]
-            widths += [("attention", x.inputs.words.shape[1] - 3 * h - places), ("places", places)]
+            widths += [
+                ("attention", x.network_inputs.words.shape[1] - 3 * h - places),
+                ("places", places),
+            ]
             words = np.concatenate([np.full(size, one not in left) for one, size in widths])
             own = np.concatenate(
                 [np.full(h, "head" not in left), np.full(C, "outputs" not in left)]
             )
-            inputs = x.inputs._replace(words=x.inputs.words[:, words], texts=x.inputs.texts[:, own])
-            return replace(x, inputs=inputs)
+            inputs = x.network_inputs._replace(
+                words=x.network_inputs.words[:, words], texts=x.network_inputs.texts[:, own]
+            )
+            return replace(x, network_inputs=inputs)
 
         fit = fitting.fit_examples(only(source), held, seed=0, curve=False)
-        values = fit.predicted(fit.standard(only(truth).inputs)).values
+        values = fit.predicted(fit.standard(only(truth).network_inputs)).values
         return fitting.r_squared(values, truth)
 
     yield "all", reached(examples)
@@ -554,7 +563,9 @@ def ablated(
             continue
         yield f"without {left}", reached(examples, (left,))
     order = np.random.default_rng(0).permutation(len(examples.values))
-    shuffled = replace(examples, values=examples.values[order], spread=examples.spread[order])
+    shuffled = replace(
+        examples, values=examples.values[order], draw_variance=examples.draw_variance[order]
+    )
     yield "shuffled", reached(shuffled)
 
 

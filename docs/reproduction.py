@@ -1,4 +1,4 @@
-"""Write docs/reproduction.md, its figures and what other pages quote, from the stored results.
+"""Write docs/reproduction.md, its figures and the table of Theorem 5.1 from the stored results.
 
 python docs/reproduction.py
 """
@@ -7,16 +7,15 @@ import json
 import re
 from pathlib import Path
 
-from limelight_reproduction.markdown import documentation_page, repairs_table, summary
+from limelight_reproduction.markdown import documentation_page, repairs_table
 from limelight_reproduction.report import Row, rows_of
 from limelight_reproduction.results import stored
 from limelight_reproduction.trusting import DeepShares
 
 HERE = Path(__file__).parent
-PAGE, README, IMAGES = HERE / "reproduction.md", HERE.parent / "README.md", "images/reproduction"
+PAGE, IMAGES = HERE / "reproduction.md", "images/reproduction"
 THEOREM = HERE / "theorems" / "lime-theorem.md"
 DEEP = HERE.parent / "benchmarks/results/judging_cuda_every.json"
-IN_README = ("accuracy", "comments")
 MARKS = re.compile(r"(<!-- from results\.json -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -37,11 +36,6 @@ def deep_shares() -> DeepShares:
     return DeepShares(attention=share("alpha-avg"), shapley=share("shapley, pairs=25"))
 
 
-def readme(rows: list[Row]) -> str:
-    """Return the README with the summary between its marks."""
-    return _marked(README, summary(rows, IN_README))
-
-
 def theorem() -> str:
     """Return the page of Theorem 5.1 with its table between the marks."""
     return _marked(THEOREM, f"\n{repairs_table()}\n")
@@ -56,7 +50,6 @@ def main() -> None:
     (HERE / IMAGES).mkdir(parents=True, exist_ok=True)
     rows = list(rows_of(stored(), HERE / IMAGES, suffixes=(".png",), dpi=110))
     PAGE.write_text(page(rows), "utf-8")
-    README.write_text(readme(rows), "utf-8")
     THEOREM.write_text(theorem(), "utf-8")
 
 

@@ -85,7 +85,7 @@ def _faults(folder: Path) -> Iterator[str]:
 
     limelight = str(bare / "limelight")
     verbs = _output([*python, COMMANDS], folder).split()
-    first = readme_command((ROOT / "README.md").read_text("utf-8"))
+    first = demo_command((ROOT / "scripts" / "demo").read_text("utf-8"))
     for words in (first, ["limelight", "--help"], *(["limelight", v, "--help"] for v in verbs)):
         yield from wrongly_run(shlex.join(words), [limelight, *words[1:]], folder)
     yield from wrongly_run("using every public name", [*python, PUBLIC_NAMES], folder)
@@ -93,13 +93,12 @@ def _faults(folder: Path) -> Iterator[str]:
     print(f"ran: {shlex.join(first)}, the help of {len(verbs)} commands, all public names, pages")
 
 
-def readme_command(text: str) -> list[str]:
-    """Return the command of ours in the first shell block of the README, as its words."""
-    block = re.search(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    found = re.search(r"^(?:.*&& )?(limelight .*)$", block[1], re.MULTILINE) if block else None
-    if found is None:
-        raise SystemExit("the first shell block of README.md must have a limelight command.")
-    return shlex.split(found[1])
+def demo_command(script: str) -> list[str]:
+    """Return the last limelight command of scripts/demo that has a sentence, as its words."""
+    commands = re.findall(r'^limelight .*"$', script, re.MULTILINE)
+    if not commands:
+        raise SystemExit("scripts/demo must explain a sentence with a limelight command.")
+    return shlex.split(commands[-1])
 
 
 def wrongly_shipped(names: Iterable[str]) -> Iterator[str]:

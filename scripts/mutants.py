@@ -37,9 +37,9 @@ MUTANTS = (
         "(N / D[:, None]).mean(axis=-1)",
         "(N / D[:, None]).sum(axis=-1)",
     ),
-    Mutant("results/comparison.py", "max(noise, _SINGLE * size)", "min(noise, _SINGLE * size)"),
-    Mutant("pages/wording.py", "0 < probability < 0.001", "0 <= probability < 0.001"),
-    Mutant("explainers/target_game.py", "self.of_outputs(keep))", "self.of_outputs(~keep))"),
+    Mutant("results/comparison.py", "max(noise, _SINGLE_PRECISION * size)", "min(noise, _SINGLE_PRECISION * size)"),
+    Mutant("rendering/wording.py", "0 < probability < 0.001", "0 <= probability < 0.001"),
+    Mutant("explainers/target_game.py", "self.output_game(keep))", "self.output_game(~keep))"),
     Mutant("data/labels.py", "spread / (4 * total)", "spread / (2 * total)"),
     Mutant("judging/removals.py", "std(axis=1, ddof=1)", "std(axis=1, ddof=0)"),
     Mutant(

@@ -5,21 +5,21 @@ import inspect
 import msgspec
 
 
-def schema_of(record):
+def schema_file(record):
     """Return the file; to write one anew, put this where it lies."""
-    schema = told_alike(msgspec.json.schema(record))
+    schema = without_indentation(msgspec.json.schema(record))
     return msgspec.json.format(msgspec.json.encode(schema), indent=2) + b"\n"
 
 
-def told_alike(schema):
+def without_indentation(schema):
     """Take the indentation out of descriptions: Python 3.13 does so with every docstring."""
     if isinstance(schema, list):
-        return [told_alike(part) for part in schema]
+        return [without_indentation(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     return {
         name: inspect.cleandoc(part)
         if name == "description" and isinstance(part, str)
-        else told_alike(part)
+        else without_indentation(part)
         for name, part in schema.items()
     }

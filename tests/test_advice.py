@@ -1,6 +1,6 @@
 """What a message advises works: the call after the advice, beside the call that brings it.
 
-A row is a message, the call that raises it (or whose result has it as a notice), and the calls that
+A row is a message, the call that raises it (or whose result has it as a warning), and the calls that
 follow its advice. Calls that follow it may take numbers from the message: ``{1}`` is its first.
 """
 
@@ -469,11 +469,11 @@ def test_what_an_error_advises_works(row):
 
 
 @pytest.mark.parametrize("row", NOTICED, ids=lambda row: row.said[:40])
-def test_what_a_notice_advises_makes_it_go_away(row):
-    notices = " ".join(run(row.wrong).notices)
-    assert re.search(row.said, notices), notices
+def test_what_a_warning_advises_makes_it_go_away(row):
+    warnings = " ".join(run(row.wrong).warnings)
+    assert re.search(row.said, warnings), warnings
     for call in row.right:
-        again = " ".join(run(following(call, notices, row.said)).notices)
+        again = " ".join(run(following(call, warnings, row.said)).warnings)
         assert not re.search(row.said, again), again
 
 

@@ -63,7 +63,7 @@ IDS = {
     "judging": {"judging_seconds", "judging_memory", "judging_greedy"},
     "coverage": {"lime_100_balanced_smooth", "shapley_2_rare", "shapley_5_zero_one"},
     "coverage_held_out": {"cells", "lime-sampled_and_20", "shapley_heavy_40"},
-    "coverage_triples": {"and_20_128", "parity_20_1000", "least", "notices"},
+    "coverage_triples": {"and_20_128", "parity_20_1000", "least", "warnings"},
     "coverage_context_cite": {"and_64_0.001", "least", "zero_errors"},
     "extreme_games": {"violations", "refused", "lime", "lime_intercept", "shapley_mean_field"},
     "judging_deep": {"judging_seconds", "judging_memory", "judging_greedy"},

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from check_wheel import (
-    readme_command,
+    demo_command,
     size,
     wrongly_bundled,
     wrongly_installed,
@@ -21,20 +21,16 @@ PROJECT = {
 }
 
 
-def test_the_command_is_the_one_that_the_readme_shows_first():
-    words = readme_command((ROOT / "README.md").read_text("utf-8"))
-    assert words[:2] == ["limelight", "compare"]
+def test_the_command_is_the_one_of_the_demo():
+    words = demo_command((ROOT / "scripts" / "demo").read_text("utf-8"))
+    assert words[:2] == ["limelight", "explain"]
     assert len(words) == 3
-    text = "```sh\nlimelight one 'two words'\n```\n\n```sh\nlimelight three\n```\n"
-    assert readme_command(text) == ["limelight", "one", "two words"]
+    assert demo_command('set -e\nlimelight one "two words"\n') == ["limelight", "one", "two words"]
 
 
-@pytest.mark.parametrize(
-    "text", ["No block.", "```sh\npip install .\n```\n```sh\nlimelight x\n```"]
-)
-def test_a_readme_without_that_command_is_refused(text):
-    with pytest.raises(SystemExit, match=r"README\.md must have a limelight command"):
-        readme_command(text)
+def test_a_demo_without_a_command_is_an_error():
+    with pytest.raises(SystemExit, match="scripts/demo must explain a sentence"):
+        demo_command("pip install .\n")
 
 
 def test_a_wheel_of_one_package_has_no_fault():

@@ -1,4 +1,4 @@
-"""The apps of docs/tutorials/embedding.md run as they are written, where their packages are."""
+"""The apps of docs/how-to/share.md run as they are written, where their packages are."""
 
 import importlib.util
 import json
@@ -15,7 +15,7 @@ import pytest
 
 import limelight
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "tutorials" / "embedding.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "share.md"
 TEXT = "The plot is predictable, but the acting is superb."
 
 

@@ -1,4 +1,4 @@
-"""The two families of ``docs/families.md`` run as shown, and their numbers have oracles."""
+"""The two families of ``docs/how-to/model-class.md`` run as shown, and their numbers have oracles."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ import limelight as package
 
 import known
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "families.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "model-class.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
 REPEATED = "Superb acting, superb plot!"
 EIGHT = "A predictable plot, but superb acting."
@@ -58,14 +58,14 @@ def test_what_the_page_says_is_printed_is_printed(capsys):
 def test_both_families_are_models(centroid, bag):
     assert isinstance(centroid, package.Model)
     assert isinstance(bag, package.Model)
-    checked = package.models.checked_model(bag)  # all that its capabilities bring is there
+    checked = package.models.check_model(bag)  # all that its capabilities bring is there
     assert checked is bag
 
 
 def test_capabilities_decide_which_methods_there_are(centroid, bag):
     asking, gradients = set(known.BY_ASKING), {"g-avg", "g-l1", "g-l2", "gxi", "ig"}
     usable = [
-        {row.id for row in package.methods(m) if row.refused is None} for m in (centroid, bag)
+        {row.id for row in package.methods(m) if row.reason_unavailable is None} for m in (centroid, bag)
     ]
     assert usable == [asking, asking | gradients]
 
@@ -289,8 +289,8 @@ def test_a_wrong_gradient_would_be_noticed(page):
     embedded = vectors(tokens_of(EIGHT))
     expected = added_up(EIGHT, slopes(embedded, embedded, "logit"))
     assert np.abs(package.explain(wrong, EIGHT, "gxi").scores - expected).max() > 0.01
-    (notice,) = package.explain(wrong, EIGHT, "ig").notices
-    assert "both were to be within 1.0%" in notice
+    (warning,) = package.explain(wrong, EIGHT, "ig").warnings
+    assert "both were to be within 1.0%" in warning
 
 
 def test_a_text_without_words_is_refused(centroid, bag):

@@ -13,20 +13,20 @@ from pathlib import Path
 import pytest
 
 from limelight.files import (
-    alone_in,
+    folder_lock,
     growing_file,
     remove_abandoned_parts,
-    whole_file,
-    whole_folder,
-    write_whole,
-    write_whole_files,
+    atomic_file,
+    atomic_folder,
+    write_atomically,
+    write_files_atomically,
 )
 
 
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "real.txt").write_text("old")
     (tmp_path / "link.txt").symlink_to("real.txt")
-    write_whole(tmp_path / "link.txt", "new")
+    write_atomically(tmp_path / "link.txt", "new")
     assert (tmp_path / "link.txt").is_symlink()
     assert (tmp_path / "real.txt").read_text() == "new"
 
@@ -34,7 +34,7 @@ def test_a_link_stays_a_link(tmp_path):
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=write_whole, args=(pipe, "content"))
+    writer = threading.Thread(target=write_atomically, args=(pipe, "content"))
     writer.start()
     assert pipe.read_text() == "content"
     writer.join()
@@ -45,14 +45,14 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
 def test_an_error_names_the_file_that_was_asked_for(tmp_path, name):
     path = tmp_path / name
     with pytest.raises(OSError, match="directory") as error:
-        write_whole(path, "content")
+        write_atomically(path, "content")
     assert error.value.filename == str(path)
     assert list(tmp_path.parent.glob(".*.part")) == []
 
 
 def test_a_file_is_no_place_for_a_folder(tmp_path):
     (tmp_path / "f").write_text("kept")
-    with pytest.raises(NotADirectoryError), whole_folder(tmp_path / "f"):
+    with pytest.raises(NotADirectoryError), atomic_folder(tmp_path / "f"):
         pass
     assert (tmp_path / "f").read_text() == "kept"
 
@@ -69,7 +69,7 @@ def test_the_old_folder_comes_back_where_the_new_one_cannot_take_its_place(tmp_p
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", refuse)
-    with pytest.raises(PermissionError), whole_folder(old) as part:
+    with pytest.raises(PermissionError), atomic_folder(old) as part:
         (part / "weights").write_text("new")
     assert (old / "weights").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
@@ -78,8 +78,8 @@ def test_the_old_folder_comes_back_where_the_new_one_cannot_take_its_place(tmp_p
 def test_a_result_is_as_readable_as_any_other_file(tmp_path):
     before = os.umask(0o027)
     try:
-        write_whole(tmp_path / "file", "content")
-        with whole_folder(tmp_path / "folder"):
+        write_atomically(tmp_path / "file", "content")
+        with atomic_folder(tmp_path / "folder"):
             pass
     finally:
         os.umask(before)
@@ -94,7 +94,7 @@ def kill_while_writing(program):
     assert ended.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("kind", ["whole_file", "whole_folder"])
+@pytest.mark.parametrize("kind", ["atomic_file", "atomic_folder"])
 def test_what_a_killed_process_left_is_removed(tmp_path, kind):
     kill_while_writing(
         f"with {kind}(Path({str(tmp_path / 'result')!r})):\n os.kill(os.getpid(), signal.SIGKILL)"
@@ -108,10 +108,10 @@ def test_what_a_killed_process_left_is_removed(tmp_path, kind):
 
 
 def test_parts_that_are_still_being_written_are_not_removed(tmp_path):
-    with whole_file(tmp_path / "result") as first:
+    with atomic_file(tmp_path / "result") as first:
         first.write(b"first")
-        write_whole(tmp_path / "result", "second")
-        with whole_folder(tmp_path / "folder") as part:
+        write_atomically(tmp_path / "result", "second")
+        with atomic_folder(tmp_path / "folder") as part:
             (part / "file").write_text("content")
             remove_abandoned_parts(tmp_path)
     assert (tmp_path / "result").read_text() == "first"
@@ -127,8 +127,8 @@ def test_hidden_files_of_the_user_stay(tmp_path):
     (tmp_path / ".venv.old").mkdir()
     (tmp_path / ".result.limelight-abcdefgh.part").symlink_to(tmp_path / ".x.part")
     before = {path.name for path in tmp_path.iterdir()}
-    write_whole(tmp_path / "result", "content")
-    with whole_folder(tmp_path / "folder"):
+    write_atomically(tmp_path / "result", "content")
+    with atomic_folder(tmp_path / "folder"):
         pass
     remove_abandoned_parts(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == before | {"result", "folder"}
@@ -140,7 +140,7 @@ def test_a_file_is_written_without_listing_its_folder(tmp_path, monkeypatch):
 
     for name in ("listdir", "scandir"):
         monkeypatch.setattr(os, name, refuse)
-    write_whole(tmp_path / "result", "content")
+    write_atomically(tmp_path / "result", "content")
     assert (tmp_path / "result").read_text() == "content"
 
 
@@ -148,7 +148,7 @@ def test_a_full_device_is_named():
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     with pytest.raises(OSError, match="No space left") as error:
-        write_whole("/dev/full", b"x")
+        write_atomically("/dev/full", b"x")
     assert error.value.filename == "/dev/full"
 
 
@@ -162,12 +162,12 @@ def test_a_folder_that_was_moved_away_by_a_killed_process_comes_back(tmp_path):
         " if self.suffix == '.part': os.kill(os.getpid(), signal.SIGKILL)\n"
         " return replace(self, target)\n"
         "Path.replace = kill\n"
-        f"with whole_folder({str(target)!r}) as part: (part / 'weights').write_text('new')"
+        f"with atomic_folder({str(target)!r}) as part: (part / 'weights').write_text('new')"
     )
     assert not target.exists()
 
     def interrupted():
-        with whole_folder(target):
+        with atomic_folder(target):
             assert (target / "weights").read_text() == "old"
             raise KeyboardInterrupt
 
@@ -185,14 +185,14 @@ def test_of_two_writers_of_a_folder_the_last_wins(tmp_path, monkeypatch, moved):
     def disturbed(self, other):
         if not second and (self.suffix == moved or self.name == moved):
             second.append(True)
-            with whole_folder(target) as part:
+            with atomic_folder(target) as part:
                 (part / "weights").write_text("second")
         return replace(self, other)
 
     target.mkdir()
     (target / "weights").write_text("old")
     monkeypatch.setattr(Path, "replace", disturbed)
-    with whole_folder(target) as part:
+    with atomic_folder(target) as part:
         (part / "weights").write_text("first")
     assert second
     assert (target / "weights").read_text() == "first"
@@ -203,7 +203,7 @@ def test_a_folder_that_cannot_be_deleted_does_not_fail_its_writer(tmp_path, monk
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "weights").write_text("old")
     monkeypatch.setattr(os, "unlink", lambda *_, **__: (_ for _ in ()).throw(PermissionError(13)))
-    with whole_folder(tmp_path / "model") as part:
+    with atomic_folder(tmp_path / "model") as part:
         (part / "weights").write_text("new")
     assert (tmp_path / "model" / "weights").read_text() == "new"
 
@@ -217,8 +217,8 @@ def test_a_disk_without_locks_is_written_to_and_keeps_parts(tmp_path, monkeypatc
 
     (tmp_path / ".result.limelight-abcdefgh.part").write_text("of a writer, perhaps")
     monkeypatch.setattr(fcntl, "flock", refuse)
-    write_whole(tmp_path / "result", "content")
-    with whole_folder(tmp_path / "folder"), alone_in(tmp_path, "busy"):
+    write_atomically(tmp_path / "result", "content")
+    with atomic_folder(tmp_path / "folder"), folder_lock(tmp_path, "busy"):
         remove_abandoned_parts(tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {".result.limelight-abcdefgh.part", "result", "folder"}
@@ -242,17 +242,17 @@ def test_a_part_that_another_process_has_locked_is_not_waited_for(tmp_path, monk
 
     monkeypatch.setattr(fcntl, "flock", busy)
     refusals = 3
-    write_whole(tmp_path / "result", "content")
+    write_atomically(tmp_path / "result", "content")
     refused.clear()
-    with whole_folder(tmp_path / "folder"):
+    with atomic_folder(tmp_path / "folder"):
         pass
     assert {path.name for path in tmp_path.iterdir()} == {"result", "folder"}
     refused.clear()
     refusals = 1_000
     before = open_handles()
     with pytest.raises(OSError, match="busy"):
-        write_whole(tmp_path / "result", "new")
-    with pytest.raises(OSError, match="busy"), whole_folder(tmp_path / "folder"):
+        write_atomically(tmp_path / "result", "new")
+    with pytest.raises(OSError, match="busy"), atomic_folder(tmp_path / "folder"):
         pass
     assert len(refused) == 20
     assert {path.name for path in tmp_path.iterdir()} == {"result", "folder"}
@@ -260,7 +260,7 @@ def test_a_part_that_another_process_has_locked_is_not_waited_for(tmp_path, monk
 
 
 def test_a_forked_child_keeps_no_lock(tmp_path):
-    with alone_in(tmp_path, "busy"), whole_folder(tmp_path / "model"):
+    with folder_lock(tmp_path, "busy"), atomic_folder(tmp_path / "model"):
         reader, writer = os.pipe()
         child = os.fork()
         if not child:  # it lives on with every handle of its parent
@@ -268,7 +268,7 @@ def test_a_forked_child_keeps_no_lock(tmp_path):
             os.read(reader, 1)
             os._exit(0)
     try:
-        with alone_in(tmp_path, "busy"), alone_in(tmp_path / "model", "busy"):
+        with folder_lock(tmp_path, "busy"), folder_lock(tmp_path / "model", "busy"):
             pass
     finally:
         os.close(reader)
@@ -306,13 +306,13 @@ def windows(monkeypatch):
 def test_files_and_folders_are_written_on_windows(tmp_path):
     (tmp_path / ".result.limelight-abcdefgh.part").write_text("of a writer, perhaps")
     for content in ("old", "new"):
-        write_whole(tmp_path / "result", content)
-        with alone_in(tmp_path, "busy"), whole_folder(tmp_path / "folder") as part:
+        write_atomically(tmp_path / "result", content)
+        with folder_lock(tmp_path, "busy"), atomic_folder(tmp_path / "folder") as part:
             (part / "file").write_text(content)
         with growing_file(tmp_path / "grown.part", tmp_path / "grown", "busy") as file:
             file.write(content.encode())
         remove_abandoned_parts(tmp_path)
-    write_whole_files(tmp_path, {"config": b"new", "weights": b"new"})
+    write_files_atomically(tmp_path, {"config": b"new", "weights": b"new"})
     files = ("result", "folder/file", "grown", "config", "weights")
     assert {(tmp_path / name).read_text() for name in files} == {"new"}
     (left,) = tmp_path.glob(".*")
@@ -320,7 +320,7 @@ def test_files_and_folders_are_written_on_windows(tmp_path):
 
 
 def test_of_several_files_none_is_replaced_before_all_are_on_disk(tmp_path, monkeypatch):
-    write_whole_files(tmp_path, {"config": b"old", "weights": b"old"})
+    write_files_atomically(tmp_path, {"config": b"old", "weights": b"old"})
     synced = []
 
     def full_disk(handle):
@@ -330,7 +330,7 @@ def test_of_several_files_none_is_replaced_before_all_are_on_disk(tmp_path, monk
 
     monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(OSError, match="No space left"):
-        write_whole_files(tmp_path, {"config": b"new", "weights": b"new"})
+        write_files_atomically(tmp_path, {"config": b"new", "weights": b"new"})
     monkeypatch.undo()
     contents = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert contents == {"config": "old", "weights": "old"}

@@ -16,7 +16,7 @@ import pytest
 import limelight
 from limelight.explainers import METHODS
 from limelight.models import Capability
-from limelight.models.protocol import DEFAULTS
+from limelight.models.protocol import MEMBER_DEFAULTS
 from limelight.setting_keywords import MethodSettings
 
 HOME = Path(limelight.__file__).parent
@@ -36,9 +36,9 @@ QUESTION_FUNCTIONS = {
 }  # fmt: skip
 # Properties that pass the answer on are counted wherever they are used.
 PASSED_ON = {"has_tables", "has_exact_game", "remembers"}
-QUESTION_MEMBERS = {"capabilities", *PASSED_ON, *DEFAULTS} - {"documents_per_batch"}
+QUESTION_MEMBERS = {"capabilities", *PASSED_ON, *MEMBER_DEFAULTS} - {"inputs_per_batch"}
 MOST_QUESTIONS = 36
-SEARCHED = ("explainers", "cli", "checks", "judging", "runs", "serving", "live", "pages")
+SEARCHED = ("explainers", "cli", "verification", "judging", "runs", "serving", "live", "rendering")
 
 
 MOST = {"theory": 34}  # one result, one module
@@ -161,7 +161,7 @@ def test_the_count_of_questions_about_models_finds_them(line, count):
 
 # What images are is in `text`, how models read them in `models`, how they are drawn in `pages`.
 # Data sets and training have one module each. These modules beside them only pass images on.
-IMAGE_PACKAGES = ("text", "models", "pages")
+IMAGE_PACKAGES = ("text", "models", "rendering")
 IMAGE_MODULES = {"data/images.py", "training/images.py"}
 MODULES_PASSING_IMAGES = {
     "cli/texts.py",  # a path to an image
@@ -173,7 +173,7 @@ MODULES_PASSING_IMAGES = {
     "serving/app.py",  # a page of images, and the size of its requests
     "serving/texts.py",
     "training/learning.py",  # the images to learn from
-    "training/run.py",  # the keyword images=
+    "training/train_classifier.py",  # the keyword images=
     "training/state.py",
     "training/texts.py",
 }
@@ -226,7 +226,7 @@ def test_type_checkers_know_the_settings_of_the_registry():
         setting.name
         for method in METHODS.values()
         if method.settings.__module__.startswith("limelight.explainers.")
-        for setting in method.settings.declared
+        for setting in method.settings.setting_fields
     }
 
 

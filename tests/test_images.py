@@ -93,8 +93,8 @@ def test_segments_of_scikit_image_are_cut_where_it_is_there():
     pytest.importorskip("skimage")
     given = np.repeat([[[30], [220]]], 12, axis=1).repeat(20, axis=0).astype(np.uint8)
     e = limelight.explain(MODEL, given, "loo", features="segments")
-    assert e.units == "segments"
-    assert e.noun == "segment"
+    assert e.feature_kind == "segments"
+    assert e.feature_noun == "segment"
     assert e.image.regions is not None
 
 
@@ -111,7 +111,7 @@ def test_a_run_over_images_resumes_tells_them_apart_and_is_summed_up(tmp_path):
         assert stored.text == direct.text
         assert np.allclose(stored.scores, direct.scores, atol=1e-5)
         assert stored.image == direct.image
-        assert stored.units == "2 × 2 patches"
+        assert stored.feature_kind == "2 × 2 patches"
         assert given.shape[:2] == stored.image.size[::-1]
     texts = {run.explanation(i).text for i in range(6)}
     assert len(texts) == 6
@@ -191,7 +191,7 @@ def test_commands_take_the_name_of_an_image(tmp_path):
         "explain", "--model", "bright:model", file, "--grid", "2", "-m", "loo", "--format", "json"
     )
     assert code == 0, said
-    assert '"units":"2 × 2 patches"' in said.replace('": "', '":"')
+    assert '"feature_kind":"2 × 2 patches"' in said.replace('": "', '":"')
     for words, why in (
         (["explain", file], "this one reads texts"),
         (["explain", "--model", "bright:model", "some words"], "a file, which 'some words' is not"),

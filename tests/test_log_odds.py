@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.rendering.wording import minus, opening, outcomes
+from limelight.rendering.wording import typographic_minus, headline, class_outcomes
 from limelight.results import Explanation
 
 from tiny_models import tiny_model
@@ -44,14 +44,14 @@ def test_the_logit_that_is_shown_is_the_log_odds_of_the_probability_that_is_show
         e = limelight.explain(model, text, "loo", target=target)
         expected = log_odds(chances[target])
         assert e.explained_value == pytest.approx(expected, abs=1e-6)
-        assert f"(logit {e.explained_value:+.3f})" in "".join(opening([e]))
-        for outcome in outcomes(e):
+        assert f"(logit {e.explained_value:+.3f})" in "".join(headline([e]))
+        for outcome in class_outcomes(e):
             if outcome.logit is None:  # of a single output, which is that of the second class
                 assert len(e.prediction) == 1
                 continue
             assert outcome.logit == pytest.approx(log_odds(outcome.probability), abs=1e-6)
             assert outcome.probability == pytest.approx(chances[outcome.name], abs=1e-6)
-        assert f"logit {minus(f'{e.explained_value:+.3f}')}" in e.to_html()
+        assert f"logit {typographic_minus(f'{e.explained_value:+.3f}')}" in e.to_html()
         assert json.loads(e.to_json())["explained_value"] == e.explained_value
         assert Explanation.from_json(e.to_json()) == e
     for target, logit in limelight.predict(model, text)["logits"].items():

@@ -36,20 +36,20 @@ class Stranger:
     link, replacements, capabilities = "softmax", ("delete",), {}
     classes, fingerprint = ("short", "long"), "stranger 1"
 
-    def read(self, text, *, pieces=False):  # noqa: ARG002
+    def read(self, text, *, subwords=False):  # noqa: ARG002
         tokens = limelight.text.tokenize(text)
         if not tokens:
             raise limelight.InputError("the text has no words; give at least one word.")
         lengths = np.array([len(token) for token in tokens.strings], float)
-        return limelight.text.ModelInput(text, tokens, input=lengths)
+        return limelight.text.ModelInput(text, tokens, encoding=lengths)
 
     def outputs(self, inputs):
-        return np.array([[np.sqrt(model_input.input).sum() - 9] for model_input in inputs])
+        return np.array([[np.sqrt(model_input.encoding).sum() - 9] for model_input in inputs])
 
     def game(self, model_input, features, replacement):  # noqa: ARG002
         def outputs(keep):
-            kept = np.insert(keep, len(features), True, axis=1)[:, features.of_token]
-            return (kept @ np.sqrt(model_input.input))[:, None] - 9
+            kept = np.insert(keep, len(features), True, axis=1)[:, features.feature_index]
+            return (kept @ np.sqrt(model_input.encoding))[:, None] - 9
 
         return outputs
 
@@ -267,20 +267,20 @@ VERBS = {
 def plain(value, digits):
     """What a function returns as JSON, its numbers with so many digits."""
     if isinstance(value, limelight.Explanation):
-        fields = ("method", "features", "target", "against", "scale", "notices", "prediction")
+        fields = ("method", "features", "target", "against", "scale", "warnings", "prediction")
         named = {name: getattr(value, name) for name in fields}
-        asked = None if value.asked is None else value.asked.stored()
+        asked = None if value.asked is None else value.asked.to_dict()
         numbers = {name: getattr(value, name) for name in ("scores", "stderr", "bound")}
         if digits < 17:  # a table that people read
             numbers = {"scores": None if value.scores is None else np.abs(value.scores).sum()}
-            kept = ("method", "target", "against", "notices")
+            kept = ("method", "target", "against", "warnings")
             named = {name: named[name] for name in kept} | {"features": len(value.features)}
             return plain(named | numbers | {"asked": asked}, digits)
         found = named | numbers | {"asked": asked, "base": value.base_value}
         return plain(found | {"settings": value.settings}, digits)
     if isinstance(value, limelight.Judgment):
         rows = [(one.id, one.target, one.reason, one.d, one.areas) for one in value.texts]
-        return plain({"texts": rows, "notices": value.notices}, digits)
+        return plain({"texts": rows, "warnings": value.warnings}, digits)
     if hasattr(value, "explanations"):
         return [plain(one, digits) for one in value.explanations]
     if type(value).__name__ == "Learned":

@@ -118,4 +118,4 @@ def test_files_that_travel_with_the_package_are_there():
         "explanation.schema.json",
         "judgment.schema.json",
     }
-    assert (home / "pages" / "elements" / "page.js").exists()
+    assert (home / "rendering" / "elements" / "page.js").exists()

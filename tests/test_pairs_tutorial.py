@@ -9,7 +9,7 @@ import pytest
 from test_docs import blocks, captures, check_options, lines
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "tutorials" / "pairs.md"
+PAGE = ROOT / "docs" / "how-to" / "pairs.md"
 SHARED = ROOT.parent / "shared"
 needs_model = pytest.mark.skipif(
     not (SHARED / "models" / "minilm-sick-nli").is_dir(),

@@ -22,7 +22,7 @@ import limelight
 
 from tiny_models import update_digests
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "recipes.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "tracking.md"
 MOST = 20  # lines of a recipe
 TEXT = "a superb film but the plot is bad ."
 

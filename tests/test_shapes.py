@@ -3,7 +3,7 @@ import pytest
 from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import TypeCheckError
 
-from limelight.errors import nearest
+from limelight.errors import unknown_name_message
 from limelight.theory.attention import head_outputs
 
 
@@ -15,12 +15,12 @@ def test_shape_annotations_are_enforced_while_tests_run():
 
 
 def test_types_are_enforced_where_no_shape_is_annotated():
-    with pytest.raises(BeartypeCallHintViolation, match="nearest"):
-        nearest(3, "alpha-avgg", ["lime"])
+    with pytest.raises(BeartypeCallHintViolation, match="unknown_name_message"):
+        unknown_name_message(3, "alpha-avgg", ["lime"])
 
 
 def test_unknown_names_get_a_guess_and_every_choice():
-    sentence = nearest("method", "alpha-avgg", ["alpha-avg", "lime"])
+    sentence = unknown_name_message("method", "alpha-avgg", ["alpha-avg", "lime"])
     assert (
         sentence
         == "no method 'alpha-avgg'. Did you mean 'alpha-avg'? Choose from: alpha-avg, lime."

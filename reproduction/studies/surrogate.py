@@ -33,7 +33,7 @@ from judging import device_of, short_texts
 from results import Measure, command_line, report
 
 import limelight
-from limelight.sampling.orders import permutation_shapley
+from limelight.sampling.orders import shapley_values_from_orders
 from limelight.theory.ratio_game import RatioGame, value
 from limelight.theory.shapley import shapley
 from limelight_reproduction.studies.fitted_ratio_games import (
@@ -108,7 +108,7 @@ def of_review(
     few = arguments.smoke
     unseen = paired_masks(d, 200 if few else arguments.unseen, rng)
     f = answer(unseen)
-    truth = permutation_shapley(
+    truth = shapley_values_from_orders(
         lambda keep: answer(keep)[:, None], d, rng, pairs=3 if few else arguments.pairs
     )
     keep = paired_masks(d, max(sizes(arguments)), rng)
@@ -170,7 +170,7 @@ def off(error: np.ndarray, truth: object) -> float:
 def by_orders(answer: Answer, d: int, n: int, rng: np.random.Generator) -> np.ndarray:
     """Return Shapley values by permutations with about n calls."""
     pairs = max(1, round(n / (2 * (d - 1))))
-    return permutation_shapley(lambda keep: answer(keep)[:, None], d, rng, pairs=pairs).values[0]
+    return shapley_values_from_orders(lambda keep: answer(keep)[:, None], d, rng, pairs=pairs).values[0]
 
 
 def one_fit(keep: np.ndarray, y: np.ndarray) -> float:

@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.errors import InputError
-from limelight.theory.enumeration import all_keeps, lime_by_enumeration, shapley_by_enumeration
+from limelight.theory.enumeration import (
+    enumerate_masks,
+    lime_by_enumeration,
+    shapley_by_enumeration,
+)
 from limelight.theory.interactions import shapley_interactions
 from limelight.theory.lime import lime
 from limelight.theory.owen import owen
@@ -53,7 +57,7 @@ def test_removed_positions_vanish_and_the_rest_is_renormalised(seed):
     _, logit, values = random_pooling(seed)
     groups = np.array([-1, 0, 1, 2, 3, 4, 5])
     game = pooling_game(logit, values, groups=groups)
-    for keep in all_keeps(6)[::7]:
+    for keep in enumerate_masks(6)[::7]:
         there = np.concatenate([[True], keep])
         expected = by_definition(logit, values, there)
         np.testing.assert_allclose(value(game, keep[None])[:, 0], expected, rtol=1e-10)

@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 import limelight
-from limelight.theory.enumeration import all_keeps, lime_by_enumeration
+from limelight.theory.enumeration import enumerate_masks, lime_by_enumeration
 from limelight.theory.gradient import head_gradients
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import RatioGame, value
@@ -89,7 +89,7 @@ def test_signs_are_compared_with_leave_one_out_at_every_token(model):
 
 def test_a_typical_value_leaves_the_main_term_of_the_gradient(model):
     seen = collapsed_texts(model, TEXTS, features="positions")
-    heads = head_gradients(**seen.arrays.at_the_text(seen.weights))[:, :, 1:]
+    heads = head_gradients(**seen.arrays.gradient_arguments(seen.weights))[:, :, 1:]
     main = seen.alpha[:, :, 1:, None] * seen.value[:, None, :]
     rest = np.linalg.norm(heads - main, axis=-1) / np.linalg.norm(main, axis=-1)
     assert comments_gradient._atypical(seen) == pytest.approx(rest)
@@ -209,7 +209,7 @@ def test_words_near_unknown_are_the_tenth_with_the_smallest_gap():
 
 def lime_by_hand(game):
     """Oracle: weighted least squares on all subsets but the untouched one."""
-    keep = all_keeps(game.d)[:-1]
+    keep = enumerate_masks(game.d)[:-1]
     removed = game.d - keep.sum(axis=1)
     sets = stats.binom(game.d, 0.5).pmf(removed) * 2**game.d
     weight = np.exp(-((1 - np.sqrt(1 - removed / game.d)) ** 2) / (2 * 0.25**2)) / sets

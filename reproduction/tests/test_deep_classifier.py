@@ -12,7 +12,7 @@ import limelight
 from limelight.models import CAPABILITIES, checked_model
 from limelight.sampling.masks import text_rng
 from limelight.text import CLS, UNK, Vocabulary, token_strings
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight_reproduction.deep import deep_classifier
 from limelight_reproduction.deep.sampled_lime import sampled_lime
 
@@ -161,7 +161,7 @@ def test_repeated_words_are_one_feature():
     model = trained()
     model_input = model.read(TEXT)
     assert model_input.tokens.strings == tuple(TEXT.split())
-    assert model_input.cut is None
+    assert model_input.cutoff is None
     assert model.token_positions(model_input).tolist() == [-1, *range(7), *[-1] * 5]
     *_, window = windows_asked(model, lambda: model.outputs([model_input]))
     assert window.tolist() == [CLS, 3, 4, 5, 3, 6, UNK, 7, *[UNK] * 5]
@@ -177,7 +177,7 @@ def test_words_beyond_the_window_are_no_features_and_are_said_to_be_cut():
     model = trained()
     model_input = model.read(text)
     assert model_input.tokens.strings == tuple(words[:12])
-    assert text[: model_input.cut] == " ".join(words[:12])
+    assert text[: model_input.cutoff] == " ".join(words[:12])
     assert model.token_positions(model_input).tolist() == [-1, *range(12)]
     *_, window = windows_asked(model, lambda: model.outputs([model_input]))
     assert window.tolist() == [CLS, *range(2, 14)]
@@ -326,7 +326,7 @@ def test_the_comparison_with_differences_can_fail():
 def test_weights_may_be_given_as_numbers_or_as_a_function_of_the_outputs():
     model = trained(outputs=3)
     model_input = model.read(TEXT)
-    points = np.stack([model.embedded(model_input), 2 * model.embedded(model_input)])
+    points = np.stack([model.embed(model_input), 2 * model.embed(model_input)])
     weights = np.array([[1.0, 0.0, -2.0], [0.0, 3.0, 0.0]])
     given = model.gradients(model_input, points, weights)
     asked = model.gradients(model_input, points, lambda f: weights[: len(f)])
@@ -358,7 +358,7 @@ def by_enumeration(model, text, target, *, delete, samples):
     """
     tokens = token_strings(text)
     words = list(dict.fromkeys(tokens))
-    d, keep = len(words), all_keeps(len(words))
+    d, keep = len(words), enumerate_masks(len(words))
     shortened = []
     for row in keep:
         kept = {word for word, stays in zip(words, row, strict=True) if stays}

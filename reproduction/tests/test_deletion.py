@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from limelight.errors import DomainError, InputError
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import RatioGame
 from limelight_reproduction.theory.deletion import DeletionGame, deletion_range, lime_under_deletion
@@ -28,7 +28,7 @@ def deleted_values(model, d):
     """Oracle: delete, close the gap, pad to the window, run the softmax. Shape (C, 2^d)."""
     g, u, g_cls, u_cls = model
     out = []
-    for Z in all_keeps(d):
+    for Z in enumerate_masks(d):
         words = [*np.flatnonzero(Z), *[d] * (T_MAX - int(Z.sum()))]
         at = np.arange(T_MAX)
         G = np.concatenate([g_cls[:, None], g[:, words, at]], axis=1)
@@ -46,7 +46,7 @@ def deletion_game(model, d):
 
 
 def regression(f, d, bandwidth):
-    keep = all_keeps(d)
+    keep = enumerate_masks(d)
     s = d - keep.sum(axis=1)
     psi = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * bandwidth**2))
     count = np.bincount(s)[s]
@@ -72,7 +72,7 @@ def test_the_range_of_the_denominator_is_attained():
     low, high = deletion_range(deletion_game(model, 7))
     g, _, g_cls, _ = model
     D = []
-    for Z in all_keeps(7):
+    for Z in enumerate_masks(7):
         words = [*np.flatnonzero(Z), *[7] * (T_MAX - int(Z.sum()))]
         D.append(g_cls + g[:, words, np.arange(T_MAX)].sum(-1))
     np.testing.assert_allclose(low, np.min(D, axis=0), rtol=1e-12)

@@ -52,11 +52,6 @@ def test_the_page_says_what_is_stored(maker, rows):
     assert maker.PAGE.read_text("utf-8") == maker.page(rows)
 
 
-def test_the_readme_says_what_is_stored(maker, rows):
-    assert maker.README.read_text("utf-8") == maker.readme(rows)
-    assert maker.MARKS.search(maker.README.read_text("utf-8"))
-
-
 def test_the_page_of_the_theorem_has_the_table_that_is_stored(maker):
     assert maker.THEOREM.read_text("utf-8") == maker.theorem()
     assert f"{numbers('repairs', 'paper')['far']['eq19'][0]:.3f} ± " in maker.theorem()
@@ -97,27 +92,27 @@ def test_figures_of_the_page_are_there(rows, maker):
 
 def test_accuracies_elsewhere_are_the_stored_ones():
     shipped = 100 * numbers("accuracy", "shipped")["accuracy"][0]
-    assert written("README.md", r"small one \(([\d.]+) %") == f"{shipped:.1f}"
+    assert written("docs/reference/limits.md", r"right on ([\d.]+) % of the IMDB") == f"{shipped:.1f}"
     assert written("CHANGELOG.md", r"package: ([\d.]+) %") == f"{shipped:.2f}"
-    assert written("docs/training.md", r"\| `shipped`.*?\| 0 \| ([\d.]+) %") == f"{shipped:.2f}"
+    assert written("docs/how-to/train.md", r"\| `shipped`.*?\| 0 \| ([\d.]+) %") == f"{shipped:.2f}"
     card = "src/limelight/shipped/imdb/MODEL_CARD.md"
     assert f"{shipped:.2f} %" in (ROOT / card).read_text("utf-8")
 
 
 def test_the_seeds_of_the_paper_recipe_are_the_stored_ones():
     right = numbers("accuracy", "paper")["accuracy"]
-    listed = written("docs/training.md", r"\| `paper` \|.*?\| ([\d., ]+) %")
+    listed = written("docs/how-to/train.md", r"\| `paper` \|.*?\| ([\d., ]+) %")
     assert listed == ", ".join(f"{100 * value:.2f}" for value in right)
     mean, sd = 100 * np.mean(right), 100 * np.std(right, ddof=1)
-    told = written("docs/training.md", r"has mean ([\d.]+) % and standard deviation ([\d.]+)")
+    told = written("docs/how-to/train.md", r"has mean ([\d.]+) % and standard deviation ([\d.]+)")
     assert told == (f"{mean:.1f}", f"{sd:.2f}")
     apart = 100 * (max(right) - min(right))
-    assert written("docs/training.md", r"differ by\s+([\d.]+) points") == f"{apart:.1f}"
+    assert written("docs/how-to/train.md", r"differ by\s+([\d.]+) points") == f"{apart:.1f}"
 
 
 def test_the_tutorial_on_pairs_says_what_is_stored():
     words = numbers("pairs", "words")
-    page = "docs/tutorials/pairs.md"
+    page = "docs/how-to/pairs.md"
     listed = written(page, r"There (`lime` comes to 0\.71[^.]*(?:\.\d\d[^.]*)*)\.")
     told = dict(re.findall(r"`([a-z0-9-]+)`(?: comes)? to (−?\d\.\d\d)", listed))
     assert {name: f"{words['faithful'][name][0]:.2f}".replace("-", "−") for name in told} == told

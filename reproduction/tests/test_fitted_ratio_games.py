@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limelight.sampling.all_masks import shapley_of_all_masks
+from limelight.sampling.all_masks import shapley_values_from_all_masks
 from limelight.theory.enumeration import (
-    all_keeps,
-    banzhaf_weights,
-    lime_weights,
-    ridge_solution,
-    shapley_weights,
+    banzhaf_matrix,
+    enumerate_masks,
+    lime_mask_weights,
+    ridge_matrix,
+    shapley_matrix,
 )
 from limelight.theory.ratio_game import value
 from limelight.theory.shapley import shapley
@@ -56,7 +56,7 @@ def by_words(fit, mask):
 @given(st.integers(0, 10**6))
 @quick
 def test_values_of_a_fit_are_those_of_the_definition_and_of_its_game(seed):
-    fit, keep = random_fit(seed), all_keeps(7)
+    fit, keep = random_fit(seed), enumerate_masks(7)
     expected = np.array([by_words(fit, mask) for mask in keep])
     np.testing.assert_allclose(fitted_values(fit, keep.astype(float))[0], expected, rtol=1e-9)
     game = fitted_game(fit, mean=5.0, scale=3.0)
@@ -65,7 +65,7 @@ def test_values_of_a_fit_are_those_of_the_definition_and_of_its_game(seed):
 
 def test_derivatives_are_those_of_finite_differences():
     d, heads, step = 7, 3, 1e-6
-    fit, keep = random_fit(1, heads=heads, d=d), all_keeps(d).astype(float)
+    fit, keep = random_fit(1, heads=heads, d=d), enumerate_masks(d).astype(float)
     y = np.zeros((1, len(keep)))
     rows = _Rows(keep, y, np.ones_like(y), np.ones((1, 2)))
     found = _derivatives(rows, _point(rows, fit.l, fit.A))[0]
@@ -92,7 +92,7 @@ def test_steps_lead_to_a_minimum_of_the_penalised_loss(monkeypatch):
     monkeypatch.setattr("limelight_reproduction.studies.fitted_ratio_games._SETTLED", 1e-12)
     rng = np.random.default_rng(2)
     d, penalties = 5, np.array([0.5, 0.7])
-    keep = all_keeps(d)
+    keep = enumerate_masks(d)
     y = np.tanh(keep @ rng.standard_normal(d)) + 0.2 * rng.standard_normal(len(keep))
     y = (y - y.mean()) / y.std()
     fit = fitted_ratios(
@@ -158,7 +158,7 @@ def test_a_model_that_never_moves_has_a_flat_surrogate():
     keep = paired_masks(6, 100, np.random.default_rng(0))
     found = cross_fits(keep, np.full(100, 3.7))
     assert (found.r2, found.r2_linear) == (1.0, 1.0)
-    np.testing.assert_allclose(value(found.games, all_keeps(6)), 3.7, rtol=1e-12)
+    np.testing.assert_allclose(value(found.games, enumerate_masks(6)), 3.7, rtol=1e-12)
     out = found.out._replace(size=2.0)
     assert out.flat
     errors = word_errors(out, np.zeros(6), np.zeros((5, 6)), "shapley").stderr
@@ -174,15 +174,15 @@ def sized_law(keep):
 @pytest.mark.parametrize("kind", ["shapley", "banzhaf", "lime"])
 def test_coefficients_give_the_values_as_means_over_masks(kind):
     d = 6
-    keep, rng = all_keeps(d), np.random.default_rng(1)
-    f, size = rng.standard_normal(2**d), all_keeps(d).sum(axis=1)
+    keep, rng = enumerate_masks(d), np.random.default_rng(1)
+    f, size = rng.standard_normal(2**d), enumerate_masks(d).sum(axis=1)
     kept, removed = _coefficients(d, kind)
     mean = (sized_law(keep) * f) @ np.where(keep, kept[size, None], removed[size, None])
     if kind == "lime":
         x = np.column_stack([np.ones(len(keep)), keep])
-        exact = (ridge_solution(x, lime_weights(d, bandwidth=0.25), 0.0).T @ f)[1:]
+        exact = (ridge_matrix(x, lime_mask_weights(d, bandwidth=0.25), 0.0).T @ f)[1:]
     else:
-        exact = {"shapley": shapley_weights, "banzhaf": banzhaf_weights}[kind](d).T @ f
+        exact = {"shapley": shapley_matrix, "banzhaf": banzhaf_matrix}[kind](d).T @ f
     np.testing.assert_allclose(mean, exact, atol=1e-9)
 
 
@@ -206,7 +206,7 @@ def test_two_standard_errors_hold_the_model_where_the_fit_is_wrong():
         own, *of_parts = shapley(found.games).scores[:, 0]
         out = found.out._replace(size=3.0)
         errors = word_errors(out, own, np.stack(of_parts), "shapley").stderr
-        held.append(np.abs(own - shapley_of_all_masks(game, d)[0]) <= 2 * errors)
+        held.append(np.abs(own - shapley_values_from_all_masks(game, d)[0]) <= 2 * errors)
         r2.append(found.r2)
     assert np.median(r2) < 0.95  # or there would be nothing to cover
     assert np.mean(held) >= 0.9

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import limelight
 from limelight import DomainError, InputError
-from limelight.explainers import METHODS, read
-from limelight.rendering.wording import precision_sentence, rounded_up
+from limelight.explainers import METHODS, prepare_batch
+from limelight.rendering.wording import precision_sentence, round_up
 from limelight.theory.attention import attention
 from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
 
@@ -25,12 +25,12 @@ def test_the_first_order_says_how_near_lime_is(method):
     e = limelight.explain(MODEL, TEXT, method, bandwidth=1.0, target=0)
     exact = limelight.explain(MODEL, TEXT, "lime", bandwidth=1.0, target=0)
     assert np.abs(e.scores - exact.scores).max() <= e.bound
-    assert e.notices[-1].endswith("to the limit of LIME at bandwidth 1 and penalty 0.")
-    assert f"within {rounded_up(e.bound)} of" in precision_sentence(e)
+    assert e.warnings[-1].endswith("to the limit of LIME at bandwidth 1 and penalty 0.")
+    assert f"within {round_up(e.bound)} of" in precision_sentence(e)
     shrunk = limelight.explain(MODEL, TEXT, method, penalty=0.1, target=0)
     exact = limelight.explain(MODEL, TEXT, "lime", penalty=0.1, target=0)
     assert np.abs(shrunk.scores - exact.scores).max() <= shrunk.bound
-    assert "of LIME at bandwidth 0.25 and penalty 0.1." in shrunk.notices[-1]
+    assert "of LIME at bandwidth 0.25 and penalty 0.1." in shrunk.warnings[-1]
     with pytest.raises(DomainError, match="at least 2 features"):
         limelight.explain(MODEL, [TEXT, "w1"], method, target=0)
 
@@ -46,12 +46,12 @@ def test_the_mean_field_says_how_near_it_is(method, of, settings, said):
     e = limelight.explain(MODEL, TEXT, method, target=0, **settings)
     exact = limelight.explain(MODEL, TEXT, of, target=0, **settings)
     assert 1e-9 < np.abs(e.scores - exact.scores).max() <= e.bound < 1
-    assert said in e.notices[-1]
+    assert said in e.warnings[-1]
 
 
 @given(st.floats(1e-12, 1e6))
 def test_a_bound_in_words_is_no_less_than_it_is(bound):
-    assert bound <= float(rounded_up(bound)) <= 1.1 * bound
+    assert bound <= float(round_up(bound)) <= 1.1 * bound
 
 
 def test_the_package_brings_the_methods():
@@ -61,7 +61,7 @@ def test_the_package_brings_the_methods():
 
 def first_order_by_token(batch):
     """Both first-order formulas, position by position."""
-    arrays, weights = batch.collapsed, batch.target_weights[0]
+    arrays, weights = batch.collapsed_inputs, batch.target_gradient[0]
     alpha, u = arrays.alpha[0], np.einsum("c,ckt->kt", weights, arrays.u[0])
     logit, base_logit = arrays.logit[0], arrays.base_logit[0]
     alpha_h, u_h = attention(base_logit), np.einsum("c,ckt->kt", weights, arrays.base_u[0])
@@ -73,7 +73,7 @@ def first_order_by_token(batch):
         "lime-theorem": 1.5 * (alpha * u - alpha_h * u_h),
         "lime-first-order": alpha * (u - f) - replaced * (u_h - f),
     }
-    return {name: arrays.pooled(rows.mean(axis=0)[None, 1:])[0] for name, rows in formulas.items()}
+    return {name: arrays.pool_features(rows.mean(axis=0)[None, 1:])[0] for name, rows in formulas.items()}
 
 
 STEPS = 2_000
@@ -100,9 +100,9 @@ def mean_field_by_steps(batch):
 
 def mean_field_of_heads(batch, x, rest, kernel):
     """Of every head ∫ κ h_j for each word and f̄ at the shares ``x``."""
-    arrays, weights = batch.collapsed, batch.target_weights[0]
-    of_token = np.concatenate([[-1], batch.features[0].of_token])
-    words = np.flatnonzero(of_token >= 0)
+    arrays, weights = batch.collapsed_inputs, batch.target_gradient[0]
+    feature_index = np.concatenate([[-1], batch.features[0].feature_index])
+    words = np.flatnonzero(feature_index >= 0)
     for head in range(arrays.logit.shape[1]):
         kept, removed = arrays.logit[0, head], arrays.base_logit[0, head]
         top = max(kept.max(), removed.max())
@@ -111,14 +111,14 @@ def mean_field_of_heads(batch, x, rest, kernel):
         D = x * g.sum() + rest * h.sum()
         f = (x * (g @ u) + rest * (h @ v)) / D
         by_token = (g * u - h * v) * (kernel @ (1 / D)) - (g - h) * (kernel @ (f / D))
-        yield np.bincount(of_token[words], by_token[words]), f
+        yield np.bincount(feature_index[words], by_token[words]), f
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
 @every_method
 def test_scores_are_those_of_an_independent_computation(method, outputs):
     model = tiny_model(3, outputs=outputs, scale=0.5)
-    batch = read(model, [TEXT])
+    batch = prepare_batch(model, [TEXT])
     by_hand = first_order_by_token(batch) | mean_field_by_steps(batch)
     e = limelight.explain(model, TEXT, method)
     np.testing.assert_allclose(e.scores, by_hand[method], atol=1e-9)
@@ -130,7 +130,7 @@ def test_scores_are_those_of_an_independent_computation(method, outputs):
 def test_values_by_all_subsets_lie_within_the_bound_and_beyond_a_tenth_of_it(method):
     model = tiny_model(3, scale=0.3)
     text = "w1 w5 never w5 w8"
-    game = read(model, [text]).ratio_game
+    game = prepare_batch(model, [text]).ratio_game
     exact = shapley_by_enumeration(game) if "shapley" in method else lime_by_enumeration(game)[0]
     e = limelight.explain(model, text, method)
     error = np.abs(e.scores - exact[0, 0]).max()

@@ -26,13 +26,13 @@ EXCEPTIONS = {
     "limelight.cli.texts": {"OneText"},
     # a result that prints itself, becomes a table and a file as the library's results do
     "limelight.rendering.terminal": {"ALL", "SHOWN_FEATURES", "Look", "on_terminal", "table_text"},
-    "limelight.results.codec": {"decoded", "encoded"},
+    "limelight.results.codec": {"decode_record", "encode_record"},
     "limelight.results.mixins": {"Tabular"},
-    "limelight.results.table": {"Column", "Table", "plain_rows"},
-    "limelight.results.values": {"EqualByFields", "own_numbers"},
+    "limelight.results.table": {"Column", "Table", "plain_table"},
+    "limelight.results.values": {"EqualByFields", "frozen_array"},
     # the version and the commit of a run
     "limelight.provenance": {"describe_stamps", "source_stamp"},
-    "limelight.files": {"whole_folder", "write_whole"},
+    "limelight.files": {"atomic_folder", "write_atomically"},
     "limelight.rendering.markup": {"rendered"},
     # figures that look like the library's
     "limelight.rendering.figures": {
@@ -50,7 +50,7 @@ EXCEPTIONS = {
         "Gradients",
         "Link",
         "Property",
-        "Weigh",
+        "OutputGradient",
         "reason_missing",
         "require",
     },
@@ -66,12 +66,12 @@ EXCEPTIONS = {
         "ImageInput",
         "Tokens",
         "Vocabulary",
-        "features_of",
-        "one_line",
+        "build_features",
+        "truncate_line",
         "side_names",
         "token_strings",
         "tokenize",
-        "with_sides",
+        "append_sides",
     },
     # the paper's classifier over patches, and pictures with labels
     "limelight.models.attention": {"PatchClassifier"},
@@ -83,26 +83,26 @@ EXCEPTIONS = {
     "limelight.training": {"RECIPES", "Recipe", "fit", "prepare", "usable_device"},
     "limelight.training.texts": {"EncodedTexts", "encode_texts"},
     "limelight.training.loop": {"learning_rate"},
-    "limelight.training.module": {"kept_entries", "kept_share"},
+    "limelight.training.module": {"dropout_mask", "keep_probability"},
     # and what is exact where every set of words was asked
     # how the study of fitted games draws masks, and what it says of its standard errors
     "limelight.explainers.target_game": {"rare_effect_warning"},
-    "limelight.sampling.masks": {"Indicators", "Masks", "PerMask", "Rng", "sized_masks"},
+    "limelight.sampling.masks": {"Indicators", "Masks", "PerMask", "Rng", "draw_masks_by_size"},
     "limelight.sampling.pairs": {
         "PerPair",
         "PerSize",
-        "pair_error",
-        "pair_influence",
-        "shapley_shares",
+        "pair_standard_error",
+        "pair_influence_sums",
+        "shapley_pair_coefficients",
     },
-    "limelight.sampling.spread": {"ALLOWED", "ROUNDING", "Spread", "explained", "unseen_error"},
+    "limelight.sampling.spread": {"PowerSums", "RARE_EFFECT_SHARE", "ROUNDING", "r_squared", "unseen_effect_error"},
     "limelight.sampling.all_masks": {
-        "lime_of_all_masks",
-        "pairs_of_all_masks",
-        "shapley_of_all_masks",
+        "lime_from_all_masks",
+        "pair_interactions_from_all_masks",
+        "shapley_values_from_all_masks",
     },
-    "limelight.sampling.regression": {"LimeFit", "fitted_lime"},
-    "limelight.sampling.sample": {"Game", "Sample", "lime_sampler"},
+    "limelight.sampling.regression": {"LimeFit", "fit_sampled_lime"},
+    "limelight.sampling.sample": {"Game", "Sample", "make_lime_sampler"},
 }
 
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.theory.enumeration import (
-    all_keeps,
+    enumerate_masks,
     lime_by_enumeration,
-    lime_weights,
-    ridge_solution,
+    lime_mask_weights,
+    ridge_matrix,
 )
 from limelight.theory.lime import lime
-from limelight.theory.ratio_game import RatioGame, shifted
+from limelight.theory.ratio_game import RatioGame, subtract_constants
 from limelight_reproduction.theory.lime_first_order import lime_first_order
 from limelight_reproduction.theory.paper import lime_theorem
 from limelight_reproduction.theory.second_order import lime_distance_bound
@@ -60,7 +60,7 @@ def test_eq_19_is_far_off_in_its_own_regime_and_the_corrected_form_is_not():
 
 def test_without_an_offset_the_printed_form_errs_by_its_factor_alone():
     game = theorem_game(16384, 128)
-    centered = shifted(game, np.ones_like(game.N0))
+    centered = subtract_constants(game, np.ones_like(game.N0))
     exact = lime(centered, bandwidth=np.inf, tolerance=1e-9).scores
     assert distance(lime_theorem(centered), exact) == pytest.approx(0.5, abs=0.02)
     assert distance(lime_theorem(centered) / 1.5, exact) < 0.02
@@ -98,7 +98,7 @@ def test_with_a_constant_denominator_the_corrected_form_is_exact(bandwidth):
 
 def test_a_constant_moves_the_printed_form_and_not_the_corrected_one():
     game = random_game(1, d=7)
-    moved = shifted(game, np.full_like(game.N0, 2.0))
+    moved = subtract_constants(game, np.full_like(game.N0, 2.0))
     np.testing.assert_allclose(lime_first_order(moved), lime_first_order(game), atol=1e-12)
     assert np.abs(lime_theorem(moved) - lime_theorem(game)).max() > 1e-2
 
@@ -449,12 +449,12 @@ def test_heads_that_cancel_have_no_relative_rate():
 def test_a_bound_by_the_largest_move_of_the_denominator_holds_for_each_head(seed, bandwidth):
     """|β_j − h_j| ≤ Σ|c_S| max|D(1)/D − 1| max(Σh⁺, Σh⁻), since f = f(1) − H D(1)/D exactly."""
     game = random_game(seed, d=2 + seed % 5, K=1, C=1, ratio=30)
-    keep = all_keeps(game.d)
+    keep = enumerate_masks(game.d)
     D = game.D0 + np.where(keep, game.a, game.b).sum(axis=-1)
     moved = np.abs(D[-1] / D - 1).max()
     design = np.column_stack([np.ones(len(keep)), keep])
-    weights = lime_weights(game.d, bandwidth=bandwidth)
-    functional = ridge_solution(design, weights, 0.0)[:, 1:]
+    weights = lime_mask_weights(game.d, bandwidth=bandwidth)
+    functional = ridge_matrix(design, weights, 0.0)[:, 1:]
     h = lime_first_order(game)[0]
     allowed = np.abs(functional).sum(axis=0) * moved * max(h.clip(0).sum(), (-h).clip(0).sum())
     beta = lime_by_enumeration(game, bandwidth=bandwidth).scores[0]

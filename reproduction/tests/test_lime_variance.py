@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight.errors import DomainError, InputError
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.ratio_game import RatioGame, value
 from limelight_reproduction.theory.lime_variance import lime_variance
 
@@ -19,7 +19,7 @@ DESIGNS = [(0.25, 0.0), (0.25, 0.5), (1.0, 1.0), (math.inf, 0.0)]
 
 def sandwich(game, bandwidth, power):
     """Oracle: G⁻¹ E[w² x xᵀ (f − ℓ)²] G⁻¹ over all sets of words, G = E[w x xᵀ]."""
-    d, keep = game.d, all_keeps(game.d)
+    d, keep = game.d, enumerate_masks(game.d)
     s = d - keep.sum(axis=1)
     psi = np.exp(-((1 - np.sqrt(1 - np.arange(d + 1) / d)) ** 2) / (2 * bandwidth**2))
     drawn = np.where(np.arange(d + 1) > 0, psi**power, 0)

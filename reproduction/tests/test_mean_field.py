@@ -8,7 +8,7 @@ from test_lime import padded
 
 from limelight.errors import DomainError, InputError
 from limelight.theory.lime import lime
-from limelight.theory.ratio_game import RatioGame, empty_value, full_value, shifted
+from limelight.theory.ratio_game import RatioGame, empty_value, full_value, subtract_constants
 from limelight.theory.shapley import shapley
 from limelight_reproduction.theory.lime_first_order import lime_first_order
 from limelight_reproduction.theory.mean_field import lime_mean_field, shapley_mean_field
@@ -92,7 +92,7 @@ def test_mean_field_shapley_values_add_up(game):
 @quick
 @given(game=games())
 def test_a_constant_added_to_every_value_moves_nothing(formula, game):
-    before, after = formula(game), formula(shifted(game, np.full_like(game.N0, 3.0)))
+    before, after = formula(game), formula(subtract_constants(game, np.full_like(game.N0, 3.0)))
     np.testing.assert_allclose(after, before, rtol=1e-8, atol=1e-8)
 
 

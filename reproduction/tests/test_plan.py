@@ -148,7 +148,7 @@ def test_a_pilot_agrees_with_the_formula():
     assert (exact.exact, estimated.exact) == (True, False)
     np.testing.assert_allclose(estimated.deviation, exact.deviation, rtol=0.15)
     np.testing.assert_allclose(estimated.samples, exact.samples, rtol=0.3)
-    assert "(mask)" in estimated.notices[-1]
+    assert "(mask)" in estimated.warnings[-1]
 
 
 def test_a_plan_reads_back_from_json_and_is_a_table():
@@ -159,7 +159,7 @@ def test_a_plan_reads_back_from_json_and_is_a_table():
     assert frame["samples"].max() == plan.needed
     assert plan.to_csv().startswith("feature,score,deviation,samples,side\nw1,")
     assert "\n" not in repr(plan)
-    assert "(unk)" in plan.notices[-1]
+    assert "(unk)" in plan.warnings[-1]
 
 
 @pytest.mark.parametrize(

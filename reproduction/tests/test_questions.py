@@ -43,7 +43,7 @@ def test_other_replacements_change_what_is_removed_and_nothing_else(toy_model):
     assert not games["renormalise"].b.any()
     assert not games["renormalise"].B.any()
     row = model.embedding.mean(axis=0) @ model.directions.value[-1].T
-    place = seen.features[0].of_token.tolist().index(4) + 1  # "never" stands there once
+    place = seen.features[0].feature_index.tolist().index(4) + 1  # "never" stands there once
     worth = row + model.tables.position_value[place, -1]
     np.testing.assert_allclose(games["mean"].B[0, :, 4] / games["mean"].b[:, 4], worth)
 
@@ -86,7 +86,7 @@ def test_attention_set_to_zero_leaves_the_rest_renormalised(toy_model):
     alpha, u = seen.alpha[0], seen.arrays.u[0]
     found = erasure_measured.zeroed(seen, 0, kept)
     for row, stays in zip(found, kept, strict=True):
-        left = [t for t, j in enumerate(seen.arrays.of_position[0]) if j < 0 or stays[j]]
+        left = [t for t, j in enumerate(seen.arrays.position_features[0]) if j < 0 or stays[j]]
         for c in range(2):
             wanted = [
                 sum(alpha[k, t] * u[c, k, t] for t in left) / sum(alpha[k, t] for t in left)

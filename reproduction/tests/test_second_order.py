@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from test_lime import padded
 
 from limelight.theory.enumeration import (
-    all_keeps,
+    enumerate_masks,
     lime_by_enumeration,
-    lime_weights,
-    ridge_solution,
+    lime_mask_weights,
+    ridge_matrix,
     shapley_by_enumeration,
-    shapley_weights,
+    shapley_matrix,
 )
 from limelight.theory.lime import lime
 from limelight.theory.lime_weights import lime_design
-from limelight.theory.ratio_game import RatioGame, of_documents, shifted
+from limelight.theory.ratio_game import RatioGame, select_documents, subtract_constants
 from limelight.theory.shapley import shapley
 from limelight_reproduction.studies.attention_pooling import pooling_game
 from limelight_reproduction.theory.lime_first_order import lime_first_order
@@ -128,7 +128,7 @@ def test_lime_and_shapley_values_are_means_of_exchanges(d):
 
 def applied(value, phi, d):
     """v_j(φ) = Σ_n E[(common_n + single_n (Z_j − n/d)) φ | n], over all subsets."""
-    keep = all_keeps(d)
+    keep = enumerate_masks(d)
     n = keep.sum(axis=1)
     chance = 1 / np.array([math.comb(d, k) for k in n])
     factor = value.common[n][:, None] + value.single[n][:, None] * (keep - n[:, None] / d)
@@ -139,13 +139,13 @@ def applied(value, phi, d):
 def test_both_values_are_seen_through_the_sizes(d):
     phi = np.random.default_rng(d).normal(size=2**d)
     np.testing.assert_allclose(
-        applied(shapley_value(d), phi, d), phi @ shapley_weights(d), atol=1e-12
+        applied(shapley_value(d), phi, d), phi @ shapley_matrix(d), atol=1e-12
     )
-    Z = np.column_stack([np.ones(2**d), all_keeps(d)])
+    Z = np.column_stack([np.ones(2**d), enumerate_masks(d)])
     for bandwidth in BANDWIDTHS:
         for penalty, rows in ((0.0, None), (0.3, None), (0.0, 11)):
-            weight = lime_weights(d, bandwidth=bandwidth, rows=rows)
-            expected = (phi @ ridge_solution(Z, weight, penalty))[1:]
+            weight = lime_mask_weights(d, bandwidth=bandwidth, rows=rows)
+            expected = (phi @ ridge_matrix(Z, weight, penalty))[1:]
             design = lime_design(d, bandwidth=bandwidth, penalty=penalty, rows=rows)
             np.testing.assert_allclose(applied(lime_value(design), phi, d), expected, atol=1e-9)
 
@@ -153,7 +153,7 @@ def test_both_values_are_seen_through_the_sizes(d):
 def expanded(game):
     """One head, one class, by all subsets: the second order, its rest, √(E L² E η⁴)/(D̄ min D)."""
     d = game.d
-    keep = all_keeps(d).astype(float)
+    keep = enumerate_masks(d).astype(float)
     n = keep.sum(axis=1).astype(int)
     a, b, A, B = game.a[0], game.b[0], game.A[0, 0], game.B[0, 0]
     D = game.D0[0] + keep @ a + (1 - keep) @ b
@@ -304,13 +304,13 @@ def test_a_padded_batch_is_its_documents_one_at_a_time():
             np.testing.assert_allclose(together.scores[i, :, : game.d], one.scores, atol=1e-12)
             np.testing.assert_allclose(together.bound[i], one.bound, rtol=1e-9)
             assert (together.scores[i, :, game.d :] == 0).all()
-        short = formula(of_documents(padded(alone), [1, 3]))  # with the padding of the longest
+        short = formula(select_documents(padded(alone), [1, 3]))  # with the padding of the longest
         np.testing.assert_allclose(short.bound, together.bound[[1, 3]], rtol=1e-12)
 
 
 def test_a_large_constant_in_all_values_costs_its_rounding_only():
     game = random_game(3, d=5, ratio=10)
-    far = shifted(game, np.full_like(game.N0, 1e7))
+    far = subtract_constants(game, np.full_like(game.N0, 1e7))
     for formula in (lime_second_order, shapley_second_order):
         one, two = formula(game), formula(far)
         off = largest(one.scores - two.scores)
@@ -413,9 +413,9 @@ def test_repeated_words_leave_the_rate_of_the_first_order():
     for n in windows:
         rng = np.random.default_rng(n)
         game = theorem_game(n, round(n**power), K=1, C=1)
-        of_token = np.searchsorted(np.cumsum(2.0 ** rng.integers(0, 5, n)), np.arange(game.d))
-        d = of_token[-1] + 1
-        groups = np.eye(d)[of_token]
+        feature_index = np.searchsorted(np.cumsum(2.0 ** rng.integers(0, 5, n)), np.arange(game.d))
+        d = feature_index[-1] + 1
+        groups = np.eye(d)[feature_index]
         game = replace(game, a=1.6 * game.a, A=1.6 * game.A)
         game = replace(
             game, **{name: getattr(game, name) @ groups for name in ("a", "b", "A", "B")}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import limelight
-from limelight.text import features_of
+from limelight.text import build_features
 from limelight_reproduction.questions.whole_games import VARIATION, WholeGame, asked_whole
 
 D, CLASSES = 5, 3
@@ -178,7 +178,7 @@ def test_a_model_that_only_compares_has_no_words_that_matter_but_one_pair_that_d
     classes = ("contradiction", "neutral", "entailment")
     model = limelight.wrap(compares, classes=classes, scale="score", mask="x", pairs=True)
     model_input = model.read(("rain falls here", "the rain"))
-    features = features_of(model_input)
+    features = build_features(model_input)
     second = np.array([spans[0][0] >= model_input.parts[1][0] for spans in features.spans])
     assert second.tolist() == [False, False, False, True, True]
     game = asked_whole(model.game(model_input, features, "mask"), second, target=2)

@@ -63,7 +63,7 @@ def test_all_pieces_of_a_word_are_one_feature(pieces, model):
     expected = [n for n, word in enumerate(words) for _ in pieces.of_word(word)]
     assert len(expected) > 4
     assert model.token_positions(model_input)[1 : 1 + len(expected)].tolist() == expected
-    assert UNK not in model_input.input.ids
+    assert UNK not in model_input.encoding.ids
     game = limelight.game(model, text)
     assert game.features == ("walker", "the", "talker")
     spelt = [(word, piece) for word in words for piece in pieces.of_word(word)]
@@ -78,7 +78,7 @@ def test_a_word_that_begins_inside_the_window_is_whole(pieces, model):
     text = f"{before} walking talker"
     model_input = model.read(text)
     assert model_input.tokens.strings[-1] == "walking"
-    assert text[: model_input.cut] == f"{before} walking"
+    assert text[: model_input.cutoff] == f"{before} walking"
     game = limelight.game(model, text, replacement="delete")
     shorter = model.outputs([model.read(f"{before} talker")])
     np.testing.assert_array_equal(game([[True, False]]), shorter)

@@ -44,9 +44,7 @@ def read_sections(navigation: Path = NAVIGATION) -> tuple[Section, ...]:
     )
 
 
-def _read_entries(
-    pages: Iterable[Mapping[str, Any]], folder: Path
-) -> tuple[tuple[str, Path], ...]:
+def _read_entries(pages: Iterable[Mapping[str, Any]], folder: Path) -> tuple[tuple[str, Path], ...]:
     """Return the title and the file of each page; a page is a table with a single key."""
     return tuple((title, (folder / path).resolve()) for row in pages for title, path in row.items())
 

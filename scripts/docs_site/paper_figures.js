@@ -1,42 +1,42 @@
 // Figures 2, 3 and 5 of the paper for any text: numbers of the shipped model, computed here.
 
-import { byId, dataIn, drawn, made } from "../../src/limelight/rendering/elements/nodes.js";
-import { boundInWords, percent, written } from "../../src/limelight/rendering/elements/numbers_in_words.js";
-import { shade } from "../../src/limelight/rendering/elements/shades.js";
-import { visibleText } from "../../src/limelight/rendering/elements/text_pieces.js";
+import { findById, readData, makeSvg, makeElement } from "../../src/limelight/rendering/elements/nodes.js";
+import { formatBound, formatPercent, formatNumber } from "../../src/limelight/rendering/elements/numbers_in_words.js";
+import { shadeClass } from "../../src/limelight/rendering/elements/shades.js";
+import { visibleText } from "../../src/limelight/rendering/elements/text_parts.js";
 import { Explainer } from "../../src/limelight/live/engine/explainer.js";
 import { unpackedModel } from "../../src/limelight/live/engine/packed_model.js";
 
-const data = dataIn("limelight-data");
+const data = readData("limelight-data");
 const explainer = new Explainer(unpackedModel(data));
 const largest = (some) => some.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
 const mean = (some) => some.reduce((a, b) => a + b, 0) / some.length;
-const heading = (name) => made("th", { scope: "col" }, name);
-const tinted = (x, { peak, signed }) => made("td", { class: `cell ${shade(x, { peak, signed })}` }, written(x, { peak, signed }));
-const table = (label, heads, rows, name = "") => made("div", { class: "figure", tabindex: 0, role: "region", "aria-label": label },
-  made("table", { class: name || null }, made("thead", {}, made("tr", {}, ...heads)), made("tbody", {}, ...rows)));
-const row = (name, ...cells) => made("tr", {}, made("th", { scope: "row" }, name), ...cells);
-const shownWord = (word) => made("bdi", {}, visibleText(word));
+const heading = (name) => makeElement("th", { scope: "col" }, name);
+const tinted = (x, { peak, signed }) => makeElement("td", { class: `cell ${shadeClass(x, { peak, signed })}` }, formatNumber(x, { peak, signed }));
+const table = (label, heads, rows, name = "") => makeElement("div", { class: "figure", tabindex: 0, role: "region", "aria-label": label },
+  makeElement("table", { class: name || null }, makeElement("thead", {}, makeElement("tr", {}, ...heads)), makeElement("tbody", {}, ...rows)));
+const row = (name, ...cells) => makeElement("tr", {}, makeElement("th", { scope: "row" }, name), ...cells);
+const shownWord = (word) => makeElement("bdi", {}, visibleText(word));
 let head = 0; // the one of Figure 2 whose sum is spelt out
 
 // Figure 2: words, attention and values, their average in every head, and the average of heads.
 function architecture(text) {
   const { tokens, heads, value, target } = explainer.heads(text), { attention, values, output, cls, padding } = heads[head];
   const buttons = heads.map((one, k) => {
-    const button = made("button", { type: "button", "aria-pressed": String(k === head) }, `head ${k + 1}: ${written(one.output)}`);
-    button.addEventListener("click", () => { head = k; show(); byId("figure-2").querySelectorAll("button")[k].focus(); });
+    const button = makeElement("button", { type: "button", "aria-pressed": String(k === head) }, `head ${k + 1}: ${formatNumber(one.output)}`);
+    button.addEventListener("click", () => { head = k; show(); findById("figure-2").querySelectorAll("button")[k].focus(); });
     return button;
   });
   const products = attention.map((alpha, t) => alpha * values[t]), words = products.reduce((a, b) => a + b, 0);
   const [most, top, peak] = [attention, values, [...products, output - words]].map(largest);
   const rows = tokens.map((token, t) => row(shownWord(token), tinted(attention[t], { peak: most, signed: false }), tinted(values[t], { peak: top, signed: true }), tinted(products[t], { peak, signed: true })));
   return [
-    made("p", {}, `Each head averages the values of the tokens by the attention of [cls]. The model's logit of ${visibleText(target)} is the mean of its ${heads.length} heads:`),
-    made("div", { class: "heads", role: "group", "aria-label": "Heads" }, ...buttons, made("span", {}, " mean ", made("b", {}, written(mean(heads.map((one) => one.output)))), ` = logit, probability ${percent(1 / (1 + Math.exp(-value)))}`)),
+    makeElement("p", {}, `Each head averages the values of the tokens by the attention of [cls]. The model's logit of ${visibleText(target)} is the mean of its ${heads.length} heads:`),
+    makeElement("div", { class: "heads", role: "group", "aria-label": "Heads" }, ...buttons, makeElement("span", {}, " mean ", makeElement("b", {}, formatNumber(mean(heads.map((one) => one.output)))), ` = logit, probability ${formatPercent(1 / (1 + Math.exp(-value)))}`)),
     table(`Head ${head + 1}`, [heading("token"), heading("attention α"), heading("value u"), heading("α × u")], [...rows,
-      row("[cls] and padding", made("td", { class: "cell" }, written(cls + padding, { signed: false })), made("td"), tinted(output - words, { peak, signed: true })),
-      row(`head ${head + 1}`, made("td", { class: "cell" }, "1"), made("td"), made("td", { class: "cell" }, made("b", {}, written(output))))]),
-    made("p", { class: "note" }, `Within ${boundInWords(Math.max(...heads.map((one) => one.bound)))} of the model, the rounding of the stored tables included.`),
+      row("[cls] and padding", makeElement("td", { class: "cell" }, formatNumber(cls + padding, { signed: false })), makeElement("td"), tinted(output - words, { peak, signed: true })),
+      row(`head ${head + 1}`, makeElement("td", { class: "cell" }, "1"), makeElement("td"), makeElement("td", { class: "cell" }, makeElement("b", {}, formatNumber(output))))]),
+    makeElement("p", { class: "note" }, `Within ${formatBound(Math.max(...heads.map((one) => one.bound)))} of the model, the rounding of the stored tables included.`),
   ];
 }
 
@@ -45,34 +45,34 @@ function firstRows(text) {
   const { tokens, heads } = explainer.heads(text), rows = heads.map(({ attention }) => attention);
   const across = (how) => tokens.map((_, t) => how(rows.map((alpha) => alpha[t]))), most = across((some) => Math.max(...some)), average = across(mean);
   const peak = largest(most), cells = (some) => some.map((x) => tinted(x, { peak, signed: false }));
-  const elsewhere = (x) => made("td", { class: "cell" }, percent(x));
+  const elsewhere = (x) => makeElement("td", { class: "cell" }, formatPercent(x));
   return [
-    table("Attention of [cls], head by head", [made("td"), ...tokens.map((token) => heading(shownWord(token))), heading("[cls] and padding")], [
-      ...rows.map((alpha, k) => row(`head ${k + 1}`, ...cells(alpha), elsewhere(heads[k].cls + heads[k].padding))), row("α-avg", ...cells(average), made("td")), row("α-max", ...cells(most), made("td"))]),
-    made("p", { class: "note" }, `Deeper color, more attention; one scale for all heads. Within ${boundInWords(Math.max(...heads.map((one) => one.attentionBound)))} of the model.`),
+    table("Attention of [cls], head by head", [makeElement("td"), ...tokens.map((token) => heading(shownWord(token))), heading("[cls] and padding")], [
+      ...rows.map((alpha, k) => row(`head ${k + 1}`, ...cells(alpha), elsewhere(heads[k].cls + heads[k].padding))), row("α-avg", ...cells(average), makeElement("td")), row("α-max", ...cells(most), makeElement("td"))]),
+    makeElement("p", { class: "note" }, `Deeper color, more attention; one scale for all heads. Within ${formatBound(Math.max(...heads.map((one) => one.attentionBound)))} of the model.`),
   ];
 }
 
 function bar(score, { peak, signed, practice = null }) {
   const zero = signed ? 50 : 0, unit = (signed ? 49 : 98) / (peak || 1), end = zero + score * unit;
   const hue = !signed ? "n" : score >= 0 ? "f" : "a";
-  return drawn("svg", { viewBox: "0 0 100 12", preserveAspectRatio: "none", "aria-hidden": "true" },
-    drawn("rect", { x: Math.min(zero, end).toFixed(2), y: 2, width: Math.abs(end - zero).toFixed(2), height: 8, class: `bar-${hue}` }),
-    practice === null ? null : drawn("rect", { x: (zero + practice * unit - 0.6).toFixed(2), y: 0, width: 1.2, height: 12, class: "practice" }),
-    signed ? drawn("path", { d: "M50 0v12", class: "axis" }) : null);
+  return makeSvg("svg", { viewBox: "0 0 100 12", preserveAspectRatio: "none", "aria-hidden": "true" },
+    makeSvg("rect", { x: Math.min(zero, end).toFixed(2), y: 2, width: Math.abs(end - zero).toFixed(2), height: 8, class: `bar-${hue}` }),
+    practice === null ? null : makeSvg("rect", { x: (zero + practice * unit - 0.6).toFixed(2), y: 0, width: 1.2, height: 12, class: "practice" }),
+    signed ? makeSvg("path", { d: "M50 0v12", class: "axis" }) : null);
 }
 
 // Figure 5, and what it is compared with: attention, Theorem 4.1 times the input, and LIME.
 function sideBySide(text) {
   const found = ["alpha-avg", "gxi", "lime"].map((method) => explainer.explain(text, method)), slopes = explainer.slopes(text);
   const peaks = found.map(({ scores }) => largest(scores)), [, gxi] = found;
-  const cell = ({ scores, signed }, i, j) => made("td", {}, made("b", {}, written(scores[j], { peak: peaks[i], signed })), bar(scores[j], { peak: peaks[i], signed, practice: i === 1 ? slopes[j] : null }));
+  const cell = ({ scores, signed }, i, j) => makeElement("td", {}, makeElement("b", {}, formatNumber(scores[j], { peak: peaks[i], signed })), bar(scores[j], { peak: peaks[i], signed, practice: i === 1 ? slopes[j] : null }));
   const off = largest(slopes.map((slope, j) => slope - gxi.scores[j])), places = gxi.spans.map((spans) => spans.length);
-  const rows = gxi.features.map((word, j) => row(made("span", {}, shownWord(word), places[j] > 1 ? ` ×${places[j]}` : ""), ...found.map((e, i) => cell(e, i, j))));
+  const rows = gxi.features.map((word, j) => row(makeElement("span", {}, shownWord(word), places[j] > 1 ? ` ×${places[j]}` : ""), ...found.map((e, i) => cell(e, i, j))));
   return [
     table("Attention, gradient and LIME", ["word", "α-avg", "gradient × input", "LIME"].map(heading), rows, "bars"),
-    made("p", { class: "note" }, "Bars are theory. The thin marks are practice: the model run twice for every word, its embedding stretched and shrunk by 0.0001. They differ by at most ",
-      made("b", {}, written(off, { signed: false })), `. Gradient × input is within ${boundInWords(gxi.bound)} of the model, LIME within ${boundInWords(found[2].bound)}.`),
+    makeElement("p", { class: "note" }, "Bars are theory. The thin marks are practice: the model run twice for every word, its embedding stretched and shrunk by 0.0001. They differ by at most ",
+      makeElement("b", {}, formatNumber(off, { signed: false })), `. Gradient × input is within ${formatBound(gxi.bound)} of the model, LIME within ${formatBound(found[2].bound)}.`),
   ];
 }
 
@@ -80,14 +80,14 @@ const FIGURES = { 2: architecture, 3: firstRows, 5: sideBySide };
 const asked = () => new URLSearchParams(location.hash.slice(1));
 
 function show() {
-  const text = byId("text").value, wanted = asked().get("figure"), says = byId("says");
+  const text = findById("text").value, wanted = asked().get("figure"), says = findById("says");
   for (const [number, draw] of Object.entries(FIGURES)) {
-    const section = byId(`figure-${number}`);
+    const section = findById(`figure-${number}`);
     section.hidden = wanted in FIGURES && wanted !== number;
     if (section.hidden) continue;
     try {
       const { prediction, probabilities, index } = explainer.predict(text);
-      says.replaceChildren("The model says ", made("b", {}, visibleText(prediction)), ` (${percent(probabilities[index])}).`);
+      says.replaceChildren("The model says ", makeElement("b", {}, visibleText(prediction)), ` (${formatPercent(probabilities[index])}).`);
       section.lastElementChild.replaceChildren(...draw(text));
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
@@ -98,9 +98,9 @@ function show() {
 }
 
 function restore() {
-  byId("text").value = asked().get("text") ?? data.text;
+  findById("text").value = asked().get("text") ?? data.text;
   show();
 }
-byId("text").addEventListener("input", show);
+findById("text").addEventListener("input", show);
 addEventListener("hashchange", restore);
 restore();

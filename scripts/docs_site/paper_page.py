@@ -5,7 +5,7 @@ from pathlib import Path
 
 from limelight.live.live_page import live_data
 from limelight.models.attention import AttentionClassifier
-from limelight.rendering.markup import rendered, whole_page
+from limelight.rendering.markup import render_template, render_page
 
 FIGURES = {
     "2": "The architecture, with the numbers of this text",
@@ -18,9 +18,9 @@ _HERE = Path(__file__).parent
 
 def paper_page(model: AttentionClassifier) -> str:
     """Return the page; its address says which figure is shown, and of which text."""
-    return whole_page(
+    return render_page(
         "Figures of the paper",
-        rendered(_HERE / "paper_figures.html", figures=FIGURES.items()),
+        render_template(_HERE / "paper_figures.html", figures=FIGURES.items()),
         sheets=("words.css", "page.css", "elements.css", _HERE / "paper_figures.css"),
         script=_HERE / "paper_figures.js",
         data=json.dumps(live_data(model, "float32", TEXT), separators=(",", ":"), allow_nan=False),

@@ -1,9 +1,9 @@
 """Visit every sequence classifier of transformers, each in a process of its own.
 
-PYTHONPATH=scripts python -m zoo              visit all, store what was found, write docs/models.md
+PYTHONPATH=scripts python -m zoo              visit all, store what was found, write docs/how-to/own-model.md
 PYTHONPATH=scripts python -m zoo bert xlnet   visit some and print what is not right
 PYTHONPATH=scripts python -m zoo --only lrp   ask all by one method again, the rest as stored
-PYTHONPATH=scripts python -m zoo.matrix       write docs/models.md from what is stored
+PYTHONPATH=scripts python -m zoo.matrix       write docs/how-to/own-model.md from what is stored
 """
 
 import argparse
@@ -100,7 +100,7 @@ def summary(found: dict[str, Any], shown: set[str]) -> str:
     ]
     words = [verdict["word"] for verdict in found["verdicts"].values()]
     counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
-    return counts + "".join(f"\n    {n}" for n in found["notices"]) + "".join(lines)
+    return counts + "".join(f"\n    {n}" for n in found["warnings"]) + "".join(lines)
 
 
 if __name__ == "__main__":

@@ -129,9 +129,9 @@ class Table:
     fingerprint: str = "a table"
     numbers: None = None
 
-    def read(self, text: str, *, pieces: bool = False) -> Any:
+    def read(self, text: str, *, subwords: bool = False) -> Any:
         """Return what the model itself reads."""
-        return self.inner.read(text, pieces=pieces)
+        return self.inner.read(text, subwords=subwords)
 
     def outputs(self, inputs: Any) -> Array:
         """Return the outputs of the whole text."""

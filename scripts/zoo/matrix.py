@@ -1,4 +1,4 @@
-"""The table of docs/models.md: which methods each kind of network allows, from stored verdicts."""
+"""The table of docs/how-to/own-model.md: which methods each kind of network allows, from stored verdicts."""
 
 __all__ = ["merged", "page_with_matrix", "slim"]
 
@@ -12,7 +12,7 @@ from typing import Any
 from limelight.provenance import describe_stamps
 
 VERDICTS = Path(__file__).parent / "verdicts.json"
-PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "own-model.md"
 START, END = "<!-- zoo -->\n", "<!-- end of zoo -->\n"
 GROUPS = {
     "`loo`, `lime`, `shapley`, `banzhaf`, `interactions`, `anchors`": (
@@ -40,7 +40,7 @@ def slim(found: dict[str, Any]) -> dict[str, Any]:
     words: dict[str, list[str]] = {"right": [], "unchecked": []}
     for name, verdict in found["verdicts"].items():
         words.get(verdict["word"], []).append(name)
-    return {**words, "rest": rest, "notices": found["notices"]}
+    return {**words, "rest": rest, "warnings": found["warnings"]}
 
 
 def merged(old: dict[str, Any], new: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def merged(old: dict[str, Any], new: dict[str, Any], names: Iterable[str]) -> di
     kept = {said: which for said, which in rest.items() if which}
     # A merged visit rests on runs of both.
     stamps = [*old["stamps"], *(stamp for stamp in new["stamps"] if stamp not in old["stamps"])]
-    return {**words, "rest": kept, "notices": new["notices"], "stamps": stamps}
+    return {**words, "rest": kept, "warnings": new["warnings"], "stamps": stamps}
 
 
 def page_with_matrix(page: str, stored: dict[str, Any]) -> str:
@@ -117,10 +117,10 @@ def _remarks(found: dict[str, Any], reasons: list[str]) -> str:
         for text, which in found["rest"].items():
             if name in which:
                 parts.append(f"{what}: {_number(_reason(text), reasons)}")
-    for notice in found["notices"]:
-        if "change with padding" in notice:
+    for warning in found["warnings"]:
+        if "change with padding" in warning:
             parts.append("one length at a time")
-        elif "differently from call to call" in notice:
+        elif "differently from call to call" in warning:
             parts.append("answers vary")
     return "; ".join(parts)
 

@@ -2,7 +2,7 @@
 
 __all__ = ["TEXT", "Verdict", "visit"]
 
-import warnings
+import warnings as python_warnings
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -45,8 +45,8 @@ def visit(family: str, names: Collection[str] = ()) -> dict[str, Any]:
     network, tokenizer = animals.build(family), animals.word_pieces(family)
     hand = ByHand(network, tokenizer, TEXT)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with python_warnings.catch_warnings():
+            python_warnings.simplefilter("ignore")
             model = limelight.wrap(network, tokenizer=tokenizer)
     except limelight.InputError as error:
         return {"refused": str(error)}
@@ -56,17 +56,17 @@ def visit(family: str, names: Collection[str] = ()) -> dict[str, Any]:
         **{f"loo {name}": _asked(_loo, model, hand, name) for name in REPLACEMENTS},
         **{name: _asked(_method, model, hand, name) for name in METHODS},
     }
-    notices = list(model.read(TEXT).notices)
+    warnings = list(model.read(TEXT).warnings)
     found = {
         name: asdict(_answered(ask))
         for name, ask in questions.items()
         if not names or name in names
     }
-    for noise in (notice for notice in notices if "differently from call to call" in notice):
-        for verdict in found.values():  # what a notice calls noise is not silently wrong
+    for noise in (warning for warning in warnings if "differently from call to call" in warning):
+        for verdict in found.values():  # what a warning calls noise is not silently wrong
             if verdict["word"] == "wrong":
                 verdict.update(word="refused", said=noise)
-    return {"notices": notices, "verdicts": found}
+    return {"warnings": warnings, "verdicts": found}
 
 
 def _asked(ask: Callable[..., Verdict], *given: Any) -> Callable[[], Verdict]:
@@ -75,8 +75,8 @@ def _asked(ask: Callable[..., Verdict], *given: Any) -> Callable[[], Verdict]:
 
 def _answered(ask: Callable[[], Verdict]) -> Verdict:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with python_warnings.catch_warnings():
+            python_warnings.simplefilter("ignore")
             return ask()
     except limelight.InputError as error:
         sound = "\n" not in str(error) and str(error).strip()

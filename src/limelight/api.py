@@ -7,21 +7,21 @@ from functools import partial
 from typing import Any, NamedTuple, Unpack, overload
 from warnings import warn
 
-from limelight.errors import about_text
+from limelight.errors import add_text_number
 from limelight.explainers.batch import Batch
 from limelight.explainers.budget import (
     Budget,
-    BudgetGiven,
+    BudgetInput,
     allocate_budget,
     check_feasible,
     configure_with_budget,
 )
 from limelight.explainers.explaining import (
     Texts,
-    compared,
-    explanations,
-    listed,
-    one_reading,
+    compare_methods,
+    explain_batch,
+    as_list,
+    read_single_text,
     stream_batches,
     track_progress,
 )
@@ -29,10 +29,10 @@ from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.registry import METHODS, method_table
 from limelight.models import (
     Model,
-    checked_model,
+    check_model,
 )
 from limelight.models.prediction import predict_rows
-from limelight.models.protocol import Needs
+from limelight.models.protocol import Requirements
 from limelight.models.queries import expand_queries, join_queries
 from limelight.models.text_game import TextGame
 from limelight.progress import ProgressCallback, open_progress
@@ -46,13 +46,13 @@ from limelight.request import (
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
 from limelight.setting_keywords import MethodSettings
-from limelight.text import Answer, Input, Query, UserInput, is_single, join_pair
+from limelight.text import AnswerQuery, Input, Query, UserInput, is_single, join_pair
 
 
 class Keywords(RequestKeywords, MethodSettings, total=False):
     """What may be given by name to every verb that explains."""
 
-    budget: BudgetGiven | None
+    budget: BudgetInput | None
     progress: ProgressCallback | bool | None
 
 
@@ -83,7 +83,7 @@ def _prepare_call(
     *,
     all_classes: bool = False,
     several: bool = False,
-    needs: Needs = (),
+    needs: Requirements = (),
 ) -> PreparedCall:
     """Return the call that the keywords of a function describe; it takes none of ``without``."""
     budget, progress = (keywords.pop(name, None) for name in _SPENT)
@@ -174,7 +174,7 @@ def explain(
         Settings of the method, such as ``tolerance``.
     """
     call = _prepare_call(model, method, settings)
-    found = _answers(call, text, lambda within, batch: explanations(within[0], batch))
+    found = _answers(call, text, lambda within, batch: explain_batch(within[0], batch))
     return Explanations(found) if isinstance(found, list) else found
 
 
@@ -193,7 +193,7 @@ def _answers(
     text has ``warning``.
     """
     model, request, methods, budget, progress = call
-    texts, found = listed(text), list[Any]()
+    texts, found = as_list(text), list[Any]()
     refuses = budget is not None or any(method.implementation.cost.check for method in methods)
     with open_progress(progress, "explaining") if progress else nullcontext() as callback:
         for number, batch in enumerate(
@@ -208,10 +208,10 @@ def _answers(
             )
         ):
             if not number and len(texts) > 1:
-                warning = _list_warning(request, len(texts), batch.inputs[0].asked)
+                warning = _list_warning(request, len(texts), batch.inputs[0].queries)
             if warning:
                 first, *others = batch.inputs
-                first = replace(first, notices=(*first.notices, warning))
+                first = replace(first, warnings=(*first.warnings, warning))
                 batch, warning = replace(batch, inputs=(first, *others)), ""
             within = allocate_budget(budget, methods, batch)
             with track_progress(callback, within, batch, total=len(texts)):
@@ -241,7 +241,7 @@ def explain_classes(
     call = _prepare_call(model, method, settings, _CLASS, all_classes=True)
 
     def of_each_text(within: list[ConfiguredMethod], batch: Batch) -> list[dict[str, Explanation]]:
-        by_class = [explanations(within[0], aimed) for aimed in batch.aims()]
+        by_class = [explain_batch(within[0], aimed) for aimed in batch.split_by_target()]
         each = zip(*by_class, strict=True)
         return [dict(zip(call.model.classes, of_text, strict=True)) for of_text in each]
 
@@ -290,7 +290,7 @@ def explain_sentences(
     remove parts of the text ask the model as often as for one sentence. A list of texts gives a
     list; the arguments are those of :func:`explain`.
     """
-    needs: Needs = [("explain_sentences", "generation", "")]
+    needs: Requirements = [("explain_sentences", "generation", "")]
     call = _prepare_call(model, method, settings, _SENTENCE, needs=needs)
     return _explain_queries(call, text)
 
@@ -299,7 +299,7 @@ def _list_warning(request: Request, count: int, queries: Sequence[Query]) -> str
     """Return a warning if ``count`` texts may have been meant as documents of one question."""
     # Answers in a list say that texts are apart.
     is_list = isinstance(request.answer, tuple)
-    if count < 2 or is_list or not queries or not isinstance(queries[0], Answer):
+    if count < 2 or is_list or not queries or not isinstance(queries[0], AnswerQuery):
         return ""
     return (
         f"This list was read as {count} texts with an answer each. If they are documents for "
@@ -311,16 +311,16 @@ def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[S
     """Return the explanations of all queries of each text: its spans, or sentences."""
 
     def explain_all(methods: list[ConfiguredMethod], batch: Batch) -> list[list[Explanation]]:
-        return [[e for aimed in batch.aims() for e in explanations(methods[0], aimed)]]
+        return [[e for aimed in batch.split_by_target() for e in explain_batch(methods[0], aimed)]]
 
     model, progress = call.model, call.progress
-    texts, results, is_first = listed(text), list[SpanExplanations](), True
+    texts, results, is_first = as_list(text), list[SpanExplanations](), True
     queried_texts = call.request.attach_queries(texts)
     without_answers = replace(call.request, answer=None)
     # Text by text: outputs of all parts stand in a row, so texts of one reading have equally many.
     with open_progress(progress, "explaining") if progress else nullcontext() as callback:
         for number, queried in enumerate(queried_texts):
-            with about_text(number if len(texts) > 1 else None):
+            with add_text_number(number if len(texts) > 1 else None):
                 expanded = expand_queries(model, queried, by_sentence=True)
                 explained: list[list[Explanation]] = [[]]
                 if expanded:
@@ -347,9 +347,9 @@ def predict(model: Model, text: Input | Texts) -> Any:
     other), probabilities. Of a model that finds spans: the
     ``spans``, each with start, end, text, tag and score. Of a language model: the ``answer`` that
     it writes, its ``log_probability``, and the ``sentences`` of it with the log-probability of
-    each, given those before. All have the text and the ``notices``.
+    each, given those before. All have the text and the ``warnings``.
     """
-    rows = predict_rows(checked_model(model), listed(text))
+    rows = predict_rows(check_model(model), as_list(text))
     return rows[0] if is_single(text) else rows
 
 
@@ -385,7 +385,7 @@ def compare(
     ``methods`` are by default those of :data:`limelight.explainers.registry`: the paper's
     seven and Shapley values on the paper's classifier, elsewhere those that are faithful to deep
     models, as far as the model allows them. One that is not defined for a text (LIME of a single
-    word) is then left out with a notice, while a method that was asked for by name and is not
+    word) is then left out with a warning, while a method that was asked for by name and is not
     defined is an error. A setting goes to every method that
     has it, and one of them must; a method may also be given as its settings object.
     ``attention`` adds the heads' attention matrices for the page and the figure (T × T numbers per
@@ -396,7 +396,7 @@ def compare(
     strict = methods is not None
 
     def of_each_text(within: list[ConfiguredMethod], batch: Batch) -> list[Comparison]:
-        return [compared(within, one, strict=strict, attention=attention) for one in batch.apart()]
+        return [compare_methods(within, one, strict=strict, attention=attention) for one in batch.split()]
 
     call = _prepare_call(model, methods, settings, several=True)
     return _answers(call, text, of_each_text, strict=strict)
@@ -415,7 +415,7 @@ def game(
     It is what every perturbation method asks. ``replacement`` is what stands for a removed word;
     the other arguments are those of :func:`explain`.
     """
-    return one_reading("game", model, text, asked, _PLAYED).game(replacement)
+    return read_single_text("game", model, text, asked, _PLAYED).game(replacement)
 
 
 def methods(model: Model | None = None) -> MethodTable:
@@ -423,7 +423,7 @@ def methods(model: Model | None = None) -> MethodTable:
 
     With a ``model``, how each is computed for it, or why it is not.
     """
-    table = method_table(None if model is None else checked_model(model))
-    for sentence in METHODS.broken.values():
+    table = method_table(None if model is None else check_model(model))
+    for sentence in METHODS.load_errors.values():
         warn(sentence, stacklevel=2)
     return table

@@ -10,24 +10,24 @@ from typing import Any
 
 # What a terminal would obey (ESC moves its cursor and more), what reorders the letters around it,
 # and halves of characters, which no file can hold.
-OBEYED = re.compile(
+CONTROL_CHARACTERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def escape_controls(sentence: str) -> str:
     r"""Return a sentence with what a terminal would obey as ``repr`` writes it: ``\x1b``."""
-    return OBEYED.sub(lambda found: repr(found.group())[1:-1], sentence)
+    return CONTROL_CHARACTERS.sub(lambda found: repr(found.group())[1:-1], sentence)
 
 
 class InputError(ValueError):
     """What the caller handed over cannot be used; the message says what to do instead.
 
-    ``one_text`` says that one text is at fault: others may be fine. Names and texts of others stand
+    ``is_text_specific`` says that one text is at fault: others may be fine. Names and texts of others stand
     in the message, so that nothing in it is ever obeyed by a terminal.
     """
 
-    one_text = False
+    is_text_specific = False
 
     def __str__(self) -> str:
         return escape_controls(super().__str__())
@@ -62,12 +62,12 @@ class MissingExtraError(InputError):
 
 
 @contextlib.contextmanager
-def about_text(number: int | None) -> Iterator[None]:
+def add_text_number(number: int | None) -> Iterator[None]:
     """Let errors say which of several texts they are about; None where there is only one."""
     try:
         yield
     except InputError as error:
-        error.one_text = True
+        error.is_text_specific = True
         if number is not None:
             error.args = (f"text {number} (counting from 0): {error}",)
         raise
@@ -103,14 +103,14 @@ def check_count(name: str, given: object) -> int:
     return int(given)
 
 
-def told(value: object) -> str:
+def short_repr(value: object) -> str:
     """Return ``repr(value)``; of a whole number too long for a sentence, how long it is."""
     if isinstance(value, int) and (bits := value.bit_length()) > 200:
         return f"a number of about {math.ceil(bits * math.log10(2)):,} digits"
     return repr(value)
 
 
-def nearest(kind: str, name: object, choices: Iterable[str]) -> str:
+def unknown_name_message(kind: str, name: object, choices: Iterable[str]) -> str:
     """Sentence for an unknown ``name``: the nearest guess, then every choice."""
     known = list(choices)
     near = difflib.get_close_matches(str(name), known, n=1)

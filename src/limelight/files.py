@@ -24,14 +24,14 @@ _TRIES = 10  # after so many collisions with other processes, something else is 
 _TEMPORARY_NAME = re.compile(r"\.(?P<target>.+)\.limelight-[a-z0-9_]{8}\.(part|old)", re.DOTALL)
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
+def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None:
     """Write ``content`` to ``path``; after a crash the old file or the new one is there, whole."""
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextlib.contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Yield a file that takes the place of ``path`` when the block ends without error."""
     target = Path(path)
     with _errors_about(path):
@@ -89,7 +89,7 @@ def growing_file(path: Path, target: Path, busy: str) -> Iterator[BinaryIO]:
         path.replace(target)
 
 
-def write_whole_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+def write_files_atomically(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write several files of ``folder``; every content is on disk before the first is replaced.
 
     A full disk therefore leaves the old files as they were. A process that is killed can leave
@@ -98,7 +98,7 @@ def write_whole_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     with contextlib.ExitStack() as stack:
         # Files take their places in the reverse order of opening.
         for name, content in reversed(list(contents.items())):
-            file = stack.enter_context(whole_file(folder / name))
+            file = stack.enter_context(atomic_file(folder / name))
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -261,7 +261,7 @@ def _errors_about(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a new folder that takes the place of ``path`` when the block ends without error.
 
     Whatever a folder at ``path`` held is lost then: the caller has made sure that it may be.
@@ -305,7 +305,7 @@ def _move_folder(part: Path, target: Path) -> None:
 
 
 @contextlib.contextmanager
-def alone_in(folder: str | os.PathLike[str], busy: str) -> Iterator[None]:
+def folder_lock(folder: str | os.PathLike[str], busy: str) -> Iterator[None]:
     """Refuse a ``folder`` in which another process is at such a block; ``busy`` says who that is.
 
     The lock is on the folder itself: no file is left that could be in the way.
@@ -334,7 +334,7 @@ class Readable(Protocol):
         """Return ``size`` bytes at most, none at the end."""
 
 
-def bounded_bytes(path: Path, most: int) -> bytes:
+def read_bounded_bytes(path: Path, most: int) -> bytes:
     """Return what the file at ``path`` holds; refuse devices and pipes, and more than ``most``."""
     # Asked before opening: a pipe that nobody writes to would be waited for, /dev/zero never ends.
     if path.exists() and not path.is_file():
@@ -366,7 +366,7 @@ def read_at_most(file: Readable, most: int, name: str) -> bytes:
     return b"".join(parts)
 
 
-def bounded_json(content: bytes | str, name: str) -> Any:
+def parse_json(content: bytes | str, name: str) -> Any:
     """Return the JSON value that ``content``, called ``name``, spells out."""
     try:
         return json.loads(content)

@@ -62,7 +62,7 @@ class RunProgress:
     ``new_texts`` counts those of this call, because what was stored before takes no time now. Until
     there is one, ``per_second`` and ``left`` (seconds) are None. ``shard`` has the number, texts,
     failures and seconds of a shard that has just been stored. ``estimate`` comes before the first
-    text, and ``notice`` is a warning for the user. ``finding`` is true while the spans or answers
+    text, and ``warning`` is a warning for the user. ``finding`` is true while the spans or answers
     to explain are read, before the run begins.
     """
 
@@ -74,7 +74,7 @@ class RunProgress:
     left: float | None = None
     shard: Any = None
     estimate: Estimate | None = None
-    notice: str | None = None
+    warning: str | None = None
     finding: bool = False
 
     def add(self, texts: int, failed: int, *, since: float, shard: Any = None) -> "RunProgress":
@@ -282,7 +282,7 @@ class ProgressDisplay:
 
     def show_run(self, progress: RunProgress) -> None:
         """Show how far a run is; its estimate and its warnings get lines of their own."""
-        for sentence in (progress.estimate and progress.estimate.sentence, progress.notice):
+        for sentence in (progress.estimate and progress.estimate.sentence, progress.warning):
             if sentence:
                 self.announce(sentence)
         if self.is_live:

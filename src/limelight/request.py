@@ -23,40 +23,55 @@ from typing import (
 
 import numpy as np
 
-from limelight.errors import InputError, nearest, told
+from limelight.errors import InputError, unknown_name_message, short_repr
 from limelight.models import (
     SCALES,
     Model,
-    checked_model,
+    check_model,
     class_probabilities,
     class_weights,
-    compare_classes,
+    target_output_weights,
 )
-from limelight.models.loading import from_same_source
-from limelight.models.protocol import Needs, adapt_model, query_kind
+from limelight.models.loading import copy_source
+from limelight.models.protocol import Requirements, adapt_model, query_kind
 from limelight.shapes import Float, Int
-from limelight.text import SIDES, QueriedText, Unit, unit_name
-from limelight.theory.path_quadrature import Outer
+from limelight.text import SIDES, FeatureSpec, QueriedText, feature_kind
+from limelight.theory.path_quadrature import DerivativeBounds
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Targets:
-    """One class per document, and the scale on which its output is explained.
+    """The class to explain for each of ``n`` inputs, and the scale of its output.
 
-    On the scale "logit" two classes have log-odds: with a single model output f the second class
-    has the logit f and the first the logit -f; with a softmax over two, f_0 − f_1 and f_1 − f_0.
-    Each of more classes has its own output, which is what "score" means for any model. ``link``
-    turns several outputs into probabilities: "softmax", or the "sigmoid" of each; with "none" there
-    are none, and the ``scale`` is "score". One class alone is a score that is predicted, not a
-    class.
+    The explained number F of an input is a function of the model's outputs f.
 
-    With ``against``, another class for each document, its number is taken away: f_a − f_b, or
-    p_a − p_b. Log-odds of one of two classes are held against the other already, so there only
-    probabilities change.
+    * Scale "logit" with two classes: the log-odds. With a single output f the second class has the
+      logit f and the first class the logit -f. With a softmax over two outputs they are f_1 − f_0
+      and f_0 − f_1.
+    * Scale "logit" with more classes, or scale "score": the output of the class.
+    * Scale "probability": the probability of the class.
 
-    Where a text is asked about ``parts`` places, the outputs of all of them stand in a row, and
-    those of number ``part`` are meant.
+    With ``against``, the same number of another class is subtracted: f_a − f_b, or p_a − p_b. The
+    log-odds of two classes already are such a difference, so only probabilities change.
+
+    Parameters
+    ----------
+    index
+        The class of each input.
+    classes
+        The names of all classes. A single class is a score that is predicted, not a class.
+    scale
+        "logit", "probability" or "score".
+    link
+        Turns several outputs into probabilities: "softmax", "sigmoid" or "ovr". With "none" there
+        are no probabilities, and the scale is "score".
+    against
+        The class that is subtracted, for each input.
+    query_index
+        The index of the query to which the target belongs.
+    query_count
+        The number of queries of each input. Their outputs stand in one row.
     """
 
     index: Int[np.ndarray, " n"]
@@ -64,83 +79,93 @@ class Targets:
     scale: str = "logit"
     link: str = "softmax"
     against: Int[np.ndarray, " n"] | None = None
-    part: int = 0
-    parts: int = 1
+    query_index: int = 0
+    query_count: int = 1
 
-    def names(self) -> list[str]:
-        """Return the class name of every document."""
+    def class_names(self) -> list[str]:
+        """Return the name of the explained class of every input."""
         return [self.classes[i] for i in self.index]
 
-    def names_against(self) -> list[str | None]:
-        """Return the name of the class that each document's is held against, if any."""
+    def against_names(self) -> list[str | None]:
+        """Return the name of the class that is subtracted for every input, or None."""
         if self.against is None:
             return [None] * len(self.index)
         return [self.classes[i] for i in self.against]
 
-    def only(self, i: int, count: int = 1) -> "Targets":
-        """Return the targets of ``count`` documents from number ``i`` on."""
-        against = None if self.against is None else self.against[i : i + count]
-        return replace(self, index=self.index[i : i + count], against=against)
+    def select(self, start: int, count: int = 1) -> "Targets":
+        """Return the targets of ``count`` inputs, beginning with input ``start``."""
+        part = slice(start, start + count)
+        against = None if self.against is None else self.against[part]
+        return replace(self, index=self.index[part], against=against)
 
     def value(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n"]:
-        """Return the explained number F of the model's outputs."""
-        f = self.own(f)
+        """Return the explained number F for outputs of the model."""
+        f = self.query_outputs(f)
         if self.scale != "probability":
             return (f * self._output_weights(f.shape[-1])).sum(-1)
-        return (self._probabilities(f) * self._chosen()).sum(-1)
+        return (self._probabilities(f) * self._class_weights()).sum(-1)
 
-    def weights(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n C"]:
-        """Return ∂F/∂f_c: what a change of each output does to the explained number."""
-        if self.parts > 1:
-            slopes = np.zeros(f.shape)
-            self.own(slopes)[...] = replace(self, parts=1).weights(self.own(f))
-            return slopes
+    def output_gradient(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n C"]:
+        """Return ∂F/∂f_c: the derivative of the explained number F by each output f_c."""
+        if self.query_count > 1:
+            gradient = np.zeros(f.shape)
+            target = replace(self, query_count=1)
+            self.query_outputs(gradient)[...] = target.output_gradient(self.query_outputs(f))
+            return gradient
         if self.scale != "probability":
             return np.broadcast_to(self._output_weights(f.shape[-1]), f.shape)
-        p, chosen = self._probabilities(f), self._chosen()
+        p, weights = self._probabilities(f), self._class_weights()
         if f.shape[-1] > 1 and self.link in ("sigmoid", "ovr"):
-            own = class_probabilities(f.reshape(-1, f.shape[-1]), "sigmoid").reshape(f.shape)
-            slopes = chosen * own * (1 - own)
+            sigmoid = class_probabilities(f.reshape(-1, f.shape[-1]), "sigmoid").reshape(f.shape)
+            gradient = weights * sigmoid * (1 - sigmoid)
             if self.link == "sigmoid":
-                return slopes
-            # (s_c/Σs)' by the rule for quotients: what raises another class lowers this one.
-            return p * (1 - own) * (chosen - (p * chosen).sum(-1, keepdims=True))
-        slopes = p * (chosen - (p * chosen).sum(-1, keepdims=True))
-        return slopes if f.shape[-1] > 1 else slopes[..., 1:]
+                return gradient
+            # (s_c/Σs)' by the quotient rule: a larger output of one class lowers the others.
+            return p * (1 - sigmoid) * (weights - (p * weights).sum(-1, keepdims=True))
+        gradient = p * (weights - (p * weights).sum(-1, keepdims=True))
+        return gradient if f.shape[-1] > 1 else gradient[..., 1:]
 
-    def own(self, f: Float[np.ndarray, "*m C"]) -> Float[np.ndarray, "*m c"]:
-        """Return the outputs that are about the place of this target; all, where there is one."""
-        size = f.shape[-1] // self.parts
-        return f if self.parts == 1 else f[..., self.part * size : (self.part + 1) * size]
+    def query_outputs(self, f: Float[np.ndarray, "*m C"]) -> Float[np.ndarray, "*m c"]:
+        """Return the outputs that belong to the query of these targets."""
+        if self.query_count == 1:
+            return f
+        size = f.shape[-1] // self.query_count
+        return f[..., self.query_index * size : (self.query_index + 1) * size]
 
-    def outer(self, outputs: int) -> Outer:
-        """Return bounds on the derivatives of F, a function of so many outputs."""
+    def derivative_bounds(self, output_count: int) -> DerivativeBounds:
+        """Return bounds of the derivatives of F as a function of ``output_count`` outputs."""
         if self.scale == "probability":
-            # Outputs with imaginary parts up to ψ make probabilities of at most 1/cos ψ in size; a
-            # class held against another has two of them.
+            # Outputs with imaginary parts up to ψ make probabilities of at most 1/cos ψ in size.
+            # With ``against`` there are two probabilities.
             n = 1.0 if self.against is None else 2.0
-            return Outer(lambda psi: np.repeat(n * _softened(psi), outputs, axis=-1), curvature=n)
-        size = np.abs(self._output_weights(outputs))
-        return Outer(lambda psi: np.broadcast_to(size, (*psi.shape, outputs)), curvature=0.0)
+            return DerivativeBounds(
+                lambda psi: np.repeat(n * _probability_slope_bound(psi), output_count, axis=-1),
+                curvature=n,
+            )
+        size = np.abs(self._output_weights(output_count))
+        return DerivativeBounds(lambda psi: np.broadcast_to(size, (*psi.shape, output_count)), curvature=0.0)
 
     def _probabilities(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n classes"]:
-        flat = class_probabilities(f.reshape(-1, f.shape[-1]), self.link)
-        return flat.reshape(*f.shape[:-1], -1)
+        probabilities = class_probabilities(f.reshape(-1, f.shape[-1]), self.link)
+        return probabilities.reshape(*f.shape[:-1], -1)
 
-    def _chosen(self) -> Float[np.ndarray, "n classes"]:
-        one = np.eye(len(self.classes))
-        return one[self.index] if self.against is None else one[self.index] - one[self.against]
+    def _class_weights(self) -> Float[np.ndarray, "n classes"]:
+        """Return 1 for the explained class of each input, -1 for the class that is subtracted."""
+        unit = np.eye(len(self.classes))
+        if self.against is None:
+            return unit[self.index]
+        return unit[self.index] - unit[self.against]
 
-    def _output_weights(self, outputs: int) -> Float[np.ndarray, "n C"]:
-        weights = class_weights(len(self.classes), outputs, self.link, self.scale)
-        return compare_classes(weights, self.index, self.against)
+    def _output_weights(self, output_count: int) -> Float[np.ndarray, "n C"]:
+        weights = class_weights(len(self.classes), output_count, self.link, self.scale)
+        return target_output_weights(weights, self.index, self.against)
 
 
-def _softened(psi: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n 1"]:
-    """|p (1 − p')| ≤ s (1 + s), s = 1/cos ψ; infinite from π/2 on."""
-    inside = psi < np.pi / 2
-    s = 1 / np.cos(np.where(inside, psi, 0.0))
-    return np.where(inside, s * (1 + s), np.inf)[..., None]
+def _probability_slope_bound(psi: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n 1"]:
+    """Return the bound |p (1 − p')| ≤ s (1 + s), s = 1/cos ψ; infinite from π/2 on."""
+    is_bounded = psi < np.pi / 2
+    s = 1 / np.cos(np.where(is_bounded, psi, 0.0))
+    return np.where(is_bounded, s * (1 + s), np.inf)[..., None]
 
 
 def target_indices(
@@ -161,13 +186,13 @@ def target_indices(
         return np.full(len(logits), classes.index(target))
     if isinstance(target, str):
         if not re.fullmatch("-?[0-9]{1,18}", target):
-            raise InputError(nearest("class", target, [*classes, "predicted"]))
+            raise InputError(unknown_name_message("class", target, [*classes, "predicted"]))
         target = int(target)
     elif isinstance(target, bool) or not hasattr(target, "__index__"):
         raise InputError(f"a target must be a class, by name or number; got {target!r}.")
     else:
         target = int(target)
-        if (name := told(target)) in classes and classes[target : target + 1] != (name,):
+        if (name := short_repr(target)) in classes and classes[target : target + 1] != (name,):
             raise InputError(
                 f"there is a class called '{name}', which is not number {name}, counting from 0; "
                 "give the name of the class that is meant, as a string."
@@ -175,7 +200,7 @@ def target_indices(
     if not 0 <= target < len(classes):
         raise InputError(
             f"there are {len(classes)} classes, so a target index must lie in "
-            f"0..{len(classes) - 1}; got {told(target)}. The classes are: {', '.join(classes)}."
+            f"0..{len(classes) - 1}; got {short_repr(target)}. The classes are: {', '.join(classes)}."
         )
     return np.full(len(logits), target)
 
@@ -265,21 +290,21 @@ class Request:
             if type(self.grid) is not int or self.grid < 1 or not alone:
                 raise InputError(
                     "grid is a number of patches a side, from 1, and goes with features='patches'; "
-                    f"got grid={told(self.grid)} and features={self.features!r}."
+                    f"got grid={short_repr(self.grid)} and features={self.features!r}."
                 )
             object.__setattr__(self, "features", f"{self.grid} × {self.grid} patches")
             object.__setattr__(self, "grid", None)
         elif isinstance(self.features, str):  # "7x7 patches" is "7 × 7 patches"
-            object.__setattr__(self, "features", unit_name(self.features))
+            object.__setattr__(self, "features", feature_kind(self.features))
         if self.side is not None and self.side not in SIDES:
-            raise InputError(nearest("side", self.side, SIDES))
+            raise InputError(unknown_name_message("side", self.side, SIDES))
         object.__setattr__(self, "protect", tuple(self.protect))
         if self.answer is not None and not isinstance(self.answer, str):
             listed = isinstance(self.answer, list | tuple)
             if not listed or not all(isinstance(one, str | None) for one in self.answer):
                 raise InputError(
                     "answer must be a text, or a list with a text or None for each text; got "
-                    f"{told(self.answer)}."
+                    f"{short_repr(self.answer)}."
                 )
             object.__setattr__(self, "answer", tuple(self.answer))
         if not isinstance(self.at, str | Integral | None) or isinstance(self.at, bool):
@@ -306,12 +331,12 @@ class Request:
                 )
             selectors = list(self.answer)
         return [
-            QueriedText.of(text, selector, first_pieces=self.first_pieces)
+            QueriedText.attach(text, selector, first_subwords=self.first_pieces)
             for text, selector in zip(texts, selectors, strict=True)
         ]
 
 
-def prepare_model(model: Any, request: Request, *, needs: Needs = ()) -> tuple[Model, Request]:
+def prepare_model(model: Any, request: Request, *, needs: Requirements = ()) -> tuple[Model, Request]:
     """Return ``model`` as it answers ``question``, and the question with its defaults filled in.
 
     Every function of the package does this once, before it chooses methods and reads texts. The
@@ -325,7 +350,7 @@ def prepare_model(model: Any, request: Request, *, needs: Needs = ()) -> tuple[M
     InputError
         If ``model`` is no model, or does not answer such a question.
     """
-    model = checked_model(model)
+    model = check_model(model)
     kind, features = query_kind(model), request.features
     if features is None:
         features = _DEFAULT_FEATURES.get(kind, "words")
@@ -339,14 +364,14 @@ def prepare_model(model: Any, request: Request, *, needs: Needs = ()) -> tuple[M
     )
     scale = "score" if (request.scale, prepared.link) == ("logit", "none") else request.scale
     if scale not in (scales := model_scales(prepared)):
-        raise InputError(nearest("scale", scale, scales))
+        raise InputError(unknown_name_message("scale", scale, scales))
     if request.protect and kind == "images":
         raise InputError(
             "protect keeps words of a text; of an image, give groups of patches as features, "
             "with -1 for those that stay."
         )
     if prepared is not model:  # most models answer as they are, and need not be loaded again
-        prepared = from_same_source(prepared, model)
+        prepared = copy_source(prepared, model)
     if scale != request.scale or features is not request.features:
         request = replace(request, scale=scale, features=features)
     return prepared, request
@@ -397,7 +422,7 @@ class RequestKeywords(TypedDict, total=False):
 
     target: str | int | None
     against: str | int | None
-    features: Unit | None
+    features: FeatureSpec | None
     grid: int | None
     scale: str
     protect: Collection[str]
@@ -422,7 +447,7 @@ def split(
 
 
 # Fields that name a query, the capability that each needs, and what to do without it.
-_NEEDS: Needs = (
+_NEEDS: Requirements = (
     ("at", "spans", " Leave at out."),
     ("answer", "generation", " Leave answer out."),
 )

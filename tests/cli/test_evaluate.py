@@ -30,7 +30,7 @@ def data(tmp_path):
 def test_a_table_for_people(limelight, model, data):
     run = limelight("evaluate", "--model", model, "--data", data)
     assert run.code == 0
-    assert run.err.startswith("Notice on ")  # some words are unknown to the tiny model
+    assert run.err.startswith("Warning on ")  # some words are unknown to the tiny model
     first, speed, _, head, *rows = run.out.splitlines()
     assert first == "accuracy 99.01%, 95 % interval 94.60% to 99.83%, 101 texts"
     assert speed.endswith("texts per second")
@@ -51,8 +51,8 @@ def test_json_for_programs(limelight, model, data):
     assert told["model"] == tiny_model().fingerprint
     assert sum(map(sum, told["confusion"])) == told["texts"] == 101
     assert told["data"] == "data.jsonl"
-    assert told["notices"] == run.err.splitlines()
-    assert " of 101 texts, such as row " in told["notices"][0]
+    assert told["warnings"] == run.err.splitlines()
+    assert " of 101 texts, such as row " in told["warnings"][0]
 
 
 def test_errors_are_one_sentence(limelight, model, data):
@@ -92,14 +92,14 @@ def test_the_shipped_model_keeps_its_promise_on_25_000_reviews(shared):
     assert result["texts"] == 25_000
     assert result["accuracy"] >= 0.875
     *said, kilobytes = run.stderr.splitlines()
-    notices = [line for line in said if not line.startswith("Evaluating takes about ")]
+    warnings = [line for line in said if not line.startswith("Evaluating takes about ")]
     assert int(kilobytes) < 1_000_000
-    assert notices == result["notices"]
-    assert any("of 25,000 texts, such as row" in notice for notice in notices)
+    assert warnings == result["warnings"]
+    assert any("of 25,000 texts, such as row" in warning for warning in warnings)
 
 
 @pytest.mark.parametrize("form", ["csv", "svg"])
-def test_rows_and_figures_of_a_judgment_leave_its_notices_to_standard_error(
+def test_rows_and_figures_of_a_judgment_leave_its_warnings_to_standard_error(
     limelight, model, data, tmp_path, form
 ):
     data.write_text(data.read_text().replace('"class ', '"kind '))

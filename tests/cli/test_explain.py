@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from limelight.explainers import METHODS
-from limelight.explainers.registry import COMPARED
+from limelight.explainers.registry import EXACT_COMPARISON
 from limelight.models.attention import save_folder
 from limelight.rendering.figures import bar_chart
 from limelight.results import Comparison, Explanation
@@ -75,9 +75,9 @@ def test_compare_writes_every_format(limelight, tmp_path, shipped):
         assert (outcome.code, outcome.out) == (0, ""), outcome.err
         assert path.read_bytes().startswith(start)
     comparison = Comparison.from_json((tmp_path / "out.json").read_text())
-    assert tuple(e.method for e in comparison) == COMPARED
+    assert tuple(e.method for e in comparison) == EXACT_COMPARISON
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
-    assert len(rows) == len(COMPARED) * len(comparison.explanations[0].features)
+    assert len(rows) == len(EXACT_COMPARISON) * len(comparison.explanations[0].features)
     page = (tmp_path / "out.html").read_text()
     assert page.count('"cells"') == shipped.sizes["K"]  # the attention of each head
 

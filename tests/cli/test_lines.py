@@ -9,7 +9,7 @@ import pytest
 
 from limelight.cli.texts import TextOptions
 from limelight.errors import InputError
-from limelight.files import whole_file
+from limelight.files import atomic_file
 
 COMMANDS = [("predict",), ("explain", "-m", "gxi"), ("compare", "-m", "gxi,loo")]
 commands = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
@@ -32,10 +32,10 @@ def test_lines_that_cannot_be_used_are_named_and_the_others_go_on(limelight, lin
         "bad film",
         "so so",
     ]
-    first, *notices, last = outcome.err.splitlines()
+    first, *warnings, last = outcome.err.splitlines()
     assert first == "Line 4: a line must be UTF-8 text; this one is not. Convert the input first."
     assert last == "Error: 1 of 5 lines could not be used."
-    assert "Notice on line 3: The text has no letters and no digits, only other signs." in notices
+    assert "Warning on line 3: The text has no letters and no digits, only other signs." in warnings
 
 
 def test_lines_outside_the_domain_of_a_method_are_named(limelight, tmp_path):
@@ -100,7 +100,7 @@ def test_answers_come_as_lines_are_read():
     stdin = type("Stdin", (), {"buffer": Input(b"a\nb\nc\n"), "isatty": lambda _: False})()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdin", stdin)
-        answers = iter(TextOptions(lines=True).answers(["-"], ask, notices=list, together=1))
+        answers = iter(TextOptions(lines=True).answers(["-"], ask, warnings=list, together=1))
         assert next(answers) == (0, "A")
         assert b"c\n" not in read
         assert list(answers) == [(1, "B"), (2, "C")]
@@ -114,14 +114,14 @@ def test_some_lines_are_asked_together_and_alone_only_where_one_fails():
         asked.append(texts)
         if "bad" in texts:
             error = InputError("bad")
-            error.one_text = True
+            error.is_text_specific = True
             raise error
         return texts
 
     with pytest.MonkeyPatch.context() as patch:
         content = io.TextIOWrapper(io.BytesIO(b"a\nb\nbad\nd\ne\n"))
         patch.setattr("sys.stdin", content)
-        answers = TextOptions(lines=True).answers(["-"], ask, notices=lambda _: (), together=2)
+        answers = TextOptions(lines=True).answers(["-"], ask, warnings=lambda _: (), together=2)
         assert list(answers) == [(0, "a"), (1, "b"), (3, "d"), (4, "e")]
     assert asked == [["a", "b"], ["bad", "d"], ["bad"], ["d"], ["e"]]
     with pytest.raises(InputError, match="1 of 5 lines could not be used"):
@@ -134,7 +134,7 @@ FORMS = [("predict", "terminal"), ("predict", "json"), *(
 
 
 @pytest.mark.parametrize(("command", "form"), FORMS)
-def test_notices_are_summed_up_alike_in_every_command_and_format(
+def test_warnings_are_summed_up_alike_in_every_command_and_format(
     limelight, tmp_path, command, form
 ):
     long = "a good film " * 100  # the window holds 255 of 300 tokens
@@ -145,15 +145,15 @@ def test_notices_are_summed_up_alike_in_every_command_and_format(
     told = limelight(command, *methods, *given).err.splitlines()
     of_texts = [line for line in told if "feature" not in line]
     assert of_texts == [
-        "Notice on 3 of 5 texts, such as line 2: The text has 300 tokens; the model reads the "
+        "Warning on 3 of 5 texts, such as line 2: The text has 300 tokens; the model reads the "
         "first 255, and the last 45 were cut off.",
-        "Notice on line 4: No word of the text is in the model's vocabulary: it sees only UNK.",
+        "Warning on line 4: No word of the text is in the model's vocabulary: it sees only UNK.",
     ]
 
 
-def test_a_table_that_has_no_room_for_notices_leaves_them_to_standard_error(limelight):
+def test_a_table_that_has_no_room_for_warnings_leaves_them_to_standard_error(limelight):
     text = "a good film " * 100
-    said = "Notice: The text has 300 tokens; the model reads the first 255, and the last 45 were "
+    said = "Warning: The text has 300 tokens; the model reads the first 255, and the last 45 were "
     assert limelight("explain", text, "--format", "csv").err.startswith(said)
     assert limelight("explain", text, "--format", "json").err == ""
 
@@ -195,14 +195,14 @@ def test_a_reader_sees_the_first_result_before_the_last_line_is_written():
 
 def test_a_file_appears_when_it_is_whole(tmp_path):
     path = tmp_path / "out.txt"
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(b"first")
         assert not path.exists()
     assert path.read_bytes() == b"first"
-    with pytest.raises(TypeError), whole_file(path) as file:
+    with pytest.raises(TypeError), atomic_file(path) as file:
         file.writelines([b"second", None])
     assert path.read_bytes() == b"first"
     assert [one.name for one in tmp_path.iterdir()] == ["out.txt"]
-    with pytest.raises(FileNotFoundError) as error, whole_file(path):
+    with pytest.raises(FileNotFoundError) as error, atomic_file(path):
         (tmp_path / "input.txt").read_bytes()
     assert error.value.filename == str(tmp_path / "input.txt")

@@ -40,7 +40,7 @@ def test_one_row_per_text(limelight, folder):
     assert outcome.code == 0
     assert len(outcome.out.splitlines()) == 3
     assert "[bold]" in outcome.out
-    assert "Notice on text 2: 1 of 2 tokens are not in the vocabulary" in outcome.err
+    assert "Warning on text 2: 1 of 2 tokens are not in the vocabulary" in outcome.err
 
 
 def test_a_file_and_standard_input(limelight, folder, tmp_path, monkeypatch):

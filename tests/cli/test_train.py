@@ -9,8 +9,8 @@ from limelight.errors import InputError
 from limelight.models.attention import load_folder
 from limelight.text import Vocabulary
 from limelight.training.loop import Training
-from limelight.training.run import learned_nothing
-from limelight.training.texts import EncodedTexts, Prepared
+from limelight.training.train_classifier import no_learning_warning
+from limelight.training.texts import EncodedTexts, PreparedData
 
 SMALL = ("--set", "d_e=7", "--set", "heads=3", "--set", "d_att=5", "--set", "d_out=11",
          "--set", "T_max=13", "--set", "batch=4", "--set", "least_steps=100",
@@ -71,9 +71,9 @@ def test_a_model_that_learned_nothing_says_so_loudly(train, data, tmp_path):
     run = train("--epochs", "1", "--set", "learning_rate=1e-9")
     assert run.code == 0
     record = load_folder(tmp_path / "model").record["training"]
-    assert run.err.splitlines()[-1] == f"Notice: {record['notice']}"
-    assert record["notice"].startswith("THE MODEL HAS LEARNED NOTHING: it gets ")
-    assert "of the 6 held-out texts right, and always answering 'a' gets " in record["notice"]
+    assert run.err.splitlines()[-1] == f"Warning: {record['warning']}"
+    assert record["warning"].startswith("THE MODEL HAS LEARNED NOTHING: it gets ")
+    assert "of the 6 held-out texts right, and always answering 'a' gets " in record["warning"]
     run = train("--epochs", "1", "--set", "learning_rate=1e-9", "--validation", "0", "--fresh")
     assert "of the 60 training texts right, and always answering 'a' gets 66.7%." in run.err
 
@@ -90,10 +90,10 @@ def test_a_model_that_learned_nothing_says_so_loudly(train, data, tmp_path):
 def test_an_accuracy_that_luck_explains_is_not_called_nothing(right, verdict):
     """Of 20 held-out texts 11 are of one class."""
     held = EncodedTexts(np.zeros((20, 1), np.int64), np.array([0] * 9 + [1] * 11))
-    prepared = Prepared(Vocabulary(("[cls]", "UNK")), ("no", "yes"), held, held, {})
+    prepared = PreparedData(Vocabulary(("[cls]", "UNK")), ("no", "yes"), held, held, {})
     training = Training.__new__(Training)
     training.history = [{"epoch": 1, "accuracy": right / 20}]
-    said = (learned_nothing(prepared, training) or "").partition(" Check")[0]
+    said = (no_learning_warning(prepared, training) or "").partition(" Check")[0]
     assert said == (
         verdict
         and f"THE MODEL {verdict}: it gets {right / 20:.1%} of the 20 held-out texts right, and "
@@ -103,7 +103,7 @@ def test_an_accuracy_that_luck_explains_is_not_called_nothing(right, verdict):
 
 def test_a_model_that_learned_says_nothing_of_the_kind(train, tmp_path):
     assert "LEARNED" not in train().err
-    assert "notice" not in load_folder(tmp_path / "model").record["training"]
+    assert "warning" not in load_folder(tmp_path / "model").record["training"]
 
 
 def test_a_file_that_is_sorted_by_label_is_judged_by_all_of_it(train, data, tmp_path):
@@ -112,7 +112,7 @@ def test_a_file_that_is_sorted_by_label_is_judged_by_all_of_it(train, data, tmp_
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = train("--epochs", "1", "--validation", "0", "--set", "batch=128")
     assert run.code == 0
-    assert "notice" not in load_folder(tmp_path / "model").record["training"]
+    assert "warning" not in load_folder(tmp_path / "model").record["training"]
 
 
 def test_without_held_out_texts_the_epochs_must_be_said(train):

@@ -85,15 +85,15 @@ def test_a_label_or_a_class_that_is_named_twice_is_refused(given, sentence):
         label_classes(given)
 
 
-def test_labels_that_become_one_class_bring_a_notice(model):
+def test_labels_that_become_one_class_bring_a_warning(model):
     data = {"text": TEXTS, "label": [NEWS[i].lower()[:1] + str(i) for i in NUMBERS]}
     separate_labels = {"w0": "World", "s1": "Sports", "b2": "Business", "s3": "Sci/Tech"}
-    assert not limelight.evaluate(model, data, labels=separate_labels).notices
+    assert not limelight.evaluate(model, data, labels=separate_labels).warnings
     judgment = limelight.evaluate(model, data, labels=separate_labels | {"s3": "sports"})
     message = "--labels (labels= in Python) makes the labels 's1', 's3' one class, 'Sports'."
-    assert judgment.notices == (message,)
+    assert judgment.warnings == (message,)
     labeled = read_labeled(data, labels=separate_labels | {"s3": "Sports"})
-    assert labeled.notices == (message,)
+    assert labeled.warnings == (message,)
 
 
 def test_classes_that_are_exchanged_are_exchanged_once(model):
@@ -131,25 +131,25 @@ def test_numbers_are_no_places_of_classes_in_any_verb(model, tmp_path):
             limelight.evaluate(model, numbered)
         assert limelight.evaluate(model, numbered, labels=NEWS).accuracy == 1
     turned = limelight.evaluate(model, data, labels=CLASSES)
-    assert any("in another order?" in notice for notice in turned.notices)
+    assert any("in another order?" in warning for warning in turned.warnings)
     named = read_labeled(data, labels=NEWS)
     assert named.classes == tuple(NEWS)
     assert limelight.evaluate(model, named).accuracy == 1  # in another order than the model's
 
     heard = []
     run = limelight.explain_data(model, data, "loo", output=tmp_path / "run", progress=heard.append)
-    assert any(warning.notice and "match no class" in warning.notice for warning in heard)
+    assert any(warning.warning and "match no class" in warning.warning for warning in heard)
     judgment = run.summary()
     assert [view["right"] for view in judgment.views.records()] == [None] * 4
-    assert "'3' match no class of the model (its classes are 'Business'" in judgment.notices[0]
+    assert "'3' match no class of the model (its classes are 'Business'" in judgment.warnings[0]
     summary = limelight.Run(run.path, labels=NEWS).summary()
-    assert summary.notices == ()
+    assert summary.warnings == ()
     assert sum(view["right"] for view in summary.views.records()) == 60
-    (doubt,) = limelight.Run(run.path, labels=CLASSES).summary().notices
+    (doubt,) = limelight.Run(run.path, labels=CLASSES).summary().warnings
     assert "right on 0.0% of 60 texts" in doubt
     again = limelight.explain_data(model, data, "loo", output=tmp_path / "said", labels=NEWS)
     assert again.texts()["label"].to_pylist()[:4] == NEWS
-    assert again.summary().notices == ()
+    assert again.summary().warnings == ()
     with pytest.raises(InputError, match="its map of labels is"):
         limelight.explain_data(model, data, "loo", output=tmp_path / "said")
     with pytest.raises(InputError, match="no column of labels"):
@@ -172,7 +172,7 @@ def test_labels_of_judged_data_are_compared_with_the_classes(model, tmp_path, ca
 
     def said(labels=None, **changed):
         judgment = limelight.judge(model, data | changed, ["loo"], columns=[], labels=labels)
-        return [warning for warning in judgment.notices if "label" in warning]
+        return [warning for warning in judgment.warnings if "label" in warning]
 
     (describe_unmatched,) = said()
     assert describe_unmatched.startswith(
@@ -184,7 +184,7 @@ def test_labels_of_judged_data_are_compared_with_the_classes(model, tmp_path, ca
     assert said(dict(enumerate(NEWS)) | {4: "World"})[0].endswith("one class, 'World'.")
     # Whichever class is judged, the one that is predicted is compared.
     judgment = limelight.judge(model, data, ["loo"], columns=[], labels=NEWS, target="World")
-    assert not any("label" in warning for warning in judgment.notices)
+    assert not any("label" in warning for warning in judgment.warnings)
     with pytest.raises(InputError, match="they have no labels"):
         limelight.judge(model, TEXTS, ["loo"], labels=NEWS)
 
@@ -201,7 +201,7 @@ def test_the_command_judge_reads_labels_too(tmp_path, capsys, marked):
         with pytest.raises(SystemExit) as ended:
             main([*command, "--label-column", "sentiment", *more])
         assert ended.value.code == 0
-        warnings = json.loads(capsys.readouterr().out)["notices"]
+        warnings = json.loads(capsys.readouterr().out)["warnings"]
         assert any("'neg', 'pos' match no class" in warning for warning in warnings) == (
             not matched
         )
@@ -213,9 +213,9 @@ def test_a_model_of_one_output_has_no_classes_to_match(tmp_path):
     )
     data = {"text": ["a film", "a good film"], "label": [1.5, 4.0]}
     run = limelight.explain_data(stars, data, "loo", output=tmp_path / "run")
-    assert run.summary().notices == ()
+    assert run.summary().warnings == ()
     assert not any(
-        "--labels" in warning for warning in limelight.judge(stars, data, ["loo"]).notices
+        "--labels" in warning for warning in limelight.judge(stars, data, ["loo"]).warnings
     )
     with pytest.raises(InputError, match="one label of a text cannot name what this model says"):
         limelight.evaluate(stars, data)

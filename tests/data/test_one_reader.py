@@ -207,7 +207,7 @@ def read_in_python(verb, model, data, tmp_path, monkeypatch):
             lambda: limelight.explain_data(model, data, output=tmp_path / "run"),
         ),
         "judge": (
-            "limelight.judging.verb.read_rows",
+            "limelight.judging.judge_methods.read_rows",
             read_rows,
             lambda: limelight.judge(model, data, ["loo"]),
         ),
@@ -217,7 +217,7 @@ def read_in_python(verb, model, data, tmp_path, monkeypatch):
             lambda: limelight.evaluate(model, data),
         ),
         "train": (
-            "limelight.training.run.read_labeled",
+            "limelight.training.train_classifier.read_labeled",
             read_labeled,
             lambda: limelight.train(data),
         ),

@@ -78,7 +78,7 @@ def test_scores_of_one_class_against_another_are_the_difference(method):
 def test_every_method_takes_a_class_against_another(method):
     model = tiny_model(2, outputs=3, scale=0.6)
     found = limelight.explain(model, TEXT, method, target=1, against=2)
-    assert found.aim == "class 1 against class 2"
+    assert found.target_phrase == "class 1 against class 2"
     swapped = limelight.explain(model, TEXT, method, target=2, against=1)
     if method in LINEAR:
         np.testing.assert_allclose(swapped.scores, -found.scores, rtol=1e-6, atol=1e-9)

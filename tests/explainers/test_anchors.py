@@ -5,7 +5,7 @@ import limelight
 from findings import findings
 from limelight.errors import InputError
 from limelight.explainers import METHODS, Anchors
-from limelight.explainers.batch import read
+from limelight.explainers.batch import prepare_batch
 from limelight.text import UNK
 
 from tiny_models import random_texts, tiny_model
@@ -15,12 +15,12 @@ TEXT = " ".join(WORDS)
 
 
 def explained(model, text=TEXT, *, target="predicted", **settings):
-    return findings(Anchors(**settings), read(model, [text], target=target))[0]
+    return findings(Anchors(**settings), prepare_batch(model, [text], target=target))[0]
 
 
 def true_precision(model, words, text=TEXT):
     """Oracle: predict every text in which the anchor stays and the others are UNK or not."""
-    ids = model.read(text).input.ids
+    ids = model.read(text).encoding.ids
     free = [j for j in range(len(ids)) if j not in words]
     rows = []
     for bits in range(2 ** len(free)):
@@ -95,8 +95,8 @@ def test_words_that_hold_another_class_speak_against_the_target():
     with_it, against_it = (explained(model, target=name) for name in (held, other))
     np.testing.assert_array_equal(with_it.scores, -against_it.scores)
     assert against_it.diagnostics["holds"] == held
-    assert any(f"speak against the target '{other}'" in notice for notice in against_it.notices)
-    assert not any("speak against" in notice for notice in with_it.notices)
+    assert any(f"speak against the target '{other}'" in warning for warning in against_it.warnings)
+    assert not any("speak against" in warning for warning in with_it.warnings)
 
 
 def test_losses_that_all_agree_are_not_certain():
@@ -137,7 +137,7 @@ def test_of_several_labels_the_targets_own_is_held(target, holds, word, sign):
     assert (len(e.anchor.features), e.anchor.precision) == (1, 1)
     np.testing.assert_allclose(e.scores, [sign / 2 * (one == word) for one in e.features])
     said = "holds what the model says, 'not high', so its words speak against the target 'high'"
-    assert any(said in notice for notice in e.notices) == (sign < 0)
+    assert any(said in warning for warning in e.warnings) == (sign < 0)
 
 
 def test_of_two_classes_the_larger_is_held():
@@ -159,8 +159,8 @@ def test_probabilities_that_sum_to_one_are_of_one_class():
 def test_a_text_has_the_same_anchor_alone_and_in_a_list():
     model = tiny_model(4, outputs=5)
     texts = random_texts(7, seed=2)
-    for text, found in zip(texts, findings(Anchors(samples=64), read(model, texts)), strict=True):
-        alone = findings(Anchors(samples=64), read(model, [text]))[0]
+    for text, found in zip(texts, findings(Anchors(samples=64), prepare_batch(model, texts)), strict=True):
+        alone = findings(Anchors(samples=64), prepare_batch(model, [text]))[0]
         assert found.anchor.features == alone.anchor.features
         assert found.anchor.precision == alone.anchor.precision
         np.testing.assert_array_equal(found.scores, alone.scores)
@@ -171,14 +171,14 @@ def test_a_model_that_never_moves_needs_no_anchor():
     found = explained(model, text="never seen")
     assert found.anchor.features == ()
     assert found.anchor.precision == found.anchor.coverage == 1
-    assert any("holds without an anchor" in notice for notice in found.notices)
+    assert any("holds without an anchor" in warning for warning in found.warnings)
 
 
 def test_a_precision_below_the_threshold_is_announced():
     model = next(m for m in map(tiny_model, range(99)) if len(explained(m).anchor.features) > 1)
     found = explained(model, max_size=1)
     assert len(found.anchor.features) == 1
-    assert any("does not clear the threshold 0.95" in notice for notice in found.notices)
+    assert any("does not clear the threshold 0.95" in warning for warning in found.warnings)
 
 
 def test_one_word_and_huge_logits_are_fine():

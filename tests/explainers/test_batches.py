@@ -78,5 +78,5 @@ def test_batches_do_not_change_what_is_sampled(method):
 def test_the_untouched_text_counts_in_what_rounding_can_do():
     """Row 0 weighs 1 beside one sample and nothing in the limit."""
     settings = {"bandwidth": 1.0, "penalty": 10.0, "tolerance": 1e-6}
-    with_row, without = (lime_plan(9, rows=rows, **settings).by_rounding for rows in (1, None))
+    with_row, without = (lime_plan(9, rows=rows, **settings).rounding_factor for rows in (1, None))
     assert with_row[0] > 1.3 * without[0]

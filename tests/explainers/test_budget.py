@@ -138,7 +138,7 @@ def test_what_a_comparison_cannot_afford_is_left_out_or_refused():
     text, model = " ".join(WORDS[:30]), Counting().wrapped
     found = limelight.compare(model, text, budget="40 calls")
     assert [e.method for e in found] == ["loo"]
-    assert found.notices[0] == (
+    assert found.warnings[0] == (
         "Shapley is left out: Shapley of 30 features takes 118 calls of the model or more, and a "
         "budget of 40 calls leaves it 3. Give a budget of 269 calls."
     )
@@ -281,7 +281,7 @@ def test_without_count_or_budget_shapley_asks_as_often_as_by_default():
     e = limelight.explain(model.wrapped, " ".join(WORDS))
     assert (e.method, e.diagnostics["pairs_drawn"]) == ("shapley", 12)
     assert 0.9 * DEFAULT_CALLS < model.texts <= DEFAULT_CALLS
-    assert e.notices[0].startswith("Good for which words matter and which way they pull: 12 pairs")
+    assert e.warnings[0].startswith("Good for which words matter and which way they pull: 12 pairs")
 
 
 def test_the_default_method_is_lime_where_it_is_exact():

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import limelight
 from limelight import Explanation, InputError
-from limelight.explainers import METHODS, read
-from limelight.explainers.registry import COMPARED
+from limelight.explainers import METHODS, prepare_batch
+from limelight.explainers.registry import EXACT_COMPARISON
 
 from tiny_models import random_texts, tiny_model
 
@@ -180,7 +180,7 @@ def test_the_fit_of_lime_comes_with_its_bound():
 
     from sklearn.linear_model import LinearRegression
 
-    from limelight.explainers.lime import _poor_fit
+    from limelight.explainers.lime import _poor_fit_warning
 
     e = limelight.explain(MODEL, TEXT, "lime", fit=True, target=2)
     d = len(e.features)
@@ -192,9 +192,9 @@ def test_the_fit_of_lime_comes_with_its_bound():
     r2 = LinearRegression().fit(keep, values, weights).score(keep, values, weights)
     assert abs(e.diagnostics["r2"] - r2) <= e.diagnostics["r2_bound"] < 0.1 * (1 - r2)
 
-    assert _poor_fit(0.9, 1e-6) == ()
-    assert "explains 20% of the variation" in _poor_fit(0.2, 1e-6)[0]
-    assert "not known: R² is 1.00 ± 1.00" in _poor_fit(1.0, 1.0)[0]
+    assert _poor_fit_warning(0.9, 1e-6) == ()
+    assert "explains 20% of the variation" in _poor_fit_warning(0.2, 1e-6)[0]
+    assert "not known: R² is 1.00 ± 1.00" in _poor_fit_warning(1.0, 1.0)[0]
 
 
 @pytest.mark.parametrize("method", ["shapley", "banzhaf", "lime"])
@@ -314,19 +314,19 @@ def test_odd_texts_are_explained(text):
 def test_text_past_the_window_is_marked():
     e = limelight.explain(MODEL, "w1 w2 " * 10, "gxi")
     assert e.text[: e.explained_end] == ("w1 w2 " * 6).strip()
-    assert "8 were cut off" in e.notices[0]
+    assert "8 were cut off" in e.warnings[0]
     assert limelight.explain(MODEL, TEXT, "gxi").explained_end == len(TEXT)
 
 
 def test_g_avg_says_that_it_is_worse_than_chance():
-    (notice,) = [n for n in limelight.explain(MODEL, TEXT, "g-avg").notices if "chance" in n]
-    assert "it goes −0.64 on the shipped model and 1,000 IMDB reviews" in notice
-    assert not any("chance" in n for n in limelight.explain(MODEL, TEXT, "gxi").notices)
+    (warning,) = [n for n in limelight.explain(MODEL, TEXT, "g-avg").warnings if "chance" in n]
+    assert "it goes −0.64 on the shipped model and 1,000 IMDB reviews" in warning
+    assert not any("chance" in n for n in limelight.explain(MODEL, TEXT, "gxi").warnings)
 
 
 def test_compare_shows_the_papers_methods_and_shapley():
     comparison = limelight.compare(MODEL, TEXT)
-    assert tuple(e.method for e in comparison) == COMPARED
+    assert tuple(e.method for e in comparison) == EXACT_COMPARISON
     assert comparison["lime"].method == "lime"
     assert comparison.attention is None
     matrices = limelight.compare(MODEL, TEXT, attention=True).attention
@@ -347,7 +347,7 @@ def test_progress_is_told():
 
 
 def test_the_readings_own_outputs_are_the_models():
-    batch = read(MODEL, random_texts(9))
+    batch = prepare_batch(MODEL, random_texts(9))
     np.testing.assert_allclose(batch.outputs, MODEL.logits(random_texts(9)), rtol=1e-9)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import limelight
-from limelight.explainers import read
+from limelight.explainers import prepare_batch
 
 from tiny_models import tiny_model
 from tiny_transformers import tiny
@@ -49,7 +49,7 @@ def test_scores_are_the_read_row_of_the_relevance_matrix(family, reads, monkeypa
     ).scores
     network, _ = tiny(family)
     network.double().set_attn_implementation("eager")
-    pieces = model.read(TEXT).input
+    pieces = model.read(TEXT).encoding
     row = relevance_by_hand(network, pieces.ids[pieces.inside], reads, monkeypatch)
     row[reads] -= 1  # the identity is no relevance
     token = pieces.token[pieces.inside]
@@ -61,8 +61,8 @@ def test_scores_are_the_read_row_of_the_relevance_matrix(family, reads, monkeypa
 
 def test_on_the_papers_classifier_only_the_row_of_cls_is_read():
     model, text = tiny_model(3, scale=0.7), "w1 w5 w2 w5 w7"
-    batch = read(model, [text])
-    e = torch.tensor(model.embedding[batch.collapsed.ids[0]] + model.positions)
+    batch = prepare_batch(model, [text])
+    e = torch.tensor(model.embedding[batch.collapsed_inputs.ids[0]] + model.positions)
     W_q, W_k, W_v, W_l = (torch.tensor(getattr(model, n)) for n in ("W_q", "W_k", "W_v", "W_l"))
     K, d_att, _ = W_q.shape
     A = torch.softmax((e @ W_q.mT) @ (e @ W_k.mT).mT / d_att**0.5, dim=-1).requires_grad_()

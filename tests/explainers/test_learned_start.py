@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from limelight.explainers.learned import Predicted
-from limelight.explainers.shapley import _combined
+from limelight.explainers.learned import LearnedScores
+from limelight.explainers.shapley import _combine_scores
 from limelight.results import Attribution
-from limelight.sampling.orders import permutation_shapley
+from limelight.sampling.orders import shapley_values_from_orders
 
 D = 40
 
@@ -24,7 +24,7 @@ def game_of(seed):
         whole = z @ alone + ((z @ pairs) * z).sum(axis=1)
         return (whole + 6 * np.tanh(whole / 3))[:, None]
 
-    return game, permutation_shapley(game, D, rng, pairs=4_000).values[0]
+    return game, shapley_values_from_orders(game, D, rng, pairs=4_000).values[0]
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 6])
@@ -32,13 +32,13 @@ def test_both_errors_known_the_mean_of_both_is_nearer_and_says_how_near(pairs):
     rng, off, alone, unbiased, held = np.random.default_rng(0), [], [], [], []
     for seed in range(6):
         game, truth = game_of(seed)
-        several = [permutation_shapley(game, D, rng, pairs=1).values[0] for _ in range(60)]
+        several = [shapley_values_from_orders(game, D, rng, pairs=1).values[0] for _ in range(60)]
         spread = np.full(D, np.std(np.array(several) - truth))  # as learned from other texts
         for _ in range(8):
             error = rng.uniform(0.3, 2.0, D) * spread
-            start = Predicted(truth + error * rng.standard_normal(D), error, spread, ())
-            drawn = permutation_shapley(game, D, rng, pairs=pairs)
-            found = _combined(start, drawn, False, Attribution(scores=drawn.values[0]))
+            start = LearnedScores(truth + error * rng.standard_normal(D), error, spread, ())
+            drawn = shapley_values_from_orders(game, D, rng, pairs=pairs)
+            found = _combine_scores(start, drawn, False, Attribution(scores=drawn.values[0]))
             off += list(found.scores - truth)
             alone += list(start.values - truth)
             unbiased += list(drawn.values[0] - truth)
@@ -52,10 +52,10 @@ def test_both_errors_known_the_mean_of_both_is_nearer_and_says_how_near(pairs):
 def test_a_start_that_is_wrong_counts_for_little():
     rng = np.random.default_rng(1)
     game, truth = game_of(0)
-    spread = np.full(D, np.std(permutation_shapley(game, D, rng, pairs=1).values[0] - truth))
-    wrong = Predicted(truth + 50 * spread * rng.standard_normal(D), spread / 10, spread, ())
-    drawn = permutation_shapley(game, D, rng, pairs=1)
-    found = _combined(wrong, drawn, False, Attribution(scores=drawn.values[0]))
+    spread = np.full(D, np.std(shapley_values_from_orders(game, D, rng, pairs=1).values[0] - truth))
+    wrong = LearnedScores(truth + 50 * spread * rng.standard_normal(D), spread / 10, spread, ())
+    drawn = shapley_values_from_orders(game, D, rng, pairs=1)
+    found = _combine_scores(wrong, drawn, False, Attribution(scores=drawn.values[0]))
     assert found.diagnostics["learned_share"] < 0.01
     np.testing.assert_allclose(found.scores, drawn.values[0], atol=float(spread[0]) / 2)
-    assert "times as large here" in found.notices[0]
+    assert "times as large here" in found.warnings[0]

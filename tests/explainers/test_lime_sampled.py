@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 import limelight
 from findings import findings
 from limelight.errors import DomainError, InputError
-from limelight.explainers import METHODS, Lime, LimeSampled, read
+from limelight.explainers import METHODS, Lime, LimeSampled, prepare_batch
 from limelight.explainers.registry import configure_method
 from limelight.theory.lime_weights import size_weight
 
@@ -18,13 +18,13 @@ TEXT = "w1 w2 w3 w4 w2 w5 w6 w1 w7 never w8"
 
 
 def explained(model=None, text=TEXT, *, request=None, **settings):
-    batch = read(model or tiny_model(5), [text], **(request or {}))
+    batch = prepare_batch(model or tiny_model(5), [text], **(request or {}))
     return findings(LimeSampled(**settings), batch)[0]
 
 
 def in_the_long_run(model, *, samples=None, replacement="unk", output="logit", ridge=1.0):
     """Oracle: the regression on all masks, each with its probability times its weight."""
-    batch = read(model, [TEXT], scale=output)
+    batch = prepare_batch(model, [TEXT], scale=output)
     d = len(batch.features[0])
     keep = (np.arange(2**d)[:, None] >> np.arange(d) & 1).astype(bool)
     s = d - keep.sum(axis=1)
@@ -51,7 +51,7 @@ def test_intervals_cover_the_long_run_value_as_often_as_they_say(
 ):
     model = tiny_model(5, scale=0.7)
     there = in_the_long_run(model, samples=samples, replacement=replacement, output=output)
-    batch = read(model, [TEXT], scale=output)
+    batch = prepare_batch(model, [TEXT], scale=output)
     found = [
         findings(
             LimeSampled(samples=samples, seed=seed, replacement=replacement, sizes=sizes), batch
@@ -82,10 +82,10 @@ def test_a_text_has_the_same_scores_alone_in_a_list_and_in_any_order():
     model = tiny_model(2, outputs=5)
     texts = [text for text in random_texts(9, seed=1) if len(set(text.split())) > 1]
     settings = LimeSampled(samples=60, seed=3)
-    together = findings(settings, read(model, texts, target=2))
-    backwards = findings(settings, read(model, texts[::-1], target=2))[::-1]
+    together = findings(settings, prepare_batch(model, texts, target=2))
+    backwards = findings(settings, prepare_batch(model, texts[::-1], target=2))[::-1]
     for text, one, other in zip(texts, together, backwards, strict=True):
-        alone = findings(settings, read(model, [text], target=2))[0]
+        alone = findings(settings, prepare_batch(model, [text], target=2))[0]
         for found in (one, other):
             np.testing.assert_array_equal(found.scores, alone.scores)
             np.testing.assert_array_equal(found.stderr, alone.stderr)
@@ -118,11 +118,11 @@ def test_positions_and_protected_words():
     assert len(protected.scores) == 7
 
 
-def test_words_that_are_not_kept_have_zero_and_a_notice_says_how_many_are():
+def test_words_that_are_not_kept_have_zero_and_a_warning_says_how_many_are():
     found = explained(samples=400, num_features=3)
     assert np.count_nonzero(found.scores) == np.count_nonzero(found.stderr) == 3
     assert found.diagnostics["kept"] == 3
-    assert "LIME kept 3 of 9 words; the others have no score (0)." in found.notices
+    assert "LIME kept 3 of 9 words; the others have no score (0)." in found.warnings
     assert explained(samples=400, num_features=99).diagnostics["kept"] == 9
 
 
@@ -149,7 +149,7 @@ def test_tolerance_goes_on_until_it_is_met_or_says_that_it_is_not():
     assert 500 < found.diagnostics["samples_drawn"] < 6400  # the penalty's share falls like 1/n
     short = explained(samples=100, tolerance=loose / 100, max_samples=150)
     assert short.diagnostics["samples_drawn"] == 150
-    assert any("above the tolerance" in notice for notice in short.notices)
+    assert any("above the tolerance" in warning for warning in short.warnings)
 
 
 def test_a_poor_fit_is_announced():
@@ -161,9 +161,9 @@ def test_a_poor_fit_is_announced():
         < max(one.diagnostics["r2"] for one in found)
     )
     for one in found:
-        said = [notice for notice in one.notices if "of the variation of the output" in notice]
+        said = [warning for warning in one.warnings if "of the variation of the output" in warning]
         assert len(said) == (one.diagnostics["r2"] < 0.5)
-        assert all(f"explains {one.diagnostics['r2']:.0%} of" in notice for notice in said)
+        assert all(f"explains {one.diagnostics['r2']:.0%} of" in warning for warning in said)
 
 
 def with_logits(model, spread):
@@ -191,7 +191,7 @@ def test_a_model_that_never_moves_scores_zero():
 
 def test_two_words_are_enough_and_fewer_samples_than_words_are_announced():
     assert len(explained(text="w1 w2", samples=50).scores) == 2
-    assert any("do not trust" in notice for notice in explained(samples=10).notices)
+    assert any("do not trust" in warning for warning in explained(samples=10).warnings)
 
 
 def test_fewer_samples_than_words_are_refused_without_a_penalty():
@@ -252,9 +252,9 @@ def test_a_bandwidth_that_leaves_no_weight_is_refused():
 
 
 def test_scores_that_the_penalty_shrinks_are_announced():
-    (notice,) = [n for n in explained(bandwidth=0.01, ridge=1.0).notices if "penalty" in n]
-    assert "about 100% off" in notice
-    assert not any("penalty" in n for n in explained().notices)
+    (warning,) = [n for n in explained(bandwidth=0.01, ridge=1.0).warnings if "penalty" in n]
+    assert "about 100% off" in warning
+    assert not any("penalty" in n for n in explained().warnings)
 
 
 def test_no_weights_are_a_bandwidth_of_infinity():

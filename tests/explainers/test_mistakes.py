@@ -123,7 +123,7 @@ def test_a_count_is_a_whole_number(samples):
 def test_half_a_character_is_replaced_and_said():
     e = limelight.explain(MODEL, "\ud800 w1 w5")
     assert e.text == "\ufffd w1 w5"
-    assert e.notices[0] == (
+    assert e.warnings[0] == (
         "The text holds 1 lone surrogate(s), which are not characters; each was read as U+FFFD."
     )
     assert limelight.Explanation.from_json(e.to_json()).text == e.text
@@ -149,16 +149,16 @@ def test_a_count_below_zero_has_no_top():
 
 
 @pytest.mark.parametrize("method", ["alpha-avg", "alpha-max", "g-avg", "g-l1", "g-l2", "gxi", "ig"])
-def test_a_text_of_one_word_is_explained_with_a_notice(method):
+def test_a_text_of_one_word_is_explained_with_a_warning(method):
     one = "There is only one feature: its score cannot be compared with any other."
-    assert one in limelight.explain(MODEL, "w1 w1", method).notices
-    assert one not in limelight.explain(MODEL, "w1 w2", method).notices
+    assert one in limelight.explain(MODEL, "w1 w1", method).warnings
+    assert one not in limelight.explain(MODEL, "w1 w2", method).warnings
 
 
-def test_a_text_without_letters_is_explained_with_a_notice():
+def test_a_text_without_letters_is_explained_with_a_warning():
     signs = "The text has no letters and no digits, only other signs."
-    assert signs in limelight.explain(MODEL, "?! 😀").notices
-    assert signs not in limelight.explain(MODEL, "?! 7").notices
+    assert signs in limelight.explain(MODEL, "?! 😀").warnings
+    assert signs not in limelight.explain(MODEL, "?! 7").warnings
 
 
 MODELS = {

@@ -8,7 +8,7 @@ import pytest
 
 import limelight
 from limelight.errors import InputError
-from limelight.sampling.all_masks import nested_count, owen_of_all_masks
+from limelight.sampling.all_masks import count_owen_masks, owen_values_from_all_masks
 
 from tiny_models import tiny_model
 
@@ -40,17 +40,17 @@ def test_sentence_totals_are_the_shapley_values_of_sentences():
     np.testing.assert_allclose(totals, whole.scores, atol=1e-7)
 
 
-def test_a_word_of_several_sentences_is_the_sum_of_its_shares_and_a_notice_says_so():
+def test_a_word_of_several_sentences_is_the_sum_of_its_shares_and_a_warning_says_so():
     words, places = asked(), asked(features="positions")
     assert words.features[1] == "w5"
     at = {string: [i for i, s in enumerate(places.features) if s == string] for string in ("w5",)}
     # Inside a sentence here no word repeats, so that positions are the shares.
     assert np.isclose(words.scores[1], places.scores[at["w5"]].sum(), atol=1e-7)
-    assert words.notices[1] == (
+    assert words.warnings[1] == (
         "1 feature occurs in several sentences (w5): each sentence's share is a player of its "
         "own, and the score is the sum of them."
     )
-    assert not any("several sentences" in notice for notice in places.notices)
+    assert not any("several sentences" in warning for warning in places.warnings)
 
 
 def test_the_bound_of_a_sum_keeps_the_tolerance():
@@ -71,7 +71,7 @@ def test_one_sentence_is_shapley():
     e = limelight.explain(MODEL, "w1 w5 w8 w9", "owen", tolerance=1e-9)
     plain = limelight.explain(MODEL, "w1 w5 w8 w9", "shapley", tolerance=1e-9)
     np.testing.assert_allclose(e.scores, plain.scores, atol=1e-8)
-    assert e.notices == ()
+    assert e.warnings == ()
 
 
 def test_protected_words_are_no_players():
@@ -222,8 +222,8 @@ def test_zoom_says_what_it_did_not_look_at_and_keeps_its_budget():
     assert len(asked) <= 400
     assert e.features[np.argmax(e.scores)] == "w3"
     assert len(e.features) == 24 + 5  # a full stop is a word of its own
-    assert "1 of 25 sentences were opened" in e.notices[0]
-    assert "No word of the others was looked at." in e.notices[0]
+    assert "1 of 25 sentences were opened" in e.warnings[0]
+    assert "No word of the others was looked at." in e.warnings[0]
     with pytest.raises(limelight.errors.DomainError, match="takes at least 196 samples; got 60"):
         limelight.explain(model, text, "zoom", samples=60)
     with pytest.raises(InputError, match="leave features out"):
@@ -244,23 +244,23 @@ def test_zoom_opens_the_only_sentence_at_once(words):
         assert e.stderr is None
         np.testing.assert_allclose(e.scores, same.scores, atol=1e-9)
     assert np.isclose(e.scores.sum(), e.prediction["yes"] - e.base_value)
-    assert not any("set pairs" in said for said in e.notices)  # which are no setting of zoom
+    assert not any("set pairs" in said for said in e.warnings)  # which are no setting of zoom
 
 
-def test_zoom_opens_what_it_can_and_a_notice_says_what_would_open_the_rest():
+def test_zoom_opens_what_it_can_and_a_warning_says_what_would_open_the_rest():
     def value(texts):
         return np.array([[t.count("x") + 0.1 * t.count("b")] for t in texts], float)
 
     model = limelight.wrap(value, classes=["no", "yes"], scale="logit")
     long = " ".join(f"x{i}" for i in range(300))
     e = limelight.explain(model, f"{long}. A bad one. My bib.", "zoom")
-    assert "2 of 3 sentences were opened" in e.notices[0]
-    assert "No word of the others was looked at." in e.notices[0]
-    assert "1 of the 3 strongest sentences stayed closed" in e.notices[1]
-    enough = int(re.search(r"set samples to ([\d,]+)", e.notices[1])[1].replace(",", ""))
+    assert "2 of 3 sentences were opened" in e.warnings[0]
+    assert "No word of the others was looked at." in e.warnings[0]
+    assert "1 of the 3 strongest sentences stayed closed" in e.warnings[1]
+    enough = int(re.search(r"set samples to ([\d,]+)", e.warnings[1])[1].replace(",", ""))
     opened = limelight.explain(model, e.text, "zoom", samples=enough)
-    assert opened.notices[0].startswith("3 of 3 sentences were opened")
-    assert "other" not in opened.notices[0]
+    assert opened.warnings[0].startswith("3 of 3 sentences were opened")
+    assert "other" not in opened.warnings[0]
 
 
 def test_zoom_into_more_sentences_than_its_usual_samples_are_for_asks_more():
@@ -287,8 +287,8 @@ def test_a_sentence_that_goes_on_in_the_next_line_is_counted_in_each():
         asked.update(row.tobytes() for row in keep)
         return keep @ np.arange(6.0)[:, None]
 
-    assert np.allclose(owen_of_all_masks(game, levels), np.arange(6.0))
-    assert len(asked) <= nested_count(levels) == 16 + 8 + 8 + 16
+    assert np.allclose(owen_values_from_all_masks(game, levels), np.arange(6.0))
+    assert len(asked) <= count_owen_masks(levels) == 16 + 8 + 8 + 16
 
 
 def test_a_tolerance_is_refused_as_it_was_given():
@@ -339,7 +339,7 @@ def test_zoom_opens_as_many_sentences_as_were_set_or_names_a_budget_that_does(
 def test_zoom_says_what_a_budget_must_be_where_it_leaves_a_sentence_closed():
     text, model, _ = long_sentences((60, 5, 40, 8, 30))
     e = limelight.explain(model, text, "zoom", budget="300 calls")
-    assert "stayed closed" in e.notices[1]
-    enough = re.search(r"give a budget of ([\d,]+ calls)", e.notices[1])[1].replace(",", "")
+    assert "stayed closed" in e.warnings[1]
+    enough = re.search(r"give a budget of ([\d,]+ calls)", e.warnings[1])[1].replace(",", "")
     e = limelight.explain(model, text, "zoom", budget=enough)
     assert len(e.diagnostics["opened"]) == 3

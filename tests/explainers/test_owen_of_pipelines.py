@@ -89,8 +89,8 @@ def test_few_players_have_the_values_of_all_orders_that_keep_sentences_together(
     shapley = limelight.explain(limelight.wrap(pipeline), text, "shapley").scores
     assert np.abs(e.scores - shapley).max() > 1e-3
     assert e.bound is None
-    assert any(notice.startswith(REASON) for notice in e.notices)
-    assert any("2 features occur in several sentences" in notice for notice in e.notices)
+    assert any(warning.startswith(REASON) for warning in e.warnings)
+    assert any("2 features occur in several sentences" in warning for warning in e.warnings)
 
 
 @pytest.mark.parametrize("count", [10, 20, 50, 100, 200, 400])
@@ -104,7 +104,7 @@ def test_texts_of_every_length_have_values_that_add_up(count):
     assert sum(totals) == pytest.approx(e.scores.sum(), abs=1e-9)
     # One sentence shares no word with another, and its values have a formula.
     assert (e.bound is None) == (count > 10)
-    assert any(notice.startswith(REASON) for notice in e.notices) == (count > 10)
+    assert any(warning.startswith(REASON) for warning in e.warnings) == (count > 10)
 
 
 def test_sampled_values_are_those_of_another_sampler_within_their_standard_errors():

@@ -44,7 +44,7 @@ def methods(monkeypatch):
     """A registry of the test's own, which no package has added anything to."""
     fresh = registry.Registry()
     for name in OURS:
-        fresh.keep(METHODS[name])
+        fresh.add_unchecked(METHODS[name])
     fresh._has_looked = True
     monkeypatch.setattr(registry, "METHODS", fresh)
     monkeypatch.setattr("limelight.api.METHODS", fresh)
@@ -196,7 +196,7 @@ def test_packages_are_read_once_and_a_broken_one_is_named(methods, tmp_path, mon
     assert not methods._has_looked  # what is ours is found without looking
     assert isinstance(methods["alone"], Method)
     said = "the method 'torn' of the package 'limelight-torn' cannot be used: "
-    assert methods.broken["torn"].startswith(f"{said}ModuleNotFoundError(")
+    assert methods.load_errors["torn"].startswith(f"{said}ModuleNotFoundError(")
     with pytest.raises(InputError, match=re.escape(said)):
         registry.find_method("torn")
     with pytest.warns(UserWarning, match=re.escape(said)):

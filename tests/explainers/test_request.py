@@ -19,7 +19,7 @@ from limelight.request import FIELDS as FIELDS_ASKED
 from limelight.request import Request, RequestKeywords
 from limelight.runs import job
 from limelight.serving.texts import question_of as asked_by_page
-from limelight.text import Unit
+from limelight.text import FeatureSpec
 
 from tiny_models import tiny_model
 
@@ -102,7 +102,7 @@ def test_what_a_verb_is_given_is_what_the_model_is_asked(put, verb, name):
 
 
 def test_the_keywords_that_are_checked_by_type_are_those_of_the_question():
-    own = get_type_hints(Request) | {"features": Unit | None}  # a record cannot name functions
+    own = get_type_hints(Request) | {"features": FeatureSpec | None}  # a record cannot name functions
     assert get_type_hints(RequestKeywords) == {name: own[name] for name in OF_ONE_TEXT}
     assert get_type_hints(Keywords).keys() >= OF_ONE_TEXT
 

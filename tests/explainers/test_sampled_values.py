@@ -11,10 +11,10 @@ from rich.console import Console
 
 import limelight
 from limelight.errors import DomainError
-from limelight.explainers.banzhaf import strongest
-from limelight.sampling.pairs import PairSampler, fitted_pairs
-from limelight.sampling.regression import fitted_lime
-from limelight.sampling.sample import Sample, coin_sampler
+from limelight.explainers.banzhaf import select_strongest_pairs
+from limelight.sampling.pairs import PairSampler, fit_pair_interactions
+from limelight.sampling.regression import fit_sampled_lime
+from limelight.sampling.sample import Sample, make_coin_sampler
 
 WORDS = [f"w{i}" for i in range(20)]
 
@@ -68,7 +68,7 @@ def test_few_words_have_banzhaf_values_without_sampling():
     e = limelight.explain(model, " ".join(WORDS[:d]), "banzhaf")
     np.testing.assert_allclose(e.scores, banzhaf_by_definition(score, d), atol=1e-12)
     assert e.stderr is None
-    assert not e.notices
+    assert not e.warnings
     assert len(set(asked)) == 2**d
 
 
@@ -117,13 +117,13 @@ def test_sampled_values_of_a_long_text_are_those_of_its_exact_game():
     exact = limelight.explain(model, text, "banzhaf")
     sample = Sample(
         lambda keep: (game(keep) - game(~keep))[:, -1:] / 2,
-        coin_sampler(d),
+        make_coin_sampler(d),
         np.random.default_rng(0),
         d=d,
         row0=False,
     )
     sample.grow(1000)
-    fit = fitted_lime(sample, ridge=0.0)
+    fit = fit_sampled_lime(sample, ridge=0.0)
     assert (np.abs(fit.scores[0] - exact.scores) <= 5 * fit.stderr[0]).all()
     for index in ("shapley", "banzhaf"):
         exact = limelight.explain(model, text, "interactions", index=index, top=None)
@@ -131,7 +131,7 @@ def test_sampled_values_of_a_long_text_are_those_of_its_exact_game():
         rng = np.random.default_rng(1)
         sample = Sample(lambda keep: game(keep)[:, -1:], sampler, rng, d=d, row0=False)
         sample.grow(3000)
-        fit = fitted_pairs(sample, sampler=sampler)
+        fit = fit_pair_interactions(sample, sampler=sampler)
         i, j = exact.pairs.features.T
         off, stderr = fit.scores[0, i, j] - exact.pairs.scores, fit.stderr[0, i, j]
         assert (np.abs(off) <= 5 * stderr).all()
@@ -147,7 +147,7 @@ def test_the_mean_of_many_samples_is_the_interaction(index):
     for seed in range(400):
         sample = Sample(game, sampler, np.random.default_rng(seed), d=d, row0=False)
         sample.grow(40)
-        found.append(fitted_pairs(sample, sampler=sampler).scores[0])
+        found.append(fit_pair_interactions(sample, sampler=sampler).scores[0])
     mean, error = np.mean(found, axis=0), np.std(found, axis=0) / math.sqrt(len(found))
     for j, k in itertools.combinations(range(d), 2):
         truth = pair_by_definition(score, d, j, k, index)
@@ -161,19 +161,19 @@ def test_a_model_without_interactions_says_that_nothing_was_seen():
     assert (
         "All 1,000 draws agree, which is no proof: an effect that shows in fewer than 0.3 % of all "
         "draws may have gone unseen. The standard errors allow for one as large as 91."
-    ) in e.notices
-    assert e.notices[1].startswith("No pair stands out: the strongest of 91 would lie as far")
+    ) in e.warnings
+    assert e.warnings[1].startswith("No pair stands out: the strongest of 91 would lie as far")
     assert (e.pairs.stderr > 0).all()
     e = limelight.explain(model, text, "banzhaf")
     np.testing.assert_allclose(e.scores, np.arange(14), atol=1e-9)
-    assert e.notices[0].startswith("All 500 draws agree")
+    assert e.warnings[0].startswith("All 500 draws agree")
 
 
-def test_a_constant_model_has_the_notice_alone():
+def test_a_constant_model_has_the_warning_alone():
     model, _ = wrapped(lambda _: 1.5)
     e = limelight.explain(model, " ".join(WORDS[:14]), "lime")
     assert e.stderr is None
-    assert e.notices == (
+    assert e.warnings == (
         "All 1,000 draws agree, which is no proof: an effect that shows in fewer than 0.3 % of all "
         "draws may have gone unseen. There are no standard errors, since nothing has moved the "
         "output so far.",
@@ -184,7 +184,7 @@ def test_a_constant_model_has_the_notice_alone():
     ):
         e = limelight.explain(model, " ".join(WORDS[:14]), "shapley", sampler=sampler)
         assert e.stderr is None
-        assert e.notices[0].startswith(f"All {said}, which is no proof")
+        assert e.warnings[0].startswith(f"All {said}, which is no proof")
 
 
 def test_a_probability_that_never_moves_may_yet_move_by_one():
@@ -253,7 +253,7 @@ def test_compare_refuses_settings_before_the_model_is_asked():
     assert not asked
     c = limelight.compare(model, " ".join(WORDS), samples=10)  # nobody asked for LIME by name
     assert [e.method for e in c.explanations] == ["shapley", "loo"]
-    assert any(notice.startswith("LIME is left out") for notice in c.notices)
+    assert any(warning.startswith("LIME is left out") for warning in c.warnings)
 
 
 def test_a_heavy_tail_is_said():
@@ -263,7 +263,7 @@ def test_a_heavy_tail_is_said():
     tame, _ = wrapped(lambda words: float(slope[list(words)].sum() ** 2))
     for method in ("lime", "shapley", "banzhaf", "interactions", "context-cite"):
         found = [limelight.explain(model, " ".join(WORDS[:20]), method) for model in (heavy, tame)]
-        warned = [[n for n in e.notices if "heavy tail" in n or "One of the" in n] for e in found]
+        warned = [[n for n in e.warnings if "heavy tail" in n or "One of the" in n] for e in found]
         assert warned[0]
         assert not warned[1]
 
@@ -271,14 +271,14 @@ def test_a_heavy_tail_is_said():
 def test_errors_of_the_strongest_pairs_allow_for_their_selection():
     matrix = np.arange(36.0).reshape(6, 6)
     even = np.ones((6, 6))
-    assert strongest(matrix, even, None).stderr.tolist() == [1.0] * 15
-    assert strongest(matrix, even, 15).stderr.tolist() == [1.0] * 15
-    (wider,) = strongest(matrix, even, 1).stderr
+    assert select_strongest_pairs(matrix, even, None).stderr.tolist() == [1.0] * 15
+    assert select_strongest_pairs(matrix, even, 15).stderr.tolist() == [1.0] * 15
+    (wider,) = select_strongest_pairs(matrix, even, 1).stderr
     normal = NormalDist()
     assert wider == pytest.approx(normal.inv_cdf(1 - 0.025 / 15) / normal.inv_cdf(0.975))
     # Noise alone: of the ten largest of 780, ±2 of an error of 1 would hold none.
     rng = np.random.default_rng(0)
-    chosen = [strongest(rng.normal(size=(40, 40)), np.ones((40, 40)), 10) for _ in range(50)]
+    chosen = [select_strongest_pairs(rng.normal(size=(40, 40)), np.ones((40, 40)), 10) for _ in range(50)]
     assert np.mean([np.abs(one.scores) <= 2 * one.stderr for one in chosen]) > 0.93
     assert all((np.abs(one.scores) > 2).all() for one in chosen)
 
@@ -288,7 +288,7 @@ def test_context_cite_warns_where_every_score_is_zero():
     branches = set()
     for seed in range(12):
         e = limelight.explain(model, " ".join(WORDS[:16]), "context-cite", seed=seed)
-        warnings = [notice for notice in e.notices if notice.startswith("Every score is 0")]
+        warnings = [warning for warning in e.warnings if warning.startswith("Every score is 0")]
         branches.add(bool(warnings))
         assert bool(warnings) == (not e.scores.any())
         assert warnings in (
@@ -308,19 +308,19 @@ def test_context_cite_warns_of_a_penalty_above_every_effect():
     text = " ".join(WORDS[:16])
     e = limelight.explain(model, text, "context-cite", penalty=5.0)
     assert not e.scores.any()
-    assert e.notices == (
+    assert e.warnings == (
         "Every score is 0 although the output varies, because the penalty exceeds every single "
         "effect. Set a lower penalty, or use 'interactions' if features act only together.",
     )
-    assert not limelight.explain(model, text, "context-cite").notices
+    assert not limelight.explain(model, text, "context-cite").warnings
     rounded, _ = wrapped(lambda kept: 1.0 + 1e-8 * len(kept))
     assert not [
-        notice
-        for notice in limelight.explain(rounded, text, "context-cite").notices
-        if notice.startswith("Every score")
+        warning
+        for warning in limelight.explain(rounded, text, "context-cite").warnings
+        if warning.startswith("Every score")
     ]
     constant, _ = wrapped(lambda _: 1.0)
-    (told,) = limelight.explain(constant, text, "context-cite").notices
+    (told,) = limelight.explain(constant, text, "context-cite").warnings
     assert told.startswith("All 64 draws agree, which is no proof")
 
 

@@ -11,9 +11,9 @@ import pytest
 
 import limelight
 from limelight.sampling import deadline
-from limelight.sampling.all_masks import shapley_of_all_masks
-from limelight.sampling.deadline import Deadline, answers_in_time, drawing_until
-from limelight.sampling.kernel import regression_shapley
+from limelight.sampling.all_masks import shapley_values_from_all_masks
+from limelight.sampling.deadline import Deadline, evaluate_before_deadline, set_deadline
+from limelight.sampling.kernel import shapley_values_from_regression
 
 BATCH_SHARE = 0.05  # of the time: the largest part of it that one batch may take
 SENTENCES = [" ".join(f"w{10 * i + j}" for j in range(1, 8)) + "." for i in range(5)]
@@ -172,14 +172,14 @@ def test_a_regression_that_the_clock_ends_is_as_good_as_one_of_so_many_masks():
             return game(keep)
 
         limit = Deadline(60.0, seconds=60.0, seconds_per_mask=1.0)
-        with pytest.MonkeyPatch.context() as patch, drawing_until(limit):
+        with pytest.MonkeyPatch.context() as patch, set_deadline(limit):
             patch.setattr(deadline, "time", SimpleNamespace(monotonic=lambda: now[0]))
-            return regression_shapley(slow, d, np.random.default_rng(seed), pairs=100)
+            return shapley_values_from_regression(slow, d, np.random.default_rng(seed), pairs=100)
 
     def planned(seed):
-        return regression_shapley(game, d, np.random.default_rng(seed), pairs=29)
+        return shapley_values_from_regression(game, d, np.random.default_rng(seed), pairs=29)
 
-    truth, sizes = shapley_of_all_masks(game, d)[0], []
+    truth, sizes = shapley_values_from_all_masks(game, d)[0], []
     for draw in (stopped, planned):
         found = [draw(seed) for seed in range(400)]
         assert {one.pairs for one in found} == {29}
@@ -199,14 +199,14 @@ def test_rows_are_the_first_ones_and_never_fewer_than_the_least():
         return 2 * rows
 
     rows = np.arange(50)
-    assert (answers_in_time(ask, rows) == 2 * rows).all(), "without a deadline all are asked"
+    assert (evaluate_before_deadline(ask, rows) == 2 * rows).all(), "without a deadline all are asked"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(deadline, "time", SimpleNamespace(monotonic=lambda: now[0]))
         for seconds, least, answered in ((20.0, 0, 20), (20.0, 30, 30), (0.0, 0, 0)):
             now[0] = 0.0
-            with drawing_until(Deadline(seconds, seconds=20.0, seconds_per_mask=1.0)):
-                first = answers_in_time(ask, rows, least=least)
-                again = answers_in_time(ask, rows, least=least)
+            with set_deadline(Deadline(seconds, seconds=20.0, seconds_per_mask=1.0)):
+                first = evaluate_before_deadline(ask, rows, minimum_rows=least)
+                again = evaluate_before_deadline(ask, rows, minimum_rows=least)
             np.testing.assert_array_equal(first, 2 * rows[:answered])
             np.testing.assert_array_equal(again, first)
 

@@ -180,13 +180,13 @@ def test_every_other_method_takes_units_too(family, unit):
     model, _ = FAMILIES[family]()
     for row in limelight.methods(model):
         # zoom has units of its own: sentences, then words
-        if row.refused is not None or row.id in (*REMOVING, *ADDING, "zoom"):
+        if row.reason_unavailable is not None or row.id in (*REMOVING, *ADDING, "zoom"):
             continue
         e = limelight.explain(model, TEXT, row.id, features=UNITS[unit])
         assert len(e) == len(limelight.explain(model, TEXT, "loo", features=UNITS[unit]))
-        assert e.units == ("sentences" if unit == "sentences" else f"{__name__}:bigrams")
+        assert e.feature_kind == ("sentences" if unit == "sentences" else f"{__name__}:bigrams")
         again = limelight.Explanation.from_json(e.to_json())
-        assert (again.units, again.spans) == (e.units, e.spans)
+        assert (again.feature_kind, again.spans) == (e.feature_kind, e.spans)
 
 
 def test_units_may_part_words_where_the_model_can_lose_a_part():
@@ -197,7 +197,7 @@ def test_units_may_part_words_where_the_model_can_lose_a_part():
     np.testing.assert_allclose(e.scores, kept, atol=1e-12)
     e = limelight.explain(shipped()[0], TEXT, "loo", features=PARTED)
     assert e.features == ("A superb", "The plot is ")
-    assert "3 units are 2 to this model" in e.notices[0]
+    assert "3 units are 2 to this model" in e.warnings[0]
     network, tokenizer = tiny("bert")
     word = limelight.wrap(network, tokenizer=tokenizer)
     e = limelight.explain(word, "predictable film", "loo", features=[(0, 7), (7, 11), (12, 16)])

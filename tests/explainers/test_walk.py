@@ -5,7 +5,7 @@ import pytest
 
 import limelight
 from limelight.models.attention import collapsed, inputs
-from limelight.models.attention.classifier import Factored
+from limelight.models.attention.classifier import FactoredTables
 from limelight.text import token_strings
 from limelight.theory.ratio_game import RatioGame
 
@@ -25,7 +25,7 @@ def counts(monkeypatch):
         return call
 
     monkeypatch.setattr(inputs, "token_strings", counted("tokenised", token_strings))
-    monkeypatch.setattr(Factored, "__call__", counted("forward", Factored.__call__))
+    monkeypatch.setattr(FactoredTables, "__call__", counted("forward", FactoredTables.__call__))
     monkeypatch.setattr(collapsed, "RatioGame", counted("games", RatioGame))
     return seen
 

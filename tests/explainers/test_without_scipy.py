@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from limelight.errors import MissingExtraError
-from limelight.explainers.attention import largest_flows
-from limelight.sampling.anchors import clopper_pearson
+from limelight.explainers.attention import maximum_flows
+from limelight.sampling.anchors import clopper_pearson_interval
 
 LAYERS = np.full((2, 3, 3), 1 / 3)
 
@@ -24,7 +24,7 @@ def no_scipy(monkeypatch):
 def test_confidence_limits_of_a_proportion_need_no_scipy():
     with pytest.raises(ImportError):
         importlib.import_module("scipy.special")
-    low, high = clopper_pearson(3, 9, delta=0.1)
+    low, high = clopper_pearson_interval(3, 9, delta=0.1)
     assert 0 < low < 3 / 9 < high < 1
 
 
@@ -33,8 +33,8 @@ def test_attention_flow_says_in_one_sentence_what_to_install():
     with pytest.raises(
         MissingExtraError, match=r"^attention flow needs scipy; .*run: pip .*\[hf\]"
     ):
-        largest_flows(LAYERS, np.eye(3)[0])
+        maximum_flows(LAYERS, np.eye(3)[0])
 
 
 def test_attention_flow_is_computed_where_scipy_is():
-    assert largest_flows(LAYERS, np.eye(3)[0]) == pytest.approx([1.0] * 3, abs=1e-5)
+    assert maximum_flows(LAYERS, np.eye(3)[0]) == pytest.approx([1.0] * 3, abs=1e-5)

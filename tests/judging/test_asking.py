@@ -9,11 +9,11 @@ import pytest
 
 import limelight
 from limelight import InputError, Judgment, judge
-from limelight.explainers import read
+from limelight.explainers import prepare_batch
 from limelight.judging import estimate as estimating
 from limelight.judging.candidates import ScoredText
-from limelight.judging.removals import Areas, GreedySearch, JudgedOrder, removals_of
-from limelight.judging.texts import SearchedText, search_together
+from limelight.judging.removals import Areas, GreedySearch, JudgedOrder, make_removals
+from limelight.judging.texts import SearchedText, run_searches
 from limelight.models.text_game import TextGame
 from limelight.progress import Estimate
 
@@ -46,11 +46,11 @@ def test_a_search_takes_the_word_next_that_leaves_the_least():
     worse = JudgedOrder("worse", [[0, 1, 2, 3]], Areas(0.5, 1.0, 1.0))
     search = GreedySearch(one(model, "a b c d").removals, [worse, best])
     assert search.order == [3, 2, 1, 0]
-    while not search.finished:
+    while not search.is_finished:
         search.choose(-(~search.masks() @ weights))
     assert search.order == [3, 0, 2, 1]
-    assert search.finished
-    assert one(model, "a").search.finished
+    assert search.is_finished
+    assert one(model, "a").search.is_finished
 
 
 def test_several_searches_take_their_steps_in_one_question(monkeypatch):
@@ -63,18 +63,18 @@ def test_several_searches_take_their_steps_in_one_question(monkeypatch):
     def together(games, masks):
         questions.append([len(own) for own in masks])
 
-    monkeypatch.setattr(TextGame, "ask_ahead", staticmethod(together))
+    monkeypatch.setattr(TextGame, "precompute_outputs", staticmethod(together))
     model = limelight.wrap(answer, classes=["total"], scale="score")
     several = [one(model, text) for text in ("a b c", "d c b a", "a")]
-    search_together(several, math.inf)
+    run_searches(several, math.inf)
     assert [one.search.order for one in several] == [[0, 2, 1], [0, 3, 1, 2], [0]]
     assert questions == [[3, 4], [2, 3], [2]]
 
 
 def one(model, text):
     """A text that no candidate has scored."""
-    batch = read(model, [text], scale="score")
-    removals = removals_of(batch, replacement="delete", seed=0)
+    batch = prepare_batch(model, [text], scale="score")
+    removals = make_removals(batch, replacement="delete", seed=0)
     return SearchedText(ScoredText(0, batch, [], []), removals)
 
 
@@ -85,9 +85,9 @@ def len_of(texts):
 def test_a_search_without_time_keeps_its_start():
     asked = one(limelight.wrap(len_of, classes=["length"], scale="score"), "a b c")
     start = asked.search.order
-    search_together([asked], 0.0)
+    run_searches([asked], 0.0)
     assert asked.search.order == start
-    assert not asked.search.finished
+    assert not asked.search.is_finished
 
 
 def test_a_model_that_refuses_a_question_of_the_search_ends_that_text_alone():
@@ -109,17 +109,17 @@ def test_the_best_found_says_whose_order_it_is():
         return limelight.explain(MODEL, text, "loo", target=target).scores
 
     found = judge(wrapped(), TEXTS, {"mine": by_hand}, budget=0.0)
-    assert {text.best for text in found.judged} == {"mine"}
-    assert any(f"that of mine ({len(found.judged)})" in notice for notice in found.notices)
+    assert {text.best for text in found.texts_with_room} == {"mine"}
+    assert any(f"that of mine ({len(found.texts_with_room)})" in warning for warning in found.warnings)
     whole = judge(wrapped(), TEXTS, {"alike": lambda m, t: np.ones(words(m, t))})
-    assert {text.best for text in whole.judged} == {"greedy"}
-    assert any("of greedy (" in notice for notice in whole.notices)
+    assert {text.best for text in whole.texts_with_room} == {"greedy"}
+    assert any("of greedy (" in warning for warning in whole.warnings)
 
 
 def test_chance_of_asked_models_is_that_of_a_long_run():
     exact = judge(MODEL, TEXTS, ["loo"])
     asked = judge(wrapped(), TEXTS, ["loo"], seed=4)
-    for one, other in zip(exact.judged, asked.judged, strict=True):
+    for one, other in zip(exact.texts_with_room, asked.texts_with_room, strict=True):
         assert abs(other.deletion.chance - one.deletion.chance) < 5 * other.deletion.stderr + 1e-9
 
 
@@ -148,10 +148,10 @@ def test_texts_whose_chance_stays_imprecise_are_counted():
     model = limelight.wrap(bumpy, classes=["a", "b"], scale="logit")
     texts = [" ".join(f"w{i}" for i in range(k, k + 12)) for k in range(3)]
     found = judge(model, texts, ["loo"], budget=0.0)
-    room = [t.deletion for t in found.judged]
+    room = [t.deletion for t in found.texts_with_room]
     worse = sum(m.stderr > 0.01 * (m.ceiling - m.chance) for m in room)
     assert worse
-    assert any(f"on {worse} of {len(room)} texts, where 1%" in n for n in found.notices)
+    assert any(f"on {worse} of {len(room)} texts, where 1%" in n for n in found.warnings)
 
 
 def test_probability_of_the_papers_classifier_is_sampled_and_best_found():
@@ -179,11 +179,11 @@ def test_a_second_replacement_judges_the_same_scores_again():
     np.testing.assert_allclose(
         second.curves["loo"].points, sign * f(keep)[:, 0], rtol=1e-5, atol=1e-6
     )
-    assert "With removed words replaced by 'delete', the order" in found.notices[-1]
+    assert "With removed words replaced by 'delete', the order" in found.warnings[-1]
     assert Judgment.from_json(found.to_json()) == found
 
 
-def test_the_notice_of_a_second_replacement_says_what_turned_around():
+def test_the_warning_of_a_second_replacement_says_what_turned_around():
     flip = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
 
     def answer(texts):  # with a mask the first words count, without it the last ones
@@ -203,9 +203,9 @@ def test_the_notice_of_a_second_replacement_says_what_turned_around():
         "last": lambda m, t: [*np.arange(5.0), *(-np.ones(words(m, t) - 5))],
     }
     found = judge(model, texts, several, second_replacement="delete")
-    assert [m.method for m in found.ranked()] == ["first", "last"]
-    assert [m.method for m in found.second.ranked()] == ["last", "first"]
-    assert found.notices[-1].endswith(
+    assert [m.method for m in found.rank_methods()] == ["first", "last"]
+    assert [m.method for m in found.second.rank_methods()] == ["last", "first"]
+    assert found.warnings[-1].endswith(
         "the order of the methods changes to last, first; of the pairs that can be told apart "
         "under both, turned around: first and last."
     )
@@ -295,7 +295,7 @@ def test_an_estimate_comes_first_and_is_near_what_is_asked():
 
 
 def test_a_budget_ends_the_search_and_the_estimate_knows_that_it_ends_nothing_else(monkeypatch):
-    monkeypatch.setattr(estimating, "seconds_of_one", lambda _: 0.01)
+    monkeypatch.setattr(estimating, "measure_call_seconds", lambda _: 0.01)
     told, text = {}, " ".join(f"w{i}" for i in range(14))
     for budget in (None, 0, 1, 1e9):
         kept = told.setdefault(budget, [])
@@ -323,7 +323,7 @@ def test_what_a_text_leaves_of_the_budget_is_for_those_that_follow(monkeypatch):
         dealt.append(seconds)
         raise InputError("that is enough.")
 
-    monkeypatch.setattr(SearchedText, "text", at_once)
+    monkeypatch.setattr(SearchedText, "judge", at_once)
     judge(wrapped(), TEXTS[:4], ["loo"], budget=12_000)
     assert dealt == pytest.approx([3000, 4000, 6000, 12_000], rel=0.1)
     dealt.clear()

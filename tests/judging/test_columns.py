@@ -15,11 +15,11 @@ import limelight
 from limelight import InputError, judge
 from limelight.judging.measures import (
     additivity,
-    drawn_sets,
+    draw_removal_sets,
     eraser_sets,
     ferret_sets,
     kendall_tau,
-    wanted_columns,
+    select_columns,
 )
 from limelight.results.judgment import COLUMNS
 
@@ -67,7 +67,7 @@ def drops_of(f, removed):
 def test_additivity_is_that_of_all_sets_and_sampled_within_its_error():
     d, scores = 7, np.array([1.0, -2.0, 0.5, 3.0, -1.0, 0.0, 2.0])
     rng = np.random.default_rng(0)
-    exact = drawn_sets(d, rng, most=128)
+    exact = draw_removal_sets(d, rng, max_sets=128)
     assert exact.exact
     assert exact.weights.sum() == pytest.approx(1)
     rho, error = additivity(scores, exact, drops_of(quadratic, exact.removed))
@@ -75,7 +75,7 @@ def test_additivity_is_that_of_all_sets_and_sampled_within_its_error():
     assert rho == pytest.approx(by_definition(scores, quadratic, d))
     found, spread = [], []
     for _ in range(300):
-        sets = drawn_sets(d, rng, most=64)
+        sets = draw_removal_sets(d, rng, max_sets=64)
         assert not sets.exact
         one, error = additivity(scores, sets, drops_of(quadratic, sets.removed))
         found.append(one)
@@ -86,7 +86,7 @@ def test_additivity_is_that_of_all_sets_and_sampled_within_its_error():
 
 def test_scores_that_add_up_have_an_additivity_of_1_and_their_opposite_of_minus_1():
     scores = np.array([1.0, -2.0, 0.5, 3.0])
-    sets = drawn_sets(4, np.random.default_rng(0), most=16)
+    sets = draw_removal_sets(4, np.random.default_rng(0), max_sets=16)
     rho, _ = additivity(scores, sets, sets.removed @ scores)
     assert rho == pytest.approx(1)
     assert additivity(-scores, sets, sets.removed @ scores)[0] == pytest.approx(-1)
@@ -103,14 +103,14 @@ def test_lds_is_scipys_rank_correlation_over_half_ablations_and_sampled_within_i
 
     keep = np.array(list(itertools.product([False, True], repeat=d)))
     true = spearmanr(keep @ scores, values(keep)).statistic
-    exact = drawn_sets(d, rng, most=128, halves=True)
+    exact = draw_removal_sets(d, rng, max_sets=128, halves=True)
     full = values(np.ones((1, d)))
     rho, error = additivity(scores, exact, full - values(~exact.removed), ranks=True)
     assert error is None
     assert rho == pytest.approx(true, rel=1e-12)
     found, errors = [], []
     for _ in range(300):
-        sets = drawn_sets(d, rng, most=100, halves=True)
+        sets = draw_removal_sets(d, rng, max_sets=100, halves=True)
         assert not sets.exact
         one, error = additivity(scores, sets, full - values(~sets.removed), ranks=True)
         assert one == pytest.approx(spearmanr(~sets.removed @ scores, values(~sets.removed))[0])
@@ -271,11 +271,11 @@ def test_stability_is_of_methods_that_sample_and_grows_with_their_samples():
 
 
 def test_columns_are_asked_for_by_name():
-    assert wanted_columns(None) == {"additivity", "loo_tau", "stability", "eraser", "ferret"}
-    assert wanted_columns("all") == wanted_columns(None) | {"sanity", "lds", "top_drop"}
-    assert wanted_columns([]) == set()
+    assert select_columns(None) == {"additivity", "loo_tau", "stability", "eraser", "ferret"}
+    assert select_columns("all") == select_columns(None) | {"sanity", "lds", "top_drop"}
+    assert select_columns([]) == set()
     with pytest.raises(InputError, match=r"no column .aditivity.\."):
-        wanted_columns(["aditivity"])
+        select_columns(["aditivity"])
     found = judge(MODEL, TEXTS[:2], ["loo"], columns=[])
     assert found["loo"].columns == ()
     with pytest.raises(KeyError):
@@ -285,7 +285,7 @@ def test_columns_are_asked_for_by_name():
 def test_a_column_over_texts_is_the_mean_of_its_texts():
     found = judge(MODEL, [*TEXTS, *TEXTS], ["loo", "gxi"], columns="all")
     assert {c.name for c in found["loo"].columns} <= set(COLUMNS)
-    mean = np.mean([text.columns["loo_tau"].values["gxi"] for text in found.judged])
+    mean = np.mean([text.columns["loo_tau"].values["gxi"] for text in found.texts_with_room])
     assert found["gxi"]["loo_tau"].value == pytest.approx(mean)
     low, high = found["gxi"]["loo_tau"].interval
     assert low <= mean <= high
@@ -305,7 +305,7 @@ def test_the_sets_grow_whatever_the_scores(scores):
 def test_another_package_can_be_judged():
     """The example of the documentation: shap's KernelExplainer."""
     shap = pytest.importorskip("shap", reason="shap is not installed")
-    page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "judging.md").read_text("utf-8")
     (block,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
     names = {"limelight": limelight, "np": np, "shap": shap, "model": MODEL, "texts": TEXTS[:3]}
     exec(compile(block, "judging.md", "exec"), names)

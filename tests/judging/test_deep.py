@@ -39,7 +39,7 @@ def test_every_method_has_every_column_that_it_can_have(judged):
 
 def test_greedy_finds_what_it_finds_text_by_text(model, judged, monkeypatch):
     """Asked together or apart, the model answers the same, and the orders are the same."""
-    monkeypatch.setattr(TextGame, "ask_ahead", staticmethod(lambda *_: None))
+    monkeypatch.setattr(TextGame, "precompute_outputs", staticmethod(lambda *_: None))
     apart = judge(model, TEXTS, ["shapley", "gxi"], columns=[], pairs=4, seed=3)
     for one, other in zip(judged.texts, apart.texts, strict=True):
         assert other.greedy == pytest.approx(one.greedy, rel=1e-3, abs=1e-4)

@@ -10,12 +10,12 @@ import pytest
 
 import limelight
 from limelight import InputError, Judgment, judge
-from limelight.explainers import Lime, read
+from limelight.explainers import Lime, prepare_batch
 from limelight.explainers.target_game import TargetGame
 from limelight.judging.candidates import ScoredText
-from limelight.judging.removals import AskedRemovals, read_at
-from limelight.judging.texts import SearchedText, search_together
-from limelight.theory.enumeration import all_keeps
+from limelight.judging.removals import SampledRemovals, removal_counts
+from limelight.judging.texts import SearchedText, run_searches
+from limelight.theory.enumeration import enumerate_masks
 
 from tiny_models import random_texts, tiny_model
 
@@ -38,7 +38,7 @@ def f_of(model, text):
 def best_scores(model, text):
     """Scores that put the words in the order of the largest area, by dynamic programming."""
     f, d = f_of(model, text)
-    values, least, first = f(all_keeps(d)), np.zeros(2**d), np.zeros(2**d, int)
+    values, least, first = f(enumerate_masks(d)), np.zeros(2**d), np.zeros(2**d, int)
     for row in range(1, 2**d):
         ways = [row ^ (1 << j) for j in range(d) if row >> j & 1]
         costs = [values[way] + least[way] for way in ways]
@@ -84,7 +84,7 @@ def test_a_constant_gets_exactly_chance_by_its_ties(controls):
     assert abs(controls["constant"].share) < 1e-8
     assert controls["constant"].tied == controls["constant"].texts
     count = controls["constant"].texts
-    assert any(f"constant in {count} of {count} texts" in n for n in controls.notices)
+    assert any(f"constant in {count} of {count} texts" in n for n in controls.warnings)
 
 
 def test_guessing_has_a_share_of_0_within_its_interval(controls):
@@ -116,7 +116,7 @@ def test_areas_chance_and_ceiling_are_those_of_all_orders(controls):
 def test_unsigned_methods_are_also_judged_on_change(controls):
     assert controls["alpha-avg"].change is not None
     assert controls["shapley"].change is None
-    assert any("Without signs: alpha-avg." in notice for notice in controls.notices)
+    assert any("Without signs: alpha-avg." in warning for warning in controls.warnings)
 
 
 def test_pairs_are_paired_and_corrected(controls):
@@ -168,19 +168,19 @@ def asked():
 def test_a_model_that_is_asked_has_a_best_found_and_a_sampled_chance(asked):
     assert asked.ceiling_kind == "best found"
     assert "of the best found" in asked.verdict
-    for text in asked.judged:
+    for text in asked.texts_with_room:
         assert text.deletion.stderr <= 0.011 * (text.deletion.ceiling - text.deletion.chance)
         assert text.greedy <= text.deletion.ceiling
         assert max(text.areas.values()) <= text.deletion.ceiling
-    assert any("greedy search, which came to its end on" in notice for notice in asked.notices)
-    assert any("from few texts, here 1" in notice for notice in asked.notices)
+    assert any("greedy search, which came to its end on" in warning for warning in asked.warnings)
+    assert any("from few texts, here 1" in warning for warning in asked.warnings)
 
 
 def test_a_method_that_the_model_does_not_allow_is_a_row_with_a_reason(asked):
     row = asked["alpha-avg"]
     assert row.share is None
     assert "needs the attention weights" in row.reason
-    assert any(notice.startswith("alpha-avg is not judged: ") for notice in asked.notices)
+    assert any(warning.startswith("alpha-avg is not judged: ") for warning in asked.warnings)
 
 
 def test_asking_and_sums_give_the_same_areas(asked):
@@ -227,8 +227,8 @@ def test_probabilities_and_deletion_are_asked():
 
 
 def test_long_curves_are_read_at_even_steps():
-    assert read_at(256).tolist() == list(range(1, 257))
-    steps = read_at(1000)
+    assert removal_counts(256).tolist() == list(range(1, 257))
+    steps = removal_counts(1000)
     assert len(steps) == 64
     assert steps[-1] == 1000
     assert set(np.diff(steps)) <= {15, 16}
@@ -243,15 +243,15 @@ def test_greedy_search_on_long_texts_removes_several_words_a_step():
         return np.array([sum(weights[int(w[1:])] for w in text.split()) for text in texts])[:, None]
 
     model = limelight.wrap(sums, classes=["total"], scale="score")
-    batch = read(model, [" ".join(f"w{i}" for i in range(300))], scale="score")
-    removals = AskedRemovals(
+    batch = prepare_batch(model, [" ".join(f"w{i}" for i in range(300))], scale="score")
+    removals = SampledRemovals(
         TargetGame(batch, "delete"), 300, float(weights.sum()), np.random.default_rng(0)
     )
     calls.clear()
     searched = SearchedText(ScoredText(0, batch, [], []), removals)
-    search_together([searched], math.inf)
+    run_searches([searched], math.inf)
     search, order = searched.search, searched.search.order
-    assert search.finished
+    assert search.is_finished
     assert order[:295] == np.argsort(-weights)[:295].tolist()
     assert sorted(order) == list(range(300))
     assert sum(calls) - sum(range(10, 301, 5)) in (0, 2)  # the whole text and none of it
@@ -278,9 +278,9 @@ def test_stored_explanations_functions_settings_and_names(tmp_path):
     for text in found.texts[:3]:
         assert text.areas["loo 2"] == pytest.approx(text.areas["loo"])
     assert "no stored explanation" in found.texts[3].reasons["loo 2"]
-    assert not any("another model" in notice for notice in found.notices)
+    assert not any("another model" in warning for warning in found.warnings)
     other = judge(tiny_model(5, T_max=31, scale=0.4), texts, [str(path)])
-    assert "Stored explanations of another model than the judged one: loo." in other.notices
+    assert "Stored explanations of another model than the judged one: loo." in other.warnings
     named = judge(MODEL, texts, {"mine": guessed, "theirs": limelight.explain(MODEL, texts, "loo")})
     assert [m.method for m in named.methods] == ["mine", "theirs"]
 
@@ -311,14 +311,14 @@ def test_texts_that_cannot_be_judged_are_rows_with_reasons():
     assert not found.texts[5].has_room
     assert "at least 2" in found.texts[5].reasons["lime-sampled"]
     assert found["loo"].texts == sum(text.has_room for text in found.texts)
-    assert any(notice.startswith("2 of 6 texts could not be judged") for notice in found.notices)
+    assert any(warning.startswith("2 of 6 texts could not be judged") for warning in found.warnings)
     assert Judgment.from_json(found.to_json()) == found
 
 
 def test_a_constant_model_has_no_room():
     wrapped = limelight.wrap(lambda texts: np.ones((len(texts), 2)) / 2, classes=["a", "b"])
     found = judge(wrapped, TEXTS[:2], ["loo"])
-    assert found.apart == 2
+    assert found.texts_without_room == 2
     assert found["loo"].share is None
     assert found.verdict == "No method can be judged on these texts."
 
@@ -357,7 +357,7 @@ def test_progress_hears_of_every_text():
 def test_methods_explain_what_is_judged():
     """With two outputs the scores, too, are those of the difference."""
     model = tiny_model(4, outputs=2, T_max=31, scale=0.4)
-    batch = read(model, TEXTS[:1], target="predicted")
+    batch = prepare_batch(model, TEXTS[:1], target="predicted")
     index = int(batch.targets.index[0])
     own, other = (
         limelight.explain(model, TEXTS[0], "loo", target=i).scores for i in (index, 1 - index)
@@ -422,8 +422,8 @@ def test_scores_for_a_class_that_cannot_be_turned_around_are_refused_in_a_senten
         same = predicted.target == "long"
         refused = {"weights": f"{said}takes `target` is told the class."}
         assert text.reasons == ({} if same else refused)
-    (notice,) = (one for one in other.notices if "texts only" in one)
-    assert notice.endswith("is judged. A function that takes `target` is told the class.")
+    (warning,) = (one for one in other.warnings if "texts only" in one)
+    assert warning.endswith("is judged. A function that takes `target` is told the class.")
     both = limelight.wrap(
         lambda texts: [[len(t) / 99, f] for t, (_, f) in zip(texts, weighing(texts), strict=True)],
         classes=["long", "good"],

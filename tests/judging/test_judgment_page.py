@@ -14,7 +14,7 @@ from limelight.results.codec import SCHEMAS
 from limelight.results.judgment import COLUMNS, RemovalCurve
 
 from browsing import until, watched_page
-from schema_files import schema_of
+from schema_files import schema_file
 from tiny_models import random_texts, tiny_model
 
 TEXTS = [text for text in random_texts(60, seed=5, longest=8) if len(set(text.split())) > 3][:8]
@@ -97,7 +97,7 @@ def test_many_texts_make_a_page_of_a_few_megabytes(judged):
 
     def curve():
         falling = np.cumsum(rng.normal(-0.05, 0.05, size=d + 1))
-        return RemovalCurve.of(rng.permutation(d), falling)
+        return RemovalCurve.from_arrays(rng.permutation(d), falling)
 
     text = judged.texts[2]
     many = tuple(
@@ -111,23 +111,23 @@ def test_many_texts_make_a_page_of_a_few_megabytes(judged):
 
 
 def test_curves_are_those_of_the_areas(judged):
-    for text in judged.judged:
+    for text in judged.texts_with_room:
         for m, curve in text.curves.items():
             assert curve.points[0] == pytest.approx(text.full, rel=1e-6)
             assert sorted(curve.words) == list(range(text.d))
-            assert curve.removed.tolist() == list(range(text.d + 1))
+            assert curve.removed_counts.tolist() == list(range(text.d + 1))
             if not text.ties[m]:
                 area = curve.points[0] - curve.points[1:].mean()
                 assert area == pytest.approx(text.deletion.areas[m], rel=1e-4, abs=1e-5)
-    long = RemovalCurve.of(np.arange(1000), np.zeros(65))
-    assert long.removed[[0, 1, -1]].tolist() == [0, 16, 1000]
+    long = RemovalCurve.from_arrays(np.arange(1000), np.zeros(65))
+    assert long.removed_counts[[0, 1, -1]].tolist() == [0, 16, 1000]
     with pytest.raises(InputError, match="2 bytes for each word"):
         RemovalCurve(order=b"123", values=b"1234")
 
 
 def test_the_shipped_schema_is_the_one_that_is_read_and_what_is_written_is_valid(judged):
     shipped = (SCHEMAS / "judgment.schema.json").read_bytes()
-    assert shipped == schema_of(Judgment)
+    assert shipped == schema_file(Judgment)
     record = json.loads(judged.to_json())
     jsonschema.validate(record, json.loads(shipped))
     assert Judgment.from_json(judged.to_json()) == judged
@@ -162,7 +162,7 @@ def test_a_figure_has_a_dot_and_a_line_for_every_method(judged):
     pytest.importorskip("matplotlib")
     axes = judgment_figure(judged).axes[0]
     dots = [line for line in axes.lines if line.get_marker() == "o"]
-    assert [line.get_xdata()[0] for line in dots] == [m.share for m in judged.ranked()]
+    assert [line.get_xdata()[0] for line in dots] == [m.share for m in judged.rank_methods()]
 
 
 def test_the_command_draws_figures(limelight, tmp_path):

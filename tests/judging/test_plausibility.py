@@ -8,21 +8,21 @@ import pytest
 
 import limelight
 from limelight import InputError, Judgment, judge
-from limelight.explainers import read
+from limelight.explainers import prepare_batch
 from limelight.judging.candidates import Candidate, ScoredText
-from limelight.judging.measures import TOP, likeness
+from limelight.judging.measures import TOP_COUNT, pairwise_similarity
 from limelight.judging.plausibility import (
     Rationales,
-    chosen_places,
-    marked_text,
-    marks_of,
-    matches,
-    mean_f1_parts,
-    runs_of,
+    strongest_positions,
+    compare_with_rationale,
+    locate_marks,
+    span_precision_recall,
+    f1_contributions,
+    find_runs,
     token_f1,
 )
-from limelight.results.judgment import FIRST_SENTENCE
-from limelight.text import features_of, tokenize
+from limelight.results.judgment import PLAUSIBILITY_CAVEAT
+from limelight.text import build_features, tokenize
 from limelight.text.inputs import ModelInput
 
 from tiny_models import random_texts, tiny_model
@@ -83,7 +83,7 @@ def test_controls_have_the_numbers_that_are_known(judged):
     assert found["constant"].precision == pytest.approx(chance.precision, rel=1e-12)
     assert found["constant"].r_precision == pytest.approx(chance.r_precision, rel=1e-12)
     assert found["constant"].token_f1 == pytest.approx(chance.token_f1, rel=1e-12)
-    assert found["constant"].above == pytest.approx(0, abs=1e-12)
+    assert found["constant"].above_chance == pytest.approx(0, abs=1e-12)
     low, high = found["guessed"].above_interval
     assert low < 0 < high
     assert found["reverse"].above_interval[1] < 0
@@ -98,7 +98,7 @@ def test_controls_have_the_numbers_that_are_known(judged):
 
 def test_the_verdict_says_first_that_plausible_is_not_faithful(judged):
     verdict = judged.plausibility.verdict
-    assert verdict.startswith(FIRST_SENTENCE)
+    assert verdict.startswith(PLAUSIBILITY_CAVEAT)
     assert "perfect is the most plausible (average precision 1.000)" in verdict
     assert "reverse is worse than chance" in verdict
     assert "constant" in verdict.rpartition(";")[2]
@@ -126,9 +126,9 @@ def test_pairs_are_paired_and_corrected(judged):
 def test_agreement_is_the_mean_of_the_texts_beside_that_of_another_seed(judged):
     found = judged.agreement
     assert len(found.pairs) == 7 * 6 / 2
-    assert [one.methods for one in found.again] == [("lime-sampled", "lime-sampled")]
-    assert found.strongest == TOP
-    assert found.chance == pytest.approx(np.mean([TOP / len(text.split()) for text in TEXTS]))
+    assert [one.methods for one in found.reseeded_pairs] == [("lime-sampled", "lime-sampled")]
+    assert found.top_count == TOP_COUNT
+    assert found.chance == pytest.approx(np.mean([TOP_COUNT / len(text.split()) for text in TEXTS]))
     assert found.pair("perfect", "reverse").rank == pytest.approx(-1)
     assert found.pair("loo", "constant").rank is None
     assert found.pair("loo", "alpha-avg").sign is None
@@ -137,7 +137,7 @@ def test_agreement_is_the_mean_of_the_texts_beside_that_of_another_seed(judged):
         for name, more in (("loo", {}), ("lime-sampled", {"samples": 300, "seed": 1}))
     )
     expected = [
-        likeness(np.stack(both), [True, True])[0, 0, 1] for both in zip(loo, lime, strict=True)
+        pairwise_similarity(np.stack(both), [True, True])[0, 0, 1] for both in zip(loo, lime, strict=True)
     ]
     assert found.pair("loo", "lime-sampled").rank == pytest.approx(np.mean(expected))
     own = found.pair("lime-sampled", "lime-sampled")
@@ -145,7 +145,7 @@ def test_agreement_is_the_mean_of_the_texts_beside_that_of_another_seed(judged):
     assert 0.2 < own.rank < 1
     assert own.rank_interval[0] < own.rank < own.rank_interval[1]
     once = judge(MODEL, TEXTS[:2], ["loo", "lime-sampled"], columns=[], samples=300)
-    assert once.agreement.again == ()
+    assert once.agreement.reseeded_pairs == ()
 
 
 def test_the_errors_of_drawn_ties_stand_beside_their_numbers():
@@ -256,7 +256,7 @@ def test_texts_that_tell_nothing_are_rows_with_a_reason():
     )
     assert reasons[6].endswith("got [3, 1].")
     assert found.plausibility["loo"].texts == 1
-    assert found.plausibility.notices[:2] == (
+    assert found.plausibility.warnings[:2] == (
         "Intervals and p-values need at least 10 texts, here 1; judge 30 or more.",
         "6 of 7 texts could not be judged, each for a reason that stands with it.",
     )
@@ -298,15 +298,15 @@ def test_what_is_not_a_rationale_is_refused_before_any_work(given, sentence):
 def test_spans_overlap_are_empty_or_touch_part_of_a_word():
     text = "good films and bad ones"
     given = [[[12, 14], [0, 3], [2, 7], [4, 4]], None]
-    (one, _), share = Rationales.of(given, [text, "a b"])
+    (one, _), share = Rationales.parse(given, [text, "a b"])
     assert share == pytest.approx(3 / 5)
     assert one == (((0, 7), (12, 14)),)
-    (marks,) = marks_of(features_of(ModelInput(text=text, tokens=tokenize(text))), one)
-    assert marks.inside.tolist() == [True, True, True, False, False]
+    (marks,) = locate_marks(build_features(ModelInput(text=text, tokens=tokenize(text))), one)
+    assert marks.is_marked.tolist() == [True, True, True, False, False]
     assert marks.runs == ((0, 2), (2, 3))
-    (one,) = Rationales.of([[[4, 11], [5, 7], [19, 23]]], [text]).texts
+    (one,) = Rationales.parse([[[4, 11], [5, 7], [19, 23]]], [text]).per_text
     assert one == (((4, 11), (19, 23)),)
-    (marks,) = marks_of(features_of(ModelInput(text=text, tokens=tokenize(text))), one)
+    (marks,) = locate_marks(build_features(ModelInput(text=text, tokens=tokenize(text))), one)
     assert marks.runs == ((1, 2), (4, 5))  # the spaces at its ends belong to no word
 
 
@@ -328,19 +328,19 @@ def test_as_many_places_are_predicted_as_people_mark_in_the_mean():
 
 
 def test_erasers_measures_on_examples_worked_by_hand():
-    chosen = chosen_places(np.array([2.0, 1.0, 3.0]), np.array([0, 1, 2, 1, 0, 1]), 4)
+    chosen = strongest_positions(np.array([2.0, 1.0, 3.0]), np.array([0, 1, 2, 1, 0, 1]), 4)
     assert chosen.tolist() == [True, True, True, False, True, False]
-    assert runs_of(chosen) == [(0, 3), (4, 5)]
-    assert runs_of(np.zeros(3, bool)) == []
+    assert find_runs(chosen) == [(0, 3), (4, 5)]
+    assert find_runs(np.zeros(3, bool)) == []
     # [0, 3) against [1, 4): 2 of 4; [4, 5) against [4, 7): 1 of 3.
-    assert matches([(0, 3), (4, 5)], [(1, 4), (4, 7)]) == (0.5, 0.5)
-    assert matches([(0, 3)], [(1, 5), (8, 9)]) == (0.0, 0.0)  # 2 of 5
-    assert matches([(0, 2), (4, 6), (8, 9)], [(0, 2)]) == (1 / 3, 1.0)
-    assert matches([], [(0, 1)]) == (0.0, 0.0)
+    assert span_precision_recall([(0, 3), (4, 5)], [(1, 4), (4, 7)]) == (0.5, 0.5)
+    assert span_precision_recall([(0, 3)], [(1, 5), (8, 9)]) == (0.0, 0.0)  # 2 of 5
+    assert span_precision_recall([(0, 2), (4, 6), (8, 9)], [(0, 2)]) == (1 / 3, 1.0)
+    assert span_precision_recall([], [(0, 1)]) == (0.0, 0.0)
     # 3 of 4 predicted places are among 5 marked ones: P = 3/4, R = 3/5.
     assert token_f1(3, predicted=4, marked=5) == 2 / 3
-    assert mean_f1_parts(np.array([[3 / 4]]), np.array([[3 / 5]])).item() == pytest.approx(2 / 3)
-    assert mean_f1_parts(np.zeros((2, 1)), np.zeros((2, 1))).tolist() == [[0.0], [0.0]]
+    assert f1_contributions(np.array([[3 / 4]]), np.array([[3 / 5]])).item() == pytest.approx(2 / 3)
+    assert f1_contributions(np.zeros((2, 1)), np.zeros((2, 1))).tolist() == [[0.0], [0.0]]
 
 
 def test_iou_f1_is_that_of_mean_precision_and_mean_recall(judged):
@@ -359,7 +359,7 @@ def test_iou_f1_is_that_of_mean_precision_and_mean_recall(judged):
 @pytest.mark.parametrize(("signed", "precision"), [(False, 1.0), (True, 1 / 4)])
 def test_words_without_signs_are_ranked_by_size(signed, precision):
     text, scores = "w1 w2 w3 w4", np.array([-5.0, 1.0, 2.0, 3.0])
-    rationales = Rationales.of([[[0, 2]]], [text])
+    rationales = Rationales.parse([[[0, 2]]], [text])
     candidates = [Candidate("m", "m", signed, list)]
-    found = marked_text(ScoredText(0, read(MODEL, [text]), candidates, [scores]), rationales)
+    found = compare_with_rationale(ScoredText(0, prepare_batch(MODEL, [text]), candidates, [scores]), rationales)
     assert found.precision.methods[0] == pytest.approx(precision)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.judging.precision import draw_tie_orders, mean_and_error, precision_draws
-from limelight.judging.removals import sampled_chance, tied_groups
+from limelight.judging.removals import sample_chance, tied_groups
 
 
 def enumerated(scores, count, marked, cuts):
@@ -213,12 +213,12 @@ def test_the_best_order_has_precision_1_and_its_reverse_the_least():
 def test_the_error_of_sampled_chance_is_that_of_a_mean_of_few_pairs():
     asked = []
 
-    def areas_of(orders):
+    def compute_areas(orders):
         asked.append(np.array([orders[:, 0] * orders[:, 1], orders[:, 0] ** 2], dtype=float))
         return asked[-1]
 
     rng = np.random.default_rng(3)
-    means, errors = sampled_chance(areas_of, 5, np.array([30.0, 30.0]), rng, most=8)
+    means, errors = sample_chance(compute_areas, 5, np.array([30.0, 30.0]), rng, max_pairs=8)
     (areas,) = asked
     assert areas.shape == (2, 16)  # eight orders, then each of them backwards
     for row, mean, error in zip(areas, means, errors, strict=True):

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight.judging.candidates import Candidate
-from limelight.judging.removals import drawn_orders, sampled_chance, tied, tied_groups
+from limelight.judging.removals import count_ties, draw_orders, sample_chance, tied_groups
 from limelight.judging.statistics import (
     DRAWS,
-    holm,
-    judged_rows,
-    means,
-    pair_rows,
-    resampled,
+    holm_p_values,
+    summarize_methods,
+    bootstrap_means,
+    compare_pairs,
+    bootstrap_shares,
     verdict,
 )
-from limelight.results.judgment import JudgedMethod, JudgedPair, JudgedText, shown_end
+from limelight.results.judgment import JudgedMethod, JudgedPair, JudgedText, format_interval_end
 
 RNG = np.random.default_rng(0)
 ROOM = 1 + RNG.random(43)
@@ -27,7 +27,7 @@ GAIN = ROOM[:, None] * np.array([0.8, 0.0]) + 0.1 * RNG.normal(size=(43, 2))
 
 
 def test_a_share_is_a_ratio_of_sums_and_its_interval_that_of_resampled_texts():
-    found = resampled(GAIN, ROOM, seed=0)
+    found = bootstrap_shares(GAIN, ROOM, seed=0)
     np.testing.assert_allclose(found.share, GAIN.sum(axis=0) / ROOM.sum())
     # Texts drawn one by one by another generator, each sample studentized by itself.
     rows = np.random.default_rng(1).integers(0, 43, size=(20000, 43))
@@ -46,12 +46,12 @@ def test_a_share_is_a_ratio_of_sums_and_its_interval_that_of_resampled_texts():
 
 @pytest.mark.parametrize("texts", [12, 30, 60])
 def test_intervals_of_skewed_shares_hold_the_share_as_often_as_they_say(texts):
-    """Of 12 texts percentiles of the resampled shares held 0.83, of 60 texts 0.90."""
+    """Of 12 texts percentiles of the bootstrap_shares shares held 0.83, of 60 texts 0.90."""
     rng, holds = np.random.default_rng(2), 0
     for i in range(20):
         # Each column is a sample of texts: columns share only which texts are drawn again.
         gap = np.exp(rng.normal(size=(texts, 20)) - 0.5)
-        found = resampled(1 - 0.3 * gap, np.ones(texts), seed=i)
+        found = bootstrap_shares(1 - 0.3 * gap, np.ones(texts), seed=i)
         ends = [found.interval(c) for c in range(20)]
         holds += sum(low <= 0.7 <= high for low, high in ends)
     assert holds / 400 >= (0.89 if texts == 12 else 0.91)
@@ -61,14 +61,14 @@ def test_no_interval_reaches_beyond_the_ceiling():
     share = np.ones((12, 1))
     share[0] = -1.0  # where many draws miss it, the spread of others makes a wide interval
     share[1] = -0.5
-    assert resampled(share, np.ones(12), seed=0).interval(0)[1] == 1.0
-    assert means(share, seed=0).interval(0)[1] > 1.0
+    assert bootstrap_shares(share, np.ones(12), seed=0).interval(0)[1] == 1.0
+    assert bootstrap_means(share, seed=0).interval(0)[1] > 1.0
 
 
 @pytest.mark.parametrize("texts", [1, 2, 9, 10, 11])
 def test_only_ten_texts_or_more_have_an_interval(texts):
-    found = means(np.random.default_rng(texts).normal(size=(texts, 1)), seed=0)
-    value, interval = found.number(0)
+    found = bootstrap_means(np.random.default_rng(texts).normal(size=(texts, 1)), seed=0)
+    value, interval = found.estimate(0)
     assert value is not None
     assert (interval is not None) == (texts >= 10)
 
@@ -76,10 +76,10 @@ def test_only_ten_texts_or_more_have_an_interval(texts):
 def test_texts_without_a_number_do_not_count_towards_ten():
     gain = np.random.default_rng(0).normal(size=(30, 2))
     gain[9:, 1] = np.nan
-    found = means(gain, seed=0)
-    assert found.number(0)[1] is not None
-    assert found.number(1)[1] is None
-    (row,) = pair_rows("ab", gain, np.ones(30), seed=0)
+    found = bootstrap_means(gain, seed=0)
+    assert found.estimate(0)[1] is not None
+    assert found.estimate(1)[1] is None
+    (row,) = compare_pairs("ab", gain, np.ones(30), seed=0)
     assert (row.interval, row.p, row.p_holm, row.simultaneous, row.p_simultaneous) == (None,) * 5
     assert not row.differs
 
@@ -87,22 +87,22 @@ def test_texts_without_a_number_do_not_count_towards_ten():
 def test_texts_that_a_method_lacks_take_no_part():
     gain = GAIN.copy()
     gain[5:, 1] = np.nan
-    found = resampled(gain, ROOM, seed=0)
+    found = bootstrap_shares(gain, ROOM, seed=0)
     assert found.share[1] == pytest.approx(GAIN[:5, 1].sum() / ROOM[:5].sum())
     assert found.share[0] == pytest.approx(GAIN[:, 0].sum() / ROOM.sum())
 
 
 def test_holm_is_holm():
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-    assert holm([]) == []
+    assert holm_p_values([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm_p_values([0.9, 0.8]) == [1.0, 1.0]
+    assert holm_p_values([]) == []
 
 
 def test_p_values_are_never_0_and_of_nothing_1():
     rng = np.random.default_rng(0)
     gaps = np.stack([np.full(40, 0.3), 5 + rng.normal(size=40), np.zeros(40)], axis=1)
-    found = means(gaps, seed=0)
-    assert [found.p(c) for c in range(3)] == [2 / (DRAWS + 1), 2 / (DRAWS + 1), 1.0]
+    found = bootstrap_means(gaps, seed=0)
+    assert [found.p_value(c) for c in range(3)] == [2 / (DRAWS + 1), 2 / (DRAWS + 1), 1.0]
 
 
 @settings(max_examples=60, deadline=None)
@@ -116,7 +116,7 @@ def test_0_is_outside_an_interval_exactly_where_its_p_is_below_5_percent(texts, 
     values = rng.choice([rng.normal, rng.standard_cauchy])(size=(texts, 5)).round(1)
     values[:, 0] += lead
     room = np.exp(rng.normal(size=texts))
-    pairs = pair_rows("abcde", values * room[:, None], room, seed=seed)
+    pairs = compare_pairs("abcde", values * room[:, None], room, seed=seed)
     for row in pairs:
         if row.interval is None:
             assert row.p is row.p_holm is row.simultaneous is row.p_simultaneous is None
@@ -148,7 +148,7 @@ def test_intervals_of_all_pairs_are_those_of_texts_drawn_one_by_one():
         drawn = [share_and_error(rows, c) for c in range(3)]
         off = [abs(a - b) / e for (a, e), (b, _) in zip(drawn, whole, strict=True)]
         largest.append(max(off))
-    for c, found in enumerate(resampled(gain, room, seed=9).simultaneous()):
+    for c, found in enumerate(bootstrap_shares(gain, room, seed=9).simultaneous_intervals()):
         share, error = whole[c]
         assert found.p == (1 + sum(x >= abs(share) / error for x in largest)) / (DRAWS + 1)
         half = sorted(largest)[-100] * error
@@ -160,8 +160,8 @@ def test_intervals_of_all_pairs_hold_at_once():
     rng, all_at_once, each_alone = np.random.default_rng(2), 0, 0
     for i in range(150):
         gaps = pairs_of(np.exp(rng.normal(size=(25, 5))))
-        found = means(gaps, seed=i)
-        together = [one.interval for one in found.simultaneous()]
+        found = bootstrap_means(gaps, seed=i)
+        together = [one.interval for one in found.simultaneous_intervals()]
         all_at_once += all(low <= 0 <= high for low, high in together)
         ends = [found.interval(c) for c in range(10)]
         each_alone += all(low <= 0 <= high for low, high in ends)
@@ -175,7 +175,7 @@ def test_a_verdict_tells_two_apart_exactly_where_the_interval_it_shows_is_withou
     for i in range(90):
         n = int(rng.integers(10, 40))
         values = 3 + size * (i % 3 / 2 * np.arange(3) + rng.normal(size=(n, 3)))
-        pairs = pair_rows("abc", values, np.ones(n), seed=i)
+        pairs = compare_pairs("abc", values, np.ones(n), seed=i)
         shares = values.mean(axis=0).tolist()
         methods = [method(m, share, 0.1, 0.9) for m, share in zip("abc", shares, strict=True)]
         sentence = said_of(methods, pairs, texts=n)
@@ -194,14 +194,14 @@ def test_pairs_that_differ_on_few_texts_have_no_interval_and_leave_others_theirs
     gaps = np.stack([0.5 + rng.normal(size=40), np.zeros(40), np.zeros(40)], axis=1)
     gaps[:5, 1] = 1.0  # all in one direction, as five coins may fall
     gaps[:, 2] = 1e-12 * np.arange(40)  # rounding
-    some, few, same = means(gaps, seed=0).simultaneous()
+    some, few, same = bootstrap_means(gaps, seed=0).simultaneous_intervals()
     assert few is same is None
-    (alone,) = means(gaps[:, :1], seed=0).simultaneous()
+    (alone,) = bootstrap_means(gaps[:, :1], seed=0).simultaneous_intervals()
     assert some.interval == pytest.approx(alone.interval)
-    (every,) = means(np.full((10, 1), 0.25), seed=0).simultaneous()
+    (every,) = bootstrap_means(np.full((10, 1), 0.25), seed=0).simultaneous_intervals()
     assert every.interval == (0.25, 0.25)
     assert every.p < 0.05
-    (nine,) = means(np.full((9, 1), 0.25), seed=0).simultaneous()
+    (nine,) = bootstrap_means(np.full((9, 1), 0.25), seed=0).simultaneous_intervals()
     assert nine is None
 
 
@@ -210,7 +210,7 @@ def test_pairs_that_differ_on_few_texts_have_no_interval_and_leave_others_theirs
     [(0.1234, "0.123"), (-0.00004, "−0.00004"), (0.0, "0.000"), (-0.0, "0.000"), (1e-15, "0.000")],
 )
 def test_an_end_that_is_not_0_is_not_shown_as_0(end, shown):
-    assert shown_end(end) == shown
+    assert format_interval_end(end) == shown
 
 
 @pytest.mark.parametrize("area", [0.9, 0.3, -0.6])
@@ -232,7 +232,7 @@ def test_the_error_within_texts_is_how_far_a_share_moves_with_chance(area):
             )
             for i, (chance, error) in enumerate(zip(chances, errors, strict=True))
         ]
-        return judged_rows(candidates, texts, seed=0)[0][0]
+        return summarize_methods(candidates, texts, seed=0)[0][0]
 
     shares = [row(errors * rng.normal(size=3)).share for _ in range(300)]
     assert row(np.zeros(3)).sampling == pytest.approx(np.std(shares), rel=0.15)
@@ -243,8 +243,8 @@ def test_ties_are_groups_and_signs_are_dropped_only_where_there_are_none():
     assert tied_groups(scores, signed=True) == [[2, 4], [0, 3], [1]]
     assert tied_groups(scores, signed=False) == [[1], [2, 4], [0, 3]]
     groups = tied_groups(scores, signed=True)
-    assert tied(groups) == 4
-    orders = drawn_orders(groups, np.random.default_rng(0), 50)
+    assert count_ties(groups) == 4
+    orders = draw_orders(groups, np.random.default_rng(0), 50)
     assert {tuple(sorted(order[:2])) for order in orders.tolist()} == {(2, 4)}
     assert len({tuple(order) for order in orders.tolist()}) == 4
 
@@ -363,8 +363,8 @@ def test_the_standard_error_of_sampled_chance_is_that_of_its_mean():
 
     best = np.array([-1.0])  # nothing is better than chance, so that no more than 8 are drawn
     rng = np.random.default_rng(5)
-    drawn = [sampled_chance(areas, 7, best, rng, most=512) for _ in range(2000)]
-    means, errors = (np.array(found)[:, 0] for found in zip(*drawn, strict=True))
+    drawn = [sample_chance(areas, 7, best, rng, max_pairs=512) for _ in range(2000)]
+    bootstrap_means, errors = (np.array(found)[:, 0] for found in zip(*drawn, strict=True))
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(means.std(), rel=0.04)
 
 
@@ -377,7 +377,7 @@ def test_the_error_of_eight_pairs_is_their_spread_over_the_root_of_eight():
         several = [next(pairs) for _ in range(len(orders) // 2)]
         return np.array([several * 2])
 
-    mean, error = sampled_chance(given, 5, np.array([0.0]), np.random.default_rng(0), most=8)
+    mean, error = sample_chance(given, 5, np.array([0.0]), np.random.default_rng(0), max_pairs=8)
     middle = sum(areas) / 8
     assert mean[0] == pytest.approx(middle)
     assert error[0] == pytest.approx((sum((x - middle) ** 2 for x in areas) / (8 * 7)) ** 0.5)

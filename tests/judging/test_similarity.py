@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 import limelight
-from limelight.explainers import LimeSampled, read
+from limelight.explainers import LimeSampled, prepare_batch
 from limelight.judging import measures as measured
-from limelight.judging.candidates import candidates_of
-from limelight.judging.measures import TOP, levelled, strengths, top_chances
+from limelight.judging.candidates import make_candidates
+from limelight.judging.measures import TOP_COUNT, merge_near_ties, ranking_scores, top_probabilities
 
 from tiny_models import random_texts, tiny_model
 
 
 def likeness(a, b, *, signed=True, noise=0.0):
     """The likeness of two explanations, None where it has no meaning."""
-    found = measured.likeness(np.stack([a, b]), [signed, True], noise=noise)
+    found = measured.pairwise_similarity(np.stack([a, b]), [signed, True], noise=noise)
     for matrix in found:
         np.testing.assert_array_equal(matrix, matrix.T)
     return tuple(None if np.isnan(m[0, 1]) else m[0, 1] for m in found)
@@ -44,14 +44,14 @@ def test_the_strongest_words_are_shared_as_often_as_when_ties_are_broken_at_rand
         """Top sets by every order of the words, of which ties keep the first."""
         for order in itertools.permutations(range(7)):
             own = np.array(order)
-            yield frozenset(own[np.argsort(-x[own], kind="stable")[:TOP]].tolist())
+            yield frozenset(own[np.argsort(-x[own], kind="stable")[:TOP_COUNT]].tolist())
 
     mean = np.zeros((2, 7))
     for row, x in zip(mean, (a, b), strict=True):
         found = list(tops(x))
         row[:] = [sum(j in top for top in found) / len(found) for j in range(7)]
-    np.testing.assert_allclose(top_chances(a, TOP), mean[0], atol=1e-12)
-    assert likeness(a, b)[2] == pytest.approx(mean[0] @ mean[1] / TOP)
+    np.testing.assert_allclose(top_probabilities(a, TOP_COUNT), mean[0], atol=1e-12)
+    assert likeness(a, b)[2] == pytest.approx(mean[0] @ mean[1] / TOP_COUNT)
 
 
 @given(scores, scores)
@@ -83,26 +83,26 @@ def test_rounding_has_neither_order_nor_sign():
     assert likeness(*blurred)[0] < 0.9  # twelve words in random order
     assert likeness(*blurred, noise=0.02)[0] == pytest.approx(1.0)
     noise = 1e-9 * rng.normal(size=(2, 15))
-    assert likeness(noise[0], noise[1], noise=1e-8) == (None, None, pytest.approx(TOP / 15))
+    assert likeness(noise[0], noise[1], noise=1e-8) == (None, None, pytest.approx(TOP_COUNT / 15))
 
 
 def test_levels_keep_what_is_apart():
     x = np.array([3.0, 1.0, 1.0 + 1e-9, 2.0])
-    assert levelled(x).tolist() == [3.0, 1.0, 1.0, 2.0]
-    assert strengths(np.array([-2.0, 1.0]), signed=False).tolist() == [2.0, 1.0]
+    assert merge_near_ties(x).tolist() == [3.0, 1.0, 1.0, 2.0]
+    assert ranking_scores(np.array([-2.0, 1.0]), signed=False).tolist() == [2.0, 1.0]
 
 
 def test_methods_that_sample_can_be_asked_again_with_another_seed():
     model, text = tiny_model(3, T_max=31, scale=0.4), random_texts(1, seed=5, longest=8)
     several = ["lime-sampled", LimeSampled(samples=300, seed=7), "loo"]
-    found = candidates_of(model, several, {}, seed=3, replacement="unk")
-    assert [one.again is None for one in found] == [False, False, True]
-    batch = read(model, text)
+    found = make_candidates(model, several, {}, seed=3, replacement="unk")
+    assert [one.score_again is None for one in found] == [False, False, True]
+    batch = prepare_batch(model, text)
     for one, seed in zip(found[:2], (3, 7), strict=True):
         samples = 300 if seed == 7 else 5000
         first = limelight.explain(model, text[0], "lime-sampled", seed=seed, samples=samples)
-        np.testing.assert_array_equal(one.scores(batch)[0], first.scores)
-        other = one.again(batch)[0]
+        np.testing.assert_array_equal(one.score(batch)[0], first.scores)
+        other = one.score_again(batch)[0]
         assert not np.array_equal(other, first.scores)
-        np.testing.assert_array_equal(one.again(batch)[0], other)
+        np.testing.assert_array_equal(one.score_again(batch)[0], other)
         assert np.all(np.abs(other - first.scores) < 8 * first.stderr)

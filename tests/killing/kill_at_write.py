@@ -17,7 +17,7 @@ from pathlib import Path
 # What a killed child would otherwise import anew, in every child.
 IMPORTED = (
     "sympy", "limelight", "limelight.cli.explain", "limelight.cli.judge", "limelight.cli.train",
-    "limelight.training", "limelight.judging.verb", "limelight.runs.job",
+    "limelight.training", "limelight.judging.judge_methods", "limelight.runs.job",
 )  # fmt: skip
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod", "os.link"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC

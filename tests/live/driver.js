@@ -14,7 +14,7 @@ export function answersTo({ model, tokenize = [], digest = [], read = [], texts 
   return {
     tokens: tokenize.map((text) => tokenized(text)),
     digests: digest.map((text) => { const { strings, spans } = tokenized(text); return /** @type {any} */ (globalThis).digestOf(JSON.stringify([strings, spans])); }),
-    read: read.map((text) => answered(() => { const { ids, cutAt, notices } = readText(known, text); return { ids: [...ids], cutAt, notices }; })),
+    read: read.map((text) => answered(() => { const { ids, cutAt, warnings } = readText(known, text); return { ids: [...ids], cutAt, warnings }; })),
     texts: texts.map((text) => answered(() => {
       const start = performance.now();
       const found = { predict: explainer.predict(text), heads: explainer.heads(text, { target }), slopes: explainer.slopes(text, { target }) };

@@ -14,28 +14,28 @@ import pytest
 from limelight.live import stored_tables
 from limelight.live.live_page import METHODS_SHOWN, live_data
 from limelight.models import class_weights
-from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.rendering.bundle import bundled
+from limelight.models.attention.collapsed import CollapsedInputs
+from limelight.rendering.bundle import bundle_module
 from limelight.request import Targets, target_indices
-from limelight.text import features_of
+from limelight.text import build_features
 from limelight.theory.attention import max_attention, mean_attention
 from limelight.theory.faithfulness import (
     deletion_area,
     deletion_curves,
     greedy_order,
-    mean_removed_value,
+    random_removal_mean,
     size_extremes,
 )
 from limelight.theory.gradient import gradient_times_input
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import (
+    combine_outputs,
     empty_value,
+    extract_document,
     full_value,
     head_values,
-    of_documents,
-    of_outputs,
-    one_document,
+    select_documents,
 )
 from limelight.theory.shapley import shapley
 
@@ -64,7 +64,7 @@ def answers_of_models(folder, models, *, precision="float32", **asked):
     if node is None:
         pytest.skip("node is not installed")
     script, question, answer = (folder / name for name in ("run.mjs", "asked.json", "found.json"))
-    script.write_text(FILES + bundled(DRIVER) + RUN, "utf-8")
+    script.write_text(FILES + bundle_module(DRIVER) + RUN, "utf-8")
     questions = [{"model": live_data(model, precision, ""), **asked} for model in models]
     question.write_text(json.dumps(questions), "utf-8")
     subprocess.run([node, script, question, answer], check=True, timeout=300)
@@ -97,22 +97,22 @@ def expected(model, texts, target=None, *, precision=None, tolerance=1e-12):
 
 def _batch(model, texts, target, precision, tolerance):
     inputs = tuple(map(model.read, texts))
-    features = tuple(map(features_of, inputs))
-    arrays = CollapsedDocuments(model=tabled(model, precision), inputs=inputs, features=features)
+    features = tuple(map(build_features, inputs))
+    arrays = CollapsedInputs(model=tabled(model, precision), inputs=inputs, features=features)
     outputs = full_value(arrays.game)
     index = target_indices(target, model.classes, outputs)
-    weights = np.array(Targets(index, model.classes).weights(outputs))
-    game = of_outputs(arrays.game, weights)
+    weights = np.array(Targets(index, model.classes).output_gradient(outputs))
+    game = combine_outputs(arrays.game, weights)
     u = arrays.target_u(weights)
     read = arrays.read_u(weights)
-    products = gradient_times_input(arrays.alpha, u, arrays.read_logit, read=read)
+    products = gradient_times_input(arrays.alpha, u, arrays.read_logit, linear_u=read)
     pooled = {
-        "gxi": arrays.pooled(products.mean(axis=-2)[..., 1:]),
-        "alpha-avg": arrays.pooled(mean_attention(arrays.attention)[..., 1:]),
-        "alpha-max": arrays.pooled(max_attention(arrays.attention)[..., 1:]),
+        "gxi": arrays.pool_features(products.mean(axis=-2)[..., 1:]),
+        "alpha-avg": arrays.pool_features(mean_attention(arrays.attention)[..., 1:]),
+        "alpha-max": arrays.pool_features(max_attention(arrays.attention)[..., 1:]),
     }
     several = [i for i, own in enumerate(features) if len(own) > 1]
-    limits = lime(of_documents(game, several), tolerance=tolerance) if several else None
+    limits = lime(select_documents(game, several), tolerance=tolerance) if several else None
     exact = {
         "shapley": shapley(game, tolerance=tolerance).scores[:, 0],
         "loo": leave_one_out(game).scores[:, 0],
@@ -124,7 +124,7 @@ def _batch(model, texts, target, precision, tolerance):
             scores["lime"] = limits.scores[several.index(i), 0, : len(own)]
         else:
             scores["lime"] = scores["loo"]  # the line through the text with and without its word
-        alone = replace(one_document(game, i), error=None)
+        alone = replace(extract_document(game, i), error=None)
         yield SimpleNamespace(
             features=own,
             game=alone,
@@ -135,7 +135,7 @@ def _batch(model, texts, target, precision, tolerance):
 
 
 def _faithfulness(game, scores, tolerance):
-    full, left = full_value(game)[0], mean_removed_value(game, tolerance=tolerance).value
+    full, left = full_value(game)[0], random_removal_mean(game, tolerance=tolerance).value
     orders = np.array([np.argsort(-own, kind="stable") for own in scores.values()])
     areas = deletion_area(deletion_curves(game, orders))
     greedy = deletion_area(deletion_curves(game, greedy_order(game)[None]))[0]

@@ -194,9 +194,9 @@ def test_texts_are_cut_and_encoded_as_in_python(shipped, tmp_path):
         assert [tuple(span) for span in own["spans"]] == list(want.spans), text
     for text, own in zip(read, found["read"], strict=True):
         model_input = shipped.read(text)
-        assert own["ids"][1 : 1 + len(model_input.tokens)] == model_input.input.ids.tolist()
-        assert own["cutAt"] == model_input.cut
-        assert own["notices"] == list(model_input.notices), text
+        assert own["ids"][1 : 1 + len(model_input.tokens)] == model_input.encoding.ids.tolist()
+        assert own["cutAt"] == model_input.cutoff
+        assert own["warnings"] == list(model_input.warnings), text
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ import pytest
 import limelight
 from limelight.live import live_page
 from limelight.live.live_page import METHODS_SHOWN
-from limelight.rendering.palette import ramp
-from limelight.rendering.wording import opening, printed
+from limelight.rendering.palette import color_ramp
+from limelight.rendering.wording import headline, typeset_sentence
 
 from browsing import until, watched_page
 from engine_runs import expected, gaps
@@ -58,7 +58,7 @@ def test_typing_changes_prediction_colors_bars_and_curve(opened, shipped):
         assert "The model says positive" in page.inner_text("#says")
         assert page.inner_text("limelight-words") == "a superb, superb film"
         top = page.eval_on_selector(".top", "node => getComputedStyle(node).backgroundColor")
-        assert top == "rgb({}, {}, {})".format(*ramp("for")[-1])
+        assert top == "rgb({}, {}, {})".format(*color_ramp("for")[-1])
         assert page.inner_text("limelight-bars tbody tr:first-child th") == "superb ×2"
         (want,) = expected(shipped, ["a superb, superb film"], precision="float32")
         assert scores(page) == pytest.approx(want.scores["shapley"], abs=1e-9)
@@ -82,7 +82,7 @@ def test_the_page_opens_with_the_sentence_of_the_reports(browser, tmp_path, outp
                 asked = {"method": method} | ({} if target is None else {"target": target})
                 page.goto("about:blank")  # a new fragment alone opens nothing
                 page.goto(f"{address}#{urlencode(asked)}")
-                assert page.inner_text("#says") == printed("".join(opening([e])))
+                assert page.inner_text("#says") == typeset_sentence("".join(headline([e])))
 
 
 def test_a_text_without_words_says_so_and_one_word_is_explained(opened):
@@ -205,7 +205,7 @@ def test_names_of_classes_are_whole_in_a_frame_on_a_telephone(opened):
 def test_the_system_chooses_the_theme_and_the_button_changes_it(opened, scheme):
     color = "node => getComputedStyle(node).backgroundColor"
     with opened(color_scheme=scheme) as page:
-        full = {theme: "rgb({}, {}, {})".format(*ramp("against", theme)[-1]) for theme in THEMES}
+        full = {theme: "rgb({}, {}, {})".format(*color_ramp("against", theme)[-1]) for theme in THEMES}
         assert page.eval_on_selector(".top", color) == full[scheme]
         page.click("#theme")
         (other,) = set(THEMES) - {scheme}

@@ -41,9 +41,14 @@ from sklearn.svm import SVC, LinearSVC
 
 import limelight
 from limelight.models import bags
-from limelight.models.functions import segments
-from limelight.text import features_of
-from limelight.theory.enumeration import all_keeps, lime_weights, ridge_solution, shapley_weights
+from limelight.models.functions import split_segments
+from limelight.text import build_features
+from limelight.theory.enumeration import (
+    enumerate_masks,
+    lime_mask_weights,
+    ridge_matrix,
+    shapley_matrix,
+)
 
 WORDS = (
     *("good", "bad", "film", "plot", "dull", "great", "not", "very", "so", "quite", "new", "york"),
@@ -416,8 +421,8 @@ def blanked(e, keep):
 
 def deleted(model_input, keep):
     """Return a text without its removed words, as sampled methods write it, for each mask."""
-    (words,) = segments(model_input, features_of(model_input))
-    return ["".join(words.without(row, None)) for row in keep]
+    (words,) = split_segments(model_input, build_features(model_input))
+    return ["".join(words.replace_words(row, None)) for row in keep]
 
 
 def target_column(outputs, e):
@@ -429,8 +434,8 @@ def target_column(outputs, e):
 
 def lime_of_all_subsets(outputs, d):
     """Return LIME's limit of outputs for all masks."""
-    Z = np.concatenate([np.ones((2**d, 1)), all_keeps(d)], axis=1)
-    return (outputs @ ridge_solution(Z, lime_weights(d), 0.0))[1:]
+    Z = np.concatenate([np.ones((2**d, 1)), enumerate_masks(d)], axis=1)
+    return (outputs @ ridge_matrix(Z, lime_mask_weights(d), 0.0))[1:]
 
 
 def tried(seed):
@@ -456,13 +461,13 @@ def tried(seed):
             raise
         if len(e) <= FEW:
             break
-    keep = all_keeps(len(e))
+    keep = enumerate_masks(len(e))
     if e.bound is None:
         # Its words are asked as text, all subsets of them.
-        model_input = model.asked_about("words", "probability").read(text)
+        model_input = model.for_request("words", "probability").read(text)
         texts = deleted(model_input, keep)
         f = target_column(outputs_of(pipeline, texts), e)
-        by_shapley = f @ shapley_weights(len(e))
+        by_shapley = f @ shapley_matrix(len(e))
         # All masks of a few words are asked, so that nothing is sampled.
         error = 1e-9 * np.abs(f).max() if e.stderr is None else 6 * e.stderr
         off = np.abs(e.scores - by_shapley) - np.maximum(error, 1e-300)
@@ -472,15 +477,15 @@ def tried(seed):
     ratio = 0.0
     for texts in ([blanked(e, row) for row in keep], deleted(model.read(text), keep)):
         f = target_column(outputs_of(pipeline, texts), e)
-        by_shapley = f @ shapley_weights(len(e))
+        by_shapley = f @ shapley_matrix(len(e))
         ratio = max(ratio, np.abs(e.scores - by_shapley).max() / e.bound)
         if lime is not None:
             by_lime = lime_of_all_subsets(f, len(e))
             ratio = max(ratio, np.abs(lime.scores - by_lime).max() / lime.bound)
-    places = features_of(model.read(text), "positions")
+    places = build_features(model.read(text), "positions")
     if len(places) <= FEW:  # of which several may share a column
-        keep = all_keeps(len(places))
-        texts = [bags.blanked(model.read(text), places, row) for row in keep]
+        keep = enumerate_masks(len(places))
+        texts = [bags.blank_features(model.read(text), places, row) for row in keep]
         f, computed = (
             outputs_of(pipeline, texts),
             model.game(model.read(text), places, "delete")(keep),

@@ -27,12 +27,12 @@ from transformers import (
 import limelight
 from limelight.errors import InputError
 from limelight.explainers import METHODS
-from limelight.explainers.batch import reading_of
+from limelight.explainers.batch import read_batch
 from limelight.models import has
 from limelight.models.hugging_face.forward import network_input
 from limelight.request import Request, prepare_model
-from limelight.sampling.masks import coin_masks, text_rng
-from limelight.text import Answer, QueriedText
+from limelight.sampling.masks import draw_coin_masks, text_rng
+from limelight.text import AnswerQuery, QueriedText
 
 from tiny_transformers import word_pieces
 
@@ -74,7 +74,7 @@ def by_hand(model, prompt, answer):
     """Oracle: log p of every token of ``answer`` after the ids of a prompt, by transformers."""
     network = model.network.language_model
     with torch.no_grad():
-        if model.network.encodes:
+        if model.network.has_encoder:
             start = [network.config.decoder_start_token_id, *answer[:-1]]
             out = network(input_ids=torch.tensor([prompt]), decoder_input_ids=torch.tensor([start]))
             logits = out.logits[0]
@@ -86,9 +86,9 @@ def by_hand(model, prompt, answer):
 
 def ids_of(model, text=TEXT, answer=ANSWER):
     """Return the ids of the prompt, those of each sentence's pieces in it, and of the answer."""
-    model_input = model.read(text, asked=(Answer(answer),))
-    pieces = model_input.input
-    read, count = pieces.inside, int((pieces.mark > 0).sum())
+    model_input = model.read(text, queries=(AnswerQuery(answer),))
+    pieces = model_input.encoding
+    read, count = pieces.read_indices, int((pieces.mark > 0).sum())
     prompt, answer = read[:-count], read[-count:]
     return pieces.ids[prompt], pieces.token[prompt], model_input.tokens.spans, pieces.ids[answer]
 
@@ -132,7 +132,7 @@ def test_the_game_is_the_log_probability_after_every_ablated_prompt(family):
 def test_the_prompt_is_what_the_template_says():
     model = writer()
     ids, *_, answer = ids_of(model, "a superb film .")
-    tokenizer = model.tokenizer.own
+    tokenizer = model.tokenizer.tokenizer
     assert ids.tolist() == prompted(tokenizer, TEMPLATE, "a superb film .")
     assert answer.tolist() == tokenizer(ANSWER, add_special_tokens=False)["input_ids"]
 
@@ -140,16 +140,16 @@ def test_the_prompt_is_what_the_template_says():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_sentences_are_given_what_came_before_and_add_up(family):
     model = writer(family)
-    answer = Answer("Good film. The plot is bad. Bad.")
+    answer = AnswerQuery("Good film. The plot is bad. Bad.")
     sentences = answer.sentences()
     assert [one.part for one in sentences] == ["Good film.", "The plot is bad.", "Bad."]
-    model_input = model.read(TEXT, asked=sentences)
+    model_input = model.read(TEXT, queries=sentences)
     found = model.outputs([model_input])
     assert found.shape == (1, 3)
     ids, *_, written = ids_of(model, answer=answer.text)
     each = by_hand(model, ids.tolist(), written.tolist())
     np.testing.assert_allclose(found.sum(), each.sum(), rtol=1e-5)
-    first = int((model_input.input.mark == 2).sum())
+    first = int((model_input.encoding.mark == 2).sum())
     np.testing.assert_allclose(found[0, 0], each[:first].sum(), rtol=1e-4, atol=1e-5)
 
 
@@ -157,13 +157,13 @@ def test_sentences_are_given_what_came_before_and_add_up(family):
 def test_the_answer_is_what_the_model_writes_token_by_token(family):
     model = writer(family, max_new_tokens=5)
     answer = model.generate(TEXT)
-    pieces = model.read(TEXT).input
-    ids = pieces.ids[pieces.inside].tolist()
+    pieces = model.read(TEXT).encoding
+    ids = pieces.ids[pieces.read_indices].tolist()
     network, ends = model.network.language_model, {model.network.config.eos_token_id}
     new = []
     while len(new) < 5:
         with torch.no_grad():
-            if model.network.encodes:
+            if model.network.has_encoder:
                 out = network(torch.tensor([ids]), decoder_input_ids=torch.tensor([[0, *new]]))
             else:
                 out = network(torch.tensor([[*ids, *new]]))
@@ -172,7 +172,7 @@ def test_the_answer_is_what_the_model_writes_token_by_token(family):
             break
     own = model.tokenizer.decode(new, skip_special_tokens=True)
     assert answer.text.strip() == own.strip().rstrip("\ufffd")  # a character that was cut
-    assert answer.written
+    assert answer.is_generated
     found = limelight.explain(model, TEXT)
     assert found.asked == answer
     assert found.target == "answer"
@@ -190,7 +190,7 @@ def test_the_answer_is_what_the_model_writes_token_by_token(family):
 def test_what_rows_share_is_computed_once_and_changes_nothing(family, template):
     model = writer(family, template=template)
     head = model.network
-    assert head.shares
+    assert head.shares_prefix
     game = limelight.game(model, TEXT, answer=ANSWER)
     masks = np.array(list(product([False, True], repeat=3)))
     calls = []
@@ -206,7 +206,7 @@ def test_what_rows_share_is_computed_once_and_changes_nothing(family, template):
         shared = game(masks)
     finally:
         head.language_model.forward = forward
-    head.shares = False
+    head.shares_prefix = False
     alone = limelight.game(model, TEXT, answer=ANSWER)(masks)
     np.testing.assert_allclose(shared, alone, rtol=1e-4, atol=1e-4)
     assert any(n == 1 and width >= 8 for n, width in calls)  # the beginning, once
@@ -277,7 +277,7 @@ def test_per_token_is_the_mean():
     assert model.fingerprint != mean.fingerprint
     again = limelight.Explanation.from_json(other.to_json())
     for e, said in ((one, False), (other, True), (again, True)):  # wherever it is shown
-        assert e.asked.per_token == said
+        assert e.query.per_token == said
         assert ("mean log-probability per token" in e.as_html()) == said
 
 
@@ -296,12 +296,12 @@ def test_a_result_keeps_the_answer():
     found = limelight.explain(model, TEXT, answer=ANSWER)
     again = type(found).from_json(found.to_json())
     assert again == found
-    assert again.asked == Answer(ANSWER)
-    sentence = Answer("Good film. Bad.", 11, 15, written=True)
-    assert sentence.stored() == {"answer": "Good film. Bad.", "span": [11, 15], "written": True}
+    assert again.asked == AnswerQuery(ANSWER)
+    sentence = AnswerQuery("Good film. Bad.", 11, 15, is_generated=True)
+    assert sentence.to_dict() == {"answer": "Good film. Bad.", "span": [11, 15], "written": True}
     assert has(model, "generation")
-    model_input = model.read(TEXT, asked=(Answer(ANSWER),))
-    assert model_input.queried_text == QueriedText(TEXT, (Answer(ANSWER),))
+    model_input = model.read(TEXT, queries=(AnswerQuery(ANSWER),))
+    assert model_input.queried_text == QueriedText(TEXT, (AnswerQuery(ANSWER),))
 
 
 def test_a_chat_is_written_out_by_its_template():
@@ -385,7 +385,7 @@ def test_values_by_asking_are_those_of_all_ablations(family):
         settings = {"within": "paragraphs"} if method == "owen" else {}
         found = limelight.explain(model, SEVEN, method, answer=ANSWER, **settings)
         np.testing.assert_allclose(found.scores, values, rtol=1e-3, atol=2e-4)
-        assert found.units == "sentences"
+        assert found.feature_kind == "sentences"
         assert found.stderr is None
     assert np.abs(wanted["owen"] - wanted["shapley"]).max() > 1e-3  # else one passed for the other
 
@@ -436,7 +436,7 @@ def test_relevance_is_what_a_sentence_adds_when_every_weight_is_replayed(family,
     own.double().set_attn_implementation("eager")
     ids, *_, answer = (torch.tensor(one) for one in ids_of(model, SEVEN))
     unit = torch.tensor(units_of(model, SEVEN))
-    encodes, tape = model.network.encodes, Tape()
+    encodes, tape = model.network.has_encoder, Tape()
     row = ids if encodes else torch.cat([ids, answer])
     given = {}
     if encodes:
@@ -462,19 +462,19 @@ def test_relevance_is_what_a_sentence_adds_when_every_weight_is_replayed(family,
     assert len(tape.kept) > 6
     found = limelight.explain(model, SEVEN, "lrp", answer=ANSWER)
     np.testing.assert_allclose(found.scores, wanted, rtol=1e-5, atol=1e-6)
-    model_input = model.read(SEVEN, asked=(Answer(ANSWER),))
-    frozen = model.frozen_gradient(model_input, model.embedded(model_input)[None], np.ones((1, 1)))
+    model_input = model.read(SEVEN, queries=(AnswerQuery(ANSWER),))
+    frozen = model.frozen_gradient(model_input, model.embed(model_input)[None], np.ones((1, 1)))
     np.testing.assert_allclose(frozen.outputs, model.outputs([model_input]), rtol=1e-4)
 
 
 def test_attention_is_read_at_the_places_that_predict_the_answer():
     model = writer()
-    model_input = model.read(TEXT, asked=(Answer(ANSWER),))
+    model_input = model.read(TEXT, queries=(AnswerQuery(ANSWER),))
     (found,) = model.attention(model_input)
     count = len(ids_of(model)[-1])
-    wanted = np.zeros(len(found.reads))
+    wanted = np.zeros(len(found.readout_weights))
     wanted[-count - 1 : -1] = 1 / count
-    np.testing.assert_allclose(found.reads, wanted)
+    np.testing.assert_allclose(found.readout_weights, wanted)
 
 
 def test_attention_of_a_sentence_is_read_at_its_own_places():
@@ -482,7 +482,7 @@ def test_attention_of_a_sentence_is_read_at_its_own_places():
     each = limelight.explain_sentences(model, TEXT, "alpha-avg", answer="Good film. The plot.")
     request = Request(features="sentences")
     for e in each:  # by another road: the sentence alone
-        one = reading_of(model, [QueriedText(TEXT, (e.asked,))], prepare_model(model, request)[1])
+        one = read_batch(model, [QueriedText(TEXT, (e.query,))], prepare_model(model, request)[1])
         chosen = METHODS["alpha-avg"]
         (alone,) = chosen.implementations[-1].explain(chosen.settings(), one)
         np.testing.assert_allclose(e.scores, alone.scores, rtol=1e-5)
@@ -493,7 +493,7 @@ def test_sentences_share_their_masks():
     model = writer()
     answer = "Good film. The plot is bad."
     found = limelight.explain_sentences(model, TEXT, "shapley", answer=answer)
-    assert [e.asked.part for e in found] == ["Good film.", "The plot is bad."]
+    assert [e.query.part for e in found] == ["Good film.", "The plot is bad."]
     assert found.answer.text == answer
     whole = limelight.explain(model, TEXT, "shapley", answer=answer)
     total = sum(e.scores for e in found)
@@ -519,7 +519,7 @@ def test_context_cite_is_the_lasso_of_log_odds():
     model = writer()
     found = limelight.explain(model, TEXT, "context-cite", answer="good", penalty=0.02, seed=3)
     known = subsets(model, answer="good")
-    keep = coin_masks(3, 64, text_rng(3, TEXT))
+    keep = draw_coin_masks(3, 64, text_rng(3, TEXT))
     chance = np.exp([known[tuple(row)] for row in keep])
     scaler = StandardScaler()
     z = scaler.fit_transform(keep.astype(float))
@@ -541,7 +541,7 @@ def test_several_texts_have_an_answer_each(tmp_path):
     model, texts = writer(), [TEXT, "The plot is bad. A superb film."]
     answers = ["good film", "bad"]
     found = limelight.explain(model, texts, "loo", answer=answers)
-    assert [e.asked.text for e in found] == answers
+    assert [e.query.text for e in found] == answers
     with pytest.raises(InputError, match="got 1 for 2 texts"):
         limelight.explain(model, texts, "loo", answer=["good"])
     table = {"text": texts, "said": answers}
@@ -549,7 +549,7 @@ def test_several_texts_have_an_answer_each(tmp_path):
         model, table, "loo", output=tmp_path / "run", answer_column="said", progress=False
     )
     stored = list(run)
-    assert [e.asked.text for e in stored] == answers
+    assert [e.query.text for e in stored] == answers
     for one, other in zip(stored, found, strict=True):
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5)
     with pytest.raises(InputError, match="answer_column needs a language model"):
@@ -580,9 +580,9 @@ def test_a_run_keeps_a_row_for_every_sentence(tmp_path):
         )
     stored = list(run)
     alone = [e for one in zip(texts, table["said"], strict=True) for e in sentences_of(model, *one)]
-    assert [e.asked.part for e in stored] == [e.asked.part for e in alone]
-    assert [e.asked.written for e in stored[:3]] == [False, False, True]
-    assert [set(e.notices) for e in stored] == [set(e.notices) for e in alone]
+    assert [e.query.part for e in stored] == [e.query.part for e in alone]
+    assert [e.query.is_generated for e in stored[:3]] == [False, False, True]
+    assert [set(e.warnings) for e in stored] == [set(e.warnings) for e in alone]
     for one, other in zip(stored, alone, strict=True):
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-4, atol=1e-5)
     with pytest.raises(InputError, match="sentences needs a language model"):
@@ -597,8 +597,8 @@ def sentences_of(model, text, answer):
 
 def test_a_long_context_is_cut_and_told_of():
     found = limelight.explain(writer(), "The plot is bad. " * 40, "loo", answer="good")
-    assert any(notice.endswith("were cut off.") for notice in found.notices)
-    assert not any("window" in notice for notice in found.notices)
+    assert any(warning.endswith("were cut off.") for warning in found.warnings)
+    assert not any("window" in warning for warning in found.warnings)
 
 
 def test_an_answer_that_is_cut_inside_a_character_ends_before_it(monkeypatch):
@@ -659,10 +659,10 @@ def test_a_stored_explanation_of_another_answer_is_not_judged():
 
 def test_an_unknown_word_of_an_answer_is_told_of():
     found = limelight.explain(writer(), TEXT, "loo", answer="good zyx film .")
-    (said,) = [notice for notice in found.notices if "[UNK]" in notice]
+    (said,) = [warning for warning in found.warnings if "[UNK]" in warning]
     assert said.startswith("The tokenizer does not know 'zyx'; ")
     known = limelight.explain(writer(), TEXT, "loo", answer=ANSWER)
-    assert not any("[UNK]" in notice for notice in known.notices)
+    assert not any("[UNK]" in warning for warning in known.warnings)
 
 
 @pytest.mark.parametrize(
@@ -701,32 +701,32 @@ DOCUMENTS = ["The film is good.", "The plot is bad. A film.", "Superb."]
 
 
 @pytest.mark.parametrize(
-    ("ask", "notices"),
+    ("ask", "warnings"),
     [
-        (limelight.explain, lambda e: e.notices),
-        (limelight.compare, lambda c: c.explanations[0].notices),
-        (limelight.explain_sentences, lambda s: s[0].notices),
-        (limelight.explain_classes, lambda by_class: by_class["answer"].notices),
+        (limelight.explain, lambda e: e.warnings),
+        (limelight.compare, lambda c: c.explanations[0].warnings),
+        (limelight.explain_sentences, lambda s: s[0].warnings),
+        (limelight.explain_classes, lambda by_class: by_class["answer"].warnings),
     ],
 )
-def test_a_list_of_texts_is_reported_once_where_documents_may_be_meant(ask, notices):
+def test_a_list_of_texts_is_reported_once_where_documents_may_be_meant(ask, warnings):
     model = writer()
     options = {"methods": ["loo"]} if ask is limelight.compare else {"method": "loo"}
     results = ask(model, DOCUMENTS, answer="good film.", **options)
-    warned = [[n for n in notices(one) if "3 texts with an answer each" in n] for one in results]
+    warned = [[n for n in warnings(one) if "3 texts with an answer each" in n] for one in results]
     assert [len(found) for found in warned] == [1, 0, 0]
     for alone in (DOCUMENTS[0], [DOCUMENTS[0]]):
         result = ask(model, alone, answer="good film.", **options)
         result = result[0] if isinstance(alone, list) else result
-        assert not any("texts with an answer" in n for n in notices(result))
+        assert not any("texts with an answer" in n for n in warnings(result))
     results = ask(model, DOCUMENTS, answer=["good film."] * 3, **options)
-    assert not any("texts with an answer" in n for one in results for n in notices(one))
+    assert not any("texts with an answer" in n for one in results for n in warnings(one))
 
 
 def test_the_advice_about_a_list_of_documents_works():
     model = writer()
     first, *_ = limelight.explain(model, DOCUMENTS, "loo", answer="good film.")
-    (advice,) = (notice for notice in first.notices if "documents" in notice)
+    (advice,) = (warning for warning in first.warnings if "documents" in warning)
     text, unit = re.search(r"pass (.*) as the text, with features='(\w+)'\.", advice).groups()
     text = eval(text, {"documents": DOCUMENTS})
     e = limelight.explain(model, text, "loo", features=unit, answer="good film.")
@@ -736,4 +736,4 @@ def test_the_advice_about_a_list_of_documents_works():
 def test_a_list_of_texts_for_a_classifier_has_no_such_warning():
     model = limelight.wrap(lambda texts: [[0.2, 0.8]] * len(texts), classes=["a", "b"])
     results = limelight.explain(model, DOCUMENTS, "loo")
-    assert not any("texts with an answer" in n for e in results for n in e.notices)
+    assert not any("texts with an answer" in n for e in results for n in e.warnings)

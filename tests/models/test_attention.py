@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import linprog
 
 import limelight
-from limelight.explainers.attention import largest_flows, with_residual
+from limelight.explainers.attention import maximum_flows, average_heads_with_residual
 
 from tiny_models import tiny_model
 from tiny_transformers import FAMILIES, tiny, unusual
@@ -36,7 +36,7 @@ def attention_by_hand(family):
 
 
 def by_word(family, scores):
-    token = loaded(family).read(TEXT).input.token
+    token = loaded(family).read(TEXT).encoding.token
     return np.array([scores[token == j].sum() for j in range(token.max() + 1)])
 
 
@@ -62,7 +62,7 @@ def test_the_head_is_seen_to_read_what_it_reads():
     for name in ("modernbert", "ctrl"):
         network, tokenizer = unusual(name)
         model = limelight.wrap(network, tokenizer=tokenizer)
-        found[name] = next(model.attention(model.read(TEXT))).reads
+        found[name] = next(model.attention(model.read(TEXT))).readout_weights
     np.testing.assert_allclose(found["modernbert"], 1 / len(found["modernbert"]))
     assert found["ctrl"].tolist() == [0.0] * (len(found["ctrl"]) - 1) + [1.0]
     network, tokenizer = tiny("bert")
@@ -72,7 +72,7 @@ def test_the_head_is_seen_to_read_what_it_reads():
     model = limelight.wrap(network, tokenizer=tokenizer)
     for frozen in (False, True):
         network.requires_grad_(not frozen)
-        reads = next(model.attention(model.read(TEXT))).reads
+        reads = next(model.attention(model.read(TEXT))).readout_weights
         assert reads.tolist() == np.eye(len(reads))[3].tolist()
     e = limelight.explain(model, TEXT, "alpha-avg", features="positions")
     alpha, _ = attention_by_hand("bert")
@@ -158,8 +158,8 @@ def flow_by_linear_program(layers, top, bottom):
 def test_flow_is_the_answer_of_a_linear_program():
     rng = np.random.default_rng(3)
     alpha = rng.dirichlet(np.full(5, 0.3), size=(3, 2, 5))
-    layers, reads = with_residual(alpha), np.eye(5)[0]
-    flows = largest_flows(layers, reads)
+    layers, reads = average_heads_with_residual(alpha), np.eye(5)[0]
+    flows = maximum_flows(layers, reads)
     expected = [flow_by_linear_program(layers, 0, t) for t in range(5)]
     np.testing.assert_allclose(flows, expected, atol=1e-5)
     wrong = [flow_by_linear_program(layers, 1, t) for t in range(5)]
@@ -176,13 +176,13 @@ def test_with_one_layer_rollout_and_flow_are_attention():
 
 
 def test_attention_times_gradient_adds_up_to_the_output_of_the_papers_classifier():
-    from limelight.explainers import read
+    from limelight.explainers import prepare_batch
 
     model = tiny_model(2, outputs=3, scale=0.6)
     e = limelight.explain(model, "w1 w5 w8", "alpha-grad", target=1)
-    batch = read(model, ["w1 w5 w8"], target=1)
-    arrays = batch.collapsed
-    rest = (arrays.alpha * arrays.target_u(batch.target_weights))[0].mean(axis=0)
+    batch = prepare_batch(model, ["w1 w5 w8"], target=1)
+    arrays = batch.collapsed_inputs
+    rest = (arrays.alpha * arrays.target_u(batch.target_gradient))[0].mean(axis=0)
     other = rest[0] + rest[4:].sum()
     assert e.scores.sum() + other == pytest.approx(e.prediction["class 1"])
 
@@ -194,7 +194,7 @@ def test_attention_times_gradient_is_the_change_when_attention_changes():
     network = model.network.double()
     network.set_attn_implementation("eager")
     given = model.tokenizer(TEXT, return_tensors="pt", return_token_type_ids=False)
-    token = model.read(TEXT).input.token
+    token = model.read(TEXT).encoding.token
     last = network.bert.encoder.layer[-1].attention.self
 
     def output(place, step):

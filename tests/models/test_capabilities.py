@@ -31,30 +31,30 @@ def test_each_family_gets_the_methods_of_its_capabilities():
 
 def test_the_table_for_a_model_says_how_or_why_not():
     table = limelight.methods(FUNCTION)
-    assert table["lime"].ways[0].exactness == "sampled"
-    assert "samples" in [setting.name for setting in table["lime"].ways[0].settings]
+    assert table["lime"].implementations[0].exactness == "sampled"
+    assert "samples" in [setting.name for setting in table["lime"].implementations[0].settings]
     assert table["lime"].cost == (
         "one call of the model per sample; asked, since a function of texts shows only its answers"
     )
     assert limelight.methods(tiny_model())["lime"].cost.startswith("milliseconds, exact")
-    assert table["gxi"].ways == ()
-    assert table["gxi"].refused == (
+    assert table["gxi"].implementations == ()
+    assert table["gxi"].reason_unavailable == (
         "method 'gxi' needs the gradients of the model, and a function of texts shows only its "
         "answers."
     )
-    exact = limelight.methods(tiny_model())["lime"].ways[0]
+    exact = limelight.methods(tiny_model())["lime"].implementations[0]
     assert (exact.needs, exact.exactness) == ("exact_game", "bound")
     assert {s.name: s.default for s in exact.settings}["tolerance"] == 1e-6
-    assert {s.name: s.default for s in table["lime"].ways[0].settings}["tolerance"] is None
+    assert {s.name: s.default for s in table["lime"].implementations[0].settings}["tolerance"] is None
 
 
 def test_tolerance_means_one_thing_per_way_and_the_table_says_which():
     for row in limelight.methods():
-        for way in row.ways:
-            for setting in way.settings:
+        for implementation in row.implementations:
+            for setting in implementation.settings:
                 if setting.name == "tolerance":
                     sampled = "standard error" in setting.meaning
-                    assert sampled == (way.exactness == "sampled"), (row.id, setting.meaning)
+                    assert sampled == (implementation.exactness == "sampled"), (row.id, setting.meaning)
 
 
 def test_a_capability_may_be_withdrawn_from_one_instance(monkeypatch):

@@ -33,9 +33,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from limelight.models.scikit_classes import ForeignCodeError, scikit_class
-from limelight.models.vectorized_words import WordReader, is_known_pattern, removed_together
+from limelight.models.vectorized_words import WordReader, is_known_pattern, removal_masks
 from limelight.rendering.html import explanation_page
-from limelight.theory.enumeration import all_keeps, shapley_weights
+from limelight.theory.enumeration import enumerate_masks, shapley_matrix
 
 WORDS = (
     *("good", "bad", "film", "plot", "cast", "dull", "great"),
@@ -70,9 +70,9 @@ def terminal(result):
 
 def all_subsets(pipeline, e):
     d = len(e)
-    keep = all_keeps(d)
+    keep = enumerate_masks(d)
     f = target_column(outputs_of(pipeline, [blanked(e, row) for row in keep]), e)
-    return f @ shapley_weights(d)
+    return f @ shapley_matrix(d)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_checked_bound_is_not_called_proven_anywhere(tmp_path):
         assert "checked on this text, not proven" in view
         assert "(proven)" not in view
     table = limelight.methods(model)
-    ways = [way.exactness for row in table for way in row.ways]
+    ways = [implementation.exactness for row in table for implementation in row.implementations]
     assert "checked" in ways
     assert not {"bound", "exact"} & set(ways)
     assert "exact, with a bound that is checked on each text and not proven" in terminal(table)
@@ -135,7 +135,7 @@ def test_a_proven_bound_is_called_proven(tmp_path):
     assert e.bound_kind == "proven"
     assert "bound_kind" not in json.loads(e.to_json())
     assert "(proven)" in terminal(e)
-    assert limelight.methods(model)["shapley"].ways[0].exactness == "bound"
+    assert limelight.methods(model)["shapley"].implementations[0].exactness == "bound"
     run = limelight.explain_data(model, ["good film"], "shapley", output=tmp_path / "run")
     assert next(iter(run)).bound_kind == "proven"
 
@@ -192,15 +192,15 @@ def test_removing_tokens_of_a_known_pattern_changes_no_others(pattern, text, kee
 
 def test_the_sets_that_are_tried_part_near_words_at_every_distance():
     names = [f"w{i}" for i in range(40)]
-    keep = removed_together(names, "a text")
-    np.testing.assert_array_equal(keep, removed_together(names, "a text"))
+    keep = removal_masks(names, "a text")
+    np.testing.assert_array_equal(keep, removal_masks(names, "a text"))
     for distance in range(1, 8):  # with all between them removed
         for i in range(40 - distance):
             between = ~keep[:, i + 1 : i + distance].any(axis=1)
             assert (keep[:, i] & keep[:, i + distance] & between).any()
     assert (~keep).all(axis=1).any()
-    assert len(removed_together(names[:5], "a text")) == 2**5
-    twice = removed_together(["a", "b"] * 20, "a text")
+    assert len(removal_masks(names[:5], "a text")) == 2**5
+    twice = removal_masks(["a", "b"] * 20, "a text")
     together = (twice[:, ::2] == twice[:, :1]).all(axis=1)
     assert (together & twice[:, 0] & ~twice[:, 1::2].any(axis=1)).any()
 

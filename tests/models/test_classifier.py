@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from limelight.errors import InputError
 from limelight.models import class_probabilities
 from limelight.models.attention import padded_ids
-from limelight.models.attention.tables import predicted_logits, sinusoidal_positions
+from limelight.models.attention.tables import predict_logits, sinusoidal_positions
 
 from tiny_models import random_texts, tiny_model
 
@@ -16,7 +16,7 @@ from tiny_models import random_texts, tiny_model
 def by_the_equations(model, text):
     """Oracle: Eq. 1–9 one token at a time, with full keys, queries and values."""
     model_input = model.read(text)
-    ids = padded_ids([model_input.input.ids], T_max=model.T_max)[0]
+    ids = padded_ids([model_input.encoding.ids], T_max=model.T_max)[0]
     d_e = model.embedding.shape[1]
     e = []
     for t, word in enumerate(ids):
@@ -55,15 +55,15 @@ def test_the_comparison_with_the_equations_can_fail():
 
 def test_logits_too_far_apart_for_factors_are_predicted_all_the_same():
     model = tiny_model(3, scale=4.0)
-    assert model._factored is None
+    assert model._factored_tables is None
     text = "w1 w5 never w5"
     np.testing.assert_allclose(model.logits([text])[0], by_the_equations(model, text), rtol=1e-9)
     near = tiny_model(3, scale=0.5)
-    assert near._factored is not None
-    rows = [near.read(t).input.ids for t in random_texts(9)]
+    assert near._factored_tables is not None
+    rows = [near.read(t).encoding.ids for t in random_texts(9)]
     np.testing.assert_allclose(
         near.logits_of_ids(rows),
-        predicted_logits(near.tables, padded_ids(rows, T_max=near.T_max)),
+        predict_logits(near.tables, padded_ids(rows, T_max=near.T_max)),
         rtol=1e-12,
         atol=1e-13,
     )
@@ -90,7 +90,7 @@ def test_attention_matrices_start_with_the_row_of_cls():
     matrices = model.attention_matrices(model_input)
     assert matrices.shape == (3, 5, 5)
     tables = model.tables
-    logit = tables.logit(padded_ids([model_input.input.ids], T_max=model.T_max))[0]
+    logit = tables.logit(padded_ids([model_input.encoding.ids], T_max=model.T_max))[0]
     alpha = np.exp(logit) / np.exp(logit).sum(axis=0)
     np.testing.assert_allclose(matrices[:, 0], alpha[:5].T, rtol=1e-9)
 

@@ -34,7 +34,7 @@ def loaded():
 
 @pytest.mark.parametrize("count", [2, 7])
 def test_all_classes_of_many_texts_cost_as_much_as_one_class(monkeypatch, count):
-    monkeypatch.setattr(text_game, "_REMEMBERED", 150)  # answers of one text, not of all
+    monkeypatch.setattr(text_game, "_MAX_CACHED_ROWS", 150)  # answers of one text, not of all
     many = [" ".join(WORDS[11 * i : 11 * i + 13]) for i in range(count)]
     one_class, all_classes = [], []
     limelight.explain(counted(one_class), many, "lime", samples=130, target=0)
@@ -72,7 +72,7 @@ def test_a_long_text_has_enough_samples_by_default():
     assert e.settings["samples"] is None
     assert e.diagnostics["samples_drawn"] == 1500
     assert sum(calls) == pytest.approx(1500, abs=3)
-    assert not any("few" in notice for notice in e.notices)
+    assert not any("few" in warning for warning in e.warnings)
 
 
 def test_most_samples_are_at_least_two():
@@ -99,7 +99,7 @@ def test_integrated_gradients_hold_a_few_nodes_at_a_time(monkeypatch):
 
 def test_the_attention_of_one_window_is_asked_when_it_is_wanted():
     model = loaded()
-    long = model.in_windows(7)
+    long = model.with_windows(7)
     model_input = long.read("a superb film but the plot is predictable . a good film")
     assert len(model_input.windows.spans) > 1
     seen = []

@@ -5,7 +5,7 @@ import pytest
 
 import limelight
 from limelight.errors import InputError, MissingExtraError
-from limelight.explainers import METHODS, read
+from limelight.explainers import METHODS, prepare_batch
 from limelight.models import load
 from limelight.theory.ratio_game import RatioGame
 
@@ -20,7 +20,7 @@ def test_every_method_gives_the_same_numbers(method, outputs):
     model = tiny_model(4, outputs=outputs, scale=0.8)
     texts = [text for text in random_texts(13, 5) if len(set(text.split())) > 1]
     here = limelight.explain(model, texts, method)
-    there = limelight.explain(model.on("cpu"), texts, method)
+    there = limelight.explain(model.to_device("cpu"), texts, method)
     for one, other in zip(here, there, strict=True):
         allowed = (one.bound or 0) + (other.bound or 0) + 1e-9
         np.testing.assert_allclose(other.scores, one.scores, rtol=1e-9, atol=allowed)
@@ -33,7 +33,7 @@ def test_every_method_gives_the_same_numbers(method, outputs):
 def test_games_are_tensors_of_the_device_and_equal_ours():
     model = tiny_model(4, outputs=3)
     texts = random_texts(9, 2)
-    here, there = (read(one, texts).collapsed.game for one in (model, model.on("cpu")))
+    here, there = (prepare_batch(one, texts).collapsed_inputs.game for one in (model, model.to_device("cpu")))
     assert isinstance(there.a, torch.Tensor)
     for name in ("D0", "a", "b", "N0", "A", "B", "sizes", "error"):
         np.testing.assert_allclose(getattr(there, name).numpy(), getattr(here, name), rtol=1e-12)
@@ -41,7 +41,7 @@ def test_games_are_tensors_of_the_device_and_equal_ours():
 
 
 def test_more_texts_are_explained_at_a_time():
-    assert tiny_model().on("cpu").documents_per_batch > tiny_model().documents_per_batch
+    assert tiny_model().to_device("cpu").inputs_per_batch > tiny_model().inputs_per_batch
 
 
 def test_the_shipped_model_is_loaded_for_a_device():
@@ -70,4 +70,4 @@ def test_a_device_that_is_not_there_is_refused_at_once():
 def test_a_device_needs_torch(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"device 'cuda' needs torch; .*run: pip install"):
-        tiny_model().on("cuda")
+        tiny_model().to_device("cuda")

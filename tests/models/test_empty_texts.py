@@ -8,10 +8,10 @@ import pytest
 import limelight
 from limelight.errors import DomainError, InputError
 from limelight.explainers import METHODS
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 
 TEXT = "a superb film , but long"
-NO_BASE = "The model refuses the text without its words, so there is no base value"
+NO_BASE_VALUE = "The model refuses the text without its words, so there is no base value"
 
 
 def refusing():
@@ -29,13 +29,13 @@ def test_every_method_that_a_function_allows_explains_it(method):
         assert np.isfinite(e.scores).all()
         assert np.abs(e.scores).max() > 0
         assert e.base_value is None
-        assert [notice for notice in e.notices if notice.startswith(NO_BASE)] != []
+        assert [warning for warning in e.warnings if warning.startswith(NO_BASE_VALUE)] != []
 
 
 def test_what_stands_in_is_said_only_where_it_stands_in():
     loo, shapley = (limelight.explain(refusing(), TEXT, name) for name in ("loo", "shapley"))
-    assert f"{NO_BASE}." in loo.notices
-    assert any(notice.endswith("each word alone stands in for it.") for notice in shapley.notices)
+    assert f"{NO_BASE_VALUE}." in loo.warnings
+    assert any(warning.endswith("each word alone stands in for it.") for warning in shapley.warnings)
 
 
 def test_shapley_values_are_those_of_the_game_with_the_stand_in():
@@ -50,7 +50,7 @@ def test_shapley_values_are_those_of_the_game_with_the_stand_in():
         )
         return np.log(p[0, 1] / p[0, 0])
 
-    keeps = all_keeps(d)
+    keeps = enumerate_masks(d)
     values = {tuple(keep): value(keep) for keep in keeps if keep.any()}
     values[(False,) * d] = np.mean([values[tuple(row)] for row in np.eye(d, dtype=bool)])
     expected = np.zeros(d)
@@ -63,17 +63,17 @@ def test_shapley_values_are_those_of_the_game_with_the_stand_in():
     np.testing.assert_allclose(e.scores, expected, rtol=1e-6, atol=1e-7)
 
 
-def test_a_model_that_does_not_refuse_has_its_base_value_and_no_notice():
+def test_a_model_that_does_not_refuse_has_its_base_value_and_no_warning():
     model = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
     e = limelight.explain(model, TEXT, "shapley")
     assert e.base_value == 0.0
-    assert not any(NO_BASE in notice for notice in e.notices)
+    assert not any(NO_BASE_VALUE in warning for warning in e.warnings)
 
 
 def test_protected_words_leave_nothing_empty():
     e = limelight.explain(refusing(), TEXT, "shapley", protect=["film"])
     assert e.base_value is not None
-    assert not any(NO_BASE in notice for notice in e.notices)
+    assert not any(NO_BASE_VALUE in warning for warning in e.warnings)
 
 
 def test_a_single_word_says_why_it_cannot_be_explained():
@@ -106,7 +106,7 @@ def test_the_base_value_is_that_of_the_replacement_that_was_used():
     deleted = limelight.explain(model, TEXT, "loo", replacement="delete")
     assert masked.base_value is not None
     assert deleted.base_value is None
-    assert [NO_BASE in "".join(e.notices) for e in (masked, deleted)] == [False, True]
+    assert [NO_BASE_VALUE in "".join(e.warnings) for e in (masked, deleted)] == [False, True]
 
 
 def test_a_refusing_model_is_not_asked_about_everything_twice():
@@ -149,8 +149,8 @@ def test_a_refusal_that_does_not_last_is_none():
 
 def test_methods_that_used_no_stand_in_do_not_speak_of_one():
     comparison = limelight.compare(refusing(), TEXT, methods=["shapley", "loo"])
-    assert f"{NO_BASE}." in comparison["loo"].notices
-    assert f"{NO_BASE}." not in comparison["shapley"].notices
+    assert f"{NO_BASE_VALUE}." in comparison["loo"].warnings
+    assert f"{NO_BASE_VALUE}." not in comparison["shapley"].warnings
 
 
 def test_no_masks_have_no_answers():

@@ -18,7 +18,7 @@ from test_next_token import language_model
 import limelight
 from limelight import InputError
 from limelight.models import endpoint
-from limelight.text import Answer
+from limelight.text import AnswerQuery
 
 CONTEXT = "the sky is blue . mars is red . the moon is cold . it is far . a moon is dark ."
 UNITS = [f"{part.strip()} ." for part in CONTEXT.split(".")[:-1]]
@@ -70,7 +70,7 @@ def test_scores_of_sentences_are_those_of_all_subsets_by_direct_calls(server, me
 def test_the_tokens_of_an_answer_are_found_however_a_server_writes_them(shows):
     with completions(shows) as server:
         model = wrapped(server)
-        found = model.outputs([model.read(CONTEXT, asked=(Answer(ANSWER),))])
+        found = model.outputs([model.read(CONTEXT, queries=(AnswerQuery(ANSWER),))])
         prompt = TEMPLATE.replace("{text}", CONTEXT)
         expected = server.lm.log_probability(prompt, " " + ANSWER)
         assert found[0, 0] == pytest.approx(expected, abs=1e-9)
@@ -95,8 +95,8 @@ def test_a_server_and_the_same_model_in_memory_say_the_same(server, text, answer
     for method in ASKING:
         e, other = (limelight.explain(lm, text, method, answer=answer) for lm in (there, here))
         np.testing.assert_allclose(e.scores, other.scores, atol=1e-5, err_msg=method)
-        assert e.asked.length == other.asked.length > 2
-        assert e.asked.stored() == other.asked.stored()
+        assert e.query.length == other.query.length > 2
+        assert e.query.to_dict() == other.query.to_dict()
         assert e.prediction["answer"] == pytest.approx(other.prediction["answer"], abs=1e-5)
     each = [limelight.explain_sentences(lm, text, "loo", answer=answer) for lm in (there, here)]
     for e, other in zip(*each, strict=True):
@@ -152,7 +152,7 @@ def test_what_the_server_writes_is_explained_and_is_the_same_when_it_is_given(se
     written, reason = server.lm.greedy(TEMPLATE.replace("{text}", CONTEXT), 1)
     e = limelight.explain(model, CONTEXT, "loo", features="sentences")
     assert reason == "length"
-    assert "cut after 1 token;" in " ".join(e.notices)
+    assert "cut after 1 token;" in " ".join(e.warnings)
     given = "".join(written).removeprefix(" ")
     again = limelight.explain(model, CONTEXT, "loo", features="sentences", answer=given)
     np.testing.assert_array_equal(e.scores, again.scores)
@@ -171,15 +171,15 @@ def test_a_run_goes_on_only_where_the_server_stops_alike(server, tmp_path):
 
 
 def test_parts_of_an_answer_add_up_to_it_and_per_token_is_their_mean(server):
-    answer = Answer("mars is red . the sky is blue .")
+    answer = AnswerQuery("mars is red . the sky is blue .")
     model, mean = wrapped(server), wrapped(server, per_token=True)
-    (whole,) = model.outputs([model.read(CONTEXT, asked=(answer,))])
-    (parts,) = model.outputs([model.read(CONTEXT, asked=answer.sentences())])
+    (whole,) = model.outputs([model.read(CONTEXT, queries=(answer,))])
+    (parts,) = model.outputs([model.read(CONTEXT, queries=answer.sentences())])
     assert parts.sum() == pytest.approx(whole[0], abs=1e-9)
     assert len(parts) == 2
     prompt = TEMPLATE.replace("{text}", CONTEXT)
     assert parts[0] == pytest.approx(server.lm.log_probability(prompt, " mars is red ."))
-    (each,) = mean.outputs([mean.read(CONTEXT, asked=(answer,))])
+    (each,) = mean.outputs([mean.read(CONTEXT, queries=(answer,))])
     assert each[0] == pytest.approx(whole[0] / len(server.lm.tokens(" " + answer.text)))
     assert mean.fingerprint != model.fingerprint
 
@@ -270,7 +270,7 @@ def test_a_wrong_name_and_a_slow_server(server, slept):
 def test_an_answer_that_shares_a_token_with_the_prompt_is_refused(server):
     model = wrapped(server, template="{text} answer:")
     with pytest.raises(InputError, match=r"each token of the answer '\) mars'; the last .* ':\)'"):
-        model.outputs([model.read("the sky", asked=(Answer(") mars"),))])
+        model.outputs([model.read("the sky", queries=(AnswerQuery(") mars"),))])
 
 
 def test_the_key_is_in_the_header_and_nowhere_else(server, slept, monkeypatch):
@@ -419,7 +419,7 @@ def test_options_that_cannot_be_are_refused(server, options, sentence):
 def test_requests_are_spread_over_the_minute(server, slept, monkeypatch):
     monkeypatch.setattr(endpoint, "_now", lambda: sum(slept))
     model = wrapped(server, requests_per_minute=30, parallel=1)
-    model.outputs([model.read(CONTEXT, asked=(Answer(ANSWER),))] * 2)
+    model.outputs([model.read(CONTEXT, queries=(AnswerQuery(ANSWER),))] * 2)
     assert len(server.bodies) == 5  # equal texts are asked once; the others see whether it is right
     assert slept == pytest.approx([2.0, 2.0, 2.0, 2.0])
 
@@ -427,7 +427,7 @@ def test_requests_are_spread_over_the_minute(server, slept, monkeypatch):
 def test_requests_are_under_way_together(server):
     model = wrapped(server, parallel=3)
     several = [
-        model.read(f"{CONTEXT} {word}", asked=(Answer(ANSWER),)) for word in ("a", "it", "is")
+        model.read(f"{CONTEXT} {word}", queries=(AnswerQuery(ANSWER),)) for word in ("a", "it", "is")
     ]
     first = model.outputs(several)  # known from reading, and asked for no more than once
     server.meeting = threading.Barrier(3)
@@ -521,10 +521,10 @@ def test_a_server_that_says_the_same_whatever_it_reads_is_reported(server):
     server.completion = forgetful
     e = limelight.explain(wrapped(server), CONTEXT, "loo", features="sentences", answer=ANSWER)
     assert (e.scores == 0).all()
-    assert sum("the same log-probability after every version" in n for n in e.notices) == 1
+    assert sum("the same log-probability after every version" in n for n in e.warnings) == 1
     server.completion = whole
     e = limelight.explain(wrapped(server), CONTEXT, "loo", features="sentences", answer=ANSWER)
-    assert not any("every version" in notice for notice in e.notices)
+    assert not any("every version" in warning for warning in e.warnings)
 
 
 @pytest.mark.parametrize(
@@ -686,7 +686,7 @@ def test_messages_show_little_of_what_a_server_sent_and_never_a_key(
             server.faults = [fault] * 5
     model = wrapped(server, key_variable="TINY_KEY")
     with pytest.raises(InputError) as refused:
-        model.outputs([model.read(CONTEXT, asked=(Answer(ANSWER),))])
+        model.outputs([model.read(CONTEXT, queries=(AnswerQuery(ANSWER),))])
     for shown in (str(refused.value), str(refused.value.__cause__)):
         assert KEY not in shown
         assert KEY[:12] not in shown

@@ -311,13 +311,13 @@ DICTIONARY = Dictionary()
 def test_a_pipeline_names_what_its_fingerprint_does_not_cover():
     texts, labels = TEXTS, LABELS
     plain = make_pipeline(CountVectorizer(), LogisticRegression()).fit(texts, labels)
-    assert limelight.wrap(plain).unchecked == ()
+    assert limelight.wrap(plain).unchecked_parts == ()
     forest = make_pipeline(CountVectorizer(), RandomForestClassifier(2)).fit(texts, labels)
-    assert limelight.wrap(forest).unchecked == ()
+    assert limelight.wrap(forest).unchecked_parts == ()
     opaque = make_pipeline(
         CountVectorizer(tokenizer=lemmas, token_pattern=None), LogisticRegression()
     ).fit(texts, labels)
-    assert limelight.wrap(opaque).unchecked == ("lock",)
+    assert limelight.wrap(opaque).unchecked_parts == ("lock",)
 
 
 def test_a_helper_from_another_module_of_the_user_counts(tmp_path, monkeypatch):
@@ -339,6 +339,6 @@ def test_a_helper_from_another_module_of_the_user_counts(tmp_path, monkeypatch):
         prints.append([function_fingerprint(one) for one in (module.by_name, module.by_module)])
     for first, second in zip(*prints, strict=True):
         assert first.digest != second.digest
-        assert first.unchecked == second.unchecked == ()
+        assert first.unchecked_parts == second.unchecked == ()
     for name in ("mine_helper", "mine_model"):
         sys.modules.pop(name, None)

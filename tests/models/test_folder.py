@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from limelight.errors import InputError
-from limelight.files import whole_folder, write_whole
+from limelight.files import atomic_folder, write_atomically
 from limelight.models.attention import load_folder, save_folder
 from limelight.models.attention.folder import is_incomplete_folder
 from limelight.text import Vocabulary
@@ -46,7 +46,7 @@ def test_what_training_recorded_comes_back(tmp_path):
 
 
 def test_half_precision_is_stored_on_request(tmp_path):
-    save_folder(tiny_model().rounded("float16"), tmp_path / "m")
+    save_folder(tiny_model().with_precision("float16"), tmp_path / "m")
     assert load_folder(tmp_path / "m").W_q.dtype == np.float16
 
 
@@ -146,20 +146,20 @@ def test_class_names_must_fit_the_outputs():
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "result.json"
-    write_whole(path, "old")
+    write_atomically(path, "old")
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left")))
     with pytest.raises(OSError, match="No space"):
-        write_whole(path, "new")
+        write_atomically(path, "new")
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["result.json"]
 
 
 def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
-    with whole_folder(tmp_path / "f") as part:
+    with atomic_folder(tmp_path / "f") as part:
         (part / "a").write_text("old")
 
     def interrupted():
-        with whole_folder(tmp_path / "f") as part:
+        with atomic_folder(tmp_path / "f") as part:
             (part / "a").write_text("new")
             raise RuntimeError
 

@@ -6,20 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight.models.engine import Engine
-from limelight.models.hugging_face.pieces import MaskedText, Pieces, feature_of_piece
+from limelight.models.hugging_face.subwords import MaskedText, Subwords, subword_features
 from limelight.text import Features
 
 torch = pytest.importorskip("torch")
 
-from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass, rectangle  # noqa: E402
+from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass, stack_rows  # noqa: E402
 
 from tiny_transformers import tiny  # noqa: E402
 
 NOTHING = 1
 # Which the rows of masks do not ask.
-ENGINE = Engine(list, size=len, key=bytes, budget=1)
+ENGINE = Engine(list, size=len, key=bytes, max_batch_size=1)
 IDS = np.arange(5)[None]
-FORWARD = ForwardPass(tiny("bert")[0], half=False, shown=str, example=lambda: IDS)
+FORWARD = ForwardPass(tiny("bert")[0], half=False, describe=str, example=lambda: IDS)
 
 
 WORDS = st.lists(st.tuples(st.sampled_from("abcde"), st.integers(1, 3)), min_size=1, max_size=7)
@@ -32,11 +32,11 @@ def pieces_and_features(words, before, after, room):
     side = np.where(token < 0, -1, 0)
     strings = tuple(word for word, _ in words)
     ids = np.arange(10, 10 + len(token))
-    pieces = Pieces(ids, token, side, strings, (0,) * len(strings), room)
+    pieces = Subwords(ids, token, side, strings, (0,) * len(strings), room)
     read = list(dict.fromkeys(cut[:room]))
     names = tuple(dict.fromkeys(strings[i] for i in read))
-    of_token = np.array([names.index(strings[i]) for i in read])
-    return pieces, Features("words", names, tuple(() for _ in names), of_token)
+    feature_index = np.array([names.index(strings[i]) for i in read])
+    return pieces, Features("words", names, tuple(() for _ in names), feature_index)
 
 
 def one_by_one(pieces, features, keep, other):
@@ -45,7 +45,7 @@ def one_by_one(pieces, features, keep, other):
     rows = []
     for mask in keep:
         body = []
-        end = pieces.text.stop
+        end = pieces.text_slice.stop
         for i in range(end):
             word = pieces.token[i]
             j = place.get(pieces.strings[word]) if word >= 0 else None
@@ -53,7 +53,7 @@ def one_by_one(pieces, features, keep, other):
                 body.append(int(pieces.ids[i]))
             elif other is not None:
                 body.append(other)
-        body = body[: pieces.text.start + pieces.room]
+        body = body[: pieces.text_slice.start + pieces.room]
         rows.append(body + [int(x) for x in pieces.ids[end:]])
     return rows
 
@@ -76,10 +76,10 @@ def test_rows_of_masked_texts_are_those_of_a_loop_over_pieces(
     masked = MaskedText(
         engine=ENGINE,
         forward=FORWARD,
-        pieces=pieces,
-        feature=feature_of_piece(pieces, features),
-        other=other,
-        nothing=NOTHING,
+        subwords=pieces,
+        feature=subword_features(pieces, features),
+        replacement_id=other,
+        empty_id=NOTHING,
     )
     expected = one_by_one(pieces, features, keep, other)
     assert masked.sizes(keep).tolist() == [len(row) for row in expected]
@@ -91,12 +91,12 @@ def test_rows_of_masked_texts_are_those_of_a_loop_over_pieces(
 
 
 def test_shorter_rows_are_padded_to_a_rectangle():
-    found = rectangle([np.array([5, 6]), np.array([7])])
+    found = stack_rows([np.array([5, 6]), np.array([7])])
     assert found.tolist() == [[5, 6], [7, MASKED_OUT]]
 
 
 def passing_of(network, *, half):
-    return ForwardPass(network, half=half, shown=str, example=lambda: IDS)
+    return ForwardPass(network, half=half, describe=str, example=lambda: IDS)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def halving(monkeypatch):
     """A network whose outputs are computed by its copy in half precision, on any device."""
     network, _ = tiny("bert")
     passing = passing_of(network, half=True)
-    monkeypatch.setattr(passing, "_halves", True)
+    monkeypatch.setattr(passing, "_uses_half", True)
     return network, passing
 
 
@@ -114,7 +114,7 @@ IDS = np.array([[2, 5, 6, 3], [2, 7, 3, MASKED_OUT]])
 def test_the_copy_in_half_precision_is_the_same_function_and_leaves_the_network_alone(halving):
     network, passing = halving
     single = passing_of(network, half=False)(IDS)
-    passing.renew()
+    passing.refresh()
     half = passing(IDS)
     assert {p.dtype for p in network.parameters()} == {torch.float32}
     assert (half != single).any()  # the control: it is another arithmetic
@@ -123,13 +123,13 @@ def test_the_copy_in_half_precision_is_the_same_function_and_leaves_the_network_
 
 def test_the_copy_is_made_again_when_weights_change(halving):
     network, passing = halving
-    passing.renew()
-    before, copied = passing(IDS), passing._half
-    passing.renew()
-    assert passing._half is copied
+    passing.refresh()
+    before, copied = passing(IDS), passing._half_network
+    passing.refresh()
+    assert passing._half_network is copied
     with torch.no_grad():
         network.classifier.bias += 1.0
-    passing.renew()
+    passing.refresh()
     np.testing.assert_allclose(passing(IDS) - before, 1.0, atol=5e-3)
 
 
@@ -137,6 +137,6 @@ def test_a_network_too_large_for_half_precision_is_asked_in_single(halving):
     network, passing = halving
     with torch.no_grad():
         network.classifier.weight *= 1e6
-    passing.renew()
-    assert passing._half is None
+    passing.refresh()
+    assert passing._half_network is None
     np.testing.assert_array_equal(passing(IDS), passing_of(network, half=False)(IDS))

@@ -45,7 +45,7 @@ def test_a_function_that_never_moves_is_explained_without_a_warning(text, method
     e = limelight.explain(model, text, method)
     np.testing.assert_array_equal(e.scores, 0)
     sampled = text == LONG and method != "loo"
-    assert len(e.notices) == sampled  # that nothing moved is no proof
+    assert len(e.warnings) == sampled  # that nothing moved is no proof
 
 
 def test_functions_answer_these_methods():
@@ -188,20 +188,20 @@ def test_certain_answers_are_counted_where_log_odds_are_explained():
     model = limelight.wrap(certain, classes=["bad", "good", "best"])
     for method, asked, held in (("loo", 5, 5), ("shapley", 9, 9), ("lime", 9, 9)):
         e = limelight.explain(model, "a good film", method, target="bad")
-        assert e.notices[-1] == (
+        assert e.warnings[-1] == (
             f"{held} of {asked} answers were probabilities of 0 or 1, whose log-odds are infinite; "
             "±27.6 stands for them, so the size of the scores means little. "
             "Explain scale='probability', or let the function return logits."
         )
         assert np.abs(e.scores).max() > 27
     some = limelight.explain(model, "a good film", "loo", target="best")
-    assert some.notices[-1].startswith("2 of 5 answers")  # without "good", and without any word
+    assert some.warnings[-1].startswith("2 of 5 answers")  # without "good", and without any word
     sampled = limelight.explain(model, "a good film", "lime-sampled", samples=50, target="bad")
-    assert sampled.notices[-1].startswith("51 of 51 answers")  # and the base value
+    assert sampled.warnings[-1].startswith("51 of 51 answers")  # and the base value
     for unheld in ({"scale": "probability"}, {"target": "x"}):
         soft = limelight.wrap(chances([0.3, 0.7]), classes=["y", "x"])
         asked = model if "scale" in unheld else soft
-        assert not limelight.explain(asked, "a good film", "loo", **unheld).notices
+        assert not limelight.explain(asked, "a good film", "loo", **unheld).warnings
 
 
 @pytest.mark.parametrize("method", ["loo", "lime", "shapley", "lime-sampled"])
@@ -212,12 +212,12 @@ def test_a_model_that_answers_differently_every_time_is_found_out(method):
         lambda texts: rng.normal(size=(len(texts), 2)), classes=["a", "b"], scale="logit"
     )
     e = limelight.explain(noisy, "one two three four", method, **options)
-    assert any("answered the same text with" in notice for notice in e.notices)
+    assert any("answered the same text with" in warning for warning in e.warnings)
     rounded = limelight.wrap(
         lambda texts: 1e-3 * rng.normal(size=(len(texts), 2)), classes=["a", "b"], scale="logit"
     )
     e = limelight.explain(rounded, "one two three four", method, **options)
-    assert not any("answered the same text with" in notice for notice in e.notices)
+    assert not any("answered the same text with" in warning for warning in e.warnings)
 
 
 def test_a_function_may_do_with_its_list_what_it_likes():
@@ -241,10 +241,10 @@ def test_half_a_character_is_refused():
 
 
 def test_a_page_shows_the_probabilities_of_the_function():
-    from limelight.rendering.wording import outcomes
+    from limelight.rendering.wording import class_outcomes
 
     model = limelight.wrap(chances([0.2, 0.3, 0.5]), classes=["a", "b", "c"])
-    shown = outcomes(limelight.explain(model, "x y", "loo"))
+    shown = class_outcomes(limelight.explain(model, "x y", "loo"))
     np.testing.assert_allclose([one.probability for one in shown], [0.2, 0.3, 0.5])
     assert [one.name for one in shown if one.chosen] == ["c"]
 
@@ -434,14 +434,14 @@ def test_a_margin_is_a_score_without_probabilities():
 
 @pytest.mark.parametrize("row", [[0.25], [-0.5, 2.0], [-0.5, 2.0, 1.0]])
 def test_scores_are_shown_as_scores(row):
-    from limelight.rendering.wording import outcomes
+    from limelight.rendering.wording import class_outcomes
 
     names = [f"c{i}" for i in range(max(2, len(row)))]
     e = limelight.explain(
         limelight.wrap(chances(row), classes=names, scale="score"), "x y", "loo", target=1
     )
-    assert [one.probability for one in outcomes(e)] == [None] * len(names)
-    assert [one.name for one in outcomes(e) if one.chosen] == ["c1"]
+    assert [one.probability for one in class_outcomes(e)] == [None] * len(names)
+    assert [one.name for one in class_outcomes(e) if one.chosen] == ["c1"]
     assert "%" not in e.as_html().split("</style>")[-1].split("<script")[0]
     assert limelight.explain(
         limelight.wrap(chances(row), classes=names, scale="score"), "x y", "anchors"
@@ -601,12 +601,12 @@ def test_the_engine_asks_each_item_once_in_batches_of_alike_length():
         batches.append(items)
         return np.array([[float(len(item))] for item in items])
 
-    engine = Engine(answer, size=len, key=lambda item: item, budget=6)
+    engine = Engine(answer, size=len, key=lambda item: item, max_batch_size=6)
     found = engine(["a", "bbb", "cc", "a", "ddd", "e"])
     assert found[:, 0].tolist() == [1, 3, 2, 1, 3, 1]
     assert batches == [["bbb", "ddd"], ["cc", "a", "e"]]
     batches.clear()
-    Engine(answer, size=len, key=lambda item: item, budget=100, most=1)(["a", "bbb"])
+    Engine(answer, size=len, key=lambda item: item, max_batch_size=100, max_items=1)(["a", "bbb"])
     assert batches == [["bbb"], ["a"]]
 
 
@@ -619,7 +619,7 @@ def test_the_engine_asks_for_less_when_memory_runs_out():
             raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
         return np.array([[float(item)] for item in items])
 
-    engine = Engine(answer, size=lambda _: 1, key=lambda item: item, budget=16)
+    engine = Engine(answer, size=lambda _: 1, key=lambda item: item, max_batch_size=16)
     assert engine(range(16))[:, 0].tolist() == list(range(16))
     assert sizes == [16, 8, 4, 2] + [2] * 7
 
@@ -627,7 +627,7 @@ def test_the_engine_asks_for_less_when_memory_runs_out():
         raise RuntimeError("a bug")
 
     with pytest.raises(RuntimeError, match="a bug"):
-        Engine(broken, size=len, key=str, budget=4)(["x", "y"])
+        Engine(broken, size=len, key=str, max_batch_size=4)(["x", "y"])
 
 
 def test_sampled_lime_is_the_lime_package_on_the_same_masks():
@@ -635,13 +635,13 @@ def test_sampled_lime_is_the_lime_package_on_the_same_masks():
     from lime.lime_base import LimeBase
 
     from limelight.sampling.masks import text_rng
-    from limelight.sampling.sample import lime_sampler
+    from limelight.sampling.sample import make_lime_sampler
 
     model = paper_as_function()
     options = {"samples": 300, "scale": "probability", "target": 1, "num_features": 5}
     e = limelight.explain(model, TEXT, "lime-sampled", feature_selection="none", **options)
     d = len(e.features)
-    drawn, _ = lime_sampler(d)(299, text_rng(0, TEXT))
+    drawn, _ = make_lime_sampler(d)(299, text_rng(0, TEXT))
     keep = np.concatenate([np.ones((1, d), bool), drawn])
     texts = [
         " ".join(w if row[e.features.index(w)] else "zzz" for w in TEXT.split()) for row in keep

@@ -8,7 +8,7 @@ import torch
 from captum.attr import LayerGradientXActivation, LayerIntegratedGradients, Saliency
 
 import limelight
-from limelight.text import features_of
+from limelight.text import build_features
 
 from tiny_transformers import FAMILIES, tiny
 
@@ -25,14 +25,14 @@ def loaded(family):
 
 
 def ids_of(model):
-    pieces = model.read(TEXT).input
-    return torch.tensor(pieces.ids[pieces.inside][None])
+    pieces = model.read(TEXT).encoding
+    return torch.tensor(pieces.ids[pieces.read_indices][None])
 
 
 def by_word(model, scores):
     """Sum scores of pieces over the words of the text (no word repeats)."""
-    pieces = model.read(TEXT).input
-    token = pieces.token[pieces.inside]
+    pieces = model.read(TEXT).encoding
+    token = pieces.token[pieces.read_indices]
     return np.array([scores[token == j].sum() for j in range(token.max() + 1)])
 
 
@@ -83,7 +83,7 @@ def test_gradient_times_input_is_captums(family):
 def test_integrated_gradients_are_captums(family):
     model = loaded(family)
     ids = ids_of(model)
-    token = model.read(TEXT).input.token
+    token = model.read(TEXT).encoding.token
     rest = "pad" if family == "gpt2" else "mask"
     other = getattr(model.tokenizer, f"{rest}_token_id")
     base = torch.where(torch.tensor(token[None] >= 0), other, ids)
@@ -123,12 +123,12 @@ def test_integrated_gradients_add_up():
     e = limelight.explain(model, TEXT, "ig", target=TARGET, tolerance=1e-3)
     change = e.prediction["LABEL_1"] - e.base_value
     assert abs(e.scores.sum() - change) <= 1e-3 * abs(change) + 1e-6
-    assert not e.notices
+    assert not e.warnings
     rough = limelight.explain(model, TEXT, "ig", target=TARGET, steps=1, max_steps=1)
     gap = abs(rough.scores.sum() - change)
     assert gap > 0.1 * abs(change)
     assert rough.diagnostics["completeness_gap"] == pytest.approx(gap, rel=1e-3)
-    assert f"within {gap:.1g}; both were to be within 1.0%: raise max_steps." in rough.notices[-1]
+    assert f"within {gap:.1g}; both were to be within 1.0%: raise max_steps." in rough.warnings[-1]
 
 
 @families
@@ -151,11 +151,11 @@ def test_scores_that_half_of_the_points_would_change_are_said_to_be_uncertain():
     e = limelight.explain(loaded("bert"), TEXT, "ig", target=TARGET, steps=2, max_steps=2)
     worst, largest = max(e.diagnostics["score_errors"]) / 3, np.abs(e.scores).max()
     assert worst > 0.01 * largest
-    assert e.notices[0].startswith(
+    assert e.warnings[0].startswith(
         f"A score may be off by {worst:.2g} where the largest is {largest:.2g}, as far as half of "
         "the points tell, and the scores add up"
     )
-    assert e.notices[0].endswith("both were to be within 1.0%: raise max_steps.")
+    assert e.warnings[0].endswith("both were to be within 1.0%: raise max_steps.")
 
 
 @pytest.mark.parametrize("most", [16, 256])
@@ -164,7 +164,7 @@ def test_two_scores_whose_errors_cancel_in_the_sum_are_noticed(monkeypatch, most
     model = loaded("bert")
     model_input = model.read(TEXT)
     start, end = (
-        model.embedded(model_input, *more) for more in ((features_of(model_input), "mask"), ())
+        model.embed(model_input, *more) for more in ((build_features(model_input), "mask"), ())
     )
     way, ask = end - start, model.gradients
     gains, loses = (int(np.flatnonzero(model.token_positions(model_input) == j)[0]) for j in (1, 4))
@@ -183,7 +183,7 @@ def test_two_scores_whose_errors_cancel_in_the_sum_are_noticed(monkeypatch, most
     added, area = e.scores - plain.scores, 40 * 0.04 * np.sqrt(np.pi)
     off = max(abs(added[1] - area), abs(added[4] + area))
     assert e.diagnostics["completeness_gap"] <= 0.02 * abs(e.scores.sum())
-    said = any("A score may be off" in notice for notice in e.notices)
+    said = any("A score may be off" in warning for warning in e.warnings)
     assert said == (most == 16)
     assert (off > 0.01 * np.abs(e.scores).max()) == said
 
@@ -193,26 +193,26 @@ def test_padding_that_is_still_attended_to_is_said_and_is_so(family):
     """Where the way begins, against the network itself: padding in every place, none masked."""
     model = loaded(family)
     e = limelight.explain(model, TEXT, "ig", target=TARGET, replacement="pad")
-    (said,) = [notice for notice in e.notices if "padding" in notice]
+    (said,) = [warning for warning in e.warnings if "padding" in warning]
     assert said == (
         "Integrated gradients move words to the padding token's embedding, which the others still "
         "attend to; 'lime', 'shapley' and 'loo' with replacement 'pad' mask a removed word out."
     )
-    given, pieces = ids_of(model), model.read(TEXT).input
-    given[0, pieces.token[pieces.inside] >= 0] = model.network.config.pad_token_id
+    given, pieces = ids_of(model), model.read(TEXT).encoding
+    given[0, pieces.token[pieces.read_indices] >= 0] = model.network.config.pad_token_id
     embedded = model.network.get_input_embeddings()(given)
     with torch.no_grad():
         base = model.network(inputs_embeds=embedded).logits[0, TARGET]
     assert e.base_value == pytest.approx(float(base), abs=1e-4)
     model_input = model.read(TEXT)
-    masked = model.game(model_input, features_of(model_input), "pad")
+    masked = model.game(model_input, build_features(model_input), "pad")
     nothing = masked(np.zeros((1, len(model_input.tokens)), bool))[0, TARGET]
     assert abs(e.base_value - nothing) > 1e-2
 
 
 def test_other_ways_say_nothing_of_padding():
     e = limelight.explain(loaded("bert"), TEXT, "ig", target=TARGET)
-    assert not any("padding" in notice for notice in e.notices)
+    assert not any("padding" in warning for warning in e.warnings)
 
 
 def test_probabilities_have_gradients_too():
@@ -229,5 +229,5 @@ def test_probabilities_have_gradients_too():
 
 def test_a_mean_gradient_that_is_rounding_is_said_to_be():
     e = limelight.explain(loaded("bert"), TEXT, "g-avg")
-    assert "these scores are rounding errors" in e.notices[-1]
-    assert not limelight.explain(loaded("bert"), TEXT, "g-l2").notices
+    assert "these scores are rounding errors" in e.warnings[-1]
+    assert not limelight.explain(loaded("bert"), TEXT, "g-l2").warnings

@@ -12,8 +12,8 @@ from tokenizers import pre_tokenizers
 import limelight
 from limelight import InputError
 from limelight.explainers import METHODS
-from limelight.models import resolved_replacement
-from limelight.text import features_of
+from limelight.models import resolve_replacement
+from limelight.text import build_features
 
 from known import CHEAP, DEEP
 from tiny_transformers import FAMILIES, LIMIT, tiny
@@ -30,7 +30,7 @@ def loaded(family="bert", **changes):
 
 def by_hand(model, text):
     """The model's own answer, one text at a time, without our batches."""
-    given = model.tokenizer(text, return_tensors="pt", truncation=True, max_length=model.limit)
+    given = model.tokenizer(text, return_tensors="pt", truncation=True, max_length=model.max_length)
     given.pop("token_type_ids", None)
     with torch.no_grad():
         return model.network(**given).logits[0].double().numpy()
@@ -40,7 +40,7 @@ def by_hand(model, text):
 def test_words_that_the_tokenizer_does_not_know_are_counted(window):
     def said(text):
         e = limelight.explain(loaded(), text, "loo", window=window)
-        return [notice for notice in e.notices if "vocabulary" in notice]
+        return [warning for warning in e.warnings if "vocabulary" in warning]
 
     assert said("a superb film") == []
     assert said("a 漢 film 字") == [
@@ -145,7 +145,7 @@ def test_leave_one_out_is_what_really_happens(family, replacement):
     e = limelight.explain(model, " ".join(words), "loo", target=2, replacement=replacement)
     assert e.settings["replacement"] == replacement
     model_input = model.read(" ".join(words))
-    ids, token = model_input.input.ids, model_input.input.token
+    ids, token = model_input.encoding.ids, model_input.encoding.token
     tokens = model.tokenizer
     put = {"mask": tokens.mask_token_id, "unk": tokens.unk_token_id, "pad": tokens.pad_token_id}
     for j in range(3):
@@ -170,7 +170,7 @@ def test_pieces_of_one_character_are_one_feature():
     assert e.spans == (((0, 1),), ((2, 6),), ((7, 8),))
     assert e.settings["aggregation"] == "sum over pieces of one character"
     both = limelight.explain(loaded("gpt2"), text, "loo", features="tokens", replacement="pad")
-    pieces = loaded("gpt2").read(text, pieces=True).input
+    pieces = loaded("gpt2").read(text, subwords=True).encoding
     assert (np.bincount(pieces.token[pieces.token >= 0]) == [4, 1, 3]).all()
     assert np.abs(both.scores).min() > 0.01
 
@@ -189,14 +189,14 @@ def test_an_unknown_token_that_is_padding_too_replaces_no_word():
     model.config.pad_token_id = tokenizer.unk_token_id
     assert adapted.replacements[0] == "delete"
     with pytest.raises(InputError, match="Choose from: auto, delete, pad"):
-        resolved_replacement(adapted, "unk")
+        resolve_replacement(adapted, "unk")
 
 
-def test_a_long_text_is_cut_with_a_notice_and_deleting_lets_later_words_in():
+def test_a_long_text_is_cut_with_a_warning_and_deleting_lets_later_words_in():
     model, text = loaded(), "good film " * 20
     e = limelight.explain(model, text, "loo", replacement="delete", features="positions", target=2)
     assert len(e.features) == LIMIT - 2
-    assert e.notices[0] == (
+    assert e.warnings[0] == (
         "The text has 40 tokens; the model reads the first 29, and the last 11 were cut off; "
         "window='auto' (--window auto) explains all."
     )
@@ -245,7 +245,7 @@ def test_one_output_is_a_score_unless_the_configuration_says_otherwise(
 ):
     model = loaded.__wrapped__(labels=1, **recorded)
     e = limelight.explain(model, TEXT, "loo", window=window)
-    said = any("one output and no problem_type" in notice for notice in e.notices)
+    said = any("one output and no problem_type" in warning for warning in e.warnings)
     assert (e.scale == "score", said) == (is_score, warned)
     output = model.logits([TEXT])[0, 0]
     if is_score:
@@ -263,14 +263,14 @@ def test_the_advice_about_one_output_works(tmp_path):
     network.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     model = limelight.load(tmp_path)
-    (advice,) = (n for n in limelight.explain(model, TEXT, "loo").notices if "problem_type" in n)
+    (advice,) = (n for n in limelight.explain(model, TEXT, "loo").warnings if "problem_type" in n)
     name, value = re.search(r"set (\w+)='(\w+)' in its configuration", advice).groups()
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {name: value}))
     model = limelight.load(tmp_path)
     e = limelight.explain(model, TEXT, "loo")
     assert (e.scale, model.classes) == ("logit", ("not LABEL_0", "LABEL_0"))
-    assert not any("problem_type" in notice for notice in e.notices)
+    assert not any("problem_type" in warning for warning in e.warnings)
 
 
 def test_several_outputs_of_a_cross_encoder_have_a_sigmoid_each_if_it_records_one():
@@ -372,11 +372,11 @@ def test_compare_shows_what_is_faithful_to_deep_models():
 
 def test_a_method_that_is_chance_on_deep_models_says_so_in_numbers():
     model = loaded()
-    chance = limelight.explain(model, TEXT, "gxi").notices[-1]
+    chance = limelight.explain(model, TEXT, "gxi").warnings[-1]
     assert chance.startswith("No better than chance on deep models: ")
     assert "it went −0.02 [−0.05, 0.02] on MiniLM and 110 IMDB reviews" in chance
     for faithful in ("ig", "loo"):
-        assert not any("chance" in one for one in limelight.explain(model, TEXT, faithful).notices)
+        assert not any("chance" in one for one in limelight.explain(model, TEXT, faithful).warnings)
 
 
 def test_scores_that_are_rounding_are_not_ranked():
@@ -384,7 +384,7 @@ def test_scores_that_are_rounding_are_not_ranked():
     comparison = limelight.compare(loaded(), TEXT, methods=["loo", "g-avg", "g-l2"])
     noise = comparison["g-avg"]
     assert 0 < np.abs(noise.scores).max() < noise.diagnostics["rounding"]
-    assert f"none is larger than {np.abs(noise.scores).max():.0e}" in noise.notices[-1]
+    assert f"none is larger than {np.abs(noise.scores).max():.0e}" in noise.warnings[-1]
     found = comparison.agreement
     assert found.noise == ("g-avg",)
     for table in (found.rank_correlation, found.top3_overlap):
@@ -509,7 +509,7 @@ def test_broken_weights_get_one_sentence(tmp_path):
 def test_texts_are_strings_and_may_be_none_at_all():
     model = loaded()
     for whole in (model, loaded(labels=1, problem_type="multi_label_classification")):
-        for one in (whole, whole.in_windows("auto")):
+        for one in (whole, whole.with_windows("auto")):
             assert one.predict_proba([]).shape == (0, len(whole.classes))
             assert one.logits([]).shape == (0, one.logits([TEXT]).shape[1])
     with pytest.raises(InputError, match="text 1 must be a string; got int"):
@@ -642,7 +642,7 @@ def test_a_real_model_agrees_with_its_own_pipeline(shared):
     ig = limelight.explain(model, TEXT, "ig")
     assert ig.scores.sum() == pytest.approx(ig.explained_value - ig.base_value, rel=0.01)
     flat = limelight.explain(model, TEXT, "g-avg")
-    assert "rounding errors" in flat.notices[-1]
+    assert "rounding errors" in flat.warnings[-1]
 
 
 @pytest.mark.parametrize("pieces", [False, True])
@@ -650,10 +650,10 @@ def test_a_real_model_agrees_with_its_own_pipeline(shared):
 def test_no_word_and_no_piece_ends_inside_a_character(word, pieces):
     network, tokenizer = tiny("gpt2")  # whose words are cut before accents, and pieces are bytes
     model = limelight.wrap(network, tokenizer=tokenizer)
-    model_input = model.read(f"a {word} b", pieces=pieces)
+    model_input = model.read(f"a {word} b", subwords=pieces)
     assert model_input.tokens.strings == ("a", word, "b")
     if not pieces:  # of which the space before the word is one
-        game = model.game(model_input, features_of(model_input), "delete")
+        game = model.game(model_input, build_features(model_input), "delete")
         without = game(np.array([[True, False, True]]))
         np.testing.assert_allclose(without, model.logits(["a b"]), rtol=1e-5, atol=1e-6)
 
@@ -708,15 +708,15 @@ def test_texts_that_are_tokenized_together_are_read_as_each_alone(family):
     pairs = [("a film", "the film is bad"), ("good", "bad film")]
     for several in (texts, pairs, [*texts, *pairs]):
         for pieces in (False, True):
-            found = list(model.read_together(several, pieces=pieces))
+            found = list(model.read_batch(several, subwords=pieces))
             for text, one in zip(several, found, strict=True):
-                alone = model.read(text, pieces=pieces)
+                alone = model.read(text, subwords=pieces)
                 told, other = (
-                    (x.tokens.strings, x.tokens.spans, x.notices, x.parts) for x in (one, alone)
+                    (x.tokens.strings, x.tokens.spans, x.warnings, x.parts) for x in (one, alone)
                 )
                 assert told == other
-                np.testing.assert_array_equal(one.input.row, alone.input.row)
-                np.testing.assert_array_equal(one.input.token, alone.input.token)
+                np.testing.assert_array_equal(one.encoding.row, alone.encoding.row)
+                np.testing.assert_array_equal(one.encoding.token, alone.encoding.token)
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])

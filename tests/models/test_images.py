@@ -26,8 +26,8 @@ from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPi
 import limelight
 from limelight.errors import InputError
 from limelight.models import has, reason_missing
-from limelight.text import features_of, read_image
-from limelight.text.images import blurred
+from limelight.text import build_features, read_image
+from limelight.text.images import blur
 
 from tiny_models import tiny_model
 
@@ -103,7 +103,7 @@ def test_removing_patches_is_replacing_pixels_by_hand(family):
     assert np.abs(game(masks) - expected).max() < 1e-5
     assert np.abs(model.outputs([model_input]) - expected[0]).max() < 1e-5
     black = model.tokenizer(0 * pixels, return_tensors="np", input_data_format="channels_last")
-    soft = model.tokenizer(blurred(pixels), return_tensors="np", input_data_format="channels_last")
+    soft = model.tokenizer(blur(pixels), return_tensors="np", input_data_format="channels_last")
     for name, gone in (("black", black), ("blurred", soft)):
         found = limelight.game(model, pixels, replacement=name)(masks[1:])
         one = [by_hand(model, pixels, k, rows, gone["pixel_values"]) for k in masks[1:]]
@@ -115,7 +115,7 @@ def test_gradients_and_attention_are_those_of_the_bare_network(family):
     model, pixels = tiny_images(family), photo()
     assert all(has(model, one) for one in ("attention", "gradients", "lrp"))
     model_input, network = model.read(pixels), model.network
-    values = torch.as_tensor(model_input.input.values[None])
+    values = torch.as_tensor(model_input.encoding.values[None])
     special = {"deit": 2}.get(family, 1)
     assert model.token_positions(model_input).tolist() == [-1] * special + list(range(9))
 
@@ -154,7 +154,7 @@ def test_gradients_and_attention_are_those_of_the_bare_network(family):
 def test_frozen_weights_share_out_what_the_patches_do(family):
     model, pixels = tiny_images(family), photo()
     model_input = model.read(pixels)
-    here = model.embedded(model_input)
+    here = model.embed(model_input)
     first = np.eye(3)[1:2]
     whole = model.frozen_gradient(model_input, here[None], first)
     assert np.abs(whole.outputs - model.outputs([model_input])).max() < 1e-4
@@ -173,7 +173,7 @@ def test_a_network_without_patches_of_its_own_says_in_a_clause_what_it_cannot_sh
             limelight.explain(model, photo(), "gxi")
         for method in ("shapley", "lime", "loo", "banzhaf"):
             e = limelight.explain(model, photo(), method, grid=2)
-            assert e.units == "2 × 2 patches"
+            assert e.feature_kind == "2 × 2 patches"
             assert len(e) == 4
 
 
@@ -181,7 +181,7 @@ def test_the_values_of_a_small_game_are_those_of_all_subsets_by_hand():
     model, pixels = tiny_images("vit"), photo()
     masks = (np.arange(16)[:, None] >> np.arange(4)) % 2 == 1
     # Patches of a 3 × 3 grid belong to the cell of a 2 × 2 grid that holds their middle.
-    place = features_of(model.read(pixels), "2 × 2 patches").of_token
+    place = build_features(model.read(pixels), "2 × 2 patches").feature_index
     values = np.array([by_hand(model, pixels, keep[place], 3)[1] for keep in masks])
     exact = np.zeros(4)
     for j in range(4):
@@ -206,7 +206,7 @@ def test_segments_are_removed_pixel_by_pixel_and_pool_what_lies_in_them():
     e = limelight.explain(model, pixels, "loo", features=halves, target=1)
     assert e.image.regions is not None
     assert e.features == ("segment 1", "segment 2")
-    values = torch.as_tensor(model.read(pixels).input.values[None])
+    values = torch.as_tensor(model.read(pixels).encoding.values[None])
     whole = model.network(values).logits[0, 1].item()
     values[:, :, :, :6] = 0
     without = model.network(values).logits[0, 1].item()
@@ -228,10 +228,10 @@ def test_a_processor_that_cuts_shows_where_its_patches_are():
     assert (
         np.abs(np.array([*boxes[:, :2].min(0), *boxes[:, 2:].max(0)]) - [36, 4, 92, 60]).max() <= 1
     )
-    assert any("cuts a part of" in one for one in model_input.notices)
-    assert model.read(photo(28, 28)).notices != ()
+    assert any("cuts a part of" in one for one in model_input.warnings)
+    assert model.read(photo(28, 28)).warnings != ()
     whole = tiny_images("vit").read(photo(50, 30))
-    assert whole.notices == ()
+    assert whole.warnings == ()
     assert np.array(whole.image.boxes).max(0).tolist() == [20, 33, 30, 50]
 
 
@@ -260,7 +260,7 @@ def test_gray_and_colors_are_turned_into_each_other():
         ),
     )
     model_input = one.read(photo())
-    assert any("colors were taken out" in notice for notice in model_input.notices)
+    assert any("colors were taken out" in warning for warning in model_input.warnings)
     with pytest.raises(InputError, match="images have 1 or 3 channels"):
         limelight.wrap(
             ViTForImageClassification(ViTConfig(**_SMALL, **_PLAIN, num_channels=4)),
@@ -321,7 +321,7 @@ def test_verbs_take_images_of_all_kinds_and_tell_them_apart(tmp_path):
     assert limelight.predict(model, file)["text"] == found[1].text
     c = limelight.compare(model, file, methods=["loo", "lrp", "alpha-avg", "rollout"])
     assert [len(e) for e in c] == [9] * 4
-    assert any("of the attention goes to the patches" in said for said in c["rollout"].notices)
+    assert any("of the attention goes to the patches" in said for said in c["rollout"].warnings)
     assert limelight.compare(model, file, methods=["loo"]).to_json()
     e = limelight.explain(model, file, "shapley", replacement="blurred")
     assert e.settings["replacement"] == "blurred"
@@ -344,7 +344,7 @@ def test_the_shared_vit_says_what_direct_calls_of_it_say():
 
     # Nine parts of the image, of which direct calls tell all 512 subsets.
     masks = (np.arange(512)[:, None] >> np.arange(9)) % 2 == 1
-    place = features_of(model.read(row["image"]), "3 × 3 patches").of_token
+    place = build_features(model.read(row["image"]), "3 × 3 patches").feature_index
     by_calls = np.array([by_hand(model, pixels, keep[place], 7) for keep in masks])
     e = limelight.explain(model, row["image"], "shapley", grid=3, pairs=400)
     assert e.target == model.classes[int(by_calls[-1].argmax())]

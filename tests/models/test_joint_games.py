@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from limelight.models.engine import joint_answers
+from limelight.models.engine import joint_outputs
 
 pytest.importorskip("transformers", reason="transformers is not installed")
 
-from limelight.explainers import read
+from limelight.explainers import prepare_batch
 from limelight.models import wrap
 from limelight.models.text_game import TextGame
 
@@ -23,7 +23,7 @@ def model():
 
 
 def games(model, replacement):
-    batches = [read(model, [text], target=0) for text in TEXTS]
+    batches = [prepare_batch(model, [text], target=0) for text in TEXTS]
     return [one.game(replacement) for one in batches]
 
 
@@ -37,7 +37,7 @@ def test_joint_answers_are_the_answers_of_each(model, replacement):
     several = games(model, replacement)
     masks = drawn(several)
     before = model.engine.calls
-    found = joint_answers([game._ask for game in several], masks)
+    found = joint_outputs([game._call_model for game in several], masks)
     assert model.engine.calls == before + 1
     for game, keep, answers in zip(several, masks, found, strict=True):
         np.testing.assert_allclose(answers, game(keep), rtol=1e-4, atol=1e-5)
@@ -47,9 +47,9 @@ def test_joint_answers_are_the_answers_of_each(model, replacement):
 def test_what_was_asked_ahead_is_not_asked_again(model):
     several = games(model, "mask")
     masks = drawn(several, seed=1)
-    TextGame.ask_ahead(several, masks)
+    TextGame.precompute_outputs(several, masks)
     for game in several:
-        assert game.refuses_nothing is False
+        assert game.rejects_empty is False
     before = model.engine.items
     answers = [game(keep) for game, keep in zip(several, masks, strict=True)]
     assert model.engine.items == before
@@ -63,6 +63,6 @@ def test_functions_are_asked_text_by_text():
         lambda texts: [[1.0 * len(t), 0.0] for t in texts], classes=["a", "b"], scale="logit"
     )
     several = games(model, "delete")
-    assert joint_answers([game._ask for game in several], drawn(several)) is None
-    TextGame.ask_ahead(several, drawn(several))
-    assert all(not game._known for game in several)
+    assert joint_outputs([game._call_model for game in several], drawn(several)) is None
+    TextGame.precompute_outputs(several, drawn(several))
+    assert all(not game._cache for game in several)

@@ -13,7 +13,7 @@ import pytest
 from all_subsets import lime_by_subsets, shapley_by_subsets
 
 import limelight
-from limelight.models.scikit import from_scikit
+from limelight.models.scikit import wrap_scikit
 from limelight.text import tokenize
 
 from tiny_models import tiny_model
@@ -56,7 +56,7 @@ def of_words(reviews, count):
 @pytest.mark.parametrize("method", ["loo", "shapley", "lime", "lime-sampled"])
 def test_a_linear_model_of_real_reviews_has_known_scores(reviews, method):
     pipeline = fitted(reviews, C=1e-4, norm=None)
-    model = from_scikit(pipeline, mask=".")  # a stop keeps the words beside it apart
+    model = wrap_scikit(pipeline, mask=".")  # a stop keeps the words beside it apart
     text = of_words(reviews, 60)
     more = {"lime-sampled": {"ridge": 0.0}, "shapley": {"pairs": 3}}.get(method, {})
     e = limelight.explain(model, text, method, **more)
@@ -71,7 +71,7 @@ def test_a_linear_model_of_real_reviews_has_known_scores(reviews, method):
     assert (e.stderr is None) == (method == "loo")
     if e.stderr is not None:  # nothing varied, which is not the same as certainty
         assert 0 < e.stderr.max() < 0.1
-        assert any("not excluded" in notice or "unseen" in notice for notice in e.notices)
+        assert any("not excluded" in warning or "unseen" in warning for warning in e.warnings)
     shifted = np.roll(known, 1)
     assert not np.allclose(e.scores, shifted, atol=1e-7)
 

@@ -12,10 +12,10 @@ import pytest
 
 import limelight
 from limelight.theory.enumeration import (
-    all_keeps,
-    lime_weights,
-    ridge_solution,
-    shapley_weights,
+    enumerate_masks,
+    lime_mask_weights,
+    ridge_matrix,
+    shapley_matrix,
 )
 
 pytest.importorskip("sklearn")
@@ -156,13 +156,13 @@ def without(e, keep):
 def exact_scores(pipeline, e, classes):
     """Shapley values and LIME's limit from the pipeline's answers to all subsets of the words."""
     d = len(e.scores)
-    keep = all_keeps(d)
+    keep = enumerate_masks(d)
     f = outputs_of(pipeline, [without(e, row) for row in keep])
     index = classes.index(e.target)
     column = f[:, -1] if index == len(classes) - 1 else -f[:, 0] if f.shape[1] == 1 else f[:, index]
     Z = np.concatenate([np.ones((len(keep), 1)), keep], axis=1)
-    regression = column @ ridge_solution(Z, lime_weights(d), 0.0)
-    return column @ shapley_weights(d), regression[1:], column[0]
+    regression = column @ ridge_matrix(Z, lime_mask_weights(d), 0.0)
+    return column @ shapley_matrix(d), regression[1:], column[0]
 
 
 def check_exact(pipeline, text=TEXT):
@@ -249,8 +249,8 @@ def test_a_fitted_search_is_what_it_found_best(inside):
     pipeline = searched(inside)
     model, text = limelight.wrap(pipeline), "good film, dull plot"
     e = limelight.explain(model, text, "shapley", tolerance=1e-9)
-    f = pipeline.decision_function([without(e, row) for row in all_keeps(4)])
-    assert np.abs(e.scores - f @ shapley_weights(4)).max() <= e.bound
+    f = pipeline.decision_function([without(e, row) for row in enumerate_masks(4)])
+    assert np.abs(e.scores - f @ shapley_matrix(4)).max() <= e.bound
     if not inside:  # which knows nothing of the search, whose times differ each time
         assert model.fingerprint == limelight.wrap(pipeline.best_estimator_).fingerprint
         with pytest.raises(limelight.InputError, match="fit it before"):
@@ -343,14 +343,14 @@ def test_a_text_whose_words_change_others_is_asked_and_says_so(tmp_path):
     model, texts = limelight.wrap(pipeline), ["good film", "not very good film", "dull plot"]
     found = limelight.explain(model, texts, "shapley", tolerance=1e-9)
     assert [e.bound is None for e in found] == [False, True, False]
-    assert "reads some words differently if others are removed" in found[1].notices[0]
-    assert not found[0].notices
+    assert "reads some words differently if others are removed" in found[1].warnings[0]
+    assert not found[0].warnings
     words = np.array(texts[1].split())
-    f = pipeline.decision_function([" ".join(words[row]) for row in all_keeps(4)])
-    np.testing.assert_allclose(found[1].scores, f @ shapley_weights(4), atol=1e-9)
+    f = pipeline.decision_function([" ".join(words[row]) for row in enumerate_masks(4)])
+    np.testing.assert_allclose(found[1].scores, f @ shapley_matrix(4), atol=1e-9)
     run = limelight.explain_data(model, texts, "shapley", output=tmp_path / "run")
     np.testing.assert_allclose(list(run)[1].scores, found[1].scores, rtol=1e-6)
-    assert limelight.compare(model, texts[1], budget="100 calls").notices == ()
+    assert limelight.compare(model, texts[1], budget="100 calls").warnings == ()
 
 
 @pytest.mark.parametrize("classifier", ["logistic", "multinomial", "sgd", "one against rest"])
@@ -374,8 +374,8 @@ def test_probabilities_are_asked_as_they_have_no_exact_formula():
     pipeline = fitted(TfidfVectorizer(), LogisticRegression(C=10))
     model, text = limelight.wrap(pipeline), "good dull film"
     e = limelight.explain(model, text, "shapley", scale="probability")
-    texts = [without(e, row) for row in all_keeps(3)]
-    expected = pipeline.predict_proba(texts)[:, 1] @ shapley_weights(3)
+    texts = [without(e, row) for row in enumerate_masks(3)]
+    expected = pipeline.predict_proba(texts)[:, 1] @ shapley_matrix(3)
     np.testing.assert_allclose(e.scores, expected, atol=1e-9)
 
 
@@ -391,11 +391,11 @@ def test_words_in_one_column_are_one_word_and_that_is_said():
     model = limelight.wrap(fitted(VECTORIZERS["hash, few columns"](), LogisticRegression()))
     e = limelight.explain(model, TEXT)
     assert any(" / " in name for name in e.features)
-    assert any("one word to this model" in notice for notice in e.notices)
+    assert any("one word to this model" in warning for warning in e.warnings)
     plain = limelight.explain(limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression())), TEXT)
     assert "good" in plain.features
     assert "Good" not in plain.features
-    assert not any("one word to this model" in notice for notice in plain.notices)
+    assert not any("one word to this model" in warning for warning in plain.warnings)
 
 
 def test_a_pipeline_that_was_fitted_again_is_found_out():
@@ -582,7 +582,7 @@ def test_the_r2_of_lime_is_that_of_the_regression_on_all_subsets():
     model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
     text = "good film, dull plot, good end"
     e = limelight.explain(model, text, "lime", fit=True, per_head=True)
-    keep = all_keeps(len(e.features))[:-1]  # the untouched text is never drawn
+    keep = enumerate_masks(len(e.features))[:-1]  # the untouched text is never drawn
     d, removed = keep.shape[1], (~keep).sum(axis=1)
     psi = np.exp(-((1 - np.sqrt(1 - removed / d)) ** 2) / (2 * 0.25**2))
     weights = psi / np.array([math.comb(d, int(s)) for s in removed])

@@ -18,7 +18,7 @@ from limelight.errors import DomainError, InputError
 from limelight.models import has, reason_missing
 from limelight.models.hugging_face import gradients as frozen_network
 from limelight.models.hugging_face import lrp as rules
-from limelight.models.hugging_face.lrp import not_affine
+from limelight.models.hugging_face.lrp import find_non_affine
 
 from tiny_models import tiny_model
 from tiny_transformers import tiny, unusual
@@ -57,15 +57,15 @@ class Tape:
     """Constants in the order in which a network computes them: recorded once, then replayed."""
 
     def __init__(self):
-        self.kept, self.place, self.recording, self.inside = [], 0, True, False
+        self.kept, self.place, self.recording, self.read_indices = [], 0, True, False
 
     def __call__(self, constant):
-        if self.inside:  # a part of a constant, as the tanh of a GELU is
+        if self.read_indices:  # a part of a constant, as the tanh of a GELU is
             return constant()
         if self.recording:
-            self.inside = True
+            self.read_indices = True
             self.kept.append(constant())
-            self.inside = False
+            self.read_indices = False
             return self.kept[-1]
         self.place += 1
         return self.kept[self.place - 1]
@@ -151,13 +151,13 @@ def relevance_by_replay(family, ids, monkeypatch, *, at=1.0, start=None):
 
 
 def ids_of(model):
-    pieces = model.read(TEXT).input
-    return pieces.ids[pieces.inside]
+    pieces = model.read(TEXT).encoding
+    return pieces.ids[pieces.read_indices]
 
 
 def by_word(model, scores):
     """Sum scores of the pieces of words over the words."""
-    token = model.read(TEXT).input.token
+    token = model.read(TEXT).encoding.token
     token = token[token >= 0]
     return np.array([scores[token == j].sum() for j in range(token.max() + 1)])
 
@@ -216,7 +216,7 @@ def test_a_piece_that_enters_encoder_and_decoder_counts_at_both(family):
                 ends.append(float(network(input_ids=given).logits[0, TARGET]))
         table[piece] = row
         slopes.append((ends[0] - ends[1]) / (2 * h))
-    inside = model.read(TEXT).input.token >= 0
+    inside = model.read(TEXT).encoding.token >= 0
     expected = by_word(model, np.array(slopes)[inside])
     # T5 takes its root mean squares in single precision, whatever the network's is.
     size = np.abs(expected).max()
@@ -270,7 +270,7 @@ def affine(compute):
     with rules.FrozenWeights():
         y = compute(x)
     torch.testing.assert_close(y, compute(x))
-    unknown = not_affine(y)
+    unknown = find_non_affine(y)
     if unknown is None:
         assert torch.isfinite(torch.autograd.grad(y.sum(), x)[0]).all()
     return unknown
@@ -317,7 +317,7 @@ def test_on_the_papers_classifier_lrp_is_attention_times_value():
     """Autograd of Eq. 1–9 with the attention weights held fixed, times the embedded token."""
     model, text = tiny_model(3, scale=0.7), "w1 w5 w2 w5 w7"
     model_input = model.read(text)
-    ids = limelight.explainers.read(model, [text]).collapsed.ids[0]
+    ids = limelight.explainers.prepare_batch(model, [text]).collapsed_inputs.ids[0]
     weights = {n: torch.tensor(getattr(model, n)) for n in ("W_q", "W_k", "W_v", "W_l")}
     e = torch.tensor(model.embedding[ids] + model.positions, requires_grad=True)
     total = 0
@@ -352,7 +352,7 @@ def test_texts_together_score_as_they_do_alone(family, monkeypatch):
     model = loaded(family)
     alone = [limelight.explain(model, text, "lrp", target=TARGET) for text in TEXTS]
     monkeypatch.setitem(frozen_network._COST, "cpu", 1)
-    monkeypatch.setattr(type(model), "documents_per_batch", 3)
+    monkeypatch.setattr(type(model), "inputs_per_batch", 3)
     asked = model.engine.calls
     several = limelight.explain(model, TEXTS, "lrp", target=TARGET)
     assert model.engine.calls - asked <= 2 * len(TEXTS)
@@ -366,7 +366,7 @@ def test_texts_together_score_as_they_do_alone(family, monkeypatch):
 
 def test_of_texts_together_the_one_at_fault_is_named(monkeypatch):
     model = loaded("bert")
-    usual = frozen_network.times_input
+    usual = frozen_network.input_products
 
     def fails_on_the_longest(network, rows, *args, **options):
         if rows.shape[1] > 12:
@@ -375,7 +375,7 @@ def test_of_texts_together_the_one_at_fault_is_named(monkeypatch):
 
     monkeypatch.setattr(frozen_network, "times_input", fails_on_the_longest)
     monkeypatch.setitem(frozen_network._COST, "cpu", 1)
-    monkeypatch.setattr(type(model), "documents_per_batch", 4)
+    monkeypatch.setattr(type(model), "inputs_per_batch", 4)
     with pytest.raises(InputError, match="the plot is so bad"):
         limelight.explain(model, TEXTS, "lrp")
     assert len(limelight.explain(model, [TEXTS[0], TEXTS[1]], "lrp")) == 2
@@ -383,7 +383,7 @@ def test_of_texts_together_the_one_at_fault_is_named(monkeypatch):
 
 def test_memory_that_runs_out_halves_the_texts_taken_together(monkeypatch):
     model, sizes = loaded("bert"), []
-    usual = frozen_network.times_input
+    usual = frozen_network.input_products
 
     def small(network, rows, *args, **options):
         sizes.append(len(rows))
@@ -394,7 +394,7 @@ def test_memory_that_runs_out_halves_the_texts_taken_together(monkeypatch):
     alone = limelight.explain(model, TEXTS[-1], "lrp")
     monkeypatch.setattr(frozen_network, "times_input", small)
     monkeypatch.setitem(frozen_network._COST, "cpu", 1)
-    monkeypatch.setattr(type(model), "documents_per_batch", 4)
+    monkeypatch.setattr(type(model), "inputs_per_batch", 4)
     found = limelight.explain(model, TEXTS, "lrp")
     assert sizes[0] == 4
     assert max(sizes[1:]) == 2

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.models.attention import masked, tables
-from limelight.models.attention.tables import predicted_logits
-from limelight.text import features_of
+from limelight.models.attention.tables import predict_logits
+from limelight.text import build_features
 from limelight.theory.attention import unit_logits
 
 from tiny_models import WORDS, tiny_model
@@ -34,9 +34,9 @@ def changed(model, text, features, keep, protect, *, delete):
         kept = {s for s, stays in zip(features.strings, mask, strict=True) if stays}
         new = []
         for t, word in enumerate(text.split()):
-            inside = t < len(features.of_token)
-            if features.unit == "positions":
-                stays = not inside or features.of_token[t] < 0 or mask[features.of_token[t]]
+            inside = t < len(features.feature_index)
+            if features.kind == "positions":
+                stays = not inside or features.feature_index[t] < 0 or mask[features.feature_index[t]]
             else:
                 stays = word in protect or word in kept or word not in features.strings
             if stays or not delete:
@@ -64,7 +64,7 @@ def read_with(model, text, kind, protect):
     model_input = model.read(text)
     if not set(text.split()[: model.T_max - 1]) - set(protect):
         protect = ()
-    return model_input, features_of(model_input, kind, protect=protect), protect
+    return model_input, build_features(model_input, kind, protect=protect), protect
 
 
 @given(**cases)
@@ -114,7 +114,7 @@ def test_hidden_units_are_asked_once_about_a_word_at_a_place_for_all_masks(monke
     w_a = np.random.default_rng(0).standard_normal(tiny_model(0).W_q.shape[:2])
     model = tiny_model(2, attention="additive", w_a=w_a)
     model_input = model.read("w1 w2 w3 w4 w5")
-    features = features_of(model_input)
+    features = build_features(model_input)
     game = model.game(model_input, features, "delete")
     for _ in range(3):
         game(np.tile(some_masks(len(features), 1), (10, 1)))
@@ -126,12 +126,12 @@ def test_masks_of_a_peaked_model_are_predicted_only_where_nothing_counts(monkeyp
 
     def counted(tables, windows):
         predicted.extend(windows)
-        return predicted_logits(tables, windows)
+        return predict_logits(tables, windows)
 
-    monkeypatch.setattr(masked, "predicted_logits", counted)
+    monkeypatch.setattr(masked, "predict_logits", counted)
     text, model = " ".join(WORDS[:10]), with_logits(tiny_model(1), 2000.0)
     model_input = model.read(text)
-    features = features_of(model_input)
+    features = build_features(model_input)
     keep = np.random.default_rng(0).random((200, len(features))) < 0.9
     for replacement in ("unk", "delete"):
         predicted.clear()
@@ -143,8 +143,8 @@ def test_words_cut_off_move_into_the_window_when_others_are_deleted():
     model = tiny_model(3)
     text = " ".join([*WORDS[:12], "w15", "w0", "w16"])
     model_input = model.read(text)
-    features = features_of(model_input)
-    assert (len(model_input.input.beyond), len(features)) == (3, 12)
+    features = build_features(model_input)
+    assert (len(model_input.encoding.beyond), len(features)) == (3, 12)
     keep = np.ones((1, 12), bool)
     keep[0, :2] = False  # w0 inside the window, and its second occurrence beyond it
     game = model.game(model_input, features, "delete")
@@ -157,7 +157,7 @@ def test_words_cut_off_move_into_the_window_when_others_are_deleted():
 def test_deleting_and_replacing_differ():
     model = tiny_model(3)
     model_input = model.read("w1 w2 w3 w4")
-    features = features_of(model_input)
+    features = build_features(model_input)
     keep = np.array([[True, False, True, True]])
     deleted = model.game(model_input, features, "delete")(keep)
     assert deleted != assert_same(model.game(model_input, features, "unk")(keep), rel=1e-3)
@@ -176,7 +176,7 @@ def test_huge_logits_lose_no_digits(replacement, spread):
     for seed in range(20):
         model = with_logits(tiny_model(seed), spread)
         model_input = model.read(text)
-        features = features_of(model_input)
+        features = build_features(model_input)
         keep = some_masks(len(features), seed)
         delete = replacement == "delete"
         wanted = changed(model, text, features, keep, (), delete=delete)
@@ -188,5 +188,5 @@ def test_no_masks_give_no_outputs():
     model = tiny_model(0, outputs=5)
     model_input = model.read("w1 w2")
     for replacement in ("unk", "delete"):
-        game = model.game(model_input, features_of(model_input), replacement)
+        game = model.game(model_input, build_features(model_input), replacement)
         assert game(np.ones((0, 2), bool)).shape == (0, 5)

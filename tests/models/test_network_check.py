@@ -1,4 +1,4 @@
-"""What a network was seen to do when it was loaded: notices, refusals, replacements withdrawn."""
+"""What a network was seen to do when it was loaded: warnings, refusals, replacements withdrawn."""
 
 import re
 
@@ -28,7 +28,12 @@ def animal(family):
 
 def test_an_ordinary_network_has_nothing_to_say():
     check = wrapped(tiny("bert")[0]).check
-    assert (check.refused, check.unusable_replacements, check.alike, check.notices) == (
+    assert (
+        check.missing_capabilities,
+        check.unusable_replacements,
+        check.needs_equal_lengths,
+        check.warnings,
+    ) == (
         {},
         {},
         False,
@@ -80,12 +85,12 @@ def test_a_tokenizer_of_another_model_is_refused():
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_network_that_feels_padding_is_asked_about_equal_lengths(family):
     model = animal(family)
-    assert model.check.alike
-    assert model.read(TEXT).notices[-1:] == (
+    assert model.check.needs_equal_lengths
+    assert model.read(TEXT).warnings[-1:] == (
         "The answers of this model change with padding, so it is asked about texts of one length "
         "at a time.",
     )
-    assert not set(model.check.notices) - set(limelight.explain(model, TEXT, "loo").notices)
+    assert not set(model.check.warnings) - set(limelight.explain(model, TEXT, "loo").warnings)
     sizes = []
     forward = model.network.forward
     model.network.forward = lambda **given: (
@@ -120,9 +125,9 @@ def test_a_learned_sink_is_counted():
             if name.endswith("sinks"):
                 sink.fill_(2.0)
     e = limelight.explain(model, "a superb film", "alpha-avg")
-    (notice,) = [n for n in e.notices if "attention goes" in n]
-    words, others, sink = (int(n) for n in re.findall(r"(\d+)%", notice))
-    assert "to no token at all, but to the sink of the model" in notice
+    (warning,) = [n for n in e.warnings if "attention goes" in n]
+    words, others, sink = (int(n) for n in re.findall(r"(\d+)%", warning))
+    assert "to no token at all, but to the sink of the model" in warning
     assert words == round(100 * e.scores.sum())
     assert abs(words + others + sink - 100) <= 1
     assert sink > 5
@@ -131,8 +136,8 @@ def test_a_learned_sink_is_counted():
 def test_a_network_that_answers_at_random_is_said_to():
     network, tokenizer = tiny("bert")
     network.classifier.register_forward_hook(lambda _m, _g, out: out + torch.rand_like(out))
-    (notice,) = wrapped(network, tokenizer).check.notices
-    assert re.match(r"The model answers the same text differently from call to call \(by ", notice)
+    (warning,) = wrapped(network, tokenizer).check.warnings
+    assert re.match(r"The model answers the same text differently from call to call \(by ", warning)
 
 
 @pytest.mark.parametrize("method", ["loo", "lime", "shapley", "banzhaf", "anchors"])
@@ -144,15 +149,15 @@ def test_a_function_that_answers_at_random_is_said_to(method):
         return np.stack([1 - chance, chance], axis=1)
 
     model = limelight.wrap(function, classes=["x", "y"])
-    notices = limelight.explain(model, "a superb film", method).notices
-    assert any(notice.startswith("The model answered the same text with") for notice in notices)
+    warnings = limelight.explain(model, "a superb film", method).warnings
+    assert any(warning.startswith("The model answered the same text with") for warning in warnings)
 
 
 def test_dropout_that_was_left_on_is_off_while_we_ask():
     network, tokenizer = tiny("bert")
     network.train()
     model = wrapped(network, tokenizer)
-    assert model.check.notices == ()
+    assert model.check.warnings == ()
     np.testing.assert_array_equal(model.logits([TEXT]), model.logits([TEXT]))
     assert network.training
 
@@ -161,7 +166,7 @@ def test_dropout_that_was_left_on_is_off_while_we_ask():
 def test_half_precision_is_said(kind, digits):
     network, tokenizer = tiny("bert")
     model = wrapped(network.to(getattr(torch, kind)), tokenizer)
-    assert model.check.notices == (
+    assert model.check.warnings == (
         f"The model computes in half precision ({kind}): its outputs have about {digits} digits, "
         "and smaller effects are rounding.",
     )
@@ -187,7 +192,7 @@ def test_a_second_embedding_withdraws_gradients():
         "method 'gxi' needs the gradients of the model, and BertForSequenceClassification reads "
         "its tokens by more than one embedding; use 'shapley', 'lime' or 'loo'."
     )
-    assert limelight.methods(model)["ig"].refused is not None
+    assert limelight.methods(model)["ig"].reason_unavailable is not None
 
 
 def test_a_network_without_gradients_is_refused_where_they_are_needed():

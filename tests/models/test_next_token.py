@@ -19,7 +19,7 @@ from transformers import (
 import limelight
 from limelight.errors import InputError
 from limelight.models import reason_missing
-from limelight.models.loading import source_of
+from limelight.models.loading import model_source
 
 from tiny_transformers import LIMIT, byte_pairs, word_pieces
 
@@ -177,7 +177,7 @@ def test_a_long_text_is_cut_and_the_template_is_not():
     )
     e = limelight.explain(model, text, "loo")
     assert e.cut is not None
-    assert any("were cut off" in notice for notice in e.notices)
+    assert any("were cut off" in warning for warning in e.warnings)
 
 
 def test_windows_are_prompts_of_their_own():
@@ -291,7 +291,7 @@ def test_a_model_without_padding_is_asked_in_batches():
     network.config.pad_token_id = None
     model = classifier(network, tokenizer)
     np.testing.assert_allclose(model.logits(TEXTS), padded, rtol=1e-6)
-    assert model.engine._most > 1
+    assert model.engine._max_items > 1
     assert network.config.pad_token_id is None
 
 
@@ -379,7 +379,7 @@ def test_a_folder_is_loaded_with_its_template(folder):
     np.testing.assert_allclose(
         model.logits(TEXTS), classifier(network, tokenizer).logits(TEXTS), rtol=1e-5
     )
-    assert source_of(model).loaded().fingerprint == model.fingerprint
+    assert model_source(model).loaded().fingerprint == model.fingerprint
 
 
 def test_the_shell_asks_a_language_model(folder, limelight):

@@ -11,12 +11,12 @@ from safetensors.numpy import load_file, save_file
 
 import limelight
 from limelight.errors import InputError
-from limelight.explainers import read
+from limelight.explainers import prepare_batch
 from limelight.models.attention.inputs import padded_ids
-from limelight.text import UNK, features_of
+from limelight.text import UNK, build_features
 from limelight.theory import path_quadrature
 from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
-from limelight.theory.ratio_game import one_document, value
+from limelight.theory.ratio_game import extract_document, value
 from limelight.verification import verify
 from option_models import KINDS, model_with
 
@@ -62,7 +62,7 @@ def by_torch(model, ids, *, gradient_of=None):
 
 
 def window(model, text):
-    return padded_ids([model.read(text).input.ids], T_max=model.T_max)[0]
+    return padded_ids([model.read(text).encoding.ids], T_max=model.T_max)[0]
 
 
 @kinds
@@ -76,11 +76,11 @@ def test_outputs_are_those_of_the_definition(kind):
 @kinds
 def test_gradients_are_those_of_autograd_at_every_position(kind):
     model = model_with(kind)
-    batch = read(model, [TEXT], target=1, scale="score")
+    batch = prepare_batch(model, [TEXT], target=1, scale="score")
     G, e = by_torch(model, window(model, TEXT), gradient_of=1)
-    weights = batch.target_weights
-    np.testing.assert_allclose(batch.collapsed.gradient(weights)[0], G, rtol=1e-9, atol=1e-12)
-    heads = batch.collapsed.head_gradients(weights)[0]
+    weights = batch.target_gradient
+    np.testing.assert_allclose(batch.collapsed_inputs.gradient(weights)[0], G, rtol=1e-9, atol=1e-12)
+    heads = batch.collapsed_inputs.head_gradients(weights)[0]
     np.testing.assert_allclose(heads.mean(axis=0), G, rtol=1e-9, atol=1e-12)
     asked = {"target": 1, "scale": "score", "features": "positions"}
     scores = limelight.explain(model, TEXT, "gxi", **asked).scores
@@ -90,13 +90,13 @@ def test_gradients_are_those_of_autograd_at_every_position(kind):
 @kinds
 def test_the_game_is_the_model_on_all_sets_of_words(kind):
     model = model_with(kind)
-    batch = read(model, [TEXT], target=1)
-    game = one_document(batch.ratio_game, 0)
-    ids, of_token = window(model, TEXT), batch.features[0].of_token
+    batch = prepare_batch(model, [TEXT], target=1)
+    game = extract_document(batch.ratio_game, 0)
+    ids, feature_index = window(model, TEXT), batch.features[0].feature_index
     keeps = np.array(list(product([True, False], repeat=game.d)))
     for keep in keeps:
         masked = ids.copy()
-        for t, j in enumerate(of_token):
+        for t, j in enumerate(feature_index):
             if not keep[j]:
                 masked[1 + t] = UNK
         no, yes = by_torch(model, masked)
@@ -108,7 +108,7 @@ def test_deletion_is_the_prediction_of_the_shortened_text(kind):
     model, words = model_with(kind), ["w1", "w5", "never", "w8", "w2"]
     model_input = model.read(" ".join(words))
     keep = np.array(list(product([True, False], repeat=len(words))))
-    found = model.game(model_input, features_of(model_input), "delete")(keep)
+    found = model.game(model_input, build_features(model_input), "delete")(keep)
     left = [[w for w, stays in zip(words, row, strict=True) if stays] for row in keep]
     wanted = model.logits_of_ids([model.vocabulary.encode(row) for row in left])
     np.testing.assert_allclose(found, wanted, rtol=1e-10)
@@ -118,7 +118,7 @@ def test_deletion_is_the_prediction_of_the_shortened_text(kind):
 @kinds
 def test_exact_methods_keep_their_bounds(kind):
     model = model_with(kind)
-    game = one_document(read(model, [TEXT], target=1).ratio_game, 0)
+    game = extract_document(prepare_batch(model, [TEXT], target=1).ratio_game, 0)
     for method, oracle in (
         ("shapley", shapley_by_enumeration(game)),
         ("lime", lime_by_enumeration(game).scores),
@@ -127,14 +127,14 @@ def test_exact_methods_keep_their_bounds(kind):
         assert np.abs(e.scores - oracle[0]).max() <= e.bound < 1e-5
 
 
-def test_where_panels_do_not_suffice_for_hidden_units_a_notice_says_so(monkeypatch):
+def test_where_panels_do_not_suffice_for_hidden_units_a_warning_says_so(monkeypatch):
     model = model_with("additive, all")
     steep = replace(model, w_a=40 * model.w_a)
     proven = limelight.explain(steep, TEXT, "ig")
-    assert proven.notices == limelight.explain(steep, TEXT, "loo").notices
+    assert proven.warnings == limelight.explain(steep, TEXT, "loo").warnings
     monkeypatch.setattr(path_quadrature, "MAX_PANELS", 2)
     cut = limelight.explain(steep, TEXT, "ig")
-    (said,) = [notice for notice in cut.notices if "is proven within" in notice]
+    (said,) = [warning for warning in cut.warnings if "is proven within" in warning]
     assert float(said.split()[8]) >= (1 - 1e-6) * cut.bound  # rounded up; the bound has rounding
     assert 1e-9 < np.abs(cut.scores - proven.scores).max() <= cut.bound + proven.bound
 
@@ -149,7 +149,7 @@ def test_every_check_of_verify_passes(kind):
     assert [check for check in checks if not check.passed] == []
 
 
-def test_verify_would_notice_a_forgotten_bias(monkeypatch):
+def test_verify_would_warning_a_forgotten_bias(monkeypatch):
     model = model_with("biases")
     tables = model.tables
     wrong = type(tables)(
@@ -252,10 +252,10 @@ def test_a_folder_that_lost_half_of_additive_attention_is_refused(lost, tmp_path
 @pytest.mark.parametrize("kind", ["all", "additive, all"])
 def test_a_device_gives_the_same_numbers(kind):
     model = model_with(kind)
-    np.testing.assert_allclose(model.on("cpu").logits([TEXT]), model.logits([TEXT]), rtol=1e-12)
-    here, there = (limelight.explain(m, [TEXT], "shapley")[0] for m in (model, model.on("cpu")))
+    np.testing.assert_allclose(model.to_device("cpu").logits([TEXT]), model.logits([TEXT]), rtol=1e-12)
+    here, there = (limelight.explain(m, [TEXT], "shapley")[0] for m in (model, model.to_device("cpu")))
     np.testing.assert_allclose(there.scores, here.scores, atol=1e-9)
-    here, there = (limelight.explain(m, TEXT, "ig") for m in (model, model.on("cpu")))
+    here, there = (limelight.explain(m, TEXT, "ig") for m in (model, model.to_device("cpu")))
     np.testing.assert_allclose(there.scores, here.scores, atol=1e-12)
 
 
@@ -271,7 +271,7 @@ def test_the_module_that_is_trained_computes_the_same(kind, repeat):
     np.testing.assert_allclose(f[0].detach().numpy(), model.logits([TEXT])[0], rtol=1e-10)
     (f * torch.arange(1, 3)).sum().backward()
     still = {name for name, p in module.named_parameters() if p.grad is None or not p.grad.any()}
-    assert still <= (set() if model.attention == "additive" else {"b_k"})  # no dot product notices
+    assert still <= (set() if model.attention == "additive" else {"b_k"})  # no dot product warnings
     again = module.to_classifier(model.vocabulary, model.classes)
     np.testing.assert_allclose(again.logits([TEXT]), model.logits([TEXT]), rtol=1e-12)
 

@@ -14,7 +14,7 @@ from tokenizers import processors
 import limelight
 from limelight.errors import DomainError, InputError
 from limelight.explainers import METHODS, usable_methods
-from limelight.models.hugging_face.pieces import rooms
+from limelight.models.hugging_face.subwords import allocate_room
 
 import known
 from tiny_models import tiny_model
@@ -114,8 +114,10 @@ def test_pairs_without_a_separator_are_read_and_it_is_said():
     model = loaded("gpt2")
     e = limelight.explain(model, PAIR, "loo")
     np.testing.assert_allclose(list(e.prediction.values()), by_hand(model, PAIR), rtol=1e-5)
-    assert any("puts nothing between the two texts" in notice for notice in e.notices)
-    assert not any("nothing between" in n for n in limelight.explain(loaded(), PAIR, "loo").notices)
+    assert any("puts nothing between the two texts" in warning for warning in e.warnings)
+    assert not any(
+        "nothing between" in n for n in limelight.explain(loaded(), PAIR, "loo").warnings
+    )
 
 
 def typed_gradient(model, pair, target):
@@ -131,7 +133,7 @@ def typed_gradient(model, pair, target):
 def test_gradients_of_a_pair_are_those_of_the_network_told_its_segments():
     model = loaded()
     points, gradient = typed_gradient(model, PAIR, 1)
-    pieces = model.read(PAIR).input
+    pieces = model.read(PAIR).encoding
     at = [int(np.flatnonzero(pieces.token == j)[0]) for j in range(len(WORDS))]
     expected = {
         "gxi": (points * gradient).sum(axis=1)[at],
@@ -148,7 +150,7 @@ def test_attention_of_a_pair_is_that_of_the_network_told_its_segments():
     model.network.set_attn_implementation("eager")
     out = model.network(**model.tokenizer(*PAIR, return_tensors="pt"), output_attentions=True)
     row = torch.stack(out.attentions)[-1, 0].mean(dim=0)[0].detach().numpy()
-    pieces = model.read(PAIR).input
+    pieces = model.read(PAIR).encoding
     expected = [row[pieces.token == j].sum() for j in range(len(WORDS))]
     e = limelight.explain(model, PAIR, "alpha-avg", layer="last")
     np.testing.assert_allclose(e.scores, expected, rtol=1e-5)
@@ -241,7 +243,7 @@ def test_what_is_read_of_a_long_pair_is_what_longest_first_leaves(first, second,
     pair = "good " * first, "bad " * second
     ids = tokenizer(*pair, truncation=True, max_length=room + 3)["input_ids"]
     left = [ids.count(tokenizer.convert_tokens_to_ids(word)) for word in ("good", "bad")]
-    assert rooms(np.array([[first, second]]), room).tolist() == [left]
+    assert allocate_room(np.array([[first, second]]), room).tolist() == [left]
 
 
 @pytest.mark.parametrize(
@@ -259,7 +261,7 @@ def test_a_long_pair_is_cut_as_its_tokenizer_cuts_it_with_any_words_deleted(pair
     np.testing.assert_allclose(
         list(e.prediction.values()), by_hand(model, pair, **options), rtol=1e-4
     )
-    assert any("the longer text is cut first" in notice for notice in e.notices)
+    assert any("the longer text is cut first" in warning for warning in e.warnings)
     game = limelight.game(model, pair, replacement="delete")
     masks = np.vstack([~np.eye(len(game), dtype=bool), np.ones((1, len(game)), bool)])
     named = [(word, 0 if s == "first" else 1) for word, s in zip(e.features, e.sides, strict=True)]
@@ -346,12 +348,14 @@ def test_both_texts_of_a_pair_need_words(pair, name):
 
 
 def test_a_single_text_for_classes_that_are_about_two_is_said():
-    def notices(text):
+    def warnings(text):
         model = loaded(classes=("contradiction", "neutral", "entailment"))
-        return limelight.explain(model, text, "loo").notices
+        return limelight.explain(model, text, "loo").warnings
 
-    assert any("its class 'contradiction' is about two" in notice for notice in notices("a film"))
-    assert notices(PAIR) == ()
+    assert any(
+        "its class 'contradiction' is about two" in warning for warning in warnings("a film")
+    )
+    assert warnings(PAIR) == ()
 
 
 def overlap(pairs):

@@ -12,7 +12,7 @@ from scipy.ndimage import gaussian_filter
 
 import limelight
 from limelight import InputError, load
-from limelight.explainers import read
+from limelight.explainers import prepare_batch
 from limelight.models.attention import PatchClassifier, save_folder
 from limelight.text import Vocabulary, read_image
 from limelight.theory.lime_weights import size_weight
@@ -180,7 +180,7 @@ def test_the_game_of_each_replacement_is_the_formula():
         (sampled,) = limelight.explain(
             model, [image], "lime-sampled", replacement=removal, samples=20_000
         )
-        (exact,) = limelight.explain(model.removing(removal), [image], "lime")
+        (exact,) = limelight.explain(model.with_removal(removal), [image], "lime")
         assert np.all(np.abs(sampled.scores - exact.scores) < 6 * sampled.stderr + 1e-3)
 
 
@@ -189,14 +189,14 @@ def test_gradient_is_that_of_autograd_and_integrated_gradients_add_up():
 
     model = image_model(11)
     image = random_image(model, 2)
-    batch = read(model, [image], features="patches")
-    seen = batch.collapsed
-    e = torch.tensor(seen.embedded[0], requires_grad=True)
+    batch = prepare_batch(model, [image], features="patches")
+    seen = batch.collapsed_inputs
+    e = torch.tensor(seen.embed[0], requires_grad=True)
     q = torch.einsum("kad,d->ka", torch.tensor(model.W_q), e[0])
     logit = torch.einsum("ka,kad,td->kt", q, torch.tensor(model.W_k), e) / model.W_q.shape[1] ** 0.5
     u = torch.einsum("kco,kod,td->kct", torch.tensor(model.W_l), torch.tensor(model.W_v), e)
     f = (torch.softmax(logit, -1)[:, None] * u).sum(-1).mean(0)
-    weights = batch.target_weights
+    weights = batch.target_gradient
     (f * torch.tensor(weights[0])).sum().backward()
     np.testing.assert_allclose(seen.gradient(weights)[0], e.grad.numpy(), atol=1e-12)
     (ig,) = limelight.explain(model, [image], "ig")
@@ -248,7 +248,7 @@ def test_a_device_knows_the_errors_of_what_stands_for_removed_patches(removal):
     pytest.importorskip("torch")
     model = image_model(3, removal=removal)
     images = [random_image(model, seed) for seed in range(2)]
-    here, there = (read(one, images).collapsed.game for one in (model, model.on("cpu")))
+    here, there = (prepare_batch(one, images).collapsed_inputs.game for one in (model, model.to_device("cpu")))
     np.testing.assert_allclose(there.error.numpy(), here.error, rtol=1e-9)
 
 
@@ -258,7 +258,7 @@ def test_a_folder_gives_the_same_model_back_and_damaged_ones_are_refused(tmp_pat
         save_folder(model, tmp_path / "m")
         again = load(tmp_path / "m")
         assert isinstance(again, PatchClassifier)
-        assert again.fingerprint == model.fingerprint != model.removing("mean").fingerprint
+        assert again.fingerprint == model.fingerprint != model.with_removal("mean").fingerprint
         assert again.config == model.config
         assert pickle.loads(pickle.dumps(model)).fingerprint == model.fingerprint
     config = json.loads((tmp_path / "m/config.json").read_text())
@@ -280,12 +280,12 @@ def test_images_of_other_sizes_and_colors_are_brought_to_those_of_the_model():
     flat = read_image(np.full((40, 90, 3), 77, np.uint8))
     for model in (gray, colors):
         model_input = model.read(flat)
-        assert model_input.input.shape == (4, 9, model.channels)
-        assert (model_input.input == 77).all()
-        assert model_input.notices == ("The image has 90 × 40 pixels and is read at 9 × 4.",)
+        assert model_input.encoding.shape == (4, 9, model.channels)
+        assert (model_input.encoding == 77).all()
+        assert model_input.warnings == ("The image has 90 × 40 pixels and is read at 9 × 4.",)
         assert model_input.image.boxes[-1] == (60, 20, 90, 40)
     own = read_image(np.full((4, 9), 77, np.uint8))
-    assert gray.read(own).notices == ()
+    assert gray.read(own).warnings == ()
     assert gray.logits([own]) == pytest.approx(gray.logits([flat]))
 
 

@@ -10,7 +10,7 @@ import limelight
 from limelight.errors import InputError
 from limelight.models.queries import expand_queries, expand_texts, join_queries, read_input
 from limelight.request import Request, prepare_model
-from limelight.text import Answer, QueriedText
+from limelight.text import AnswerQuery, QueriedText
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 WORDS = "Anna met Bob in Rome."
@@ -68,7 +68,7 @@ def test_queries_that_a_text_brings_along_are_not_looked_for():
     joint = join_queries(expand_queries(model, WORDS))
     calls = model.function.found
     assert words_of(expand_queries(model, joint)) == ["Anna", "Bob", "Rome"]
-    assert len(read_input(model, joint).asked) == 3
+    assert len(read_input(model, joint).queries) == 3
     assert model.function.found == calls
 
 
@@ -77,15 +77,15 @@ def test_a_text_is_read_with_a_single_query():
         read_input(tagger(), WORDS)
     with pytest.raises(InputError, match="the model finds no span in this text"):
         read_input(tagger(), "nobody is here")
-    assert len(read_input(tagger(), "then Anna left").asked) == 1
+    assert len(read_input(tagger(), "then Anna left").queries) == 1
 
 
 def test_a_language_model_has_the_answer_that_is_given_or_generated_or_its_sentences():
     model = writer()
     (given,) = expand_queries(model, QueriedText(TEXT, selector=ANSWER))
-    assert given.queries == (Answer(ANSWER),)
+    assert given.queries == (AnswerQuery(ANSWER),)
     (generated,) = expand_queries(model, TEXT)
-    assert generated.queries[0].written
+    assert generated.queries[0].is_generated
     selected = QueriedText(TEXT, selector="Good film. The plot.")
     sentences = expand_queries(model, selected, by_sentence=True)
     assert [one.queries[0].part for one in sentences] == ["Good film.", "The plot."]
@@ -137,7 +137,7 @@ def test_a_model_is_prepared_for_a_question_and_the_question_for_the_model():
 
 
 def test_answers_of_a_list_go_to_their_texts_and_a_text_keeps_its_own():
-    own = QueriedText("b", (Answer("no"),))
+    own = QueriedText("b", (AnswerQuery("no"),))
     first, second = Request(answer=["yes", None]).attach_queries(["a", own])
     assert first == QueriedText("a", selector="yes")
     assert second == own

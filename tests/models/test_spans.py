@@ -17,7 +17,7 @@ from transformers import AutoModelForQuestionAnswering, AutoModelForTokenClassif
 import limelight
 from limelight import InputError
 from limelight.models.hugging_face.lrp import FrozenWeights
-from limelight.models.hugging_face.tags import decoded
+from limelight.models.hugging_face.tags import decode_tags
 
 from tiny_transformers import tiny, unusual
 
@@ -207,7 +207,7 @@ def test_a_word_of_its_own_is_read_as_unit_or_as_beginning():
     ],
 )  # fmt: skip
 def test_tags_of_words_become_spans(words, tags, spans):
-    assert decoded(words.split(), tags) == spans
+    assert decode_tags(words.split(), tags) == spans
 
 
 def test_all_spans_are_asked_about_together():
@@ -225,7 +225,7 @@ def test_all_spans_are_asked_about_together():
     assert [e.target for e in one] == [s.tag for s in spans]
     relevance = limelight.explain_spans(model, TEXT, "lrp")
     for e, s, together in zip(one, spans, relevance, strict=True):
-        assert (e.asked.start, e.asked.end) == (s.start, s.end)
+        assert (e.query.start, e.query.end) == (s.start, s.end)
         alone = limelight.explain(model, TEXT, "lrp", at=(s.start, s.end), target=s.tag)
         score = dict(zip(alone.features, alone.scores, strict=True))
         for word, found in zip(together.features, together.scores, strict=True):
@@ -238,7 +238,7 @@ def test_repeated_words_stay_apart():
     places = [
         limelight.explain(model, text, "loo", at=at, target="ORG") for at in ((0, 3), (12, 15))
     ]
-    assert [e.aim for e in places] == ["ORG at “bad” (0:3)", "ORG at “bad” (12:15)"]
+    assert [e.target_phrase for e in places] == ["ORG at “bad” (0:3)", "ORG at “bad” (12:15)"]
     assert places[0].features == ("film", "is", "bad")  # the other one is not protected
     assert places[0].spans[2] == ((12, 15),)
     for e, word in zip(places, (0, 3), strict=True):
@@ -273,12 +273,12 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(text, asked, sentence):
 
 def test_a_span_that_the_cut_goes_through_is_left_out_and_the_others_are_explained():
     model, network, tokenizer = tagger("bert", ("NN", "VB"))  # every word is a span
-    words = ["film"] * (model.limit - 3) + ["predictable", "film"]  # of two pieces, the last is cut
+    words = ["film"] * (model.max_length - 3) + ["predictable", "film"]  # of two pieces, the last is cut
     found = limelight.explain_spans(model, " ".join(words), "gxi", protect_span=False)
-    assert len(found) == model.limit - 3
+    assert len(found) == model.max_length - 3
     assert found[-1].asked.end == len(" ".join(words[:-2]))
-    assert "a span that the cut goes through is left out" in found[0].notices[0]
-    read = tokenizer(" ".join(words), truncation=True, max_length=model.limit, return_tensors="pt")
+    assert "a span that the cut goes through is left out" in found[0].warnings[0]
+    read = tokenizer(" ".join(words), truncation=True, max_length=model.max_length, return_tensors="pt")
     with torch.no_grad():
         known = network(read["input_ids"], read["attention_mask"]).logits[0, len(found)]
     assert list(found[-1].prediction.values()) == pytest.approx(known.tolist(), abs=1e-9)
@@ -313,7 +313,7 @@ def test_a_folder_and_a_pipeline_are_the_same_model(tmp_path):
     found = [limelight.explain(m, TEXT, "loo", at="film", target="ORG") for m in (loaded, piped)]
     np.testing.assert_array_equal(found[0].scores, found[1].scores)
     assert limelight.Explanation.from_json(found[0].to_json()) == found[0]
-    assert '"asked":{"place":[23,27]}' in found[0].to_json()
+    assert '"query":{"place":[23,27]}' in found[0].to_json()
 
 
 def answering():
@@ -376,7 +376,7 @@ def test_a_function_of_spans_is_asked_where_the_place_stands_in_what_is_left():
     model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
     text = "by the river Jordan works at Acme Inc"
     e = limelight.explain(model, text, "loo", at="Jordan")
-    assert e.aim == "ORG at “Jordan”"
+    assert e.target_phrase == "ORG at “Jordan”"
 
     def log_odds(p):
         p = min(max(p, 1e-3), 1 - 1e-3)
@@ -394,7 +394,7 @@ def test_a_function_of_spans_is_asked_where_the_place_stands_in_what_is_left():
         lambda texts: [both[0] | both[1] for _ in texts], tags=["ORG", "LOC"]
     )
     found = limelight.explain_spans(overlapping, "Jordan Acme is bad", "loo")
-    assert [(e.target, e.asked.end) for e in found] == [("LOC", 6), ("ORG", 6), ("ORG", 11)]
+    assert [(e.target, e.query.end) for e in found] == [("LOC", 6), ("ORG", 6), ("ORG", 11)]
     assert found[1].prediction["ORG"] == pytest.approx(log_odds(0.7))  # the surest that covers it
 
 
@@ -439,8 +439,8 @@ def test_a_tagger_has_no_outputs_of_a_whole_text():
                 ask(["the bad film"])
     with pytest.raises(InputError, match="a tagger reads one text"):
         limelight.predict(model, ("the bad", "film"))
-    (notice,) = model.read("film " * 40).notices
-    assert "window" not in notice
+    (warning,) = model.read("film " * 40).warnings
+    assert "window" not in warning
 
 
 def test_all_spans_may_be_scored_too():
@@ -450,7 +450,7 @@ def test_all_spans_may_be_scored_too():
     assert len(found) == len(model.spans(text)) > 0
     for e in found:
         alone = limelight.explain(
-            model, text, "loo", at=(e.asked.start, e.asked.end), target="ORG", protect_span=False
+            model, text, "loo", at=(e.query.start, e.query.end), target="ORG", protect_span=False
         )
         np.testing.assert_allclose(e.scores, alone.scores, atol=1e-9)
 
@@ -469,7 +469,7 @@ def test_a_run_for_a_full_tag_takes_other_processes(tmp_path):
         for n in (None, 1)
     )
     assert [p.done for p in heard if p.finding] == [0, 1] * 2
-    assert [e.aim for e in here] == [e.aim for e in there]
+    assert [e.target_phrase for e in here] == [e.target_phrase for e in there]
     for one, other in zip(here, there, strict=True):
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-6)
         start, end = one.asked.start, one.asked.end
@@ -510,7 +510,7 @@ def test_no_span_is_no_explanation_and_one_needs_no_name():
     assert "no span" in limelight.explain_spans(model, "a bad film").to_html()
     with pytest.raises(InputError, match="the model finds no span in this text; say which place"):
         limelight.explain(model, "a bad film")
-    assert limelight.explain(model, "Jordan is bad").aim == "LOC at “Jordan”"
+    assert limelight.explain(model, "Jordan is bad").target_phrase == "LOC at “Jordan”"
     with pytest.raises(InputError, match="at needs a model that finds spans"):
         limelight.explain(limelight.load(), "a bad film", at="film")
     with pytest.raises(InputError, match="explain_spans needs a model that finds spans"):
@@ -523,7 +523,7 @@ def test_a_run_has_a_row_for_every_span_and_goes_on(tmp_path):
     data = {"text": texts, "source": list("abcd")}
     for _ in range(2):
         run = limelight.explain_data(model, data, "loo", output=tmp_path / "run", progress=False)
-    assert [e.aim for e in run] == ["ORG at “Jordan”", "ORG at “Acme”", "LOC at “Jordan”"]
+    assert [e.target_phrase for e in run] == ["ORG at “Jordan”", "ORG at “Acme”", "LOC at “Jordan”"]
     assert run.texts()["source"].to_pylist() == ["a", "a", "c", "d"]
     assert run.failed == 1
     alone = limelight.explain(model, texts[0], "loo", at="Acme")
@@ -533,7 +533,7 @@ def test_a_run_has_a_row_for_every_span_and_goes_on(tmp_path):
     named = limelight.explain_data(
         model, data, "loo", output=tmp_path / "named", at_column="place", progress=False
     )
-    assert [e.aim for e in named] == ["ORG at “Acme”", "ORG at “Jordan”"]
+    assert [e.target_phrase for e in named] == ["ORG at “Acme”", "ORG at “Jordan”"]
     # Each span is compared with itself, and not with the first one of its text.
     both = run.compare(named)
     assert (both.texts, both.only_first, both.only_second) == (2, 2, 0)
@@ -544,7 +544,7 @@ def test_labels_of_texts_are_none_of_their_spans():
     model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
     data = {"text": ["by the river Jordan works at Acme Inc", "Jordan is bad"], "label": ["+", "-"]}
     table = pa.table(data)
-    assert not any("label" in one for one in limelight.judge(model, table, "loo").notices)
+    assert not any("label" in one for one in limelight.judge(model, table, "loo").warnings)
     with pytest.raises(InputError, match="a label of these texts is, but the model finds spans"):
         limelight.judge(model, table, "loo", labels=["ORG", "LOC"])
     with pytest.raises(InputError, match="one label of a text cannot name"):

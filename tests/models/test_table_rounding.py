@@ -19,7 +19,7 @@ from weights_oracle import (
 
 import limelight
 from limelight import DomainError
-from limelight.explainers import read
+from limelight.explainers import prepare_batch
 from path_integrals import by_tanh_sinh
 
 from tiny_models import tiny_model
@@ -48,7 +48,7 @@ def cancelling(seed, c=1e8):
 def steep(seed, largest=700.0):
     """Logits of the text up to ±700."""
     model = plain(seed)
-    logit = read(model, [TEXT]).collapsed.logit
+    logit = prepare_batch(model, [TEXT]).collapsed_inputs.logit
     return replace(model, W_k=model.W_k * (largest / np.abs(logit).max()))
 
 
@@ -84,7 +84,7 @@ def cancelling_units(seed, c=1e8):
 
 KINDS = {
     "plain": plain,
-    "half": lambda seed: plain(seed).rounded("float16"),
+    "half": lambda seed: plain(seed).with_precision("float16"),
     "cancelling": cancelling,
     "steep": steep,
     "offset": offset,
@@ -98,7 +98,7 @@ KINDS = {
 @cache
 def answers(kind, seed):
     model = KINDS[kind](seed)
-    batch = read(model, [TEXT])
+    batch = prepare_batch(model, [TEXT])
     return model, exact_game(model, batch.inputs[0], batch.features[0])
 
 
@@ -135,7 +135,7 @@ def test_scores_of_any_model_are_within_the_bound(kind, seed):
 
 
 def exact_ig(model):
-    batch = read(model, [TEXT])
+    batch = prepare_batch(model, [TEXT])
     text = batch.inputs[0], batch.features[0]
     logit, base, u, base_u = exact_path(model, *text)
     if model.attention == "additive":
@@ -144,7 +144,7 @@ def exact_ig(model):
     else:
         scores = by_tanh_sinh(logit, base, u, base_u, halvings=14)
     tokens = scores[1:].astype(float)
-    return batch.collapsed.pooled(tokens[None])[0]
+    return batch.collapsed_inputs.pool_features(tokens[None])[0]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "steep"])
@@ -185,7 +185,7 @@ def test_without_the_errors_of_the_tables_cancelling_keys_break_the_bound(method
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_entry_of_the_tables_is_further_off_than_said(kind):
     model, _ = answers(kind, 0)
-    batch = read(model, [TEXT])
+    batch = prepare_batch(model, [TEXT])
     _, logit, value = exact_tables(model, batch.inputs[0])
     tables, errors = model.tables, model.table_errors
     with mpmath.workdps(60):
@@ -202,12 +202,12 @@ def test_a_device_carries_the_same_errors(made):
     torch = pytest.importorskip("torch")
     model = made(1)
     texts = [TEXT, "w2 w0", "never w1"]
-    here, there = (read(one, texts).collapsed.game for one in (model, model.on("cpu")))
+    here, there = (prepare_batch(one, texts).collapsed_inputs.game for one in (model, model.to_device("cpu")))
     assert isinstance(there.error, torch.Tensor)
     np.testing.assert_allclose(there.error.numpy(), here.error, rtol=1e-9)
     for method in METHODS:
         one, other = (
-            limelight.explain(m, TEXT, method, **SETTINGS[method]) for m in (model, model.on("cpu"))
+            limelight.explain(m, TEXT, method, **SETTINGS[method]) for m in (model, model.to_device("cpu"))
         )
         assert other.bound == pytest.approx(one.bound, rel=1e-6)
 
@@ -229,12 +229,12 @@ def test_values_that_overflow_are_refused():
             replace(units, **{name: np.full_like(getattr(units, name), 1.7e308)}).logits(["w0"])
 
 
-def test_where_no_error_is_finite_the_bound_is_infinite_and_a_notice_says_so():
+def test_where_no_error_is_finite_the_bound_is_infinite_and_a_warning_says_so():
     broken = plain(0)
     known = broken.table_errors
     infinite = known._replace(value=np.full_like(known.value, np.inf))
     broken.__dict__["table_errors"] = infinite
     e = limelight.explain(broken, TEXT, "loo")
     assert e.bound == np.inf
-    assert any("no finite bound" in notice for notice in e.notices)
+    assert any("no finite bound" in warning for warning in e.warnings)
     assert limelight.Explanation.from_json(e.to_json()) == e

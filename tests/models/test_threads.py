@@ -116,16 +116,16 @@ def test_whoever_chooses_kernels_is_alone_with_the_network_already(monkeypatch, 
     network, tokenizer = language_model()
     template, words = "the film: {text} is", {"no": "bad", "yes": "good"}
     model = limelight.wrap(network, tokenizer=tokenizer, template=template, labels=words)
-    lock, taken = forward.alone_with(model.network), []
+    lock, taken = forward.network_lock(model.network), []
 
     @contextlib.contextmanager
-    def without_plans(_device):
+    def any_shape_kernels(_device):
         with ThreadPoolExecutor(1) as another:
             taken.append(another.submit(lock._lock.acquire, blocking=False).result())
         yield
 
-    monkeypatch.setattr(forward, "_without_plans", without_plans)
-    forward.network_outputs(model.network, np.array([[2, 5, 6]]), ours=ours)
+    monkeypatch.setattr(forward, "_any_shape_kernels", any_shape_kernels)
+    forward.network_outputs(model.network, np.array([[2, 5, 6]]), is_copy=ours)
     assert taken == [False]  # else each of two threads could wait for the lock of the other
 
 
@@ -136,7 +136,7 @@ def test_threads_share_models_that_are_no_networks():
     )
     pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression())
     pipeline.fit([*TEXTS, "a good film"], [0, 1, 2])
-    check_threads(tables, tables.on("cpu"), function, limelight.wrap(pipeline))
+    check_threads(tables, tables.to_device("cpu"), function, limelight.wrap(pipeline))
 
 
 def test_a_run_by_threads_stores_what_one_thread_finds(tmp_path):

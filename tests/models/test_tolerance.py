@@ -60,7 +60,7 @@ def test_it_is_met_for_every_score(make, text, method):
     assert 0 < e.stderr.max() <= options["tolerance"]
     assert e.diagnostics[DRAWN[method]] > few.diagnostics[DRAWN[method]]
     assert e.settings["tolerance"] == options["tolerance"]
-    assert not any("tolerance" in notice for notice in e.notices)
+    assert not any("tolerance" in warning for warning in e.warnings)
     again = limelight.explain(model, text, method, **options)
     np.testing.assert_array_equal(e.scores, again.scores)
 
@@ -74,7 +74,7 @@ def test_it_is_met_for_every_score(make, text, method):
         ("shapley", 14, "max_pairs"),
     ],
 )
-def test_where_it_cannot_be_met_a_notice_says_so(make, text, method, most, name):
+def test_where_it_cannot_be_met_a_warning_says_so(make, text, method, most, name):
     model = make()
     few = limelight.explain(model, text, method, **SETTINGS[method])
     tolerance = float(few.stderr.max()) / 100
@@ -83,7 +83,7 @@ def test_where_it_cannot_be_met_a_notice_says_so(make, text, method, most, name)
     assert e.diagnostics[DRAWN[method]] == most
     worst = float(e.stderr.max())
     assert worst > tolerance
-    assert e.notices[-1] == (
+    assert e.warnings[-1] == (
         f"After {most} draws the largest standard error is {worst:.2g}, above the tolerance "
         f"{tolerance:.2g}; raise max_samples, or max_pairs where orders are drawn."
     )

@@ -8,7 +8,7 @@ from transformers import XLMConfig, XLMForTokenClassification, pipeline
 from zoo import animals
 
 import limelight
-from limelight.text import Place
+from limelight.text import SpanQuery
 
 from tiny_transformers import FAMILIES, tiny, unusual
 
@@ -82,7 +82,7 @@ def test_texts_without_words_are_read_with_token_types_too(family):
     masks = np.array([[True, True], [True, False], [False, True], [False, False]])
     expected = outputs_of_pipeline(network, tokenizer, ["good film", "good", "film", ""])
     np.testing.assert_allclose(game(masks), expected, rtol=1e-5, atol=1e-5)
-    windows = limelight.wrap(network, tokenizer=tokenizer).in_windows(4)
+    windows = limelight.wrap(network, tokenizer=tokenizer).with_windows(4)
     model_input = windows.read("good film bad plot")
     halves = outputs_of_pipeline(network, tokenizer, ["good film", "bad plot"])
     np.testing.assert_allclose(
@@ -113,7 +113,7 @@ def test_gradients_are_those_at_the_embedded_words_beside_token_types(family):
     assert sum(calls) == 1
     expected = (gradient * points).sum(-1)[0].detach().double().numpy()
     e = limelight.explain(model, "good film bad plot", "gxi", target=1, features="tokens")
-    words = model.token_positions(model.read("good film bad plot", pieces=True))
+    words = model.token_positions(model.read("good film bad plot", subwords=True))
     own = np.bincount(words[words >= 0], weights=expected[words >= 0])
     np.testing.assert_allclose(e.scores, own, rtol=1e-4, atol=1e-5)
 
@@ -133,5 +133,5 @@ def test_taggers_are_asked_with_token_types():
         untyped = network(**given | {"token_type_ids": None}).logits[0, 2].double().numpy()
     assert np.abs(expected - untyped).max() > 0.01
     model = limelight.wrap(network, tokenizer=tokenizer)
-    model_input = model.read("a superb film", asked=(Place(2, 8),))
+    model_input = model.read("a superb film", queries=(SpanQuery(2, 8),))
     np.testing.assert_allclose(model.outputs([model_input])[0], expected, rtol=1e-5, atol=1e-5)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import limelight
 from limelight import InputError
-from limelight.models.hugging_face.pieces import window_ends
+from limelight.models.hugging_face.subwords import window_ends
 
 from tiny_models import tiny_model
 from tiny_transformers import LIMIT, tiny
@@ -66,7 +66,7 @@ def test_every_word_has_a_value_and_windows_end_behind_sentences():
     assert "".join(e.features) == "".join(TEXT.lower().split())
     assert all(TEXT[end - 1] in ".!?" for _, end in spans(e))
     assert "".join(TEXT[a:b] for a, b in spans(e)).replace(" ", "") == TEXT.replace(" ", "")
-    assert e.notices[0] == (
+    assert e.warnings[0] == (
         f"The text was read in {len(spans(e))} windows; what is explained is the mean of the "
         "model's outputs over them."
     )
@@ -83,7 +83,7 @@ def test_the_prediction_is_the_mean_over_windows(family):
     stored = [list(window["prediction"].values()) for window in e.diagnostics["windows"]]
     np.testing.assert_allclose(stored, each, atol=1e-5)
     np.testing.assert_allclose(list(e.prediction.values()), each.mean(axis=0), atol=1e-5)
-    whole = model.in_windows(SIZE)
+    whole = model.with_windows(SIZE)
     np.testing.assert_allclose(whole.logits([TEXT])[0], each.mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(whole.predict_proba([TEXT]).sum(), 1)
 
@@ -202,7 +202,7 @@ def test_a_text_that_fits_is_read_as_ever():
         usual = limelight.explain(model, "a good film", method)
         e = limelight.explain(model, "a good film", method, window="auto")
         np.testing.assert_allclose(e.scores, usual.scores, atol=1e-6)
-        assert e.notices == usual.notices
+        assert e.warnings == usual.warnings
     assert e.settings["window"] == LIMIT
     assert "window" not in usual.settings
 
@@ -213,15 +213,15 @@ def test_a_word_that_fits_no_window_is_cut():
     assert len(e.diagnostics["windows"]) == 5
 
 
-def test_the_notice_of_a_cut_text_names_the_remedy():
+def test_the_warning_of_a_cut_text_names_the_remedy():
     e = limelight.explain(loaded(), "good film " * 20, "gxi")
-    assert e.notices[0].endswith("window='auto' (--window auto) explains all.")
+    assert e.warnings[0].endswith("window='auto' (--window auto) explains all.")
 
 
 def test_several_texts_and_methods_share_one_reading(monkeypatch):
     model, texts = loaded(), []
     assert model.capabilities["lrp"] is None  # which reads a text of its own, once
-    kind = type(model.in_windows(SIZE))
+    kind = type(model.with_windows(SIZE))
     read = kind.read
     monkeypatch.setattr(kind, "read", lambda *it, **how: texts.append(it[1]) or read(*it, **how))
     found = limelight.compare(

@@ -88,8 +88,8 @@ def test_labels_and_template_may_come_with_the_pipeline():
 def test_a_text_that_is_cut_is_reported():
     model = limelight.wrap(zero_shot(), classes=LABELS)
     e = limelight.explain(model, " ".join(["superb film ."] * 20), "loo")
-    assert any("the model reads" in notice for notice in e.notices)
-    assert not any("the model reads" in n for n in limelight.explain(model, TEXT, "loo").notices)
+    assert any("the model reads" in warning for warning in e.warnings)
+    assert not any("the model reads" in n for n in limelight.explain(model, TEXT, "loo").warnings)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_padding_that_is_felt_would_be_seen(monkeypatch):
 @pytest.mark.slow
 def test_layers_that_rollout_does_not_see_would_be_seen(monkeypatch):
     assert words("jamba", "rollout") == ["refused"]
-    monkeypatch.setattr(network_check, "why_not_attention_alone", lambda *_: None)
+    monkeypatch.setattr(network_check, "reason_not_attention_only", lambda *_: None)
     assert words("jamba", "rollout") == ["wrong"]
 
 
@@ -105,7 +105,7 @@ def test_every_method_stands_in_a_column():
 
 
 def test_no_method_is_ticked_that_was_not_tried():
-    found = {"right": ["lime"], "unchecked": [], "rest": {}, "notices": [], "stamps": STAMPS}
+    found = {"right": ["lime"], "unchecked": [], "rest": {}, "warnings": [], "stamps": STAMPS}
     shown = matrix.matrix({"transformers": "0", "families": {"x": found}})
     assert "✓" not in shown
     asked = sorted({name for names in matrix.GROUPS.values() for name in names})
@@ -116,10 +116,10 @@ def test_no_method_is_ticked_that_was_not_tried():
 def test_a_second_visit_takes_the_place_of_the_first_for_its_methods_alone():
     newer = [{"limelight": "1.0.0", "commit": "unknown"}]
     old = {"right": ["lime", "lrp"], "unchecked": [], "rest": {"refused: no": ["loo"]}}
-    new = {"right": ["loo"], "unchecked": ["lrp"], "rest": {}, "notices": ["n"], "stamps": newer}
-    found = matrix.merged(old | {"notices": [], "stamps": STAMPS}, new, ["loo", "lrp"])
+    new = {"right": ["loo"], "unchecked": ["lrp"], "rest": {}, "warnings": ["n"], "stamps": newer}
+    found = matrix.merged(old | {"warnings": [], "stamps": STAMPS}, new, ["loo", "lrp"])
     assert found.pop("stamps") == STAMPS + newer  # its numbers are of both visits
-    assert found == {"right": ["lime", "loo"], "unchecked": ["lrp"], "rest": {}, "notices": ["n"]}
+    assert found == {"right": ["lime", "loo"], "unchecked": ["lrp"], "rest": {}, "warnings": ["n"]}
 
 
 @pytest.mark.slow
@@ -139,6 +139,6 @@ def test_joint_lrp_that_is_off_would_be_seen(monkeypatch):
 
 
 def test_a_wrong_verdict_would_be_shown():
-    found = {"verdicts": {"lime": {"word": "wrong", "said": "1 2"}}, "notices": []}
+    found = {"verdicts": {"lime": {"word": "wrong", "said": "1 2"}}, "warnings": []}
     stored = {"transformers": "0", "families": {"x": {**matrix.slim(found), "stamps": STAMPS}}}
     assert "1. Wrong: 1 2." in matrix.matrix(stored)

@@ -14,7 +14,7 @@ DIGITS = 60
 
 def exact_tables(model, model_input):
     """The window of a document, and ℓ and u of its words and of UNK in their places."""
-    (ids,) = padded_ids([model_input.input.ids], T_max=model.T_max).tolist()
+    (ids,) = padded_ids([model_input.encoding.ids], T_max=model.T_max).tolist()
     places = {(one, t) for t, word in enumerate(ids) for one in (word, UNK)}
     return ids, *exact_entries(model, places)
 
@@ -93,7 +93,7 @@ def exact_game(model, model_input, features, c=-1):
     """{kept: f} of class ``c`` over all sets of kept features, removed ones replaced by UNK."""
     with mpmath.workdps(DIGITS):
         ids, logit, value = exact_tables(model, model_input)
-        place = [-1, *features.of_token.tolist()]
+        place = [-1, *features.feature_index.tolist()]
         place += [-1] * (len(ids) - len(place))
         K, C = model.W_l.shape[:2]
         f = {}
@@ -105,7 +105,7 @@ def exact_game(model, model_input, features, c=-1):
 
 def exact_deletion_game(model, model_input, c=-1):
     """The same where every token is a word, removed ones vanish and later ones move up."""
-    tokens = model_input.input.ids.tolist()
+    tokens = model_input.encoding.ids.tolist()
     K, C = model.W_l.shape[:2]
     with mpmath.workdps(DIGITS):
         places = {(w, t) for w in (CLS, UNK, *tokens) for t in range(model.T_max)}
@@ -158,8 +158,8 @@ def exact_path(model, model_input, features, c=-1):
 
 def _ends(model, model_input, features):
     """The window of a document, and the same with UNK for every feature."""
-    (ids,) = padded_ids([model_input.input.ids], T_max=model.T_max).tolist()
-    place = [-1, *features.of_token.tolist()]
+    (ids,) = padded_ids([model_input.encoding.ids], T_max=model.T_max).tolist()
+    place = [-1, *features.feature_index.tolist()]
     return ids, [UNK if j >= 0 else w for w, j in zip(ids, place, strict=False)] + ids[len(place) :]
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from limelight.models.attention import read_document
+from limelight.models.attention import encode_text
 from limelight.results import Comparison, Explanation, Pairs
-from limelight.text import Vocabulary, features_of, read_image
-from limelight.text.images import PatchedImage, grid_boxes, segments
+from limelight.text import Vocabulary, build_features, read_image
+from limelight.text.images import PatchedImage, grid_boxes, segment_image
 
 SENTENCE = "attention based explanations are popular but questionable"
 REVIEW = (
@@ -32,8 +32,8 @@ SIGNLESS = {"alpha-avg", "alpha-max", "g-l1", "g-l2"}
 
 def explanation(text=SENTENCE, method="lime", *, seed=0, kind="words", T_max=256, **fields):
     """Return random scores for the features of ``text``."""
-    model_input = read_document(text, EMPTY, T_max=T_max)
-    features = features_of(model_input, kind)
+    model_input = encode_text(text, EMPTY, T_max=T_max)
+    features = build_features(model_input, kind)
     rng = np.random.default_rng([seed, *method.encode()])
     scores = rng.normal(size=len(features)) ** 3 / 5
     signed = method not in SIGNLESS
@@ -41,7 +41,7 @@ def explanation(text=SENTENCE, method="lime", *, seed=0, kind="words", T_max=256
         "label": LABELS.get(method, method),
         "signed": signed,
         "classes": ("negative", "positive"),
-        "cut": model_input.cut,
+        "cut": model_input.cutoff,
         "model": "sha256:0123456789abcdef",
         "text": text,
         "features": features.strings,
@@ -53,7 +53,7 @@ def explanation(text=SENTENCE, method="lime", *, seed=0, kind="words", T_max=256
         "target": "positive",
         "prediction": {"positive": 1.234},
         "base_value": 0.1,
-        "notices": model_input.notices,
+        "warnings": model_input.warnings,
         "settings": {"features": kind, "seed": seed},
     }
     return Explanation(**(given | fields))
@@ -85,8 +85,8 @@ def explained_image(method="shapley", *, given=None, grid=(3, 7), cutter=None, s
     """Return random scores for the patches of an image, or for what a cutter makes of it."""
     given = given or sample_image()
     boxes = grid_boxes((0, 0, *given.size), *grid)
-    cut = segments(cutter, given, "mine") if cutter else PatchedImage(given, boxes)
-    names = cut.names()
+    cut = segment_image(cutter, given, "mine") if cutter else PatchedImage(given, boxes)
+    names = cut.token_names()
     rng = np.random.default_rng([seed, *method.encode()])
     scores, signed = rng.normal(size=len(names)) ** 3 / 5, method not in SIGNLESS
     own = {

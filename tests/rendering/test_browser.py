@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from limelight.rendering.palette import ramp
+from limelight.rendering.palette import color_ramp
 from limelight.results import SpanExplanations
-from limelight.text import Answer
+from limelight.text import AnswerQuery
 
 from browsing import leave, new_page, until, watched_page
 from render_samples import HOSTILE, REVIEW, comparison, explanation
@@ -32,7 +32,7 @@ def color(page, selector):
 
 
 def rgb(hue, theme="light"):
-    return "rgb({}, {}, {})".format(*ramp(hue, theme)[-1])
+    return "rgb({}, {}, {})".format(*color_ramp(hue, theme)[-1])
 
 
 def test_the_words_are_there_and_colored_by_sign(opened):
@@ -181,9 +181,9 @@ def carried():
     given |= {"target": "answer", "classes": ("answer",), "link": "none", "scale": "score"}
     found = [
         explanation(
-            text, "lime-sampled", seed=k, asked=one, prediction={"answer": -1.5 - k}, **given
+            text, "lime-sampled", seed=k, query=one, prediction={"answer": -1.5 - k}, **given
         )
-        for k, one in enumerate(Answer(ANSWERED, written=True).sentences())
+        for k, one in enumerate(AnswerQuery(ANSWERED, is_generated=True).sentences())
     ]
     return SpanExplanations(text, tuple(found))
 
@@ -229,7 +229,7 @@ def test_a_sentence_of_an_answer_lights_up_what_carried_it(opened):
     assert page.evaluate("document.activeElement.id") == "tab-2"
     assert page.get_attribute("#tab-2", "aria-selected") == "true"
     said = page.eval_on_selector_all("[role=tab]", "tabs => tabs.map(t => t.innerText)")
-    assert [one.split("\n")[0] for one in said] == [e.asked.part for e in found]
+    assert [one.split("\n")[0] for one in said] == [e.query.part for e in found]
     assert [float(one.rsplit("−", 1)[1]) for one in said] == [1.5, 2.5, 3.5]
 
 

@@ -2,18 +2,18 @@ import re
 
 import pytest
 
-from limelight.rendering.wording import disagreement_table, furthest_apart, reference
+from limelight.rendering.wording import disagreement_table, least_similar_pairs, reference_index
 
 from render_samples import LABELS, comparison
 
 
 def test_lime_is_the_reference_where_it_is_there():
-    assert reference(comparison()) == list(LABELS).index("lime")
+    assert reference_index(comparison()) == list(LABELS).index("lime")
 
 
 def test_else_the_first_method_with_signs_is():
-    assert reference(comparison(methods=("alpha-avg", "gxi", "g-avg"))) == 1
-    assert reference(comparison(methods=("alpha-avg", "g-l1"))) == 0
+    assert reference_index(comparison(methods=("alpha-avg", "gxi", "g-avg"))) == 1
+    assert reference_index(comparison(methods=("alpha-avg", "g-l1"))) == 0
 
 
 def test_rows_are_those_of_the_agreement():
@@ -30,7 +30,7 @@ def test_rows_are_those_of_the_agreement():
 
 def test_the_pairs_furthest_apart_come_first():
     c = comparison()
-    said = [sentence for _, sentence in furthest_apart(c, count=5)]
+    said = [sentence for _, sentence in least_similar_pairs(c, count=5)]
     ranks = [float(re.search(r"rank correlation ([+-][0-9.]+)", one)[1]) for one in said]
     assert ranks == sorted(ranks)
     lowest = min(value for row in c.agreement.rank_correlation for value in row)
@@ -38,5 +38,5 @@ def test_the_pairs_furthest_apart_come_first():
 
 
 def test_a_single_word_has_no_rank_correlation_and_no_furthest_pair():
-    assert furthest_apart(comparison("film")) == []
+    assert least_similar_pairs(comparison("film")) == []
     assert disagreement_table(comparison("film"), "").rows[0][3].value.endswith(" of 1")

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from markupsafe import Markup
 
-from limelight.rendering.bundle import PACKAGE, bundled
-from limelight.rendering.html import score_table, words
-from limelight.rendering.markup import whole_page
+from limelight.rendering.bundle import PACKAGE, bundle_module
+from limelight.rendering.html import score_table_html, words_html
+from limelight.rendering.markup import render_page
 
 from browsing import leave, new_page, watched_page
 from render_samples import HOSTILE, REVIEW, explanation
 
-ELEMENTS = PACKAGE / "pages" / "elements"
+ELEMENTS = PACKAGE / "rendering" / "elements"
 ENTRY = """\
 import "{at}/colored_words.js";
 import "{at}/score_bars.js";
@@ -41,7 +41,7 @@ def shown(browser, tmp_path):
     def show(e, **options):
         sheets = ("words.css", "page.css", "elements.css")
         inside = Markup("<section>" + "".join(f"<{tag}></{tag}>" for tag in TAGS) + "</section>")
-        page = whole_page("Elements", inside, sheets=sheets, script=entry, data=e.to_json())
+        page = render_page("Elements", inside, sheets=sheets, script=entry, data=e.to_json())
         file.write_text(page, "utf-8")
         return watched_page(browser, file, **options)
 
@@ -55,7 +55,7 @@ def test_words_and_bars_have_the_markup_of_the_reports(shown, text):
     e = explanation(text, T_max=60)
     with shown(e) as page:
         same = "html => Object.assign(document.createElement('div'), {innerHTML: html}).innerHTML"
-        for tag, python in (("limelight-words", words(e)), ("limelight-bars", score_table(e))):
+        for tag, python in (("limelight-words", words_html(e)), ("limelight-bars", score_table_html(e))):
             there = page.eval_on_selector(tag, "node => node.innerHTML")
             assert LIVE.sub("", there) == LIVE.sub("", page.evaluate(same, python)), tag
 
@@ -65,7 +65,7 @@ def test_the_two_sides_of_a_pair_have_the_markup_of_the_reports(shown):
     e = replace(e, parts=((0, 16), (17, 30)))
     with shown(e) as page:
         same = "html => Object.assign(document.createElement('div'), {innerHTML: html}).innerHTML"
-        for tag, python in (("limelight-words", words(e)), ("limelight-bars", score_table(e))):
+        for tag, python in (("limelight-words", words_html(e)), ("limelight-bars", score_table_html(e))):
             there = page.eval_on_selector(tag, "node => node.innerHTML")
             assert LIVE.sub("", there) == LIVE.sub("", page.evaluate(same, python)), tag
         assert page.locator("limelight-words .side").all_inner_texts() == ["first", "second"]
@@ -135,7 +135,7 @@ def test_a_bundle_keeps_private_names_apart_and_runs_each_module_once(tmp_path, 
         "globalThis.found = [one(), two(), runs];\n",
     )
     page = new_page(browser)
-    page.evaluate(bundled(main))
+    page.evaluate(bundle_module(main))
     assert page.evaluate("found") == [1, 3, 1]
     leave(page)
 
@@ -161,4 +161,4 @@ def test_what_cannot_be_bundled_is_refused(tmp_path, sources, said):
         tmp_path, **sources, main='import { x } from "./one.js";\nimport "./two.js";\nx;\n'
     )
     with pytest.raises(ValueError, match=said):
-        bundled(main)
+        bundle_module(main)

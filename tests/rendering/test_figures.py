@@ -6,7 +6,7 @@ import pytest
 from limelight.errors import InputError, MissingExtraError
 from limelight.rendering import figures
 from limelight.rendering.figures import SOFT
-from limelight.rendering.pieces import token_strings_of, visible
+from limelight.rendering.text_parts import model_tokens, visible_text
 
 from render_samples import HOSTILE, REVIEW, comparison, explanation, with_pairs
 
@@ -17,7 +17,7 @@ STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
 def drawn():
     c = comparison()
-    tokens = token_strings_of(c.explanations[0])
+    tokens = model_tokens(c.explanations[0])
     gradient = np.random.default_rng(0).normal(size=(len(tokens), 11))
     return {
         "sentence": figures.colored_sentence(c),
@@ -89,9 +89,9 @@ def test_dollar_signs_hostile_text_and_missing_letters_are_drawn_as_they_are(tmp
         bars = figures.bar_chart(e)
         figures.save_figure(bars, tmp_path / "b.png")
         words = sentence.axes[0].texts
-        assert "".join(texts_of(words)) == f"lime{visible(text)}"
+        assert "".join(texts_of(words)) == f"lime{visible_text(text)}"
         labels = bars.axes[0].get_yticklabels()
-        strongest = [visible(name) for name, _ in e.as_list()]
+        strongest = [visible_text(name) for name, _ in e.as_list()]
         assert [name.get_text()[:23] for name in labels] == [name[:23] for name in strongest]
         assert not any(name.get_parse_math() for name in [*words, *labels])
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from limelight.rendering.palette import hex_color, ramp
+from limelight.rendering.palette import hex_color, color_ramp
 
 from browsing import leave, new_page
 from render_samples import HOSTILE, SENTENCE, comparison, explanation
@@ -50,7 +50,7 @@ def test_a_page_is_what_it_was():
 def test_words_keep_their_colors_where_the_style_sheet_is_dropped():
     e = explanation("good bad so", scores=np.array([0.8, -0.8, 0.0]))
     bare = re.sub(r"<style>.*?</style>", "", e.to_html(fragment=True), flags=re.S)
-    good, bad = (hex_color(ramp(hue)[-1]) for hue in ("for", "against"))
+    good, bad = (hex_color(color_ramp(hue)[-1]) for hue in ("for", "against"))
     assert re.search(rf'style="background:{good};color:#1c2126">good<', bare)
     assert re.search(rf'style="background:{bad};color:#1c2126">bad<', bare)
     assert re.search(r'data-f="2" title="[^"]*">so<', bare)
@@ -61,7 +61,7 @@ def test_in_the_dark_the_sheet_wins_over_the_light_colors(browser):
     page = new_page(browser, color_scheme="dark")
     page.set_content(f"<h1>Mine</h1>{e.to_html(fragment=True)}<p class=words>after</p>")
     color = "node => getComputedStyle(node).backgroundColor"
-    deepest = "rgb({}, {}, {})".format(*ramp("for", "dark")[-1])
+    deepest = "rgb({}, {}, {})".format(*color_ramp("for", "dark")[-1])
     assert page.eval_on_selector("[data-f='0']", color) == deepest
     assert page.eval_on_selector("h1", color) == "rgba(0, 0, 0, 0)"
     leave(page)

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import limelight
-from limelight.rendering.html import attention_data, explanation_fragment, pooled
+from limelight.rendering.html import attention_data, explanation_fragment, max_pool
 from limelight.rendering.markup import data_block, table_html
-from limelight.rendering.pieces import writable
-from limelight.rendering.wording import disagreement, furthest_apart, reference
+from limelight.rendering.text_parts import replace_surrogates
+from limelight.rendering.wording import pair_agreement, least_similar_pairs, reference_index
 from limelight.results import Comparison, Explanation
-from limelight.results.table import plain_rows
+from limelight.results.table import plain_table
 from limelight.text import tokenize
 
 from render_samples import HOSTILE, REVIEW, SENTENCE, comparison, explanation
@@ -69,12 +69,12 @@ def test_the_text_of_the_user_adds_no_element_and_no_attribute():
         assert "alert(1)" in "".join(hostile.text)
 
 
-def test_hostile_settings_notices_targets_and_labels_are_escaped():
+def test_hostile_settings_warnings_targets_and_labels_are_escaped():
     evil = "</script><img src=x onerror=alert(1)>"
     fields = {
         "target": evil,
         "prediction": {evil: 1.0},
-        "notices": (evil,),
+        "warnings": (evil,),
         "label": evil,
         "classes": ("a", evil),
         "settings": {evil: evil},
@@ -89,14 +89,14 @@ def test_hostile_settings_notices_targets_and_labels_are_escaped():
 @settings(max_examples=40, deadline=None)
 @given(st.text(st.characters(exclude_categories=()), max_size=60))
 def test_any_text_can_be_written_and_read_back(text):
-    table = Read(table_html(plain_rows([text], [[text]]), label=text, kind=text))
+    table = Read(table_html(plain_table([text], [[text]]), label=text, kind=text))
     assert set(table.tags) <= {"div", "table", "thead", "tbody", "tr", "th", "td"}
     if not len(tokenize(text)):
         return
-    page = explanation(writable(text)).as_html()  # an explanation refuses half a character
+    page = explanation(replace_surrogates(text)).as_html()  # an explanation refuses half a character
     page.encode()
     assert json.loads(data_of(page))["schema"] == "limelight.explanation/2"
-    assert Explanation.from_json(data_of(page)).text == writable(text)
+    assert Explanation.from_json(data_of(page)).text == replace_surrogates(text)
 
 
 def test_nothing_in_data_can_end_its_script():
@@ -200,8 +200,8 @@ def test_a_comparison_without_attention_has_no_heads():
 
 def test_pooling_keeps_the_largest_value_of_each_square():
     matrix = np.arange(25.0).reshape(5, 5)
-    assert pooled(matrix, 2).tolist() == [[6, 8, 9], [16, 18, 19], [21, 23, 24]]
-    np.testing.assert_array_equal(pooled(matrix, 1), matrix)
+    assert max_pool(matrix, 2).tolist() == [[6, 8, 9], [16, 18, 19], [21, 23, 24]]
+    np.testing.assert_array_equal(max_pool(matrix, 1), matrix)
 
 
 def test_cells_are_the_roots_of_the_weights():
@@ -244,7 +244,7 @@ def test_pairs_and_anchors_are_on_the_page():
 
 def test_what_a_comparison_left_out_is_said_on_page_and_terminal():
     c = limelight.compare(limelight.load(), "superb")
-    c = replace(c, notices=("LIME is left out: it is not defined here.",))
+    c = replace(c, warnings=("LIME is left out: it is not defined here.",))
     shown, _, _ = c.as_html().partition('<script type="application/json"')  # data hold it, too
     assert "LIME is left out" in shown
     assert "LIME is left out" in c._repr_html_()
@@ -277,13 +277,13 @@ def test_the_page_says_where_methods_disagree():
     c = comparison()
     table, _, rest = c.as_html().partition("Held against lime")[2].partition("</table>")
     found = re.findall(r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>', table)
-    chosen = reference(c)
-    expected = [(e.label, *disagreement(c, i, chosen)[:2]) for i, e in enumerate(c) if i != chosen]
+    chosen = reference_index(c)
+    expected = [(e.label, *pair_agreement(c, i, chosen)[:2]) for i, e in enumerate(c) if i != chosen]
     assert found == [
         (name, f"{ranks:+.2f}".replace("-", "−"), "–" if signs is None else str(signs))
         for name, ranks, signs in expected
     ]
-    worst, _ = furthest_apart(c)[0]
+    worst, _ = least_similar_pairs(c)[0]
     assert f"<b>{worst}</b>: rank correlation −0.64, opposite signs 5, " in rest
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limelight.rendering.images import cover, features_of_pixels, outlines, pixels_of
-from limelight.rendering.palette import FAINTEST, full_color, mixed, strengths
-from limelight.rendering.wording import error_text, score_text
+from limelight.rendering.images import color_opacity, pixel_features, outlines, resize_pixels
+from limelight.rendering.palette import FAINTEST, full_color, mix_colors, relative_scores
+from limelight.rendering.wording import format_stderr, format_score
 from limelight.results import Comparison, Explanation
 
 from browsing import watched_page
@@ -47,13 +47,13 @@ def test_outlines_enclose_as_many_pixels_as_the_features_have():
 @pytest.mark.parametrize("cutter", [None, ring])
 def test_every_pixel_belongs_to_the_feature_that_it_was_cut_into(cutter):
     e = explained_image(cutter=cutter)
-    found = features_of_pixels(e.image, 28, 21)
+    found = pixel_features(e.image, 28, 21)
     if cutter:
         assert (found == ring(sample_image().pixels)).all()
     else:
         assert (found == np.arange(21).reshape(3, 7).repeat(7, 0).repeat(4, 1)).all()
-    assert np.abs(pixels_of(e.image, 28, 21) - sample_image().pixels).max() == 0
-    assert pixels_of(e.image, 14, 7)[0, 0] == pytest.approx(
+    assert np.abs(resize_pixels(e.image, 28, 21) - sample_image().pixels).max() == 0
+    assert resize_pixels(e.image, 14, 7)[0, 0] == pytest.approx(
         sample_image().pixels[:3, :2].mean((0, 1))
     )
 
@@ -68,13 +68,13 @@ def test_every_patch_has_its_color_and_says_its_score_without_a_script():
     )
     assert [int(one[2]) for one in paths] == list(range(21))
     for (hue, top, _, path, fill, opacity, said), size, score, error, name in zip(
-        paths, strengths(e), e.scores, e.stderr, e.features, strict=True
+        paths, relative_scores(e), e.scores, e.stderr, e.features, strict=True
     ):
         expected = "" if abs(size) < FAINTEST else "f" if size > 0 else "a"
         assert hue == expected
         if expected:
             assert fill == full_color("for" if size > 0 else "against")
-        assert float(opacity) == pytest.approx(cover(size), abs=1e-3)
+        assert float(opacity) == pytest.approx(color_opacity(size), abs=1e-3)
         assert bool(top) == (abs(size) == 1)
         shown, plus_minus = said.replace("−", "-").removeprefix(f"{name}: ").split(" ± ")
         assert float(shown) == pytest.approx(score, abs=0.01)
@@ -173,7 +173,7 @@ def test_on_a_terminal_half_a_letter_is_a_pixel_under_its_color():
     full = tuple(
         int(full_color("for" if e.scores[j] > 0 else "against")[k : k + 2], 16) for k in (1, 3, 5)
     )
-    assert shown == pytest.approx(np.array(mixed((pale,) * 3, full, cover(1.0))), abs=3)
+    assert shown == pytest.approx(np.array(mix_colors((pale,) * 3, full, color_opacity(1.0))), abs=3)
 
 
 def test_without_colors_methods_are_a_table_of_their_scores():
@@ -181,8 +181,8 @@ def test_without_colors_methods_are_a_table_of_their_scores():
     plain = printed(several, 100, no_color=True, color_system=None)
     first = several.explanations[0]
     j = int(np.abs(first.scores).argmax())
-    (row,) = [line for line in plain.splitlines() if line.startswith(f"{first.names[j]}  ")]
-    known = [said for e in several for said in (score_text(e, j), error_text(e, j)) if said]
+    (row,) = [line for line in plain.splitlines() if line.startswith(f"{first.feature_labels[j]}  ")]
+    known = [said for e in several for said in (format_score(e, j), format_stderr(e, j)) if said]
     assert re.findall(r"[+-]?\d\.\d+", row) == known
 
 
@@ -196,6 +196,6 @@ def test_a_figure_has_every_part_of_every_method(tmp_path):
     e = explained_image(cutter=ring)
     (_, axes) = explanation_figure(e).axes
     covers = sorted(patch.get_facecolor()[3] for patch in axes.patches)
-    assert covers == pytest.approx(sorted(map(cover, strengths(e))))
+    assert covers == pytest.approx(sorted(map(color_opacity, relative_scores(e))))
     e.save_figure(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes()[:4] == b"\x89PNG"

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from limelight.errors import InputError
-from limelight.rendering.pieces import pieces
+from limelight.rendering.text_parts import split_text
 from limelight.results import Comparison, Explanation
 from limelight.results.explanation import explanations_csv
 
@@ -72,7 +72,7 @@ def test_parts_that_are_not_a_pair_are_refused(parts):
 
 
 def test_the_pieces_name_each_side_once_and_are_the_text_again():
-    cut = pieces(explained())
+    cut = split_text(explained())
     assert "".join(piece.text for piece in cut) == TEXT
     assert [piece.opens for piece in cut if piece.opens] == ["first", "second"]
     at = [i for i, piece in enumerate(cut) if piece.opens]
@@ -83,8 +83,8 @@ def test_the_pieces_name_each_side_once_and_are_the_text_again():
         spans=(((0, 1),), ((2, 5),)),
         scores=np.array([1.0, 2.0]),
     )
-    assert [piece.opens for piece in pieces(unscored) if piece.opens] == ["first", "second"]
-    assert not any(piece.opens for piece in pieces(replace(explained(), parts=())))
+    assert [piece.opens for piece in split_text(unscored) if piece.opens] == ["first", "second"]
+    assert not any(piece.opens for piece in split_text(replace(explained(), parts=())))
 
 
 def test_the_terminal_shows_two_labeled_lines_and_the_side_of_every_word():

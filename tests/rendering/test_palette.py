@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from limelight.rendering.palette import (
     LEVELS,
     TERMINAL_INK,
-    level,
+    color_level,
     palette_css,
-    ramp,
-    side,
-    strengths,
+    color_ramp,
+    select_hue,
+    relative_scores,
     terminal_color,
 )
 
@@ -36,17 +36,17 @@ def luminance(color):
 @given(sizes, sizes)
 def test_a_larger_score_has_no_paler_color(one, other):
     low, high = sorted((one, other), key=abs)
-    assert 0 <= level(low) <= level(high) <= LEVELS
+    assert 0 <= color_level(low) <= color_level(high) <= LEVELS
 
 
 def test_the_ends_of_the_scale():
-    assert [level(size) for size in (0.0, 0.04, 0.06, 1.0, -1.0)] == [0, 0, 1, LEVELS, LEVELS]
+    assert [color_level(size) for size in (0.0, 0.04, 0.06, 1.0, -1.0)] == [0, 0, 1, LEVELS, LEVELS]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("hue", HUES)
 def test_ramps_move_away_from_the_paper_and_words_stay_readable(hue, theme):
-    colors = ramp(hue, theme)
+    colors = color_ramp(hue, theme)
     distances = [contrast(color, colors[0]) for color in colors]
     assert distances == sorted(distances)
     assert len(set(colors)) == LEVELS + 1
@@ -66,26 +66,26 @@ def test_colored_letters_are_readable_on_black_and_on_white(hue):
 
 def test_signs_become_sides_and_methods_without_sign_have_one():
     signed, signless = explanation(method="lime"), explanation(method="g-l1")
-    assert {side(signed, size) for size in (-1.0, 1.0)} == {"for", "against"}
-    assert {side(signless, size) for size in (-1.0, 1.0)} == {"neutral"}
+    assert {select_hue(signed, size) for size in (-1.0, 1.0)} == {"for", "against"}
+    assert {select_hue(signless, size) for size in (-1.0, 1.0)} == {"neutral"}
 
 
 def test_strengths_are_scores_over_the_largest():
     e = explanation(method="lime")
-    np.testing.assert_allclose(strengths(e), e.scores / np.abs(e.scores).max())
+    np.testing.assert_allclose(relative_scores(e), e.scores / np.abs(e.scores).max())
     below = explanation("good bad", "g-l1", scores=np.array([0.2, -0.4]))
-    assert strengths(below).tolist() == [0.5, 1.0]  # a method without signs
+    assert relative_scores(below).tolist() == [0.5, 1.0]  # a method without signs
 
 
 def test_scores_of_zero_have_no_color():
     e = explanation("one two", scores=np.zeros(2))
-    assert strengths(e).tolist() == [0, 0]
+    assert relative_scores(e).tolist() == [0, 0]
 
 
 def test_the_pair_of_signs_stays_apart_for_color_blind_readers():
     """Viénot's deuteranope sees sums of red and green: blue must tell the two apart."""
     to_deuteranope = np.array([[0.292, 0.708, 0.0], [0.292, 0.708, 0.0], [-0.022, 0.022, 1.0]])
-    seen = [to_deuteranope @ np.array(ramp(hue)[-1]) for hue in ("for", "against")]
+    seen = [to_deuteranope @ np.array(color_ramp(hue)[-1]) for hue in ("for", "against")]
     assert np.linalg.norm(seen[0] - seen[1]) > 60
 
 

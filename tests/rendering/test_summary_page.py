@@ -16,7 +16,7 @@ from limelight.results.summary import (
     COMPARISON_COLUMNS,
     RunComparison,
     RunSummary,
-    table_of,
+    build_table,
 )
 
 from browsing import watched_page
@@ -79,9 +79,9 @@ def summary(name="great", *, signed=True, words=None, views=1, **other):
     ]
     return RunSummary(
         name=name, texts=10, total=10, failed=0, classes=(name, "other"), scale="logit",
-        sliced_by=name, notices=(f"Notice {name}",), model="m", version="0",
+        sliced_by=name, warnings=(f"Warning {name}",), model="m", version="0",
         **{
-            table: table_of(COLUMNS[table], [view | row for view in names for row in rows])
+            table: build_table(COLUMNS[table], [view | row for view in names for row in rows])
             for table, rows in tables.items()
         },
     )  # fmt: skip
@@ -100,7 +100,7 @@ def test_the_terminal_keeps_to_its_width_and_says_what_matters(width):
     assert max(map(len, lines)) <= width
     text = " ".join(" ".join(lines).split())
     assert "10 texts, LIME: what drives great" in text
-    assert "Notice great" in text
+    assert "Warning great" in text
     if width >= 80:
         assert "great +0.500 [+0.400, +0.600]" in text
         assert "poor -0.400 [-0.500, -0.300] 2*" in text  # rare
@@ -112,7 +112,7 @@ def test_of_a_model_that_is_right_everywhere_no_mistakes_are_spoken_of():
     assert "Where the model is wrong" in printed(summary(), 80)
     views = [summary().views.records()[0] | {"right": 10, "compared": 0}]
     whole = replace(
-        summary(differing_words=[], mistakes=[]), views=table_of(COLUMNS["views"], views)
+        summary(differing_words=[], mistakes=[]), views=build_table(COLUMNS["views"], views)
     )
     assert "wrong" not in printed(whole, 80)
 
@@ -134,8 +134,8 @@ def comparison(name="great"):
     return RunComparison(
         first=name, second=name, methods=("lime", "gxi"), texts=5, only_first=1, only_second=2,
         shares=True, compared=3, changed_predictions=1, changed_low=0.04, changed_high=0.62,
-        words=table_of(COMPARISON_COLUMNS["words"], words),
-        changed_texts=table_of(COMPARISON_COLUMNS["changed_texts"], [changed]),
+        words=build_table(COMPARISON_COLUMNS["words"], words),
+        changed_texts=build_table(COMPARISON_COLUMNS["changed_texts"], [changed]),
     )  # fmt: skip
 
 

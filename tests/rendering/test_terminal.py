@@ -138,7 +138,7 @@ def test_text_past_the_window_is_marked():
     assert f"… ({len(REVIEW) - len('I did not expect'):,} characters)" in shown
 
 
-def test_standard_errors_bounds_and_notices_are_said():
+def test_standard_errors_bounds_and_warnings_are_said():
     given = {"scores": np.array([0.8, -0.4]), "stderr": np.array([0.2, 0.1])}
     sampled = printed(explanation("good bad", **given))
     assert "Sampled: ± is one standard error." in sampled
@@ -149,15 +149,15 @@ def test_standard_errors_bounds_and_notices_are_said():
     assert "within 3.0e-12 of the exact value (proven)" in printed(explanation(method="lime"))
     assert "No sampling error." in printed(explanation(method="gxi"))
     assert "! the last 40 were cut off." in printed(
-        explanation(notices=("the last 40 were cut off.",))
+        explanation(warnings=("the last 40 were cut off.",))
     )
     assert "With every word removed, the logit of “positive” is +0.100." in printed(explanation())
 
 
-def test_a_notice_of_one_method_names_it():
+def test_a_warning_of_one_method_names_it():
     shown = printed(
         type(c := comparison())(
-            explanations=(*c.explanations[:2], explanation(notices=("poor fit.",)))
+            explanations=(*c.explanations[:2], explanation(warnings=("poor fit.",)))
         )
     )
     assert "! lime: poor fit." in shown

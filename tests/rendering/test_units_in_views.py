@@ -74,11 +74,11 @@ def test_explanations_and_comparisons(unit):
 
 
 @pytest.mark.parametrize("method", ["shapley", "lime"])
-def test_notices_of_sampled_scores(method):
+def test_warnings_of_sampled_scores(method):
     text = "\n\n".join(f"It is {k} o'clock." for k in range(20))
     settings = {"pairs": 2} if method == "shapley" else {"samples": 30}
     e = limelight.explain(model(), text, method, features="sentences", **settings)
-    assert e.notices
+    assert e.warnings
     check(printed(e), "sentence")
 
 
@@ -111,4 +111,4 @@ def test_summaries_of_runs_and_their_differences(unit, tmp_path):
     for found in (summary, difference):
         check(printed(found), NOUNS[unit])
         check(seen(found.to_html()), NOUNS[unit])
-        assert '"units"' in found.to_json()
+        assert '"feature_kind"' in found.to_json()

@@ -5,10 +5,10 @@ from limelight.rendering.wording import (
     ONE_SIDED,
     SIGNS,
     base_sentence,
-    opening,
-    outcomes,
-    percent,
-    printed,
+    headline,
+    class_outcomes,
+    format_percent,
+    typeset_sentence,
 )
 
 from render_samples import explanation
@@ -27,12 +27,12 @@ from render_samples import explanation
     ],
 )
 def test_a_percentage_never_rounds_to_certainty(probability, said):
-    assert percent(probability) == said
+    assert format_percent(probability) == said
 
 
 @pytest.mark.parametrize(("logit", "chosen"), [(1e-9, "positive"), (0.0, "negative")])
 def test_one_logit_chooses_the_second_class_only_above_zero(logit, chosen):
-    said = outcomes(explanation(prediction={"positive": logit}))
+    said = class_outcomes(explanation(prediction={"positive": logit}))
     assert [outcome.name for outcome in said if outcome.chosen] == [chosen]
 
 
@@ -136,20 +136,20 @@ PROBABLE = {"scale": "probability"}
 def test_a_view_opens_with_what_is_said_for_whom_scores_speak_and_what_colors_mean(
     fields, first, then
 ):
-    assert "".join(opening([explanation(**fields)])) == first + then
+    assert "".join(headline([explanation(**fields)])) == first + then
 
 
 def test_methods_with_and_without_signs_are_both_explained_and_terminals_have_no_colors():
     both = [explanation(**TWO), explanation(**TWO, signed=False)]
-    assert "".join(opening(both, SIGNS)) == (
+    assert "".join(headline(both, SIGNS)) == (
         f"{SAYS_NO}“positive” (logit -2.944): [+] words speak for it, [-] words for “negative”. "
         "Where a method gives no sign, words with a number matter, for or against it."
     )
-    assert "".join(opening([*both, explanation(**TWO, **ONLY_FOR)], SIGNS)).endswith(
+    assert "".join(headline([*both, explanation(**TWO, **ONLY_FOR)], SIGNS)).endswith(
         "words with a number matter, for or against it; with generic attention they speak for it, "
         "and what speaks against it is not seen."
     )
-    assert "".join(opening([both[0], explanation(**TWO, **ONLY_FOR)], SIGNS)).endswith(
+    assert "".join(headline([both[0], explanation(**TWO, **ONLY_FOR)], SIGNS)).endswith(
         "no sign, words with a number speak for it; what speaks against it is not seen."
     )
 
@@ -162,7 +162,7 @@ def test_every_method_that_does_not_see_what_speaks_against_a_class_is_known_by_
 
 def test_labels_of_their_own_are_all_chosen_or_none():
     for fields, chosen in ((TOPICS, ["a", "b"]), (LOW, [])):
-        found = outcomes(explanation(**fields, target="a", link="sigmoid"))
+        found = class_outcomes(explanation(**fields, target="a", link="sigmoid"))
         assert [one.name for one in found if one.chosen] == chosen
 
 
@@ -174,5 +174,5 @@ def test_what_is_left_without_words_is_said_of_a_class():
 
 def test_hyphens_of_names_stay_where_minus_signs_are_printed():
     assert (
-        printed("for “non-toxic -2” (logit -2.944): -3") == "for “non-toxic −2” (logit −2.944): −3"
+        typeset_sentence("for “non-toxic -2” (logit -2.944): -3") == "for “non-toxic −2” (logit −2.944): −3"
     )

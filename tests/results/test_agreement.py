@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limelight.rendering.wording import unranked
+from limelight.rendering.wording import unranked_sentence
 from limelight.results import Comparison
-from limelight.results.comparison import agreement, known_scores
+from limelight.results.comparison import measure_agreement, scores_above_rounding
 
 from render_samples import explanation
 
@@ -24,36 +24,36 @@ def scored(scores, **fields):
 def test_scores_at_the_rounding_of_the_output_are_ties():
     """The output is 1.234, and single precision knows it to 1.5e-7."""
     noisy = scored([5.0, 4.0, 3e-8, 1e-7, -2e-8])
-    assert known_scores(noisy).tolist() == [5.0, 4.0, 0.0, 0.0, 0.0]
+    assert scores_above_rounding(noisy).tolist() == [5.0, 4.0, 0.0, 0.0, 0.0]
     clean = scored([5.0, 4.0, 0.0, 0.0, 0.0])
-    found, wanted = (agreement([scored(LARGE), e]) for e in (noisy, clean))
+    found, wanted = (measure_agreement([scored(LARGE), e]) for e in (noisy, clean))
     assert found.rank_correlation == wanted.rank_correlation
-    assert found.rank_correlation[0][1] != agreement([scored(LARGE)] * 2).rank_correlation[0][1]
+    assert found.rank_correlation[0][1] != measure_agreement([scored(LARGE)] * 2).rank_correlation[0][1]
     assert found.sign_conflicts[0][1] == 0
     assert found.top3_overlap[0][1] == 2  # the third place is nobody's
 
 
 def test_scores_just_above_the_rounding_count():
-    assert known_scores(scored([2e-7] * 5)).all()
-    assert not known_scores(scored([2e-7] * 5, base_value=-2.5)).any()
-    assert not known_scores(scored([1e-7] * 5, scale="probability")).any()
-    assert known_scores(scored([1.3e-7] * 5, scale="probability")).all()
+    assert scores_above_rounding(scored([2e-7] * 5)).all()
+    assert not scores_above_rounding(scored([2e-7] * 5, base_value=-2.5)).any()
+    assert not scores_above_rounding(scored([1e-7] * 5, scale="probability")).any()
+    assert scores_above_rounding(scored([1.3e-7] * 5, scale="probability")).all()
 
 
 def test_a_method_knows_its_own_rounding():
-    assert not known_scores(scored([1e-5] * 5, diagnostics={"rounding": 2e-5})).any()
+    assert not scores_above_rounding(scored([1e-5] * 5, diagnostics={"rounding": 2e-5})).any()
 
 
 def test_a_method_of_noise_takes_no_part_and_is_named():
     noise = replace(scored(LARGE * 1e-9), method="g-avg", label="G-avg")
     other = replace(scored(LARGE), method="loo", label="LOO")
-    found = agreement([noise, other])
-    assert found.noise == ("g-avg",)
+    found = measure_agreement([noise, other])
+    assert found.noise_methods == ("g-avg",)
     assert found.rank_correlation == ((None, None), (None, pytest.approx(1.0)))
     assert found.top3_overlap == ((None, None), (None, 3))
     assert found.sign_conflicts == ((None, None), (None, 0))
     comparison = Comparison(explanations=(noise, other))
-    sentence = unranked(comparison)
+    sentence = unranked_sentence(comparison)
     assert sentence == (
         "Not ranked: G-avg. No score there is larger than 5e-09, which is rounding, and an order "
         "of rounding errors says nothing."
@@ -62,8 +62,8 @@ def test_a_method_of_noise_takes_no_part_and_is_named():
     console.print(comparison)
     assert sentence in " ".join(console.file.getvalue().split())
     assert sentence in comparison.as_html()
-    assert unranked(Comparison(explanations=(other,))) is None
+    assert unranked_sentence(Comparison(explanations=(other,))) is None
 
 
 def test_scores_that_are_all_zero_are_an_answer_not_noise():
-    assert agreement([scored(LARGE * 0), scored(LARGE)]).noise == ()
+    assert measure_agreement([scored(LARGE * 0), scored(LARGE)]).noise_methods == ()

@@ -10,12 +10,12 @@ from scipy.stats import spearmanr
 
 from limelight import Judgment
 from limelight.errors import InputError
-from limelight.results import Anchor, Comparison, Explanation, Pairs, agreement, rank_correlation
+from limelight.results import Anchor, Comparison, Explanation, Pairs, measure_agreement, rank_correlation
 from limelight.results import codec as written
 from limelight.results.explanation import FEATURE_COLUMNS, explanations_csv
-from limelight.text.places import Place
+from limelight.text.queries import SpanQuery
 
-from schema_files import schema_of
+from schema_files import schema_file
 
 
 def explanation(scores=(0.5, -0.25, 0.0), method="lime", **changes):
@@ -50,7 +50,7 @@ def test_pairs_and_anchors_survive_json():
     [("explanation", written.ExplanationRecord), ("comparison", written.ComparisonRecord)],
 )
 def test_the_shipped_schema_is_the_one_that_is_read(name, record):
-    assert (written.SCHEMAS / f"{name}.schema.json").read_bytes() == schema_of(record)
+    assert (written.SCHEMAS / f"{name}.schema.json").read_bytes() == schema_file(record)
 
 
 def test_what_is_written_is_valid_under_the_schema():
@@ -149,12 +149,12 @@ def test_a_comparison_is_about_one_text():
         Comparison(explanations=(explanation(), explanation(target="negative")))
     with pytest.raises(InputError, match="same text"):
         Comparison(explanations=(explanation(), explanation(text="word0 word1 word2!")))
-    for other in ({"scale": "probability"}, {"model": "another"}, {"asked": Place(0, 5)}):
-        what = next(iter(other)).replace("asked", "place")
+    for other in ({"scale": "probability"}, {"model": "another"}, {"query": SpanQuery(0, 5)}):
+        what = next(iter(other)).replace("query", "place")
         with pytest.raises(InputError, match=f"same {what}"):
             Comparison(explanations=(explanation(), explanation(**other)))
 
 
 def test_a_score_of_zero_has_no_sign_to_conflict_with():
     one, other = explanation((0.0, 1.0, 2.0)), explanation((1.0, 2.0, -1.0), "gxi")
-    assert agreement([one, other]).sign_conflicts == ((0, 1), (1, 0))
+    assert measure_agreement([one, other]).sign_conflicts == ((0, 1), (1, 0))

@@ -37,7 +37,7 @@ def test_what_a_result_names_is_there(result):
         assert result._table is not TableMixin._table
     if issubclass(result, JsonMixin):
         record = import_member("results", result._record)
-        assert record.of
+        assert record.from_result
         assert record.value
 
 
@@ -57,10 +57,10 @@ def test_a_result_without_a_fragment_says_so():
 
 TABLE = Table(
     (
-        Column("name", widest=9, words=True),
-        Column("score", "+.2f", short="sc.", missing="–"),
-        Column("interval", ".1f", "dim", wide=50),
-        Column(room=(3, 9)),
+        Column("name", max_letters=9, is_user_text=True),
+        Column("score", "+.2f", short_heading="sc.", missing="–"),
+        Column("interval", ".1f", "dim", min_width=50),
+        Column(draw_width=(3, 9)),
     ),
     [
         ("<b>one\x1b", Cell(-0.125, "weak"), (0.25, 1.0), lambda n, _: Text("#" * n)),
@@ -114,7 +114,7 @@ def test_a_page_escapes_a_table_and_keeps_its_numbers():
 def test_rows_are_records_and_groups_by_the_names_of_columns():
     table = Table([Column("a"), Column("b")], [(1, "x"), (2, "y"), (1, "z")], title="t")
     assert table.records()[1] == {"a": 2, "b": "y"}
-    groups = table.group_by("a")
+    groups = table.group_rows("a")
     assert {values: part.rows for values, part in groups.items()} == {
         (1,): [(1, "x"), (1, "z")],
         (2,): [(2, "y")],

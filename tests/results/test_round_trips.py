@@ -83,7 +83,7 @@ def fields_of_explanations(draw):
         "pairs": draw(st.none() | pairs_of(d)),
         "anchor": draw(st.none() | anchors_of(d)),
         "cut": draw(st.none() | st.integers(0, len(text))),
-        "notices": tuple(draw(st.lists(texts, max_size=2))),
+        "warnings": tuple(draw(st.lists(texts, max_size=2))),
         "settings": draw(settings),
         "diagnostics": draw(settings),
         "model": draw(texts),
@@ -175,7 +175,7 @@ def changed(**changes):
             "deep",
         ),
         (changed(settings={"x": 1}).replace('"x": 1', '"x": ' + "[" * 99 + "]" * 99), "32 deep"),
-        (changed(notices=["\ud800"]), "this is not a limelight explanation"),
+        (changed(warnings=["\ud800"]), "this is not a limelight explanation"),
         ("\ud800", "this is not a limelight explanation"),
     ],
 )

@@ -38,7 +38,7 @@ def test_equal_values_are_equal_and_hash_alike(lime):
         {"target": "class 2"},
         {"settings": {}},
         {"diagnostics": {"nodes": 3}},
-        {"notices": ("another",)},
+        {"warnings": ("another",)},
         {"base_value": 7.0},
     ],
     ids=lambda change: next(iter(change)),

@@ -184,7 +184,7 @@ def test_progress_counts_texts_and_failures(model, tmp_path):
     assert sum(event.shard is not None for event in heard) == 8
 
 
-def test_python_shows_a_line_on_a_terminal_and_notices_everywhere(
+def test_python_shows_a_line_on_a_terminal_and_warnings_everywhere(
     model, tmp_path, capsys, monkeypatch
 ):
     data = {"text": ["w1 w2", "w3"] * 15, "label": ["good"] * 30}

@@ -118,7 +118,7 @@ def test_a_damaged_shard_is_said_and_done_again(model, finished_run, tmp_path, d
             list(Run(tmp_path / "run"))
     heard = []
     explain_run(model, tmp_path / "run", progress=heard.append)
-    assert "00001.parquet" in heard[0].notice
+    assert "00001.parquet" in heard[0].warning
     assert contents(tmp_path / "run") == contents(finished_run)
 
 

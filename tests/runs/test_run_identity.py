@@ -178,7 +178,7 @@ def test_the_weights_of_a_network_in_a_closure_count():
         return torch.softmax(network(torch.ones(len(texts), 2)), -1)
 
     before = function_fingerprint(answer)
-    assert before.unchecked == ()
+    assert before.unchecked_parts == ()
     answer(["a"])
     assert function_fingerprint(answer) == before
     with torch.no_grad():
@@ -203,7 +203,7 @@ def test_a_cache_or_counter_that_a_call_fills_does_not_end_a_run(tmp_path):
         before.predict_proba(["a good film"])
         assert wrapped(model).fingerprint == before.fingerprint
     assert scorer.calls == 1
-    assert {"CACHE", "CALLS"} <= set(wrapped(remembering).unchecked)
+    assert {"CACHE", "CALLS"} <= set(wrapped(remembering).unchecked_parts)
 
 
 def test_what_cannot_be_looked_into_is_said_once(tmp_path):
@@ -216,9 +216,9 @@ def test_what_cannot_be_looked_into_is_said_once(tmp_path):
             return chance_of_good(texts)
 
     said = []
-    options = {"progress": lambda event: said.extend([event.notice] if event.notice else [])}
+    options = {"progress": lambda event: said.extend([event.warning] if event.warning else [])}
     explained(wrapped(locked), tmp_path / "run", **options)
-    warnings = [notice for notice in said if "cannot check whether" in notice]
+    warnings = [warning for warning in said if "cannot check whether" in warning]
     assert len(warnings) == 1
     assert "whether lock of this function changes" in warnings[0]
     said.clear()
@@ -283,6 +283,6 @@ def test_an_object_that_cannot_be_walked_is_named_and_does_no_harm():
         return chance_of_good(texts) if awkward is not None and endless else None
 
     model = wrapped(answer)
-    assert model.unchecked
+    assert model.unchecked_parts
     assert model.predict_proba(["a good film"])[0, 1] == pytest.approx(0.9)
     assert wrapped(answer).fingerprint == model.fingerprint

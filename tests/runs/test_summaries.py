@@ -21,7 +21,7 @@ import duckdb
 import pyarrow as pa
 from scipy import stats
 
-from limelight.judging.statistics import holm
+from limelight.judging.statistics import holm_p_values
 from limelight.results.summary import COLUMNS, RIGHT
 from limelight.runs import Run
 from limelight.runs.sql import confidence_sql, predicted_sql
@@ -127,7 +127,7 @@ def test_labels_that_are_no_classes_say_so(tmp_path):
     result = run.summary()
     assert result.views.records()[0]["right"] is None
     assert not result.mistakes.rows
-    assert "The label 'good' matches no class of the model" in result.notices[0]
+    assert "The label 'good' matches no class of the model" in result.warnings[0]
 
 
 def test_words_are_compared_by_welch_and_holm():
@@ -147,7 +147,7 @@ def test_words_are_compared_by_welch_and_holm():
         assert high <= result["high"][i]
     (sure,) = differing_words(list("abcdef"), [("class", table)]).to_pylist()
     assert sure["word"] == "d"
-    assert sure["p_holm"] == pytest.approx(holm([t.pvalue for t in tests])[3], rel=1e-6)
+    assert sure["p_holm"] == pytest.approx(holm_p_values([t.pvalue for t in tests])[3], rel=1e-6)
 
 
 def test_chance_alone_hardly_ever_finds_a_word():
@@ -300,7 +300,7 @@ def test_a_slice_that_differs_is_found_and_one_that_does_not_is_not(tmp_path):
     ]
     group = ["short" if i % 3 else "long" for i in range(80)]
     run = make_run(tmp_path, texts, columns={"group": group, "other": ["x", "y"] * 40})
-    result = run.summary(by="group").slice_words.group_by("group")
+    result = run.summary(by="group").slice_words.group_rows("group")
     word = result[("short",)].records()[0]  # a word of few weighs more
     scores = {"short": [], "long": []}
     for e, name in zip(run, group, strict=True):
@@ -417,7 +417,7 @@ def test_failed_rows_are_counted_and_take_no_part(tmp_path, bad, said):
     result = run.summary()
     assert result.failed == run.failed == len(bad)
     assert result.views.records()[0]["texts"] == 10
-    assert result.notices[0] == said
+    assert result.warnings[0] == said
 
 
 def test_a_run_in_which_all_failed_says_so(tmp_path):

@@ -199,7 +199,7 @@ def test_phrases_are_those_of_a_loop_over_neighbors(tmp_path):
 def test_examples_are_the_texts_in_which_a_word_scores_most(run):
     summary = run.summary("gxi", by=None, top=5)
     explanations = [e for e in run if e.method == "gxi"]
-    examples = summary.examples.group_by("word")
+    examples = summary.examples.group_rows("word")
     for side, kind in ((1, "for"), (-1, "against")):
         words = select_words(summary, kind)
         assert words

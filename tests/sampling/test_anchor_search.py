@@ -8,12 +8,12 @@ from scipy.stats import beta, binom
 
 from limelight.errors import InputError
 from limelight.sampling.anchors import (
-    AnchorSearch,
+    AnchorSearchSettings,
     bernoulli_kl,
-    clopper_pearson,
+    clopper_pearson_interval,
     find_anchor,
-    kl_limit,
-    sign_bracket,
+    kl_confidence_limit,
+    positive_probability_bounds,
 )
 
 
@@ -21,7 +21,7 @@ from limelight.sampling.anchors import (
 @given(st.integers(1, 500), st.data(), st.sampled_from([0.1, 0.01]))
 def test_clopper_pearson_is_the_beta_interval(trials, data, delta):
     successes = data.draw(st.integers(0, trials))
-    low, high = clopper_pearson(successes, trials, delta=delta)
+    low, high = clopper_pearson_interval(successes, trials, delta=delta)
     if successes:
         assert low == pytest.approx(beta.ppf(delta / 2, successes, trials - successes + 1))
     if successes < trials:
@@ -36,11 +36,11 @@ def test_clopper_pearson_and_kl_bounds_miss_as_rarely_as_they_promise(chance):
     missed = low_missed = high_missed = 0.0
     for successes in range(trials + 1):
         probability = binom.pmf(successes, trials, chance)
-        low, high = clopper_pearson(successes, trials, delta=delta)
+        low, high = clopper_pearson_interval(successes, trials, delta=delta)
         missed += probability * (not low <= chance <= high)
         mean, level = np.array([successes / trials]), np.array([math.log(1 / delta) / trials])
-        low_missed += probability * (kl_limit(mean, level, 0)[0] > chance)
-        high_missed += probability * (kl_limit(mean, level, 1)[0] < chance)
+        low_missed += probability * (kl_confidence_limit(mean, level, 0)[0] > chance)
+        high_missed += probability * (kl_confidence_limit(mean, level, 1)[0] < chance)
     assert max(missed, low_missed, high_missed) <= delta
 
 
@@ -48,7 +48,7 @@ def test_clopper_pearson_and_kl_bounds_miss_as_rarely_as_they_promise(chance):
 @given(st.floats(0, 1), st.floats(1e-4, 3))
 def test_kl_bounds_lie_where_the_divergence_is_the_level(mean, level):
     p, at = np.array([mean]), np.array([level])
-    low, high = kl_limit(p, at, 0), kl_limit(p, at, 1)
+    low, high = kl_confidence_limit(p, at, 0), kl_confidence_limit(p, at, 1)
     assert 0 <= low[0] <= mean <= high[0] <= 1
     for end in (low, high):
         if 1e-6 < end[0] < 1 - 1e-6:
@@ -70,7 +70,7 @@ def all_sums(start, steps):
 )
 def test_the_bracket_holds_the_enumerated_chance(start, steps, cells):
     steps = np.array(steps, dtype=float)
-    low, high = sign_bracket(start, steps, cells=cells)
+    low, high = positive_probability_bounds(start, steps, cells=cells)
     assert 0 <= low <= high <= 1
     sums = all_sums(start, steps)
     clear = np.abs(sums) > 1e-12  # sums that are zero up to rounding may fall on either side
@@ -85,7 +85,7 @@ def test_the_bracket_narrows_with_the_grid_and_is_tight():
     truth = (all_sums(start, steps) > 0).mean()
     widths = []
     for cells in (2**4, 2**9, 2**14):
-        low, high = sign_bracket(start, steps, cells=cells)
+        low, high = positive_probability_bounds(start, steps, cells=cells)
         assert low <= truth <= high
         widths.append(high - low)
     assert widths[0] > widths[1] > widths[2]
@@ -94,7 +94,7 @@ def test_the_bracket_narrows_with_the_grid_and_is_tight():
 
 def test_steps_of_very_different_size_are_told_apart():
     steps = np.array([1e8] * 3 + [1.0, -2.0, 3.0, 0.5] * 4)
-    low, high = sign_bracket(-1.25, steps)
+    low, high = positive_probability_bounds(-1.25, steps)
     assert low <= (all_sums(-1.25, steps) > 0).mean() <= high
     assert high - low < 1e-3
 
@@ -102,7 +102,7 @@ def test_steps_of_very_different_size_are_told_apart():
 def test_a_bracket_of_120_words_is_narrow():
     rng = np.random.default_rng(1)
     steps = rng.standard_normal(120) * np.exp(rng.standard_normal(120))
-    low, high = sign_bracket(-steps.sum() / 2, steps)
+    low, high = positive_probability_bounds(-steps.sum() / 2, steps)
     assert 0 < high - low < 1e-3
     masks = rng.random((100_000, 120)) < 0.5
     held = (masks @ steps - steps.sum() / 2 > 0).mean()
@@ -111,10 +111,10 @@ def test_a_bracket_of_120_words_is_narrow():
 
 def test_a_bracket_around_the_wrong_chance_is_noticed():
     steps = np.array([1.0, 1.0, 1.0])
-    assert sign_bracket(-1.5, steps) == pytest.approx((0.5, 0.5))
-    assert sign_bracket(-2.5, steps)[1] < 0.2
+    assert positive_probability_bounds(-1.5, steps) == pytest.approx((0.5, 0.5))
+    assert positive_probability_bounds(-2.5, steps)[1] < 0.2
     with pytest.raises(InputError, match="cells must be at least 2; got 1"):
-        sign_bracket(0.0, steps, cells=1)
+        positive_probability_bounds(0.0, steps, cells=1)
 
 
 def precision(holds, d, words):
@@ -123,7 +123,9 @@ def precision(holds, d, words):
 
 
 def searched(holds, d, seed=0, **settings):
-    return find_anchor(holds, d, rng=np.random.default_rng(seed), search=AnchorSearch(**settings))
+    return find_anchor(
+        holds, d, rng=np.random.default_rng(seed), settings=AnchorSearchSettings(**settings)
+    )
 
 
 def test_two_words_that_hold_only_together_are_found():
@@ -131,8 +133,8 @@ def test_two_words_that_hold_only_together_are_found():
         return keep[:, 3] & keep[:, 5] | (keep.sum(axis=1) > 7)
 
     found = searched(holds, 9)
-    assert found.words == (3, 5)
-    assert found.reached
+    assert found.features == (3, 5)
+    assert found.reaches_threshold
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -145,25 +147,25 @@ def test_anchors_reach_the_threshold_and_are_as_short_as_can_be(seed):
         return keep @ slope > 0.4 * slope.sum()
 
     found = searched(holds, d, seed, beam=d)
-    assert found.reached
-    assert precision(holds, d, found.words) >= 0.95 - 0.01
+    assert found.reaches_threshold
+    assert precision(holds, d, found.features) >= 0.95 - 0.01
     one_shorter = [
         precision(holds, d, [j for j in range(d) if bits >> j & 1])
         for bits in range(2**d)
-        if bits.bit_count() == len(found.words) - 1
+        if bits.bit_count() == len(found.features) - 1
     ]
     assert max(one_shorter, default=0) < 0.95 + 0.01
 
 
 def test_a_prediction_that_always_holds_needs_no_anchor():
     found = searched(lambda keep: np.ones(len(keep), bool), 6)
-    assert (found.words, found.reached) == ((), True)
+    assert (found.features, found.reaches_threshold) == ((), True)
 
 
 def test_too_small_a_size_is_not_called_reached():
     found = searched(lambda keep: keep.all(axis=1), 6, max_size=2)
-    assert len(found.words) == 2
-    assert not found.reached
+    assert len(found.features) == 2
+    assert not found.reaches_threshold
 
 
 def test_the_search_spends_no_more_than_it_may():
@@ -171,8 +173,10 @@ def test_the_search_spends_no_more_than_it_may():
         return keep.sum(axis=1) > 10
 
     found = searched(holds, 20, max_samples=3000, slack=0.01)
-    assert 3000 <= found.spent < 3000 + 20 * 100  # the draw that reaches the limit is finished
-    assert not found.reached
+    assert (
+        3000 <= found.sample_count < 3000 + 20 * 100
+    )  # the draw that reaches the limit is finished
+    assert not found.reaches_threshold
     # No anchor at all has the precision 15/16: trials double until that is known, or the limit.
     found = searched(lambda keep: keep[:, :4].any(axis=1), 20, threshold=15 / 16, max_samples=3000)
-    assert 3000 <= found.spent < 2 * 3000
+    assert 3000 <= found.sample_count < 2 * 3000

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betainccinv, betaincinv
 
-from limelight.sampling.anchors import clopper_pearson
+from limelight.sampling.anchors import clopper_pearson_interval
 
 DELTAS = (1 - 1e-12, 0.9, 0.5, 0.1, 0.05, 0.01, 1e-6, 1e-10)
 
@@ -27,7 +27,7 @@ def test_the_ends_are_scipys_beta_quantiles(trials):
     for successes in some_successes(trials):
         failures = trials - successes
         for delta in DELTAS:
-            low, high = clopper_pearson(successes, trials, delta=delta)
+            low, high = clopper_pearson_interval(successes, trials, delta=delta)
             there = betaincinv(successes, failures + 1, delta / 2) if successes else 0.0
             np.testing.assert_allclose(low, there, rtol=1e-10)
             there = betainccinv(successes + 1, failures, delta / 2) if failures else 1.0
@@ -57,17 +57,17 @@ def assert_the_ends_are_tight(successes, trials, delta, low, high):
 @given(st.integers(1, 40), st.data(), st.floats(1e-9, 1, exclude_max=True))
 def test_each_tail_has_half_of_delta_and_rounding_only_widens(trials, data, delta):
     successes = data.draw(st.integers(0, trials))
-    low, high = clopper_pearson(successes, trials, delta=delta)
+    low, high = clopper_pearson_interval(successes, trials, delta=delta)
     assert_the_ends_are_tight(successes, trials, delta, low, high)
 
 
 @pytest.mark.parametrize("wrong", ["successes", "delta", "narrow", "wide"])
 def test_the_exact_comparison_can_fail(wrong):
-    low, high = clopper_pearson(7, 20, delta=0.1)
+    low, high = clopper_pearson_interval(7, 20, delta=0.1)
     if wrong == "successes":
-        low, high = clopper_pearson(8, 20, delta=0.1)
+        low, high = clopper_pearson_interval(8, 20, delta=0.1)
     if wrong == "delta":  # one tail only
-        low, high = clopper_pearson(7, 20, delta=0.2)
+        low, high = clopper_pearson_interval(7, 20, delta=0.2)
     if wrong == "narrow":
         low, high = low * (1 + 1e-12), high * (1 - 1e-12)
     if wrong == "wide":
@@ -94,7 +94,7 @@ def relative_error(k, n, chance, tail):
 def test_forty_digits_say_the_same_up_to_a_million_trials(trials, delta):
     with mpmath.workdps(40):
         for successes in (1, 2, 29, 62, trials // 3):
-            low, high = clopper_pearson(successes, trials, delta=delta)
+            low, high = clopper_pearson_interval(successes, trials, delta=delta)
             half, q = mpmath.mpf(delta) / 2, 1 - mpmath.mpf(high)
             assert -1e-12 < relative_error(successes, trials, low, half) < 0
             off = relative_error(trials - successes, trials, q, half) * float(q) / high
@@ -102,18 +102,28 @@ def test_forty_digits_say_the_same_up_to_a_million_trials(trials, delta):
 
 
 def test_no_success_and_no_failure_have_closed_forms():
-    assert clopper_pearson(0, 0, delta=0.1) == (0, 1)
+    assert clopper_pearson_interval(0, 0, delta=0.1) == (0, 1)
     for trials in (1, 10, 10**6):
         power = math.log(0.05) / trials
-        assert clopper_pearson(trials, trials, delta=0.1) == (pytest.approx(math.exp(power)), 1)
-        assert clopper_pearson(0, trials, delta=0.1) == (0, pytest.approx(-math.expm1(power)))
+        assert clopper_pearson_interval(trials, trials, delta=0.1) == (
+            pytest.approx(math.exp(power)),
+            1,
+        )
+        assert clopper_pearson_interval(0, trials, delta=0.1) == (
+            0,
+            pytest.approx(-math.expm1(power)),
+        )
 
 
 @pytest.mark.parametrize("trials", [1, 9, 200])
 def test_more_successes_and_less_doubt_move_the_ends_outwards(trials):
     for delta in (0.5, 0.05, 1e-8):
-        ends = np.array([clopper_pearson(k, trials, delta=delta) for k in range(trials + 1)])
+        ends = np.array(
+            [clopper_pearson_interval(k, trials, delta=delta) for k in range(trials + 1)]
+        )
         assert (np.diff(ends, axis=0) > 0).all()
-        wider = np.array([clopper_pearson(k, trials, delta=delta / 2) for k in range(trials + 1)])
+        wider = np.array(
+            [clopper_pearson_interval(k, trials, delta=delta / 2) for k in range(trials + 1)]
+        )
         assert (wider[1:, 0] < ends[1:, 0]).all()
         assert (wider[:-1, 1] > ends[:-1, 1]).all()

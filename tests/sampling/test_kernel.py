@@ -8,8 +8,12 @@ import pytest
 
 import limelight
 from limelight.sampling import kernel
-from limelight.sampling.kernel import fewest_pairs, paired_masks, regression_shapley
-from limelight.sampling.orders import permutation_shapley
+from limelight.sampling.kernel import (
+    draw_paired_masks,
+    minimum_pairs,
+    shapley_values_from_regression,
+)
+from limelight.sampling.orders import shapley_values_from_orders
 
 
 def table_game(d, rng):
@@ -47,7 +51,7 @@ def gate(d, rng):
 
 
 def fitted(game, d, pairs, seed=0):
-    return regression_shapley(game, d, np.random.default_rng(seed), pairs=pairs)
+    return shapley_values_from_regression(game, d, np.random.default_rng(seed), pairs=pairs)
 
 
 @pytest.mark.parametrize("d", [2, 3, 4, 7, 8])
@@ -64,10 +68,10 @@ def test_other_weights_give_other_values(monkeypatch):
     game = table_game(7, np.random.default_rng(7))
 
     def even(d, pairs, rng):
-        masks = paired_masks(d, pairs, rng)
+        masks = draw_paired_masks(d, pairs, rng)
         return masks._replace(weight=np.ones_like(masks.weight))
 
-    monkeypatch.setattr(kernel, "paired_masks", even)
+    monkeypatch.setattr(kernel, "draw_paired_masks", even)
     assert np.abs(fitted(game, 7, 64).values[0] - enumerated(game, 7)).max() > 0.01
 
 
@@ -75,7 +79,7 @@ def test_other_weights_give_other_values(monkeypatch):
 def test_masks_differ_and_weigh_what_the_kernel_says_of_their_size(d, pairs):
     rng, total = np.random.default_rng(0), np.zeros(d // 2)
     for _ in range(200):
-        masks = paired_masks(d, pairs, rng)
+        masks = draw_paired_masks(d, pairs, rng)
         both = np.concatenate([masks.keep, ~masks.keep])
         assert len(masks.keep) == pairs
         assert len(np.unique(both, axis=0)) == 2 * pairs
@@ -99,11 +103,11 @@ def test_three_words_that_work_together_only_are_found_by_any_seed():
 def test_additive_games_and_pairs_fit_at_once_which_is_no_proof():
     slope = np.random.default_rng(0).standard_normal(11)
     game = lambda keep: (keep @ slope + 2 * keep[:, 0] * keep[:, 3])[:, None]  # noqa: E731
-    found = fitted(game, 11, fewest_pairs(11))
+    found = fitted(game, 11, minimum_pairs(11))
     wanted = slope.copy()
     wanted[[0, 3]] += 1
     np.testing.assert_allclose(found.values[0], wanted, atol=1e-10)
-    assert found.flat.all()
+    assert found.has_no_spread.all()
     assert (found.stderr > 0).all()
 
 
@@ -113,7 +117,9 @@ def test_two_standard_errors_hold_the_truth(family, d, pairs):
     held = []
     for number in range(12):
         game = family(d, np.random.default_rng(number))
-        truth = regression_shapley(game, d, np.random.default_rng(0), pairs=2**d).values[0]
+        truth = shapley_values_from_regression(
+            game, d, np.random.default_rng(0), pairs=2**d
+        ).values[0]
         for seed in range(6):
             found = fitted(game, d, pairs, 100 * number + seed)
             held.append(np.abs(found.values[0] - truth) <= 2 * found.stderr[0] + 1e-9)
@@ -125,9 +131,11 @@ def test_few_words_are_nearer_to_the_truth_than_by_as_many_calls_of_orders():
     for number in range(20):
         rng = np.random.default_rng(number)
         game = largest(d, rng)
-        truth = regression_shapley(game, d, rng, pairs=2**d).values
-        by_orders = permutation_shapley(game, d, rng, pairs=4).values  # 64 masks and the ends
-        by_masks = regression_shapley(game, d, rng, pairs=32).values
+        truth = shapley_values_from_regression(game, d, rng, pairs=2**d).values
+        by_orders = shapley_values_from_orders(
+            game, d, rng, pairs=4
+        ).values  # 64 masks and the ends
+        by_masks = shapley_values_from_regression(game, d, rng, pairs=32).values
         off.append([np.square(x - truth).sum() for x in (by_orders, by_masks)])
     orders, masks = np.mean(off, axis=0)
     assert masks < 0.6 * orders

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Lasso
 from sklearn.preprocessing import StandardScaler
 
-from limelight.sampling.regression import lasso_fit
+from limelight.sampling.regression import fit_lasso
 
 
 def rows(rng, n=64, d=13):
@@ -20,7 +20,7 @@ def rows(rng, n=64, d=13):
 def test_it_is_scikit_learns_lasso_of_standardised_masks(penalty):
     keep, y = rows(np.random.default_rng(1))
     keep[:, 5] = True  # a column without spread
-    found = lasso_fit(keep, y, penalty=penalty)
+    found = fit_lasso(keep, y, penalty=penalty)
     scaler = StandardScaler()
     z = scaler.fit_transform(keep.astype(float))
     lasso = Lasso(alpha=penalty, tol=1e-12, max_iter=100_000).fit(z, y)
@@ -32,7 +32,7 @@ def test_it_is_scikit_learns_lasso_of_standardised_masks(penalty):
 
 def test_the_standard_errors_are_the_spread_over_draws():
     rng = np.random.default_rng(2)
-    fits = [lasso_fit(*rows(rng), penalty=0.05) for _ in range(200)]
+    fits = [fit_lasso(*rows(rng), penalty=0.05) for _ in range(200)]
     spread = np.std([one.coefficients for one in fits], axis=0)[:4]
     told = np.mean([one.stderr for one in fits], axis=0)[:4]
     assert (told > 0.8 * spread).all()
@@ -57,7 +57,7 @@ def jackknife(keep, y, penalty):
 def test_errors_are_those_of_the_jackknife_where_a_feature_is_always_in(penalty):
     keep, y = rows(np.random.default_rng(4))
     fits, plain = jackknife(keep, y, penalty)
-    found = lasso_fit(keep, y, penalty=penalty)
+    found = fit_lasso(keep, y, penalty=penalty)
     always = (fits != 0).all(axis=0)
     assert always.any()
     # Wider by at most half, for 31 degrees of freedom and for parts that weigh much.
@@ -73,7 +73,7 @@ def test_errors_are_those_of_the_jackknife_where_a_feature_is_always_in(penalty)
 @pytest.mark.parametrize("penalty", [0.01, 0.3, 1.0])
 def test_errors_hold_for_features_that_come_and_go(penalty):
     rng = np.random.default_rng(5)
-    fits = [lasso_fit(*rows(rng), penalty=penalty) for _ in range(60)]
+    fits = [fit_lasso(*rows(rng), penalty=penalty) for _ in range(60)]
     scores = np.array([fit.coefficients for fit in fits])
     # The mean over the other draws: a mean that contains a draw itself is too near to it.
     off = np.abs(scores - scores.mean(axis=0)) * len(scores) / (len(scores) - 1)
@@ -102,20 +102,20 @@ def test_no_error_is_zero_where_the_output_varies(n, d, penalty, kind, seed):
         "threshold": (keep.sum(axis=1) > 0.7 * d).astype(float),
         "random": rng.normal(size=n),
     }[kind]
-    found = lasso_fit(keep, y, penalty=penalty)
+    found = fit_lasso(keep, y, penalty=penalty)
     assert np.isfinite(found.stderr).all()
     if np.ptp(y):
         assert (found.stderr > 0).all()
     else:
         assert (found.stderr == 0).all()
-        assert found.flat
-    assert (lasso_fit(keep, y, penalty=penalty, known_range=1.0).stderr > 0).all()
+        assert found.has_no_spread
+    assert (fit_lasso(keep, y, penalty=penalty, known_range=1.0).stderr > 0).all()
 
 
 def test_rows_that_all_agree_allow_for_three_that_do_not():
     keep = np.random.default_rng(0).random((64, 5)) < 0.5
-    found = lasso_fit(keep, np.full(64, 1.1), penalty=0.01, known_range=2.0)
-    assert found.flat
+    found = fit_lasso(keep, np.full(64, 1.1), penalty=0.01, known_range=2.0)
+    assert found.has_no_spread
     # Three rows of 64 that are off by 2 move the mean of either half by at most 2 · 3/32.
     np.testing.assert_allclose(2 * found.stderr, 2 * 3 / 32, rtol=0.2)
     assert found.intercept == 1.1
@@ -124,4 +124,4 @@ def test_rows_that_all_agree_allow_for_three_that_do_not():
 def test_a_feature_that_no_row_removes_may_be_worth_all_that_is_known():
     keep, y = rows(np.random.default_rng(1))
     keep[:, 5] = True
-    assert 2 * lasso_fit(keep, y, penalty=0.01).stderr[5] == np.ptp(y)
+    assert 2 * fit_lasso(keep, y, penalty=0.01).stderr[5] == np.ptp(y)

@@ -5,8 +5,8 @@ import pytest
 from lime.lime_base import LimeBase
 from lime.lime_text import IndexedString, LimeTextExplainer
 
-from limelight.sampling.masks import lime_masks
-from limelight.sampling.regression import fitted_lime
+from limelight.sampling.masks import draw_lime_masks
+from limelight.sampling.regression import fit_sampled_lime
 from limelight.sampling.sample import Sample
 from limelight.theory.lime_weights import size_weight
 
@@ -36,7 +36,7 @@ def ours(keep, weight, *, game=bumpy, **settings):
     sampler, rng = Replayed(keep[1:], weight[1:]), np.random.default_rng(0)
     sample = Sample(game, sampler, rng, d=keep.shape[1], row0=True)
     sample.grow(len(keep))
-    return fitted_lime(sample, **settings)
+    return fit_sampled_lime(sample, **settings)
 
 
 def theirs(keep, distance, column, *, num_features, feature_selection="auto", labels=None):
@@ -53,7 +53,7 @@ def theirs(keep, distance, column, *, num_features, feature_selection="auto", la
 
 
 def rows(d=D, n=N, seed=0):
-    drawn = lime_masks(d, n - 1, np.random.default_rng(seed))
+    drawn = draw_lime_masks(d, n - 1, np.random.default_rng(seed))
     keep = np.concatenate([np.ones((1, d), bool), drawn])
     return keep, cosine_distance(keep), size_weight(d, 0.25)[d - keep.sum(axis=1)]
 
@@ -86,7 +86,7 @@ def test_the_same_rows_give_the_coefficients_of_the_package(num_features, select
         np.testing.assert_allclose(fit.scores[column], beta, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(fit.intercept[column], intercept, rtol=1e-9)
         np.testing.assert_allclose(fit.r2[column], r2, rtol=1e-9)
-        assert np.count_nonzero(fit.scores[column]) == fit.kept[column]
+        assert np.count_nonzero(fit.scores[column]) == fit.selected_count[column]
 
 
 def test_the_same_rows_give_the_coefficients_of_the_package_at_full_size():
@@ -135,7 +135,7 @@ def test_distances_and_weights_are_those_of_the_package_on_its_own_masks():
 def test_masks_have_the_distribution_of_the_package():
     d, n = 5, 20_000
     _, keep, _ = captured([f"v{i}" for i in range(d)], n=n)
-    drawn = lime_masks(d, n - 1, np.random.default_rng(2))
+    drawn = draw_lime_masks(d, n - 1, np.random.default_rng(2))
     code = 2 ** np.arange(d)
     counts = [np.bincount(masks @ code, minlength=2**d) for masks in (keep[1:], drawn)]
     assert counts[0][-1] == counts[1][-1] == 0  # some word is always removed

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 import limelight
-from limelight.sampling.all_masks import shapley_of_all_masks
-from limelight.sampling.orders import order_draws, permutation_shapley, random_orders
+from limelight.sampling.all_masks import shapley_values_from_all_masks
+from limelight.sampling.orders import draw_orders, evaluate_orders, shapley_values_from_orders
 
 
 def all_of(words):
@@ -15,15 +15,15 @@ def all_of(words):
 
 
 def drawn(game, d, pairs, seed=0, **options):
-    return permutation_shapley(game, d, np.random.default_rng(seed), pairs=pairs, **options)
+    return shapley_values_from_orders(game, d, np.random.default_rng(seed), pairs=pairs, **options)
 
 
 def test_a_tolerance_is_not_met_by_two_pairs_that_agree():
     """Of three words that only work together, two pairs of orders agree in a third of the cases."""
-    agreeing = [seed for seed in range(30) if drawn(all_of(3), 3, 2, seed).flat.all()]
+    agreeing = [seed for seed in range(30) if drawn(all_of(3), 3, 2, seed).has_no_spread.all()]
     assert agreeing
     for seed in agreeing:
-        found = drawn(all_of(3), 3, 2, seed, tolerance=0.05, most=10_000)
+        found = drawn(all_of(3), 3, 2, seed, tolerance=0.05, max_pairs=10_000)
         assert found.pairs >= 10
         assert (np.abs(found.values - 1 / 3) <= 5 * found.stderr).all()
         assert found.stderr.max() <= 0.05
@@ -46,7 +46,7 @@ def test_draws_that_all_agree_are_no_proof():
     pair = lambda keep: (keep @ slope + 2 * keep[:, 0] * keep[:, 2])[:, None]  # noqa: E731
     found = drawn(pair, 3, 10)
     np.testing.assert_allclose(found.values[0], [4.0, -1.0, 1.5], atol=1e-12)
-    assert found.flat.all()
+    assert found.has_no_spread.all()
     np.testing.assert_allclose(found.stderr[0], 1.5 * 4.5 / 10)
     np.testing.assert_allclose(drawn(pair, 3, 10, known_range=20.0).stderr[0], 1.5 * 20 / 10)
 
@@ -60,8 +60,8 @@ def test_the_spread_is_that_of_the_draws_written_out():
     """Equal to the definition, from draws asked for one pair at a time."""
     game = lambda keep: np.sin(keep @ np.arange(1.0, 8.0))[:, None]  # noqa: E731
     found, rng = drawn(game, 7, 40, seed=5), np.random.default_rng(5)
-    orders = [random_orders(7, n, rng) for n in (1, 39)]
-    asked = order_draws(lambda several: [game(keep) for keep in several], orders)
+    orders = [draw_orders(7, n, rng) for n in (1, 39)]
+    asked = evaluate_orders(lambda several: [game(keep) for keep in several], orders)
     draws = np.concatenate([one for _, one in asked])[:, 0]
     shares = (draws - draws.mean(axis=0)) / 40
     second, largest = (shares**2).sum(axis=0) * 40 / 39, np.abs(shares).max(axis=0)
@@ -86,14 +86,14 @@ def test_few_pairs_are_announced_and_refused_with_a_tolerance():
         "more, which take a budget of 253 calls, since what shows in few orders only may not have "
         "come up yet."
     )
-    assert few in limelight.explain(model, TEXT, "shapley", pairs=2).notices
-    assert few in limelight.explain(model, TEXT, "owen", samples=22).notices
+    assert few in limelight.explain(model, TEXT, "shapley", pairs=2).warnings
+    assert few in limelight.explain(model, TEXT, "owen", samples=22).warnings
     for method, calls, enough in (("owen", 552, False), ("owen", 553, True), ("zoom", 553, True)):
         e = limelight.explain(model, f"{TEXT} g h i j k l", method, budget=f"{calls} calls")
-        assert any("which take a budget of 553 calls" in said for said in e.notices) != enough
+        assert any("which take a budget of 553 calls" in said for said in e.warnings) != enough
     for text, pairs in (("a b c", 2), (TEXT, 60)):  # three words have fewer masks than two pairs
         e = limelight.explain(model, text, "shapley", pairs=pairs)
-        assert not e.notices
+        assert not e.warnings
     np.testing.assert_allclose(limelight.explain(model, TEXT, "shapley").scores, 1 / 6)
     with pytest.raises(limelight.InputError) as error:
         limelight.explain(model, TEXT, "shapley", pairs=2, max_pairs=5, tolerance=0.1)
@@ -114,10 +114,12 @@ def test_a_stretch_of_a_pair_is_unbiased_and_its_errors_hold(kind):
         cubic = k @ w + np.einsum("ni,nj,nl,ijl->n", k, k, k, T)
         return (cubic if kind == "cubic" else np.tanh(2 * (k @ w)))[:, None]
 
-    exact = shapley_of_all_masks(game, d)[0]
+    exact = shapley_values_from_all_masks(game, d)[0]
     found = {
         spare: [
-            permutation_shapley(game, d, np.random.default_rng(seed), pairs=2, spare=spare)
+            shapley_values_from_orders(
+                game, d, np.random.default_rng(seed), pairs=2, spare_calls=spare
+            )
             for seed in range(600)
         ]
         for spare in (0, 14)
@@ -146,7 +148,7 @@ def test_a_stretch_asks_no_more_than_it_may(spare, asked):
             texts.append(len(keep))
             return keep @ np.arange(1.0, 10.0)[:, None]
 
-        permutation_shapley(game, 9, np.random.default_rng(seed), pairs=2, spare=spare)
+        shapley_values_from_orders(game, 9, np.random.default_rng(seed), pairs=2, spare_calls=spare)
         counts.append(sum(texts) - 2 - 2 * 16)
     assert asked - 2 <= max(counts) <= asked
     assert min(counts) >= asked - 2

@@ -9,13 +9,13 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 from limelight.errors import InputError
-from limelight.sampling.regression import fitted_lime, forward_selection, selected
-from limelight.sampling.sample import Sample, lime_sampler, until
+from limelight.sampling.regression import fit_sampled_lime, forward_selection, select_features
+from limelight.sampling.sample import Sample, fit_until_tolerance, make_lime_sampler
 
 
 def sample_of(game, d, n, *, seed=0, row0=True, **settings):
     rng = np.random.default_rng(seed)
-    sample = Sample(game, lime_sampler(d, **settings), rng, d=d, row0=row0)
+    sample = Sample(game, make_lime_sampler(d, **settings), rng, d=d, row0=row0)
     sample.grow(n)
     return sample
 
@@ -41,11 +41,11 @@ def everything(sample):
 def test_the_fit_is_sklearns_ridge(d, seed, ridge, row0, offset):
     sample = sample_of(random_game(seed, d, 2, offset=offset), d, 1500, seed=seed, row0=row0)
     keep, weight, outputs, _ = everything(sample)
-    fit = fitted_lime(sample, ridge=ridge)
+    fit = fit_sampled_lime(sample, ridge=ridge)
     for column in range(2):
         there = Ridge(alpha=ridge).fit(keep, outputs[:, column], sample_weight=weight)
         np.testing.assert_allclose(fit.scores[column], there.coef_, rtol=1e-8, atol=1e-8)
-        intercept = there.intercept_ + sample.origin[column]
+        intercept = there.intercept_ + sample.reference_output[column]
         np.testing.assert_allclose(fit.intercept[column], intercept, rtol=1e-8, atol=1e-8)
         r2 = there.score(keep, outputs[:, column], sample_weight=weight)
         np.testing.assert_allclose(fit.r2[column], r2, rtol=1e-7)
@@ -61,7 +61,7 @@ def test_standard_errors_are_the_sandwich_written_out(row0):
     residual = outputs[:, 0] - X @ bread @ X.T @ (weight * outputs[:, 0])
     leverage = weight * ((X @ bread) * X).sum(axis=1)
     rows = (weight * residual / (1 - leverage))[:, None] * X @ bread
-    fit = fitted_lime(sample, ridge=0.0)
+    fit = fit_sampled_lime(sample, ridge=0.0)
     rows = rows[row0:]  # the untouched document is the same in every sample
     variance = (rows**2).sum(axis=0) - rows.sum(axis=0) ** 2 / len(rows) + (rows**2).max(axis=0)
     carriers = (rows**2).sum(axis=0) ** 2 / (rows**4).sum(axis=0)
@@ -75,33 +75,33 @@ def test_a_linear_model_is_recovered_and_a_rare_effect_not_excluded():
     """Three unseen masks that are off by the range of f, 6, would shift β by at most 2 stderr."""
     slope, d, n = np.array([3.0, -1.0, 0.0, 2.0]), 4, 500
     sample = sample_of(lambda keep: (keep @ slope)[:, None] + 7, d, n)
-    fit = fitted_lime(sample, ridge=0.0)
+    fit = fit_sampled_lime(sample, ridge=0.0)
     np.testing.assert_allclose(fit.scores[0], slope, atol=1e-12)
     np.testing.assert_allclose([fit.intercept[0], fit.r2[0]], [7, 1])
-    assert fit.flat.all()
+    assert fit.has_no_spread.all()
     keep, weight, outputs, _ = everything(sample)
     X = np.column_stack([np.ones(n), keep])
     bread = np.linalg.inv(X.T @ (weight[:, None] * X))
     leverage = weight * ((X @ bread) * X).sum(axis=1)
     reach = np.abs((weight / (1 - leverage))[1:, None] * (X @ bread)[1:]).max(axis=0)
     np.testing.assert_allclose(fit.stderr[0], 1.5 * np.ptp(outputs) * reach[1:], rtol=1e-9)
-    wide = fitted_lime(sample, ridge=0.0, known_range=60.0)
+    wide = fit_sampled_lime(sample, ridge=0.0, known_range=60.0)
     np.testing.assert_allclose(wide.stderr[0], 1.5 * 60 * reach[1:], rtol=1e-9)
 
 
 def test_a_model_that_never_moves_has_zero_scores_and_errors():
-    fit = fitted_lime(sample_of(lambda keep: np.full((len(keep), 1), 1 / 3), 3, 50))
+    fit = fit_sampled_lime(sample_of(lambda keep: np.full((len(keep), 1), 1 / 3), 3, 50))
     np.testing.assert_array_equal(fit.scores, 0)
     np.testing.assert_array_equal(fit.stderr, 0)
     assert (fit.intercept[0], fit.r2[0]) == (1 / 3, 1.0)
-    assert fit.flat.all()
+    assert fit.has_no_spread.all()
 
 
 def test_a_fit_through_its_own_samples_claims_no_precision():
     """20 slopes and an intercept pass through 9 rows; with a penalty there are residuals."""
     few = sample_of(random_game(0, 20), 20, 9)
     for ridge, known in ((0.0, False), (1e-12, False), (1.0, True)):
-        fit = fitted_lime(few, ridge=ridge)
+        fit = fit_sampled_lime(few, ridge=ridge)
         assert np.isfinite(fit.scores).all()
         assert np.isfinite([*fit.stderr[0], *fit.intercept_stderr]).all() == known
         assert np.isposinf(fit.stderr).all() != known
@@ -116,7 +116,7 @@ def test_one_row_that_alone_decides_a_slope_claims_no_precision():
         sampler = lambda n, rng: (rows[:n], np.ones(n))  # noqa: E731, ARG005
         sample = Sample(random_game(1, 4), sampler, np.random.default_rng(0), d=4, row0=False)
         sample.grow(len(rows))
-        return fitted_lime(sample, ridge=0.0)
+        return fit_sampled_lime(sample, ridge=0.0)
 
     assert np.isposinf(fit(keep).stderr).all()
     keep[:, 3] = True  # never removed: nothing is known about it
@@ -127,17 +127,21 @@ def test_one_row_that_alone_decides_a_slope_claims_no_precision():
 
 def test_a_tolerance_is_not_met_by_a_fit_through_its_own_samples():
     rng, game = np.random.default_rng(0), random_game(0, 20)
-    sample = Sample(game, lime_sampler(20), rng, d=20, row0=False)
-    fit = until(sample, partial(fitted_lime, ridge=0.0), start=9, tolerance=0.1, most=10**6)
+    sample = Sample(game, make_lime_sampler(20), rng, d=20, row0=False)
+    fit = fit_until_tolerance(
+        sample, partial(fit_sampled_lime, ridge=0.0), initial_rows=9, tolerance=0.1, max_rows=10**6
+    )
     assert fit.samples > 21
     assert 0 < fit.stderr.max() <= 0.1
 
 
 def test_all_outputs_share_one_sample_and_each_is_as_if_alone():
     both = random_game(4, 8, 2)
-    together = fitted_lime(sample_of(both, 8, 900), num_features=3)
+    together = fit_sampled_lime(sample_of(both, 8, 900), num_features=3)
     for column in range(2):
-        alone = fitted_lime(sample_of(lambda k, c=column: both(k)[:, [c]], 8, 900), num_features=3)
+        alone = fit_sampled_lime(
+            sample_of(lambda k, c=column: both(k)[:, [c]], 8, 900), num_features=3
+        )
         np.testing.assert_allclose(together.scores[column], alone.scores[0], atol=1e-12)
         np.testing.assert_allclose(together.stderr[column], alone.stderr[0], atol=1e-12)
 
@@ -152,29 +156,41 @@ def test_forward_selection_passes_over_a_copy_of_a_chosen_word():
 
 
 def test_an_unknown_selection_is_named():
-    centered = sample_of(random_game(0, 3), 3, 20).moments.centered()
+    centered = sample_of(random_game(0, 3), 3, 20).moments.center()
     with pytest.raises(InputError, match="no feature_selection 'lasso'"):
-        selected(centered, 0, count=2, method="lasso")
+        select_features(centered, 0, count=2, method="lasso")
 
 
 def test_sampling_stops_when_the_tolerance_is_met():
     sample = sample_of(random_game(1, 6), 6, 1)
-    fit = until(sample, fitted_lime, start=200, tolerance=0.01, most=10**6)
+    fit = fit_until_tolerance(
+        sample, fit_sampled_lime, initial_rows=200, tolerance=0.01, max_rows=10**6
+    )
     assert fit.stderr.max() <= 0.01
     smaller = sample_of(random_game(1, 6), 6, fit.samples // 3)
-    assert fitted_lime(smaller).stderr.max() > 0.01  # it did not draw three times too many
+    assert fit_sampled_lime(smaller).stderr.max() > 0.01  # it did not draw three times too many
 
 
 def test_sampling_stops_at_the_most_it_may_draw():
     sample = sample_of(random_game(1, 6), 6, 1)
-    assert until(sample, fitted_lime, start=100, tolerance=1e-9, most=1234).samples == 1234
-    assert until(sample, fitted_lime, start=1300, tolerance=None, most=1).samples == 1300
+    assert (
+        fit_until_tolerance(
+            sample, fit_sampled_lime, initial_rows=100, tolerance=1e-9, max_rows=1234
+        ).samples
+        == 1234
+    )
+    assert (
+        fit_until_tolerance(
+            sample, fit_sampled_lime, initial_rows=1300, tolerance=None, max_rows=1
+        ).samples
+        == 1300
+    )
 
 
 def test_memory_does_not_hold_the_masks_as_numbers():
     d, n = 120, 60_000
     tracemalloc.start()
-    fitted_lime(sample_of(lambda keep: keep[:, :1] * 1.0, d, n))
+    fit_sampled_lime(sample_of(lambda keep: keep[:, :1] * 1.0, d, n))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 15e6  # the masks as floats would take 58 MB

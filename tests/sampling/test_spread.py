@@ -4,20 +4,25 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from limelight.sampling.orders import permutation_shapley
-from limelight.sampling.regression import fitted_lime
-from limelight.sampling.sample import Sample, lime_sampler
-from limelight.sampling.spread import Spread, half_quantile, unseen_error
-from limelight.theory.enumeration import all_keeps, lime_weights, ridge_solution, shapley_weights
+from limelight.sampling.orders import shapley_values_from_orders
+from limelight.sampling.regression import fit_sampled_lime
+from limelight.sampling.sample import Sample, make_lime_sampler
+from limelight.sampling.spread import PowerSums, half_t_quantile, unseen_effect_error
+from limelight.theory.enumeration import (
+    enumerate_masks,
+    lime_mask_weights,
+    ridge_matrix,
+    shapley_matrix,
+)
 
 D = 12
-KEEP = all_keeps(D)
-LIME = ridge_solution(np.column_stack([np.ones(len(KEEP)), KEEP]), lime_weights(D), 0.0).T[1:]
-SHAPLEY = shapley_weights(D).T
+KEEP = enumerate_masks(D)
+LIME = ridge_matrix(np.column_stack([np.ones(len(KEEP)), KEEP]), lime_mask_weights(D), 0.0).T[1:]
+SHAPLEY = shapley_matrix(D).T
 
 
 def of(draws):
-    return Spread(
+    return PowerSums(
         draws.sum(axis=0),
         (draws**2).sum(axis=0),
         (draws**4).sum(axis=0),
@@ -27,14 +32,18 @@ def of(draws):
 
 def test_squares_of_draws_that_came_in_two_parts_are_about_the_mean_of_all():
     draws = np.random.default_rng(0).standard_normal((7, 3)) + 2
-    found = Spread.of(draws[:3]).plus(Spread.of(draws[3:])).squares(7)
+    found = (
+        PowerSums.from_contributions(draws[:3])
+        .merge(PowerSums.from_contributions(draws[3:]))
+        .centered_squares(7)
+    )
     np.testing.assert_allclose(found, 6 * draws.var(axis=0, ddof=1))
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 7, 9, 13, 22, 50, 1e6])
 def test_quantiles_are_students(degrees):
     exact = max(stats.t.ppf(0.975, degrees) / 2, 1)
-    np.testing.assert_allclose(half_quantile(np.array([float(degrees)])), exact, rtol=3e-3)
+    np.testing.assert_allclose(half_t_quantile(np.array([float(degrees)])), exact, rtol=3e-3)
 
 
 @pytest.mark.parametrize("seen", [1, 2, 3, 5, 10, 30])
@@ -43,23 +52,25 @@ def test_an_effect_seen_k_times_has_poissons_upper_limit(seen):
     draws = np.zeros((10_000, 1))
     draws[:seen] = 1.0
     limit = stats.gamma.ppf(0.95, seen + 1)
-    np.testing.assert_allclose(seen + 2 * of(draws).error(10_000, degrees=9_999), limit, rtol=0.04)
+    np.testing.assert_allclose(
+        seen + 2 * of(draws).standard_error(10_000, degrees=9_999), limit, rtol=0.04
+    )
 
 
 def test_an_effect_never_seen_has_the_rule_of_three():
     limit = stats.gamma.ppf(0.95, 1)
-    np.testing.assert_allclose(2 * unseen_error(np.ones(1)), limit, rtol=2e-3)
+    np.testing.assert_allclose(2 * unseen_effect_error(np.ones(1)), limit, rtol=2e-3)
 
 
 def test_many_tame_draws_have_the_plain_standard_error():
     draws = np.random.default_rng(0).standard_normal((20_000, 3))
     plain = np.sqrt(((draws - draws.mean(axis=0)) ** 2).sum(axis=0))
-    np.testing.assert_allclose(of(draws).error(20_000, degrees=19_999), plain, rtol=1e-3)
+    np.testing.assert_allclose(of(draws).standard_error(20_000, degrees=19_999), plain, rtol=1e-3)
 
 
 def test_draws_add_up_in_parts():
     draws = np.random.default_rng(1).standard_normal((50, 2))
-    both = of(draws[:20]).plus(of(draws[20:]))
+    both = of(draws[:20]).merge(of(draws[20:]))
     for there, here in zip(of(draws), both, strict=True):
         np.testing.assert_allclose(here, there)
 
@@ -86,16 +97,16 @@ def ask(table):
 
 
 def by_lime(table, seed, n=300):
-    draws = lime_sampler(D, sizes="balanced")
+    draws = make_lime_sampler(D, sizes="balanced")
     sample = Sample(ask(table), draws, np.random.default_rng(seed), d=D, row0=False)
     sample.grow(n)
-    fit = fitted_lime(sample, ridge=0.0, known_range=1.0)
+    fit = fit_sampled_lime(sample, ridge=0.0, known_range=1.0)
     return fit.scores[0] - LIME @ table, fit.stderr[0]
 
 
 def by_shapley(table, seed, pairs=10):
     rng = np.random.default_rng(seed)
-    found = permutation_shapley(ask(table), D, rng, pairs=pairs, known_range=1.0)
+    found = shapley_values_from_orders(ask(table), D, rng, pairs=pairs, known_range=1.0)
     return found.values[0] - SHAPLEY @ table, found.stderr[0]
 
 
@@ -123,7 +134,9 @@ def test_a_naive_standard_error_does_not():
     def naively(table, seed):
         off, _ = by_shapley(table, seed)
         rng = np.random.default_rng(seed)
-        values = [permutation_shapley(ask(table), D, rng, pairs=1).values[0] for _ in range(10)]
+        values = [
+            shapley_values_from_orders(ask(table), D, rng, pairs=1).values[0] for _ in range(10)
+        ]
         return off, np.std(values, axis=0, ddof=1) / np.sqrt(10)
 
     share, error = coverage(naively, "rare", seeds=6)

@@ -129,7 +129,7 @@ def test_a_signal_that_is_heard_where_nothing_can_be_raised_is_not_lost(monkeypa
         def __del__(self):  # as the callbacks of importlib, whose exceptions Python drops
             signal.raise_signal(signal.SIGINT)
 
-    page = MagicMock(running=True, url="http://127.0.0.1:1/x/", is_local=True, notices=())
+    page = MagicMock(running=True, url="http://127.0.0.1:1/x/", is_local=True, warnings=())
     page.__enter__.return_value = page
 
     def begun(*_, **__):
@@ -263,20 +263,20 @@ def test_two_models_are_never_shown_as_one_without_a_word(stored, given, said):
     with pytest.raises(InputError, match=rf"^{said} .*; one page would show two models as one\. "):
         serve(port=0, **asked)
     with serve(port=0, anyway=True, **asked) as page:
-        (notice,) = page.notices
-        assert notice.lower().startswith(said)
-        assert notice in html.unescape(page._repr_html_())
+        (warning,) = page.warnings
+        assert warning.lower().startswith(said)
+        assert warning in html.unescape(page._repr_html_())
         views = {"run": ["texts", "summary"], "judgment": ["judgment"]}
         for view in ["", *(one for name in asked for one in views.get(name, []))]:
             content = urllib.request.urlopen(page.url + view, timeout=60).read().decode()
-            assert notice in html.unescape(content), view
+            assert warning in html.unescape(content), view
 
 
-def test_what_belongs_together_is_served_without_a_notice(stored):
+def test_what_belongs_together_is_served_without_a_warning(stored):
     own = {"run": stored["run"], "judgment": stored["own.json"]}
     for models in (None, [limelight_library.load()], [tiny_model(), limelight_library.load()]):
         with serve(models, port=0, **own) as page:
-            assert page.notices == ()
+            assert page.warnings == ()
 
 
 def test_the_command_refuses_two_models_in_one_sentence(limelight, stored, tmp_path):
@@ -295,7 +295,7 @@ def test_a_judgment_of_an_older_version_is_named(tmp_path):
 
 @pytest.mark.parametrize(("host", "named"), [("0.0.0.0", True), ("192.168.0.7", False)])
 def test_whoever_lets_others_in_is_told_and_which_address_they_open(capsys, host, named):
-    _announce(SimpleNamespace(url=f"http://{host}:1/x/", is_local=False, notices=()), host)
+    _announce(SimpleNamespace(url=f"http://{host}:1/x/", is_local=False, warnings=()), host)
     said = capsys.readouterr().err.replace("\n", " ")
     assert f"Whoever reaches {host} and has the address can use the model." in said
     assert (f"put the IP address of this one in place of {host}" in said) == named

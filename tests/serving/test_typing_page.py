@@ -13,7 +13,7 @@ pytest.importorskip("starlette", reason="the page is served with starlette (extr
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
 
 import limelight
-from limelight.rendering.palette import ramp
+from limelight.rendering.palette import color_ramp
 from limelight.serving import serve
 
 from browsing import until, watched_page
@@ -55,7 +55,7 @@ def test_text_prediction_and_colors_follow_the_keys(opened):
     assert chosen(page) == "negative"
     assert page.inner_text(WORDS) == "an awful film"
     color = word(page, "awful").evaluate("node => getComputedStyle(node).backgroundColor")
-    assert color == "rgb({}, {}, {})".format(*ramp("against")[-1])
+    assert color == "rgb({}, {}, {})".format(*color_ramp("against")[-1])
     page.fill("#text", "")
     page.wait_for_function("() => document.querySelectorAll('.w[data-f]').length === 0")
 
@@ -194,7 +194,7 @@ def test_dark_mode_is_the_system_s_and_the_button_s(opened):
     background = lambda: page.evaluate("getComputedStyle(document.documentElement).backgroundColor")  # noqa: E731
     assert background() == "rgb(18, 20, 23)"
     color = word(page, "superb").evaluate("node => getComputedStyle(node).backgroundColor")
-    assert color == "rgb({}, {}, {})".format(*ramp("for", "dark")[-1])
+    assert color == "rgb({}, {}, {})".format(*color_ramp("for", "dark")[-1])
     page.click("#theme")
     assert background() == "rgb(255, 255, 255)"
 

@@ -14,12 +14,12 @@ from limelight.text import (
     Image,
     ImageInput,
     ModelInput,
-    features_of,
+    build_features,
     is_image,
     read_image,
-    unit_spans,
+    split_input,
 )
-from limelight.text.images import UNNAMED, PatchedImage, grid_boxes, segments, slic_segments
+from limelight.text.images import UNNAMED, PatchedImage, grid_boxes, segment_image, slic_segments
 
 
 def pixels(height=6, width=10, channels=3, seed=0):
@@ -72,14 +72,14 @@ def test_what_a_camera_turned_is_turned_back_and_transparency_lies_on_white(tmp_
     assert (read_image(file).pixels == np.rot90(pixels(), -1)).all()
 
     clear = np.dstack([pixels(), np.full((6, 10), 255, np.uint8)])
-    assert read_image(clear).notices == ()
+    assert read_image(clear).warnings == ()
     clear[0, 0, 3] = 0
     for given in (clear, written(PillowImage.fromarray(clear))):
         found = read_image(given)
         assert found.pixels.shape == (6, 10, 3)
         assert (found.pixels[0, 0] == 255).all()
         assert (found.pixels[1:] == pixels()[1:]).all()
-        assert len(found.notices) == 1
+        assert len(found.warnings) == 1
 
 
 def test_gray_images_stay_gray_and_others_become_colors():
@@ -164,7 +164,7 @@ def test_an_image_of_16_bits_has_the_brightness_of_its_bit_depth(bits):
         found = read_image(given)
         shown = found.pixels.astype(int)
         assert np.abs(shown - RAMP[:, :, None]).max() == 0, name
-        warned = any(f"read as {bits} bits" in notice for notice in found.notices)
+        warned = any(f"read as {bits} bits" in warning for warning in found.warnings)
         assert warned == (bits < 16), name
 
 
@@ -282,43 +282,43 @@ def test_the_boxes_of_a_grid_are_all_of_the_image_once():
         cut = PatchedImage(read_image(pixels()), grid_boxes((0, 0, 10, 6), rows, columns))
         area = sum((right - left) * (bottom - top) for left, top, right, bottom in cut.boxes)
         assert area == 60
-        assert set(cut.labels().ravel()) == set(range(rows * columns))
-        assert cut.names()[-1] == f"row {rows}, column {columns}"
+        assert set(cut.token_map().ravel()) == set(range(rows * columns))
+        assert cut.token_names()[-1] == f"row {rows}, column {columns}"
     with pytest.raises(InputError, match="needs as many pixels"):
         grid_boxes((0, 0, 10, 6), 7, 10)
 
 
 def test_patches_are_features_and_a_coarser_grid_joins_them():
     model_input = read(read_image(pixels(4, 6)), 4, 6)
-    assert model_input.text == model_input.given.label
-    one = features_of(model_input, "patches")
+    assert model_input.text == model_input.user_input.label
+    one = build_features(model_input, "patches")
     assert one.strings == model_input.tokens.strings
     assert one.spans == ((),) * 24
     assert one.noun == "patch"
-    joined = features_of(model_input, "2 × 3 patches")
+    joined = build_features(model_input, "2 × 3 patches")
     assert len(joined) == 6
     assert (
-        joined.of_token.reshape(4, 6).tolist()
+        joined.feature_index.reshape(4, 6).tolist()
         == np.kron(np.arange(6).reshape(2, 3), np.ones((2, 2), int)).tolist()
     )
-    assert joined.of_result(model_input)["image"].boxes[-1] == (4, 2, 6, 4)
-    assert features_of(model_input, "2x3 patches").strings == joined.strings
+    assert joined.result_fields(model_input)["image"].boxes[-1] == (4, 2, 6, 4)
+    assert build_features(model_input, "2x3 patches").strings == joined.strings
     with pytest.raises(InputError, match="4 × 6 patches, which can be joined and not cut"):
-        features_of(model_input, "5 × 5 patches")
-    left = features_of(model_input, [0, 0, -1, -1, -1, -1] * 4)
+        build_features(model_input, "5 × 5 patches")
+    left = build_features(model_input, [0, 0, -1, -1, -1, -1] * 4)
     assert left.strings == ("group 0",)
-    assert left.of_result(model_input)["image"].boxes == ((0, 0, 2, 4),)
-    assert left.of_result(model_input)["image"].regions is None
+    assert left.result_fields(model_input)["image"].boxes == ((0, 0, 2, 4),)
+    assert left.result_fields(model_input)["image"].regions is None
     for unit in ("words", "sentences"):
         with pytest.raises(InputError, match="this is an image"):
-            features_of(model_input, unit)
+            build_features(model_input, unit)
 
 
 def test_features_that_are_no_boxes_are_kept_as_a_map():
     array = pixels(4, 6)
     model_input = read(read_image(array), 4, 6)
     corner = [0, 0, 1, 1, 1, 1] + [0, 1, 1, 1, 1, 1] + [-1] * 12
-    image = features_of(model_input, corner).of_result(model_input)["image"]
+    image = build_features(model_input, corner).result_fields(model_input)["image"]
     found = np.asarray(PillowImage.open(BytesIO(b64decode(image.regions))))
     assert (found.ravel() == np.array(corner) + 1).all()
     shown = np.asarray(PillowImage.open(BytesIO(b64decode(image.png))))
@@ -333,12 +333,12 @@ def halves(pixels):
 
 
 def test_a_cutter_labels_every_pixel_and_negative_ones_are_left_alone():
-    model_input = read(read_image(pixels()), 2, 2, divisible=True)
-    cut = unit_spans(model_input, halves)
+    model_input = read(read_image(pixels()), 2, 2, is_divisible=True)
+    cut = split_input(model_input, halves)
     assert cut.boxes == ((0, 0, 5, 6), (5, 0, 10, 6))
     assert cut.regions[0, 0] == -1
-    assert (cut.regions == cut.labels()).all()
-    features = features_of(model_input.with_cut(cut), halves)
+    assert (cut.regions == cut.token_map()).all()
+    features = build_features(model_input.with_patches(cut), halves)
     assert features.strings == ("segment 1", "segment 2")
     for bad in (
         lambda p: p,
@@ -346,9 +346,9 @@ def test_a_cutter_labels_every_pixel_and_negative_ones_are_left_alone():
         lambda p: p.nothing,
         lambda p: -np.ones(p.shape[:2], int),
     ):
-        with pytest.raises(InputError, match="the cutter x"):
-            segments(bad, read_image(pixels()), "x")
-    finer = unit_spans(model_input, "3 × 5 patches")
+        with pytest.raises(InputError, match="the splitter x"):
+            segment_image(bad, read_image(pixels()), "x")
+    finer = split_input(model_input, "3 × 5 patches")
     assert len(finer.boxes) == 15
 
 
@@ -368,14 +368,14 @@ def explained(image, d=4, **changed):
 
 def test_an_explanation_of_an_image_comes_back_from_json_as_it_was():
     model_input = read(read_image(pixels()), 2, 2)
-    image = features_of(model_input, "patches").of_result(model_input)["image"]
+    image = build_features(model_input, "patches").result_fields(model_input)["image"]
     e = explained(image)
     assert Explanation.from_json(e.to_json()) == e
     record = json.loads(e.to_json())
     assert record["image"]["boxes"][0] == [0, 0, 5, 3]
     assert record["image"]["size"] == [10, 6]
     assert "image" not in json.loads(explained(None).to_json())
-    assert e.noun == "patch"
+    assert e.feature_noun == "patch"
 
 
 def test_an_image_that_does_not_fit_its_features_is_refused():
@@ -406,13 +406,13 @@ def test_names_of_files_stand_on_one_line_in_characters_that_can_be_written(tmp_
 
 def test_images_of_all_sizes_are_joined_alike_and_a_grid_has_one_name():
     joined = [
-        features_of(read(read_image(pixels(side, side)), 14, 14), "4x4 patches")
+        build_features(read(read_image(pixels(side, side)), 14, 14), "4x4 patches")
         for side in (21, 28, 224)
     ]
-    assert all(one.of_token.tolist() == joined[0].of_token.tolist() for one in joined)
-    assert {one.unit for one in joined} == {"4 × 4 patches"}
+    assert all(one.feature_index.tolist() == joined[0].feature_index.tolist() for one in joined)
+    assert {one.kind for one in joined} == {"4 × 4 patches"}
 
 
 def test_too_many_segments_are_refused_before_anything_is_computed():
     with pytest.raises(InputError, match="255 segments at most; these are 400"):
-        segments(lambda p: np.arange(400).reshape(p.shape[:2]), read_image(pixels(20, 20)), "mine")
+        segment_image(lambda p: np.arange(400).reshape(p.shape[:2]), read_image(pixels(20, 20)), "mine")

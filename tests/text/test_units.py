@@ -7,9 +7,16 @@ import pytest
 
 from limelight.errors import InputError
 from limelight.models.functions import word_spans
-from limelight.text import ModelInput, checked_spans, features_of, icu_words, nested, tokenize
-from limelight.text.features import unit_spans
-from limelight.text.units import CUTTERS, line_spans, paragraph_spans, sentence_spans
+from limelight.text import (
+    ModelInput,
+    build_features,
+    icu_words,
+    nest_features,
+    tokenize,
+    validate_spans,
+)
+from limelight.text.features import split_input
+from limelight.text.splitters import SPLITTERS, line_spans, paragraph_spans, sentence_spans
 
 # "|" stands where one sentence ends and the next begins; white space around it is between the two.
 SENTENCES = [
@@ -115,7 +122,7 @@ SCRIPTS = {
 @pytest.mark.parametrize("text", SCRIPTS)
 def test_scripts_without_spaces_have_words_and_nothing_is_lost(text):
     assert [text[a:b] for a, b in word_spans(text)] == SCRIPTS[text]
-    for cut in (word_spans, *CUTTERS.values()):
+    for cut in (word_spans, *SPLITTERS.values()):
         units = "".join(text[a:b] for a, b in cut(text))
         assert "".join(units.split()) == "".join(text.split())
 
@@ -130,13 +137,13 @@ def test_paragraphs_and_lines():
 def test_a_word_of_two_sentences_lies_in_both():
     text = "a b. a c! d"
     model_input = ModelInput(text, tokenize(text))
-    found = nested(features_of(model_input), features_of(model_input, [(0, 4), (5, 9)]))
+    found = nest_features(build_features(model_input), build_features(model_input, [(0, 4), (5, 9)]))
     assert [(found.parts.strings[k], int(o)) for k, o in enumerate(found.outer)] == [
         ("a", 0), ("a", 1), ("b", 0), (".", 0), ("c", 1), ("!", 1), ("d", 2),
     ]  # fmt: skip
     assert found.inner.tolist() == [0, 0, 1, 2, 3, 4, 5]
     assert found.parts.spans[:2] == (((0, 1),), ((5, 6),))
-    assert found.parts.of_token.tolist() == [0, 2, 3, 1, 4, 5, 6]
+    assert found.parts.feature_index.tolist() == [0, 2, 3, 1, 4, 5, 6]
 
 
 @pytest.mark.parametrize(
@@ -144,17 +151,17 @@ def test_a_word_of_two_sentences_lies_in_both():
 )
 def test_spans_that_cannot_be_are_refused_in_one_sentence(spans):
     with pytest.raises(InputError, match=r"^my units must give the \(start, end\) .*; got .*\.$"):
-        checked_spans(spans, "a text", "my units")
+        validate_spans(spans, "a text", "my units")
 
 
 def test_spans_in_an_array_are_spans_and_a_set_is_refused():
     text = "a text of two"
     model_input = ModelInput(text, tokenize(text))
     for units in (np.array([[0, 6], [7, 13]]), np.array([0, 0, 1, 1])):
-        assert features_of(model_input, units).strings == ("a text", "of two")
+        assert build_features(model_input, units).strings == ("a text", "of two")
     for odd in ({(0, 6)}, {0: 6}):
         with pytest.raises(InputError, match="features must be one of"):
-            unit_spans(model_input, odd)
+            split_input(model_input, odd)
 
 
 def test_icu_knows_words():

@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.errors import InputError
-from limelight.models.attention import padded_ids, read_document
-from limelight.text import CLS, UNK, Vocabulary, features_of, tokenize
+from limelight.models.attention import padded_ids, encode_text
+from limelight.text import CLS, UNK, Vocabulary, build_features, tokenize
 
 VOCABULARY = Vocabulary(("[cls]", "UNK", "a", "great", "film"))
 
 
 def read(text, T_max=256):
-    return read_document(text, VOCABULARY, T_max=T_max)
+    return encode_text(text, VOCABULARY, T_max=T_max)
 
 
 def test_words_stand_by_descending_count_and_ties_alphabetically():
@@ -38,20 +38,20 @@ def test_the_window_holds_cls_the_tokens_and_unk_as_padding():
 def test_what_was_cut_off_is_reported():
     model_input = read("a great film a film", T_max=4)
     assert model_input.tokens.strings == ("a", "great", "film")
-    assert model_input.cut == len("a great film")
-    assert model_input.notices == (
+    assert model_input.cutoff == len("a great film")
+    assert model_input.warnings == (
         "The text has 5 tokens; the model reads the first 3, and the last 2 were cut off.",
     )
 
 
 def test_unknown_words_are_reported():
-    assert read("a strange film").notices == (
+    assert read("a strange film").warnings == (
         "1 of 3 tokens are not in the vocabulary; the model sees UNK.",
     )
-    assert read("¿què?").notices == (
+    assert read("¿què?").warnings == (
         "No word of the text is in the model's vocabulary: it sees only UNK.",
     )
-    assert read("a great film").notices == ()
+    assert read("a great film").warnings == ()
 
 
 @pytest.mark.parametrize("text", ["", "   ", '"""', ";:", "<br />"])
@@ -63,52 +63,52 @@ def test_a_text_without_words_is_refused(text):
 @given(st.lists(st.sampled_from(["a", "great", "film", "zebra"]), min_size=1, max_size=20))
 def test_words_gather_every_occurrence(words):
     model_input = read(" ".join(words), T_max=11)
-    features = features_of(model_input)
+    features = build_features(model_input)
     assert len(set(features.strings)) == len(features)
     for j, (string, spans) in enumerate(zip(features.strings, features.spans, strict=True)):
-        places = np.flatnonzero(features.of_token == j)
+        places = np.flatnonzero(features.feature_index == j)
         assert [model_input.tokens.strings[t] for t in places] == [string] * len(spans)
         assert [model_input.text[a:b] for a, b in spans] == [string] * len(spans)
 
 
 def test_positions_keep_every_token_apart():
-    features = features_of(read("film film a"), "positions")
+    features = build_features(read("film film a"), "positions")
     assert features.strings == ("film", "film", "a")
-    assert features.of_token.tolist() == [0, 1, 2]
+    assert features.feature_index.tolist() == [0, 1, 2]
 
 
 def test_sentences_end_behind_their_stops():
     text = "A film! A great one?! Yes... No"
-    features = features_of(read(text), "sentences")
+    features = build_features(read(text), "sentences")
     assert features.strings == ("A film!", "A great one?!", "Yes...", "No")
-    assert features.of_token.tolist() == [0] * 3 + [1] * 5 + [2] * 4 + [3]
+    assert features.feature_index.tolist() == [0] * 3 + [1] * 5 + [2] * 4 + [3]
     assert [text[a:b] for ((a, b),) in features.spans] == list(features.strings)
 
 
 def test_groups_of_the_callers_own():
     model_input = read("a great film, a great day")
-    features = features_of(model_input, [7, 7, -1, -1, 3, 7, 3])
+    features = build_features(model_input, [7, 7, -1, -1, 3, 7, 3])
     assert features.strings == ("a great … great", "a … day")
-    assert features.of_token.tolist() == [0, 0, -1, -1, 1, 0, 1]
-    assert features.unit == "groups"
+    assert features.feature_index.tolist() == [0, 0, -1, -1, 1, 0, 1]
+    assert features.kind == "groups"
     with pytest.raises(InputError) as error:
-        features_of(model_input, [0, 1])
+        build_features(model_input, [0, 1])
     assert str(error.value) == (
         "features must give one group per token; the text has 7 tokens in the window; got 2 groups."
     )
 
 
 def test_protected_words_are_no_features():
-    features = features_of(read("a great film a"), protect={"a"})
+    features = build_features(read("a great film a"), protect={"a"})
     assert features.strings == ("great", "film")
-    assert features.of_token.tolist() == [-1, 0, 1, -1]
+    assert features.feature_index.tolist() == [-1, 0, 1, -1]
     with pytest.raises(InputError, match="no word of this text is left"):
-        features_of(read("a a"), protect={"a"})
+        build_features(read("a a"), protect={"a"})
 
 
 def test_an_unknown_kind_of_feature_gets_a_guess():
     with pytest.raises(InputError) as error:
-        features_of(read("a"), "word")
+        build_features(read("a"), "word")
     assert str(error.value) == (
         "no features 'word'. Did you mean 'words'? Choose from: words, positions, sentences, "
         "paragraphs, lines."

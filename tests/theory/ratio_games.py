@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.ratio_game import RatioGame, value
 
 K, C = 3, 2
@@ -41,7 +41,7 @@ def peaked_game(seed, *, d=127, K=6, C=1, T_max=256, spread=2.0):
 
 def value_spread(game):
     """max f − min f over all sets of words, per class."""
-    f = value(game, all_keeps(game.d))
+    f = value(game, enumerate_masks(game.d))
     return f.max(axis=-1) - f.min(axis=-1)
 
 

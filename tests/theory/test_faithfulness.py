@@ -12,16 +12,16 @@ from ratio_games import peaked_game, quick, random_game, value_spread
 
 from limelight.errors import InputError
 from limelight.theory import faithfulness
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.faithfulness import (
     change_area,
     deletion_area,
     deletion_curves,
     greedy_order,
     insertion_area,
-    mean_removed_value,
+    random_removal_mean,
+    restrict_game,
     size_extremes,
-    without_first,
 )
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, head_values, value
 
@@ -46,14 +46,14 @@ def curve_by_masks(game, order):
 
 def by_size(game):
     """Oracle: f of every set, grouped by the number of removed words."""
-    keep = all_keeps(game.d)
+    keep = enumerate_masks(game.d)
     f, removed = value(game, keep)[0], game.d - keep.sum(axis=1)
     return [f[removed == k] for k in range(1, game.d + 1)]
 
 
 def best_order(game):
     """Oracle: the order of the largest area, by dynamic programming over all sets."""
-    d, keep = game.d, all_keeps(game.d)
+    d, keep = game.d, enumerate_masks(game.d)
     f = value(game, keep)[0]
     least, first = np.zeros(2**d), np.zeros(2**d, int)
     for row in range(1, 2**d):  # row: the words that are still there
@@ -92,22 +92,22 @@ def test_another_order_has_another_curve():
 def test_chance_is_the_mean_over_all_orders(game):
     orders = np.array(list(itertools.permutations(range(game.d))))
     areas = deletion_area(deletion_curves(game, orders))
-    mean, bound = mean_removed_value(game)
+    mean, bound = random_removal_mean(game)
     assert abs(float(full_value(game)[0]) - mean - areas.mean()) <= bound
 
 
 @quick
 @given(games(most=11), st.sampled_from([1e-6, 1e-9]))
 def test_chance_is_the_mean_over_all_sets_of_every_size(game, tolerance):
-    mean, bound = mean_removed_value(game, tolerance=tolerance)
+    mean, bound = random_removal_mean(game, tolerance=tolerance)
     exact = np.mean([f.mean() for f in by_size(game)])
-    spread = np.ptp(head_values(game, all_keeps(game.d)), axis=-1).mean()
+    spread = np.ptp(head_values(game, enumerate_masks(game.d)), axis=-1).mean()
     assert abs(mean - exact) <= bound <= 2.1 * tolerance * spread + 1e-11
 
 
 def test_a_wrong_chance_would_be_noticed():
     game = random_game(2, d=6, C=1)
-    mean, bound = mean_removed_value(game)
+    mean, bound = random_removal_mean(game)
     other = np.mean([f.mean() for f in by_size(replace(game, A=game.A * (1 + 1e-5)))])
     assert abs(mean - other) > bound
 
@@ -148,7 +148,7 @@ def test_one_head_need_not_reach_its_ceiling():
     )
     orders = np.array(list(itertools.permutations(range(3))))
     areas = deletion_area(deletion_curves(game, orders))
-    chance = full_value(game)[0] - mean_removed_value(game).value
+    chance = full_value(game)[0] - random_removal_mean(game).value
     ceiling = full_value(game)[0] - size_extremes(game).low.mean()
     assert areas.mean() == pytest.approx(chance)
     assert (areas.max() - chance) / (ceiling - chance) == pytest.approx(1 / 4, abs=1e-8)
@@ -172,7 +172,7 @@ def negative_root_games(count):
             B=np.zeros((1, 1, d)),
             power=0.5,
         )
-        if value(game, all_keeps(d)).max() < 0:
+        if value(game, enumerate_masks(d)).max() < 0:
             yield game
 
 
@@ -224,7 +224,7 @@ def test_peaked_games_of_many_words_keep_their_order(seed):
     rng = np.random.default_rng(seed)
     orders = np.array([rng.permutation(61) for _ in range(400)])
     areas = deletion_area(deletion_curves(game, np.concatenate([orders, orders[:, ::-1]])))
-    full, (mean, bound) = float(full_value(game)[0]), mean_removed_value(game)
+    full, (mean, bound) = float(full_value(game)[0]), random_removal_mean(game)
     pairs = areas.reshape(2, -1).mean(axis=0)
     assert abs(pairs.mean() - (full - mean)) <= 5 * pairs.std() / 20 + bound
     greedy = deletion_area(deletion_curves(game, greedy_order(game)[None]))[0]
@@ -244,8 +244,8 @@ def test_greedy_takes_the_word_that_hurts_most_at_every_step():
 
 def test_words_that_are_settled_leave_a_smaller_game():
     game = random_game(5, C=1)
-    small = without_first(game, [2, 6], [0, 3, 4])
-    keep = all_keeps(3)
+    small = restrict_game(game, [2, 6], [0, 3, 4])
+    keep = enumerate_masks(3)
     whole = np.ones((8, 7), bool)
     whole[:, [2, 6]] = False
     whole[:, [0, 3, 4]] = keep
@@ -257,7 +257,7 @@ def test_constant_games_have_no_room():
     game = RatioGame(
         D0=np.ones(2), a=ones, b=2 * ones, N0=np.ones((1, 2)), A=ones[None], B=2 * ones[None]
     )
-    extremes, chance = size_extremes(game), mean_removed_value(game)
+    extremes, chance = size_extremes(game), random_removal_mean(game)
     np.testing.assert_allclose([*extremes.low, *extremes.high, chance.value], 1, atol=1e-12)
 
 
@@ -275,8 +275,8 @@ def test_torch_tensors_give_the_same():
     for one, two in zip(size_extremes(game), size_extremes(other), strict=True):
         np.testing.assert_allclose(two.numpy(), one, rtol=1e-12)
     assert greedy_order(other).tolist() == greedy_order(game).tolist()
-    assert float(mean_removed_value(other).value) == pytest.approx(
-        float(mean_removed_value(game).value), rel=1e-12
+    assert float(random_removal_mean(other).value) == pytest.approx(
+        float(random_removal_mean(game).value), rel=1e-12
     )
 
 

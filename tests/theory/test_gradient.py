@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.explainers import read
+from limelight.explainers import prepare_batch
 from limelight.theory.attention import attention, head_outputs, max_attention, mean_attention
 from limelight.theory.gradient import gradient, gradient_times_input, head_gradients
 
@@ -41,12 +41,12 @@ class AtTheText:
     """The arrays of one text, and the gradient of what is explained there."""
 
     def __init__(self, model, text, **question):
-        self.batch = read(model, [text], **question)
-        self.arrays, weights = self.batch.collapsed, self.batch.target_weights
-        self.at_the_text = self.arrays.at_the_text(weights)
+        self.batch = prepare_batch(model, [text], **question)
+        self.arrays, weights = self.batch.collapsed_inputs, self.batch.target_gradient
+        self.at_the_text = self.arrays.gradient_arguments(weights)
         self.gradient = self.arrays.gradient(weights)
         self.target_u = self.arrays.target_u(weights)
-        self.ids, self.embedded = self.arrays.ids, self.arrays.embedded
+        self.ids, self.embedded = self.arrays.ids, self.arrays.embeddings
         self.alpha, self.logit = self.arrays.alpha, self.arrays.logit
 
 

@@ -7,12 +7,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limelight.explainers import read
+from limelight.explainers import prepare_batch
 from limelight.theory import integrated_gradients as module
 from limelight.theory import path_quadrature as quadrature
 from limelight.theory.integrated_gradients import integrated_gradients
 from limelight.theory.logit_path import LogitPath
-from limelight.theory.path_quadrature import NODES, Outer
+from limelight.theory.path_quadrature import NODES, DerivativeBounds
 from path_integrals import by_tanh_sinh
 
 from tiny_models import tiny_model
@@ -22,12 +22,12 @@ TEXT = "w1 w5 never w5 w8"
 
 def ig(batch, **changes):
     arguments = {
-        "logits": batch.collapsed.path(slice(None)),
-        "u": batch.collapsed.u,
-        "base_u": batch.collapsed.base_u,
-        "weigh": batch.targets.weights,
-        "value_of": batch.targets.value,
-        "outer": batch.targets.outer(batch.collapsed.u.shape[1]),
+        "logits": batch.collapsed_inputs.path(slice(None)),
+        "u": batch.collapsed_inputs.u,
+        "base_u": batch.collapsed_inputs.base_u,
+        "output_gradient": batch.targets.output_gradient,
+        "explained_value": batch.targets.value,
+        "derivative_bounds": batch.targets.derivative_bounds(batch.collapsed_inputs.u.shape[1]),
         "tolerance": 1e-11,
     }
     return integrated_gradients(**(arguments | changes))
@@ -38,7 +38,7 @@ def ig(batch, **changes):
 def test_scores_add_up_to_the_change_of_the_output(seed, question):
     outputs, output = question
     model = tiny_model(seed, outputs=outputs, scale=0.7)
-    batch = read(model, [TEXT], target=1, scale=output)
+    batch = prepare_batch(model, [TEXT], target=1, scale=output)
     found = ig(batch)
     change = batch.targets.value(batch.outputs) - batch.base_values
     assert abs(found.scores.sum() - change[0]) < 1e-10
@@ -47,15 +47,15 @@ def test_scores_add_up_to_the_change_of_the_output(seed, question):
 
 def test_is_complete_on_the_shipped_model(shipped):
     text = "Not a great film, " * 40 + "but the end is superb."
-    found = ig(read(shipped, [text, "superb", "a dull, dull, dull thing"]))
+    found = ig(prepare_batch(shipped, [text, "superb", "a dull, dull, dull thing"]))
     assert found.gap.max() < 1e-10
 
 
 def test_matches_the_path_integral_of_autograd():
     model = tiny_model(3, outputs=2, scale=0.7)
-    batch = read(model, [TEXT], target=1, scale="score")
-    start = model.embedding[batch.collapsed.base_ids[0]] + model.positions
-    end = batch.collapsed.embedded[0]
+    batch = prepare_batch(model, [TEXT], target=1, scale="score")
+    start = model.embedding[batch.collapsed_inputs.base_ids[0]] + model.positions
+    end = batch.collapsed_inputs.embeddings[0]
     W_q, W_k, W_v, W_l = (torch.tensor(w) for w in (model.W_q, model.W_k, model.W_v, model.W_l))
 
     def gradient_at(x):
@@ -72,7 +72,7 @@ def test_matches_the_path_integral_of_autograd():
     np.testing.assert_allclose(ig(batch).scores[0].sum(axis=0), oracle, rtol=1e-9, atol=1e-12)
 
 
-LOGIT = Outer(lambda psi: np.ones((*psi.shape, 1)), curvature=0.0)
+LOGIT = DerivativeBounds(lambda psi: np.ones((*psi.shape, 1)), curvature=0.0)
 
 
 def of_arrays(logit, base, u, base_u, tolerance=1e-11, units=None):
@@ -81,9 +81,9 @@ def of_arrays(logit, base, u, base_u, tolerance=1e-11, units=None):
         LogitPath(base[None], logit[None], units),
         u[None, None],
         base_u[None, None],
-        weigh=np.ones_like,
-        value_of=lambda f: f[..., 0],
-        outer=LOGIT,
+        output_gradient=np.ones_like,
+        explained_value=lambda f: f[..., 0],
+        derivative_bounds=LOGIT,
         tolerance=tolerance,
     )
 
@@ -176,7 +176,7 @@ def test_nodes_and_weights_are_right_to_rounding():
 @pytest.mark.parametrize("against", [None, 0])
 def test_probabilities_are_within_their_bound_too(outputs, against):
     model = tiny_model(5, outputs=outputs, scale=0.8, K=1, T_max=5)
-    batch = read(model, ["w1 w5 w8"], target=1, scale="probability")
+    batch = prepare_batch(model, ["w1 w5 w8"], target=1, scale="probability")
     if against is not None:
         targets = replace(batch.targets, against=np.array([against]))
         batch = replace(batch, targets=targets)
@@ -187,13 +187,13 @@ def test_probabilities_are_within_their_bound_too(outputs, against):
     weights = np.ones_like(x)
     weights[1:-1:2], weights[2:-1:2] = 4, 2
     weights /= 3 * (len(x) - 1)
-    arrays = batch.collapsed
+    arrays = batch.collapsed_inputs
     logit = arrays.base_logit[0] + x[:, None, None] * (arrays.logit - arrays.base_logit)[0]
     u = arrays.base_u[0] + x[:, None, None, None] * (arrays.u - arrays.base_u)[0]
     alpha = np.exp(logit - logit.max(axis=-1, keepdims=True))
     alpha /= alpha.sum(axis=-1, keepdims=True)
     f = (alpha[:, None] * u).sum(axis=-1)
-    w = batch.targets.weights(f.mean(axis=-1)[:, None])[:, 0]
+    w = batch.targets.output_gradient(f.mean(axis=-1)[:, None])[:, 0]
     slope, moved = (arrays.logit - arrays.base_logit)[0], (arrays.u - arrays.base_u)[0]
     terms = alpha[:, None] * (moved + slope * (u - f[..., None])) * w[:, :, None, None]
     oracle = np.einsum("x,xckt->t", weights, terms) / len(slope)
@@ -204,19 +204,19 @@ def test_probabilities_are_within_their_bound_too(outputs, against):
 def test_many_documents_at_once_are_the_same_one_by_one():
     model = tiny_model(4)
     texts = [TEXT, "w3", "never seen w9 w9"]
-    together = ig(read(model, texts)).scores
+    together = ig(prepare_batch(model, texts)).scores
     for i, text in enumerate(texts):
         np.testing.assert_allclose(
-            together[i], ig(read(model, [text])).scores[0], rtol=1e-9, atol=1e-12
+            together[i], ig(prepare_batch(model, [text])).scores[0], rtol=1e-9, atol=1e-12
         )
 
 
 def test_torch_gives_the_same_numbers():
-    batch = read(tiny_model(4), [TEXT])
+    batch = prepare_batch(tiny_model(4), [TEXT])
     tensors = {
-        name: torch.tensor(getattr(batch.collapsed, name))
+        name: torch.tensor(getattr(batch.collapsed_inputs, name))
         for name in ("logit", "u", "base_logit", "base_u")
     }
     logits = LogitPath(tensors.pop("base_logit"), tensors.pop("logit"))
-    found = ig(batch, logits=logits, **tensors, weigh=torch.ones_like, value_of=lambda f: f[..., 0])
+    found = ig(batch, logits=logits, **tensors, output_gradient=torch.ones_like, explained_value=lambda f: f[..., 0])
     np.testing.assert_allclose(found.scores.numpy(), ig(batch).scores, rtol=1e-9, atol=1e-12)

@@ -12,7 +12,7 @@ from test_lime_theorem import theorem_game
 
 from limelight.errors import DomainError
 from limelight.theory.conditionals import expectations
-from limelight.theory.enumeration import all_keeps, lime_by_enumeration
+from limelight.theory.enumeration import enumerate_masks, lime_by_enumeration
 from limelight.theory.heavy_form import heavy_form
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import value
@@ -130,7 +130,7 @@ def test_lemma_d2_expands_to_second_order():
 
 def conditionals(game):
     """E[f | j ∉ S] for every j and E f, sizes uniform on 1..d: from all subsets."""
-    keep = all_keeps(game.d)
+    keep = enumerate_masks(game.d)
     s = game.d - keep.sum(axis=1)
     weight = np.where(s > 0, 1 / np.bincount(s)[s], 0.0) / game.d
     f = value(game, keep)
@@ -223,7 +223,7 @@ def test_proposition_b1_holds_at_its_rate_once_its_weights_are_right():
 
 def exact_parts(game):
     """E[A_t V_t | ℓ ∉ S] for t = ℓ, and for one ℓ other than t, from all subsets."""
-    keep = all_keeps(game.d)
+    keep = enumerate_masks(game.d)
     s = game.d - keep.sum(axis=1)
     weight = np.where(s > 0, 1 / np.bincount(s)[s], 0.0) / game.d
     D = game.D0[:, None] + game.a @ keep.T + game.b @ (~keep).T

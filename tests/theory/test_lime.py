@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from ratio_games import games, peaked_game, quick, random_game, value_spread
 
 from limelight.errors import DomainError, InputError
-from limelight.theory.enumeration import all_keeps, lime_by_enumeration
+from limelight.theory.enumeration import enumerate_masks, lime_by_enumeration
 from limelight.theory.lime import lime
 from limelight.theory.lime_recurrence import lime_by_recurrence
 from limelight.theory.lime_weights import lime_design
-from limelight.theory.ratio_game import RatioGame, full_value, shifted
+from limelight.theory.ratio_game import RatioGame, full_value, subtract_constants
 
 DESIGNS = [
     {"bandwidth": bandwidth, "penalty": penalty, "rows": rows}
@@ -35,7 +35,7 @@ def assert_within(result, exact, scale, tolerance):
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
 @pytest.mark.parametrize("d", [3, 4, 7])
 def test_what_an_error_of_f_can_do_is_the_absolute_sum_over_all_subsets(d, design):
-    keep = all_keeps(d)
+    keep = enumerate_masks(d)
     s = d - keep.sum(axis=1)
     psi = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * design["bandwidth"] ** 2))
     weight = psi / d / np.array([math.comb(d, k) for k in s])
@@ -44,7 +44,7 @@ def test_what_an_error_of_f_can_do_is_the_absolute_sum_over_all_subsets(d, desig
     ridge = design["penalty"] * np.diag([0.0] + [1.0] * d)
     c = np.linalg.solve(X.T @ (weight[:, None] * X) + ridge, X.T * weight)
     intercept, *slopes = np.abs(c).sum(axis=1)
-    assert lime_design(d, **design).reach() == pytest.approx((slopes[0], intercept), rel=1e-9)
+    assert lime_design(d, **design).error_factors() == pytest.approx((slopes[0], intercept), rel=1e-9)
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
@@ -164,7 +164,7 @@ def test_forty_words_in_exact_arithmetic():
 @given(games(), st.floats(-50, 50))
 def test_adding_a_constant_to_every_value_moves_only_the_intercept(game, constant):
     before = lime(game, tolerance=1e-9)
-    after = lime(shifted(game, np.full_like(game.N0, -constant)), tolerance=1e-9)
+    after = lime(subtract_constants(game, np.full_like(game.N0, -constant)), tolerance=1e-9)
     slack = (before.bound + after.bound)[..., None]
     assert (np.abs(after.scores - before.scores) <= slack).all()
     moved = after.intercept - before.intercept - constant

@@ -6,7 +6,7 @@ from ratio_games import random_game
 
 from limelight.theory.enumeration import lime_by_enumeration
 from limelight.theory.lime_fit import lime_fit
-from limelight.theory.ratio_game import of_heads
+from limelight.theory.ratio_game import select_heads
 
 
 @pytest.mark.parametrize("ratio", [1, 1e3, 1e7])
@@ -26,7 +26,7 @@ def test_r2_is_that_of_the_regression_on_all_subsets(d, ratio, design):
 
 def test_r2_is_not_the_mean_of_the_heads():
     game = random_game(5, d=5)
-    heads = [lime_fit(of_heads(game, slice(i, i + 1))).r2 for i in range(game.K)]
+    heads = [lime_fit(select_heads(game, slice(i, i + 1))).r2 for i in range(game.K)]
     assert np.abs(np.mean(heads, axis=0) - lime_fit(game).r2).max() > 1e-3
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ratio_games import random_game
 
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.lime import lime
 from limelight.theory.lime_shift import lime_shift
 from limelight.theory.ratio_game import value
@@ -14,7 +14,7 @@ from limelight.theory.ratio_game import value
 
 def regression(game, *, bandwidth, samples, ridge, row0):
     """Weighted least squares over all subsets, with a penalty and row 0 of their share."""
-    d, keep = game.d, all_keeps(game.d)
+    d, keep = game.d, enumerate_masks(game.d)
     s = d - keep.sum(axis=1)
     psi = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * bandwidth**2))
     weight = np.where(s > 0, psi / d, row0 / samples)

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight.theory import path_quadrature as quadrature
-from limelight.theory.attention import moving_logits, unit_logits
+from limelight.theory.attention import logits_and_slopes, unit_logits
 from limelight.theory.integrated_gradients import integrated_gradients
-from limelight.theory.logit_path import LogitPath, Reach, UnitPath
-from limelight.theory.path_quadrature import Outer
+from limelight.theory.logit_path import LogitBounds, LogitPath, UnitPath
+from limelight.theory.path_quadrature import DerivativeBounds
 from limelight.theory.table_rounding import unit_logit_error
 from path_integrals import by_tanh_sinh
 
-LOGIT = Outer(lambda psi: np.ones((*psi.shape, 1)), curvature=0.0)
+LOGIT = DerivativeBounds(lambda psi: np.ones((*psi.shape, 1)), curvature=0.0)
 K, T, D_H = 2, 3, 5
 seeds = st.integers(0, 2**32 - 1)
 
@@ -39,9 +39,9 @@ def ig(path, u, base_u, *, tolerance=1e-11):
         path,
         u,
         base_u,
-        weigh=np.ones_like,
-        value_of=lambda f: f[..., 0],
-        outer=LOGIT,
+        output_gradient=np.ones_like,
+        explained_value=lambda f: f[..., 0],
+        derivative_bounds=LOGIT,
         tolerance=tolerance,
     )
 
@@ -132,17 +132,17 @@ def test_a_bound_that_takes_units_for_linear_fails(monkeypatch):
 
     def linear(self, H):
         level = REACH(self, 0 * H)
-        return Reach(H[:, None] * self.swing / 2, level.apart, level.steepest)
+        return LogitBounds(H[:, None] * self.slope_range / 2, level.slope_deviation, level.max_slope)
 
-    monkeypatch.setattr(LogitPath, "reach", linear)
-    monkeypatch.setattr(LogitPath, "turn", np.zeros((1, 1)))
+    monkeypatch.setattr(LogitPath, "bounds", linear)
+    monkeypatch.setattr(LogitPath, "max_unit_change", np.zeros((1, 1)))
     path, u, base_u = sudden_unit()
     found = ig(path, u, base_u)
     exact = by_another_rule(path, u, base_u, halvings=15)
     assert np.abs(found.scores[0, 0] - exact).max() > 1e4 * found.bound[0]
 
 
-REACH = LogitPath.reach
+REACH = LogitPath.bounds
 
 
 def off_the_line(path, H, seed):
@@ -165,13 +165,13 @@ def off_the_line(path, H, seed):
 @settings(max_examples=25, deadline=None)
 def test_logits_off_the_real_line_stay_within_their_reach(seed, share, linear):
     path = random_path(seed, 1.0, linear=linear)
-    H = share * np.pi / (path.swing + 2 * path.turn).max()
-    reach = path.reach(np.array([H]))
+    H = share * np.pi / (path.slope_range + 2 * path.max_unit_change).max()
+    reach = path.bounds(np.array([H]))
     assert (reach.phase < np.pi / 2).all()  # no pole below the height that is chosen
     logit, slope = off_the_line(path, H, seed)
     more = 1 + 1e-12
     assert (np.ptp(logit.imag, axis=-1) <= 2 * reach.phase * more).all()
-    assert (np.abs(slope).max(axis=-1) <= reach.steepest * more).all()
+    assert (np.abs(slope).max(axis=-1) <= reach.max_slope * more).all()
     g = np.exp(logit - logit.real.max(axis=-1, keepdims=True))
     total = np.abs(g).sum(axis=-1) / np.abs(g.sum(axis=-1))
     assert (total <= more / np.cos(reach.phase)).all()
@@ -189,23 +189,23 @@ def test_the_reach_is_attained_where_units_switch_together(share):
     )
     H = share * np.pi / 2 / y
     logit = w * np.tanh(1j * H * np.array([y, -y]))
-    reach = path.reach(np.array([H]))
+    reach = path.bounds(np.array([H]))
     assert np.ptp(logit.imag) == pytest.approx(2 * reach.phase[0, 0], rel=1e-12)
     slope = w * y * (1 - np.tanh(1j * H * y) ** 2)
-    assert abs(slope) == pytest.approx(reach.steepest[0, 0], rel=1e-12)
+    assert abs(slope) == pytest.approx(reach.max_slope[0, 0], rel=1e-12)
 
 
 def test_without_the_tangent_a_logit_leaves_its_reach():
     """Negative control: over a zero of a unit, Im tanh is tan θ, and not θ."""
     path = random_path(3, 1.0)
-    H = 0.9 * np.pi / (path.swing + 2 * path.turn).max()
+    H = 0.9 * np.pi / (path.slope_range + 2 * path.max_unit_change).max()
     units = path.units
-    only = UnitPath(units.places, *(x[..., :1] for x in units[1:]))
+    only = UnitPath(units.positions, *(x[..., :1] for x in units[1:]))
     one = replace(path, units=only)
     logit, slope = off_the_line(one, H, 0)
     leaning = np.abs(logit.imag).max(axis=(0, -1))
-    assert (leaning > H * one.turn * np.abs(only.weight[:, 0])).all()
-    assert (np.abs(slope).max(axis=(0, -1)) > one.reach(np.zeros(1)).steepest).all()
+    assert (leaning > H * one.max_unit_change * np.abs(only.weight[:, 0])).all()
+    assert (np.abs(slope).max(axis=(0, -1)) > one.bounds(np.zeros(1)).max_slope).all()
 
 
 @given(seeds, st.integers(1, 40))
@@ -224,7 +224,7 @@ def test_a_logit_of_units_rounds_no_further_than_said(seed, d_h):
 
 def test_nothing_is_known_beyond_the_pole_of_a_unit():
     path = random_path(3, 1.0)
-    beyond = path.reach(np.pi / 2 / path.turn.max(axis=-1))
+    beyond = path.bounds(np.pi / 2 / path.max_unit_change.max(axis=-1))
     assert np.isinf(beyond.phase).any()
 
 
@@ -234,7 +234,7 @@ def test_units_that_hardly_move_are_dot_products():
     read_end = (path.units.weight[:, None] * path.units.end).sum(axis=-1)
     linear = LogitPath(1e9 * read, 1e9 * read_end)
     close = replace(path, units=path.units._replace(weight=1e9 * path.units.weight))
-    assert (close.swing >= linear.swing).all()  # units may undo each other; the bound adds them up
+    assert (close.slope_range >= linear.slope_range).all()  # units may undo each other; the bound adds them up
     np.testing.assert_allclose(
         ig(close, u, base_u).scores, ig(linear, u, base_u).scores, rtol=1e-5, atol=1e-7
     )
@@ -281,9 +281,9 @@ def test_torch_gives_the_same_numbers(linear):
         tensors,
         torch.tensor(u),
         torch.tensor(base_u),
-        weigh=torch.ones_like,
-        value_of=lambda f: f[..., 0],
-        outer=LOGIT,
+        output_gradient=torch.ones_like,
+        explained_value=lambda f: f[..., 0],
+        derivative_bounds=LOGIT,
         tolerance=1e-11,
     )
     np.testing.assert_allclose(found.scores.numpy(), ig(path, u, base_u).scores, rtol=1e-9)
@@ -292,7 +292,7 @@ def test_torch_gives_the_same_numbers(linear):
 def test_logits_that_move_are_those_of_units_and_their_slopes():
     rng = np.random.default_rng(2)
     h, y, weight = rng.normal(size=(2, 3, 4)), rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
-    gained, faster = moving_logits(h, weight, y)
+    gained, faster = logits_and_slopes(h, weight, y)
     step = 1e-6
     beyond, before = (unit_logits(h + sign * step * y, weight) for sign in (1, -1))
     np.testing.assert_array_equal(gained, unit_logits(h, weight))

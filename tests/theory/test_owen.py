@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 from ratio_games import games, peaked_game, quick, random_game, value_spread
 
 from limelight.errors import InputError
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.owen import owen
-from limelight.theory.ratio_game import RatioGame, empty_value, full_value, shifted, value
+from limelight.theory.ratio_game import (
+    RatioGame,
+    empty_value,
+    full_value,
+    subtract_constants,
+    value,
+)
 from limelight.theory.shapley import shapley
 
 
@@ -37,7 +43,7 @@ def by_orders(game, groups):
             for mask, sign in ((seen | 1 << j, 1), (seen, -1)):
                 count[j, mask] = count.get((j, mask), 0) + sign
             seen |= 1 << j
-    f = value(game, all_keeps(d))
+    f = value(game, enumerate_masks(d))
     scores = np.zeros((game.C, d))
     for (j, mask), times in count.items():
         scores[:, j] += float(Fraction(times, len(orders))) * f[:, mask]
@@ -102,7 +108,7 @@ def test_a_word_that_changes_nothing_gets_nothing_and_a_constant_moves_nothing(g
     same["a"][..., 1], same["A"][..., 1] = game.b[..., 1], game.B[..., 1]
     found = owen(replace(game, **same), groups)
     assert worst(found.scores[:, 1:2], found.bound) <= 1
-    before, after = owen(game, groups), owen(shifted(game, np.full_like(game.N0, 3.0)), groups)
+    before, after = owen(game, groups), owen(subtract_constants(game, np.full_like(game.N0, 3.0)), groups)
     assert worst(after.scores - before.scores, after.bound + before.bound) <= 1
 
 

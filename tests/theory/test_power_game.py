@@ -13,11 +13,11 @@ from tests.theory.ratio_games import quick
 from limelight.errors import DomainError, InputError
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.enumeration import (
-    all_keeps,
     banzhaf_by_enumeration,
     banzhaf_interactions_by_enumeration,
+    enumerate_masks,
     lime_by_enumeration,
-    lime_weights,
+    lime_mask_weights,
     shapley_by_enumeration,
     shapley_interactions_by_enumeration,
 )
@@ -28,7 +28,7 @@ from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime import lime
 from limelight.theory.lime_fit import lime_fit
 from limelight.theory.owen import owen
-from limelight.theory.ratio_game import RatioGame, full_value, of_outputs, value
+from limelight.theory.ratio_game import RatioGame, combine_outputs, full_value, value
 from limelight.theory.shapley import shapley
 from limelight_reproduction.theory.lime_variance import lime_variance
 
@@ -71,7 +71,7 @@ def within(found, exact, bound):
 @quick
 @given(power_games, st.sampled_from([1e-3, 1e-6, 1e-9]))
 def test_every_value_of_a_power_game_is_within_its_bound(game, tolerance):
-    sets = all_keeps(game.d)
+    sets = enumerate_masks(game.d)
     for found, exact in (
         (shapley(game, tolerance=tolerance), shapley_by_enumeration(game)),
         (banzhaf(game, tolerance=tolerance), banzhaf_by_enumeration(game)),
@@ -128,7 +128,7 @@ def test_shapley_values_of_sixty_digits(seed):
         for j in range(6):
             others = [k for k in range(6) if k != j]
             exact = mpmath.mpf(0)
-            for row in all_keeps(5):
+            for row in enumerate_masks(5):
                 some = [k for k, kept in zip(others, row, strict=True) if kept]
                 weight = mpmath.mpf(1) / (6 * math.comb(5, len(some)))
                 exact += weight * (f([*some, j]) - f(some))
@@ -165,16 +165,16 @@ def test_the_offset_is_nobodys_and_joins_the_intercept():
     np.testing.assert_allclose(after.intercept, before.intercept + 3.0, rtol=1e-10)
     weights = np.array([2.0, -1.0])
     np.testing.assert_allclose(
-        full_value(of_outputs(game, weights)), [weights @ full_value(game)], rtol=1e-12
+        full_value(combine_outputs(game, weights)), [weights @ full_value(game)], rtol=1e-12
     )
 
 
 def test_the_standard_error_of_sampled_lime_on_a_power_game():
     game = power_game(11, d=5, C=1, decades=0.5)
     design = lime_by_enumeration(game)
-    sets = all_keeps(5)
+    sets = enumerate_masks(5)
     f = value(game, sets)[0]
-    weight = lime_weights(5)
+    weight = lime_mask_weights(5)
     Z = np.concatenate([np.ones((len(sets), 1)), sets], axis=1)
     off = f - Z @ np.concatenate([design.intercept, design.scores[0]])
     gram = Z.T @ (weight[:, None] * Z)
@@ -234,8 +234,8 @@ def test_equal_words_have_the_values_of_their_formula(power, d):
 def test_no_set_of_words_passes_the_extremes_of_its_size(game, pull):
     # Values of one sign, of the other and of both: each has a bound of its own.
     moved = game.A + pull * game.a[None] ** game.power
-    game = of_outputs(replace(game, A=moved), np.array([1.0, 0.5]))
-    sets = all_keeps(game.d)
+    game = combine_outputs(replace(game, A=moved), np.array([1.0, 0.5]))
+    sets = enumerate_masks(game.d)
     f, removed = value(game, sets)[0], game.d - sets.sum(axis=1)
     found, room = size_extremes(game), 1e-9 * (1 + np.abs(f).max())
     for k in range(1, game.d + 1):

@@ -5,18 +5,18 @@ import pytest
 from ratio_games import C, K, random_game
 
 from limelight.errors import DomainError, InputError
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.heavy_form import heavy_form
 from limelight.theory.ratio_game import (
     denominator_range,
     empty_value,
     full_value,
     head_values,
-    of_heads,
-    shifted,
-    sizes_of,
+    select_heads,
+    subtract_constants,
     value,
     value_range,
+    word_counts,
 )
 
 GAME = random_game(0, d=5, ratio=1e4)
@@ -37,28 +37,28 @@ def by_loops(game, keep):
 
 
 def test_value_is_the_mean_of_the_ratios():
-    keep = all_keeps(5)
+    keep = enumerate_masks(5)
     np.testing.assert_allclose(value(GAME, keep), by_loops(GAME, keep), rtol=1e-12)
 
 
 def test_full_and_empty_are_the_ends_of_all_sets():
-    f = value(GAME, all_keeps(5))
+    f = value(GAME, enumerate_masks(5))
     np.testing.assert_allclose(full_value(GAME), f[:, -1], rtol=1e-12)
     np.testing.assert_allclose(empty_value(GAME), f[:, 0], rtol=1e-12)
 
 
 def test_one_head_alone_is_that_head():
-    f = head_values(GAME, all_keeps(5))
+    f = head_values(GAME, enumerate_masks(5))
     np.testing.assert_allclose(
-        value(of_heads(GAME, slice(1, 2)), all_keeps(5)), f[:, 1], rtol=1e-12
+        value(select_heads(GAME, slice(1, 2)), enumerate_masks(5)), f[:, 1], rtol=1e-12
     )
 
 
 def test_a_shift_moves_every_value_by_the_mean_shift():
     c = np.random.default_rng(1).normal(size=(C, K))
-    moved = value(shifted(GAME, c), all_keeps(5))
+    moved = value(subtract_constants(GAME, c), enumerate_masks(5))
     np.testing.assert_allclose(
-        moved, value(GAME, all_keeps(5)) - c.mean(axis=1)[:, None], rtol=1e-9
+        moved, value(GAME, enumerate_masks(5)) - c.mean(axis=1)[:, None], rtol=1e-9
     )
 
 
@@ -66,7 +66,7 @@ def test_a_shift_moves_every_value_by_the_mean_shift():
 @pytest.mark.parametrize("seed", range(5))
 def test_ranges_hold_every_value(seed, ratio):
     game = random_game(seed, d=7, ratio=ratio)
-    f = head_values(game, all_keeps(7))
+    f = head_values(game, enumerate_masks(7))
     low, high = value_range(game)
     assert (f.min(-1) >= low - 1e-12).all()
     assert (f.max(-1) <= high + 1e-12).all()
@@ -122,5 +122,5 @@ def test_numbers_outside_the_domain_are_refused(name, number, message):
 def test_a_document_has_between_one_word_and_all_of_them(size):
     batch = random_game(0, d=5, batch=(2,))
     with pytest.raises(InputError) as caught:
-        sizes_of(replace(batch, sizes=np.array([3, size])))
+        word_counts(replace(batch, sizes=np.array([3, size])))
     assert str(caught.value) == f"sizes must lie in 1..5; got {min(3, size)}..{max(3, size)}."

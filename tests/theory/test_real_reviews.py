@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from limelight.explainers import read
+from limelight.explainers import prepare_batch
 from limelight.theory.lime import lime
 from limelight.theory.lime_recurrence import lime_by_recurrence
-from limelight.theory.ratio_game import denominator_range, of_documents, sizes_of
+from limelight.theory.ratio_game import denominator_range, select_documents, word_counts
 from limelight.theory.shapley import shapley
 from limelight_reproduction.theory.lime_first_order import lime_first_order
 from limelight_reproduction.theory.mean_field import lime_mean_field, shapley_mean_field
@@ -33,7 +33,7 @@ def games(shared, shipped):
     table = parquet.read_table(shared / "data" / "imdb" / "test.parquet", columns=["text"])
     texts = table["text"].to_pylist()[:: table.num_rows // REVIEWS][:REVIEWS]
     texts.sort(key=len)
-    return [read(shipped, texts[i : i + BATCH]).ratio_game for i in range(0, REVIEWS, BATCH)]
+    return [prepare_batch(shipped, texts[i : i + BATCH]).ratio_game for i in range(0, REVIEWS, BATCH)]
 
 
 def assert_agree(batch):
@@ -47,7 +47,7 @@ def assert_agree(batch):
 
 @pytest.mark.slow
 def test_the_two_routes_agree_on_forty_real_reviews(games):
-    sizes = [d for batch in games for d in sizes_of(batch)]
+    sizes = [d for batch in games for d in word_counts(batch)]
     assert len(sizes) == REVIEWS
     assert max(sizes) > 150
     for batch in games:
@@ -56,7 +56,7 @@ def test_the_two_routes_agree_on_forty_real_reviews(games):
 
 @pytest.mark.slow
 def test_they_agree_where_attention_is_far_more_uneven_than_the_shipped_models(games):
-    few = of_documents(games[2], [0, 3, 8])
+    few = select_documents(games[2], [0, 3, 8])
     # the eighth power of every word's weight, values as they were, and little beside the words
     sharp = {"D0": 1e-4 * few.D0, "N0": 1e-4 * few.N0, "a": few.a**8, "b": few.b**8}
     sharp |= {"A": few.A * few.a[:, None] ** 7, "B": few.B * few.b[:, None] ** 7}
@@ -68,7 +68,7 @@ def test_they_agree_where_attention_is_far_more_uneven_than_the_shipped_models(g
 
 @pytest.mark.slow
 def test_another_bandwidth_would_be_noticed(games):
-    few = of_documents(games[0], [0, 7])
+    few = select_documents(games[0], [0, 7])
     fast = lime(few, bandwidth=0.25)
     scores, bound, _, _ = lime_by_recurrence(few, bandwidth=0.251)
     assert (np.abs(fast.scores - scores).max(axis=-1) > fast.bound + bound).all()
@@ -78,7 +78,7 @@ def test_errors_and_bounds_are_those_of_the_page(shared, shipped):
     parquet = pytest.importorskip("pyarrow.parquet")
     texts = parquet.read_table(shared / "data" / "imdb" / "test.parquet")["text"].to_pylist()
     some = np.random.default_rng(0).choice(len(texts), 40, replace=False)
-    game = read(shipped, [texts[i] for i in some]).ratio_game
+    game = prepare_batch(shipped, [texts[i] for i in some]).ratio_game
     limit, values = lime(game, tolerance=1e-6).scores, shapley(game, tolerance=1e-6).scores
     second, of_values = lime_second_order(game), shapley_second_order(game)
     formulas = {

@@ -74,7 +74,7 @@ def test_a_sum_takes_few_fits_to_find(R, tolerance, monkeypatch):
 
     fit = module._least_squares
     monkeypatch.setattr(module, "_least_squares", counted)
-    module._fitted.cache_clear()
+    module._fit_sum.cache_clear()
     module.reciprocal_sum(R, tolerance)
     assert 5 <= len(seen) <= 75
 
@@ -97,8 +97,8 @@ def test_each_part_of_the_trapezoid_rule_is_within_its_term(p, h, x):
         below, above = terms(low, -h), terms(low, h)[1:]
         aliased = abs(summed(below + above) - 1)
         if p == 1:  # the worst power: below it the bound is not sharp
-            assert module._alias(h) * 1e-6 < aliased + 1e-25
-        assert aliased <= module._alias(h) * (1 + 1e-12) + 1e-25
+            assert module._aliasing_error(h) * 1e-6 < aliased + 1e-25
+        assert aliased <= module._aliasing_error(h) * (1 + 1e-12) + 1e-25
         mass = sum(w for w, _ in below)
         mean = sum(w * node for w, node in below) / mass
         spread = sum(w * (node - mean) ** 2 for w, node in below)

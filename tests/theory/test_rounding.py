@@ -15,7 +15,7 @@ from limelight.theory.interactions import banzhaf_interactions, shapley_interact
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime import lime
 from limelight.theory.lime_recurrence import lime_by_recurrence
-from limelight.theory.ratio_game import RatioGame, shifted
+from limelight.theory.ratio_game import RatioGame, subtract_constants
 from limelight.theory.shapley import shapley
 
 # tight sums, and tolerances at which LIME takes its usual road, the mixture
@@ -56,7 +56,7 @@ def of_two_words(game, c):
 @pytest.mark.parametrize("seed", range(2))
 def test_a_huge_offset_costs_digits_and_the_bound_says_so(seed, ratio, offset, tolerance):
     game = random_game(seed, d=2, ratio=ratio)
-    game = shifted(game, np.full_like(game.N0, -offset))
+    game = subtract_constants(game, np.full_like(game.N0, -offset))
     seen = {}
     for c in range(game.C):
         for method, exact in of_two_words(game, c).items():

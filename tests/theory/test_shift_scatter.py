@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.lime_shift import shift_scatter
 
 
 def scatter_of_all_subsets(beta, *, bandwidth, samples, ridge, row0, power, left):
     """√E[w² κ² (δ·x)²] of a linear function, but for the whole text, which is ``left`` more."""
-    d, keep = len(beta), all_keeps(len(beta))
+    d, keep = len(beta), enumerate_masks(len(beta))
     s = d - keep.sum(axis=1)
     psi = np.exp(-((1 - np.sqrt(1 - np.arange(d + 1) / d)) ** 2) / (2 * bandwidth**2))
     drawn = psi**power / np.sum(psi[1:] ** power)

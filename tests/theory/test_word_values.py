@@ -11,9 +11,9 @@ from test_lime import extreme_games, padded
 from limelight.errors import DomainError, InputError
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.enumeration import (
-    all_keeps,
     banzhaf_by_enumeration,
     banzhaf_interactions_by_enumeration,
+    enumerate_masks,
     shapley_by_enumeration,
     shapley_interactions_by_enumeration,
 )
@@ -21,13 +21,19 @@ from limelight.theory.interactions import banzhaf_interactions, shapley_interact
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime_fit import lime_fit
 from limelight.theory.lime_recurrence import lime_by_recurrence
-from limelight.theory.ratio_game import RatioGame, empty_value, full_value, shifted, value
+from limelight.theory.ratio_game import (
+    RatioGame,
+    empty_value,
+    full_value,
+    subtract_constants,
+    value,
+)
 from limelight.theory.shapley import shapley
 
 
 def loo_by_enumeration(game):
     """Oracle: f of every set with one word missing, read off the table of all sets."""
-    f = value(game, all_keeps(game.d))
+    f = value(game, enumerate_masks(game.d))
     return np.stack([f[..., -1] - f[..., -1 - (1 << j)] for j in range(game.d)], axis=-1)
 
 
@@ -90,7 +96,7 @@ def test_shapley_values_add_up(game):
 @quick
 @given(game=games())
 def test_a_constant_added_to_every_value_moves_nothing(method, oracle, game):
-    before, after = method(game), method(shifted(game, np.full_like(game.N0, 3.0)))
+    before, after = method(game), method(subtract_constants(game, np.full_like(game.N0, 3.0)))
     assert worst(after.scores - before.scores, after.bound + before.bound) <= 1
 
 

@@ -6,7 +6,7 @@ import weakref
 
 import numpy as np
 
-from limelight.theory.conditionals import _Room
+from limelight.theory.conditionals import _Workspace
 
 
 def kept_after(ask):
@@ -29,7 +29,7 @@ def in_a_new_thread(program):
 
 
 def test_the_array_of_the_first_caller_is_not_kept():
-    assert not in_a_new_thread(lambda: kept_after(_Room.like))
+    assert not in_a_new_thread(lambda: kept_after(_Workspace.like))
 
 
 def test_a_kept_array_is_noticed():
@@ -37,7 +37,7 @@ def test_a_kept_array_is_noticed():
     assert in_a_new_thread(lambda: kept_after(lambda x: kept.append(x[:0])))
 
 
-def test_each_thread_has_a_room_of_its_own():
+def test_each_thread_has_its_own_workspace():
     x = np.zeros(3)
-    assert _Room.like(x) is _Room.like(x)
-    assert in_a_new_thread(lambda: _Room.like(x)) is not _Room.like(x)
+    assert _Workspace.like(x) is _Workspace.like(x)
+    assert in_a_new_thread(lambda: _Workspace.like(x)) is not _Workspace.like(x)

@@ -11,7 +11,7 @@ from limelight import InputError, LabeledTexts, load
 from limelight.text import read_image
 from limelight.training import RECIPES, prepare, train
 from limelight.training.images import PatchModule
-from limelight.training.state import new_module
+from limelight.training.state import make_initial_module
 
 QUICK = replace(RECIPES["images"], epochs=4, grid=3, heads=4, d_e=16, hidden=8, batch=32)
 
@@ -51,7 +51,7 @@ def test_the_module_computes_what_the_classifier_does(learned):
     recipe = replace(QUICK, learned_positions=learned, biases=True, skip="mean")
     data = labeled(12, channels=3)
     prepared = prepare(data, recipe, validation=labeled(4, seed=5, side=18))
-    module = new_module(prepared, recipe, 3)
+    module = make_initial_module(prepared, recipe, 3)
     assert isinstance(module, PatchModule)
     model = module.to_classifier(prepared.vocabulary, prepared.classes)
     import torch

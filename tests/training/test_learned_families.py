@@ -10,11 +10,11 @@ import pytest
 
 import limelight
 from limelight.errors import InputError
-from limelight.explainers.batch import reading_of
+from limelight.explainers.batch import read_batch
 from limelight.explainers.learned import LearnedMethod
 from limelight.models.queries import distinct_queries
 from limelight.request import Request, prepare_model
-from limelight.text import Answer, ImageInput, Place, QueriedText, features_of
+from limelight.text import AnswerQuery, ImageInput, QueriedText, SpanQuery, build_features
 from limelight.training import fitting, learning
 
 pytest.importorskip("torch")
@@ -61,15 +61,17 @@ def test_states_at_a_place_are_those_of_the_bare_tagger(family):
     place = (2, 8)
     _, request = prepare_model(model, Request(at=place))
     texts = request.attach_queries([text, "a superb plot"])
-    batch = reading_of(model, texts, request, signals=True)
+    batch = read_batch(model, texts, request, with_hidden_states=True)
     encoded = tokenizer(text, return_offsets_mapping=True)
     network.set_attn_implementation("eager")
     out = bare(network, **{k: torch.tensor([encoded[k]]) for k in ("input_ids", "attention_mask")})
     network.set_attn_implementation("sdpa")
     spans = encoded["offset_mapping"]
     here = [i for i, (a, b) in enumerate(spans) if a < place[1] and b > place[0]]
-    found = batch.signals
-    np.testing.assert_allclose(found.read[0], three(out.hidden_states)[-1][here].mean(0), atol=1e-5)
+    found = batch.hidden_states
+    np.testing.assert_allclose(
+        found.head_input[0], three(out.hidden_states)[-1][here].mean(0), atol=1e-5
+    )
     for row, word in zip(found.states[0], batch.features[0].spans, strict=True):
         own = [i for i, (a, b) in enumerate(spans) if any(a < d and c < b for c, d in word)]
         by_hand = [layer[own].mean(0) for layer in three(out.hidden_states)]
@@ -81,17 +83,19 @@ def test_states_at_a_place_are_those_of_the_bare_tagger(family):
 def test_states_before_an_answer_are_those_of_the_bare_language_model(family):
     model = writer(family)
     prompt, _, _, answer = ids_of(model)
-    other = QueriedText("Good film. Bad.", (Answer("bad"),))  # an answer of another length
-    texts = [other, QueriedText(TEXT, (Answer(ANSWER),))]
-    batch = reading_of(model, texts, prepare_model(model, Request())[1], signals=True)
+    other = QueriedText("Good film. Bad.", (AnswerQuery("bad"),))  # an answer of another length
+    texts = [other, QueriedText(TEXT, (AnswerQuery(ANSWER),))]
+    batch = read_batch(model, texts, prepare_model(model, Request())[1], with_hidden_states=True)
     network = model.network.language_model
     usual = network.config._attn_implementation
     network.set_attn_implementation("eager")
     out = bare(network, input_ids=torch.tensor([[*prompt, *answer]]))
     network.set_attn_implementation(usual)
     says = list(range(len(prompt) - 1, len(prompt) + len(answer) - 1))
-    found, unit = batch.signals, np.array(units_of(model))
-    np.testing.assert_allclose(found.read[1], three(out.hidden_states)[-1][says].mean(0), atol=1e-5)
+    found, unit = batch.hidden_states, np.array(units_of(model))
+    np.testing.assert_allclose(
+        found.head_input[1], three(out.hidden_states)[-1][says].mean(0), atol=1e-5
+    )
     for number, row in enumerate(found.states[1]):
         own = np.flatnonzero(unit == number).tolist()
         by_hand = [layer[own].mean(0) for layer in three(out.hidden_states)]
@@ -103,8 +107,11 @@ def test_states_before_an_answer_are_those_of_the_bare_language_model(family):
 def test_answers_of_different_lengths_are_asked_about_together(family):
     """A shorter answer in a batch has places to spare, which must lie inside the row."""
     model = writer(family)
-    texts = [QueriedText(TEXT, (Answer("bad"),)), QueriedText("Good. Bad film.", (Answer(ANSWER),))]
-    inputs = [model.read(one.text, asked=one.queries) for one in texts]
+    texts = [
+        QueriedText(TEXT, (AnswerQuery("bad"),)),
+        QueriedText("Good. Bad film.", (AnswerQuery(ANSWER),)),
+    ]
+    inputs = [model.read(one.text, queries=one.queries) for one in texts]
     together = model.outputs(inputs)
     alone = [model.outputs([one])[0] for one in inputs]
     np.testing.assert_allclose(together, alone, atol=1e-4)
@@ -114,7 +121,7 @@ def test_answers_of_different_lengths_are_asked_about_together(family):
 def test_states_of_patches_are_those_of_the_bare_network(family):
     model = tiny_images(family)
     model_input, other = model.read(photo()), model.read(photo(seed=1))
-    features = features_of(model_input, "patches")
+    features = build_features(model_input, "patches")
     found = model.hidden_states([other, model_input], [features, features])
     values = model.tokenizer(photo(), return_tensors="pt", input_data_format="channels_last")
     with torch.no_grad():
@@ -124,7 +131,7 @@ def test_states_of_patches_are_those_of_the_bare_network(family):
     np.testing.assert_allclose(found.states[1], np.concatenate(layers, axis=1), atol=1e-5)
     np.testing.assert_allclose(found.outputs[1], out.logits[0].numpy(), atol=1e-5)
     if family == "vit":  # whose head reads [CLS]
-        np.testing.assert_allclose(found.read[1], three(out.hidden_states)[-1][0], atol=1e-5)
+        np.testing.assert_allclose(found.head_input[1], three(out.hidden_states)[-1][0], atol=1e-5)
 
 
 def sentences(rng, count):
@@ -201,13 +208,13 @@ def test_shuffled_values_of_another_family_teach_nothing(kind):
     _, request = prepare_model(model, Request())
     drawn = [one.scores[None, None] for one in truth]
     signals = learned_of(kind).record["signals"]
-    examples = learning.examples_of(model, given, drawn, request, signals)
+    examples = learning.make_examples(model, given, drawn, request, signals)
     order = np.random.default_rng(0).permutation(len(examples.values))
     mixed = fitting.Examples(
-        examples.inputs,
+        examples.network_inputs,
         examples.values[order],
         np.zeros_like(examples.values),
-        examples.draws,
+        examples.draw_counts,
         examples.by_word,
     )
     number = {text: i for i, text in enumerate(dict.fromkeys(map(text_of, given)))}
@@ -222,7 +229,7 @@ def test_all_that_is_asked_of_a_text_is_kept_aside_together():
     model = model_of("places")
     _, request = prepare_model(model, Request())
     given = distinct_queries(model, request.attach_queries(items_of("places", 30, 4)))
-    held = learning.Plan(given, 2, 0).held_out.held
+    held = learning.SamplingPlan(given, 2, 0).held_out.is_held_out
     assert len(given) > 60
     sides = {}
     for one, own in zip(given, held, strict=True):
@@ -260,7 +267,7 @@ def test_each_span_has_words_of_the_others(monkeypatch):
     place = (2, 8)
     alone = limelight.explain(model, text, learned, at=place)
     found = [one for one in model.spans(text) if (one.start, one.end) != place][:1]
-    monkeypatch.setattr(type(model), "spans", lambda *_, **__: (Place(*place), *found))
+    monkeypatch.setattr(type(model), "spans", lambda *_, **__: (SpanQuery(*place), *found))
     together = limelight.explain_spans(model, text, learned)
     assert len(together) == 1 + len(found)
     assert together[0].features == alone.features
@@ -272,7 +279,9 @@ def test_sentences_of_an_answer_are_explained_each_alone():
     answer = "Good film. The plot is bad."
     for one in limelight.explain_sentences(model, TEXT, learned, answer=answer):
         _, request = prepare_model(model, Request())
-        batch = reading_of(model, [QueriedText(TEXT, (one.asked,))], request, signals=True)
+        batch = read_batch(
+            model, [QueriedText(TEXT, (one.asked,))], request, with_hidden_states=True
+        )
         (start,) = learned.starts(batch)
         np.testing.assert_allclose(one.scores, start.values, atol=1e-6)
     with pytest.raises(InputError, match="knows of one place or answer at a time"):
@@ -281,13 +290,13 @@ def test_sentences_of_an_answer_are_explained_each_alone():
         )
 
 
-def test_an_image_unlike_the_others_has_a_notice(request):
+def test_an_image_unlike_the_others_has_a_warning(request):
     model, learned = model_of("images"), learned_of("images")
     request.getfixturevalue("briefly")
     white = limelight.explain(model, np.full((24, 24, 3), 255, np.uint8), learned)
-    assert any(note.startswith("This image is unlike those") for note in white.notices)
+    assert any(note.startswith("This image is unlike those") for note in white.warnings)
     usual = limelight.explain(model, items_of("images", 6, 8), learned)
-    assert sum("unlike" in note for one in usual for note in one.notices) <= 1
+    assert sum("unlike" in note for one in usual for note in one.warnings) <= 1
     assert "patches" in " ".join(limelight.learn(
         model, items_of("images", 20, 9), judged=1, pairs=1
     ).report["said"])  # fmt: skip
@@ -314,7 +323,7 @@ def test_what_a_learned_method_has_not_seen_of_places_is_refused():
 @pytest.mark.usefixtures("briefly")
 def test_stored_values_of_answers_are_learned_from_and_of_images_are_not():
     model = writer()
-    given = [QueriedText(text, (Answer("good film"),)) for text in items_of("answers", 30, 6)]
+    given = [QueriedText(text, (AnswerQuery("good film"),)) for text in items_of("answers", 30, 6)]
     stored = limelight.explain(model, given, "shapley")
     learned = limelight.learn(model, stored, judged=0)
     assert learned.of == "answers"

@@ -15,7 +15,7 @@ from limelight.errors import InputError
 from limelight.explainers.learned import LearnedMethod, NetworkInputs, error_design
 from limelight.models.protocol import reason_missing
 from limelight.request import Request, prepare_model
-from limelight.text import features_of
+from limelight.text import build_features
 from limelight.training import fitting, learning
 
 from hidden_files import assert_hidden_files_are_kept, write_hidden_files
@@ -126,8 +126,8 @@ def test_the_states_of_a_word_are_means_over_its_pieces(bert, gpt2, kind):
     model = gpt2 if kind == "prompt" else bert
     given, encoded, places = pieces_by_hand(kind, model)
     model_input, other = model.read(given), model.read("bad film")
-    features = features_of(model_input)
-    found = model.hidden_states([other, model_input], [features_of(other), features])
+    features = build_features(model_input)
+    found = model.hidden_states([other, model_input], [build_features(other), features])
     with torch.no_grad():
         names = ("input_ids", "attention_mask", "token_type_ids")
         row = {name: torch.tensor(encoded[name])[None] for name in names if name in encoded}
@@ -144,7 +144,9 @@ def test_the_states_of_a_word_are_means_over_its_pieces(bert, gpt2, kind):
         by_hand.append(np.concatenate([layer[own].mean(0) for layer in layers]))
     np.testing.assert_allclose(found.states[1], by_hand, atol=1e-5)
     # BERT's head reads [CLS], and a language model its last piece.
-    np.testing.assert_allclose(found.read[1], layers[-1][-1 if kind == "prompt" else 0], atol=1e-5)
+    np.testing.assert_allclose(
+        found.head_input[1], layers[-1][-1 if kind == "prompt" else 0], atol=1e-5
+    )
     np.testing.assert_allclose(found.outputs[1], model.logits([given])[0], atol=1e-5)
 
 
@@ -189,19 +191,19 @@ def scored(rng, texts, pairs):
 
 def calibrated(members, examples, noise, tuned):
     """Return what errors follow from, fitted to the first texts and calibrated on the others."""
-    owner = examples.inputs.owner
-    some, others = np.arange(tuned), np.arange(tuned, examples.n)
-    theta = fitting._error_model(
-        members[:, owner < tuned], examples.only(some), noise[owner < tuned]
+    owner = examples.network_inputs.owner
+    some, others = np.arange(tuned), np.arange(tuned, examples.text_count)
+    theta = fitting._fit_error_model(
+        members[:, owner < tuned], examples.select(some), noise[owner < tuned]
     )
-    coverage = fitting._calibrated(
+    coverage = fitting._calibrate(
         members[:, owner >= tuned],
-        examples.only(others),
+        examples.select(others),
         theta,
         noise=noise[owner >= tuned],
         constant=0.0,
         text=others,
-        apart=True,
+        is_independent=True,
     )
     return theta + np.array([np.log(coverage["factor"]), 0, 0, 0]), coverage
 
@@ -218,7 +220,7 @@ def test_errors_that_rest_on_few_texts_and_noisy_draws_hold(texts, pairs):
         theta, _ = calibrated(members, aside, noise, texts // 4)
         truth, members, new = scored(rng, 100, pairs)
         off = members.mean(axis=0) - truth
-        design = error_design(members, new.inputs.owner)
+        design = error_design(members, new.network_inputs.owner)
         variance = np.exp(design @ theta)
         held.append(np.mean(off**2 <= 4 * variance))
         wide.append(np.sqrt(np.mean(variance) / np.mean(off**2)))
@@ -238,7 +240,7 @@ def test_errors_with_long_tails_are_widened_until_they_cover():
     assert coverage["texts"] == 60
     assert coverage["guarantee"] == 0.95
     assert 0.95 <= coverage["overall"] <= 0.98
-    variance = np.exp(error_design(members, aside.inputs.owner) @ theta)
+    variance = np.exp(error_design(members, aside.network_inputs.owner) @ theta)
     inside = (members.mean(axis=0) - aside.values) ** 2 <= 4 * variance + 1.96**2 * noise
     assert np.mean(inside) >= 0.95
 
@@ -280,16 +282,16 @@ def test_conformal_errors_hold_for_a_word_of_a_further_text_although_words_of_a_
 def test_texts_that_calibrate_have_no_other_part_in_the_fit(function):
     """Otherwise a further text is not like them, and nothing is guaranteed."""
     texts = texts_of(VOCABULARY, 140, seed=4)
-    plan = learning.Plan(list(dict.fromkeys(texts)), 2, 0)
+    plan = learning.SamplingPlan(list(dict.fromkeys(texts)), 2, 0)
     _, request = prepare_model(function, Request())
     numbers = range(len(plan.texts))
-    drawn = learning.drawn_values(function, plan, numbers, request)
+    drawn = learning.sample_values(function, plan, numbers, request)
     calibrates = plan.held_out.calibrates
-    assert 0 < calibrates.sum() < plan.held_out.held.sum()
+    assert 0 < calibrates.sum() < plan.held_out.is_held_out.sum()
     other = [one + 3 if own else one for one, own in zip(drawn, calibrates, strict=True)]
     one, two = (
         fitting.fit_examples(
-            learning.examples_of(function, plan.texts, values, request, learning.WITHOUT_STATES),
+            learning.make_examples(function, plan.texts, values, request, learning.WITHOUT_STATES),
             plan.held_out,
             seed=0,
         )
@@ -306,7 +308,7 @@ def test_texts_that_calibrate_have_no_other_part_in_the_fit(function):
 def test_a_guarantee_of_95_percent_needs_nineteen_texts_that_calibrate():
     for texts in (20, 50, 122, *range(123, 140), 1000):
         held_out = fitting.HeldOut.draw(np.arange(texts), 0)
-        assert np.array_equal(held_out.tunes | held_out.calibrates, held_out.held)
+        assert np.array_equal(held_out.tunes | held_out.calibrates, held_out.is_held_out)
         if texts >= fitting._GUARANTEED:
             assert np.count_nonzero(held_out.calibrates) >= fitting._CALIBRATING
             assert not (held_out.tunes & held_out.calibrates).any()
@@ -316,28 +318,28 @@ def test_a_guarantee_of_95_percent_needs_nineteen_texts_that_calibrate():
 
 
 @pytest.mark.usefixtures("briefly")
-def test_the_report_states_the_guarantee_and_few_texts_bring_a_notice(function, of_function):
+def test_the_report_states_the_guarantee_and_few_texts_bring_a_warning(function, of_function):
     report = of_function.report
     calibrating = report["coverage"]["texts"]
     assert calibrating == 14  # of 70 texts
     assert report["coverage"]["guarantee"] is None
     assert "conformal" not in str(of_function)
-    assert report["notice"] == (
+    assert report["warning"] == (
         "Its standard errors have no guarantee: they rest on 14 texts that were kept aside, and "
         "95 % needs 19. Learn from 123 texts or more."
     )
     report = package.learn(function, texts_of(VOCABULARY, 140, seed=0), pairs=1, judged=0).report
     assert report["coverage"]["guarantee"] == 0.95
-    assert "notice" not in report
+    assert "warning" not in report
     assert any("at least 95%" in one and "split conformal" in one for one in report["said"])
 
 
 @pytest.mark.slow
 def test_what_a_network_holds_is_more_than_a_weight_for_each_word(bert, of_bert):
-    plan, signals = learning.Plan(texts_of(PLAIN, 100, seed=1), 3, 0), ("words", "places")
+    plan, signals = learning.SamplingPlan(texts_of(PLAIN, 100, seed=1), 3, 0), ("words", "places")
     _, request = prepare_model(bert, Request())
-    drawn = learning.drawn_values(bert, plan, range(100), request)
-    examples = learning.examples_of(bert, plan.texts, drawn, request, signals)
+    drawn = learning.sample_values(bert, plan, range(100), request)
+    examples = learning.make_examples(bert, plan.texts, drawn, request, signals)
     alone = fitting.fit_examples(examples, plan.held_out, seed=0)
     assert of_bert.report["r2"] > alone.report["r2"] + 0.02
 
@@ -380,41 +382,41 @@ def test_a_model_that_no_word_moves_teaches_nothing():
         package.learn(constant, texts_of(VOCABULARY, 40, seed=0))
 
 
-def test_a_text_unlike_the_others_has_a_notice(function, of_function, of_bert, bert):
+def test_a_text_unlike_the_others_has_a_warning(function, of_function, of_bert, bert):
     usual = package.explain(function, texts_of(VOCABULARY, 6, seed=9), of_function)
-    assert sum("unlike" in notice for one in usual for notice in one.notices) == 0
+    assert sum("unlike" in warning for one in usual for warning in one.warnings) == 0
     long = " ".join(VOCABULARY)
     assert any(
-        "40 different words" in n for n in package.explain(function, long, of_function).notices
+        "40 different words" in n for n in package.explain(function, long, of_function).warnings
     )
-    strange = package.explain(function, OUTSIDE, of_function).notices
-    assert any("100% of its words" in notice for notice in strange)
+    strange = package.explain(function, OUTSIDE, of_function).warnings
+    assert any("100% of its words" in warning for warning in strange)
 
 
 def test_a_check_asks_the_model(function, of_function):
     found = package.explain(function, "w1 w2 w3 w4 w5", of_function, check=16)
     assert found.diagnostics["check_explained"] == pytest.approx(1, abs=1e-6)
     assert found.base_value == 0
-    assert any("explain 100%" in notice for notice in found.notices)
+    assert any("explain 100%" in warning for warning in found.warnings)
     # Its only word is in every mask, and there is nothing to explain.
     alone = package.explain(function, "w1", of_function, check=4)
     assert alone.diagnostics["check_explained"] is None
-    assert any("alike: nothing to check by" in notice for notice in alone.notices)
+    assert any("alike: nothing to check by" in warning for warning in alone.warnings)
 
 
 @pytest.mark.slow
 def test_shuffled_values_teach_nothing(bert):
     _, request = prepare_model(bert, Request())
-    plan = learning.Plan(texts_of(PLAIN, 60, seed=3), 2, 0)
-    drawn = learning.drawn_values(bert, plan, range(60), request)
-    examples = learning.examples_of(bert, plan.texts, drawn, request, learning.WITH_STATES)
+    plan = learning.SamplingPlan(texts_of(PLAIN, 60, seed=3), 2, 0)
+    drawn = learning.sample_values(bert, plan, range(60), request)
+    examples = learning.make_examples(bert, plan.texts, drawn, request, learning.WITH_STATES)
     order = np.random.default_rng(0).permutation(len(examples.values))
     shuffled = dataclasses.replace(
-        examples, values=examples.values[order], spread=examples.spread[order]
+        examples, values=examples.values[order], draw_variance=examples.draw_variance[order]
     )
     found = fitting.fit_examples(shuffled, plan.held_out, seed=0)
     assert found.report["r2"] < 0.1
-    assert re.search(r"HAS (LEARNED NOTHING|NOT SHOWN)", found.report["notice"])
+    assert re.search(r"HAS (LEARNED NOTHING|NOT SHOWN)", found.report["warning"])
 
 
 @pytest.mark.usefixtures("briefly")
@@ -475,7 +477,7 @@ def test_values_that_are_stored_are_learned_from(function, tmp_path):
         function, [one.text for one in found], "shapley", output=tmp_path / "run", progress=False
     )
     for stored in (run, tmp_path / "run"):  # what is read of a folder by its name is learned below
-        assert learning._explanations(stored) == list(run)
+        assert learning._read_explanations(stored) == list(run)
     again = package.learn(function, str(tmp_path / "run"), judged=0)  # in single precision
     again = package.explain(function, "w1 w2 w3", again)
     np.testing.assert_allclose(again.scores, mine.scores, atol=1e-5)
@@ -486,13 +488,13 @@ def test_what_two_outputs_have_in_common_is_not_learned(function):
     rng = np.random.default_rng(3)
     draws = rng.standard_normal((4, 2, 5)).astype(np.float32)
     common = 9 * rng.standard_normal((4, 1, 5)).astype(np.float32)
-    kept = learning.without_common_part(function, draws)
-    moved = learning.without_common_part(function, draws + common)
+    kept = learning.remove_common_part(function, draws)
+    moved = learning.remove_common_part(function, draws + common)
     np.testing.assert_allclose(moved, kept, atol=1e-5)
     np.testing.assert_allclose(np.diff(kept, axis=1), np.diff(draws, axis=1), rtol=1e-5)
     assert kept.dtype == draws.dtype
     labels = package.wrap(additive, classes=["a", "b"], scale="logit", multi_label=True)
-    assert learning.without_common_part(labels, draws) is draws
+    assert learning.remove_common_part(labels, draws) is draws
 
 
 @pytest.mark.usefixtures("briefly")
@@ -557,7 +559,7 @@ def test_judge_and_compare_take_it_as_any_method(bert, of_bert, tmp_path):
 
 
 def test_a_window_hides_what_a_word_is_beside(bert, of_bert):
-    assert "leave window out" in reason_missing(bert.in_windows(8), "hidden_states")
+    assert "leave window out" in reason_missing(bert.with_windows(8), "hidden_states")
     with pytest.raises(InputError, match="leave window out"):
         package.explain(bert, "a good film " * 9, of_bert, window=8)
 
@@ -600,7 +602,7 @@ def test_a_budget_on_a_learned_method_is_spent_on_pairs_of_orders(bert, of_bert,
     assert found.to_json() == by_name.to_json()
     assert found.settings["start"] == of_bert.digest == LearnedMethod.load(tmp_path).digest
     assert found.method == "shapley"
-    assert any("means of those of the learned method" in notice for notice in found.notices)
+    assert any("means of those of the learned method" in warning for warning in found.warnings)
     again = package.Explanation.from_json(found.to_json())
     assert again.diagnostics["unbiased"] == found.diagnostics["unbiased"]
 

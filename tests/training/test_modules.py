@@ -4,7 +4,7 @@ import torch
 
 from limelight.models.attention import padded_ids
 from limelight.training import AttentionModule
-from limelight.training.module import kept_entries, kept_share, with_words_lost
+from limelight.training.module import dropout_mask, keep_probability, drop_words
 from limelight_reproduction.one_layer.full_attention import FullAttention
 
 from tiny_models import SIZES, random_texts, tiny_model
@@ -14,7 +14,7 @@ PRECISION = {torch.float32: 1e-5, torch.float64: 1e-12}
 
 
 def ids_of(model, texts=TEXTS):
-    rows = [model.read(text).input.ids for text in texts]
+    rows = [model.read(text).encoding.ids for text in texts]
     return torch.from_numpy(padded_ids(rows, T_max=model.T_max))
 
 
@@ -82,8 +82,8 @@ def test_the_gradient_under_dropout_is_that_of_the_masked_embedding():
     module(ids, dropout=0.25, rng=np.random.default_rng(5)).sum().backward()
     plain = FullAttention.from_classifier(model, dtype=torch.float64)
     shape = (*ids.shape, SIZES["d_e"])
-    kept = kept_entries(shape, 0.25, rng=np.random.default_rng(5), device="cpu").double()
-    kept /= kept_share(0.25)
+    kept = dropout_mask(shape, 0.25, rng=np.random.default_rng(5), device="cpu").double()
+    kept /= keep_probability(0.25)
     words = plain.embedding(ids) * kept + plain.positions
     clean = plain.embedding(ids[:, :1]) + plain.positions[:1]  # the query is never masked
     q, k, v = (
@@ -104,8 +104,8 @@ def test_a_module_returns_to_the_same_classifier():
 
 def test_masks_keep_the_share_they_promise():
     for dropout in (0.25, 0.5, 0.6):
-        mask = kept_entries((1000, 100), dropout, rng=np.random.default_rng(0), device="cpu")
-        share = kept_share(dropout)
+        mask = dropout_mask((1000, 100), dropout, rng=np.random.default_rng(0), device="cpu")
+        share = keep_probability(dropout)
         assert abs(float(mask.mean()) - share) < 5 * np.sqrt(share * (1 - share) / 1e5)
         assert abs(share - (1 - dropout)) <= 1 / 512
 
@@ -113,7 +113,7 @@ def test_masks_keep_the_share_they_promise():
 def test_lost_words_become_unk_and_cls_stays():
     ids = torch.arange(2, 1002).reshape(10, 100)
     ids[:, 0] = 0
-    lost = with_words_lost(ids, 0.3, rng=np.random.default_rng(0))
+    lost = drop_words(ids, 0.3, rng=np.random.default_rng(0))
     changed = (lost != ids).numpy()
     assert not changed[:, 0].any()
     assert (lost.numpy()[changed] == 1).all()

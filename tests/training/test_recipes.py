@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from limelight.errors import InputError
-from limelight.training import RECIPES, Recipe, recipe_named
+from limelight.training import RECIPES, Recipe, find_recipe
 from limelight.training.loop import learning_rate
 
 
@@ -27,7 +27,7 @@ def test_the_default_recipe_has_the_same_architecture_and_a_small_vocabulary():
 
 def test_an_unknown_recipe_gets_a_guess():
     with pytest.raises(InputError) as caught:
-        recipe_named("papr")
+        find_recipe("papr")
     assert str(caught.value) == (
         "no recipe 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped, images."
     )

@@ -262,7 +262,7 @@ def test_a_disk_that_fills_at_the_end_keeps_the_checkpoint(tmp_path, monkeypatch
     def full(*args):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("limelight.training.run.write_files", full)
+    monkeypatch.setattr("limelight.training.train_classifier.write_files", full)
     assert refusal(toy_data(), output=tmp_path) == (
         f"'{tmp_path}' cannot be written (no space left on device); make room and run the same "
         "command: it goes on from the last checkpoint."
@@ -282,14 +282,14 @@ def test_the_vocabulary_counts_all_words_of_the_file_and_keeps_the_frequent():
 
 
 def test_encoded_rows_are_those_the_classifier_reads():
-    from limelight.models.attention import padded_ids, read_document
+    from limelight.models.attention import padded_ids, encode_text
     from limelight.training.texts import encode_texts
 
     data = toy_data()
     recipe = toy_recipe(validation=0.0, vocabulary_size=30, T_max=7)  # too small for some
     prepared = prepare(data, replace(recipe, tails=False))
     vocabulary = prepared.vocabulary
-    inputs = [read_document(text, vocabulary, T_max=7) for text in data.texts]
-    rows = padded_ids([model_input.input.ids for model_input in inputs], T_max=7)
+    inputs = [encode_text(text, vocabulary, T_max=7) for text in data.texts]
+    rows = padded_ids([model_input.encoding.ids for model_input in inputs], T_max=7)
     np.testing.assert_array_equal(prepared.training.ids, rows)
     np.testing.assert_array_equal(encode_texts(data, vocabulary, T_max=7).ids, rows)

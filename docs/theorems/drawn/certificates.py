@@ -42,7 +42,7 @@ def errors_below_bounds() -> Picture:
     legend(left)
     widths = np.geomspace(0.08, 10, 25)
     for d, color in ((3, PURPLE), (10, ORANGE), (100, BLUE)):
-        reach = [lime_design(d, bandwidth=float(nu)).reach()[0] for nu in widths]
+        reach = [lime_design(d, bandwidth=float(nu)).error_factors()[0] for nu in widths]
         right.plot(widths, reach, color=color, label=f"d = {d}")
     right.axhline(2.0, color=GREY, linestyle=":", linewidth=0.9)
     logarithmic(right, "x")

@@ -61,7 +61,9 @@ def _sampled_distances(text: str, replacement: str, limits: list[np.ndarray]) ->
     settings = {"ridge": 0.0, "row0": False, "replacement": replacement}
     runs = [
         [
-            explain_by_regression(LimeSampled(samples=n, seed=seed, **settings), review(text)).scores
+            explain_by_regression(
+                LimeSampled(samples=n, seed=seed, **settings), review(text)
+            ).scores
             for seed in range(3)
         ]
         for n in COUNTS.tolist()
@@ -115,7 +117,7 @@ def _promised(d: int, bandwidth: float) -> float:
     """What the mixture can prove: what it misses of the weights, and rounding."""
     plan = lime_plan(d, bandwidth=bandwidth, penalty=0.0, rows=None, tolerance=TIGHT)
     steps = 4 * d + 30 * len(plan.mixture.p)
-    return plan.by_size[0] + plan.by_rounding[0] * steps * 2**-52
+    return plan.mixture_factor[0] + plan.rounding_factor[0] * steps * 2**-52
 
 
 def _recurrence(game: RatioGame, bandwidth: float) -> tuple[float, float]:

@@ -64,7 +64,7 @@ def removals() -> Picture:
     settings = ((25, 0.25), (105, 0.25), (255, 0.25), (3, 0.05))
     for (words, bandwidth), color in zip(settings, (GREEN, BLUE, ORANGE, VERMILLION), strict=True):
         plans = [_plan(words, bandwidth, float(e)) for e in 10.0 ** -np.arange(1, 13)]
-        reached = {len(plan.mixture.p): plan.by_size[0] for plan in plans}
+        reached = {len(plan.mixture.p): plan.mixture_factor[0] for plan in plans}
         right.plot(*zip(*sorted(reached.items()), strict=True), "o-", color=color, markersize=3)
         right.lines[-1].set_label(f"d = {words}, ν = {bandwidth:g}")
     right.set_ylim(1e-13, 1e5)

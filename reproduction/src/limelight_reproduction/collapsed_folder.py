@@ -25,7 +25,7 @@ from safetensors.numpy import load as tensors_from_bytes
 from safetensors.numpy import save as tensors_to_bytes
 
 from limelight import AttentionClassifier, InputError
-from limelight.files import whole_folder
+from limelight.files import atomic_folder
 from limelight.shapes import Float, Int
 from limelight.text import CLS, UNK, Vocabulary
 
@@ -52,7 +52,7 @@ def save_collapsed(model: AttentionClassifier, folder: Path, *, whole: Sequence[
         "whole_rows": rows.astype(np.int32),
         "whole_embedding": E[rows].astype(np.float32),
     }
-    with whole_folder(folder) as part:
+    with atomic_folder(folder) as part:
         config = model.config | {"format": FORMAT}
         (part / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
         (part / "vocab.txt").write_text("\n".join(model.vocabulary.words) + "\n", "utf-8")

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier, DomainError, InputError, Model
-from limelight.explainers import Batch, one_reading
+from limelight.explainers import Batch, read_single_text
 from limelight.shapes import Float
 from limelight.text import Features, ModelInput, UserInput
-from limelight.theory.lime_weights import Lime
+from limelight.theory.lime_weights import LimeLimit
 from limelight_reproduction.theory.deletion import DeletionGame, lime_under_deletion
 
 
@@ -23,7 +23,7 @@ def limit_under_deletion(
     rows: int | None = None,
     tolerance: float = 1e-6,
     **request: Any,
-) -> Lime:
+) -> LimeLimit:
     """Return the limit of LIME on ``text`` if removed words vanish and later ones move up.
 
     Parameters
@@ -45,7 +45,7 @@ def limit_under_deletion(
 
     Returns
     -------
-    Lime
+    LimeLimit
         Scores by word, their bound, the intercept and its bound.
 
     Raises
@@ -55,7 +55,7 @@ def limit_under_deletion(
     DomainError
         If the text has fewer than two words, repeats a token or is longer than the window.
     """
-    batch = one_reading("limit_under_deletion", model, text, request)
+    batch = read_single_text("limit_under_deletion", model, text, request)
     if not (isinstance(batch.model, AttentionClassifier) and batch.exact):
         raise InputError(
             "LIME under deletion is exact for logits of an AttentionClassifier. For others, use "
@@ -73,19 +73,19 @@ def limit_under_deletion(
         rows=rows,
         tolerance=tolerance,
     )
-    return Lime(*(values[0] for values in limit))
+    return LimeLimit(*(values[0] for values in limit))
 
 
 def deletion_game(batch: Batch, i: int) -> DeletionGame:
     """Return the game of document ``i`` if removed words vanish and later ones move up."""
-    model_input, arrays = batch.inputs[i], batch.collapsed
-    tables, weights = arrays.model.tables, batch.target_weights[i]
+    model_input, arrays = batch.inputs[i], batch.collapsed_inputs
+    tables, weights = arrays.model.tables, batch.target_gradient[i]
     if (reason := _reason_inexact(model_input, batch.features[i])) is not None:
         raise DomainError(
             "exact LIME under deletion needs texts that fit the window and repeat no token; here "
             f"{reason}. Use method 'lime' with replacement='delete', which samples."
         )
-    ids = model_input.input.ids
+    ids = model_input.encoding.ids
     d = len(ids)
     word, place = ids[:, None], 1 + np.arange(d)[None, :]
     logit = tables.logit(word, place)
@@ -98,7 +98,7 @@ def deletion_game(batch: Batch, i: int) -> DeletionGame:
     tail_g = _sums_beside(padding, d)
     # The least Σg is that of [cls] and padding, for a word adds to it wherever it stands.
     smallest = np.broadcast_to(tail_g.min(axis=-1), arrays.bounds.logit.shape)
-    error = arrays.bounds.of_outputs(arrays.seen_ids.shape[1], smallest)[i]
+    error = arrays.bounds.output_errors(arrays.possible_ids.shape[1], smallest)[i]
     return DeletionGame(
         g=g,
         u=np.einsum("c,tpck->ktp", weights, u)[None],
@@ -112,12 +112,12 @@ def _reason_inexact(model_input: ModelInput, features: Features) -> str | None:
     """Say why positions under deletion depend on more than the number of words kept before."""
     strings = model_input.tokens.strings
     # A word beyond the window moves into it when others go, at a place that depends on which.
-    if model_input.cut is not None:
+    if model_input.cutoff is not None:
         return "the last words were cut off"
     if len(features) == len(strings):
         return None
     repeated = next((s for s in strings if strings.count(s) > 1), None)
-    if features.unit == "words" and repeated is not None and (features.of_token >= 0).all():
+    if features.kind == "words" and repeated is not None and (features.feature_index >= 0).all():
         return f"{repeated!r} repeats"
     return "not every token is a feature of its own"
 

@@ -153,11 +153,3 @@ def repairs_table() -> str:
         "([what was measured](../reproduction.md#repairs)). "
         + describe_stamps(one.stamp for one in stored()["repairs"].values())
     )
-
-
-def summary(rows: Sequence[Row], names: Sequence[str]) -> str:
-    """Return the findings of some experiments, a line each, and how they were measured."""
-    by_name = {row.experiment.name: row for row in rows}
-    stamps = (one.stamp for name in names for one in stored()[name].values())
-    lines = [f"- {by_name[name].findings.headline}" for name in names]
-    return "\n".join([*lines, "", describe_stamps(stamps)])

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import final
 
-from limelight.files import write_whole
+from limelight.files import write_atomically
 from limelight.provenance import describe_stamps
 from limelight.rendering.figures import DOTS_PER_INCH, save_figure
 from limelight_reproduction.experiment import Experiment, Table
@@ -141,7 +141,7 @@ class GrowingReport:
             for experiment in EXPERIMENTS
             if all(part.name in results.get(experiment.name, {}) for part in experiment.parts)
         ]
-        write_whole(self._output / "results.json", as_json(results))
+        write_atomically(self._output / "results.json", as_json(results))
         page = self._output / "report.html"
         there = {row.experiment.name for row in rows}
         state = RunState(
@@ -150,7 +150,7 @@ class GrowingReport:
             done=done,
             wanted=self._wanted,
         )
-        write_whole(page, report_page(rows, figures, results, state))
+        write_atomically(page, report_page(rows, figures, results, state))
         return page
 
     def _row(
@@ -161,7 +161,7 @@ class GrowingReport:
         if row is None or before != now:
             row = row_of(experiment, parts, figures)
             if row.findings.table is not None:
-                write_whole(tables / f"{experiment.name}.csv", csv_text(row.findings.table))
+                write_atomically(tables / f"{experiment.name}.csv", csv_text(row.findings.table))
             self._rows[experiment.name] = (now, row)
         return row
 

@@ -11,7 +11,7 @@ from typing import Any, final
 
 from markupsafe import Markup
 
-from limelight.rendering.markup import rendered
+from limelight.rendering.markup import render_template
 from limelight_reproduction.experiment import Experiment, Findings
 from limelight_reproduction.results import Results
 
@@ -60,7 +60,7 @@ def report_page(rows: list[Row], figures: Path, results: Results, state: RunStat
     """
     style = (_HERE / "report.css").read_text("utf-8")
     policy = f"default-src 'none'; style-src '{_digest(style)}'; img-src data:; base-uri 'none'"
-    page = rendered(
+    page = render_template(
         _HERE / "report.html",
         policy=Markup(policy),  # noqa: S704
         style=Markup(style),  # noqa: S704  our own file

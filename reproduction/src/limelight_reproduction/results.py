@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, final
 
 from limelight import InputError
-from limelight.files import write_whole
+from limelight.files import write_atomically
 from limelight_reproduction.experiment import Experiment, Numbers, Part
 
 STORED = Path(__file__).parent / "results.json"
@@ -94,7 +94,7 @@ def part_file(output: Path, experiment: Experiment, part: Part) -> Path:
 def write_part(path: Path, measured: Measured) -> None:
     """Write the numbers of a part, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(measured.plain(), ensure_ascii=False) + "\n")
+    write_atomically(path, json.dumps(measured.plain(), ensure_ascii=False) + "\n")
 
 
 def read_part(path: Path) -> Measured | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from limelight import InputError
-from limelight.errors import nearest
+from limelight.errors import unknown_name_message
 from limelight.provenance import source_stamp
 from limelight.training import usable_device
 from limelight_reproduction.experiment import Experiment, Part
@@ -238,7 +238,7 @@ def chosen(only: Sequence[str]) -> list[tuple[Experiment, Part]]:
         whole = name.partition(".")[0]
         inside = [part for part in parts if part.startswith(f"{whole}.")]
         raise InputError(
-            nearest("part", name, inside) if inside else nearest("experiment", name, names)
+            unknown_name_message("part", name, inside) if inside else unknown_name_message("experiment", name, names)
         )
     return [
         (experiment, part)

@@ -18,7 +18,7 @@ from cyclopts import App, CycloptsError, Parameter, UnknownCommandError, Unknown
 from limelight import __version__
 from limelight.cli import plugins
 from limelight.cli.console import heard, tell
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, unknown_name_message
 
 # The module of a command is imported when the command is called, so its help stands here.
 COMMANDS = {
@@ -178,7 +178,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
         # By name, without importing them all.
         names = [*COMMANDS, *plugins.installed_commands()]
-        return nearest("command", error.unused_tokens[0], names)
+        return unknown_name_message("command", error.unused_tokens[0], names)
     if isinstance(error, UnknownOptionError):
         command = (error.command_chain or ("",))[0]
         option = (error.token.keyword or error.token.value).partition("=")[0]

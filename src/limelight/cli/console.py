@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from rich.console import Console, RenderableType
 
 from limelight.errors import InputError, escape_controls
-from limelight.files import growing_file, is_device, remove_abandoned_parts, whole_file
+from limelight.files import growing_file, is_device, remove_abandoned_parts, atomic_file
 from limelight.progress import ProgressDisplay, RunProgress
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def output_console() -> Console:
 
 
 def error_console() -> Console:
-    """Return a console for progress, notices and errors, which must not mix with results."""
+    """Return a console for progress, warnings and errors, which must not mix with results."""
     return Console(stderr=True, soft_wrap=True, **VERBATIM)
 
 
@@ -118,11 +118,11 @@ def run_shown(output: Path, log: str | None) -> Iterator[Callable[[RunProgress],
 
 
 def _lines(progress: RunProgress) -> Iterator[dict[str, Any]]:
-    """Yield what is worth a line: the estimate, notices, and every shard."""
+    """Yield what is worth a line: the estimate, warnings, and every shard."""
     if progress.estimate is not None:
         yield {"event": "estimate", "seconds": round(progress.estimate.seconds, 1)}
-    if progress.notice is not None:
-        yield {"event": "notice", "notice": progress.notice}
+    if progress.warning is not None:
+        yield {"event": "warning", "warning": progress.warning}
     if (shard := progress.shard) is not None:
         yield {
             "event": "shard",
@@ -196,10 +196,10 @@ def clean_up_beside(output: Path) -> None:
 
 
 def put_one(found: Any, form: str, output: Path | None) -> None:
-    """Write one result; tell its notices where its form, rows or a figure, holds none."""
+    """Write one result; tell its warnings where its form, rows or a figure, holds none."""
     put([found], form, output)
-    for notice in getattr(found, "notices", ()) if form in ("csv", *FIGURES) else ():
-        tell(notice)
+    for warning in getattr(found, "warnings", ()) if form in ("csv", *FIGURES) else ():
+        tell(warning)
 
 
 def parsed_settings(pairs: Sequence[str], verb: Callable[..., Any]) -> dict[str, Any]:
@@ -252,7 +252,7 @@ def _write_file(parts: Iterable[str], output: Path) -> None:
     Killed, interrupted or out of room, what was finished stays in FILE.part, whole results only.
     """
     if is_device(output):
-        with whole_file(output) as file:
+        with atomic_file(output) as file:
             file.writelines(part.encode() for part in parts)
         return
     target = output.resolve()  # a link keeps its place

@@ -11,7 +11,7 @@ from limelight.cli.console import error_console, output_console, tell
 from limelight.cli.groups import INPUT
 from limelight.cli.options import Format, ModelOptions, Seed
 from limelight.explainers.registry import METHODS, method_table
-from limelight.rendering.terminal import shown_table
+from limelight.rendering.terminal import table_view
 from limelight.results.table import Cell, Column, Table
 from limelight.verification import Check
 
@@ -31,7 +31,7 @@ def methods(
         Show only these methods.
     """
     table = method_table(None if model.model is None else model.load(), *names)
-    for sentence in METHODS.broken.values():
+    for sentence in METHODS.load_errors.values():
         tell(sentence)
     if format == "json":
         for row in table:
@@ -69,7 +69,7 @@ def verify(
             if format == "json":
                 print(json.dumps(asdict(check) | {"passed": check.passed}))
     if format == "terminal":
-        output_console().print(shown_table(_table(made)))
+        output_console().print(table_view(_table(made)))
     return 0 if all(check.passed for check in made) else 1
 
 

@@ -14,14 +14,14 @@ from limelight.cli.groups import BUDGET, FEATURES, INPUT, METHOD, MODEL, OUTPUT,
 from limelight.cli.texts import Answers, TextOptions
 from limelight.errors import InputError
 from limelight.explainers.budget import parse_budget
-from limelight.explainers.explaining import together
-from limelight.files import bounded_json
+from limelight.explainers.explaining import texts_per_batch
+from limelight.files import parse_json
 from limelight.models import Model, load
-from limelight.models.loading import imported
-from limelight.rendering.wording import notices
+from limelight.models.loading import import_object
+from limelight.rendering.wording import merge_warnings
 from limelight.request import FIELDS, RequestField
 from limelight.results import Comparison, Explanation
-from limelight.text import UserInput, one_line
+from limelight.text import UserInput, truncate_line
 
 
 def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
@@ -29,7 +29,7 @@ def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
     try:
         return int(re.sub(r"\.0*$", "", tokens[0].value))
     except ValueError:
-        written = one_line(tokens[0].value, 40)
+        written = truncate_line(tokens[0].value, 40)
         raise ValueError(f"it must be a whole number; got {written}.") from None
 
 
@@ -179,7 +179,7 @@ class ModelOptions:
         if self.template is not None:
             listed = self.template.lstrip().startswith("[")  # chat messages
             told["template"] = (
-                bounded_json(self.template, "--template") if listed else self.template
+                parse_json(self.template, "--template") if listed else self.template
             )
             told["labels"] = None if self.labels is None else _labels(self.labels)
         elif self.labels is not None and not labeled:
@@ -241,7 +241,7 @@ def parse_features(features: str | None) -> Any:
     """Return the name of the features, or the splitter that "module:function" names."""
     if features is None or ":" not in features:
         return features
-    if not callable(splitter := imported(features, "splitter")):
+    if not callable(splitter := import_object(features, "splitter")):
         raise InputError(f"--features module:function needs a function; {features} is not one.")
     return splitter
 
@@ -331,7 +331,7 @@ class Asking:
                 how = {"budget": self.budget, "progress": display, **more, **settings}
                 return verb(model, texts, *rest, **how)
 
-        return self.texts.answers(text, ask, notices=_notices, together=together(model))
+        return self.texts.answers(text, ask, warnings=_warnings, together=texts_per_batch(model))
 
 
 def explanations_in(answer: Any) -> list[Explanation]:
@@ -341,9 +341,9 @@ def explanations_in(answer: Any) -> list[Explanation]:
     return list(answer.values() if isinstance(answer, dict) else answer)
 
 
-def _notices(answer: Any) -> list[str]:
-    own = answer.notices if isinstance(answer, Comparison) else ()
-    return [*own, *notices(explanations_in(answer))]
+def _warnings(answer: Any) -> list[str]:
+    own = answer.warnings if isinstance(answer, Comparison) else ()
+    return [*own, *merge_warnings(explanations_in(answer))]
 
 
 def _check_quotes(texts: tuple[str, ...]) -> None:
@@ -351,7 +351,7 @@ def _check_quotes(texts: tuple[str, ...]) -> None:
     if len(texts) > 1 and not any(len(text.split()) > 1 for text in texts):
         raise InputError(
             f"a text with spaces needs quotes; got {len(texts)} texts of one word each. Write "
-            f'"{one_line(" ".join(texts), 60)}", or give several texts one per line, with --file '
+            f'"{truncate_line(" ".join(texts), 60)}", or give several texts one per line, with --file '
             "and --lines."
         )
 

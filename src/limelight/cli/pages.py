@@ -18,7 +18,7 @@ from limelight.cli.options import (
     parse_features,
 )
 from limelight.errors import InputError
-from limelight.files import is_device, write_whole
+from limelight.files import is_device, write_atomically
 from limelight.models import load
 from limelight.results.summary import RunComparison, RunSummary
 
@@ -122,7 +122,7 @@ def _announce(page: "Serving", host: str) -> None:
         said += f" Whoever reaches {host} and has the address can use the model."
         if host in ("0.0.0.0", "::"):  # noqa: S104  (all addresses, and so none that others can open)
             said += f" On another machine, put the IP address of this one in place of {host}."
-    for sentence in (said, *page.notices):
+    for sentence in (said, *page.warnings):
         tell(sentence)
 
 
@@ -160,7 +160,7 @@ def export(
     said = {name: value for name, value in given.items() if value is not None}
     page = live_page(load(model), precision=precision, **said)
     clean_up_beside(output)
-    write_whole(output, page)
+    write_atomically(output, page)
     size = len(page.encode()) / 1e6
     tell(f"{output}: {size:.1f} MB, open it in a browser")
 

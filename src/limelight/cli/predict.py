@@ -16,8 +16,8 @@ from limelight.cli.options import (
 )
 from limelight.cli.texts import TextOptions
 from limelight.models.prediction import predict_rows
-from limelight.rendering.terminal import shown_table
-from limelight.rendering.wording import percent
+from limelight.rendering.terminal import table_view
+from limelight.rendering.wording import format_percent
 from limelight.results.table import Column, Table
 
 _TOGETHER = 64  # texts
@@ -35,7 +35,7 @@ def predict(
     answers = texts.answers(
         text,
         lambda some: predict_rows(classifier, some),
-        notices=lambda row: row["notices"],
+        warnings=lambda row: row["warnings"],
         together=_TOGETHER,
     )
     if format == "json":
@@ -43,7 +43,7 @@ def predict(
     else:
         rows = (row for _, row in answers)
         while chunk := list(itertools.islice(rows, _TOGETHER)):  # as they come, each with its head
-            output_console().print(shown_table(_table(chunk)))
+            output_console().print(table_view(_table(chunk)))
     answers.finish(said=format == "json")
 
 
@@ -73,7 +73,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
     named = list(rows[0]["logits"])
     alone = len(named) == 1 and sure
     columns = [
-        *([Column("class"), Column("probability", percent)] if sure else []),
+        *([Column("class"), Column("probability", format_percent)] if sure else []),
         *(Column(f"logit of {name}" if alone else name, "+.3f") for name in named),
         Column("text"),  # the widest, which gives way on a narrow terminal
     ]
@@ -115,8 +115,8 @@ def evaluate(
         print(json.dumps({**result, "model": classifier.fingerprint}, ensure_ascii=False))
     else:
         _show_measures(result, classifier.classes)
-    for notice in evaluation.notices:
-        tell(notice)
+    for warning in evaluation.warnings:
+        tell(warning)
 
 
 def _show_measures(result: dict[str, Any], classes: tuple[str, ...]) -> None:
@@ -131,11 +131,11 @@ def _show_measures(result: dict[str, Any], classes: tuple[str, ...]) -> None:
     columns = [
         Column("class", fold=True),
         Column("texts", "d"),
-        *(Column(name, ".2%", missing="none", wide=50) for name in ("precision", "recall")),
+        *(Column(name, ".2%", missing="none", min_width=50) for name in ("precision", "recall")),
         *(Column(f"as {name}", "d") for name in classes),
     ]
     rows = [
         (one["class"], one["count"], one["precision"], one["recall"], *given)
         for one, given in zip(result["classes"], result["confusion"], strict=True)
     ]
-    console.print(shown_table(Table(columns, rows)))
+    console.print(table_view(Table(columns, rows)))

@@ -19,7 +19,7 @@ from limelight.errors import InputError
 from limelight.files import Readable, read_at_most
 from limelight.text import UserInput
 from limelight.text.images import has_ending
-from limelight.text.inputs import NoticeCounts
+from limelight.text.inputs import WarningCounts
 
 MOST_BYTES = 1 << 26  # of one text
 Answer = TypeVar("Answer")
@@ -135,13 +135,13 @@ class TextOptions:
         arguments: Sequence[str],
         ask: Callable[[list[UserInput]], Sequence[Answer]],
         *,
-        notices: Callable[[Answer], Iterable[str]],
+        warnings: Callable[[Answer], Iterable[str]],
         together: int,
     ) -> "Answers[Answer]":
         """Return what ``ask`` answers to arguments, a file or standard input.
 
         With ``lines``, every line of a file or of standard input is a text of its own, and
-        ``together`` of them are asked at a time. ``notices`` are those of an answer.
+        ``together`` of them are asked at a time. ``warnings`` are those of an answer.
         """
 
         file, by_line = self.one.file, self.lines and self.one.comes_from_outside(arguments)
@@ -152,9 +152,9 @@ class TextOptions:
             return ask([*map(_at_the_tab, texts)] if self.tabs else self.one.with_second(texts))
 
         if by_line:
-            return Answers(_numbered_lines(file), asked, notices, together, file or "-")
+            return Answers(_numbered_lines(file), asked, warnings, together, file or "-")
         given = self.one.whole(arguments)
-        return Answers(enumerate(given, start=1), asked, notices, len(given), source=None)
+        return Answers(enumerate(given, start=1), asked, warnings, len(given), source=None)
 
 
 def _decoded(file: Readable, source: str) -> str:
@@ -206,13 +206,13 @@ class Answers(Generic[Answer]):
 
     lines: Iterator[tuple[int, str]]
     ask: Callable[[list[str]], Sequence[Answer]]
-    notices: Callable[[Answer], Iterable[str]]
+    warnings: Callable[[Answer], Iterable[str]]
     together: int
     source: Path | str | None
     _seen: int = 0
     _refused: int = 0
     _done: int = 0  # the line of the last answer that was taken
-    _counts: NoticeCounts = field(default_factory=NoticeCounts)
+    _counts: WarningCounts = field(default_factory=WarningCounts)
 
     def __iter__(self) -> Iterator[tuple[int, Answer]]:
         while chunk := list(itertools.islice(self.lines, self.together)):
@@ -220,7 +220,7 @@ class Answers(Generic[Answer]):
             self._seen += len(chunk)
             for number, answer in self._answers(first, chunk):
                 line, place = chunk[number - first][0], "text" if self.source is None else "line"
-                self._counts.add(f"{place} {line}", self.notices(answer))
+                self._counts.add(f"{place} {line}", self.warnings(answer))
                 yield number, answer
                 self._done = line  # whoever asks for the next has dealt with this one
         if not self._seen:
@@ -229,9 +229,9 @@ class Answers(Generic[Answer]):
             raise InputError(f"none of the {self._seen} lines could be used.")
 
     def finish(self, *, said: bool) -> None:
-        """Sum up the notices, and raise an error if there were lines that could not be used.
+        """Sum up the warnings, and raise an error if there were lines that could not be used.
 
-        ``said``: the output itself holds the notices, so those of a single text need no repeating.
+        ``said``: the output itself holds the warnings, so those of a single text need no repeating.
         """
         if not said or self._seen > 1:
             for sentence in self._counts.sentences():
@@ -253,7 +253,7 @@ class Answers(Generic[Answer]):
         try:
             answers = self.ask([text for _, text in chunk])
         except InputError as error:
-            if self.source is None or not error.one_text:
+            if self.source is None or not error.is_text_specific:
                 raise
         else:
             yield from enumerate(answers, start=first)
@@ -262,7 +262,7 @@ class Answers(Generic[Answer]):
             try:
                 (answer,) = self.ask([text])
             except InputError as error:
-                if not error.one_text:
+                if not error.is_text_specific:
                     raise
                 self._refused += 1
                 tell(f"Line {line}: {error}")
@@ -273,7 +273,7 @@ class Answers(Generic[Answer]):
 def _unusable(must: str) -> InputError:
     """Return the error of a line alone: others may be fine."""
     error = InputError(f"a line must {must}")
-    error.one_text = True
+    error.is_text_specific = True
     return error
 
 

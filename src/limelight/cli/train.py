@@ -23,7 +23,7 @@ from limelight.cli.options import (
 from limelight.cli.texts import answers_in
 from limelight.data import LabeledTexts, imdb, read_labeled, read_texts
 from limelight.data.images import read_labeled_images
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, unknown_name_message
 
 if TYPE_CHECKING:
     from limelight.training import Progress, Recipe
@@ -84,12 +84,12 @@ def train(
         Precision of the stored weights. "float16" halves the size.
     """
     from limelight import train as trained  # says which extra is missing, if torch is
-    from limelight.training import recipe_named
+    from limelight.training import find_recipe
 
     if (given := images or data) is None or (images and data):
         raise InputError("train learns from a file of texts, or from images (--images); give one.")
     usual = "images" if images and recipe == "default" else recipe
-    settings = _changed(recipe_named(usual), set, epochs)
+    settings = _changed(find_recipe(usual), set, epochs)
     reader = read_labeled_images if images else read_labeled
     read = partial(reader, text_column=text_column, label_column=label_column, labels=labels)
     texts = read(given)
@@ -99,8 +99,8 @@ def train(
             held = float(validation)
         except ValueError:
             held = read(validation, texts.class_names, part="test")
-    for notice in texts.notices:
-        tell(notice)
+    for warning in texts.warnings:
+        tell(warning)
 
     def kept() -> str:
         if (output / "checkpoint.safetensors").exists():
@@ -131,8 +131,8 @@ def train(
     score = record["validation_accuracy"][best - 1]
     measured = "" if score is None else f", validation accuracy {score:.2%}"
     print(f"{output}: epoch {best} kept{measured}")
-    if notice := record.get("notice"):
-        tell(f"Notice: {notice}", style="bold")
+    if warning := record.get("warning"):
+        tell(f"Warning: {warning}", style="bold")
 
 
 def learn(
@@ -196,12 +196,12 @@ def learn(
             progress=display,
             estimate=lambda sentence: display.announce(f"{sentence} (--budget {budget})."),
         )
-    print(f"{output}: {found}")  # a notice comes first
+    print(f"{output}: {found}")  # a warning comes first
 
 
 def _changed(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "Recipe":
     """Return ``recipe`` with the settings in ``pairs`` ("name=value") changed."""
-    from limelight.explainers.method import made
+    from limelight.explainers.method import make_settings
 
     values = asdict(recipe)
     special: dict[str, Any] = {"none": None, "true": True, "false": False}
@@ -209,9 +209,9 @@ def _changed(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "R
         values |= {"epochs": epochs, "patience": None}
     for name, value in named_values(pairs):
         if name not in values:
-            raise InputError(nearest("setting", name, values))
+            raise InputError(unknown_name_message("setting", name, values))
         values[name] = special.get(value.lower(), parsed_value(value))
-    return cast("Recipe", made(type(recipe), **values))
+    return cast("Recipe", make_settings(type(recipe), **values))
 
 
 def _line(at: "Progress") -> str:

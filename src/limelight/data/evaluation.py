@@ -10,11 +10,11 @@ import numpy as np
 from limelight.data.labeled import LabeledTexts, read_labeled
 from limelight.data.labels import Labels, below_chance_warning, wilson_interval
 from limelight.errors import InputError
-from limelight.models import Model, checked_model, class_probabilities
+from limelight.models import Model, check_model, class_probabilities
 from limelight.models.protocol import has
 from limelight.models.queries import read_input
 from limelight.shapes import Int
-from limelight.text.inputs import NoticeCounts
+from limelight.text.inputs import WarningCounts
 
 _CHUNK = 500  # texts at a time
 
@@ -23,14 +23,14 @@ _CHUNK = 500  # texts at a time
 class Evaluation:
     """The result of :func:`evaluate`: ``confusion[i, j]`` texts of class i were predicted as j.
 
-    ``notices`` summarizes the warnings of all texts.
+    ``warnings`` summarizes the warnings of all texts.
     """
 
     classes: tuple[str, ...]
     confusion: Int[np.ndarray, "classes classes"]
     seconds: float
     source: str
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def texts(self) -> int:
@@ -69,7 +69,7 @@ class Evaluation:
             "confusion": self.confusion.tolist(),
             "seconds": self.seconds,
             "texts_per_second": self.texts / self.seconds if self.seconds else None,
-            "notices": list(self.notices),
+            "warnings": list(self.warnings),
         }
 
 
@@ -104,7 +104,7 @@ def evaluate(
     InputError
         If the model is no classifier, or if a label or a text cannot be used.
     """
-    if len(checked_model(model).classes) < 2 or has(model, "spans"):
+    if len(check_model(model).classes) < 2 or has(model, "spans"):
         raise InputError(
             "one label of a text cannot name what this model says, which is a single output or "
             "spans; evaluate a classifier."
@@ -115,7 +115,7 @@ def evaluate(
     if not len(data):
         raise InputError(f"'{data.source}' has no rows.")
     data, size = data.with_classes(model.classes, labels), len(model.classes)
-    confusion, counts = np.zeros((size, size), dtype=np.int64), NoticeCounts()
+    confusion, counts = np.zeros((size, size), dtype=np.int64), WarningCounts()
     start = time.perf_counter()
     for first in range(0, len(data), _CHUNK):
         texts, true_classes = (
@@ -128,7 +128,7 @@ def evaluate(
                 documents.append(read_input(model, text))
             except InputError as error:
                 raise InputError(f"row {row} of '{data.source}' cannot be read: {error}") from None
-            counts.add(f"row {row}", documents[-1].notices)
+            counts.add(f"row {row}", documents[-1].warnings)
         # With every link, the predicted class is that of the largest output.
         predicted = class_probabilities(model.outputs(documents)).argmax(axis=1)
         np.add.at(confusion, (true_classes, predicted), 1)
@@ -141,5 +141,5 @@ def evaluate(
         confusion=confusion,
         seconds=seconds,
         source=data.source,
-        notices=(*data.notices, *counts.sentences(), *([warning] if warning else [])),
+        warnings=(*data.warnings, *counts.sentences(), *([warning] if warning else [])),
     )

@@ -17,7 +17,7 @@ import numpy as np
 
 from limelight.data.files import Batch, Source, data_files
 from limelight.data.labeled import LabeledTexts, read_labeled
-from limelight.errors import InputError, about_text
+from limelight.errors import InputError, add_text_number
 from limelight.text import read_image
 from limelight.text.characters import LONE_SURROGATE
 from limelight.text.images import bit_depth, has_ending
@@ -38,7 +38,7 @@ def read_labeled_images(
     found = read_labeled(data, classes, **columns)
     images = []
     for number, cell in enumerate(found.texts):
-        with about_text(number):
+        with add_text_number(number):
             images.append(read_image(cell))
     return replace(found, texts=images)
 

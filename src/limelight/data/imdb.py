@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from limelight.errors import InputError
-from limelight.files import whole_folder
+from limelight.files import atomic_folder
 
 FOLDER = "aclImdb"
 _BLOCK = 1 << 18
@@ -107,7 +107,7 @@ def _check(archive: Archive, part: Path) -> None:
 def _unpack(part: Path, folder: Path, report: Report) -> None:
     """Unpack the archive completely or not at all: only plain files and folders in ``aclImdb``."""
     total = part.stat().st_size
-    with part.open("rb") as raw, whole_folder(folder) as fresh:
+    with part.open("rb") as raw, atomic_folder(folder) as fresh:
         try:
             with tarfile.open(fileobj=raw, mode="r:gz") as tar:
                 for number, member in enumerate(tar):

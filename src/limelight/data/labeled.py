@@ -22,7 +22,7 @@ from limelight.text import UserInput, join_pair
 class LabeledTexts:
     """Texts, their class numbers, the names of the classes if known, and the name of the source.
 
-    ``notices`` are warnings about the match of labels with classes.
+    ``warnings`` are warnings about the match of labels with classes.
     Labels count from 0; ``classes[label]`` is the name. A text may be a pair, a tuple of two.
     """
 
@@ -30,7 +30,7 @@ class LabeledTexts:
     labels: Int[np.ndarray, " n"]
     classes: tuple[str, ...] | None = None
     source: str = "memory"
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         numbers = np.array(self.labels, dtype=np.int64)
@@ -71,8 +71,8 @@ class LabeledTexts:
             )
             first = numbers.index(None) + 1
             raise InputError(f"in '{self.source}', from row {first} on, {clause}.")
-        notices = (*self.notices, *filter(None, [class_labels.merged_warning()]))
-        return replace(self, labels=np.array(numbers), classes=tuple(classes), notices=notices)
+        warnings = (*self.warnings, *filter(None, [class_labels.merged_warning()]))
+        return replace(self, labels=np.array(numbers), classes=tuple(classes), warnings=warnings)
 
     @property
     def digest(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from limelight.data.files import find_duplicate, replace_invalid_utf8
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, unknown_name_message
 
 # Names of the classes in the order of the numbers, or a map from labels to classes.
 Labels = str | Sequence[str] | Mapping[Any, str]
@@ -84,7 +84,7 @@ class ClassLabels:
         """Return the number of the class ``name``; raise an error if there is none."""
         number = self._exact_names.get(name, self._folded_names.get(_fold_case(name)))
         if number is None:
-            raise InputError(nearest("class", name, self.classes))
+            raise InputError(unknown_name_message("class", name, self.classes))
         return number
 
     def number(self, label: Any) -> int | None:
@@ -101,7 +101,7 @@ class ClassLabels:
                 return numbers[key]
         return None
 
-    def notices(self, labels: Iterable[Any], consequence: str = "") -> Iterator[str]:
+    def warnings(self, labels: Iterable[Any], consequence: str = "") -> Iterator[str]:
         """Yield warnings about labels that share a class and labels without a class.
 
         A model with one output has no classes, so labels without a class are no problem.

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, cast
 from limelight.data.columns import check_column, open_data
 from limelight.data.files import read_text_file
 from limelight.errors import InputError
-from limelight.files import bounded_json
-from limelight.text import Span, one_line
+from limelight.files import parse_json
+from limelight.text import Span, truncate_line
 
 _EVIDENCES, _OPTION = "evidences", "column (--rationales)"
 
@@ -64,11 +64,11 @@ def _parse_cell(cell: Any, where: str) -> Any:
     if not cell.strip():
         return None
     try:
-        return bounded_json(cell, "the rationale")
+        return parse_json(cell, "the rationale")
     except InputError:
         raise InputError(
             f"{where} must have its rationale as JSON, such as [[0, 5]]; "
-            f"got {one_line(cell, 40)!r}."
+            f"got {truncate_line(cell, 40)!r}."
         ) from None
 
 
@@ -95,7 +95,7 @@ def _character_spans(
         except (KeyError, TypeError, ValueError, OverflowError):
             raise InputError(
                 f"a rationale of {where} must have {names[0]!r} and {names[1]!r} as whole numbers; "
-                f"got {one_line(repr(record), 60)}."
+                f"got {truncate_line(repr(record), 60)}."
             ) from None
         if not 0 <= first <= last <= len(places):
             raise InputError(
@@ -112,7 +112,7 @@ def _read_eraser(path: Path, limit: int | None) -> RationaleTexts:
     data, result = open_data(path, text="annotation_id"), RationaleTexts([], [])
     check_column(data.files, _EVIDENCES, _OPTION)
     for name, (groups,), _ in data.rows(_EVIDENCES, limit=limit):
-        where = f"{one_line(str(name), 40)!r} in '{path}'"
+        where = f"{truncate_line(str(name), 40)!r} in '{path}'"
         try:
             evidence = [span for group in _parse_cell(groups, where) for span in group]
             documents = {str(span["docid"]) for span in evidence} or {str(name)}

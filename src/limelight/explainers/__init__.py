@@ -6,9 +6,9 @@ Every settings class of a method is here too, by its name: ``limelight.explainer
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from limelight.explainers.batch import Batch, read
+from limelight.explainers.batch import Batch, prepare_batch
 from limelight.explainers.budget import Budget, allocate_budget, parse_budget
-from limelight.explainers.explaining import one_reading
+from limelight.explainers.explaining import read_single_text
 from limelight.explainers.method import (
     MEANINGS,
     ConfiguredMethod,
@@ -25,7 +25,7 @@ from limelight.explainers.method import (
     at_least,
     between,
     exact_implementation,
-    made,
+    make_settings,
     per_input,
     settings_class,
 )
@@ -48,7 +48,7 @@ from limelight.explainers.sample_size import (
 from limelight.explainers.target_game import (
     TargetGame,
     add_bounds,
-    exact_values,
+    exact_attributions,
     fit_masks,
     nonzero_or_none,
     rare_effect_warning,
@@ -56,7 +56,7 @@ from limelight.explainers.target_game import (
 from limelight.models.text_game import TextGame
 from limelight.request import Targets
 from limelight.results import Attribution
-from limelight.sampling.masks import SIZES, text_rng
+from limelight.sampling.masks import MASK_SIZE_POWERS, text_rng
 
 if TYPE_CHECKING:  # for type checkers, which do not run __getattr__
     from limelight.explainers.anchors import *  # noqa: F403
@@ -98,17 +98,17 @@ __all__ = [
     "between",
     "configure_method",
     "exact_implementation",
-    "exact_values",
+    "exact_attributions",
     "find_method",
     "fit_masks",
     "fit_sample_size",
-    "made",
+    "make_settings",
     "nonzero_or_none",
-    "one_reading",
+    "read_single_text",
     "parse_budget",
     "per_input",
     "rare_effect_warning",
-    "read",
+    "prepare_batch",
     "register_method",
     "sampled_implementation",
     "settings_class",
@@ -123,6 +123,6 @@ def __getattr__(name: str) -> Any:
         for module in MODULES:
             home = f"{__name__}.{module}"
             value = getattr(import_module(home), name, None)
-            if getattr(value, "__module__", None) == home and hasattr(value, "declared"):
+            if getattr(value, "__module__", None) == home and hasattr(value, "setting_fields"):
                 return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,18 +20,18 @@ from limelight.explainers.target_game import TargetGame
 from limelight.models import PROPERTIES, reason_missing
 from limelight.progress import expect_calls
 from limelight.results import Anchor, Attribution
-from limelight.sampling.all_masks import affordable
+from limelight.sampling.all_masks import can_enumerate_masks
 from limelight.sampling.anchors import (
-    AnchorSearch,
-    Holds,
-    anchor_of_all_masks,
-    clopper_pearson,
+    AnchorSearchSettings,
+    KeepsPrediction,
+    anchor_from_all_masks,
+    clopper_pearson_interval,
     find_anchor,
-    sign_bracket,
+    positive_probability_bounds,
 )
-from limelight.sampling.masks import coin_masks, text_rng
+from limelight.sampling.masks import draw_coin_masks, text_rng
 from limelight.shapes import Bool, Float, Int
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import denominator_range
 
@@ -47,7 +47,7 @@ class Held(NamedTuple):
     choice: int
     label: int | None
     for_target: bool
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def __call__(self, outputs: Float[np.ndarray, "n C"]) -> Bool[np.ndarray, " n"]:
         """Return whether ``outputs`` still say so."""
@@ -67,17 +67,17 @@ def held_by(one: Batch) -> Held:
     choice = int(_choices(one.outputs, label)[0])
     # A label that the text has not is held as well: that it has it not.
     name = model.classes[choice] if label is None else "not " * (not choice) + model.classes[target]
-    agrees, notices = choice == (target if label is None else 1), tuple[str, ...]()
+    agrees, warnings = choice == (target if label is None else 1), tuple[str, ...]()
     if not agrees:
-        notices = (
+        warnings = (
             f"An anchor holds what the model says, {name!r}, so its words speak against the target "
             f"{model.classes[target]!r}.",
         )
-    (other,) = one.targets.names_against()
+    (other,) = one.targets.against_names()
     if other is not None:
         same = f"An anchor holds what the model says, so it is the same against {other!r}."
-        notices = (*notices, same)
-    return Held(name, choice, label, agrees, notices)
+        warnings = (*warnings, same)
+    return Held(name, choice, label, agrees, warnings)
 
 
 def _choices(outputs: Float[np.ndarray, "n C"], label: int | None) -> Int[np.ndarray, " n"]:
@@ -88,7 +88,7 @@ def _choices(outputs: Float[np.ndarray, "n C"], label: int | None) -> Int[np.nda
 
 def sign_bracket_of(one: Batch, words: list[int], held: int) -> tuple[float, float] | None:
     """Return rigorous bounds on the precision of ``words``; None where there are more heads."""
-    arrays = one.collapsed
+    arrays = one.collapsed_inputs
     game = arrays.game
     if game.K > 1 or game.C > 2:
         return None
@@ -108,7 +108,7 @@ def sign_bracket_of(one: Batch, words: list[int], held: int) -> tuple[float, flo
     if game.error is not None:
         largest = float(host_array(denominator_range(game)[1])[0, 0])
         slack += largest * float(np.abs(contrast) @ host_array(game.error)[0, :, 0])
-    low, high = sign_bracket(float(start), (kept_sum - removed_sum)[at_random], slack=slack)
+    low, high = positive_probability_bounds(float(start), (kept_sum - removed_sum)[at_random], slack=slack)
     return (low, high) if held == 1 else (1 - high, 1 - low)
 
 
@@ -122,22 +122,22 @@ def _found_in(settings: "Anchors", one: Batch, *, brackets: bool) -> Attribution
     """
     held = held_by(one)
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
-    search = AnchorSearch(
-        **{part.name: getattr(settings, part.name) for part in fields(AnchorSearch)}
+    search = AnchorSearchSettings(
+        **{part.name: getattr(settings, part.name) for part in fields(AnchorSearchSettings)}
     )
     rng = text_rng(settings.seed, one.inputs[0].text)
 
     def holds(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
         chunks = range(0, len(keep), _CHUNK)
-        return held(np.concatenate([game.of_outputs(keep[i : i + _CHUNK]) for i in chunks]))
+        return held(np.concatenate([game.output_game(keep[i : i + _CHUNK]) for i in chunks]))
 
     if _asks_all(settings, d):
-        found, samples = anchor_of_all_masks(holds(all_keeps(d)), d, search=search), 2**d
+        found, samples = anchor_from_all_masks(holds(enumerate_masks(d)), d, settings=search), 2**d
         asked = {"masks": samples}
     else:
-        found, samples = find_anchor(holds, d, rng=rng, search=search), cast(int, settings.samples)
-        asked = {"search_samples": found.spent}
-    words = list(found.words)
+        found, samples = find_anchor(holds, d, rng=rng, settings=search), cast(int, settings.samples)
+        asked = {"search_samples": found.sample_count}
+    words = list(found.features)
     masks, every = _fresh_masks(d, words, samples, rng)
     there = holds(masks)
     gain, stderr = _gains(holds, masks, there, words)
@@ -148,15 +148,15 @@ def _found_in(settings: "Anchors", one: Batch, *, brackets: bool) -> Attribution
     if rigorous is not None:
         (low, high), precision, by = rigorous, sum(rigorous) / 2, "bracket"
     elif not every:
-        low, high = clopper_pearson(int(there.sum()), len(there), delta=settings.delta)
+        low, high = clopper_pearson_interval(int(there.sum()), len(there), delta=settings.delta)
         by = "sampling"
-    notices = held.notices
-    if not words and found.reached:
-        notices += (
+    warnings = held.warnings
+    if not words and found.reaches_threshold:
+        warnings += (
             "The prediction holds without an anchor: it hardly depends on which words stay.",
         )
     if low < settings.threshold:
-        notices += (
+        warnings += (
             f"The precision lies in {low:.3f}–{high:.3f}, which does not clear the threshold "
             f"{settings.threshold:g}.",
         )
@@ -164,19 +164,19 @@ def _found_in(settings: "Anchors", one: Batch, *, brackets: bool) -> Attribution
         scores=gain if held.for_target else 0.0 - gain,  # words outside have 0, and none −0
         stderr=None if every else stderr,
         anchor=Anchor(
-            features=found.words,
+            features=found.features,
             precision=precision,
             precision_interval=(low, high),
             coverage=0.5 ** len(words),
         ),
-        notices=notices + game.notices,
+        warnings=warnings + game.warnings,
         diagnostics={"holds": held.name, "precision_by": by, **asked},
     )
 
 
 def _asks_all(settings: "Anchors", d: int) -> bool:
     """Whether all masks are no more than a search asks for words alone, and for the precision."""
-    return affordable(d, cast(int, settings.samples) + cast(int, settings.batch) * (1 + d))
+    return can_enumerate_masks(d, cast(int, settings.samples) + cast(int, settings.batch) * (1 + d))
 
 
 def _fresh_masks(
@@ -185,14 +185,14 @@ def _fresh_masks(
     """Return every mask that keeps ``words`` if there are at most ``samples``, else random ones."""
     free = [j for j in range(d) if j not in words]
     if len(free) > np.log2(samples):
-        return coin_masks(d, samples, rng, held=words), False
+        return draw_coin_masks(d, samples, rng, fixed_features=words), False
     masks = np.ones((2 ** len(free), d), bool)
     masks[:, free] = np.arange(len(masks))[:, None] >> np.arange(len(free)) & 1
     return masks, True
 
 
 def _gains(
-    holds: Holds, masks: Bool[np.ndarray, "n d"], held: Bool[np.ndarray, " n"], words: list[int]
+    holds: KeepsPrediction, masks: Bool[np.ndarray, "n d"], held: Bool[np.ndarray, " n"], words: list[int]
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
     """What precision loses without each anchor word, which a fair coin would then remove.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.explainers.batch import Batch, mean_of_heads, pooled_pieces
+from limelight.explainers.batch import Batch, average_heads, sum_subword_scores
 from limelight.explainers.method import (
     Implementation,
     per_input,
@@ -16,7 +16,7 @@ from limelight.explainers.registry import register_method
 from limelight.models import Attention, Capability
 from limelight.results import Attribution
 from limelight.shapes import Float
-from limelight.text import ModelInput, plural
+from limelight.text import ModelInput, pluralize
 from limelight.theory.attention import max_attention, mean_attention
 
 
@@ -31,7 +31,7 @@ def _mean_over_windows(
     One window comes after another, because the attention of all may not fit in memory.
     """
     # Of several places or sentences, the weights say whose positions are meant.
-    weigh = one.targets.weights if gradients or one.targets.parts > 1 else None
+    weigh = one.targets.output_gradient if gradients or one.targets.query_count > 1 else None
     read_in = one.inputs[0].windows
     # ∂F/∂α of a window holds its share of the mean, which would be taken again here.
     windows = 1 if read_in is None else len(read_in.spans)
@@ -44,23 +44,23 @@ def _mean_over_windows(
 
 def rolled_out(found: Attention) -> Float[np.ndarray, " T"]:
     """Return what reaches the classification head from every input, through all layers."""
-    mass = found.reads
-    for layer in with_residual(found.alpha)[::-1]:
+    mass = found.readout_weights
+    for layer in average_heads_with_residual(found.alpha)[::-1]:
         mass = mass @ layer
     return mass
 
 
-def with_residual(alpha: Float[np.ndarray, "L H T T"]) -> Float[np.ndarray, "L T T"]:
+def average_heads_with_residual(alpha: Float[np.ndarray, "L H T T"]) -> Float[np.ndarray, "L T T"]:
     """Return (mean over heads + identity)/2: what a layer passes on, with its residual."""
     return (alpha.mean(axis=1) + np.eye(alpha.shape[-1])) / 2
 
 
 def flows(found: Attention) -> Float[np.ndarray, " T"]:
     """Return, for every input, the largest flow that it can send to the classification head."""
-    return largest_flows(with_residual(found.alpha), found.reads)
+    return maximum_flows(average_heads_with_residual(found.alpha), found.readout_weights)
 
 
-def largest_flows(
+def maximum_flows(
     layers: Float[np.ndarray, "L T T"], reads: Float[np.ndarray, " T"]
 ) -> Float[np.ndarray, " T"]:
     """Return, for every input, the maximum flow from the read positions down to it.
@@ -97,7 +97,7 @@ def relevance_of_layers(found: Attention) -> Float[np.ndarray, " T"]:
     R = here
     for alpha, gradient in zip(found.alpha, found.gradient, strict=True):
         R = R + np.maximum(alpha * gradient, 0).mean(axis=0) @ R
-    return found.reads @ (R - here)
+    return found.readout_weights @ (R - here)
 
 
 def chosen_layer(layers: Float[np.ndarray, "L H T"], name: str | int) -> Float[np.ndarray, "H T"]:
@@ -123,14 +123,14 @@ Summary = Callable[[Float[np.ndarray, "*n K T"]], Float[np.ndarray, "*n T"]]
 
 def _from_tables(_: Any, batch: Batch, *, summary: Summary) -> list[Attribution]:
     """Score every feature by the attention of [cls] to it."""
-    arrays = batch.collapsed
+    arrays = batch.collapsed_inputs
     alpha = arrays.attention
-    scores = arrays.pooled(summary(alpha)[..., 1:])
-    heads = arrays.pooled(alpha[..., 1:])
+    scores = arrays.pool_features(summary(alpha)[..., 1:])
+    heads = arrays.pool_features(alpha[..., 1:])
     shares = map(_of_table, alpha, batch.inputs)
     return [
-        Attribution(scores=s, heads=h, notices=(notice,))
-        for s, h, notice in zip(scores, heads, shares, strict=True)
+        Attribution(scores=s, heads=h, warnings=(warning,))
+        for s, h, warning in zip(scores, heads, shares, strict=True)
     ]
 
 
@@ -144,24 +144,24 @@ def _of_table(alpha: Float[np.ndarray, "K T_max"], model_input: ModelInput) -> s
 
 def _gradient_from_tables(_: Any, batch: Batch, *, positive: bool = False) -> list[Attribution]:
     """Score every feature by Σ over heads of α ∂F/∂α = α u / K, or by the mean of (α u / K)⁺."""
-    arrays = batch.collapsed
-    product = arrays.attention * arrays.attended_u(batch.target_weights)
+    arrays = batch.collapsed_inputs
+    product = arrays.attention * arrays.attended_u(batch.target_gradient)
     if positive:
         product = np.maximum(product / product.shape[-2], 0)
-    return mean_of_heads(arrays, product)
+    return average_heads(arrays, product)
 
 
 def _of_layer(settings: "AlphaAvg", one: Batch, *, summary: Summary) -> Attribution:
     """Score every feature by the attention that the classification head's token pays to it."""
 
     def read_rows(found: Attention) -> Float[np.ndarray, "H T"]:
-        return chosen_layer(np.einsum("s,lhst->lht", found.reads, found.alpha), settings.layer)
+        return chosen_layer(np.einsum("s,lhst->lht", found.readout_weights, found.alpha), settings.layer)
 
     heads = _mean_over_windows(one, read_rows)
     return Attribution(
-        scores=pooled_pieces(one, summary(heads)),
-        heads=pooled_pieces(one, heads),
-        notices=(_of_pieces(one, heads.mean(axis=0)),),
+        scores=sum_subword_scores(one, summary(heads)),
+        heads=sum_subword_scores(one, heads),
+        warnings=(_of_pieces(one, heads.mean(axis=0)),),
     )
 
 
@@ -169,13 +169,13 @@ def _gradient_of_layer(settings: "AlphaGrad", one: Batch) -> Attribution:
     """Score every feature by Σ over heads of α ∂F/∂α where the classification head reads."""
 
     def product(found: Attention) -> Float[np.ndarray, "H T"]:
-        read = (found.reads > 0).astype(np.float64)
+        read = (found.readout_weights > 0).astype(np.float64)
         layers = np.einsum("s,lhst->lht", read, found.alpha * found.gradient)
         return chosen_layer(layers, settings.layer)
 
     heads = _mean_over_windows(one, product, gradients=True)
     return Attribution(
-        scores=pooled_pieces(one, heads.sum(axis=0)), heads=pooled_pieces(one, heads * len(heads))
+        scores=sum_subword_scores(one, heads.sum(axis=0)), heads=sum_subword_scores(one, heads * len(heads))
     )
 
 
@@ -189,13 +189,13 @@ def _through_layers(
 ) -> Attribution:
     """Score every feature by what ``score`` gives its pieces; with ``shares`` of the attention."""
     found = _mean_over_windows(one, score, gradients=gradients)
-    notices = (_of_pieces(one, found),) if shares else ()
-    return Attribution(scores=pooled_pieces(one, found), notices=notices)
+    warnings = (_of_pieces(one, found),) if shares else ()
+    return Attribution(scores=sum_subword_scores(one, found), warnings=warnings)
 
 
 def _of_pieces(one: Batch, mass: Float[np.ndarray, " T"]) -> str:
-    own, tokens = float(pooled_pieces(one, mass).sum()), float(mass.sum())
-    units = plural(one.features[0].noun)
+    own, tokens = float(sum_subword_scores(one, mass).sum()), float(mass.sum())
+    units = pluralize(one.features[0].noun)
     if 1 - tokens < _SINK:
         return f"{own:.0%} of the attention goes to the {units}, {1 - own:.0%} to other tokens."
     return (

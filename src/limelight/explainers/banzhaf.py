@@ -21,21 +21,21 @@ from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import SampleSize, SamplingSettings, sampled_implementation
 from limelight.explainers.target_game import (
     TargetGame,
-    exact_values,
+    exact_attributions,
     fit_masks,
     nonzero_or_none,
     rare_effect_warning,
 )
 from limelight.results import Attribution, Pairs
-from limelight.sampling.all_masks import banzhaf_of_all_masks, pairs_of_all_masks
-from limelight.sampling.deadline import answers_in_time
-from limelight.sampling.masks import PerMask, coin_masks, text_rng
-from limelight.sampling.pairs import INDICES, PairSampler, fitted_pairs
-from limelight.sampling.regression import fitted_lime, lasso_fit
-from limelight.sampling.sample import coin_sampler
-from limelight.sampling.spread import heavy_tailed
+from limelight.sampling.all_masks import banzhaf_values_from_all_masks, pair_interactions_from_all_masks
+from limelight.sampling.deadline import evaluate_before_deadline
+from limelight.sampling.masks import PerMask, draw_coin_masks, text_rng
+from limelight.sampling.pairs import INDICES, PairSampler, fit_pair_interactions
+from limelight.sampling.regression import fit_sampled_lime, fit_lasso
+from limelight.sampling.sample import make_coin_sampler
+from limelight.sampling.spread import count_tail_carriers
 from limelight.shapes import Bool, Float
-from limelight.text import Answer
+from limelight.text import AnswerQuery
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.interactions import banzhaf_interactions, shapley_interactions
 from limelight.theory.namespace import host_array
@@ -56,7 +56,7 @@ def _by_masks(settings: "Banzhaf", one: Batch) -> Attribution:
     """Score every feature by the slope of f on random masks, each with its opposite."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
-        return game.found(banzhaf_of_all_masks(game, d)[0], masks=2**d)
+        return game.make_attribution(banzhaf_values_from_all_masks(game, d)[0], masks=2**d)
 
     # The slope of least squares on masks by fair coins is the Banzhaf value, and half the
     # difference of a mask and its opposite has the same one: what an even number of words do
@@ -66,8 +66,8 @@ def _by_masks(settings: "Banzhaf", one: Batch) -> Attribution:
         both = game(np.concatenate([keep, ~keep]))
         return (both[: len(keep)] - both[len(keep) :]) / 2
 
-    how = partial(fitted_lime, ridge=0.0)
-    fit, said = fit_masks(settings, one, game, coin_sampler(d), how, paired_game=odd)
+    how = partial(fit_sampled_lime, ridge=0.0)
+    fit, said = fit_masks(settings, one, game, make_coin_sampler(d), how, paired_game=odd)
     drawn = 2 * fit.samples
     if not np.isfinite(fit.stderr).all():  # one mask alone decides a score
         raise DomainError(
@@ -75,7 +75,7 @@ def _by_masks(settings: "Banzhaf", one: Batch) -> Attribution:
             f"{2 * drawn}."
         )
     errors = nonzero_or_none(fit.stderr[0])
-    return game.found(fit.scores[0], errors, said=said, samples_drawn=drawn)
+    return game.make_attribution(fit.scores[0], errors, said=said, samples_drawn=drawn)
 
 
 _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
@@ -89,7 +89,7 @@ def _exactly(settings: "Interactions", one: Batch) -> Attribution:
     return Attribution(
         scores=of_words(matrix),
         bound=float(bounds[0, 0]),
-        pairs=strongest(matrix, None, settings.top),
+        pairs=select_strongest_pairs(matrix, None, settings.top),
     )
 
 
@@ -97,11 +97,11 @@ def _pairs_by_masks(settings: "Interactions", one: Batch) -> Attribution:
     """Score every pair of features by the answers of the model to random masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
-        (matrix,) = pairs_of_all_masks(game, d, index=settings.index)
-        pairs = strongest(matrix, None, settings.top)
-        return game.found(of_words(matrix), pairs=pairs, masks=2**d)
+        (matrix,) = pair_interactions_from_all_masks(game, d, index=settings.index)
+        pairs = select_strongest_pairs(matrix, None, settings.top)
+        return game.make_attribution(of_words(matrix), pairs=pairs, masks=2**d)
     sampler = PairSampler(d, settings.index)
-    how = partial(fitted_pairs, sampler=sampler)
+    how = partial(fit_pair_interactions, sampler=sampler)
     fit, said = fit_masks(settings, one, game, sampler, how)
     # So far from 0 no pair lies in 95 % of samples where none interacts (Bonferroni).
     many = d * (d - 1) // 2
@@ -111,12 +111,12 @@ def _pairs_by_masks(settings: "Interactions", one: Batch) -> Attribution:
         f"No pair stands out: the strongest of {many:,} would lie as far from 0 by chance alone. "
         "Draw more masks.",
     )
-    return game.found(
+    return game.make_attribution(
         of_words(fit.scores[0]),
         # Scores are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
         nonzero_or_none(of_words(fit.stderr[0])),
         said=said + (() if told else noise),
-        pairs=strongest(fit.scores[0], nonzero_or_none(fit.stderr[0]), settings.top),
+        pairs=select_strongest_pairs(fit.scores[0], nonzero_or_none(fit.stderr[0]), settings.top),
         samples_drawn=fit.samples,
         pairs_told_from_zero=told,
     )
@@ -127,7 +127,7 @@ def of_words(pairs: Float[np.ndarray, "d d"]) -> Float[np.ndarray, " d"]:
     return np.abs(pairs).sum(axis=1) / (len(pairs) - 1)
 
 
-def strongest(
+def select_strongest_pairs(
     matrix: Float[np.ndarray, "d d"], stderr: Float[np.ndarray, "d d"] | None, top: int | None
 ) -> Pairs:
     """Return the pairs of largest size, strongest first.
@@ -150,12 +150,12 @@ def strongest(
 def _cited(settings: "ContextCite", one: Batch) -> Attribution:
     """Score every feature by a LASSO of the log-odds of the answer on random masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
-    keep = coin_masks(d, settings.samples, text_rng(settings.seed, one.inputs[0].text))
-    answers = answers_in_time(game, keep, least=settings.sample_size.minimum(d))
+    keep = draw_coin_masks(d, settings.samples, text_rng(settings.seed, one.inputs[0].text))
+    answers = evaluate_before_deadline(game, keep, minimum_rows=settings.sample_size.minimum(d))
     keep = keep[: len(answers)]
-    part = one.targets.part
-    queries = one.inputs[0].asked[part : part + 1]
-    answer = next((query for query in queries if isinstance(query, Answer)), None)
+    part = one.targets.query_index
+    queries = one.inputs[0].queries[part : part + 1]
+    answer = next((query for query in queries if isinstance(query, AnswerQuery)), None)
     tokens = 1 if answer is None else answer.length
     share = tokens if answer is not None and answer.per_token else 1
 
@@ -168,17 +168,17 @@ def _cited(settings: "ContextCite", one: Batch) -> Attribution:
         known_range = float(np.ptp(fitted_numbers(np.array([game.full_value, game.base_value]))))
     # They divide the log-odds by the number of tokens, and multiply the scores by it: as if the
     # penalty were so many times as large. Of a mean over tokens, the sum is fitted and then shared.
-    fit = lasso_fit(keep, y, penalty=settings.penalty * tokens, known_range=known_range)
+    fit = fit_lasso(keep, y, penalty=settings.penalty * tokens, known_range=known_range)
     size = max(known_range, float(np.ptp(y))) / share
     unseen = rare_effect_warning(
-        flat=fit.flat,
-        spike=fit.spike,
-        size=size,
-        draws=len(keep),
-        tail=float(heavy_tailed(y[:, None])[0]),
-        parts=fit.parts,
+        has_no_spread=fit.has_no_spread,
+        largest_share=fit.largest_share,
+        possible_effect=size,
+        sample_count=len(keep),
+        tail_carriers=float(count_tail_carriers(y[:, None])[0]),
+        part_count=fit.parts,
     )
-    return game.found(
+    return game.make_attribution(
         fit.coefficients / share,
         nonzero_or_none(fit.stderr / share),
         said=_zero_score_warnings(fit.coefficients, y, game) + unseen,
@@ -230,7 +230,7 @@ _TOP = "pairs to keep, strongest first; None: all d(d−1)/2"
     blind="sets far from half of the text; does not add up to f",
     cost="milliseconds, exact to quadrature precision with a bound",
     implementations=(
-        exact_implementation(partial(exact_values, value=banzhaf), ("tolerance", "per_head")),
+        exact_implementation(partial(exact_attributions, value=banzhaf), ("tolerance", "per_head")),
         sampled_implementation(
             _by_masks,
             {

@@ -1,4 +1,4 @@
-"""Some texts under one model, with what is to be explained: what every method computes from."""
+"""Inputs that one model reads together, with their features, targets and outputs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -7,21 +7,21 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError, about_text
+from limelight.errors import DomainError, InputError, add_text_number
 from limelight.models import (
     Capable,
     Model,
     has,
-    resolved_replacement,
+    resolve_replacement,
 )
-from limelight.models.attention.collapsed import CollapsedDocuments
+from limelight.models.attention.collapsed import CollapsedInputs
 from limelight.models.protocol import HiddenStates, describe_pooling
 from limelight.models.queries import (
     compute_hidden_states,
     fallback_reason,
+    needs_subwords,
     read_inputs,
-    reads_subwords,
-    split_tokens,
+    refine_tokens,
 )
 from limelight.models.text_game import TextGame
 from limelight.request import Request, Targets, prepare_model, target_indices
@@ -31,90 +31,109 @@ from limelight.text import (
     Features,
     ModelInput,
     QueriedText,
-    features_of,
-    unit_spans,
+    build_features,
+    split_input,
 )
 from limelight.text.inputs import Windows
 from limelight.theory.namespace import array_like, host_array
-from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
+from limelight.theory.ratio_game import RatioGame, combine_outputs, empty_value, full_value
 from limelight.threads import cached_property
 
-_SAME = 1e-6  # of the largest output, or of 1 where nothing is known of rounding
+# Largest difference of outputs that still counts as equal, as a fraction of the largest output.
+_OUTPUT_TOLERANCE = 1e-6
 
 
 @final
 @dataclass
-class _Shared:
-    """What readings of the same documents share, whatever their target."""
+class _BatchCache:
+    """Arrays and games of a batch that do not depend on the target."""
 
-    games: dict[str, TextGame] = field(default_factory=dict)
-    collapsed: CollapsedDocuments | None = None
-    exact_games: RatioGame | str | None = None
-    signalled: HiddenStates | None = None
+    text_games: dict[str, TextGame] = field(default_factory=dict)
+    collapsed_inputs: CollapsedInputs | None = None
+    ratio_game: RatioGame | str | None = None
+    hidden_states: HiddenStates | None = None
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch:
-    """``n`` documents under one model, each with its features and its target.
+    """``n`` inputs that one model reads together, with their features, targets and outputs.
 
-    The model reads every text once and is asked for its outputs once; arrays and games are made
-    when first asked for, and shared by all methods and all classes.
+    The model reads every text once and computes its outputs once. Other arrays and games are
+    computed when they are first used. All methods and all classes share them.
     """
 
-    model: Capable  # it has what the way that is used needs
+    model: Capable  # it has the capability that the implementation needs
     inputs: tuple[ModelInput, ...]
     features: tuple[Features, ...]
     targets: Targets
     outputs: Float[np.ndarray, "n C"]
     request: Request
-    first: int | None = None  # number of the first document in the caller's list of several
-    shared: _Shared = field(default_factory=_Shared)
-    _common: dict[int, dict[str, Any]] = field(default_factory=dict, init=False)
+    first_index: int | None = None  # of the first input in the user's list; None without a list
+    cache: _BatchCache = field(default_factory=_BatchCache)
+    _base_fields: dict[int, dict[str, Any]] = field(default_factory=dict, init=False)
 
-    def apart(self, size: int = 1) -> Iterator["Batch"]:
-        """Yield every document as a reading of its own, or ``size`` of them at a time."""
+    def split(self, size: int = 1) -> Iterator["Batch"]:
+        """Split the batch into batches of at most ``size`` inputs."""
         if len(self.inputs) <= size:
             yield self
             return
         for i in range(0, len(self.inputs), size):
-            # Other arrays are padded to the longest of all documents, and made anew for fewer.
-            here, held = slice(i, i + size), self.shared.signalled
-            if held is not None:
-                held = HiddenStates(held.states[here], held.read[here], held.outputs[here])
+            # Other arrays are padded to the longest input, so smaller batches compute them again.
+            part, hidden_states = slice(i, i + size), self.cache.hidden_states
+            if hidden_states is not None:
+                hidden_states = HiddenStates(
+                    hidden_states.states[part],
+                    hidden_states.head_input[part],
+                    hidden_states.outputs[part],
+                )
             yield replace(
                 self,
-                inputs=self.inputs[here],
-                features=self.features[here],
-                targets=self.targets.only(i, size),
-                outputs=self.outputs[here],
-                first=None if self.first is None else self.first + i,
-                shared=_Shared(signalled=held),
+                inputs=self.inputs[part],
+                features=self.features[part],
+                targets=self.targets.select(i, size),
+                outputs=self.outputs[part],
+                first_index=None if self.first_index is None else self.first_index + i,
+                cache=_BatchCache(hidden_states=hidden_states),
             )
 
-    def aims(self) -> list["Batch"]:
-        """Return the reading itself, or one for each class or place that is asked about."""
-        n, parts = len(self.inputs), self.targets.parts
+    def split_by_target(self) -> list["Batch"]:
+        """Return one batch per class or per query, or this batch if it has a single target."""
+        n, query_count = len(self.inputs), self.targets.query_count
         if self.request.all_classes:
-            whole = replace(self.targets, against=None)
-            each = [np.full(n, index) for index in range(len(self.model.classes))]
-            several = [replace(whole, index=index) for index in each]
-        elif parts == 1:
+            targets = replace(self.targets, against=None)
+            class_indices = [np.full(n, index) for index in range(len(self.model.classes))]
+            all_targets = [replace(targets, index=index) for index in class_indices]
+        elif query_count == 1:
             return [self]
         else:
-            asked = self.model, self.request, self.inputs, self.outputs
-            several = [targets_of(*asked, part) for part in range(parts)]
-        return [replace(self, targets=targets) for targets in several]
+            all_targets = [
+                select_targets(self.model, self.request, self.inputs, self.outputs, query_index)
+                for query_index in range(query_count)
+            ]
+        return [replace(self, targets=targets) for targets in all_targets]
 
-    def of_one_part(self, *, signals: bool) -> "Batch":
-        """Return a reading of texts that are asked about the place of the targets alone.
+    def select_target_query(self, *, with_hidden_states: bool) -> "Batch":
+        """Read the same texts again with a single query, the one of the targets.
 
-        ``signals`` says whether the pass that gives the outputs also gives the hidden states.
+        Parameters
+        ----------
+        with_hidden_states
+            Whether the pass that computes the outputs also computes the hidden states.
         """
-        part = self.targets.part
-        texts = [QueriedText(one.given, one.asked[part : part + 1]) for one in self.inputs]
-        found = reading_of(self.model, texts, self.request, first=self.first, signals=signals)
-        return replace(found, targets=replace(self.targets, part=0, parts=1))
+        i = self.targets.query_index
+        texts = [
+            QueriedText(model_input.user_input, model_input.queries[i : i + 1])
+            for model_input in self.inputs
+        ]
+        batch = read_batch(
+            self.model,
+            texts,
+            self.request,
+            first_index=self.first_index,
+            with_hidden_states=with_hidden_states,
+        )
+        return replace(batch, targets=replace(self.targets, query_index=0, query_count=1))
 
     @cached_property
     def has_tables(self) -> bool:
@@ -122,215 +141,245 @@ class Batch:
         return has(self.model, "tables")
 
     @property
-    def remembers(self) -> bool:
-        """Whether answers are worth keeping: tables answer faster than they could be looked up."""
+    def caches_outputs(self) -> bool:
+        """Whether games store outputs. Models with an exact game are faster than a look-up."""
         return not has(self.model, "exact_game")
 
     @property
-    def collapsed(self) -> CollapsedDocuments:
-        """The documents as arrays, for models that collapse into tables."""
-        if self.shared.collapsed is None:
-            self.shared.collapsed = self.model.collapsed(self.inputs, self.features)
-        return self.shared.collapsed
+    def collapsed_inputs(self) -> CollapsedInputs:
+        """The inputs as arrays, for models that collapse into tables."""
+        if self.cache.collapsed_inputs is None:
+            self.cache.collapsed_inputs = self.model.compute_tables(self.inputs, self.features)
+        return self.cache.collapsed_inputs
 
     @property
-    def signals(self) -> HiddenStates:
-        """What the model holds of every feature, asked once for all classes."""
-        if self.shared.signalled is None:
-            self.shared.signalled = compute_hidden_states(self.model, self.inputs, self.features)
-        return self.shared.signalled
+    def hidden_states(self) -> HiddenStates:
+        """The model's hidden states at every feature, computed once for all classes."""
+        if self.cache.hidden_states is None:
+            self.cache.hidden_states = compute_hidden_states(
+                self.model, self.inputs, self.features
+            )
+        return self.cache.hidden_states
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
-        """Return whole matrices of the one document; None of deep models, where none are drawn."""
+        """Return the attention matrix of each head for the only input, or None for deep models."""
         if not self.has_tables:
             return None
-        return self.collapsed.model.attention_matrices(self.collapsed.inputs[0])
+        return self.collapsed_inputs.model.attention_matrices(self.collapsed_inputs.inputs[0])
 
     @cached_property
     def ratio_game(self) -> RatioGame:
-        """The exact games of all documents, with the explained number as their only class."""
-        game = self.games
-        return of_outputs(game, array_like(self.target_weights, game.a))
+        """The exact games of all inputs, with the explained number as their only output."""
+        game = self.output_ratio_game
+        return combine_outputs(game, array_like(self.target_gradient, game.a))
 
     @property
-    def games(self) -> RatioGame:
-        """The exact games of all documents, with a class for each output."""
-        if isinstance(games := self._exact_games, str):
-            raise InputError(_nothing_exact(games))
-        return games
+    def output_ratio_game(self) -> RatioGame:
+        """The exact games of all inputs, with every output of the model.
+
+        Raises
+        ------
+        InputError
+            If the model does not know the exact games of these features.
+        """
+        if isinstance(game := self._ratio_game_or_reason, str):
+            raise InputError(_nothing_exact(game))
+        return game
 
     @property
     def reason_sampled(self) -> str | None:
-        """A clause that says why the exact games of these features are not known, or None."""
-        return games if isinstance(games := self._exact_games, str) else None
+        """A clause that says why the exact games are not known; None if they are known."""
+        return game if isinstance(game := self._ratio_game_or_reason, str) else None
 
     @property
-    def _exact_games(self) -> RatioGame | str:
-        """The exact games of all documents, or a clause that says why they are not known."""
+    def _ratio_game_or_reason(self) -> RatioGame | str:
+        """The exact games of all inputs, or a clause that says why they are not known."""
         if self.has_tables:
-            return self.collapsed.game
-        if self.shared.exact_games is None:
-            game = self.model.games(self.inputs, self.features)
+            return self.collapsed_inputs.game
+        if self.cache.ratio_game is None:
+            game = self.model.exact_games(self.inputs, self.features)
             if isinstance(game, str):
-                self.shared.exact_games = game
+                self.cache.ratio_game = game
                 return game
-            # A game is made of what a model held when it was wrapped, its answers are of today.
-            # Outputs near 0 may be differences of large terms, whose rounding a game may know.
-            rounding = _SAME if game.error is None else float(host_array(game.error).max())
-            room = _SAME * np.abs(self.outputs).max() + rounding
-            if not np.all(np.abs(full_value(game) - self.outputs) <= room):
+            # The game was computed when the model was wrapped. The outputs are computed now.
+            # Small outputs may be differences of large terms. A game may know their rounding error.
+            rounding = _OUTPUT_TOLERANCE
+            if game.error is not None:
+                rounding = float(host_array(game.error).max())
+            allowed = _OUTPUT_TOLERANCE * np.abs(self.outputs).max() + rounding
+            if not np.all(np.abs(full_value(game) - self.outputs) <= allowed):
                 raise DomainError(
                     "this model no longer answers as it did when it was wrapped; wrap it again."
                 )
-            self.shared.exact_games = game
-        return self.shared.exact_games
+            self.cache.ratio_game = game
+        return self.cache.ratio_game
 
     @cached_property
-    def target_weights(self) -> Float[np.ndarray, "n C"]:
-        """∂F/∂f_c at the documents, F being the explained number."""
-        return self.targets.weights(self.outputs)
+    def target_gradient(self) -> Float[np.ndarray, "n C"]:
+        """∂F/∂f_c at the inputs: the derivative of the explained number F by each output f_c."""
+        return self.targets.output_gradient(self.outputs)
 
     def game(self, replacement: str = "auto") -> TextGame:
-        """Return the outputs of the one document as a function of which features stay."""
-        name = resolved_replacement(self.model, replacement)
-        if name not in self.shared.games:
+        """Return the outputs for the only input as a function of the features that are present."""
+        name = resolve_replacement(self.model, replacement)
+        if name not in self.cache.text_games:
             (model_input,), (features,) = self.inputs, self.features
-            ask = self.model.game(model_input, features, name)
-            self.shared.games[name] = TextGame(ask, features, name, remember=self.remembers)
-        return self.shared.games[name]
+            game = self.model.game(model_input, features, name)
+            self.cache.text_games[name] = TextGame(
+                game, features, name, use_cache=self.caches_outputs
+            )
+        return self.cache.text_games[name]
 
     @cached_property
-    def fingerprint(self) -> str:
-        """The model's, asked once for all texts that were read together."""
+    def model_fingerprint(self) -> str:
+        """The fingerprint of the model, computed once for all inputs."""
         return self.model.fingerprint
 
     @cached_property
     def base_values(self) -> list[float | None]:
-        """The explained output with every feature removed; None where the model refuses that."""
+        """The explained number of each input without features; None if the model rejects that."""
         if self.has_tables:
-            return self.targets.value(self.collapsed.base_outputs).tolist()
-        if not self.remembers:
-            return self.targets.value(empty_value(self.games)).tolist()
-        # Of all texts in one question, where the model takes several together.
-        several = [(one.targets, one.game()) for one in self.apart()]
-        games = [game for _, game in several]
-        ends = [np.repeat([[False], [True]], len(game), axis=1) for game in games]
-        TextGame.ask_ahead(games, ends)
-        found = [(targets, game.nothing) for targets, game in several]
+            return self.targets.value(self.collapsed_inputs.base_outputs).tolist()
+        if not self.caches_outputs:
+            return self.targets.value(empty_value(self.output_ratio_game)).tolist()
+        # One call for all inputs, if the model evaluates several inputs together.
+        targets_and_games = [(batch.targets, batch.game()) for batch in self.split()]
+        games = [game for _, game in targets_and_games]
+        masks = [np.repeat([[False], [True]], len(game), axis=1) for game in games]
+        TextGame.precompute_outputs(games, masks)
+        empty_outputs = [(targets, game.empty_output) for targets, game in targets_and_games]
         return [
-            None if nothing is None else float(targets.value(nothing[None])[0])
-            for targets, nothing in found
+            None if outputs is None else float(targets.value(outputs[None])[0])
+            for targets, outputs in empty_outputs
         ]
 
-    def notices(self, i: int) -> tuple[str, ...]:
-        """Return how document ``i`` was read."""
+    def warnings(self, i: int) -> tuple[str, ...]:
+        """Return the warnings about how the model reads input ``i``."""
         model_input = self.inputs[i]
-        alone = ("There is only one feature: its score cannot be compared with any other.",)
-        asked = model_input.asked[self.targets.part : self.targets.part + 1]
-        name = self.targets.classes[self.targets.index[i]]
-        notes = tuple(place.note for place in asked if place.note and place.tag == name)
-        said = model_input.notices + self.features[i].notices + notes
-        return said + alone if len(self.features[i].strings) == 1 else said
+        queries = model_input.queries[self.targets.query_index : self.targets.query_index + 1]
+        class_name = self.targets.classes[self.targets.index[i]]
+        notes = tuple(query.note for query in queries if query.note and query.tag == class_name)
+        warnings = model_input.warnings + self.features[i].warnings + notes
+        if len(self.features[i].strings) == 1:
+            warnings += ("There is only one feature: its score cannot be compared with any other.",)
+        return warnings
 
-    def common(self, i: int) -> dict[str, Any]:
-        """Return the fields of an explanation of document ``i`` that no method has a say in."""
-        if i not in self._common:
-            model_input, features, targets = self.inputs[i], self.features[i], self.targets.only(i)
-            (target,), (against,) = targets.names(), targets.names_against()
-            self._common[i] = {
+    def base_fields(self, i: int) -> dict[str, Any]:
+        """Return the fields of the explanation of input ``i`` that are the same for all methods."""
+        if i not in self._base_fields:
+            model_input, features = self.inputs[i], self.features[i]
+            targets = self.targets.select(i)
+            (target,), (against,) = targets.class_names(), targets.against_names()
+            self._base_fields[i] = {
                 "text": model_input.text,
-                **features.of_result(model_input),
+                **features.result_fields(model_input),
                 "target": target,
                 "against": against,
                 "classes": self.model.classes,
                 "link": self.model.link,
                 "scale": targets.scale,
                 "prediction": self.prediction(i),
-                "cut": model_input.cut,
+                "cut": model_input.cutoff,
                 "bound_kind": bound_kind(model_input),
-                "notices": self.notices(i),
-                "settings": self.asked(i),
-                "diagnostics": self._windows(model_input.windows),
-                "model": self.fingerprint,
+                "warnings": self.warnings(i),
+                "settings": self.request_settings(i),
+                "diagnostics": self._window_diagnostics(model_input.windows),
+                "model": self.model_fingerprint,
                 "parts": model_input.parts,
-                "asked": model_input.asked[targets.part] if model_input.asked else None,
+                "query": model_input.queries[targets.query_index] if model_input.queries else None,
             }
-        return self._common[i]
+        return self._base_fields[i]
 
     def prediction(self, i: int) -> dict[str, float]:
-        """Return the outputs for document ``i`` by class; a single one is the second class's."""
-        return self._named(self.targets.own(self.outputs[i]))
+        """Return the outputs for input ``i`` by class; a single output is the second class's."""
+        return self._outputs_by_class(self.targets.query_outputs(self.outputs[i]))
 
-    def asked(self, i: int) -> dict[str, Any]:
-        """Return what was asked about document ``i``, whatever the method."""
+    def request_settings(self, i: int) -> dict[str, Any]:
+        """Return the options of the request for input ``i`` as a result stores them."""
         windows = self.inputs[i].windows
         return {
-            "features": self.features[i].unit,
-            "aggregation": describe_pooling(self.model, self.features[i].unit),
+            "features": self.features[i].kind,
+            "aggregation": describe_pooling(self.model, self.features[i].kind),
             "replacement": self.model.replacements[0],
             "protect": sorted({word.lower() for word in self.request.protect}),
             **({} if self.request.side is None else {"side": self.request.side}),
-            **({"protect_span": self.request.protect_span} if self.inputs[i].asked else {}),
+            **({"protect_span": self.request.protect_span} if self.inputs[i].queries else {}),
             **({} if windows is None else {"window": windows.size}),
         }
 
-    def _windows(self, windows: Windows | None) -> dict[str, Any]:
-        """Return the model's outputs in each window, as a result holds them."""
+    def _window_diagnostics(self, windows: Windows | None) -> dict[str, Any]:
+        """Return the model's outputs in each window, as a result stores them."""
         if windows is None:
             return {}
-        rows = zip(windows.spans, windows.outputs, strict=True)
-        own = [{"span": list(span or ()), "prediction": self._named(row)} for span, row in rows]
-        return {"windows": own, "windows_combined": "mean of the outputs"}
+        window_rows = [
+            {"span": list(span or ()), "prediction": self._outputs_by_class(outputs)}
+            for span, outputs in zip(windows.spans, windows.outputs, strict=True)
+        ]
+        return {"windows": window_rows, "windows_combined": "mean of the outputs"}
 
-    def _named(self, outputs: Float[np.ndarray, " C"]) -> dict[str, float]:
-        named = self.model.classes[-len(outputs) :]
-        return dict(zip(named, map(float, outputs), strict=True))
+    def _outputs_by_class(self, outputs: Float[np.ndarray, " C"]) -> dict[str, float]:
+        class_names = self.model.classes[-len(outputs) :]
+        return dict(zip(class_names, map(float, outputs), strict=True))
 
 
 def bound_kind(model_input: ModelInput) -> BoundKind:
-    """Return what bounds and ceilings of a text that a model has read rest on."""
-    return "checked" if model_input.checked else "proven"
+    """Return whether bounds for an input are proven, or rest on checks of its tokens."""
+    return "checked" if model_input.is_checked else "proven"
 
 
-def read(model: Model, texts: Sequence[Any], **asked: Any) -> Batch:
-    """Return ``texts`` as ``model`` sees them; ``asked`` are fields of a :class:`Question`."""
-    prepared, request = prepare_model(model, Request(**asked))
-    return reading_of(prepared, request.attach_queries(texts), request)
+def prepare_batch(model: Model, texts: Sequence[Any], **options: Any) -> Batch:
+    """Prepare a model for the ``options`` of a :class:`Request`, and read texts with it."""
+    prepared, request = prepare_model(model, Request(**options))
+    return read_batch(prepared, request.attach_queries(texts), request)
 
 
-def reading_of(
+def read_batch(
     model: Model,
     texts: Sequence[Any],
     request: Request,
     *,
-    first: int | None = None,
-    signals: bool = False,
+    first_index: int | None = None,
+    with_hidden_states: bool = False,
 ) -> Batch:
-    """Return ``texts`` as ``model`` reads them; both were made for each other by `prepare_model`.
+    """Read texts into one batch, with their features, outputs and targets.
 
     Parameters
     ----------
     model
-        A model that was prepared for the question.
+        A model that :func:`prepare_model` prepared for the request.
     texts
-        What the model reads, with queries.
-    question
-        What is to be explained, as it was prepared for the model.
-    first
-        The number of the first text, for errors; None if there is only one.
-    signals
-        Whether the pass that gives the outputs also gives the hidden states of every feature.
+        Texts with their queries.
+    request
+        The options of the explanation, as :func:`prepare_model` returned them.
+    first_index
+        The index of the first text in the user's list, for error messages; None without a list.
+    with_hidden_states
+        Whether the pass that computes the outputs also computes the hidden states of every feature.
+
+    Returns
+    -------
+    The batch.
 
     Raises
     ------
     InputError
-        If a text cannot be read, or its removals are not known as exactly as those of the model.
+        If a text cannot be read, or if the model does not know its exact game although it knows
+        those of other texts.
     """
-    inputs, features = _read(model, texts, request, first=first, signals=signals)
+    inputs, features = _read_inputs(
+        model, texts, request, first_index=first_index, with_hidden_states=with_hidden_states
+    )
     for model_input in inputs:
         if model_input.fallback is not None:
             raise InputError(_nothing_exact(fallback_reason(model_input)))
-    return _batch(model, inputs, features, request, first=first, signals=signals)
+    return _make_batch(
+        model,
+        inputs,
+        features,
+        request,
+        first_index=first_index,
+        with_hidden_states=with_hidden_states,
+    )
 
 
 def read_batches(
@@ -338,28 +387,61 @@ def read_batches(
     texts: Sequence[Any],
     request: Request,
     *,
-    first: int | None = None,
-    feasible: Callable[[int], None] | None = None,
-    signals: bool = False,
+    first_index: int | None = None,
+    check_size: Callable[[int], None] | None = None,
+    with_hidden_states: bool = False,
 ) -> Iterable[Batch]:
-    """Return ``texts`` as :func:`reading_of` does, in one batch if one model answers about all.
+    """Read texts into one batch, or into one batch per text if some texts must be sampled.
 
-    If the model does not know removals of a text exactly, every text has a batch of its own, and
-    the model of such a text is its fallback, which is sampled. ``feasible`` may refuse a number of
-    features before the model is called.
+    If the model does not know the exact game of a text, the text is explained with the model's
+    fallback, which is sampled.
+
+    Parameters
+    ----------
+    model
+        A model that :func:`prepare_model` prepared for the request.
+    texts
+        Texts with their queries.
+    request
+        The options of the explanation, as :func:`prepare_model` returned them.
+    first_index
+        The index of the first text in the user's list, for error messages; None without a list.
+    check_size
+        Raises an error for a number of features, before the model is called.
+    with_hidden_states
+        Whether the pass that computes the outputs also computes the hidden states of every feature.
+
+    Returns
+    -------
+    The batches. They are read one by one if there are several.
     """
-    inputs, features = _read(model, texts, request, first=first, feasible=feasible, signals=signals)
+    inputs, features = _read_inputs(
+        model,
+        texts,
+        request,
+        first_index=first_index,
+        check_size=check_size,
+        with_hidden_states=with_hidden_states,
+    )
     if all(model_input.fallback is None for model_input in inputs):
-        return [_batch(model, inputs, features, request, first=first, signals=signals)]
-    return (
-        _batch(
-            model if model_input.fallback is None else model_input.fallback,
-            [model_input if model_input.fallback is None else _sampled(model_input)],
-            [features_of_document],
+        batch = _make_batch(
+            model,
+            inputs,
+            features,
             request,
-            first=None if first is None else first + i,
+            first_index=first_index,
+            with_hidden_states=with_hidden_states,
         )
-        for i, (model_input, features_of_document) in enumerate(zip(inputs, features, strict=True))
+        return [batch]
+    return (
+        _make_batch(
+            model if model_input.fallback is None else model_input.fallback,
+            [model_input if model_input.fallback is None else _prepare_fallback(model_input)],
+            [input_features],
+            request,
+            first_index=None if first_index is None else first_index + i,
+        )
+        for i, (model_input, input_features) in enumerate(zip(inputs, features, strict=True))
     )
 
 
@@ -367,143 +449,183 @@ def _nothing_exact(reason: str | None) -> str:
     return f"nothing about this text is known exactly: {reason}."
 
 
-def _sampled(model_input: ModelInput) -> ModelInput:
-    """Return a document as its fallback model explains it, with the reason."""
-    notice = f"This text is sampled, and no score is exact: {fallback_reason(model_input)}."
-    return replace(model_input, fallback=None, notices=(*model_input.notices, notice))
+def _prepare_fallback(model_input: ModelInput) -> ModelInput:
+    """Return an input for its fallback model, with a warning that says why it is sampled."""
+    warning = f"This text is sampled, and no score is exact: {fallback_reason(model_input)}."
+    return replace(model_input, fallback=None, warnings=(*model_input.warnings, warning))
 
 
-def _read(
+def _read_inputs(
     model: Model,
     texts: Sequence[Any],
     request: Request,
     *,
-    first: int | None,
-    feasible: Callable[[int], None] | None = None,
-    signals: bool,
+    first_index: int | None,
+    check_size: Callable[[int], None] | None = None,
+    with_hidden_states: bool,
 ) -> tuple[list[ModelInput], list[Features]]:
-    """Return every text as the model reads it, and its features."""
-    pieces = reads_subwords(model, request.features)
-    protect = _protected(model, request) if request.protect else frozenset[str]()
-    inputs, scored = list[ModelInput](), list[Features]()
-    model_inputs = read_inputs(model, texts, hidden_states=signals, pieces=pieces)
-    for number in range(first or 0, (first or 0) + len(texts)):
-        with about_text(None if first is None else number):
-            model_input, reader, protected_words = next(model_inputs), model, protect
+    """Read every text, and return the inputs with their features."""
+    subwords = needs_subwords(model, request.features)
+    protected_words = _protected_words(model, request) if request.protect else frozenset[str]()
+    inputs, all_features = list[ModelInput](), list[Features]()
+    model_inputs = read_inputs(model, texts, hidden_states=with_hidden_states, subwords=subwords)
+    for number in range(first_index or 0, (first_index or 0) + len(texts)):
+        with add_text_number(None if first_index is None else number):
+            model_input, reader, protect = next(model_inputs), model, protected_words
             if model_input.fallback is not None:
                 reader = model_input.fallback
-                protected_words = _protected(reader, request)
-            if not pieces and (cut := unit_spans(model_input, request.features)) is not None:
-                model_input = split_tokens(reader, model_input, cut)
+                protect = _protected_words(reader, request)
+            if not subwords and (spans := split_input(model_input, request.features)) is not None:
+                model_input = refine_tokens(reader, model_input, spans)
+            features = _make_features(model_input, request, protect, subwords)
             inputs.append(model_input)
-            scored.append(_features(model_input, request, protected_words, pieces))
-            if feasible is not None:
-                with advising(scored[-1]):
-                    feasible(len(scored[-1]))
-    return inputs, scored
+            all_features.append(features)
+            if check_size is not None:
+                with advise_finer_features(features):
+                    check_size(len(features))
+    return inputs, all_features
 
 
-def _batch(
+def _make_batch(
     model: Model,
     inputs: Sequence[ModelInput],
     features: Sequence[Features],
     request: Request,
     *,
-    first: int | None,
-    signals: bool = False,
+    first_index: int | None,
+    with_hidden_states: bool = False,
 ) -> Batch:
-    """Return documents under ``model``, with its outputs and what is explained of them."""
-    shared, capable = _Shared(), cast(Capable, model)
-    if signals:
-        shared.signalled = capable.hidden_states(inputs, features)
-    own = model.outputs(inputs) if shared.signalled is None else shared.signalled.outputs
-    outputs = _checked_outputs(model, own, inputs)
+    """Compute the outputs of inputs, select their targets, and return the batch."""
+    cache, capable = _BatchCache(), cast(Capable, model)
+    if with_hidden_states:
+        cache.hidden_states = capable.hidden_states(inputs, features)
+    raw_outputs = (
+        model.outputs(inputs) if cache.hidden_states is None else cache.hidden_states.outputs
+    )
+    outputs = _check_outputs(model, raw_outputs, inputs)
     return Batch(
         model=capable,
         inputs=tuple(inputs),
         features=tuple(features),
-        targets=targets_of(model, request, inputs, outputs),
+        targets=select_targets(model, request, inputs, outputs),
         outputs=outputs,
         request=request,
-        first=first,
-        shared=shared,
+        first_index=first_index,
+        cache=cache,
     )
 
 
 @contextmanager
-def advising(features: Features) -> Iterator[None]:
-    """Add what to do to an error about a text with a single feature."""
+def advise_finer_features(features: Features) -> Iterator[None]:
+    """Add advice to a ``DomainError`` of the block if the input has a single feature."""
     try:
         yield
     except DomainError as error:
         if len(features) != 1:
             raise
-        finer = "Give a longer text, or cut it finer, as by features='positions' or 'tokens'."
-        raise DomainError(f"{error} {finer}") from None
+        advice = "Give a longer text, or cut it finer, as by features='positions' or 'tokens'."
+        raise DomainError(f"{error} {advice}") from None
 
 
-def targets_of(
+def select_targets(
     model: Model,
     request: Request,
     inputs: Sequence[ModelInput],
     outputs: Float[np.ndarray, "n C"],
-    part: int = 0,
+    query_index: int = 0,
 ) -> Targets:
-    """Return what is explained of each document; of several places, about number ``part``.
+    """Return the class to explain for each input.
 
-    Where nobody names a class, and a model has found a span, it is the one that it gave it.
+    If the request names no class and the model has found a span, the class is the span's tag.
+
+    Parameters
+    ----------
+    model
+        The model that computed the outputs.
+    request
+        The options of the explanation: target, against and scale.
+    inputs
+        The inputs with their queries.
+    outputs
+        The outputs for each input; those of several queries stand in one row.
+    query_index
+        The index of the query to explain, if inputs have several.
+
+    Returns
+    -------
+    The targets.
+
+    Raises
+    ------
+    InputError
+        If the model has no such class, or if a class is compared with itself.
     """
-    parts = _parts(inputs)
-    whole = Targets(np.zeros(0, int), model.classes, request.scale, model.link, None, part, parts)
-    own = whole.own(outputs)
-    index = target_indices(request.target, model.classes, own)
+    targets = Targets(
+        np.zeros(0, int),
+        model.classes,
+        request.scale,
+        model.link,
+        against=None,
+        query_index=query_index,
+        query_count=_count_queries(inputs),
+    )
+    query_outputs = targets.query_outputs(outputs)
+    index = target_indices(request.target, model.classes, query_outputs)
     if request.target is None:
         for i, model_input in enumerate(inputs):
-            tag = model_input.asked[part].tag if model_input.asked else None
+            tag = model_input.queries[query_index].tag if model_input.queries else None
             index[i] = model.classes.index(tag) if tag in model.classes else index[i]
     if request.against is None:
-        return replace(whole, index=index)
-    other = target_indices(request.against, model.classes, own)
-    if (same := other == index).any():
-        name = model.classes[int(other[same][0])]
+        return replace(targets, index=index)
+    against = target_indices(request.against, model.classes, query_outputs)
+    if (is_same := against == index).any():
+        name = model.classes[int(against[is_same][0])]
         raise InputError(
             f"a class is explained against another one; target and against are both {name!r}."
         )
-    return replace(whole, index=index, against=other)
+    return replace(targets, index=index, against=against)
 
 
-def _parts(inputs: Sequence[ModelInput]) -> int:
-    """Return how many places each of the documents is asked about, 1 where it is none."""
-    return max([1, *(len(model_input.asked) for model_input in inputs)])
+def _count_queries(inputs: Sequence[ModelInput]) -> int:
+    """Return the number of queries of each input, or 1 for inputs without queries."""
+    return max([1, *(len(model_input.queries) for model_input in inputs)])
 
 
-def _checked_outputs(
+def _check_outputs(
     model: Model, outputs: Any, inputs: Sequence[ModelInput]
 ) -> Float[np.ndarray, "n C"]:
-    """Return the outputs if they are one row per document with a column per class and place."""
-    found, n, parts = np.asarray(outputs, dtype=np.float64), len(inputs), _parts(inputs)
-    classes = len(model.classes)
-    columns = {parts * classes, parts} if classes == 2 else {parts * classes}
-    if found.ndim != 2 or len(found) != n or found.shape[1] not in columns:
+    """Return the outputs as an array with one row per input and a column per class and query."""
+    array, n = np.asarray(outputs, dtype=np.float64), len(inputs)
+    query_count, classes = _count_queries(inputs), len(model.classes)
+    column_counts = {query_count * classes}
+    if classes == 2:
+        column_counts.add(query_count)
+    if array.ndim != 2 or len(array) != n or array.shape[1] not in column_counts:
         raise InputError(
             f"a model of {classes} classes must answer {n} text(s) with {n} row(s) of {classes} "
-            f"outputs; {type(model).__name__} returned shape {found.shape}."
+            f"outputs; {type(model).__name__} returned shape {array.shape}."
         )
-    return found
+    return array
 
 
-def _protected(model: Model, request: Request) -> frozenset[str]:
-    """Return the protected words as ``model`` reads them."""
-    return frozenset(_one_token(model, word) for word in request.protect)
+def _protected_words(model: Model, request: Request) -> frozenset[str]:
+    """Return the protected words of a request, as ``model`` reads them."""
+    return frozenset(_check_single_token(model, word) for word in request.protect)
 
 
-def _one_token(model: Model, word: str) -> str:
-    """Return a protected word in lower case, since it is safe in any, if the model reads it so."""
+def _check_single_token(model: Model, word: str) -> str:
+    """Return a protected word in lower case, which protects it in any case.
+
+    Raises
+    ------
+    InputError
+        If the model does not read the word as one token.
+    """
     try:
         tokens = model.read(word).tokens.strings
     except InputError as error:
         raise InputError(f"the protected word {word!r} cannot be read: {error}") from None
-    if [one.lower() for one in tokens] != [word.lower()]:
+    if [token.lower() for token in tokens] != [word.lower()]:
         raise InputError(
             f"a protected word must be one token as the model reads it; {word!r} is read as "
             f"{', '.join(map(repr, tokens))}."
@@ -511,31 +633,49 @@ def _one_token(model: Model, word: str) -> str:
     return word.lower()
 
 
-def _features(
-    model_input: ModelInput, request: Request, protect: frozenset[str], pieces: bool
+def _make_features(
+    model_input: ModelInput, request: Request, protected_words: frozenset[str], subwords: bool
 ) -> Features:
-    strings = model_input.tokens.strings if protect else ()
-    # Words that are one to the model are named together.
-    kept = {s for s in strings if not protect.isdisjoint([s.lower(), *s.lower().split(" / ")])}
-    asked: Any = {"side": request.side, "protect_asked": request.protect_span}
-    if pieces:  # each by itself
-        alone = features_of(model_input, "positions", protect=kept, **asked)
-        return replace(alone, unit="tokens")
-    return features_of(model_input, request.features, protect=kept, **asked)
+    """Return the features of an input for a request, without protected words."""
+    strings = model_input.tokens.strings if protected_words else ()
+    # Words that the model cannot tell apart share a name such as "a / b".
+    protect = {
+        string
+        for string in strings
+        if not protected_words.isdisjoint([string.lower(), *string.lower().split(" / ")])
+    }
+    options: Any = {"side": request.side, "protect_query": request.protect_span}
+    if subwords:
+        features = build_features(model_input, "positions", protect=protect, **options)
+        return replace(features, kind="tokens")
+    return build_features(model_input, request.features, protect=protect, **options)
 
 
-def mean_of_heads(
-    arrays: CollapsedDocuments, scores: Float[np.ndarray, "n K T_max"]
+def average_heads(
+    collapsed_inputs: CollapsedInputs, scores: Float[np.ndarray, "n K T_max"]
 ) -> list[Attribution]:
-    """Score every feature by the mean over heads of what each gives to its places."""
-    parts = arrays.pooled(scores[..., 1:])
-    return [Attribution(scores=part.mean(axis=0), heads=part) for part in parts]
+    """Score each feature by the sum over its positions of the mean over heads.
+
+    Parameters
+    ----------
+    collapsed_inputs
+        The inputs that were scored.
+    scores
+        Scores of each head at each position. The first position is a special token.
+    """
+    head_scores = collapsed_inputs.pool_features(scores[..., 1:])
+    return [Attribution(scores=heads.mean(axis=0), heads=heads) for heads in head_scores]
 
 
-def pooled_pieces(one: Batch, scores: Float[np.ndarray, "*K T"]) -> Float[np.ndarray, "*K d"]:
-    """Return scores of pieces summed over the pieces and places of each feature."""
-    (model_input,), (features,) = one.inputs, one.features
-    token = one.model.token_positions(model_input)
-    feature = np.append(features.of_token, -1)[token]
+def sum_subword_scores(
+    batch: Batch, scores: Float[np.ndarray, "*K T"]
+) -> Float[np.ndarray, "*K d"]:
+    """Sum scores of subword tokens over the tokens and positions of each feature.
+
+    The batch has a single input.
+    """
+    (model_input,), (features,) = batch.inputs, batch.features
+    token = batch.model.token_positions(model_input)
+    feature = np.append(features.feature_index, -1)[token]
     belongs = feature[:, None] == np.arange(len(features))
     return scores @ belongs.astype(np.float64)

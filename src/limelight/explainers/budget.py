@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError, told
+from limelight.errors import DomainError, InputError, short_repr
 from limelight.explainers.batch import Batch
 from limelight.explainers.learned import PREFIX, LearnedMethod
 from limelight.explainers.method import (
     ConfiguredMethod,
-    chosen_replacement,
+    requested_replacement,
     setting_defaults,
 )
 from limelight.explainers.registry import (
-    compared_by_default,
+    default_comparison,
     configure_method,
     configure_methods,
     default_method,
@@ -26,7 +26,7 @@ from limelight.models import Model
 from limelight.models.text_game import TextGame
 from limelight.sampling import deadline
 from limelight.sampling.deadline import Deadline
-from limelight.text import one_line
+from limelight.text import truncate_line
 
 _TIMING_SHARE = 0.01  # of a time: once calls take so much of it, their duration is well known
 _CLOCK_STEP = 1e-6  # seconds that a clock may not see
@@ -55,7 +55,7 @@ class Budget:
         return f"{self.calls} calls" if self.seconds is None else f"{self.seconds:g}s"
 
 
-BudgetGiven = int | float | str | Budget
+BudgetInput = int | float | str | Budget
 
 
 def parse_budget(value: object) -> Budget:
@@ -73,11 +73,11 @@ def parse_budget(value: object) -> Budget:
             return Budget(amount * _UNITS[unit], None)
     raise InputError(
         'budget must be a time, 30 or "30s" or "2min", or a number of calls of the model, '
-        f'"400 calls", and at least 0; got {one_line(told(value), 60)}.'
+        f'"400 calls", and at least 0; got {truncate_line(short_repr(value), 60)}.'
     )
 
 
-def parse_seconds(value: BudgetGiven | None) -> float | None:
+def parse_seconds(value: BudgetInput | None) -> float | None:
     """Return the seconds of a budget that must be a time; None stays None."""
     if value is None:
         return None
@@ -91,7 +91,7 @@ def configure_with_budget(
     model: Model,
     method: Any,
     settings: Mapping[str, Any],
-    budget: BudgetGiven | None,
+    budget: BudgetInput | None,
     *,
     several: bool = False,
 ) -> tuple[list[ConfiguredMethod], Budget | None]:
@@ -236,8 +236,8 @@ def allocate_calls(
 ) -> list[ConfiguredMethod]:
     """Split a number of model calls over the methods that will explain one input.
 
-    A method that needs more calls than it gets has a ``refusal``: it fails when it is run, because
-    a comparison goes on without it.
+    A method that needs more calls than it gets has a ``budget_error``. It fails when it is run, so a
+    comparison can go on without it.
 
     Parameters
     ----------
@@ -280,12 +280,12 @@ def allocate_calls(
         # One more call is for the input itself.
         enough = 1 + (minimum * max(sampled_count, 1) + reserved if cost.settings else minimum)
         advice = _suggest_methods(method, d, affordable, minimum) if len(methods) == 1 else ""
-        refusal = (
+        budget_error = (
             f"{method.method.label} of {d} features takes {minimum:,} calls of the model or more, "
             f"and a budget of {budget_text} leaves it {affordable:,}{after}. Give a budget of "
             f"{enough:,} calls{advice}."
         )
-        allocated.append(method._replace(budget=budget_text, calls=part, refusal=refusal))
+        allocated.append(method._replace(budget=budget_text, calls=part, budget_error=budget_error))
     return allocated
 
 
@@ -296,13 +296,13 @@ def _suggest_methods(configured: ConfiguredMethod, d: int, calls: int, minimum: 
     include the call for the input itself.
     """
     model, minimum_calls = configured.model, dict[str, int]()
-    for name in compared_by_default(model):
+    for name in default_comparison(model):
         method = configure_method(name, model, {})
         if (count_minimum := method.implementation.cost.minimum) is not None:
             minimum_calls[name] = count_minimum(method.settings, d)
     if not minimum_calls:  # as for a model whose usual methods are all exact
         # Another replacement than the model's own is sampled.
-        is_usual = chosen_replacement(configured.settings) in ("auto", model.replacements[0])
+        is_usual = requested_replacement(configured.settings) in ("auto", model.replacements[0])
         without = "" if is_usual else "leave replacement out and "
         return f", or {without}use {default_method(model)!r}, which asks the model nothing"
     cheapest = min(minimum_calls, key=minimum_calls.__getitem__)
@@ -323,8 +323,8 @@ def check_feasible(budget: Budget | None, methods: Sequence[ConfiguredMethod], d
     if budget is not None and budget.calls is not None:
         methods = allocate_calls(budget, methods, d, budget.calls)
     for method in methods:
-        if method.refusal:
-            raise DomainError(method.refusal)
+        if method.budget_error:
+            raise DomainError(method.budget_error)
         check = method.implementation.cost.check
         if check is not None:
             check(method.settings, d)

@@ -1,34 +1,42 @@
-"""From texts and a method to explanations, a few texts at a time."""
+"""Run methods on texts: read them in batches, explain each batch, and report the progress."""
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from limelight import __version__
-from limelight.errors import DomainError, InputError, about_text
-from limelight.explainers.batch import Batch, advising, read_batches
+from limelight.errors import DomainError, InputError, add_text_number
+from limelight.explainers.batch import Batch, advise_finer_features, read_batches
 from limelight.explainers.method import ConfiguredMethod
 from limelight.models import Model
-from limelight.models.protocol import announce_calls, batch_size
-from limelight.models.text_game import NO_BASE
+from limelight.models.protocol import announce_calls, choose_batch_size
+from limelight.models.text_game import NO_BASE_VALUE
 from limelight.progress import ProgressCallback, ProgressTracker
-from limelight.request import Request, prepare_model, split
+from limelight.request import Request, prepare_model
 from limelight.results import Attribution, Comparison, Explanation
-from limelight.sampling.deadline import drawing_until
-from limelight.text import Pair, UserInput, checked_text_or_pair, is_single, one_line
+from limelight.sampling.deadline import set_deadline
+from limelight.text import Pair, UserInput, is_single, truncate_line, validate_text_or_pair
 
-# What a result has as it was found.
-_FOUND = ("scores", "stderr", "bound", "intercept", "heads", "pairs", "anchor")
+# Fields that an explanation takes from the attribution without a change.
+_ATTRIBUTION_FIELDS = ("scores", "stderr", "bound", "intercept", "heads", "pairs", "anchor")
 _UNBOUNDED = (
     "The error of these scores has no finite bound: the numbers of this model are too large, or "
     "too far apart, for double precision to say more."
 )
 
 
-def explanations(method: ConfiguredMethod, batch: Batch) -> list[Explanation]:
-    """Explain every document of ``reading`` with one method, which is one for its model."""
+def explain_batch(method: ConfiguredMethod, batch: Batch) -> list[Explanation]:
+    """Explain every input of a batch with one method.
+
+    Raises
+    ------
+    InputError
+        If the method has no formula for the scale of the targets.
+    DomainError
+        If the method is not defined for an input. The message names the input.
+    """
     if method.implementation.logit_only and batch.targets.scale == "probability":
         raise InputError(
             f"method {method.method.id!r} has a formula for logits only; ask for the logit, or use "
@@ -37,84 +45,107 @@ def explanations(method: ConfiguredMethod, batch: Batch) -> list[Explanation]:
     try:
         return _run_method(method, batch)
     except DomainError:
-        for single in batch.apart():  # of several texts, name the one outside the method's domain
-            with about_text(single.first), advising(single.features[0]):
+        # Run the method on each input, so that the error names the one outside its domain.
+        for single in batch.split():
+            with add_text_number(single.first_index), advise_finer_features(single.features[0]):
                 _run_method(method, single)
         raise
 
 
 def _run_method(method: ConfiguredMethod, batch: Batch) -> list[Explanation]:
-    if method.refusal:  # of a budget, with which there is one document
-        raise DomainError(method.refusal)
+    """Run a method on a batch, and turn its attributions into explanations."""
+    if method.budget_error:  # with a budget, a batch has a single input
+        raise DomainError(method.budget_error)
     check, settings = method.implementation.cost.check, method.settings
-    if check is not None:  # again, since not every verb checks before the texts are read
+    if check is not None:  # not every function has checked this before it read the texts
         for features in batch.features:
             check(settings, len(features))
-    with drawing_until(method.deadline):
-        found = method.implementation.explain(settings, batch)
-        findings = list(found) if isinstance(found, Iterable) else [found]
+    with set_deadline(method.deadline):
+        result = method.implementation.explain(settings, batch)
+        attributions = list(result) if isinstance(result, Iterable) else [result]
     count = len(batch.features)
-    if len(findings) != count or not all(isinstance(finding, Attribution) for finding in findings):
+    is_valid = all(isinstance(attribution, Attribution) for attribution in attributions)
+    if len(attributions) != count or not is_valid:
         raise InputError(
             f"method {method.method.id!r} must return one Attribution per text, {count} here; it "
-            f"returned {one_line(repr(found))}."
+            f"returned {truncate_line(repr(result))}."
         )
     return [
-        _explanation(method.with_samples_drawn(finding.diagnostics), batch, i, finding)
-        for i, finding in enumerate(findings)
+        _make_explanation(
+            method.with_drawn_samples(attribution.diagnostics), batch, i, attribution
+        )
+        for i, attribution in enumerate(attributions)
     ]
 
 
-def compared(
+def compare_methods(
     methods: Sequence[ConfiguredMethod], batch: Batch, *, strict: bool, attention: bool
 ) -> Comparison:
-    """Compare the explanations of several methods for the one document of ``reading``.
+    """Explain the only input of a batch with several methods, and return the comparison.
 
-    Unless ``strict``, one that is not defined for the text is left out with a notice; where none
-    is left, these are the error.
+    Parameters
+    ----------
+    methods
+        The methods, in the order of the comparison.
+    batch
+        The input.
+    strict
+        Whether a method that is not defined for the input raises an error. Otherwise the comparison
+        leaves it out, with a warning.
+    attention
+        Whether the comparison stores the attention matrices of the model.
+
+    Raises
+    ------
+    DomainError
+        If a method is not defined for the input, with ``strict``; else if no method is.
     """
-    found: list[Explanation] = []
-    missing: list[str] = []
+    explanations: list[Explanation] = []
+    warnings: list[str] = []
     for method in methods:
         try:
-            found.extend(explanations(method, batch))
+            explanations.extend(explain_batch(method, batch))
         except DomainError as error:
             if strict:
                 raise
-            missing.append(f"{method.method.label} is left out: {error}")
-    if not found:
-        raise DomainError(f"no method is left to compare. {' '.join(missing)}")
+            warnings.append(f"{method.method.label} is left out: {error}")
+    if not explanations:
+        raise DomainError(f"no method is left to compare. {' '.join(warnings)}")
     matrices = batch.attention_matrices() if attention else None
-    return Comparison(explanations=tuple(found), attention=matrices, notices=tuple(missing))
+    return Comparison(
+        explanations=tuple(explanations), attention=matrices, warnings=tuple(warnings)
+    )
 
 
-def _explanation(
-    configured: ConfiguredMethod, batch: Batch, i: int, found: Attribution
+def _make_explanation(
+    configured: ConfiguredMethod, batch: Batch, i: int, attribution: Attribution
 ) -> Explanation:
-    """Return the explanation of document ``i`` from the finding of a method."""
-    method, common = configured.method, batch.common(i)
-    base = batch.base_values[i] if found.base_value is ... else found.base_value
-    notices = common["notices"] + found.notices
-    if found.bound == math.inf:
-        notices += (_UNBOUNDED,)
-    # A method that gives none itself has said why, or has not asked for it.
-    if found.base_value is ... and base is None:
-        notices += (f"{NO_BASE}.",)
-    own = {} if found.units is None else {"features": found.units.unit}
-    if found.units is not None:
-        common = common | found.units.of_result(batch.inputs[i])
+    """Return the explanation of input ``i`` from the attribution of a method."""
+    method, base_fields = configured.method, batch.base_fields(i)
+    has_own_base = attribution.base_value is not ...
+    base_value = attribution.base_value if has_own_base else batch.base_values[i]
+    warnings = base_fields["warnings"] + attribution.warnings
+    if attribution.bound == math.inf:
+        warnings += (_UNBOUNDED,)
+    # A method that returns no base value itself has warned, or does not need one.
+    if not has_own_base and base_value is None:
+        warnings += (f"{NO_BASE_VALUE}.",)
+    method_settings = configured.settings_used()
+    if attribution.features is not None:
+        method_settings = {"features": attribution.features.kind} | method_settings
+        base_fields = base_fields | attribution.features.result_fields(batch.inputs[i])
     return Explanation(
-        **common
+        **base_fields
         | {
-            "notices": notices,
-            "settings": common["settings"] | own | configured.settings_used(),
-            "diagnostics": common["diagnostics"] | dict(found.diagnostics),
+            "warnings": warnings,
+            "settings": base_fields["settings"] | method_settings,
+            "diagnostics": base_fields["diagnostics"] | dict(attribution.diagnostics),
         },
-        **{name: getattr(found, name) for name in _FOUND},
+        **{name: getattr(attribution, name) for name in _ATTRIBUTION_FIELDS},
         method=method.id,
         label=method.label,
-        signed=method.signed if found.signed is None else found.signed,
-        base_value=base,
+        signed=method.signed if attribution.signed is None else attribution.signed,
+        base_value=base_value,
         version=__version__,
     )
 
@@ -129,28 +160,29 @@ def track_progress(
     *,
     total: int = 1,
 ) -> AbstractContextManager[None]:
-    """Report parts of the texts of ``reading`` while a block explains them.
+    """Report the progress within the texts of a batch while a block explains them.
 
     Before that, announce the expected calls to a model whose calls cost money.
 
     Parameters
     ----------
     callback
-        Called with the texts done and all texts. None reports nothing.
+        Called with the number of finished texts and of all texts. None reports nothing.
     methods
-        The methods that explain the texts. Those that call the model say how often.
-    reading
-        The texts.
+        The methods that explain the texts. Each knows its expected number of calls.
+    batch
+        The texts that the block explains.
     total
-        The number of all texts, those of other readings included.
+        The number of all texts, including those of other batches.
     """
 
     def expected_calls(size: int) -> int:
-        # Methods ask anew about each class, and what the model has answered is counted again.
+        """Return the expected number of calls for an input with ``size`` features."""
+        # Methods call the game again for each class. Outputs that it has stored count again.
         classes = len(batch.model.classes) if batch.request.all_classes else 1
         return classes * sum(method.expected_calls(size) for method in methods)
 
-    # A text of d features has 2^d versions, and all methods share the answer to each.
+    # A text of d features has 2^d masked versions, and all methods share their outputs.
     announce_calls(
         batch.model,
         lambda: sum(min(expected_calls(d), 2**d) for d in map(len, batch.features)),
@@ -161,28 +193,34 @@ def track_progress(
     if not calls:
         return _UNTRACKED
     tracker = ProgressTracker(callback, total=total)
-    return tracker.track(batch.first or 0, texts=len(batch.features), calls=calls)
+    return tracker.track(batch.first_index or 0, texts=len(batch.features), calls=calls)
 
 
 Texts = list[str] | list[Pair] | list[UserInput] | list[Any]
-_CHUNK = 32  # documents that are read and asked for their outputs at a time
+_MAX_TEXTS_READ = 32  # texts that are read and predicted together
 
 
-def listed(text: Any) -> list[Any]:
-    """Return one text, or whatever else a model may read in its place, or a list, as a list."""
+def as_list(text: Any) -> list[Any]:
+    """Return a single input or a list of inputs as a list.
+
+    Raises
+    ------
+    InputError
+        If it is neither an input nor a list.
+    """
     if isinstance(text, tuple):
-        return [checked_text_or_pair(text)]
+        return [validate_text_or_pair(text)]
     if not isinstance(text, list) and is_single(text):
         return [text]
-    if isinstance(text, Sequence) or hasattr(text, "tolist"):  # which a column of a table has
+    if isinstance(text, Sequence) or hasattr(text, "tolist"):  # columns of tables have tolist
         return list(text)
     raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
 
 
-def together(model: Model, chosen: Sequence[ConfiguredMethod] = ()) -> int:
-    """Return how many texts are explained at a time; 1 where each costs many calls."""
-    is_joint = bool(chosen) and all(method.implementation.is_batched for method in chosen)
-    return batch_size(model, is_joint=is_joint)
+def texts_per_batch(model: Model, methods: Sequence[ConfiguredMethod] = ()) -> int:
+    """Return how many texts are explained together; 1 if each text costs many calls."""
+    is_batched = bool(methods) and all(method.implementation.is_batched for method in methods)
+    return choose_batch_size(model, is_batched=is_batched)
 
 
 def stream_batches(
@@ -191,49 +229,82 @@ def stream_batches(
     request: Request,
     *,
     progress: ProgressCallback | None = None,
-    chosen: Sequence[ConfiguredMethod] = (),
-    feasible: Callable[[int], None] | None = None,
-    alone: bool = False,
+    methods: Sequence[ConfiguredMethod] = (),
+    check_size: Callable[[int], None] | None = None,
+    single_texts: bool = False,
 ) -> Iterator[Batch]:
-    """Read the texts a few at a time, so that memory does not grow with their number.
+    """Read texts batch by batch, so that memory does not grow with their number.
 
-    ``model`` and ``question`` were prepared for each other by :func:`prepare_model`. ``alone``
-    yields every text by itself, whatever the model.
-    Models that do not collapse are then asked text by text, unless the ``chosen`` methods all take
-    several: their answers are remembered for all classes and methods, but not for all texts.
+    Models without tables get one text per batch, unless all methods explain several texts together.
+    Their outputs are stored for all classes and methods, but not for all texts.
+
+    Parameters
+    ----------
+    model
+        A model that :func:`prepare_model` prepared for the request.
+    texts
+        What the user passed, as a list.
+    request
+        The options of the explanation, as :func:`prepare_model` returned them.
+    progress
+        Called with the number of finished texts and of all texts.
+    methods
+        The methods that will explain the batches.
+    check_size
+        Raises an error for a number of features, before the model is called.
+    single_texts
+        Whether every text has its own batch, for any model.
     """
     texts = request.attach_queries(texts)
-    at_a_time, done = together(model, chosen), 0
-    chunk = max(at_a_time, _CHUNK)
-    needs = [method.implementation.needs for method in chosen]
-    signalled = bool(needs) and set(needs) == {"hidden_states"}
-    for start in range(0, len(texts), chunk):
-        some, first = texts[start : start + chunk], start if len(texts) > 1 else None
+    batch_size, done = texts_per_batch(model, methods), 0
+    chunk_size = max(batch_size, _MAX_TEXTS_READ)
+    capabilities = {method.implementation.needs for method in methods}
+    for start in range(0, len(texts), chunk_size):
         for batch in read_batches(
-            model, some, request, first=first, feasible=feasible, signals=signalled
+            model,
+            texts[start : start + chunk_size],
+            request,
+            first_index=start if len(texts) > 1 else None,
+            check_size=check_size,
+            with_hidden_states=capabilities == {"hidden_states"},
         ):
-            for part in batch.apart() if alone or at_a_time == 1 else [batch]:
+            for part in batch.split() if single_texts or batch_size == 1 else [batch]:
                 yield part
                 done += len(part.inputs)
                 if progress is not None:
                     progress(done, len(texts))
 
 
-def one_reading(
-    verb: str,
+def read_single_text(
+    function: str,
     model: Model,
     text: Any,
-    keywords: Mapping[str, Any],
-    without: Collection[str] = (),
+    request: Request,
     *,
-    feasible: Callable[[int], None] | None = None,
+    check_size: Callable[[int], None] | None = None,
 ) -> Batch:
-    """Return the text as the model reads it, for a verb that is about one, without methods."""
-    request, rest = split(keywords, without)
-    for name in rest:
-        raise TypeError(f"{verb}() got an unexpected keyword argument {name!r}")
+    """Prepare a model and read one text, for a function that takes no list of texts.
+
+    Parameters
+    ----------
+    function
+        The name of the function, for error messages.
+    model
+        The model as the user passed it.
+    text
+        One text.
+    request
+        The options that the user passed.
+    check_size
+        Raises an error for a number of features, before the model is called.
+
+    Raises
+    ------
+    InputError
+        If ``text`` is a list.
+    """
     if not is_single(text):
-        raise InputError(f"a {verb} is about one text, a string; got {type(text).__name__}.")
+        raise InputError(f"a {function} is about one text, a string; got {type(text).__name__}.")
     prepared, request = prepare_model(model, request)
-    (batch,) = stream_batches(prepared, listed(text), request, feasible=feasible)
+    (batch,) = stream_batches(prepared, as_list(text), request, check_size=check_size)
     return batch

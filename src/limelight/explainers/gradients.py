@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, cast
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.explainers.batch import Batch, mean_of_heads, pooled_pieces
+from limelight.explainers.batch import Batch, average_heads, sum_subword_scores
 from limelight.explainers.method import (
     Cost,
     Implementation,
@@ -18,9 +18,9 @@ from limelight.explainers.method import (
     per_input,
 )
 from limelight.explainers.registry import register_method
-from limelight.models import Gradients, Model, resolved_replacement
-from limelight.models.protocol import replacement_in_place
-from limelight.rendering.wording import rounded_up
+from limelight.models import Gradients, Model, resolve_replacement
+from limelight.models.protocol import position_preserving_replacement
+from limelight.rendering.wording import round_up
 from limelight.results import Attribution
 from limelight.shapes import Float
 from limelight.theory.gradient import gradient_summary, gradient_times_input
@@ -31,8 +31,8 @@ _BACKWARD = "one forward and one backward pass"
 # A backward pass costs about two forward passes, and a step is one of each.
 _STEP_CALLS = 3
 _ROUNDING = 1e-4  # of the mean size of the gradient
-# Shares of the way from a random order (0) to the best order known (1): docs/judging.md and
-# docs/choosing.md.
+# Shares of the way from a random order (0) to the best order known (1): docs/explanation/judging.md and
+# docs/how-to/choose-method.md.
 _WORSE_THAN_CHANCE = (
     "Worse than chance: of the way from a random order of the words to the best possible one, it "
     "goes −0.64 on the shipped model and 1,000 IMDB reviews, where Shapley values go 0.99. Its "
@@ -51,52 +51,52 @@ Summary = Literal["mean", "l1", "l2"]
 
 def _from_tables(settings: "GAvg", batch: Batch, *, summary: Summary) -> list[Attribution]:
     """Score every feature by the gradient of the target at its places (Theorem 4.1)."""
-    arrays, weights = batch.collapsed, batch.target_weights
-    scores = arrays.pooled(gradient_summary(arrays.token_gradient(weights), summary))
+    arrays, weights = batch.collapsed_inputs, batch.target_gradient
+    scores = arrays.pool_features(gradient_summary(arrays.token_gradient(weights), summary))
     if not settings.per_head:
         return [Attribution(scores=s) for s in scores]
     of_heads = arrays.head_gradients(weights)[..., 1:, :]
-    heads = arrays.pooled(gradient_summary(of_heads, summary))
+    heads = arrays.pool_features(gradient_summary(of_heads, summary))
     return [Attribution(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
 
 
 def _input_from_tables(_: "GxI", batch: Batch) -> list[Attribution]:
     """Score every feature by e_t · ∇_{e_t} f at its places; the heads come with it."""
-    arrays = batch.collapsed
-    u, read = (f(batch.target_weights) for f in (arrays.target_u, arrays.read_u))
-    return mean_of_heads(
-        arrays, gradient_times_input(arrays.alpha, u, arrays.read_logit, read=read)
+    arrays = batch.collapsed_inputs
+    u, read = (f(batch.target_gradient) for f in (arrays.target_u, arrays.read_u))
+    return average_heads(
+        arrays, gradient_times_input(arrays.alpha, u, arrays.read_logit, linear_u=read)
     )
 
 
 def _at_pieces(_: "GAvg", one: Batch, *, summary: Summary) -> Attribution:
     """Score every feature by the gradient of the target at its embedded pieces."""
     G = _embedded_and_gradient(one)[1]
-    scores = pooled_pieces(one, gradient_summary(G, summary))
+    scores = sum_subword_scores(one, gradient_summary(G, summary))
     # Under a layer norm the gradient has mean zero, and below this size means of it are rounding.
     noise, largest = float(_ROUNDING * np.abs(G).mean()), np.abs(scores).max()
     if summary != "mean" or noise < largest:
         return Attribution(scores=scores)
-    notice = (
+    warning = (
         "The model normalizes its embedded input, so the mean of the gradient is zero and these "
         f"scores are rounding errors: none is larger than {largest:.0e}, and below "
         f"{noise:.0e} nothing can be said. Use 'shapley', 'lime' or 'lrp'."
     )
-    return Attribution(scores=scores, notices=(notice,), diagnostics={"rounding": noise})
+    return Attribution(scores=scores, warnings=(warning,), diagnostics={"rounding": noise})
 
 
 def _times_input(_: "GxI", one: Batch) -> Attribution:
     """Score every feature by the gradient at its embedded pieces times what is embedded there."""
     e, G = _embedded_and_gradient(one)
-    return Attribution(scores=pooled_pieces(one, (G * e).sum(axis=-1)))
+    return Attribution(scores=sum_subword_scores(one, (G * e).sum(axis=-1)))
 
 
 def _embedded_and_gradient(
     one: Batch,
 ) -> tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]]:
     model, model_input = one.model, one.inputs[0]
-    e = model.embedded(model_input)
-    return e, model.gradients(model_input, e[None], one.targets.weights).gradient[0]
+    e = model.embed(model_input)
+    return e, model.gradients(model_input, e[None], one.targets.output_gradient).gradient[0]
 
 
 def _with_warning(
@@ -106,7 +106,7 @@ def _with_warning(
 
     def explain_and_warn(settings: Any, batch: Batch) -> list[Attribution]:
         findings = explain(settings, batch)
-        return [replace(finding, notices=(*finding.notices, warning)) for finding in findings]
+        return [replace(finding, warnings=(*finding.warnings, warning)) for finding in findings]
 
     return explain_and_warn
 
@@ -153,23 +153,23 @@ def _integrated_from_tables(settings: "IG", batch: Batch) -> list[Attribution]:
         replace(
             finding,
             bound=float(ig.bound[0]),
-            notices=_unproven(ig, cast(float, settings.tolerance)),
+            warnings=_unproven(ig, cast(float, settings.tolerance)),
             diagnostics={"completeness_gap": float(ig.gap[0]), "nodes": ig.nodes},
         )
-        for finding, ig in zip(mean_of_heads(batch.collapsed, tokens), found, strict=True)
+        for finding, ig in zip(average_heads(batch.collapsed_inputs, tokens), found, strict=True)
     ]
 
 
 def _path_of(settings: "IG", batch: Batch, i: int) -> IntegratedGradients:
-    arrays, one = batch.collapsed, slice(i, i + 1)
-    targets = batch.targets.only(i)
+    arrays, one = batch.collapsed_inputs, slice(i, i + 1)
+    targets = batch.targets.select(i)
     return integrated_gradients(
         arrays.path(one),
         arrays.u[one],
         arrays.base_u[one],
-        weigh=targets.weights,
-        value_of=targets.value,
-        outer=targets.outer(arrays.u.shape[1]),
+        output_gradient=targets.output_gradient,
+        explained_value=targets.value,
+        derivative_bounds=targets.derivative_bounds(arrays.u.shape[1]),
         tolerance=cast(float, settings.tolerance),
         logit_error=arrays.bounds.logit[one],
         value_error=arrays.bounds.value[one],
@@ -185,7 +185,7 @@ def _unproven(found: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
     if quadrature <= max(tolerance, bound - quadrature):
         return ()
     return (
-        f"The integral of a score is proven within {rounded_up(quadrature)} only, not within the "
+        f"The integral of a score is proven within {round_up(quadrature)} only, not within the "
         f"tolerance {tolerance:.1g}.",
     )
 
@@ -194,27 +194,27 @@ def _along(settings: "IG", one: Batch) -> Attribution:
     """Score every feature by the gradient summed along its path to the word."""
     model, model_input, targets = one.model, one.inputs[0], one.targets
     tolerance = cast(float, settings.tolerance)
-    end = model.embedded(model_input)
-    start = model.embedded(model_input, one.features[0], settings.replacement)
-    ends = model.gradients(model_input, np.stack([start, end]), targets.weights).outputs
+    end = model.embed(model_input)
+    start = model.embed(model_input, one.features[0], settings.replacement)
+    ends = model.gradients(model_input, np.stack([start, end]), targets.output_gradient).outputs
     base, whole = targets.value(ends[:, None])[:, 0]
     nodes = settings.steps
     while True:
         at, weights = nested_rules(nodes)  # all nodes, and either half of them
         found, _ = _integrals(one, model.gradients, (start, end), at, weights)
-        scores, *halves = pooled_pieces(one, found)
+        scores, *halves = sum_subword_scores(one, found)
         errors = np.max([np.abs(half - scores) for half in halves], axis=0)
         gap = abs(float(found[0].sum() - (whole - base)))
         # Scores may be off although they add up: errors of two words cancel.
-        notices = _unmet(scores, errors, gap, float(whole - base), tolerance)
-        if not notices or 2 * nodes > settings.max_steps:
+        warnings = _unmet(scores, errors, gap, float(whole - base), tolerance)
+        if not warnings or 2 * nodes > settings.max_steps:
             break
         nodes *= 2
     padded = (_PADDED,) if settings.replacement == "pad" else ()
     return Attribution(
         scores=scores,
         base_value=float(base),
-        notices=notices + padded,
+        warnings=warnings + padded,
         diagnostics={"completeness_gap": gap, "nodes": nodes, "score_errors": errors.tolist()},
     )
 
@@ -241,7 +241,7 @@ def _integrals(
     for first in range(0, len(at), _NODES):
         some = slice(first, first + _NODES)
         points = start + at[some, None, None] * way
-        found = ask(one.inputs[0], points, one.targets.weights)
+        found = ask(one.inputs[0], points, one.targets.output_gradient)
         means += np.einsum("rn,nte->rte", weights[:, some], found.gradient)
         outputs = found.outputs
     return (means * way).sum(axis=-1), outputs[-1]
@@ -273,8 +273,8 @@ def _frozen_from_tables(_: "Lrp", batch: Batch) -> list[Attribution]:
 
     What biases add to u is no token's, and left out.
     """
-    arrays = batch.collapsed
-    return mean_of_heads(arrays, arrays.alpha * arrays.read_u(batch.target_weights))
+    arrays = batch.collapsed_inputs
+    return average_heads(arrays, arrays.alpha * arrays.read_u(batch.target_gradient))
 
 
 def _frozen_at_pieces(settings: "Lrp", batch: Batch) -> list[Attribution]:
@@ -283,14 +283,14 @@ def _frozen_at_pieces(settings: "Lrp", batch: Batch) -> list[Attribution]:
     One step is gradient × input: the path from the zero vector, seen from its end alone.
     """
     if settings.steps > 1:
-        return [_on_the_way(settings, one) for one in batch.apart()]
+        return [_on_the_way(settings, one) for one in batch.split()]
     model = batch.model
-    found = model.frozen_times_input(batch.inputs, batch.target_weights)
+    found = model.frozen_input_products(batch.inputs, batch.target_gradient)
     findings = []
-    for one, product, outputs in zip(batch.apart(), *found, strict=True):
+    for one, product, outputs in zip(batch.split(), *found, strict=True):
         _check_same(one.outputs[0], outputs)
         findings.append(
-            Attribution(scores=pooled_pieces(one, product), diagnostics=_shares(one, product))
+            Attribution(scores=sum_subword_scores(one, product), diagnostics=_shares(one, product))
         )
     return findings
 
@@ -298,15 +298,15 @@ def _frozen_at_pieces(settings: "Lrp", batch: Batch) -> list[Attribution]:
 def _on_the_way(settings: "Lrp", one: Batch) -> Attribution:
     """Integrate the gradient from the replacement to the text."""
     model, model_input = one.model, one.inputs[0]
-    end = model.embedded(model_input)
-    token = replacement_in_place(one.model, settings.replacement)
-    start = model.embedded(model_input, one.features[0], token)
+    end = model.embed(model_input)
+    token = position_preserving_replacement(one.model, settings.replacement)
+    start = model.embed(model_input, one.features[0], token)
     nodes, weights = np.polynomial.legendre.leggauss(settings.steps)
     # The text itself comes last and counts nothing: its outputs are compared.
     at, weight = np.append((nodes + 1) / 2, 1.0), np.append(weights / 2, 0.0)
     (scores,), outputs = _integrals(one, model.frozen_gradient, (start, end), at, weight[None])
     _check_same(one.outputs[0], outputs)
-    return Attribution(scores=pooled_pieces(one, scores))
+    return Attribution(scores=sum_subword_scores(one, scores))
 
 
 def _check_same(held: Float[np.ndarray, " C"], frozen: Float[np.ndarray, " C"]) -> None:
@@ -325,7 +325,7 @@ def _shares(one: Batch, scores: Float[np.ndarray, " T"]) -> dict[str, Any]:
 
     On the scale of probabilities F is not what the frozen network computes, and has no biases.
     """
-    words, everything = float(pooled_pieces(one, scores).sum()), float(scores.sum())
+    words, everything = float(sum_subword_scores(one, scores).sum()), float(scores.sum())
     shares = {"to_other_tokens": everything - words}
     if one.targets.scale != "probability":
         shares["to_biases"] = float(one.targets.value(one.outputs)[0]) - everything
@@ -342,7 +342,7 @@ def _start_if_any(model: Model, name: str) -> str:
     if name == "auto" and set(model.replacements) == {"delete"}:
         return name
     return (
-        replacement_in_place(model, name) if name == "auto" else resolved_replacement(model, name)
+        position_preserving_replacement(model, name) if name == "auto" else resolve_replacement(model, name)
     )
 
 
@@ -444,7 +444,7 @@ class GxI:
                 fit=_fit_steps,
                 summary="one forward and one backward pass per step",
             ),
-            resolve_replacement=replacement_in_place,
+            choose_replacement=position_preserving_replacement,
         ),
     ),
 )
@@ -478,7 +478,7 @@ class IG:
                 minimum=_count_lrp_calls,
                 summary="one forward and one backward pass per step",
             ),
-            resolve_replacement=_start_if_any,
+            choose_replacement=_start_if_any,
             is_batched=True,
         ),
     ),

@@ -29,12 +29,20 @@ from limelight.explainers.method import (
     settings_class,
 )
 from limelight.explainers.target_game import TargetGame
-from limelight.files import bounded_bytes, bounded_json, write_whole
+from limelight.files import read_bounded_bytes, parse_json, write_atomically
 from limelight.models import are_opposite, class_weights
 from limelight.results import Attribution
-from limelight.sampling.masks import sized_masks, text_rng
+from limelight.sampling.masks import draw_masks_by_size, text_rng
 from limelight.shapes import Float, Int
-from limelight.text import Answer, Features, few_names, name_of_one, one_line, plural, side_at
+from limelight.text import (
+    AnswerQuery,
+    Features,
+    abbreviate_names,
+    feature_noun,
+    pluralize,
+    side_index,
+    truncate_line,
+)
 from limelight.threads import cached_property
 
 SCHEMA = "limelight.learned/1"
@@ -66,15 +74,15 @@ class NetworkInputs(NamedTuple):
     word: Int[np.ndarray, " N"]
 
 
-def inputs_of(batch: Batch, signals: Collection[str]) -> NetworkInputs:
+def make_network_inputs(batch: Batch, signals: Collection[str]) -> NetworkInputs:
     """Return what ``signals`` there are of every feature of ``reading``, and of its texts."""
     words, texts = list[np.ndarray](), list[np.ndarray]()
     if not set(STATES).isdisjoint(signals):
-        held = batch.signals
-        h = held.read.shape[1]
+        held = batch.hidden_states
+        h = held.head_input.shape[1]
         layers = np.split(np.concatenate(held.states), [h, 2 * h, 3 * h], axis=1)
         words += [layer for name, layer in zip(STATES, layers, strict=False) if name in signals]
-        texts += [held.read] if "head" in signals else []
+        texts += [held.head_input] if "head" in signals else []
     if "places" in signals:
         words.append(np.concatenate([_places(batch, i) for i in range(len(batch.inputs))]))
     if "outputs" in signals:
@@ -97,22 +105,22 @@ def _places(batch: Batch, i: int) -> Float[np.ndarray, "d p"]:
     answer stands after the text.
     """
     model_input, features = batch.inputs[i], batch.features[i]
-    T, d, of_token = len(model_input.tokens.strings), len(features), features.of_token
-    scored = np.flatnonzero(of_token >= 0)
-    count = np.bincount(of_token[scored], minlength=d)
+    T, d, feature_index = len(model_input.tokens.strings), len(features), features.feature_index
+    scored = np.flatnonzero(feature_index >= 0)
+    count = np.bincount(feature_index[scored], minlength=d)
     first = np.full(d, T)
-    np.minimum.at(first, of_token[scored], scored)
+    np.minimum.at(first, feature_index[scored], scored)
     side = np.zeros(d)
     if model_input.parts:
-        side[:] = [side_at(own[0][0] if own else 0, model_input.parts) for own in features.spans]
+        side[:] = [side_index(own[0][0] if own else 0, model_input.parts) for own in features.spans]
     found = [np.full(d, math.log(d)), np.log(np.maximum(count, 1))]
     found += [first / T, np.log1p(first), side]
-    for one in model_input.asked:
+    for one in model_input.queries:
         here = one.tokens(model_input.tokens.spans, model_input.text) or [T]
         off, nearest = scored - np.clip(scored, here[0], here[-1]), np.full(d, T)
-        np.minimum.at(nearest, of_token[scored], np.abs(off))
-        before = np.bincount(of_token[scored], off < 0, minlength=d) > 0
-        size = one.length if isinstance(one, Answer) else len(here)
+        np.minimum.at(nearest, feature_index[scored], np.abs(off))
+        before = np.bincount(feature_index[scored], off < 0, minlength=d) > 0
+        size = one.length if isinstance(one, AnswerQuery) else len(here)
         found += [np.where(before, -1, 1) * np.log1p(nearest), np.full(d, math.log(size))]
     return np.stack(found, axis=1)
 
@@ -122,16 +130,16 @@ def _hash(string: str) -> int:
     return zlib.crc32(string.lower().encode("utf-8", "surrogatepass"))
 
 
-class Predicted(NamedTuple):
+class LearnedScores(NamedTuple):
     """Scores, their standard errors, and the deviation of what one pair of orders would say.
 
-    Of N features for each output; or of one text for the explained number, with its notices.
+    Of N features for each output; or of one text for the explained number, with its warnings.
     """
 
     values: Float[np.ndarray, "N *C"]
     stderr: Float[np.ndarray, "N *C"]
     draw: Float[np.ndarray, "N *C"]
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def error_design(
@@ -200,11 +208,11 @@ class LearnedMethod:
         weights = save({k: np.ascontiguousarray(x) for k, x in self.arrays.items()})
         digest = hashlib.sha256(weights).hexdigest()
         # The record last, with the digest of the weights: files of two methods are told apart.
-        write_whole(Path(folder) / FILES[1], weights)
+        write_atomically(Path(folder) / FILES[1], weights)
         written = {"schema": SCHEMA, **self.record, "weights": digest}
         written["sha256"] = _record_digest(written)
         text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
-        write_whole(Path(folder) / FILES[0], text)
+        write_atomically(Path(folder) / FILES[0], text)
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> "LearnedMethod":
@@ -241,19 +249,19 @@ class LearnedMethod:
             formula="linear map + two hidden layers of what the model holds of the word, fitted to "
             "sampled Shapley values of this model",
             sees="what Shapley values see, as far as they follow from the states of the model",
-            blind="texts unlike those it learned from: a notice says so",
+            blind="texts unlike those it learned from: a warning says so",
             cost="one forward pass",
             settings=LearnedSettings,
             implementations=(implementation,),
         )
 
-    def predicted(self, network_inputs: NetworkInputs) -> Predicted:
+    def predicted(self, network_inputs: NetworkInputs) -> LearnedScores:
         """Return scores and standard errors for every output of the model, of standard signals."""
         scale, members = self.arrays["scale"], self.members(network_inputs)
         design = error_design(members, network_inputs.owner)
         errors = np.exp(design @ self.arrays["errors"]) + self.unseen(network_inputs)[:, None]
         stderr, draw = np.sqrt(errors + LEAST_ERROR**2), self.draw(design)
-        return Predicted(members.mean(axis=0) * scale, stderr * scale, draw * scale)
+        return LearnedScores(members.mean(axis=0) * scale, stderr * scale, draw * scale)
 
     def draw(self, design: Float[np.ndarray, "N C 4"]) -> Float[np.ndarray, "N C"]:
         """Return how far one pair of orders lies from the truth, in usual units."""
@@ -307,18 +315,18 @@ class LearnedMethod:
             found.append(said)
         return np.array(found, np.float64)
 
-    def starts(self, batch: Batch) -> list[Predicted]:
+    def starts(self, batch: Batch) -> list[LearnedScores]:
         """Return what is known of every text without asking about removals; refuse other models."""
         self.check(batch)
-        if batch.targets.parts > 1:
+        if batch.targets.query_count > 1:
             raise InputError(
                 "a learned start knows of one place or answer at a time; leave start out, or ask "
                 "about one."
             )
-        return [start for part in batch.apart(_TOGETHER) for start in self._starts(part)]
+        return [start for part in batch.split(_TOGETHER) for start in self._starts(part)]
 
-    def _starts(self, batch: Batch) -> list[Predicted]:
-        network_inputs = inputs_of(batch, self.record["signals"])
+    def _starts(self, batch: Batch) -> list[LearnedScores]:
+        network_inputs = make_network_inputs(batch, self.record["signals"])
         for name, held in (("words", network_inputs.words), ("texts", network_inputs.texts)):
             if held.shape[1] != len(self.arrays[f"{name}.mean"]):
                 raise InputError(
@@ -328,33 +336,33 @@ class LearnedMethod:
         with np.errstate(all="ignore"):  # an error is raised below
             network_inputs = self.standard(network_inputs)
             values, stderr, draw, _ = self.predicted(network_inputs)
-            strange = self.strangeness_of(network_inputs)
+            strange = self.measure_novelty(network_inputs)
         if not (np.isfinite(values).all() and np.isfinite(stderr).all()):
             raise InputError("this learned method gives scores that are not finite; learn again.")
         ends = np.cumsum([len(features) for features in batch.features])[:-1]
-        weights = batch.target_weights[:, self._columns(batch)]
+        weights = batch.target_gradient[:, self._columns(batch)]
         parts = (np.split(x, ends) for x in (values, stderr, draw))
         # Errors of two outputs may go together, and are added as if they did.
         return [
-            Predicted(own @ w, error @ np.abs(w), one @ np.abs(w), tuple(self._notices(far)))
+            LearnedScores(own @ w, error @ np.abs(w), one @ np.abs(w), tuple(self._warnings(far)))
             for own, error, one, w, far in zip(*parts, weights, strange, strict=True)
         ]
 
     def _explained(self, settings: "LearnedSettings", batch: Batch) -> list[Attribution]:
         units: list[Features | None] = [None] * len(batch.inputs)
-        if batch.targets.parts > 1:  # words of other places may be removed, as they were learned
+        if batch.targets.query_count > 1:  # words of other places may be removed, as they were learned
             needs_states = not set(STATES).isdisjoint(self.record["signals"])
-            batch = batch.of_one_part(signals=needs_states)
+            batch = batch.select_target_query(with_hidden_states=needs_states)
             units = list(batch.features)
-        several = list(batch.apart()) if settings.check else []
+        several = list(batch.split()) if settings.check else []
         findings = []
         for i, (scores, stderr, _, said) in enumerate(self.starts(batch)):
             asked: dict[str, Any] = {"base_value": None}
             if settings.check:
                 asked = _asked(settings.check, several[i], scores, self.record["seed"])
-                said += asked.pop("notices")
+                said += asked.pop("warnings")
             findings.append(
-                Attribution(scores=scores, stderr=stderr, notices=said, units=units[i], **asked)
+                Attribution(scores=scores, stderr=stderr, warnings=said, features=units[i], **asked)
             )
         return findings
 
@@ -365,16 +373,16 @@ class LearnedMethod:
         if (classes := tuple(self.record["classes"])) != batch.model.classes:
             raise InputError(
                 "this method was learned from another model: its classes are "
-                f"{few_names(classes)}, not {few_names(batch.model.classes)}. Learn one for this "
+                f"{abbreviate_names(classes)}, not {abbreviate_names(batch.model.classes)}. Learn one for this "
                 "model."
             )
-        if batch.fingerprint != own:
+        if batch.model_fingerprint != own:
             raise InputError(
                 f"this method was learned from another model: its fingerprint is …{own[-12:]}, and "
-                f"this model's …{batch.fingerprint[-12:]}. Learn one for this model: "
+                f"this model's …{batch.model_fingerprint[-12:]}. Learn one for this model: "
                 "limelight.learn(model, texts)."
             )
-        outputs, link = batch.outputs.shape[1] // batch.targets.parts, batch.model.link
+        outputs, link = batch.outputs.shape[1] // batch.targets.query_count, batch.model.link
         if request.scale == "score" and are_opposite(class_weights(len(classes), outputs, link)):
             raise InputError(
                 "this method has learned about log-odds and not about the output of one class; "
@@ -383,7 +391,7 @@ class LearnedMethod:
         if request.features != self.record["features"]:
             raise InputError(
                 f"this method has learned about {self.record['features']!r} and not about "
-                f"{one_line(repr(request.features), 40)}; use 'shapley', or learn another."
+                f"{truncate_line(repr(request.features), 40)}; use 'shapley', or learn another."
             )
         kept = request.protect or request.side is not None or not request.protect_span
         if kept or request.first_pieces:
@@ -396,8 +404,8 @@ class LearnedMethod:
     def _columns(self, batch: Batch) -> Int[np.ndarray, " C"]:
         """Return the outputs that were learned; refuse to speak for others."""
         known = np.array(self.record["outputs"])
-        asked = np.flatnonzero(batch.target_weights.any(axis=0))
-        if known.max() >= (count := batch.target_weights.shape[1]):
+        asked = np.flatnonzero(batch.target_gradient.any(axis=0))
+        if known.max() >= (count := batch.target_gradient.shape[1]):
             raise InputError(
                 f"this method was learned from a model of {known.max() + 1} outputs or more, and "
                 f"this one has {count}; learn one for this model."
@@ -410,7 +418,7 @@ class LearnedMethod:
             )
         return known
 
-    def strangeness_of(self, network_inputs: NetworkInputs) -> Float[np.ndarray, "n 3"]:
+    def measure_novelty(self, network_inputs: NetworkInputs) -> Float[np.ndarray, "n 3"]:
         """Return how unlike those it learned from each text is, from standard signals.
 
         The logarithm of the number of words, the share of words that it has not seen, and the
@@ -420,7 +428,7 @@ class LearnedMethod:
         count = np.bincount(network_inputs.owner, minlength=n)
         unseen = network_inputs.word == len(self.arrays["vocabulary"])
         new = np.bincount(network_inputs.owner, unseen, minlength=n) / count
-        summary = text_summary(network_inputs) - self.arrays["center"]
+        summary = summarize_texts(network_inputs) - self.arrays["center"]
         axes = self.arrays["axes"]
         along = summary @ axes.T
         # At least 0: what lies along the axes is taken off, and rounding may take more.
@@ -428,17 +436,17 @@ class LearnedMethod:
         far = (along**2).mean(axis=1) + rest / self.arrays["rest"]
         return np.stack([np.log(count), new, np.sqrt(far)], axis=1)
 
-    def _notices(self, strange: Float[np.ndarray, " 3"]) -> Iterator[str]:
+    def _warnings(self, strange: Float[np.ndarray, " 3"]) -> Iterator[str]:
         usual = self.record["usual"]
         size, new, far = strange.tolist()
         low, high = usual["words"]
-        noun = name_of_one(self.record["features"])
+        noun = feature_noun(self.record["features"])
         why = []
         if not low <= (d := round(math.exp(size))) <= high:
-            count = f"1 {noun}" if d == 1 else f"{d:,} different {plural(noun)}"
+            count = f"1 {noun}" if d == 1 else f"{d:,} different {pluralize(noun)}"
             why.append(f"it has {count}, and they had {low:,} to {high:,}")
         if new > usual["unseen"]:
-            why.append(f"{new:.0%} of its {plural(noun)} did not occur there")
+            why.append(f"{new:.0%} of its {pluralize(noun)} did not occur there")
         if far > usual["distance"]:
             at_most = f"{usual['distance']:.1f} at most there"
             why.append(f"what the model shows of it lies {far:.1f} away, and {at_most}")
@@ -448,8 +456,8 @@ class LearnedMethod:
                 f"This {one} is unlike those the method learned from: {'; '.join(why)}. Scores and "
                 "standard errors may not hold; check=16 asks the model, 'shapley' draws anew."
             )
-        if notice := self.report.get("notice"):
-            yield notice
+        if warning := self.report.get("warning"):
+            yield warning
 
 
 @final
@@ -461,7 +469,7 @@ class LearnedSettings:
     fitted: LearnedMethod | str | None = None
 
 
-def text_summary(network_inputs: NetworkInputs) -> Float[np.ndarray, "n D"]:
+def summarize_texts(network_inputs: NetworkInputs) -> Float[np.ndarray, "n D"]:
     """Return one row for each text: what is known of it, and the mean over its words."""
     ends = np.searchsorted(network_inputs.owner, np.arange(len(network_inputs.texts) + 1))
     # Products: summing rows takes ten times as long.
@@ -476,7 +484,7 @@ def _asked(count: int, one: Batch, scores: Float[np.ndarray, " d"], seed: int) -
     """Ask ``count`` random masks, and say how much of their variance the scores explain."""
     game, d = TargetGame(one, "auto"), len(scores)
     rng = text_rng(seed, one.inputs[0].text)
-    masks = sized_masks(d, rng.integers(1, d + 1, count), rng)
+    masks = draw_masks_by_size(d, rng.integers(1, d + 1, count), rng)
     answers = game(masks)[:, 0]
     spread = float(np.var(answers))
     explained = 1 - float(np.var(answers - masks @ scores)) / spread if spread else None
@@ -486,7 +494,7 @@ def _asked(count: int, one: Batch, scores: Float[np.ndarray, " d"], seed: int) -
         said = f"The model answers {count} random masks of this text alike: nothing to check by."
     return {
         "base_value": game.base_value,
-        "notices": (said, *game.notices),
+        "warnings": (said, *game.warnings),
         "diagnostics": {"check_masks": count, "check_explained": explained},
     }
 
@@ -498,8 +506,8 @@ def _loaded(folder: str, _changed: int) -> LearnedMethod:
 
     record_path, weights_path = (Path(folder) / name for name in FILES)
     try:
-        record = bounded_json(bounded_bytes(record_path, _MOST_BYTES), f"'{record_path}'")
-        content = bounded_bytes(weights_path, _MOST_BYTES)
+        record = parse_json(read_bounded_bytes(record_path, _MOST_BYTES), f"'{record_path}'")
+        content = read_bounded_bytes(weights_path, _MOST_BYTES)
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"the learned method in '{folder}' cannot be read ({reason}).") from None
@@ -507,7 +515,7 @@ def _loaded(folder: str, _changed: int) -> LearnedMethod:
     if schema != SCHEMA:
         raise InputError(
             f"'{folder}' holds no learned method that this version reads: its schema is "
-            f"{one_line(repr(schema), 60)}, and this version reads {SCHEMA!r}."
+            f"{truncate_line(repr(schema), 60)}, and this version reads {SCHEMA!r}."
         )
     if record.pop("sha256", None) not in (None, _record_digest(record)):
         raise InputError(f"'{record_path}' has changed since it was written; learn again.")
@@ -520,7 +528,7 @@ def _loaded(folder: str, _changed: int) -> LearnedMethod:
     try:
         arrays = load(content)
     except Exception as error:  # of a header that somebody made, anything
-        reason = one_line(str(error), 80)
+        reason = truncate_line(str(error), 80)
         raise InputError(f"'{weights_path}' cannot be read ({reason}).") from None
     if (fault := next(_array_faults(record, arrays), None)) is not None:
         raise InputError(f"'{weights_path}' is not of a learned method: {fault}. Learn again.")
@@ -547,7 +555,7 @@ def _check_record(record: Mapping[str, Any], name: str) -> None:
         if not math.isfinite(record["usual"]["unseen"] + record["usual"]["distance"]):
             raise ValueError("`usual` must hold finite numbers")
     except (msgspec.ValidationError, ValueError) as error:
-        reason = one_line(str(error), 120).rstrip(".")
+        reason = truncate_line(str(error), 120).rstrip(".")
         raise InputError(f"{name} is not of a learned method: {reason}. Learn again.") from None
 
 
@@ -562,7 +570,7 @@ def _record_kind() -> Any:
         "usual", [("words", tuple[count, count]), ("unseen", share), ("distance", share)]
     )
     said = Annotated[list[str], Meta(min_length=1)]
-    report = defstruct("report", [("texts", count), ("said", said), ("notice", str | None, None)])
+    report = defstruct("report", [("texts", count), ("said", said), ("warning", str | None, None)])
     states = Literal["embedding", "middle", "last", "attention", "head"]  # as STATES
     signal = states | Literal["words", "places", "outputs"]
     return defstruct(

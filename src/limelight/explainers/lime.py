@@ -26,16 +26,16 @@ from limelight.explainers.sample_size import (
 )
 from limelight.explainers.target_game import (
     TargetGame,
-    exact_values,
+    exact_attributions,
     fit_masks,
     nonzero_or_none,
 )
 from limelight.results import Attribution
-from limelight.sampling.all_masks import lime_of_all_masks
-from limelight.sampling.masks import SIZES
-from limelight.sampling.regression import SELECTIONS, LimeFit, fitted_lime
-from limelight.sampling.sample import lime_sampler
-from limelight.text import plural
+from limelight.sampling.all_masks import lime_from_all_masks
+from limelight.sampling.masks import MASK_SIZE_POWERS
+from limelight.sampling.regression import SELECTIONS, LimeFit, fit_sampled_lime
+from limelight.sampling.sample import make_lime_sampler
+from limelight.text import pluralize
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime import lime
 from limelight.theory.lime_fit import lime_fit
@@ -92,26 +92,26 @@ def _check_enough(settings: "Lime | LimeSampled", d: int) -> None:
         raise _undetermined(rows, kept, d)
 
 
-def regression(settings: "Lime | LimeSampled", one: Batch) -> Attribution:
+def explain_by_regression(settings: "Lime | LimeSampled", one: Batch) -> Attribution:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     if _is_single(settings, d):
         without, whole = game(np.array([[False], [True]]))[:, 0]
-        return game.found(
+        return game.make_attribution(
             np.array([whole - without]),
-            said=(_single_notice(one),),
+            said=(_single_warning(one),),
             intercept=float(without),
             r2=1.0,
         )
     if settings.sample_size.has_time_for_all_masks(d):
-        found = lime_of_all_masks(game, d, bandwidth=settings.bandwidth)
+        found = lime_from_all_masks(game, d, bandwidth=settings.bandwidth)
         r2 = float(found.r2[0])
         intercept = float(found.intercept[0])
-        said = _poor_fit(r2)
-        return game.found(found.scores[0], said=said, intercept=intercept, masks=2**d, r2=r2)
-    sampler = lime_sampler(d, bandwidth=settings.bandwidth, sizes=settings.sizes)
+        said = _poor_fit_warning(r2)
+        return game.make_attribution(found.scores[0], said=said, intercept=intercept, masks=2**d, r2=r2)
+    sampler = make_lime_sampler(d, bandwidth=settings.bandwidth, sizes=settings.sizes)
     how = partial(
-        fitted_lime,
+        fit_sampled_lime,
         ridge=settings.ridge,
         num_features=settings.num_features,
         feature_selection=settings.feature_selection,
@@ -120,10 +120,10 @@ def regression(settings: "Lime | LimeSampled", one: Batch) -> Attribution:
     fit, told = fit_masks(settings, one, game, sampler, how, row0=settings.row0)
     # A fit that passes through its samples has errors of zero, which are not its error.
     if not np.isfinite(fit.stderr).all():
-        raise _undetermined(fit.samples, int(fit.kept[0]), d)
+        raise _undetermined(fit.samples, int(fit.selected_count[0]), d)
     design = lime_design(d, bandwidth=settings.bandwidth)
     warnings = _fit_warnings(settings, fit, design, one.features[0].noun)
-    return game.found(
+    return game.make_attribution(
         fit.scores[0],
         nonzero_or_none(fit.stderr[0]),
         said=warnings + told,
@@ -131,7 +131,7 @@ def regression(settings: "Lime | LimeSampled", one: Batch) -> Attribution:
         samples_drawn=fit.samples,
         r2=float(fit.r2[0]),
         intercept_stderr=float(fit.intercept_stderr[0]),
-        kept=int(fit.kept[0]),
+        kept=int(fit.selected_count[0]),
     )
 
 
@@ -139,19 +139,19 @@ def _fit_warnings(
     settings: "Lime | LimeSampled", fit: LimeFit, design: LimeDesign, noun: str
 ) -> tuple[str, ...]:
     """Return warnings about a regression on samples; ``noun`` names a feature."""
-    warnings, features = [], plural(noun)
-    if (kept := int(fit.kept[0])) < design.d:
-        warnings.append(f"LIME kept {kept} of {design.d} {features}; the others have no score (0).")
+    warnings, features = [], pluralize(noun)
+    if (kept := int(fit.selected_count[0])) < design.d:
+        warnings.append(f"LIME kept {selected_count} of {design.d} {features}; the others have no score (0).")
     shrunk = settings.ridge / (settings.ridge + fit.samples * design.V)
     if shrunk > _SHRUNK:
         warnings.append(
             f"The samples weigh so little that the penalty takes about {shrunk:.0%} off the "
             "scores; draw more, or use a larger bandwidth or a smaller ridge."
         )
-    warnings += _poor_fit(float(fit.r2[0]))
+    warnings += _poor_fit_warning(float(fit.r2[0]))
     if fit.samples <= 2 * kept:
         warnings.append(
-            f"{fit.samples} samples are few for {kept} {features}: do not trust the standard "
+            f"{fit.samples} samples are few for {selected_count} {features}: do not trust the standard "
             "errors."
         )
     return tuple(warnings)
@@ -159,7 +159,7 @@ def _fit_warnings(
 
 def _undetermined(samples: int, kept: int, d: int) -> DomainError:
     return DomainError(
-        f"{samples} samples do not determine LIME's scores of {kept} features: set samples to "
+        f"{samples} samples do not determine LIME's scores of {selected_count} features: set samples to "
         f"{max(_advised(d), 2 * samples)} or more, or use a larger bandwidth."
     )
 
@@ -168,7 +168,7 @@ def _advised(d: int) -> int:
     return 2 * (d + 1)
 
 
-def _poor_fit(r2: float, bound: float = 0.0) -> tuple[str, ...]:
+def _poor_fit_warning(r2: float, bound: float = 0.0) -> tuple[str, ...]:
     """Say that a linear model, whose R² is known within ``bound``, fits badly, or nobody knows."""
     if bound > _UNKNOWN_FIT:
         return (f"How well LIME's linear model fits is not known: R² is {r2:.2f} ± {bound:.2f}.",)
@@ -180,16 +180,16 @@ def _poor_fit(r2: float, bound: float = 0.0) -> tuple[str, ...]:
     )
 
 
-def _single_notice(one: Batch) -> str:
+def _single_warning(one: Batch) -> str:
     return _SINGLE.format(word=one.features[0].noun)
 
 
 def _line(settings: "Lime", one: Batch) -> list[Attribution]:
     """Score the only feature of a text by what the output loses without it."""
-    found = exact_values(settings, one, value=lambda game, **_: leave_one_out(game))
+    found = exact_attributions(settings, one, value=lambda game, **_: leave_one_out(game))
     fit = {"r2": 1.0, "r2_bound": 0.0} if settings.fit else {}
     (finding,), (base,) = found, one.base_values
-    return [replace(finding, intercept=base, notices=(_single_notice(one),), diagnostics=fit)]
+    return [replace(finding, intercept=base, warnings=(_single_warning(one),), diagnostics=fit)]
 
 
 def _limit(settings: "Lime", batch: Batch) -> list[Attribution]:
@@ -197,13 +197,13 @@ def _limit(settings: "Lime", batch: Batch) -> list[Attribution]:
     if any(_is_single(settings, len(features)) for features in batch.features):
         if len(batch.features) == 1:
             return _line(settings, batch)
-        return [finding for one in batch.apart() for finding in _limit(settings, one)]
+        return [finding for one in batch.split() for finding in _limit(settings, one)]
     design: dict[str, Any] = {
         "bandwidth": settings.bandwidth,
         "penalty": settings.penalty,
         "rows": settings.rows,
     }
-    found = exact_values(settings, batch, value=lime, **design)
+    found = exact_attributions(settings, batch, value=lime, **design)
     if not settings.fit:
         return found
     fit = lime_fit(batch.ratio_game, **design)
@@ -213,7 +213,7 @@ def _limit(settings: "Lime", batch: Batch) -> list[Attribution]:
     return [
         replace(
             one,
-            notices=_poor_fit(r2, bound),
+            warnings=_poor_fit_warning(r2, bound),
             diagnostics={**one.diagnostics, "r2": r2, "r2_bound": bound},
         )
         for one, (r2, bound) in zip(found, quality, strict=True)
@@ -238,7 +238,7 @@ def _limit(settings: "Lime", batch: Batch) -> list[Attribution]:
             fit="also compute the R² of the linear fit, which takes longer",
         ),
         sampled_implementation(
-            regression,
+            explain_by_regression,
             {
                 "samples": "masks to draw; None: five for each word, at least 1000. If there "
                 "are no more than that, or at most 1,024, all 2^d are asked instead",
@@ -259,7 +259,7 @@ class Lime(SamplingSettings):
     rows: int | None = None
     per_head: bool = False
     fit: bool = False
-    sizes: Annotated[str, OneOf(SIZES)] = "balanced"
+    sizes: Annotated[str, OneOf(MASK_SIZE_POWERS)] = "balanced"
     # The regression of which the limit is the limit: without penalty, row 0 or selection.
     ridge: ClassVar[float] = 0.0
     row0: ClassVar[bool] = False
@@ -277,7 +277,7 @@ class Lime(SamplingSettings):
     cost="one call of the model per sample (on the tables, 5000 in tens of milliseconds)",
     implementations=(
         sampled_implementation(
-            regression,
+            explain_by_regression,
             {
                 "samples": "masks to draw; None: five for each word, at least 1000",
                 "bandwidth": _BANDWIDTH,
@@ -310,5 +310,5 @@ class LimeSampled(SamplingSettings):
     row0: bool = True
     num_features: Annotated[int | None, at_least(1)] = None
     feature_selection: Annotated[str, OneOf(SELECTIONS)] = "auto"
-    sizes: Annotated[str, OneOf(SIZES)] = "uniform"
+    sizes: Annotated[str, OneOf(MASK_SIZE_POWERS)] = "uniform"
     sample_size = property(_choose_sample_size)

@@ -1,4 +1,4 @@
-"""What a method is: facts about it, its settings, and its implementations with their costs."""
+"""Methods: facts, settings, and implementations with their costs."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -15,66 +15,74 @@ from typing import (
     get_type_hints,
 )
 
-from limelight.errors import InputError, nearest, told
+from limelight.errors import InputError, unknown_name_message, short_repr
 from limelight.explainers.batch import Batch
 from limelight.models import (
     CAPABILITIES,
     Capability,
     Model,
     reason_missing,
-    resolved_replacement,
+    resolve_replacement,
 )
 from limelight.results import Attribution
 from limelight.results.method_table import MethodFacts
 from limelight.sampling.deadline import Deadline
-from limelight.text import one_line
+from limelight.text import truncate_line
 
 
 class Range(NamedTuple):
-    """What a setting must hold, said in its annotation: ``Annotated[float, Positive]``."""
+    """The allowed values of a setting, used in an annotation: ``Annotated[float, Positive]``.
 
-    holds: Callable[[Any], bool]
-    said: str  # "{name} must {said}; got {value}."
+    Parameters
+    ----------
+    contains
+        Whether a value is allowed.
+    requirement
+        The end of the error message "{name} must {requirement}; got {value}."
+    """
+
+    contains: Callable[[Any], bool]
+    requirement: str
 
 
-# Each is false for NaN, which compares with nothing, so that it is refused.
+# No range contains NaN, because every comparison with NaN is false.
 Positive = Range(lambda x: x > 0, "be positive")
 NotNegative = Range(lambda x: x >= 0, "not be negative")
 FiniteNotNegative = Range(lambda x: 0 <= x < math.inf, "be finite and not negative")
 Share = Range(lambda x: 0 < x < 1, "lie between 0 and 1")
 
 
-def at_least(least: int) -> Range:
-    """Return the numbers from ``least`` on."""
-    return Range(lambda x: x >= least, f"be at least {least}")
+def at_least(minimum: int) -> Range:
+    """Return the range of numbers that are not smaller than ``minimum``."""
+    return Range(lambda x: x >= minimum, f"be at least {minimum}")
 
 
-def between(least: int, most: int) -> Range:
-    """Return the numbers from ``least`` to ``most``."""
-    return Range(lambda x: least <= x <= most, f"be between {least} and {most}")
+def between(minimum: int, maximum: int) -> Range:
+    """Return the range of numbers from ``minimum`` to ``maximum``, both included."""
+    return Range(lambda x: minimum <= x <= maximum, f"be between {minimum} and {maximum}")
 
 
 class OneOf(NamedTuple):
-    """The words that a setting may be."""
+    """The strings that a setting may be."""
 
-    known: Collection[str]
+    choices: Collection[str]
 
 
 class NotBelow(NamedTuple):
-    """The setting that this one, the most there may be of it, may not be below."""
+    """Another setting, which this setting must not be smaller than."""
 
-    other: str
-
-
-_MOST_BITS = 63
+    setting: str
 
 
-class Declared(NamedTuple):
-    """A setting: its default, the types that it may have, and what it must hold besides."""
+_MAX_BITS = 63
+
+
+class SettingField(NamedTuple):
+    """A setting of a method: its name, its default, its types, and its allowed values."""
 
     name: str
     default: Any
-    allowed: tuple[Any, ...]
+    types: tuple[Any, ...]
     ranges: tuple[Any, ...]
 
 
@@ -83,77 +91,94 @@ _Class = TypeVar("_Class", bound=type[Any])
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def settings_class(cls: _Class) -> _Class:
-    """Make a frozen dataclass of settings, whose values are checked once, when one is made.
+    """Turn a class into a frozen dataclass of settings that checks its values.
 
-    What each may be is said in its annotation. A ``__post_init__`` of the class is called after
-    that, for what concerns several settings. Settings of another such class may be inherited.
+    The annotation of a field gives its types and its allowed values. A ``__post_init__`` of the
+    class runs after these checks. It checks settings that depend on each other. Settings may be
+    inherited from another settings class. The decorated class has the attribute
+    ``setting_fields``.
     """
-    own: Any = cls
-    own.check_together, own.__post_init__ = vars(cls).get("__post_init__"), _check_values
-    own = dataclass(frozen=True, kw_only=True)(own)
-    hints, declared = get_type_hints(own, include_extras=True), []
-    for one in fields(own):
-        ranges = getattr(hints[one.name], "__metadata__", ())
-        plain = hints[one.name].__origin__ if ranges else hints[one.name]
-        declared.append(Declared(one.name, one.default, get_args(plain) or (plain,), ranges))
-    own.declared = tuple(declared)
-    return own
+    settings_type: Any = cls
+    settings_type.check_combination = vars(cls).get("__post_init__")
+    settings_type.__post_init__ = _check_values
+    settings_type = dataclass(frozen=True, kw_only=True)(settings_type)
+    hints, setting_fields = get_type_hints(settings_type, include_extras=True), []
+    for dataclass_field in fields(settings_type):
+        hint = hints[dataclass_field.name]
+        ranges = getattr(hint, "__metadata__", ())
+        plain_hint = hint.__origin__ if ranges else hint
+        types = get_args(plain_hint) or (plain_hint,)
+        setting_fields.append(
+            SettingField(dataclass_field.name, dataclass_field.default, types, ranges)
+        )
+    settings_type.setting_fields = tuple(setting_fields)
+    return settings_type
 
 
 def _check_values(settings: Any) -> None:
-    """Refuse settings of the wrong type or outside their range, then what the class refuses."""
-    for name, default, allowed, ranges in settings.declared:
+    """Raise an error for settings of a wrong type or outside their range, or that do not fit."""
+    for name, default, types, ranges in settings.setting_fields:
         value = getattr(settings, name)
-        # What nobody has set is right, and most settings are not set.
+        # Defaults are correct, and most settings have their defaults.
         if value is not default:
-            object.__setattr__(settings, name, value := _typed(name, allowed, value))
-        for one in ranges:
-            if isinstance(one, NotBelow):
-                count = getattr(settings, one.other)
-                if count is not None and value < count:
-                    raise InputError(f"{name} must be at least {one.other} ({count}); got {value}.")
+            object.__setattr__(settings, name, value := _convert_value(name, types, value))
+        for allowed in ranges:
+            if isinstance(allowed, NotBelow):
+                minimum = getattr(settings, allowed.setting)
+                if minimum is not None and value < minimum:
+                    raise InputError(
+                        f"{name} must be at least {allowed.setting} ({minimum}); got {value}."
+                    )
             elif value is default or value is None:
                 continue
-            elif isinstance(one, OneOf):
-                if value not in one.known:
-                    raise InputError(nearest(name, value, one.known))
-            elif not one.holds(value):
-                raise InputError(f"{name} must {one.said}; got {value}.")
-    if settings.check_together is not None:
-        settings.check_together()
+            elif isinstance(allowed, OneOf):
+                if value not in allowed.choices:
+                    raise InputError(unknown_name_message(name, value, allowed.choices))
+            elif not allowed.contains(value):
+                raise InputError(f"{name} must {allowed.requirement}; got {value}.")
+    if settings.check_combination is not None:
+        settings.check_combination()
 
 
-def made(cls: type[Any], **given: Any) -> Any:
-    """Return settings of the class with what was ``given``: 100.0 samples are 100."""
-    # Typed before the class sees them: whoever checks types at run time, as our tests do, would
-    # refuse by its signature, and not in a sentence about the setting.
-    kinds = {one.name: one.allowed for one in cls.declared}
-    return cls(**{name: _typed(name, kinds[name], value) for name, value in given.items()})
+def make_settings(cls: type[Any], **values: Any) -> Any:
+    """Return settings of a class, with values converted to the types of the settings."""
+    # The values are converted before the class sees them. Tests check types at run time, and would
+    # fail at the signature of the class instead of with a message about the setting.
+    types = {setting.name: setting.types for setting in cls.setting_fields}
+    return cls(**{name: _convert_value(name, types[name], value) for name, value in values.items()})
 
 
-def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
-    """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
-    if type(value) in allowed and type(value) is not int:
+def _convert_value(name: str, types: tuple[Any, ...], value: Any) -> Any:
+    """Return the value of a setting as one of its types: 100.0 samples become 100.
+
+    Raises
+    ------
+    InputError
+        If the value cannot be converted without a loss.
+    """
+    if type(value) in types and type(value) is not int:
         return value
-    # Neither NumPy nor, beyond some thousand digits, a sentence can hold any whole number.
-    huge = isinstance(value, int) and value.bit_length() > _MOST_BITS
-    number = isinstance(value, Real) and not isinstance(value, bool) and not huge
-    if str in allowed and isinstance(value, str):
+    # NumPy cannot store an integer of any size, and an error message cannot show it.
+    is_huge = isinstance(value, int) and value.bit_length() > _MAX_BITS
+    is_number = isinstance(value, Real) and not isinstance(value, bool) and not is_huge
+    if str in types and isinstance(value, str):
         return value
-    if bool in allowed:
-        fits, wanted = isinstance(value, bool), "true or false"
-    elif float in allowed:
-        fits, wanted = number, "a number"
-    elif int in allowed:
-        fits, wanted = number and math.isfinite(value) and value == int(value), "a whole number"
+    if bool in types:
+        is_valid, expected = isinstance(value, bool), "true or false"
+    elif float in types:
+        is_valid, expected = is_number, "a number"
+    elif int in types:
+        is_valid = is_number and math.isfinite(value) and value == int(value)
+        expected = "a whole number"
     else:
-        fits, wanted = isinstance(value, str), "a word"
-    if not fits:
-        wanted += f" below 2^{_MOST_BITS} in size" * huge
-        raise InputError(f"the setting {name!r} must be {wanted}; got {one_line(told(value), 60)}.")
-    if not number:
+        is_valid, expected = isinstance(value, str), "a word"
+    if not is_valid:
+        expected += f" below 2^{_MAX_BITS} in size" * is_huge
+        shown_value = truncate_line(short_repr(value), 60)
+        raise InputError(f"the setting {name!r} must be {expected}; got {shown_value}.")
+    if not is_number:
         return value
-    return float(value) if float in allowed else int(value)
+    return float(value) if float in types else int(value)
 
 
 # How far the scores of an implementation can be trusted: a proven bound, rounding alone, an
@@ -164,8 +189,8 @@ Exactness = Literal["bound", "exact", "estimated", "fitted", "sampled"]
 def per_input(
     explain: Callable[[Any, Batch], Attribution],
 ) -> Callable[[Any, Batch], list[Attribution]]:
-    """Turn a function that explains one input into one that explains every input of a reading."""
-    return lambda settings, batch: [explain(settings, single) for single in batch.apart()]
+    """Turn a function that explains one input into one that explains every input of a batch."""
+    return lambda settings, batch: [explain(settings, single) for single in batch.split()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +244,7 @@ class Implementation:
     exactness
         How far the scores can be trusted: "bound", "exact", "estimated", "fitted" or "sampled".
     explain
-        Returns one ``Attribution`` for each input of a ``Reading``; :func:`per_input` makes such a
+        Returns one ``Attribution`` for each input of a ``Batch``. :func:`per_input` makes this
         function from one for a single input.
     settings
         The settings that this implementation uses, each with its meaning.
@@ -227,7 +252,7 @@ class Implementation:
         The values that None stands for, by setting.
     cost
         How often it calls the model.
-    resolve_replacement
+    choose_replacement
         Turns the setting ``replacement`` into a replacement of the model.
     hidden_settings
         Settings that a result lists only if they differ from their defaults.
@@ -243,7 +268,7 @@ class Implementation:
     settings: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     cost: Cost = Cost()
-    resolve_replacement: Callable[[Model, str], str] = resolved_replacement
+    choose_replacement: Callable[[Model, str], str] = resolve_replacement
     hidden_settings: tuple[str, ...] = ()
     is_batched: bool = False
     logit_only: bool = False
@@ -263,23 +288,23 @@ def exact_implementation(
     settings: Collection[str] = ("tolerance",),
     **meanings: str,
 ) -> Implementation:
-    """Return an implementation that integrates the exact game of a model, within a bound.
+    """Return an implementation that computes scores from the exact game of a model, with a bound.
 
     Parameters
     ----------
     explain
-        Returns one ``Attribution`` with a bound for each input of a ``Reading``.
+        Returns one ``Attribution`` with a bound for each input of a ``Batch``.
     settings
         Names of the settings that it uses.
     **meanings
         Meanings of the settings that ``MEANINGS`` does not have.
     """
-    known_meanings = MEANINGS | meanings
+    all_meanings = MEANINGS | meanings
     return Implementation(
         needs="exact_game",
         exactness="bound",
         explain=explain,
-        settings={name: known_meanings[name] for name in settings},
+        settings={name: all_meanings[name] for name in settings},
         defaults={"tolerance": 1e-6},
         logit_only=True,
     )
@@ -287,10 +312,11 @@ def exact_implementation(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method(MethodFacts):
-    """One row of the catalogue that ``limelight methods`` prints.
+    """A method: facts about it, its settings, and its implementations.
 
-    ``settings`` is a :func:`settings_class`; a value of it may take the place of the method's id.
-    A model is explained by the first of the ``implementations`` whose capability it has.
+    ``limelight methods`` prints one row per method. ``settings`` is a :func:`settings_class`. A
+    settings object can be used in place of the method's id. A model is explained by the first of
+    the ``implementations`` whose capability it has.
     """
 
     settings: type[Any]
@@ -301,7 +327,8 @@ class ConfiguredMethod(NamedTuple):
     """A method with the implementation and the settings for one model.
 
     ``budget`` is the budget as the user wrote it, if the settings follow from one. ``calls`` and
-    ``deadline`` are then this method's part of it, and ``refusal`` says why that is not enough.
+    ``deadline`` are then this method's part of it. ``budget_error`` is the error message if the part
+    is too small.
     """
 
     method: Method
@@ -311,7 +338,7 @@ class ConfiguredMethod(NamedTuple):
     budget: str = ""
     calls: int | None = None
     deadline: Deadline | None = None
-    refusal: str = ""
+    budget_error: str = ""
 
     @classmethod
     def create(cls, method: Method, model: Model, settings: Any) -> "ConfiguredMethod":
@@ -332,9 +359,9 @@ class ConfiguredMethod(NamedTuple):
             If the model lacks what the method needs, or if a setting that is not at its default
             has no effect on this model.
         """
-        implementation = select_implementation(method, model, chosen_replacement(settings))
+        implementation = select_implementation(method, model, requested_replacement(settings))
         if implementation is None:
-            raise unusable_method(method, model)
+            raise unusable_method_error(method, model)
         defaults = setting_defaults(method)
         if isinstance(settings, Mapping):
             changed = dict(settings)
@@ -342,8 +369,8 @@ class ConfiguredMethod(NamedTuple):
             values = {name: getattr(settings, name) for name in defaults}
             changed = {name: value for name, value in values.items() if value != defaults[name]}
         if changed:
-            is_usual = implementation is select_implementation(method, model)
-            case = "for this model" if is_usual else "with this replacement"
+            is_default = implementation is select_implementation(method, model)
+            case = "for this model" if is_default else "with this replacement"
             _check_names(method, implementation, changed, case)
         values = defaults | changed
         changed |= {
@@ -351,10 +378,10 @@ class ConfiguredMethod(NamedTuple):
         }
         # A replacement that is no string is rejected with the other settings.
         if "replacement" in implementation.settings and isinstance(values["replacement"], str):
-            changed["replacement"] = implementation.resolve_replacement(
+            changed["replacement"] = implementation.choose_replacement(
                 model, values["replacement"]
             )
-        return cls(method, implementation, made(method.settings, **changed), model)
+        return cls(method, implementation, make_settings(method.settings, **changed), model)
 
     def for_model(self, model: Model) -> "ConfiguredMethod":
         """Return the method for another model, with its settings.
@@ -366,7 +393,7 @@ class ConfiguredMethod(NamedTuple):
         """
         if model is self.model:
             return self
-        replacement = chosen_replacement(self.settings)
+        replacement = requested_replacement(self.settings)
         implementation = select_implementation(self.method, model, replacement)
         if implementation is self.implementation:
             return self
@@ -405,17 +432,21 @@ class ConfiguredMethod(NamedTuple):
         settings = self.implementation.cost.fit(self.settings, d, affordable_calls)
         return self._replace(settings=settings, budget=budget, calls=calls)
 
-    def with_samples_drawn(self, diagnostics: Mapping[str, Any]) -> "ConfiguredMethod":
-        """Return the method with the count that was drawn, if a deadline ended the sampling."""
+    def with_drawn_samples(self, diagnostics: Mapping[str, Any]) -> "ConfiguredMethod":
+        """Return the method with the count in ``diagnostics``, if a deadline ended the sampling."""
         names = self.implementation.cost.settings
         if self.deadline is None or not names:
             return self
-        count, *others = names
-        drawn, planned = diagnostics.get(f"{count}_drawn"), getattr(self.settings, count)
-        if drawn is None or planned is None or drawn >= planned:
+        count_name = names[0]
+        drawn_count = diagnostics.get(f"{count_name}_drawn")
+        planned_count = getattr(self.settings, count_name)
+        if drawn_count is None or planned_count is None or drawn_count >= planned_count:
             return self
-        counts = {count: drawn} | {name: drawn for name in others if name == f"max_{count}"}
-        counts |= {name: 0 for name in others if name == "spare"}
+        counts = {count_name: drawn_count}
+        if f"max_{count_name}" in names:
+            counts[f"max_{count_name}"] = drawn_count
+        if "spare" in names:
+            counts["spare"] = 0
         return self._replace(settings=replace(self.settings, **counts))
 
     def expected_calls(self, d: int) -> int:
@@ -442,28 +473,28 @@ def select_implementation(
     method: Method, model: Model, replacement: Any = "auto"
 ) -> Implementation | None:
     """Return the first implementation for ``model`` and ``replacement``; None if there is none."""
-    capabilities, usual = model.capabilities, ("auto", model.replacements[0])
+    capabilities, default_replacements = model.capabilities, ("auto", model.replacements[0])
     for implementation in method.implementations:
         needs = implementation.needs
         if needs is None or capabilities.get(needs, "") is None:
             # The exact game of a model removes words as the model does, by its first replacement.
             is_exact = needs == "exact_game" and "replacement" in implementation.settings
             # A replacement that is no string is rejected with the other settings.
-            is_usual = not isinstance(replacement, str) or replacement in usual
-            if not is_exact or is_usual:
+            is_default = not isinstance(replacement, str) or replacement in default_replacements
+            if not is_exact or is_default:
                 return implementation
     return None
 
 
-def chosen_replacement(settings: Any) -> Any:
-    """Return the replacement in settings by name, or in a settings object."""
+def requested_replacement(settings: Any) -> Any:
+    """Return the replacement in settings by name or in a settings object; "auto" by default."""
     if isinstance(settings, Mapping):
         return settings.get("replacement", "auto")
     return getattr(settings, "replacement", "auto")
 
 
 def reason_unusable(method: Method, model: Model, advice: str = "") -> str:
-    """Say why ``method`` cannot explain ``model``, followed by ``advice``."""
+    """Return the error message that says why a method cannot explain a model, with ``advice``."""
     needs = cast(Capability, method.implementations[-1].needs)  # or any model would do
     if (why := reason_missing(model, needs)) is None:  # then the replacement is at fault
         return (
@@ -473,32 +504,36 @@ def reason_unusable(method: Method, model: Model, advice: str = "") -> str:
     return f"method {method.id!r} needs {CAPABILITIES[needs]}, and {why}{advice}."
 
 
-def unusable_method(method: Method, model: Model) -> InputError:
+def unusable_method_error(method: Method, model: Model) -> InputError:
     """Return the error for a method that cannot explain ``model``; it names methods that can."""
     return InputError(reason_unusable(method, model, "; use 'shapley', 'lime' or 'loo'"))
 
 
 def setting_defaults(method: Method) -> dict[str, Any]:
-    """Return the settings of ``method`` with their defaults."""
-    return {setting.name: setting.default for setting in method.settings.declared}
+    """Return the default of each setting of a method, by name."""
+    return {setting.name: setting.default for setting in method.settings.setting_fields}
 
 
 def _check_names(
     method: Method, implementation: Implementation, names: Iterable[str], case: str
 ) -> None:
-    known = implementation.settings
+    """Raise an error if the implementation does not use one of the settings ``names``."""
+    usable_names = implementation.settings
     for name in names:
-        if name in known:
+        if name in usable_names:
             continue
-        if name in setting_defaults(method) or not known:
-            choices = _join_names(list(known)) if known else "no setting"
+        if name in setting_defaults(method) or not usable_names:
+            choices = _join_names(list(usable_names)) if usable_names else "no setting"
             raise InputError(
                 f"the setting {name!r} of method {method.id!r} does nothing {case}; "
                 f"here it takes {choices}."
             )
-        raise InputError(nearest(f"setting of method {method.id!r} named", name, known))
+        raise InputError(
+            unknown_name_message(f"setting of method {method.id!r} named", name, usable_names)
+        )
 
 
 def _join_names(names: list[str]) -> str:
+    """Return the names as a list in a sentence: 'a', 'b' or 'c'."""
     quoted = [repr(name) for name in names]
     return " or ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))

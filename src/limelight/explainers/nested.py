@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple, cast, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError, nearest
+from limelight.errors import DomainError, InputError, unknown_name_message
 from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     OneOf,
@@ -23,25 +23,25 @@ from limelight.explainers.sample_size import (
     sampled_implementation,
 )
 from limelight.explainers.shapley import (
-    ENOUGH,
-    FEWEST_PAIRS,
+    ENOUGH_PAIRS,
+    MIN_PAIRS,
     Shapley,
-    fit_pairs,
-    said_of_pairs,
-    sampled_shapley,
+    fit_pair_count,
+    pair_warnings,
+    explain_by_sampling,
 )
 from limelight.explainers.target_game import TargetGame, nonzero_or_none
 from limelight.results import Attribution
-from limelight.sampling.all_masks import nested_count, owen_of_all_masks
-from limelight.sampling.deadline import has_time_for, in_part_of_the_time, masks_in_time
+from limelight.sampling.all_masks import count_owen_masks, owen_values_from_all_masks
+from limelight.sampling.deadline import has_time, limit_time_share, count_masks_before_deadline
 from limelight.sampling.masks import text_rng
-from limelight.sampling.orders import FEWEST, inner_shapley, permutation_shapley
+from limelight.sampling.orders import MIN_RELIABLE_PAIRS, group_owen_values, shapley_values_from_orders
 from limelight.shapes import Float, Int
-from limelight.text import Features, features_of, name_of_one, nested, one_line
-from limelight.text.units import CUTTERS
+from limelight.text import Features, build_features, feature_noun, nest_features, truncate_line
+from limelight.text.splitters import SPLITTERS
 from limelight.theory.namespace import host_array
 from limelight.theory.owen import owen
-from limelight.theory.ratio_game import one_document
+from limelight.theory.ratio_game import extract_document
 
 _SHOWN = 8  # sentences
 _ENDS = 2  # the text, and nothing of it: each cut of a text asks about both
@@ -74,8 +74,8 @@ def _players(one: Batch, within: Sequence[str]) -> _Players:
     levels: list[Int[np.ndarray, " n"]] = []
     units: list[Features] = []
     for unit in within:
-        units.insert(0, features_of(model_input, unit))
-        parts, inner, outer = nested(parts, units[0])
+        units.insert(0, build_features(model_input, unit))
+        parts, inner, outer = nest_features(parts, units[0])
         feature, levels = feature[inner], [outer, *(level[inner] for level in levels)]
     # What lies in no unit is one of its own, after all others.
     counts = [max(len(own), int(level.max()) + 1) for own, level in zip(units, levels, strict=True)]
@@ -101,10 +101,10 @@ def _in_sentences(settings: "Owen", one: Batch) -> Attribution:
     several = np.bincount(players.feature, minlength=d)
     if (reason_sampled := refined.reason_sampled) is not None:
         # Such a model answers in a fraction of a millisecond.
-        sampled = _in_nested_orders(settings, one, usual_pairs=ENOUGH)
+        sampled = _in_nested_orders(settings, one, usual_pairs=ENOUGH_PAIRS)
         reason = f"Owen values of this text are sampled: {reason_sampled}."
-        return replace(sampled, notices=(reason, *sampled.notices))
-    game = one_document(refined.ratio_game, 0)
+        return replace(sampled, warnings=(reason, *sampled.warnings))
+    game = extract_document(refined.ratio_game, 0)
     # A score is the sum of that many values at most, and so is its error.
     tolerance = cast(float, settings.tolerance) / int(several.max())
     found = owen(game, players.levels[0], tolerance=tolerance)
@@ -113,13 +113,13 @@ def _in_sentences(settings: "Owen", one: Batch) -> Attribution:
     return Attribution(
         scores=np.bincount(players.feature, values, minlength=d),
         bound=float(found.bound[0]) * int(several.max()),
-        notices=said,
+        warnings=said,
         diagnostics=known,
     )
 
 
 def _in_nested_orders(
-    settings: "Owen", one: Batch, *, usual_pairs: int = FEWEST_PAIRS
+    settings: "Owen", one: Batch, *, usual_pairs: int = MIN_PAIRS
 ) -> Attribution:
     """Score every feature by what it adds in orders that keep the units around it together.
 
@@ -129,34 +129,34 @@ def _in_nested_orders(
     n, asked = len(players.parts), settings.sample_size.initial_count(d)
     refined = _of_features(one, players.parts)
     game = TargetGame(refined, settings.replacement)
-    all_sets = nested_count(players.levels)
+    all_sets = count_owen_masks(players.levels)
     affordable = max(asked, DEFAULT_CALLS if settings.samples is None else 0)
-    if all_sets <= affordable and has_time_for(all_sets):
-        totals = owen_of_all_masks(game, players.levels)[0] @ players.sums
+    if all_sets <= affordable and has_time(all_sets):
+        totals = owen_values_from_all_masks(game, players.levels)[0] @ players.sums
         said, known = _of_units(one, players, totals)
-        return game.found(totals[:d], said=said, masks=all_sets, **known)
+        return game.make_attribution(totals[:d], said=said, masks=all_sets, **known)
     pairs = (asked - 2) // (2 * max(n - 1, 1))  # both ends are those of every order
     if settings.samples is None:
         pairs = max(pairs, usual_pairs)
-    if pairs < FEWEST_PAIRS:
+    if pairs < MIN_PAIRS:
         raise DomainError(
             f"Owen values of {d} features, {n} parts within {settings.within}, take at least "
             f"{(needed := 2 + 4 * (n - 1)):,} samples; got {asked:,}. Set samples to {needed:,}, "
             f"or give a budget of {needed + 1:,} calls."
         )
-    drawn = permutation_shapley(
+    drawn = shapley_values_from_orders(
         game,
         n,
         text_rng(settings.seed, one.inputs[0].text),
         pairs=pairs,
         known_range=game.known_range,
         levels=players.levels,
-        into=players.sums,
+        sum_matrix=players.sums,
     )
     said, known = _of_units(one, players, drawn.values[0], drawn.stderr[0])
-    said += said_of_pairs(Shapley(pairs=pairs), drawn, n, one.features[0].noun)
+    said += pair_warnings(Shapley(pairs=pairs), drawn, n, one.features[0].noun)
     errors = nonzero_or_none(drawn.stderr[0, :d])
-    return game.found(
+    return game.make_attribution(
         drawn.values[0, :d],
         errors,
         said=said,
@@ -172,18 +172,18 @@ def _of_units(
     totals: Float[np.ndarray, " k"],
     stderr: Float[np.ndarray, " k"] | None = None,
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return notices and diagnostics: the units around the features, each with its total.
+    """Return warnings and diagnostics: the units around the features, each with its total.
 
     ``totals`` are those of the features, then of the units of every level, with their errors.
     """
     diagnostics: dict[str, Any] = {}
-    notices = _shared_notice(one.features[0], players)
+    warnings = _shared_warning(one.features[0], players)
     for units, level, start in zip(players.units, players.levels, players.starts, strict=True):
         own = slice(start, start + len(units))
         errors = None if stderr is None else stderr[own]
-        diagnostics[units.unit] = _totals(units, totals[own], level, errors)
-        notices += _strongest(units, totals[own])
-    return notices, diagnostics
+        diagnostics[units.kind] = _totals(units, totals[own], level, errors)
+        warnings += _strongest(units, totals[own])
+    return warnings, diagnostics
 
 
 def _totals(
@@ -204,16 +204,16 @@ def _totals(
     ]
 
 
-def _shared_notice(features: Features, players: _Players) -> tuple[str, ...]:
+def _shared_warning(features: Features, players: _Players) -> tuple[str, ...]:
     several = np.bincount(players.feature, minlength=len(features))
     shared = [features.strings[j] for j in np.flatnonzero(several > 1)]
     if not shared:
         return ()
     count = "1 feature occurs" if len(shared) == 1 else f"{len(shared)} features occur"
-    unit = players.units[-1].unit
+    unit = players.units[-1].kind
     return (
-        f"{count} in several {unit} ({one_line(', '.join(shared), 60)}): each "
-        f"{name_of_one(unit)}'s share is a player of its own, and the score is the sum of them.",
+        f"{count} in several {unit} ({truncate_line(', '.join(shared), 60)}): each "
+        f"{feature_noun(unit)}'s share is a player of its own, and the score is the sum of them.",
     )
 
 
@@ -221,48 +221,48 @@ def _strongest(units: Features, totals: Float[np.ndarray, " n"]) -> tuple[str, .
     if len(units) < 2:
         return ()
     order = np.argsort(-np.abs(totals), kind="stable")[:_SHOWN].tolist()
-    shown = [f"{totals[i]:+.3g} {one_line(units.strings[i], 30)!r}" for i in order]
+    shown = [f"{totals[i]:+.3g} {truncate_line(units.strings[i], 30)!r}" for i in order]
     rest = ["…"] if len(units) > _SHOWN else []
-    return (f"{units.unit.capitalize()}, strongest first: {', '.join(shown + rest)}.",)
+    return (f"{units.kind.capitalize()}, strongest first: {', '.join(shown + rest)}.",)
 
 
 def _zoomed(settings: "Zoom", one: Batch) -> Attribution:
     """Score every sentence, and in place of the strongest ones their words."""
     (model_input,), (features,), unit = one.inputs, one.features, settings.within
-    if features.unit not in ("words", "positions"):
+    if features.kind not in ("words", "positions"):
         raise InputError(
             f"zoom looks at {unit} and then at words, which is what it scores; leave features out."
         )
-    around = np.where(features.of_token >= 0, features_of(model_input, unit).of_token, -1)
-    whole = features_of(model_input, around.tolist())
+    around = np.where(features.feature_index >= 0, build_features(model_input, unit).feature_index, -1)
+    whole = build_features(model_input, around.tolist())
     asked = settings.sample_size.initial_count(len(features))
     usual = Shapley(replacement=settings.replacement, seed=settings.seed)
     least = usual.sample_size.minimum_calls(len(features))
     if len(whole) == 1 and (settings.samples is None or least <= asked):
         # It is opened at once: which of them matters is no question.
-        fitted = fit_pairs(usual, len(features), max(asked, least))
-        found = sampled_shapley(fitted, one)
+        fitted = fit_pair_count(usual, len(features), max(asked, least))
+        found = explain_by_sampling(fitted, one)
         known = {**found.diagnostics, "opened": [list(_extent(whole, 0))]}
         return replace(found, diagnostics=known)
-    sizes = np.bincount(whole.of_token[whole.of_token >= 0])
+    sizes = np.bincount(whole.feature_index[whole.feature_index >= 0])
     coarse_calls, asked = _split_calls(settings, whole, sizes, asked)
-    fitted = fit_pairs(usual, len(whole), coarse_calls)
-    with in_part_of_the_time(coarse_calls / asked):
-        coarse = sampled_shapley(fitted, _of_features(one, whole))
+    fitted = fit_pair_count(usual, len(whole), coarse_calls)
+    with limit_time_share(coarse_calls / asked):
+        coarse = explain_by_sampling(fitted, _of_features(one, whole))
     left = asked - fitted.sample_size.calls(len(whole)) - fitted.spare - _ENDS
-    if settings.opened is None and (masks := masks_in_time()) is not None:
+    if settings.opened is None and (masks := count_masks_before_deadline()) is not None:
         left = min(left, masks)
     strongest = np.argsort(-np.abs(coarse.scores), kind="stable").tolist()
     wanted = [g for g in strongest[: settings.opened or _OPENED] if sizes[g] > 1]
     opened, each = list[int](), 0
     for g in wanted:  # one that is too long for what is left does not keep the next ones closed
-        if (each + 2 * (sizes[g] + 1)) * FEWEST_PAIRS <= left:
+        if (each + 2 * (sizes[g] + 1)) * MIN_PAIRS <= left:
             opened.append(g)
             each += 2 * (sizes[g] + 1)
     pairs = left // each if opened else 0
-    inside = np.isin(whole.of_token, opened)
-    own = np.where(inside, len(whole) + np.arange(len(inside)), whole.of_token)
-    units = replace(features_of(model_input, own.tolist()), unit=f"{unit} and words")
+    inside = np.isin(whole.feature_index, opened)
+    own = np.where(inside, len(whole) + np.arange(len(inside)), whole.feature_index)
+    units = replace(build_features(model_input, own.tolist()), kind=f"{unit} and words")
     found = _opened(settings, one, whole, coarse, units, opened, int(pairs))
     if (sentence_pairs := coarse.diagnostics.get("pairs_drawn")) is None:
         masks = 2 ** len(whole)
@@ -280,13 +280,13 @@ def _zoomed(settings: "Zoom", one: Batch) -> Attribution:
         f"orders of their words take more calls than were left: set samples to {more:,} or more, "
         f"or give a budget of {more + 1:,} calls."
     )
-    return replace(found, notices=(found.notices[0], said, *found.notices[1:]))
+    return replace(found, warnings=(found.warnings[0], said, *found.warnings[1:]))
 
 
 def _calls_to_open(sizes: Int[np.ndarray, " sentences"], count: int) -> int:
     """Return the calls that surely open ``count`` sentences: those of the longest ones."""
     longest = np.sort(sizes[sizes > 1])[::-1][:count]
-    return FEWEST_PAIRS * int((2 * (longest + 1)).sum()) + _ENDS
+    return MIN_PAIRS * int((2 * (longest + 1)).sum()) + _ENDS
 
 
 def _split_calls(
@@ -315,7 +315,7 @@ def _split_calls(
 
 
 def _of_features(one: Batch, features: Features) -> Batch:
-    return replace(one, features=(features,), shared=type(one.shared)())
+    return replace(one, features=(features,), cache=type(one.cache)())
 
 
 def _opened(
@@ -330,21 +330,21 @@ def _opened(
     """Return the scores of sentences, and of the words of those that are ``opened``."""
     game = TargetGame(_of_features(one, units), settings.replacement)
     group = np.zeros(len(units), int)
-    scored = units.of_token >= 0
-    group[units.of_token[scored]] = whole.of_token[scored]
+    scored = units.feature_index >= 0
+    group[units.feature_index[scored]] = whole.feature_index[scored]
     scores = coarse.scores[group]
     errors = np.zeros(len(whole)) if coarse.stderr is None else coarse.stderr
     stderr, rng = errors[group], text_rng(settings.seed, one.inputs[0].text)
     masks = [2 * (np.count_nonzero(group == g) + 1) for g in opened]
     drawn = list[int]()
     for i, g in enumerate(opened):
-        with in_part_of_the_time(masks[i] / sum(masks[i:])):
-            values, spread, count = inner_shapley(
+        with limit_time_share(masks[i] / sum(masks[i:])):
+            values, spread, count = group_owen_values(
                 game, group, g, rng, pairs=pairs, known_range=game.known_range
             )
         drawn.append(count)
         (*found, total), (*off, off_total) = values[0], spread[0]
-        if count < FEWEST:  # draws that happen to agree say nothing: words vary as their sentence's
+        if count < MIN_RELIABLE_PAIRS:  # draws that happen to agree say nothing: words vary as their sentence's
             off = np.maximum(off, np.sqrt(np.mean(np.square(off))))
         # Words add up to their sentence, whose own score more was asked about.
         count = len(found)
@@ -362,11 +362,11 @@ def _opened(
         scores=scores,
         stderr=nonzero_or_none(stderr),
         base_value=coarse.base_value,
-        notices=(
+        warnings=(
             f"{len(opened)} of {len(whole)} {settings.within} were opened, which hold "
             f"{100 * share:.0f} % of the sizes of all scores of {settings.within}.{rest}",
-            *(few if 0 < pairs < ENOUGH else ()),
-            *coarse.notices,
+            *(few if 0 < pairs < ENOUGH_PAIRS else ()),
+            *coarse.warnings,
         ),
         diagnostics={
             "opened": [list(_extent(whole, g)) for g in opened],
@@ -374,7 +374,7 @@ def _opened(
             "samples_drawn": sum(n * size for n, size in zip(drawn, masks, strict=True)),
             settings.within: _totals(whole, coarse.scores, np.arange(len(whole)), coarse.stderr),
         },
-        units=units,
+        features=units,
     )
 
 
@@ -400,7 +400,7 @@ def _extent(units: Features, i: int) -> tuple[int, int]:
                 within=_WITHIN,
                 samples="masks that are drawn for a text that is sampled, because a word of "
                 "several sentences cannot be divided among them; None: as many as "
-                f"{ENOUGH} pairs of orders take",
+                f"{ENOUGH_PAIRS} pairs of orders take",
                 seed="same seed, same scores, where they are sampled",
             ),
             hidden_settings=("samples", "seed"),
@@ -431,8 +431,8 @@ class Owen:
 
     def __post_init__(self) -> None:
         for unit in self.units:
-            if unit not in CUTTERS:
-                raise InputError(nearest("units to be within", unit, CUTTERS))
+            if unit not in SPLITTERS:
+                raise InputError(unknown_name_message("units to be within", unit, SPLITTERS))
 
     @property
     def units(self) -> list[str]:
@@ -479,7 +479,7 @@ class Zoom:
     """Settings of a long document: its sentences, then the words of those that matter."""
 
     opened: Annotated[int | None, at_least(1)] = None
-    within: Annotated[str, OneOf(CUTTERS)] = "sentences"
+    within: Annotated[str, OneOf(SPLITTERS)] = "sentences"
     samples: Annotated[int | None, at_least(16)] = None
     replacement: str = "auto"
     seed: Annotated[int, at_least(0)] = 0

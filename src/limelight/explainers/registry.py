@@ -1,4 +1,4 @@
-"""The registry of methods, and which of them explain or are compared by default."""
+"""The registry of methods, and the methods that functions use by default."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import MISSING, fields
 from importlib import import_module
 from typing import Any, TypeVar, dataclass_transform, get_args
 
-from limelight.errors import IN_REPRODUCTION, InputError, nearest
+from limelight.errors import IN_REPRODUCTION, InputError, unknown_name_message
 from limelight.explainers.learned import PREFIX, LearnedMethod
 from limelight.explainers.method import (
     ConfiguredMethod,
@@ -17,20 +17,22 @@ from limelight.explainers.method import (
     select_implementation,
     setting_defaults,
     settings_class,
-    unusable_method,
+    unusable_method_error,
 )
 from limelight.models import CAPABILITIES, Model, get_property, has, reason_missing
 from limelight.request import Request
-from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, WayRow
+from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, ImplementationRow
 
 # Modules that register methods, in the order of the catalogue. They are imported when a method is
 # looked up: a comparison of attention and gradients needs neither anchors nor their searches.
 MODULES = ("attention", "gradients", "lime", "shapley", "nested", "banzhaf", "anchors")
 ENTRY_POINTS = "limelight.methods"
-_REPRODUCTION = ("lime-theorem", "lime-first-order", "lime-mean-field", "shapley-mean-field")
-_ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
-# Keywords of the verbs that no setting may be called: a value would go to the one or to the other.
-_TAKEN = {one.name for one in fields(Request)} | {
+_REPRODUCTION_METHODS = (
+    "lime-theorem", "lime-first-order", "lime-mean-field", "shapley-mean-field",
+)  # fmt: skip
+_METHOD_ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
+# Keywords of public functions. A setting with the same name could not be passed.
+_RESERVED_NAMES = {request_field.name for request_field in fields(Request)} | {
     "model", "text", "texts", "method", "methods", "budget", "progress", "attention", "data",
     "output", "limit", "workers", "executor", "retry", "shard_texts", "texts_kept", "text_column",
     "pair_column", "id_column", "label_column", "columns", "curves", "rationales", "estimate",
@@ -39,95 +41,105 @@ _TAKEN = {one.name for one in fields(Request)} | {
 
 
 class Registry(Mapping[str, Method]):
-    """All methods by id: those of limelight in the order of their modules, then those of others.
+    """All methods by id: those of limelight in the order of their modules, then other packages'.
 
-    Modules register their methods when they are imported, and are imported when a method is looked
-    up. Packages that bring methods are looked for once, when an id is not one of limelight's,
-    because a look at all that is installed takes longer than most explanations. ``broken`` has a
-    sentence for each package that cannot be used.
+    A module registers its methods when it is imported. It is imported when a method is looked up.
+    Installed packages with methods are searched once, when an id is not one of limelight's, because
+    the search takes longer than most explanations. ``load_errors`` has an error message for each
+    method that could not be loaded.
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, Method] = {}
-        # Beside it, because a class stays known whose method was registered again: values of it may
-        # still be around in a notebook.
-        self._by_settings: dict[type, Method] = {}
-        self._has_looked = False
-        self.broken: dict[str, str] = {}
+        self._methods: dict[str, Method] = {}
+        # If a method is registered again, old settings objects may still exist in a notebook.
+        # Therefore their class stays in this second dictionary.
+        self._methods_by_settings: dict[type, Method] = {}
+        self._has_searched_packages = False
+        self.load_errors: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> Method:
-        if name not in self._known:
-            self._find(name)
-        return self._known[name]
+        if name not in self._methods:
+            self._import_method(name)
+        return self._methods[name]
 
     def __iter__(self) -> Iterator[str]:
         for module in MODULES:
             import_module(f"{__package__}.{module}")
         self._load_packages()
-        places = {name: method.settings.__module__ for name, method in self._known.items()}
-        homes = [f"{__package__}.{module}" for module in MODULES]
-        for home in homes:
-            yield from [name for name, place in places.items() if place == home]
-        yield from [name for name, place in places.items() if place not in homes]
+        modules = {name: method.settings.__module__ for name, method in self._methods.items()}
+        own_modules = [f"{__package__}.{module}" for module in MODULES]
+        for own_module in own_modules:
+            yield from [name for name, module in modules.items() if module == own_module]
+        yield from [name for name, module in modules.items() if module not in own_modules]
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
-    def of_settings(self, cls: type) -> Method | None:
-        """Return the method whose settings ``cls`` is; None where it is no method's."""
-        # A settings class of limelight has registered its method when its module was imported.
-        if cls not in self._by_settings and not cls.__module__.startswith(f"{__package__}."):
+    def find_by_settings(self, cls: type) -> Method | None:
+        """Return the method whose settings class is ``cls``, or None if there is none."""
+        # The settings classes of limelight registered their methods when they were imported.
+        is_own = cls.__module__.startswith(f"{__package__}.")
+        if cls not in self._methods_by_settings and not is_own:
             self._load_packages()
-        return self._by_settings.get(cls)
+        return self._methods_by_settings.get(cls)
 
     def add(self, method: Method) -> None:
-        """Register a method of another package; see :func:`register`."""
-        known = self._known.get(method.id)
-        # A cell of a notebook that is run again defines the same method again.
-        is_repeated = known is not None and _place(known) == _place(method)
+        """Register a method of another package; see :func:`register`.
+
+        Raises
+        ------
+        InputError
+            If another method has this id or this settings class.
+        """
+        registered = self._methods.get(method.id)
+        # If a notebook cell runs again, it defines the same method again.
+        is_repeated = registered is not None and _definition(registered) == _definition(method)
         if not is_repeated and method.id in self:
             raise InputError(f"there is a method {method.id!r} already; give yours another id.")
-        other = self.of_settings(method.settings)
-        if other is not None and other.id != method.id:
+        owner = self.find_by_settings(method.settings)
+        if owner is not None and owner.id != method.id:
             raise InputError(
-                f"the settings of method {method.id!r} are those of {other.id!r}; each method has "
+                f"the settings of method {method.id!r} are those of {owner.id!r}; each method has "
                 "a class of its own."
             )
-        self.keep(method)
+        self.add_unchecked(method)
 
-    def keep(self, method: Method) -> None:
+    def add_unchecked(self, method: Method) -> None:
         """Register a method without any check, as for the methods of limelight."""
-        self._known[method.id] = self._by_settings[method.settings] = method
+        self._methods[method.id] = self._methods_by_settings[method.settings] = method
 
-    def _find(self, name: str) -> None:
-        """Import modules until a method called ``name`` is registered, then other packages."""
-        # A module that is named for the method comes first: 'lime' needs no gradients.
+    def _import_method(self, name: str) -> None:
+        """Import the modules of limelight, then other packages, until ``name`` is registered."""
+        # Modules named like the method are first: 'lime' does not need the gradients.
         for module in sorted(MODULES, key=lambda module: not name.startswith(module)):
             import_module(f"{__package__}.{module}")
-            if name in self._known:
+            if name in self._methods:
                 return
         self._load_packages()
 
     def _load_packages(self) -> None:
-        """Register the methods that installed packages bring, once."""
-        if self._has_looked:
+        """Register the methods of installed packages, once."""
+        if self._has_searched_packages:
             return
-        self._has_looked = True  # before any is loaded: registering a method looks names up again
+        # This is set first, because registering a method looks up names again.
+        self._has_searched_packages = True
         from importlib.metadata import entry_points
 
-        for point in entry_points(group=ENTRY_POINTS):
+        for entry_point in entry_points(group=ENTRY_POINTS):
             try:
-                register(point.load())
-            except (Exception, SystemExit) as error:  # of a package that may do anything
-                why = f"{error}" if isinstance(error, InputError) else repr(error)
-                package = point.dist.name if point.dist is not None else point.value
-                self.broken[point.name] = (
-                    f"the method {point.name!r} of the package {package!r} cannot be used: "
-                    f"{why.rstrip('.')}."
+                register(entry_point.load())
+            except (Exception, SystemExit) as error:  # a package may raise any error
+                reason = f"{error}" if isinstance(error, InputError) else repr(error)
+                distribution = entry_point.dist
+                package = entry_point.value if distribution is None else distribution.name
+                self.load_errors[entry_point.name] = (
+                    f"the method {entry_point.name!r} of the package {package!r} cannot be used: "
+                    f"{reason.rstrip('.')}."
                 )
 
 
-def _place(method: Method) -> tuple[str, str]:
+def _definition(method: Method) -> tuple[str, str]:
+    """Return the module and the name of the settings class of a method."""
     return method.settings.__module__, method.settings.__qualname__
 
 
@@ -135,55 +147,93 @@ METHODS = Registry()
 
 
 def register(method: Method | type[Any]) -> None:
-    """Make a method of your own known to every verb and command of this process, by its id.
+    """Make your own method available in all functions and commands, by its id.
 
-    A package brings one to all processes by an entry point of the group "limelight.methods". Its
-    value is such a ``limelight.explainers.Method``, or a class that
-    :func:`limelight.explainers.register_method` decorates.
+    It is available in this process. To make it available in all processes, install a package with
+    an entry point of the group "limelight.methods" whose value is the method.
+
+    Parameters
+    ----------
+    method
+        A ``limelight.explainers.Method``, or a class that
+        :func:`limelight.explainers.register_method` decorates.
+
+    Raises
+    ------
+    InputError
+        If the method is not complete, or if its id or one of its settings has a name that is taken.
+
+    Examples
+    --------
+    ``register_method`` calls ``register``. This method scores each feature by its length:
+
+    >>> import limelight
+    >>> from limelight.explainers import (
+    ...     Attribution, Batch, Implementation, per_input, register_method,
+    ... )
+    >>> def score_lengths(settings: "Length", batch: Batch) -> Attribution:
+    ...     return Attribution(scores=[len(name) for name in batch.features[0].strings])
+    >>> @register_method(
+    ...     id="length",
+    ...     label="Length",
+    ...     formula="number of characters",
+    ...     sees="the length of a word",
+    ...     blind="the model",
+    ...     cost="nothing",
+    ...     implementations=[Implementation(exactness="exact", explain=per_input(score_lengths))],
+    ... )
+    ... class Length:
+    ...     pass
+    >>> limelight.explain(limelight.load(), "A superb film.", "length").top(1)
+    [('superb', 6.0)]
     """
-    if isinstance(method, type):  # a class that inherits from a decorated one is another method
+    if isinstance(method, type):  # a subclass of a decorated class is not a method itself
         method = vars(method).get("registered_method", method)
     if not isinstance(method, Method):
         raise InputError(
             "a method is a limelight.explainers.Method, or a class that register_method decorates; "
             f"got {method!r}."
         )
-    name, settings = method.id, getattr(method.settings, "declared", None)
-    if not isinstance(name, str) or not _ID.fullmatch(name):
+    name, setting_fields = method.id, getattr(method.settings, "setting_fields", None)
+    if not isinstance(name, str) or not _METHOD_ID.fullmatch(name):
         raise InputError(
             "the id of a method is lower-case words with dashes, such as 'my-method'; got "
             f"{name!r}."
         )
-    if settings is None:
+    if setting_fields is None:
         raise InputError(
             f"the settings of method {name!r} must be a limelight.explainers.settings_class; got "
             f"{method.settings!r}."
         )
     if not method.implementations:
         raise InputError(f"method {name!r} has no implementation; give it at least one.")
-    declared, used = {setting.name for setting in settings}, set[str]()
-    for setting in settings:
+    declared_names, used_names = {setting.name for setting in setting_fields}, set[str]()
+    for setting in setting_fields:
         if setting.default is MISSING:
             raise InputError(f"the setting {setting.name!r} of method {name!r} needs a default.")
     for implementation in method.implementations:
-        used |= {*implementation.settings, *implementation.defaults}
+        used_names |= {*implementation.settings, *implementation.defaults}
         needs = implementation.needs
         if needs is not None and needs not in CAPABILITIES:
-            raise InputError(nearest("capability", needs, CAPABILITIES))
-        if implementation.exactness not in (known := get_args(Exactness)):
-            raise InputError(nearest("exactness", implementation.exactness, known))
+            raise InputError(unknown_name_message("capability", needs, CAPABILITIES))
+        if implementation.exactness not in (choices := get_args(Exactness)):
+            raise InputError(
+                unknown_name_message("exactness", implementation.exactness, choices)
+            )
         for setting_name in (*implementation.cost.settings, *implementation.hidden_settings):
             if setting_name not in implementation.settings:
-                what = f"setting of an implementation of method {name!r} named"
-                raise InputError(nearest(what, setting_name, implementation.settings))
-    if odd := sorted(declared ^ used):
+                noun = f"setting of an implementation of method {name!r} named"
+                raise InputError(
+                    unknown_name_message(noun, setting_name, implementation.settings)
+                )
+    if mismatched := sorted(declared_names ^ used_names):
         raise InputError(
             f"each setting of method {name!r} must be in its class and in an implementation, "
-            f"with its meaning; {odd[0]!r} is not."
+            f"with its meaning; {mismatched[0]!r} is not."
         )
-    if taken := sorted(declared & _TAKEN):
+    if reserved := sorted(declared_names & _RESERVED_NAMES):
         raise InputError(
-            f"the setting {taken[0]!r} of method {name!r} has the name of a keyword of "
+            f"the setting {reserved[0]!r} of method {name!r} has the name of a keyword of "
             "the verbs; give it another."
         )
     METHODS.add(method)
@@ -204,10 +254,10 @@ def register_method(
     implementations: Sequence[Implementation],
     signed: bool = True,
 ) -> Callable[[_Class], _Class]:
-    """Make a class the settings of a method, and register the method.
+    """Return a decorator that makes a class the settings of a new method, and registers the method.
 
-    The class becomes a :func:`settings_class`. Where it is imported, every function and command of
-    this process knows the method by its id.
+    The class becomes a :func:`settings_class`. When it is imported, the method is available in all
+    functions and commands of the process, by its id.
 
     Parameters
     ----------
@@ -227,6 +277,10 @@ def register_method(
         How it is computed. A model is explained by the first one whose capability it has.
     signed
         Whether the sign of a score has a meaning.
+
+    Returns
+    -------
+    The decorator.
     """
 
     def register_class(cls: _Class) -> _Class:
@@ -242,9 +296,9 @@ def register_method(
             settings=settings,
             implementations=tuple(implementations),
         )
-        # Tests check the methods of limelight, whose modules must not look for other packages.
+        # Tests check the methods of limelight. Their modules must not search for other packages.
         if cls.__module__.rpartition(".")[0] == __package__:
-            METHODS.keep(method)
+            METHODS.add_unchecked(method)
         else:
             register(method)
         settings.registered_method = method
@@ -254,10 +308,18 @@ def register_method(
 
 
 def find_method(name: Any) -> Method:
-    """Return the method called ``name``, or whose settings ``name`` is.
+    """Return the method with a given id or settings object.
 
-    An unknown one is an error with the nearest guess. "learned:FOLDER" is the method in a folder
-    that :func:`limelight.learn` wrote.
+    Parameters
+    ----------
+    name
+        The id of a method, a settings object, a learned method, or "learned:FOLDER" for a folder
+        that :func:`limelight.learn` wrote.
+
+    Raises
+    ------
+    InputError
+        If there is no such method. The message suggests the most similar id.
     """
     if isinstance(name, str) and name.startswith(PREFIX):
         name = LearnedMethod.load(name.removeprefix(PREFIX))
@@ -266,38 +328,53 @@ def find_method(name: Any) -> Method:
     if isinstance(name, str):
         if (method := METHODS.get(name)) is not None:
             return method
-        if name in METHODS.broken:
-            raise InputError(METHODS.broken[name])
-        if name in _REPRODUCTION:
+        if name in METHODS.load_errors:
+            raise InputError(METHODS.load_errors[name])
+        if name in _REPRODUCTION_METHODS:
             raise InputError(IN_REPRODUCTION.format(f"the method {name!r}"))
         if name == PREFIX[:-1]:
             raise InputError(
                 "a learned method is fitted to its model first: limelight.learn(model, texts), or "
                 "limelight learn; then it is called 'learned:FOLDER'."
             )
-    elif (method := METHODS.of_settings(type(name))) is not None:
+    elif (method := METHODS.find_by_settings(type(name))) is not None:
         return method
-    elif isinstance(name, type) and METHODS.of_settings(name) is not None:
+    elif isinstance(name, type) and METHODS.find_by_settings(name) is not None:
         raise InputError(f"settings are a value, not a class; write {name.__name__}().")
-    raise InputError(nearest("method", name, METHODS))
+    raise InputError(unknown_name_message("method", name, METHODS))
 
 
-def is_named(name: Any) -> bool:
-    """Return whether settings may be passed beside ``name``, which is no settings object."""
-    return isinstance(name, str | LearnedMethod)
+def accepts_settings(method: Any) -> bool:
+    """Return whether settings can be passed with ``method``, because it is no settings object."""
+    return isinstance(method, str | LearnedMethod)
 
 
 def usable_methods(model: Model) -> list[str]:
-    """Return the methods that ``model`` allows."""
+    """Return the ids of the methods that can explain ``model``."""
     return [
         name for name, method in METHODS.items() if select_implementation(method, model) is not None
     ]
 
 
 def configure_method(name: Any, model: Model, settings: Mapping[str, Any]) -> ConfiguredMethod:
-    """Configure a method for ``model``: its name with settings, or a settings object alone."""
+    """Configure a method for ``model``.
+
+    Parameters
+    ----------
+    name
+        The id of a method, a learned method, or a settings object.
+    model
+        The model that will be explained.
+    settings
+        Settings by name. They must be empty if ``name`` is a settings object.
+
+    Raises
+    ------
+    InputError
+        If the method or a setting is unknown, or cannot be used with the model.
+    """
     method = find_method(name)
-    if is_named(name):
+    if accepts_settings(name):
         return ConfiguredMethod.create(method, model, settings)
     for setting in settings:
         raise InputError(
@@ -307,19 +384,23 @@ def configure_method(name: Any, model: Model, settings: Mapping[str, Any]) -> Co
 
 
 def method_table(model: Model | None = None, *names: str) -> MethodTable:
-    """Return the registry as a table; with ``model``, only what holds for it."""
+    """Return methods as a table; with ``model``, only the implementations that explain it.
+
+    Without ``names`` the table has all methods.
+    """
     methods = [find_method(name) for name in names] or list(METHODS.values())
     return MethodTable(tuple(_make_row(method, model) for method in methods))
 
 
-def exactness_on(implementation: Implementation, model: Model | None) -> str:
-    """Return how exact an implementation is on ``model``: its bound may rest on checks of texts."""
+def exactness_for_model(implementation: Implementation, model: Model | None) -> str:
+    """Return the exactness of an implementation; "checked" if its bound rests on checks of texts."""
     if model is None or implementation.needs != "exact_game":
         return implementation.exactness
-    return "checked" if get_property(model, "rests_on_checks") else implementation.exactness
+    return "checked" if get_property(model, "exactness_is_checked") else implementation.exactness
 
 
 def _make_row(method: Method, model: Model | None) -> MethodRow:
+    """Return the row of a method in the table of methods."""
     implementations, reason, cost = method.implementations, None, method.cost
     if model is not None:
         selected = select_implementation(method, model)
@@ -338,53 +419,68 @@ def _make_row(method: Method, model: Model | None) -> MethodRow:
             SettingRow(name, values[name], meaning)
             for name, meaning in implementation.settings.items()
         )
-        exactness = exactness_on(implementation, model)
-        rows.append(WayRow(implementation.needs, exactness, tuple(settings)))
+        exactness = exactness_for_model(implementation, model)
+        rows.append(ImplementationRow(implementation.needs, exactness, tuple(settings)))
     facts = {fact.name: getattr(method, fact.name) for fact in fields(MethodFacts)}
-    return MethodRow(**facts | {"cost": cost}, ways=tuple(rows), refused=reason)
+    return MethodRow(**facts | {"cost": cost}, implementations=tuple(rows), reason_unavailable=reason)
 
 
-# What `compare` shows unless told otherwise: on the paper's classifier the paper's seven methods
-# and Shapley values; elsewhere those that were measured to be faithful to a deep model, the best
-# first, of which a model's own are taken. Gradient × input and G-avg are chance there.
-COMPARED = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
-COMPARED_ELSEWHERE = ("shapley", "lime", "lrp", "ig", "loo", "alpha-avg")
-# Of answers: attention and gradients say nothing there, and ContextCite is what others show.
-COMPARED_OF_ANSWERS = ("banzhaf", "shapley", "context-cite", "lime", "lrp", "loo")
-# What `explain` takes unless told otherwise: LIME where it is exact, as in the paper; elsewhere
-# Shapley values, which have the largest share at every number of calls
+# Methods that `compare` uses by default. If LIME is exact for the model, these are the seven methods
+# of the paper and Shapley values. Otherwise they are methods that are faithful to deep models, best
+# first, as far as the model allows them. Gradient × input and G-avg are no better than chance there.
+EXACT_COMPARISON = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
+SAMPLED_COMPARISON = ("shapley", "lime", "lrp", "ig", "loo", "alpha-avg")
+# Attention and gradients are not faithful to answers. Other tools show ContextCite.
+ANSWER_COMPARISON = ("banzhaf", "shapley", "context-cite", "lime", "lrp", "loo")
+# The method that `explain` uses by default: LIME if it is exact, as in the paper, otherwise Shapley
+# values, which have the largest share at every number of calls
 # (benchmarks/results/judging_cuda_every.json).
-EXPLAINED = "lime"
-EXPLAINED_ELSEWHERE = "shapley"
+EXACT_DEFAULT = "lime"
+SAMPLED_DEFAULT = "shapley"
 
 
 def default_method(model: Model) -> str:
-    """Return the method that explains ``model`` unless another is named.
+    """Return the id of the method that explains ``model`` by default.
 
-    Of answers Banzhaf values, which are not behind ContextCite's in any measure of its paper at as
-    many calls, where Shapley values are (benchmarks/answers.py).
+    Answers are explained by Banzhaf values. At an equal number of calls they are at least as good
+    as ContextCite in each measure of its paper, and Shapley values are not (benchmarks/answers.py).
     """
     if has(model, "generation"):
-        return COMPARED_OF_ANSWERS[0]
-    implementation = select_implementation(METHODS[EXPLAINED], model)
+        return ANSWER_COMPARISON[0]
+    implementation = select_implementation(METHODS[EXACT_DEFAULT], model)
     is_sampled = implementation is None or implementation.exactness == "sampled"
-    return EXPLAINED_ELSEWHERE if is_sampled else EXPLAINED
+    return SAMPLED_DEFAULT if is_sampled else EXACT_DEFAULT
 
 
-def compared_by_default(model: Model) -> list[str]:
-    """Return the methods that ``compare`` shows for ``model`` unless the caller names others."""
-    usual = {EXPLAINED: COMPARED, COMPARED_OF_ANSWERS[0]: COMPARED_OF_ANSWERS}
-    names = usual.get(default_method(model), COMPARED_ELSEWHERE)
+def default_comparison(model: Model) -> list[str]:
+    """Return the ids of the methods that ``compare`` uses for ``model`` by default."""
+    comparisons = {EXACT_DEFAULT: EXACT_COMPARISON, ANSWER_COMPARISON[0]: ANSWER_COMPARISON}
+    names = comparisons.get(default_method(model), SAMPLED_COMPARISON)
     return [name for name in names if select_implementation(METHODS[name], model) is not None]
 
 
 def configure_methods(
     model: Model, methods: str | Sequence[str | object] | None, settings: Mapping[str, Any]
 ) -> list[ConfiguredMethod]:
-    """Configure the methods to compare, each with those of the settings that it has."""
+    """Configure the methods to compare, each with the settings that it has.
+
+    Parameters
+    ----------
+    model
+        The model that will be explained.
+    methods
+        Methods by id, learned methods and settings objects; None for the default comparison.
+    settings
+        Settings by name. At least one of the methods must have each of them.
+
+    Raises
+    ------
+    InputError
+        If a method is unknown or repeated, or if no method has a setting.
+    """
     names = [methods] if isinstance(methods, str) else methods
     if names is None:
-        names = compared_by_default(model)
+        names = default_comparison(model)
     if not names:
         raise InputError("compare needs at least one method; got none.")
     by_name = {name: find_method(name) for name in names}
@@ -393,17 +489,19 @@ def configure_methods(
         raise InputError(f"compare shows each method once; {repeated[0]!r} was given twice.")
     setting_names = dict[Any, Mapping[str, str]]()
     for name, method in by_name.items():
-        if not is_named(name):  # a settings object
+        if not accepts_settings(name):  # a settings object
             continue
         replacement = settings.get("replacement", "auto")
         implementation = select_implementation(method, model, replacement)
         if implementation is None:
-            raise unusable_method(method, model)
+            raise unusable_method_error(method, model)
         setting_names[name] = implementation.settings
-    known = {setting: None for names in setting_names.values() for setting in names}
+    usable_settings = {setting: None for names in setting_names.values() for setting in names}
     for setting in settings:
-        if setting not in known:
-            raise InputError(nearest("setting of these methods", setting, known))
+        if setting not in usable_settings:
+            raise InputError(
+                unknown_name_message("setting of these methods", setting, usable_settings)
+            )
     configured = []
     for name, method in by_name.items():
         values_or_object = name

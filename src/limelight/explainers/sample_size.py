@@ -16,8 +16,8 @@ from limelight.explainers.method import (
     settings_class,
 )
 from limelight.results import Attribution
-from limelight.sampling.all_masks import affordable
-from limelight.sampling.deadline import has_time_for
+from limelight.sampling.all_masks import can_enumerate_masks
+from limelight.sampling.deadline import has_time
 
 # Calls of a sampled method without a count and without a budget. For reviews of 100 words they are
 # 5 pairs of orders, whose Shapley values have a share of 0.88 on MiniLM, against 0.85 for 2 pairs
@@ -73,12 +73,12 @@ class SampleSize:
     def covers_all_masks(self, d: int) -> bool:
         """Return whether all masks of ``d`` features are evaluated."""
         calls_per_sample = self.calls_per_sample(d)
-        is_cheap = affordable(d, self.initial_count(d) * calls_per_sample)
+        is_cheap = can_enumerate_masks(d, self.initial_count(d) * calls_per_sample)
         return self.enumerates and is_cheap and 2**d <= self.max_count * calls_per_sample
 
     def has_time_for_all_masks(self, d: int) -> bool:
         """Return whether all masks are evaluated, and a deadline leaves time for them."""
-        return self.covers_all_masks(d) and has_time_for(2**d)
+        return self.covers_all_masks(d) and has_time(2**d)
 
     def calls(self, d: int) -> int:
         """Return the expected number of model calls for ``d`` features."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.explainers.batch import Batch
-from limelight.explainers.learned import PREFIX, LearnedMethod, Predicted
+from limelight.explainers.learned import PREFIX, LearnedMethod, LearnedScores
 from limelight.explainers.method import (
     MEANINGS,
     Cost,
@@ -30,22 +30,22 @@ from limelight.explainers.sample_size import (
 )
 from limelight.explainers.target_game import (
     TargetGame,
-    exact_values,
+    exact_attributions,
     nonzero_or_none,
     rare_effect_warning,
 )
-from limelight.models import resolved_replacement
+from limelight.models import resolve_replacement
 from limelight.results import Attribution
-from limelight.sampling.all_masks import shapley_of_all_masks
-from limelight.sampling.kernel import fewest_pairs, regression_shapley
+from limelight.sampling.all_masks import shapley_values_from_all_masks
+from limelight.sampling.kernel import minimum_pairs, shapley_values_from_regression
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import (
-    FEWEST,
+    MIN_RELIABLE_PAIRS,
     ShapleySample,
-    permutation_shapley,
+    shapley_values_from_orders,
 )
-from limelight.sampling.spread import half_quantile
-from limelight.text import plural
+from limelight.sampling.spread import half_t_quantile
+from limelight.text import pluralize
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.namespace import host_array
 from limelight.theory.shapley import shapley
@@ -53,8 +53,8 @@ from limelight.theory.shapley import shapley
 # Pairs: with 10, ±2 standard errors held in 0.78 of cases beside a smooth part. Orders of words are
 # good sooner: on MiniLM 25, 5 and 2 pairs reach 0.88, 0.86 and 0.83 of the way from a random order
 # to that of greedy search.
-ENOUGH = 25
-FEWEST_PAIRS = 2  # one pair has no spread
+ENOUGH_PAIRS = 25
+MIN_PAIRS = 2  # one pair has no spread
 # SampleSize that what a learned method knows of their spread counts for, beside those of the text.
 _KNOWN_DRAWS = 8
 _WIDENED: list[float] = np.geomspace(1.0, 1e6, 121).tolist()
@@ -76,7 +76,7 @@ def _with_sampler(settings: "Shapley", d: int, calls: int) -> "Shapley":
     return replace(settings, sampler="regression" if _few_units(d, calls) else "orders")
 
 
-def fit_pairs(settings: "Shapley", d: int, calls: int) -> "Shapley":
+def fit_pair_count(settings: "Shapley", d: int, calls: int) -> "Shapley":
     """Return the settings with the pairs that so many calls allow, and the calls that remain."""
     settings = _with_sampler(settings, d, calls)
     settings = fit_sample_size(settings, d, calls, count="pairs")
@@ -87,9 +87,9 @@ def fit_pairs(settings: "Shapley", d: int, calls: int) -> "Shapley":
 
 def _check_pairs(settings: "Shapley", d: int) -> None:
     """Refuse before any call a regression that has too little to go by."""
-    if not settings.by_regression(d):
+    if not settings.uses_regression(d):
         return
-    sample_size, least = settings.sample_size, fewest_pairs(d)
+    sample_size, least = settings.sample_size, minimum_pairs(d)
     pairs = sample_size.initial_count(d)
     if pairs < least and not sample_size.covers_all_masks(d):
         raise DomainError(
@@ -98,30 +98,30 @@ def _check_pairs(settings: "Shapley", d: int) -> None:
         )
 
 
-def sampled_shapley(settings: "Shapley", one: Batch) -> Attribution:
+def explain_by_sampling(settings: "Shapley", one: Batch) -> Attribution:
     """Score every feature by what it adds to the words before it, or by a regression on masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     sample_size = settings.sample_size
     start = _start(settings, one)
     if sample_size.has_time_for_all_masks(d):
-        return game.found(shapley_of_all_masks(game, d)[0], masks=2**d)
-    rng, regressed = text_rng(settings.seed, one.inputs[0].text), settings.by_regression(d)
+        return game.make_attribution(shapley_values_from_all_masks(game, d)[0], masks=2**d)
+    rng, regressed = text_rng(settings.seed, one.inputs[0].text), settings.uses_regression(d)
     pairs = sample_size.initial_count(d)
     if regressed:
-        found = regression_shapley(game, d, rng, pairs=pairs, known_range=game.known_range)
+        found = shapley_values_from_regression(game, d, rng, pairs=pairs, known_range=game.known_range)
     else:
-        found = permutation_shapley(
+        found = shapley_values_from_orders(
             game,
             d,
             rng,
             pairs=pairs,
             tolerance=settings.tolerance,
-            most=settings.max_pairs,
+            max_pairs=settings.max_pairs,
             known_range=game.known_range,
-            spare=settings.spare,
+            spare_calls=settings.spare,
         )
-    warnings = said_of_pairs(settings, found, d, one.features[0].noun)
-    drawn = game.found(
+    warnings = pair_warnings(settings, found, d, one.features[0].noun)
+    drawn = game.make_attribution(
         found.values[0],
         # Two words have one pair of orders, whose mean is exact.
         nonzero_or_none(found.stderr[0]) if d > 2 else found.stderr[0],
@@ -129,10 +129,10 @@ def sampled_shapley(settings: "Shapley", one: Batch) -> Attribution:
         pairs_drawn=found.pairs,
         sampler="regression" if regressed else "orders",
     )
-    return drawn if start is None or d < 3 else _combined(start, found, regressed, drawn)
+    return drawn if start is None or d < 3 else _combine_scores(start, found, regressed, drawn)
 
 
-def _start(settings: "Shapley", one: Batch) -> Predicted | None:
+def _start(settings: "Shapley", one: Batch) -> LearnedScores | None:
     """Return what a learned method says of the text; refuse what it has not learned about."""
     if not isinstance(settings.start, LearnedMethod):
         return None
@@ -140,7 +140,7 @@ def _start(settings: "Shapley", one: Batch) -> Predicted | None:
         raise InputError(
             "a learned method knows logits only; ask for the logit, or leave start out."
         )
-    usual = resolved_replacement(one.model, "auto")
+    usual = resolve_replacement(one.model, "auto")
     if settings.replacement != usual:
         raise InputError(
             f"a learned method knows what removing a word does if {usual!r} stands for it; leave "
@@ -156,8 +156,8 @@ def _start(settings: "Shapley", one: Batch) -> Predicted | None:
     return start
 
 
-def _combined(
-    start: Predicted, found: ShapleySample, regressed: bool, drawn: Attribution
+def _combine_scores(
+    start: LearnedScores, found: ShapleySample, regressed: bool, drawn: Attribution
 ) -> Attribution:
     """Return the mean of learned and drawn scores, each by its squared error, word by word.
 
@@ -168,12 +168,12 @@ def _combined(
     drawn ones add up to, goes to each by its squared error; in the distance that weighs words by
     these, the truth is then nearer.
     """
-    values, square = found.values[0], found.squared[0]
+    values, square = found.values[0], found.sampled_variance[0]
     if not regressed:
-        n = found.drawn
+        n = found.draw_counts
         known = _KNOWN_DRAWS + n - 1.0
         square = (_KNOWN_DRAWS * start.draw**2 / n + (n - 1) * square) / known
-        square = square * half_quantile(known) ** 2  # it is an estimate itself
+        square = square * half_t_quantile(known) ** 2  # it is an estimate itself
     apart, own = (start.values - values) ** 2, start.stderr**2
     fits = (x for x in _WIDENED if np.mean(apart / (x * own + square)) <= 1)
     widened = next(fits, _WIDENED[-1])
@@ -186,12 +186,12 @@ def _combined(
         drawn,
         scores=scores,
         stderr=np.sqrt(variance),
-        notices=(
+        warnings=(
             f"Scores are means of those of the learned method{far} and of those that were drawn, "
             "each weighed by its squared error; the drawn ones alone, which have no bias, are in "
             "the diagnostics as 'unbiased'.",
-            *start.notices,
-            *drawn.notices,
+            *start.warnings,
+            *drawn.warnings,
         ),
         diagnostics={
             **drawn.diagnostics,
@@ -203,7 +203,7 @@ def _combined(
     )
 
 
-def said_of_pairs(settings: "Shapley", found: ShapleySample, d: int, noun: str) -> tuple[str, ...]:
+def pair_warnings(settings: "Shapley", found: ShapleySample, d: int, noun: str) -> tuple[str, ...]:
     """Return warnings about pairs of orders.
 
     Parameters
@@ -217,26 +217,26 @@ def said_of_pairs(settings: "Shapley", found: ShapleySample, d: int, noun: str) 
     noun
         What a feature is called, such as "word".
     """
-    few, features = tuple[str, ...](), plural(noun)
-    regressed = settings.by_regression(d)
+    few, features = tuple[str, ...](), pluralize(noun)
+    regressed = settings.uses_regression(d)
     # An order of two words and its reverse are all orders.
-    if not regressed and found.pairs < ENOUGH and d > 2 and settings.start is None:
+    if not regressed and found.pairs < ENOUGH_PAIRS and d > 2 and settings.start is None:
         few = (
             f"Good for which {features} matter and which way they pull: {found.pairs} pairs of "
-            f"orders rank {features} nearly as well as {ENOUGH} do. For the size of a single score "
-            f"and its standard error draw {ENOUGH} or more, which take a budget of "
-            f"{3 + ENOUGH * 2 * (d - 1):,} calls, since what shows in few orders only may not have "
+            f"orders rank {features} nearly as well as {ENOUGH_PAIRS} do. For the size of a single score "
+            f"and its standard error draw {ENOUGH_PAIRS} or more, which take a budget of "
+            f"{3 + ENOUGH_PAIRS * 2 * (d - 1):,} calls, since what shows in few orders only may not have "
             "come up yet.",
         )
     return (
         few
         + settings.sample_size.tolerance_warning(found.pairs, float(found.stderr.max()))
         + rare_effect_warning(
-            flat=bool(found.flat[0]) and d > 2 and settings.start is None,
-            spike=float(found.spike[0]),
-            size=float(found.size[0]),
-            draws=found.pairs,
-            tail=float(found.tail[0]),
+            has_no_spread=bool(found.has_no_spread[0]) and d > 2 and settings.start is None,
+            largest_share=float(found.largest_share[0]),
+            possible_effect=float(found.allowed_effect[0]),
+            sample_count=found.pairs,
+            tail_carriers=float(found.tail_carriers[0]),
         )
     )
 
@@ -247,13 +247,13 @@ _ROUNDING = 2.0**-52
 def _loo_from_game(_: "Loo", batch: Batch) -> list[Attribution]:
     """Score every feature by what the explained output loses without it, in closed form."""
     targets, outputs = batch.targets, batch.outputs
-    loss = leave_one_out(batch.games)
+    loss = leave_one_out(batch.output_ratio_game)
     without = np.moveaxis(outputs[..., None] - host_array(loss.scores), -1, 0)
     scores = targets.value(outputs) - targets.value(without)
     # A logit is a sum of outputs, and so is its error; taking a loss off an output and back costs a
     # few roundings of it.
     off = host_array(loss.bound) + 8 * _ROUNDING * np.abs(outputs)
-    bounds = (np.abs(batch.target_weights) * off).sum(axis=-1)
+    bounds = (np.abs(batch.target_gradient) * off).sum(axis=-1)
     return [
         Attribution(
             scores=scores[: len(features), i],
@@ -268,11 +268,11 @@ def _loo_by_asking(settings: "Loo", one: Batch) -> Attribution:
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     masks = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)])
     (whole, *without) = game(masks)[:, 0]
-    return game.found(whole - np.array(without))
+    return game.make_attribution(whole - np.array(without))
 
 
 _SAMPLED = sampled_implementation(
-    sampled_shapley,
+    explain_by_sampling,
     {
         "sampler": "'orders' of the words, 'regression' on masks, or 'auto': a "
         f"regression for at most {_FEW_UNITS} words and at least "
@@ -288,7 +288,7 @@ _SAMPLED = sampled_implementation(
         "drawn ones by the errors of both; then one pair suffices",
     },
     count="pairs",
-    fit=fit_pairs,
+    fit=fit_pair_count,
     check=_check_pairs,
     summary="2 (d − 1) calls of the model for each pair of orders of d words, 2 for each "
     "pair of masks",
@@ -333,7 +333,7 @@ class Loo:
     blind="which other words it needs (see interactions)",
     cost="milliseconds, exact to quadrature precision with a bound",
     implementations=(
-        exact_implementation(partial(exact_values, value=shapley), ("tolerance", "per_head")),
+        exact_implementation(partial(exact_attributions, value=shapley), ("tolerance", "per_head")),
         replace(
             _SAMPLED,
             cost=replace(_SAMPLED.cost, settings=(*_SAMPLED.cost.settings, "spare")),
@@ -364,7 +364,7 @@ class Shapley:
         for name in ("pairs", "max_pairs") if self.start is None else ():
             if getattr(self, name) == 1:
                 raise InputError(
-                    f"{name} must be at least {FEWEST_PAIRS}, since one pair has no spread, unless "
+                    f"{name} must be at least {MIN_PAIRS}, since one pair has no spread, unless "
                     "a learned method is the start; got 1."
                 )
         if self.tolerance is not None and self.sampler == "regression":
@@ -372,13 +372,13 @@ class Shapley:
                 "a tolerance is met by drawing more orders; leave the sampler 'regression' out, or "
                 "set pairs instead of the tolerance."
             )
-        if self.tolerance is not None and self.max_pairs < FEWEST:
+        if self.tolerance is not None and self.max_pairs < MIN_RELIABLE_PAIRS:
             raise InputError(
-                f"max_pairs must be at least {FEWEST} with a tolerance, because fewer pairs do "
+                f"max_pairs must be at least {MIN_RELIABLE_PAIRS} with a tolerance, because fewer pairs do "
                 f"not show their spread; got {self.max_pairs}."
             )
 
-    def by_regression(self, d: int) -> bool:
+    def uses_regression(self, d: int) -> bool:
         """Whether pairs are of a mask and its complement, not of an order and its reverse."""
         if self.sampler != "auto":
             return self.sampler == "regression"
@@ -389,19 +389,19 @@ class Shapley:
     def sample_size(self) -> SampleSize:
         """How many pairs are drawn: all orders begin and end with the same two masks."""
 
-        least = FEWEST_PAIRS if self.start is None else 1
+        least = MIN_PAIRS if self.start is None else 1
 
         def fewest(d: int) -> int:
-            if not self.by_regression(d):
+            if not self.uses_regression(d):
                 return least
             if self.sampler == "regression":
-                return fewest_pairs(d)
+                return minimum_pairs(d)
             # What either of the two takes, in pairs of masks.
             enough = math.ceil(d * d / (2 * _SHARE_OF_SQUARE)) - 1
-            return min(max(fewest_pairs(d), enough), least * (d - 1))
+            return min(max(minimum_pairs(d), enough), least * (d - 1))
 
         def calls_per_sample(d: int) -> int:
-            return 2 if self.by_regression(d) else 2 * max(d - 1, 1)
+            return 2 if self.uses_regression(d) else 2 * max(d - 1, 1)
 
         return SampleSize(
             count=self.pairs,

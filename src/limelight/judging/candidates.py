@@ -1,4 +1,4 @@
-"""What is judged: methods by name or settings, functions, and explanations that were stored."""
+"""Candidates of a judgment: methods, functions, and stored explanations that score texts."""
 
 import inspect
 import json
@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from limelight.errors import InputError, nearest
-from limelight.explainers.batch import Batch, reading_of
-from limelight.explainers.explaining import explanations
+from limelight.errors import InputError, unknown_name_message
+from limelight.explainers.batch import Batch, read_batch
+from limelight.explainers.explaining import explain_batch
 from limelight.explainers.method import ConfiguredMethod, select_implementation
 from limelight.explainers.registry import (
-    compared_by_default,
+    accepts_settings,
     configure_method,
+    default_comparison,
     find_method,
-    is_named,
 )
 from limelight.models import Model, are_opposite, class_weights
 from limelight.request import target_indices
 from limelight.results import Comparison, Explanation
-from limelight.results.values import whole_text
+from limelight.results.values import require_whole_characters
 from limelight.shapes import Float
-from limelight.text import Answer, one_line
+from limelight.text import AnswerQuery, truncate_line
 from limelight.text.characters import LONE_SURROGATE
 from limelight.threads import cached_property
 
@@ -34,279 +34,373 @@ _NONE = "there are no stored explanations in what was given."
 
 
 Scores = Float[np.ndarray, " d"]  # one per word
-Scored = Float[np.ndarray, " _"] | str  # a sentence says why there are none
+ScoresOrReason = Float[np.ndarray, " _"] | str  # a sentence says why there are no scores
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Something that scores the words of texts; ``reason`` says why it cannot on this model.
+    """A method, function or set of stored explanations that is judged.
 
-    ``again`` scores them under another seed, where anything is drawn. ``asks`` is how often the
-    model is asked about a text of d words, None where nobody can say. ``portable`` scores follow
-    from any model that is given, as those of stored explanations do not, which are of the
-    ``model`` with this fingerprint. ``settings`` says what was set, to tell two of one method
-    apart.
+    Parameters
+    ----------
+    name
+        A name that no other candidate has.
+    label
+        The name for tables and figures.
+    signed
+        Whether the signs of the scores have a meaning.
+    score
+        Returns the scores of each text of a batch, or a sentence that says why there are none.
+    reason
+        Why the candidate cannot score texts on this model. None if it can.
+    score_again
+        Scores the texts with another seed. None if nothing is sampled.
+    expected_calls
+        Number of model calls for a text of d words. None if nobody can know it.
+    is_portable
+        Whether the candidate also scores texts on another model. Stored explanations do not.
+    changed_settings
+        The settings that differ from the defaults, to distinguish two candidates of one method.
+    fingerprint
+        Fingerprint of the model that stored explanations belong to.
     """
 
     name: str
     label: str
     signed: bool
-    scores: Callable[[Batch], list[Any]]
+    score: Callable[[Batch], list[Any]]
     reason: str | None = None
-    again: Callable[[Batch], list[Any]] | None = None
-    asks: Callable[[int], int] | None = None
-    portable: bool = True
-    settings: str = ""
-    model: str = ""
+    score_again: Callable[[Batch], list[Any]] | None = None
+    expected_calls: Callable[[int], int] | None = None
+    is_portable: bool = True
+    changed_settings: str = ""
+    fingerprint: str = ""
 
 
-def candidates_of(
+def make_candidates(
     model: Model, methods: Any, settings: Mapping[str, Any], *, seed: int, replacement: str
 ) -> list[Candidate]:
-    """Return what is to be judged, each under a name of its own.
+    """Return the candidates to judge, each under a unique name.
 
-    A setting goes to every method that has it; ``seed`` and ``replacement`` do so silently.
+    Parameters
+    ----------
+    model
+        The model that the candidates explain.
+    methods
+        The argument ``methods`` of :func:`limelight.judge`.
+    settings
+        Settings of methods. A setting goes to every method that has it.
+    seed
+        Seed for the methods that sample. Other methods ignore it.
+    replacement
+        Replacement for the methods that remove words. Other methods ignore it.
+
+    Returns
+    -------
+    At least one candidate.
+
+    Raises
+    ------
+    InputError
+        If there is no method, or if no method has one of the settings.
     """
-    named = _listed(compared_by_default(model) if methods is None else methods)
-    # Settings objects carry settings of their own, so keywords are for methods by name alone.
-    ids = [one for _, one in named if is_named(one) and not _is_stored(one)]
-    implementations = [select_implementation(find_method(one), model, replacement) for one in ids]
+    named_sources = _list_methods(default_comparison(model) if methods is None else methods)
+    # Settings objects contain their settings. Keywords are only for methods that are given by name.
+    ids = [
+        source for _, source in named_sources if accepts_settings(source) and not _is_stored(source)
+    ]
+    implementations = [select_implementation(find_method(id_), model, replacement) for id_ in ids]
     used = [implementation.settings for implementation in implementations if implementation]
-    known = {name: None for meanings in used for name in meanings}
-    for name in settings:  # one that no method of this model has would do nothing
-        if name not in known:
-            raise InputError(nearest("setting of these methods", name, known))
-    found: list[Candidate] = []
-    for own_name, one in named:
-        if _is_stored(one):
-            made = list(_stored(one))
-        elif callable(one):
-            # Nobody can say whether its numbers have signs: they are taken as they are.
-            label = getattr(one, "__name__", type(one).__name__)
-            made = [Candidate(label, label, True, _called(one))]
+    allowed = {name: None for meanings in used for name in meanings}
+    for name in settings:  # a setting that no method of this model has would do nothing
+        if name not in allowed:
+            raise InputError(unknown_name_message("setting of these methods", name, allowed))
+    candidates: list[Candidate] = []
+    for chosen_name, source in named_sources:
+        if _is_stored(source):
+            new_candidates = list(_stored_candidates(source))
+        elif callable(source):
+            # Nobody can know whether the numbers of a function have signs. They count as signed.
+            label = getattr(source, "__name__", type(source).__name__)
+            new_candidates = [Candidate(label, label, True, _function_scorer(source))]
         else:
-            own = {"seed": seed, "replacement": replacement, **settings}
-            made = [_registered(model, one, own)]
-        found += (
-            c if own_name is None else replace(c, name=own_name, label=own_name) for c in made
+            available = {"seed": seed, "replacement": replacement, **settings}
+            new_candidates = [_method_candidate(model, source, available)]
+        candidates += (
+            candidate
+            if chosen_name is None
+            else replace(candidate, name=chosen_name, label=chosen_name)
+            for candidate in new_candidates
         )
-    if not found:
+    if not candidates:
         raise InputError("judge needs at least one method; got none.")
-    return _under_own_names(found)
+    return _make_names_unique(candidates)
 
 
-def _listed(methods: Any) -> list[tuple[str | None, Any]]:
+def _list_methods(methods: Any) -> list[tuple[str | None, Any]]:
+    """Return pairs of a chosen name, or None, and a method."""
     if isinstance(methods, Mapping):
         return list(methods.items())
-    alone = isinstance(methods, str | Path) or not isinstance(methods, Iterable)
-    several = [methods] if alone else list(methods)
-    # A list of explanations is one thing to judge, a list of names several.
-    if several and all(isinstance(one, Explanation) for one in several):
-        several = [several]
-    return [(None, one) for one in several]
+    is_single = isinstance(methods, str | Path) or not isinstance(methods, Iterable)
+    sources = [methods] if is_single else list(methods)
+    # A list of explanations is one candidate. A list of names is several.
+    if sources and all(isinstance(source, Explanation) for source in sources):
+        sources = [sources]
+    return [(None, source) for source in sources]
 
 
-def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidate:
-    """Return a method by its name, with those of ``settings`` that it has, or by its settings."""
-    method = find_method(one)
+def _method_candidate(model: Model, source: Any, settings: Mapping[str, Any]) -> Candidate:
+    """Return the candidate for a method that is given by name or by a settings object.
+
+    A method that is given by name takes those of ``settings`` that it has.
+    """
+    method = find_method(source)
     implementation = select_implementation(method, model, settings["replacement"])
-    known = implementation.settings if is_named(one) and implementation is not None else ()
+    allowed = (
+        implementation.settings if accepts_settings(source) and implementation is not None else ()
+    )
     try:
-        values = {name: value for name, value in settings.items() if name in known}
-        configured = configure_method(one, model, values)
+        values = {name: value for name, value in settings.items() if name in allowed}
+        configured = configure_method(source, model, values)
     except InputError as error:
         if implementation is not None:  # the settings are at fault, not the model
             raise
-        nothing = _each_text(lambda *_: "the model does not allow it")
-        return Candidate(method.id, method.label, method.signed, nothing, str(error))
-    again = None
+        no_scores = _score_each_text(lambda *_: "the model does not allow it")
+        return Candidate(method.id, method.label, method.signed, no_scores, str(error))
+    score_again = None
     implementation = configured.implementation
     if implementation.exactness == "sampled" and "seed" in implementation.settings:
-        # The next seed is as good as any, and the same in every run.
-        other = replace(configured.settings, seed=configured.settings.seed + 1)
-        again = _explained(configured._replace(settings=other))
+        # The next seed is as good as any other, and it is the same in every run.
+        reseeded = replace(configured.settings, seed=configured.settings.seed + 1)
+        score_again = _method_scorer(configured._replace(settings=reseeded))
     return Candidate(
         method.id,
         method.label,
         method.signed,
-        _explained(configured),
-        again=again,
-        asks=configured.expected_calls,
-        settings="" if is_named(one) else _departures(one),
+        _method_scorer(configured),
+        score_again=score_again,
+        expected_calls=configured.expected_calls,
+        changed_settings="" if accepts_settings(source) else _describe_changes(source),
     )
 
 
-def _departures(settings: Any) -> str:
-    """Return the settings that are not at their defaults, as ``bandwidth=0.5``."""
-    own = ((one.name, one.default, getattr(settings, one.name)) for one in fields(settings))
-    return ", ".join(f"{name}={value}" for name, default, value in own if value != default)
+def _describe_changes(settings: Any) -> str:
+    """Return the settings that differ from their defaults, as ``bandwidth=0.5``."""
+    values = (
+        (field.name, field.default, getattr(settings, field.name)) for field in fields(settings)
+    )
+    return ", ".join(f"{name}={value}" for name, default, value in values if value != default)
 
 
-_OWN_UNITS = "it scores units of its own; judge its explanations, with their spans as features"
+_OTHER_FEATURES = (
+    "it scores units of its own; judge its explanations, with their spans as features"
+)
 
 
-def _explained(method: ConfiguredMethod) -> Callable[[Batch], list[Scored]]:
-    def scores(batch: Batch) -> list[Scored]:
+def _method_scorer(method: ConfiguredMethod) -> Callable[[Batch], list[ScoresOrReason]]:
+    """Return a function that scores a batch by a method."""
+
+    def score(batch: Batch) -> list[ScoresOrReason]:
         try:
-            # The model with shuffled weights may lack what the method needs.
-            method_for_reading = method.for_model(batch.model)
-            found = zip(explanations(method_for_reading, batch), batch.features, strict=True)
-            # A method that chooses its units is judged by them: by its stored explanations.
-            return [e.scores if e.features == own.strings else _OWN_UNITS for e, own in found]
-        except InputError as error:  # of several texts, find those that it is about
-            # A refusal of one text must not cost the others that were explained with it.
+            # The model with shuffled weights may lack a capability that the method needs.
+            method_for_batch = method.for_model(batch.model)
+            pairs = zip(explain_batch(method_for_batch, batch), batch.features, strict=True)
+            # A method that chooses its features is judged by them, as stored explanations.
+            return [
+                explanation.scores if explanation.features == features.strings else _OTHER_FEATURES
+                for explanation, features in pairs
+            ]
+        except InputError as error:
+            # An error about one text must not cost the others that were explained with it.
             if len(batch.inputs) == 1:
                 return [str(error)]
-            return [scored for one in batch.apart() for scored in scores(one)]
+            return [scores for single in batch.split() for scores in score(single)]
 
-    return scores
-
-
-def _each_text(one: Callable[[Batch, int], Scored]) -> Callable[[Batch], list[Scored]]:
-    return lambda batch: [one(batch, i) for i in range(len(batch.inputs))]
+    return score
 
 
-def _called(function: Callable[..., Any]) -> Callable[[Batch], list[Scored]]:
-    """Return what somebody's function scores, which is told the class where it takes ``target``.
+def _score_each_text(
+    score_text: Callable[[Batch, int], ScoresOrReason],
+) -> Callable[[Batch], list[ScoresOrReason]]:
+    """Return a function that scores a batch by scoring its texts one after the other."""
+    return lambda batch: [score_text(batch, i) for i in range(len(batch.inputs))]
 
-    What another one returns speaks for the class that ``explain`` explains by default.
+
+def _function_scorer(function: Callable[..., Any]) -> Callable[[Batch], list[ScoresOrReason]]:
+    """Return a function that scores a batch by a function that the user wrote.
+
+    If the user's function takes ``target``, it gets the class that is judged. Otherwise its scores
+    belong to the class that ``explain`` explains by default.
     """
-    told = _takes_target(function)
+    takes_target = _takes_target(function)
 
-    def one(batch: Batch, i: int) -> Scored:
-        target, classes = batch.targets.names()[i], batch.model.classes
+    def score_text(batch: Batch, i: int) -> ScoresOrReason:
+        target, classes = batch.targets.class_names()[i], batch.model.classes
         try:
-            more = {"target": target} if told else {}
-            given = function(batch.model, batch.inputs[i].given, **more)
-            found = np.asarray(getattr(given, "scores", given), dtype=np.float64)
-        except Exception as error:  # somebody's function may raise anything it likes
-            said = LONE_SURROGATE.sub("\ufffd", one_line(str(error), 120))
-            return f"{type(error).__name__}: {said}"
+            keywords = {"target": target} if takes_target else {}
+            answer = function(batch.model, batch.inputs[i].user_input, **keywords)
+            scores = np.asarray(getattr(answer, "scores", answer), dtype=np.float64)
+        except Exception as error:  # a user's function may raise anything
+            message = LONE_SURROGATE.sub("\ufffd", truncate_line(str(error), 120))
+            return f"{type(error).__name__}: {message}"
         d = len(batch.features[i])
-        if found.shape != (d,):
-            return f"it must return {d} finite numbers, one per word; got shape {found.shape}."
-        if unknown := int(np.count_nonzero(~np.isfinite(found))):
+        if scores.shape != (d,):
+            return f"it must return {d} finite numbers, one per word; got shape {scores.shape}."
+        if unknown := int(np.count_nonzero(~np.isfinite(scores))):
             return f"it must return {d} finite numbers, one per word; {unknown} of them are not."
-        if isinstance(given, Explanation):
-            return _judged_class(found, given.target, batch, i, signed=given.signed)
-        if told:
-            return found
+        if isinstance(answer, Explanation):
+            return _scores_for_target(scores, answer.target, batch, i, signed=answer.signed)
+        if takes_target:
+            return scores
         (default,) = target_indices(None, classes, batch.outputs[i : i + 1])
-        # Numbers without a negative one are sizes, such as attention: they speak for no class.
-        signed = bool((found < 0).any())
-        spoken = _judged_class(found, classes[default], batch, i, signed=signed)
-        if not isinstance(spoken, str):
-            return spoken
-        return f"{spoken} A function that takes `target` is told the class."
+        # Numbers without a negative one are sizes, such as attention. They belong to no class.
+        signed = bool((scores < 0).any())
+        converted = _scores_for_target(scores, classes[default], batch, i, signed=signed)
+        if not isinstance(converted, str):
+            return converted
+        return f"{converted} A function that takes `target` is told the class."
 
-    return _each_text(one)
+    return _score_each_text(score_text)
 
 
 def _takes_target(function: Callable[..., Any]) -> bool:
+    """Return whether a function has a parameter ``target`` that can be passed by keyword."""
     try:
-        found = inspect.signature(function).parameters.get("target")
-    except (TypeError, ValueError):  # of some functions in C nothing is known
+        parameter = inspect.signature(function).parameters.get("target")
+    except (TypeError, ValueError):  # some functions in C have no signature
         return False
-    return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
+    return parameter is not None and parameter.kind in (
+        parameter.POSITIONAL_OR_KEYWORD,
+        parameter.KEYWORD_ONLY,
+    )
 
 
-def _judged_class(scores: Scores, spoken: str, batch: Batch, i: int, *, signed: bool) -> Scored:
-    """Return scores for the class ``spoken`` as scores for the judged one, or why they are none."""
-    target, classes = batch.targets.names()[i], batch.model.classes
-    if spoken == target:
+def _scores_for_target(
+    scores: Scores, scored_class: str, batch: Batch, i: int, *, signed: bool
+) -> ScoresOrReason:
+    """Convert scores for one class into scores for the class that is judged, if possible.
+
+    Parameters
+    ----------
+    scores
+        Scores for ``scored_class``.
+    scored_class
+        The class that the scores belong to.
+    batch
+        The batch that contains the text.
+    i
+        Number of the text in the batch.
+    signed
+        Whether the signs of the scores have a meaning.
+
+    Returns
+    -------
+    The scores for the judged class, or a sentence that says why there are none.
+    """
+    target, classes = batch.targets.class_names()[i], batch.model.classes
+    if scored_class == target:
         return scores
-    if spoken not in classes:
-        known = ", ".join(map(repr, classes[:5]))
-        return f"its scores speak for {spoken!r}, which is no class of this model ({known})."
-    # What speaks for one of two speaks against the other, unless both may be true at once.
+    if scored_class not in classes:
+        names = ", ".join(map(repr, classes[:5]))
+        return f"its scores speak for {scored_class!r}, which is no class of this model ({names})."
+    # Scores for one of two classes are scores against the other, unless both may be true at once.
     scale = "score" if batch.targets.scale == "score" else "logit"
     outputs, link = batch.outputs.shape[1], batch.model.link
     if are_opposite(class_weights(len(classes), outputs, link, scale)):
         return -scores if signed else scores
-    return f"its scores speak for {spoken!r}, and {target!r} is judged."
+    return f"its scores speak for {scored_class!r}, and {target!r} is judged."
 
 
-def _of_explanations(first: Explanation, stored: Mapping[Any, Any]) -> Candidate:
-    """Return the method of ``first``; ``stored`` has a text's explanation, or those of classes."""
+def _stored_candidate(first: Explanation, stored: Mapping[Any, Any]) -> Candidate:
+    """Return the candidate of one method whose explanations are stored.
 
-    def one(batch: Batch, i: int) -> Scored:
+    ``stored`` maps a text to its explanation, or to explanations of several classes. ``first`` is
+    one of them.
+    """
+
+    def score_text(batch: Batch, i: int) -> ScoresOrReason:
         model_input = batch.inputs[i]
-        # Under the joined text of a pair, as explanations have it; a mapping of one's own may have
-        # the pair itself.
-        found = stored.get(model_input.text)
-        found = stored.get(model_input.given, ()) if found is None else found
-        if not (several := [found] if isinstance(found, Explanation) else found):
+        # Explanations have the joined text of a pair. A mapping of the user's may have the pair.
+        stored_value = stored.get(model_input.text)
+        if stored_value is None:
+            stored_value = stored.get(model_input.user_input, ())
+        of_text = [stored_value] if isinstance(stored_value, Explanation) else stored_value
+        if not of_text:
             return "there is no stored explanation of this text."
-        place = model_input.asked[batch.targets.part] if model_input.asked else None
-        if not (several := [e for e in several if e.asked == place]):
-            what = "this answer" if isinstance(place, Answer) else "this place of the text"
-            return f"there is no stored explanation of {what}."
-        target = batch.targets.names()[i]
-        # One of another class may still be turned around, or is refused with the name of that.
-        e = next((e for e in several if e.target == target), several[-1])
-        wanted = batch.request.side
-        judged = [j for j, side in enumerate(e.sides) if wanted in (None, side)]
-        # Scores are taken by place: of other features each would land on another word.
-        if tuple(e.features[j] for j in judged) != batch.features[i].strings:
+        query = model_input.queries[batch.targets.query_index] if model_input.queries else None
+        if not (matching := [e for e in of_text if e.query == query]):
+            noun = "this answer" if isinstance(query, AnswerQuery) else "this place of the text"
+            return f"there is no stored explanation of {noun}."
+        target = batch.targets.class_names()[i]
+        # An explanation of another class may still be converted, or an error names that class.
+        explanation = next((e for e in matching if e.target == target), matching[-1])
+        side = batch.request.side
+        judged = [j for j, name in enumerate(explanation.sides) if side in (None, name)]
+        # Scores are taken by position. With other features a score would land on another word.
+        if tuple(explanation.features[j] for j in judged) != batch.features[i].strings:
             return "the stored explanation is of other features than the words of this model."
-        return _judged_class(e.scores[judged], e.target, batch, i, signed=e.signed)
+        return _scores_for_target(
+            explanation.scores[judged], explanation.target, batch, i, signed=explanation.signed
+        )
 
     return Candidate(
         first.method,
         first.method,
         first.signed,
-        _each_text(one),
-        asks=lambda _: 0,
-        portable=False,
-        model=first.model,
+        _score_each_text(score_text),
+        expected_calls=lambda _: 0,
+        is_portable=False,
+        fingerprint=first.model,
     )
 
 
-def _is_stored(one: Any) -> bool:
-    """Return whether ``one`` is a file of explanations, or holds them."""
-    if isinstance(one, str):
-        return one.endswith((".json", ".jsonl"))
-    return isinstance(one, Explanation | Comparison | os.PathLike | Iterable)
+def _is_stored(source: Any) -> bool:
+    """Return whether ``source`` is a file of explanations, or a collection of them."""
+    if isinstance(source, str):
+        return source.endswith((".json", ".jsonl"))
+    return isinstance(source, Explanation | Comparison | os.PathLike | Iterable)
 
 
-def _stored(one: Any) -> Iterator[Candidate]:
-    """Yield a candidate for every method of which there are explanations.
+def _stored_candidates(source: Any) -> Iterator[Candidate]:
+    """Yield a candidate for every method that has stored explanations.
 
-    A mapping from texts to explanations is kept as it is, of one method: it may read them from a
-    disk when they are asked for. Anything else that yields explanations is read to its end.
+    A mapping from texts to explanations belongs to one method and is not read here. It may read an
+    explanation from disk when it is needed. All other sources are read to their end.
     """
-    if isinstance(one, Mapping):
-        first = next(iter(one.values()), None)
+    if isinstance(source, Mapping):
+        first = next(iter(source.values()), None)
         if not isinstance(first, Explanation):
-            raise InputError(_NONE if first is None else _not_explanations(first))
-        yield _of_explanations(first, one)
+            raise InputError(_NONE if first is None else _wrong_type_message(first))
+        yield _stored_candidate(first, source)
         return
-    if isinstance(one, str | os.PathLike):
-        several: Iterable[Any] = _of_file(Path(one))
+    if isinstance(source, str | os.PathLike):
+        results: Iterable[Any] = _read_explanation_file(Path(source))
     else:
-        several = [one] if isinstance(one, Explanation | Comparison) else one
+        results = [source] if isinstance(source, Explanation | Comparison) else source
     by_method: dict[str, dict[str, list[Explanation]]] = {}
-    for found in several:
-        if not isinstance(found, Explanation | Comparison):
-            raise InputError(_not_explanations(found))
-        for e in found if isinstance(found, Comparison) else [found]:
-            # Several of one text are of several classes or places, and the judged one is looked for
-            # later.
-            by_method.setdefault(e.method, {}).setdefault(e.text, []).append(e)
+    for result in results:
+        if not isinstance(result, Explanation | Comparison):
+            raise InputError(_wrong_type_message(result))
+        for explanation in result if isinstance(result, Comparison) else [result]:
+            # Explanations of one text differ by class or span. The judged one is selected later.
+            of_method = by_method.setdefault(explanation.method, {})
+            of_method.setdefault(explanation.text, []).append(explanation)
     if not by_method:
         raise InputError(_NONE)
-    for of_texts in by_method.values():
-        yield _of_explanations(next(iter(of_texts.values()))[0], of_texts)
+    for by_text in by_method.values():
+        yield _stored_candidate(next(iter(by_text.values()))[0], by_text)
 
 
-def _not_explanations(first: Any) -> str:
+def _wrong_type_message(value: Any) -> str:
+    """Return an error message for a value that is no explanation."""
     return (
         "stored explanations are a JSON file, a list of explanations, or a mapping from texts to "
-        f"them; got {type(first).__name__}."
+        f"them; got {type(value).__name__}."
     )
 
 
-def _of_file(path: Path) -> Iterator[Explanation | Comparison]:
+def _read_explanation_file(path: Path) -> Iterator[Explanation | Comparison]:
+    """Yield the explanations and comparisons of a JSON or JSON Lines file."""
     if path.is_dir():
         raise InputError(
             f"stored explanations are a JSON file, and '{path}' is a folder; give a run as "
@@ -324,92 +418,135 @@ def _of_file(path: Path) -> Iterator[Explanation | Comparison]:
     except ValueError:  # one object per line
         records = [line for line in content.splitlines() if line.strip()]
     for record in records:
-        compared = '"limelight.comparison/' in record[:200]  # the schema is the first key
+        is_comparison = '"limelight.comparison/' in record[:200]  # the schema is the first key
         try:
-            result = (Comparison if compared else Explanation).from_json(record)
+            result = (Comparison if is_comparison else Explanation).from_json(record)
         except InputError as error:
             raise InputError(f"'{path}': {error}") from None
         yield result
 
 
-def _under_own_names(found: list[Candidate]) -> list[Candidate]:
-    """Tell those that share a name apart: by what was set, and where that is the same by number."""
-    shared = Counter(one.name for one in found)
-    own: dict[str, Candidate] = {}
-    for one in found:
-        more = f" ({one.settings})" if one.settings and shared[one.name] > 1 else ""
-        name = whole_text(one.name + more, "the name of a method")
-        numbers = ("", *(f" {number}" for number in range(2, len(found) + 1)))
-        number = next(number for number in numbers if name + number not in own)
-        own[name + number] = replace(one, name=name + number, label=one.label + more + number)
-    return list(own.values())
+def _make_names_unique(candidates: list[Candidate]) -> list[Candidate]:
+    """Add the changed settings to names that occur twice, and a number if that is not enough."""
+    counts = Counter(candidate.name for candidate in candidates)
+    by_name: dict[str, Candidate] = {}
+    for candidate in candidates:
+        is_shared = candidate.changed_settings and counts[candidate.name] > 1
+        suffix = f" ({candidate.changed_settings})" if is_shared else ""
+        name = require_whole_characters(candidate.name + suffix, "the name of a method")
+        numbers = ("", *(f" {number}" for number in range(2, len(candidates) + 1)))
+        number = next(number for number in numbers if name + number not in by_name)
+        by_name[name + number] = replace(
+            candidate, name=name + number, label=candidate.label + suffix + number
+        )
+    return list(by_name.values())
 
 
-_ROUNDING = 1e-9  # of the model's outputs: scores as small as this are nothing but rounding
+_ROUNDING = 1e-9  # of the model's outputs: scores of this size are only rounding
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredText:
-    """One text, the only document of ``one``, and what every candidate says about it.
+    """One text with the scores of all candidates.
 
-    ``scores`` are a candidate's own, ``again`` those under another seed and ``shuffled`` those of
-    shuffled weights; None where nobody asked for them.
+    Parameters
+    ----------
+    number
+        Number of the text among all judged texts.
+    batch
+        A batch that contains only this text.
+    candidates
+        The candidates.
+    scores
+        The scores of each candidate, or a sentence that says why there are none.
+    repeated_scores
+        The scores with another seed. None if they were not needed.
+    shuffled_scores
+        The scores on the model with shuffled weights. None if they were not needed.
     """
 
     number: int
-    one: Batch
+    batch: Batch
     candidates: Sequence[Candidate]
-    scores: Sequence[Scored]
-    again: Sequence[Scored | None] = ()
-    shuffled: Sequence[Scored | None] = ()
+    scores: Sequence[ScoresOrReason]
+    repeated_scores: Sequence[ScoresOrReason | None] = ()
+    shuffled_scores: Sequence[ScoresOrReason | None] = ()
 
     @cached_property
     def rows(self) -> list[tuple[int, Scores, bool]]:
-        """Of each candidate that has scores its number, those, and whether they have signs."""
-        both = enumerate(zip(self.scores, self.candidates, strict=True))
-        return [(i, own, one.signed) for i, (own, one) in both if not isinstance(own, str)]
+        """Number, scores and signedness of each candidate that has scores."""
+        pairs = enumerate(zip(self.scores, self.candidates, strict=True))
+        return [
+            (i, scores, candidate.signed)
+            for i, (scores, candidate) in pairs
+            if not isinstance(scores, str)
+        ]
 
-    def by_name(self, values: Iterable[Any]) -> dict[str, Any]:
-        """Return the value of each of the ``rows``, but for None, by the name of its candidate."""
-        both = zip(self.rows, values, strict=True)
-        return {self.candidates[i].name: x for (i, _, _), x in both if x is not None}
+    def values_by_name(self, values: Iterable[Any]) -> dict[str, Any]:
+        """Map the names of the candidates of ``rows`` to ``values``, without values of None."""
+        pairs = zip(self.rows, values, strict=True)
+        return {self.candidates[i].name: x for (i, _, _), x in pairs if x is not None}
 
     @property
     def noise(self) -> float:
-        """How far apart scores must be to have an order."""
-        return _ROUNDING * float(np.abs(self.one.outputs).max())
+        """Difference below which two scores count as equal."""
+        return _ROUNDING * float(np.abs(self.batch.outputs).max())
 
 
-def scored_texts(
+def score_texts(
     candidates: Sequence[Candidate],
     batch: Batch,
     *,
     start: int,
-    again: bool,
-    twin: Model | None,
+    repeat: bool,
+    shuffled_model: Model | None,
 ) -> list[ScoredText]:
-    """Return what every candidate says about each text of ``reading``, numbered from ``start``.
+    """Score each text of a batch by all candidates.
 
-    With ``again`` also under another seed; ``twin`` is the model with shuffled weights.
+    Parameters
+    ----------
+    candidates
+        The candidates.
+    batch
+        The texts.
+    start
+        Number of the first text among all judged texts.
+    repeat
+        Whether sampled scores are computed a second time, with another seed.
+    shuffled_model
+        The model with shuffled weights, if scores on that model are needed too.
+
+    Returns
+    -------
+    One scored text for each text of the batch.
     """
-    other = None if twin is None else _of_twin(batch, twin)
-    nothing: list[Any] = [None] * len(batch.inputs)
-    found = (
-        [one.scores(batch) for one in candidates],
-        [one.again(batch) if again and one.again else nothing for one in candidates],
-        [one.scores(other) if other and one.portable else nothing for one in candidates],
+    shuffled = None if shuffled_model is None else _read_with_model(batch, shuffled_model)
+    no_scores: list[Any] = [None] * len(batch.inputs)
+    # One row of scores per candidate. The order of these calls decides the order of random draws.
+    score_rows = (
+        [candidate.score(batch) for candidate in candidates],
+        [
+            candidate.score_again(batch) if repeat and candidate.score_again else no_scores
+            for candidate in candidates
+        ],
+        [
+            candidate.score(shuffled) if shuffled and candidate.is_portable else no_scores
+            for candidate in candidates
+        ],
     )
     return [
-        ScoredText(start + i, one, candidates, *([own[i] for own in rows] for rows in found))
-        for i, one in enumerate(batch.apart())
+        ScoredText(
+            start + i, single, candidates, *([row[i] for row in rows] for rows in score_rows)
+        )
+        for i, single in enumerate(batch.split())
     ]
 
 
-def _of_twin(batch: Batch, twin: Model) -> Batch:
-    """Return the same texts and classes under another model."""
+def _read_with_model(batch: Batch, model: Model) -> Batch:
+    """Return the same texts and target classes, read by another model."""
     texts = [model_input.queried_text for model_input in batch.inputs]
-    other = reading_of(twin, texts, batch.request)
-    # Ranks are compared word by word, so both models must cut a text alike.
+    other = read_batch(model, texts, batch.request)
+    # Ranks are compared word by word, so both models must split a text in the same way.
     if [f.strings for f in other.features] != [f.strings for f in batch.features]:
         raise InputError("a model with shuffled weights must read the same words; it does not.")
     return replace(other, targets=batch.targets)

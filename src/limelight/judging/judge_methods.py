@@ -1,4 +1,4 @@
-"""``limelight.judge``: the question, the texts one by one, and what follows over them."""
+"""``limelight.judge``: check the options, judge the texts one by one, and summarize."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -13,27 +13,27 @@ from limelight import __version__
 from limelight.data.columns import LabeledRows, read_rows
 from limelight.data.files import is_table
 from limelight.data.labels import ClassLabels, Labels, below_chance_warning
-from limelight.errors import InputError, told
-from limelight.explainers.budget import BudgetGiven, parse_seconds
-from limelight.explainers.explaining import listed
-from limelight.judging.candidates import candidates_of
-from limelight.judging.estimate import estimated, track_outcomes
-from limelight.judging.measures import method_agreement, wanted_columns
-from limelight.judging.plausibility import Rationales, plausibility
+from limelight.errors import InputError, short_repr
+from limelight.explainers.budget import BudgetInput, parse_seconds
+from limelight.explainers.explaining import as_list
+from limelight.judging.candidates import make_candidates
+from limelight.judging.estimate import estimate_judging, judge_with_progress
+from limelight.judging.measures import method_agreement, select_columns
+from limelight.judging.plausibility import Rationales, summarize_plausibility
 from limelight.judging.statistics import (
-    judged_rows,
-    judging_notices,
-    second_notice,
+    judging_warnings,
+    second_replacement_warning,
+    summarize_methods,
     verdict,
 )
-from limelight.judging.texts import Setup
-from limelight.models import Capable, Model, has, resolved_replacement
+from limelight.judging.texts import JudgingSetup
+from limelight.models import Capable, Model, has, resolve_replacement
 from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressCallback, open_progress
 from limelight.request import Request, prepare_model
 from limelight.results.judgment import JudgedText, Judgment
 from limelight.setting_keywords import JudgeMethodSettings
-from limelight.text import Unit, join_pair, name_of_one, unit_name
+from limelight.text import FeatureSpec, feature_kind, feature_noun, join_pair
 
 
 def judge(
@@ -43,7 +43,7 @@ def judge(
     *,
     target: str | int = "predicted",
     scale: str = "logit",
-    features: Unit | None = None,
+    features: FeatureSpec | None = None,
     grid: int | None = None,
     window: str | int | None = None,
     side: str | None = None,
@@ -52,7 +52,7 @@ def judge(
     second_replacement: str | None = None,
     columns: str | Collection[str] | None = None,
     curves: bool = True,
-    budget: BudgetGiven | None = None,
+    budget: BudgetInput | None = None,
     rationales: Any = None,
     labels: Labels | None = None,
     seed: int = 0,
@@ -60,72 +60,93 @@ def judge(
     estimate: Callable[[Estimate], None] | None = None,
     **settings: Unpack[JudgeMethodSettings],
 ) -> Judgment:
-    """Return how faithful methods are to ``model`` on ``texts``, between chance and ceiling.
+    """Judge how faithful methods are to a model on texts, between chance and ceiling.
 
-    Words are removed in the order of a method's scores; the area above the falling output is
-    compared with that of guessing and with the best there can be, on the same text.
+    Words are removed in the order of a method's scores. The area above the falling output is
+    compared with that of a random order and with that of the best order, on the same text. The
+    result is a share: 0 is chance, and 1 is the ceiling.
 
     Parameters
     ----------
     model
-        What :func:`limelight.load` or :func:`limelight.wrap` returns.
+        A model from :func:`limelight.load` or :func:`limelight.wrap`.
     texts
-        A list of texts, or of pairs of texts, which are tuples of two; or data as
-        :func:`limelight.explain_data` takes them, a :class:`pathlib.Path` or a table, whose texts
-        are found by the usual names of columns, or what :func:`limelight.data.read_rows` returns.
-        Labels that match no class of the model bring a notice, and so does a model that is right
-        less often than guessing would be; a judgment needs no labels.
+        A list of texts, or of pairs of texts as tuples. Or data as :func:`limelight.explain_data`
+        takes them: a :class:`pathlib.Path` or a table with the usual names of columns, or the
+        result of :func:`limelight.data.read_rows`. A judgment needs no labels. If there are labels
+        that match no class of the model, there is a warning. There is also a warning if the model
+        is right less often than guessing.
     methods
         Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
         explanations (a JSON file, a list of them, or a mapping from texts to them), or a mapping
-        from names to any of these; by default what ``compare`` shows, or on deep models those that
-        were found faithful. A function that takes ``target`` is told the class that is judged; what
-        another one returns speaks for the class that :func:`limelight.explain` explains by default.
+        from names to any of these. If a function takes ``target``, it gets the judged class.
+        Otherwise its scores belong to the class that :func:`limelight.explain` explains by
+        default. By default the methods of :func:`limelight.compare`, or for deep models those
+        that were measured to be faithful.
     target
-        The class whose output is judged, by default the predicted one of each text.
+        The class whose output is judged, by default the predicted class of each text.
     scale
-        "logit": the log-odds of the class where there are two, else its own output; or
-        "probability", which is sampled on every model.
+        "logit": the log-odds of the class for two classes, otherwise its logit. Or "probability",
+        which is sampled for every model.
     features
-        What is removed one after the other: units as :func:`limelight.explain` takes them, which
-        the methods score too.
-    grid, window, side
-        As in :func:`limelight.explain`.
+        The features that are removed one after the other. The methods score them too. The options
+        are those of :func:`limelight.explain`.
+    grid
+        Images: number of patches per side, as in :func:`limelight.explain`.
+    window
+        Part of a long text, as in :func:`limelight.explain`.
+    side
+        The text of a pair whose words are removed, as in :func:`limelight.explain`.
     answer
-        Of a language model: the answers whose log-probability is judged, one for each text, or one
-        for all; by default what the model writes, once.
+        Language models: the answers whose log-probability is judged, one for each text, or one
+        for all. By default, the answer that the model generates, once.
     replacement
-        What stands for a removed word, in the curves and in the methods that remove words.
+        The replacement of removed words, in the curves and in the methods that remove words.
     second_replacement
-        Judge the same scores once more with removed words replaced this way; the result's
-        ``second`` holds what was found, and a notice says whether the order of methods changes.
+        Judge the same scores a second time with this replacement. The result is in the field
+        ``second``, and a warning says whether the order of the methods changes.
     columns
-        Other measures that stand beside the share: "additivity", "loo_tau", "stability" (for which
-        methods that sample explain every text once more), "eraser" and "ferret" by default, of
-        scores and answers "top_drop" and "lds" in their place; on request "sanity", for which every
-        method does; or "all". An empty list leaves them out.
+        Other measures beside the share, or "all". By default "additivity", "loo_tau",
+        "stability" (which explains every text a second time with methods that sample), "eraser"
+        and "ferret". If the scale is a score or the log-probability of an answer, "top_drop" and
+        "lds" replace the last two. "sanity" is only on request, because it repeats every method.
+        An empty list leaves all of them out.
     curves
-        Keep the curve of every method on every text, which the page shows.
+        Store the curve of every method on every text, which the HTML page shows.
     budget
-        Time for the search of good orders and for chance, over all texts, on models that have to be
-        asked: 60 or "60s" or "10min". None lets both come to their end, the search with about d²/2
-        calls for d words.
+        Time for searching good orders and for sampling chance, over all texts, for models without
+        tables: 60 or "60s" or "10min". None sets no limit. The search needs about d²/2 calls for
+        d words.
     rationales
-        What people marked, one entry per text: a list of [start, end] in characters, a list of such
-        lists where there are several annotators, or None where nobody looked. Adds how plausible
-        the methods are, which is not how faithful they are.
+        The words that people marked, one entry per text: a list of [start, end] in characters, a
+        list of such lists for several annotators, or None if nobody marked the text. The result
+        then says how plausible the methods are, which is not how faithful they are.
     labels
-        Which class a label of the data is, as :func:`limelight.explain_data` takes it.
+        The class of each label of the data, as :func:`limelight.explain_data` takes it.
     seed
-        Of all that is drawn: random orders, resampled texts, and the methods that sample.
+        Seed for random orders, resampled texts, and methods that sample.
     progress
-        Called with (texts done, texts in all); while a model is asked many times about a text,
-        with the part of it that is done. True shows a line on standard error.
+        Called with (texts done, number of texts). While a text needs many model calls, the first
+        number includes the part of the text that is done. True shows a line on standard error.
     estimate
-        Called once, before any text is judged, with a :class:`limelight.progress.Estimate`: its
-        ``calls`` of the model and ``seconds``. It is not called if judging calls no model.
-    settings
+        Called once, before any text is judged, with a :class:`limelight.progress.Estimate` of the
+        model ``calls`` and the ``seconds``. It is not called if judging calls no model.
+    **settings
         Settings of the methods that have them.
+
+    Returns
+    -------
+    Shares of the methods with intervals, comparisons of all pairs of methods, and a verdict.
+
+    Raises
+    ------
+    InputError
+        If an option is wrong, or if there is no text. If one text cannot be judged, its row has a
+        reason instead.
+
+    Examples
+    --------
+    EXAMPLE
     """
     request = Request(
         target=target,
@@ -138,126 +159,148 @@ def judge(
     )
     model, request = prepare_model(model, request)
     if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
-        raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {told(seed)}.")
-    # Whatever can be wrong with the question is found before a text is read or a model asked.
-    wanted = wanted_columns(columns, model.link)
-    replacements = _replacements(model, replacement, second_replacement)
-    candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
-    given, true = _read(texts)
-    # A label of a text is none of the spans in it.
-    of_texts = true and not has(model, "spans")
-    known = ClassLabels(model.classes, labels) if of_texts else None
-    if labels is not None and known is None:
-        why = "the model finds spans in them" if true else "they have no labels"
+        raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {short_repr(seed)}.")
+    # All options are checked before a text is read or the model is called.
+    selected_columns = select_columns(columns, model.link)
+    replacements = _resolve_replacements(model, replacement, second_replacement)
+    candidates = make_candidates(model, methods, settings, seed=seed, replacement=replacements[0])
+    inputs, data_labels = _read_labeled_rows(texts)
+    # The label of a text does not apply to its spans.
+    has_text_labels = data_labels and not has(model, "spans")
+    class_labels = ClassLabels(model.classes, labels) if has_text_labels else None
+    if labels is not None and class_labels is None:
+        reason = "the model finds spans in them" if data_labels else "they have no labels"
         raise InputError(
-            f"labels (--labels) says which class a label of these texts is, but {why}."
+            f"labels (--labels) says which class a label of these texts is, but {reason}."
         )
-    if not given:
+    if not inputs:
         raise InputError("judge needs at least one text; got none.")
-    if side is not None and not any(isinstance(one, tuple) for one in given):
+    if side is not None and not any(isinstance(text, tuple) for text in inputs):
         raise InputError(
             f"side {side!r} is about pairs of texts; these are single ones. Leave it out."
         )
-    # People marked a pair as the one text that it is when both are joined.
-    whole = [
-        join_pair(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given
+    # People marked a pair in the one text that results if both texts are joined.
+    joined_texts = [
+        join_pair(text)[0] if isinstance(text, tuple) and len(text) == 2 else text
+        for text in inputs
     ]
-    marked = None if rationales is None else Rationales.of(rationales, whole)
-    # A row for every span: each has a class, a chance and a ceiling of its own. An answer is
-    # generated once: methods, estimate and columns would else each let the model write.
-    expanded = list(expand_texts(model, request.attach_queries(given)))
+    parsed_rationales = None if rationales is None else Rationales.parse(rationales, joined_texts)
+    # One row for every span, because each has its own class, chance and ceiling. An answer is
+    # generated once. Otherwise methods, estimate and columns would generate it again.
+    expanded = list(expand_texts(model, request.attach_queries(inputs)))
     rows = [i for i, queried in enumerate(expanded) for _ in queried]
-    given, true = list(chain(*expanded)), [true[i] for i in rows] if true else true
-    marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
-    setup = Setup(
+    inputs = list(chain(*expanded))
+    data_labels = [data_labels[i] for i in rows] if data_labels else data_labels
+    if parsed_rationales:
+        parsed_rationales = parsed_rationales._replace(
+            per_text=[parsed_rationales.per_text[i] for i in rows]
+        )
+    setup = JudgingSetup(
         model=cast(Capable, model),
         candidates=candidates,
         request=request,
         replacements=replacements,
-        columns=wanted,
-        rationales=marked,
+        columns=selected_columns,
+        rationales=parsed_rationales,
         curves=curves,
         budget=None if budget is None else parse_seconds(budget),
         seed=seed,
     )
-    if estimate is not None and (ahead := estimated(setup, given)) is not None:
-        estimate(ahead)
+    if estimate is not None and (expected := estimate_judging(setup, inputs)) is not None:
+        estimate(expected)
     with open_progress(progress, "judging") if progress else nullcontext() as callback:
-        judged = setup.outcomes(given)
-        outcomes = list(judged) if callback is None else track_outcomes(setup, given, callback)
-    found, *others = (
-        _judgment(setup, [one.texts[k] for one in outcomes], name, settings)
+        if callback is None:
+            outcomes = list(setup.judge_texts(inputs))
+        else:
+            outcomes = judge_with_progress(setup, inputs, callback)
+    judgment, *second_judgments = (
+        _make_judgment(setup, [outcome.texts[k] for outcome in outcomes], name, settings)
         for k, name in enumerate(replacements)
     )
-    notices = list(found.notices)
-    if known is not None:
-        notices += _of_labels(known, true, [one.predicted for one in outcomes])
-    notices += [second_notice(found, other) for other in others]
-    read = [one for one in outcomes if one.marked is not None and one.marked.reason is None]
+    warnings = list(judgment.warnings)
+    if class_labels is not None:
+        predicted = [outcome.predicted_class for outcome in outcomes]
+        warnings += _label_warnings(class_labels, data_labels, predicted)
+    warnings += [second_replacement_warning(judgment, second) for second in second_judgments]
+    agreements = [outcome.agreement for outcome in outcomes if outcome.agreement is not None]
+    plausibility_rows = [
+        outcome.plausibility for outcome in outcomes if outcome.plausibility is not None
+    ]
+    truncated = sum(
+        outcome.is_truncated
+        for outcome in outcomes
+        if outcome.plausibility is not None and outcome.plausibility.reason is None
+    )
     return replace(
-        found,
-        notices=tuple(notices),
-        second=next(iter(others), None),
-        agreement=method_agreement(
-            candidates, [one.agreement for one in outcomes if one.agreement is not None], seed=seed
-        ),
-        plausibility=marked
-        and plausibility(
-            [one.name for one in candidates],
-            [one.marked for one in outcomes if one.marked is not None],
-            share=marked.share,
-            cut=sum(one.cut for one in read),
+        judgment,
+        warnings=tuple(warnings),
+        second=next(iter(second_judgments), None),
+        agreement=method_agreement(candidates, agreements, seed=seed),
+        plausibility=parsed_rationales
+        and summarize_plausibility(
+            [candidate.name for candidate in candidates],
+            plausibility_rows,
+            marked_share=parsed_rationales.marked_share,
+            truncated=truncated,
             seed=seed,
         ),
     )
 
 
-def _read(data: Any) -> LabeledRows:
-    """Return texts, and labels where there are any."""
+def _read_labeled_rows(data: Any) -> LabeledRows:
+    """Return the texts of the data, and their labels if there are any."""
     if isinstance(data, LabeledRows):
         return data
     # A string is a text here, never the name of a file.
-    stored = isinstance(data, os.PathLike) or (
+    is_data = isinstance(data, os.PathLike) or (
         not isinstance(data, str | list | tuple) and is_table(data)
     )
-    return read_rows(data) if stored else LabeledRows(listed(data), [])
+    return read_rows(data) if is_data else LabeledRows(as_list(data), [])
 
 
-def _of_labels(
-    known: ClassLabels, labels: Sequence[Any], predicted: Sequence[int | None]
+def _label_warnings(
+    class_labels: ClassLabels, labels: Sequence[Any], predicted: Sequence[int | None]
 ) -> Iterator[str]:
-    """Yield what the labels of the data say against the model, or against themselves."""
-    yield from known.notices(labels)
-    classes = zip(map(known.number, labels), predicted, strict=True)
-    both = [one == other for one, other in classes if None not in (one, other)]
-    if (doubt := below_chance_warning(sum(both), len(both), len(known.classes))) is not None:
-        yield doubt
+    """Yield warnings about labels without a class, and about a model that is often wrong."""
+    yield from class_labels.warnings(labels)
+    classes = zip(map(class_labels.number, labels), predicted, strict=True)
+    is_right = [
+        label == prediction for label, prediction in classes if None not in (label, prediction)
+    ]
+    warning = below_chance_warning(sum(is_right), len(is_right), len(class_labels.classes))
+    if warning is not None:
+        yield warning
 
 
-def _replacements(model: Model, first: str, second: str | None) -> tuple[str, ...]:
-    name = resolved_replacement(model, first)
+def _resolve_replacements(model: Model, first: str, second: str | None) -> tuple[str, ...]:
+    """Return the names of the replacements, and raise an error if both are the same."""
+    name = resolve_replacement(model, first)
     if second is None:
         return (name,)
-    other = resolved_replacement(model, second)
-    if other == name:
+    second_name = resolve_replacement(model, second)
+    if second_name == name:
         raise InputError(
             f"second_replacement must differ from the first, which is {name!r} already; this model "
             f"knows {', '.join(map(repr, model.replacements))}."
         )
-    return name, other
+    return name, second_name
 
 
-def _judgment(
-    setup: Setup, texts: list[JudgedText], replacement: str, settings: Mapping[str, Any]
+def _make_judgment(
+    setup: JudgingSetup, texts: list[JudgedText], replacement: str, settings: Mapping[str, Any]
 ) -> Judgment:
-    """Return what follows over the texts."""
+    """Summarize the results with one replacement over all texts."""
     room = [text for text in texts if text.has_room]
-    methods, pairs, (greedy, interval) = judged_rows(setup.candidates, room, seed=setup.seed)
-    # One text that had to be asked is enough: a mean of ceilings and found orders is no ceiling.
+    methods, pairs, (greedy, interval) = summarize_methods(setup.candidates, room, seed=setup.seed)
+    # One text without a proven ceiling is enough: a mean of ceilings and best orders is no ceiling.
     is_ceiling = all(text.ceiling_kind != "best found" for text in room)
     request, fingerprint = setup.request, setup.model.fingerprint
-    foreign = [one.name for one in setup.candidates if one.model not in ("", fingerprint)]
-    units = unit_name(request.features)
+    foreign = [
+        candidate.name
+        for candidate in setup.candidates
+        if candidate.fingerprint not in ("", fingerprint)
+    ]
+    kind = feature_kind(request.features)
     return Judgment(
         texts=tuple(texts),
         methods=methods,
@@ -270,17 +313,17 @@ def _judgment(
             texts=len(room),
             measure="share" if is_ceiling else "share of the best found",
         ),
-        notices=tuple(judging_notices(methods, texts, noun=name_of_one(units), foreign=foreign)),
+        warnings=tuple(judging_warnings(methods, texts, noun=feature_noun(kind), foreign=foreign)),
         settings={
             "target": request.target,
             "scale": request.scale,
-            # Left out where they have their defaults.
-            **({} if units == "words" else {"features": units}),
+            # Options with default values are left out.
+            **({} if kind == "words" else {"features": kind}),
             **({} if request.window is None else {"window": request.window}),
             **({} if request.side is None else {"side": request.side}),
             **({} if request.answer is None else {"answer": request.answer}),
             "replacement": replacement,
-            # A set has no order, and the same judgment must be the same file.
+            # Sorted, because a set has no order and equal judgments must be equal files.
             "columns": sorted(setup.columns),
             "budget": setup.budget,
             "seed": setup.seed,

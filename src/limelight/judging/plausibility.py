@@ -1,4 +1,4 @@
-"""What people marked in texts, and how well and how early scores find it."""
+"""Plausibility: whether methods give large scores to the words that people marked."""
 
 import math
 import re
@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.judging.candidates import ScoredText, Scores
-from limelight.judging.measures import strengths
+from limelight.judging.measures import ranking_scores
 from limelight.judging.precision import (
     TieOrders,
     draw_tie_orders,
@@ -23,93 +23,102 @@ from limelight.judging.removals import tied_groups
 from limelight.judging.statistics import (
     CORRELATION_RANGE,
     PART_RANGE,
-    few,
-    means,
-    pair_rows,
+    bootstrap_means,
+    compare_pairs,
+    named_estimates,
+    small_sample_warnings,
     verdict,
-    with_intervals,
 )
 from limelight.results.judgment import (
-    FIRST_SENTENCE,
-    MARKED,
-    MarkedText,
+    PLAUSIBILITY_CAVEAT,
+    PLAUSIBILITY_MEASURES,
+    MeasureValues,
+    MethodPlausibility,
     Plausibility,
-    PlausibleMethod,
-    Values,
+    TextPlausibility,
 )
 from limelight.sampling.masks import text_rng
 from limelight.shapes import Bool, Float, Int
-from limelight.text import Features, Span, one_line
+from limelight.text import Features, Span, truncate_line
 
 _LARGEST = 2**53  # characters that a text may have
 
-# Characters that one person marked: spans in their order, none touching another's inside.
+# Characters that one person marked: spans in their order that do not overlap.
 Rationale = tuple[Span, ...]
 
 
 class Rationales(NamedTuple):
-    """What each annotator marked in each text, or a sentence that says why nothing is known.
+    """The rationales of all texts.
 
-    ``share`` is the part of a text that people mark, in the mean over annotators and texts.
+    ``per_text`` has the rationale of each annotator of a text, or a sentence that says why there is
+    none. ``marked_share`` is the part of a text that people mark, as a mean over annotators and
+    texts.
     """
 
-    texts: list[tuple[Rationale, ...] | str]
-    share: float
+    per_text: list[tuple[Rationale, ...] | str]
+    marked_share: float
 
     @staticmethod
-    def of(given: Any, texts: Sequence[Any]) -> "Rationales":
-        """Return ``given`` as it was checked.
+    def parse(rationales: Any, texts: Sequence[Any]) -> "Rationales":
+        """Check the argument ``rationales`` of :func:`limelight.judge` and return its content.
 
-        Something that is not a rationale at all is refused; spans that do not fit their text are a
-        sentence, so that one bad row does not cost the others.
+        A value that is no rationale raises `InputError`. Spans that do not fit their text become
+        a sentence instead, so that one bad row does not cost the others.
         """
-        # What can be read only once would be empty when it is read for the texts.
-        if isinstance(given, str) or not hasattr(given, "__len__"):
+        # An iterator would be empty when it is read for the texts.
+        if isinstance(rationales, str) or not hasattr(rationales, "__len__"):
             raise InputError("rationales must be a list with one entry per text.")
-        if len(given) != len(texts):
+        if len(rationales) != len(texts):
             raise InputError(
-                f"rationales must have one entry per text; got {len(given)} for {len(texts)} texts."
+                f"rationales must have one entry per text; got {len(rationales)} for {len(texts)} "
+                "texts."
             )
-        found = [_of_text(*one, i) for i, one in enumerate(zip(given, texts, strict=True))]
-        # Of stretches without white space, whatever the model reads: the share is the data's.
-        shares = [
-            float(np.mean(_touched([m.span() for m in re.finditer(r"\S+", text)], one)))
-            for text, several in zip(texts, found, strict=True)
-            if not isinstance(several, str) and text.strip()
-            for one in several
-            if one  # who marked nothing says nothing about how much people mark
+        per_text = [
+            _parse_text_rationales(rationale, text, i)
+            for i, (rationale, text) in enumerate(zip(rationales, texts, strict=True))
         ]
-        return Rationales(found, float(np.mean(shares)) if shares else 0.0)
+        # The share is a property of the data, so it counts stretches without white space, not the
+        # tokens of a model.
+        shares = [
+            float(np.mean(_marked_positions([m.span() for m in re.finditer(r"\S+", text)], spans)))
+            for text, annotators in zip(texts, per_text, strict=True)
+            if not isinstance(annotators, str) and text.strip()
+            for spans in annotators
+            if spans  # an annotator without marks shows nothing about how much people mark
+        ]
+        return Rationales(per_text, float(np.mean(shares)) if shares else 0.0)
 
 
 class Marks(NamedTuple):
-    """The places of a text's words in their order, and which of them one annotator marked.
+    """The positions of a text's words in their order, and the marks of one annotator.
 
-    ``word`` is the word of each place, ``times`` how many places each word has, ``inside`` which
-    places the rationale touches, ``runs`` each of its spans as first and last + 1 place.
+    ``words`` is the number of the word at each position. ``occurrences`` is the number of positions
+    of each word. ``is_marked`` says which positions the rationale touches. ``runs`` has each span
+    of the rationale as first and last + 1 position.
     """
 
-    word: Int[np.ndarray, " n"]
-    times: Int[np.ndarray, " d"]
-    inside: Bool[np.ndarray, " n"]
+    words: Int[np.ndarray, " n"]
+    occurrences: Int[np.ndarray, " d"]
+    is_marked: Bool[np.ndarray, " n"]
     runs: tuple[Span, ...]
 
     @property
-    def marked(self) -> Int[np.ndarray, " d"]:
-        """How many places of each word are marked."""
-        return np.bincount(self.word[self.inside], minlength=len(self.times))
+    def marked_counts(self) -> Int[np.ndarray, " d"]:
+        """Number of marked positions of each word."""
+        return np.bincount(self.words[self.is_marked], minlength=len(self.occurrences))
 
     @property
-    def part(self) -> Scores:
-        """The rationale as scores: the part of each word's places that is marked."""
-        return self.marked / self.times
+    def marked_shares(self) -> Scores:
+        """The rationale as scores: the part of each word's positions that is marked."""
+        return self.marked_counts / self.occurrences
 
 
-def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
-    # A table has NaN where a cell is empty.
-    if given is None or (isinstance(given, float) and math.isnan(given)):
+def _parse_text_rationales(rationale: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
+    """Return the rationale of each annotator of one text, or why there is none."""
+    # A table has NaN in an empty cell.
+    if rationale is None or (isinstance(rationale, float) and math.isnan(rationale)):
         return "no rationale was given for this text."
-    annotators = _annotators(given, number)
+    annotators = _parse_annotators(rationale, number)
     if not isinstance(text, str):
         return "rationales are spans of one string, and this text is not one."
     for start, end in chain.from_iterable(annotators):
@@ -118,64 +127,79 @@ def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
                 f"a span must start at 0 or later, before it ends, and end within the text, which "
                 f"has {len(text)} characters; got [{start}, {end}]."
             )
-    return tuple(_joined(sorted(span for span in one if span[0] < span[1])) for one in annotators)
-
-
-def _annotators(given: Any, number: int) -> list[list[Span]]:
-    for several in ([given], given):  # of one, or of each
-        with suppress(TypeError, ValueError, OverflowError):
-            return [_spans(one) for one in several]
-    raise InputError(
-        f"the rationale of text {number} must be a list of [start, end] in characters, or one such "
-        f"list per annotator; got {one_line(repr(given), 60)}."
+    return tuple(
+        _merge_overlaps(sorted((start, end) for start, end in spans if start < end))
+        for spans in annotators
     )
 
 
-def _spans(given: Any) -> list[Span]:
-    # What can be read only once would be empty when it is read for the next annotator.
-    if isinstance(given, str | dict) or not hasattr(given, "__len__"):
+def _parse_annotators(rationale: Any, number: int) -> list[list[Span]]:
+    """Return the spans of each annotator of text ``number``."""
+    for annotators in ([rationale], rationale):  # the spans of one annotator, or of each
+        with suppress(TypeError, ValueError, OverflowError):
+            return [_parse_spans(spans) for spans in annotators]
+    raise InputError(
+        f"the rationale of text {number} must be a list of [start, end] in characters, or one such "
+        f"list per annotator; got {truncate_line(repr(rationale), 60)}."
+    )
+
+
+def _parse_spans(spans: Any) -> list[Span]:
+    """Return spans as pairs of integers, or raise TypeError or ValueError."""
+    # An iterator would be empty when it is read for the next annotator.
+    if isinstance(spans, str | dict) or not hasattr(spans, "__len__"):
         raise TypeError
-    found = np.array(list(given), dtype=float)  # a table may hold 3 as 3.0
-    whole = (found == np.trunc(found)) & (np.abs(found) < _LARGEST)
-    if len(found) and (found.shape != (len(found), 2) or not whole.all()):
+    table = np.array(list(spans), dtype=float)  # a table may hold 3 as 3.0
+    is_integer = (table == np.trunc(table)) & (np.abs(table) < _LARGEST)
+    if len(table) and (table.shape != (len(table), 2) or not is_integer.all()):
         raise ValueError
-    return [(int(start), int(end)) for start, end in found]
+    return [(int(start), int(end)) for start, end in table]
 
 
-def _joined(spans: list[Span]) -> Rationale:
-    """Return spans that overlap as one."""
-    out: list[Span] = []
+def _merge_overlaps(spans: list[Span]) -> Rationale:
+    """Merge spans that overlap."""
+    merged: list[Span] = []
     for start, end in spans:
-        # Spans that only touch stay two: IOU counts spans, and people marked them apart.
-        if out and start < out[-1][1]:
-            start, end = out[-1][0], max(end, out.pop()[1])
-        out.append((start, end))
-    return tuple(out)
+        # Spans that only touch stay two: IOU counts spans, and people marked them separately.
+        if merged and start < merged[-1][1]:
+            start, end = merged[-1][0], max(end, merged.pop()[1])
+        merged.append((start, end))
+    return tuple(merged)
 
 
-def marks_of(features: Features, rationales: tuple[Rationale, ...]) -> list[Marks]:
-    """Return the places of all words in the order of the text, with what each annotator marked.
+def locate_marks(features: Features, rationales: tuple[Rationale, ...]) -> list[Marks]:
+    """Return the positions of all words in the order of the text, with the marks of each annotator.
 
-    A place is marked where a span touches at least one of its characters. What the model does not
-    read, past its window, is not a place.
+    A position is marked if a span touches at least one of its characters. Text beyond the model's
+    window has no positions.
     """
-    # People mark places and methods score words: a word that occurs twice is two places.
-    found = sorted((span, j) for j, spans in enumerate(features.spans) for span in spans)
-    places, word = [span for span, _ in found], np.array([j for _, j in found])
-    times = np.bincount(word, minlength=len(features))
-    return [Marks(word, times, _touched(places, one), _runs(places, one)) for one in rationales]
+    # People mark positions and methods score words. A word that occurs twice has two positions.
+    pairs = sorted((span, j) for j, spans in enumerate(features.spans) for span in spans)
+    positions, words = [span for span, _ in pairs], np.array([j for _, j in pairs])
+    occurrences = np.bincount(words, minlength=len(features))
+    return [
+        Marks(
+            words,
+            occurrences,
+            _marked_positions(positions, rationale),
+            _position_runs(positions, rationale),
+        )
+        for rationale in rationales
+    ]
 
 
-def _touched(places: list[Span], rationale: Rationale) -> Bool[np.ndarray, " n"]:
-    inside = np.zeros(len(places), bool)
-    for first, last in _runs(places, rationale):
-        inside[first:last] = True
-    return inside
+def _marked_positions(positions: list[Span], rationale: Rationale) -> Bool[np.ndarray, " n"]:
+    """Return which positions the rationale touches."""
+    is_marked = np.zeros(len(positions), bool)
+    for first, last in _position_runs(positions, rationale):
+        is_marked[first:last] = True
+    return is_marked
 
 
-def _runs(places: list[Span], rationale: Rationale) -> tuple[Span, ...]:
-    # Places are in the order of the text and do not overlap: both of their ends are sorted.
-    starts, ends = np.array(places).reshape(-1, 2).T
+def _position_runs(positions: list[Span], rationale: Rationale) -> tuple[Span, ...]:
+    """Return the positions that each span touches, as first and last + 1."""
+    # Positions are in the order of the text and do not overlap, so starts and ends are sorted.
+    starts, ends = np.array(positions).reshape(-1, 2).T
     firsts = np.searchsorted(ends, [start for start, _ in rationale], side="right")
     lasts = np.searchsorted(starts, [end for _, end in rationale], side="left")
     return tuple((int(a), int(b)) for a, b in zip(firsts, lasts, strict=True) if a < b)
@@ -184,145 +208,180 @@ def _runs(places: list[Span], rationale: Rationale) -> tuple[Span, ...]:
 _OVERLAP = 0.5
 
 
-def chosen_places(strength: Scores, word: Int[np.ndarray, " n"], k: int) -> Bool[np.ndarray, " n"]:
-    """Return the ``k`` places of strongest words; of equal ones those that come first."""
-    chosen = np.zeros(len(word), bool)
-    chosen[np.argsort(-strength[word], kind="stable")[:k]] = True
-    return chosen
+def strongest_positions(
+    scores: Scores, words: Int[np.ndarray, " n"], k: int
+) -> Bool[np.ndarray, " n"]:
+    """Return which ``k`` positions have the strongest words; the first ones if words are equal.
+
+    ``words`` is the number of the word at each position.
+    """
+    is_strongest = np.zeros(len(words), bool)
+    is_strongest[np.argsort(-scores[words], kind="stable")[:k]] = True
+    return is_strongest
 
 
-def runs_of(chosen: Bool[np.ndarray, " n"]) -> list[Span]:
-    """Return neighboring places as spans, first and last + 1."""
-    edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
+def find_runs(selected: Bool[np.ndarray, " n"]) -> list[Span]:
+    """Return neighboring selected positions as spans, first and last + 1."""
+    edges = np.flatnonzero(np.diff(selected, prepend=False, append=False))
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
-def matches(predicted: Sequence[Span], marked: Sequence[Span]) -> tuple[float, float]:
+def span_precision_recall(predicted: Sequence[Span], marked: Sequence[Span]) -> tuple[float, float]:
     """Return precision and recall of spans that match: they share at least half of their union.
 
-    As in ERASER's code a predicted span is counted once, whichever marked span it matches, and the
-    count is divided by the number of predicted and of marked spans.
+    As in ERASER's code, a predicted span counts once, whichever marked span it matches. The count
+    is divided by the number of predicted and of marked spans.
     """
-    # Not a matching: published numbers are of ERASER's code, which counts so.
-    count = sum(any(_iou(one, other) >= _OVERLAP for other in marked) for one in predicted)
+    # This is not a matching. Published numbers come from ERASER's code, which counts in this way.
+    count = sum(any(_iou(span, other) >= _OVERLAP for other in marked) for span in predicted)
     return count / max(len(predicted), 1), count / max(len(marked), 1)
 
 
 def _iou(a: Span, b: Span) -> float:
-    both = max(0, min(a[1], b[1]) - max(a[0], b[0]))
-    return both / (a[1] - a[0] + b[1] - b[0] - both)
+    """Return the length of the intersection of two spans over that of their union."""
+    intersection = max(0, min(a[1], b[1]) - max(a[0], b[0]))
+    return intersection / (a[1] - a[0] + b[1] - b[0] - intersection)
 
 
-def token_f1(found: Any, *, predicted: int, marked: int) -> Any:
-    """Return F1 of places: 2 found/(predicted + marked), of a number or of an array."""
-    return 2 * found / (predicted + marked)
+def token_f1(hits: Any, *, predicted: int, marked: int) -> Any:
+    """Return the F1 of positions, 2 hits/(predicted + marked), for a number or an array."""
+    return 2 * hits / (predicted + marked)
 
 
-def mean_f1_parts(
+def f1_contributions(
     precision: Float[np.ndarray, "n c"], recall: Float[np.ndarray, "n c"]
 ) -> Float[np.ndarray, "n c"]:
-    """Return what each text adds to the F1 of the mean precision and the mean recall.
+    """Return the contribution of each text to the F1 of the mean precision and the mean recall.
 
-    The mean of a column is that F1, which ERASER takes after averaging. A text adds what it moves
-    the F1 by, to first order.
+    The mean of a column is that F1, which ERASER computes after averaging. The contribution of a
+    text is its influence on the F1, to first order.
     """
     count = np.isfinite(precision).sum(axis=0)
     mean_precision, mean_recall = (
         np.nansum(values, axis=0) / np.maximum(count, 1) for values in (precision, recall)
     )
     total = mean_precision + mean_recall
-    # Where nothing matches, both are 0, and so is F1.
+    # If nothing matches, both are 0, and so is F1.
     total = np.where(total > 0, total, 1.0)
     f1 = 2 * mean_precision * mean_recall / total
     slopes = 2 * (mean_recall / total) ** 2, 2 * (mean_precision / total) ** 2
-    moved = slopes[0] * (precision - mean_precision) + slopes[1] * (recall - mean_recall)
-    return f1 + moved
+    influence = slopes[0] * (precision - mean_precision) + slopes[1] * (recall - mean_recall)
+    return f1 + influence
 
 
 _REFERENCES = ("chance", "rationale", "annotators")
-_Draws = Float[np.ndarray, "draws measures"]  # a row for each drawn order of tied words
+_MeasureDraws = Float[np.ndarray, "draws measures"]  # a row for each random order of tied words
 
 
-def marked_text(text: ScoredText, rationales: Rationales, *, seed: int = 0) -> MarkedText:
-    """Return the measures of every candidate's scores of one text against what people marked.
+def compare_with_rationale(
+    text: ScoredText, rationales: Rationales, *, seed: int = 0
+) -> TextPlausibility:
+    """Compare the scores of all candidates on one text with the words that people marked.
 
-    With several annotators a method is held against each, and the mean is taken. An annotator who
-    marked nothing, or everything, is left out: against them every order is as good.
+    With several annotators, the scores are compared with each, and the mean is taken. An annotator
+    who marked nothing, or everything, is left out, because all orders are equally good for them.
 
-    ``seed`` draws the orders of tied words. All methods and chance share these orders, so that a
-    number does not depend on the other methods, and equal scores for all words give chance.
+    Parameters
+    ----------
+    text
+        The text with the scores of all candidates.
+    rationales
+        The rationales of all texts.
+    seed
+        Seed for the orders of tied words. All methods and chance share these orders. So a number
+        does not depend on the other methods, and equal scores for all words give chance.
+
+    Returns
+    -------
+    The measures of all candidates, or the reason why there are none.
     """
     number = text.number
-    if isinstance(marked := rationales.texts[number], str):
-        return MarkedText(id=number, reason=marked)
-    marks = marks_of(text.one.features[0], marked)
-    n, d = len(marks[0].word), len(marks[0].times)
-    # Of what the model reads: marks past its window count neither for nor against anybody.
-    against = [one for one in marks if one.inside.any() and not one.inside.all()]
-    if not against:
-        why = (
+    if isinstance(text_rationales := rationales.per_text[number], str):
+        return TextPlausibility(id=number, reason=text_rationales)
+    marks = locate_marks(text.batch.features[0], text_rationales)
+    n, d = len(marks[0].words), len(marks[0].occurrences)
+    # Only text that the model reads: marks past its window count neither for nor against a method.
+    annotators = [
+        annotator
+        for annotator in marks
+        if annotator.is_marked.any() and not annotator.is_marked.all()
+    ]
+    if not annotators:
+        reason = (
             "every word of it is marked, so that every order is as good."
-            if any(one.inside.any() for one in marks)
+            if any(annotator.is_marked.any() for annotator in marks)
             else "nobody marked a word of it that the model reads."
         )
-        return MarkedText(id=number, words=n, reason=why)
-    k = max(1, round(rationales.share * n))  # as many places as people mark, which is ERASER's rule
-    tie_orders = draw_tie_orders(d, text_rng(seed, text.one.inputs[0].text))
-    # All words tied: the mean over the orders of the words.
-    chance = _over(against, [np.zeros(d)] * len(against), k, tie_orders)
-    chance[:, 3:] = np.nan  # the spans of a guess are not known
-    itself = _over(against, [one.part for one in against], k, tie_orders)
-    rows = [chance, itself, _annotator_values(against, k, tie_orders)]
+        return TextPlausibility(id=number, words=n, reason=reason)
+    # As many positions as people mark, which is ERASER's rule.
+    k = max(1, round(rationales.marked_share * n))
+    tie_orders = draw_tie_orders(d, text_rng(seed, text.batch.inputs[0].text))
+    # Chance ties all words: it is the mean over the orders of the words.
+    chance = _mean_over_annotators(annotators, [np.zeros(d)] * len(annotators), k, tie_orders)
+    chance[:, 3:] = np.nan  # the spans of a guess are not defined
+    rationale = _mean_over_annotators(
+        annotators, [annotator.marked_shares for annotator in annotators], k, tie_orders
+    )
+    rows = [chance, rationale, _compare_annotators(annotators, k, tie_orders)]
     for _, scores, signed in text.rows:
-        ranked = strengths(scores, signed=signed, noise=text.noise)
-        rows.append(_over(against, [ranked] * len(against), k, tie_orders))
-    means, errors = np.array([mean_and_error(draws) for draws in rows]).transpose(1, 2, 0)
-    found: dict[str, Any] = {}
-    for name, values, stderr in zip(MARKED, means, errors, strict=True):
-        known_errors = None
+        ranking = ranking_scores(scores, signed=signed, noise=text.noise)
+        rows.append(_mean_over_annotators(annotators, [ranking] * len(annotators), k, tie_orders))
+    averages, errors = np.array([mean_and_error(draws) for draws in rows]).transpose(1, 2, 0)
+    measures: dict[str, Any] = {}
+    for name, values, stderr in zip(PLAUSIBILITY_MEASURES, averages, errors, strict=True):
+        positive_errors = None
         if np.nanmax(stderr) > 0:
-            known_errors = _values(text, np.where(stderr > 0, stderr, np.nan))
-        found[name] = replace(_values(text, values), stderr=known_errors)
-    return MarkedText(
+            positive_errors = _make_values(text, np.where(stderr > 0, stderr, np.nan))
+        measures[name] = replace(_make_values(text, values), stderr=positive_errors)
+    return TextPlausibility(
         id=number,
         words=n,
-        marked=float(np.mean([one.inside.mean() for one in against])),
-        annotators=len(against),
-        **found,
+        marked=float(np.mean([annotator.is_marked.mean() for annotator in annotators])),
+        annotators=len(annotators),
+        **measures,
     )
 
 
-def _values(text: ScoredText, column: Float[np.ndarray, " rows"]) -> Values:
-    """Return a number of each reference and each candidate, None for NaN."""
+def _make_values(text: ScoredText, column: Float[np.ndarray, " rows"]) -> MeasureValues:
+    """Return one measure of the references and of all candidates, with None for NaN."""
     chance, rationale, annotators, *methods = (None if np.isnan(x) else float(x) for x in column)
-    known = text.by_name(methods)
-    return Values(
+    by_name = text.values_by_name(methods)
+    return MeasureValues(
         chance=chance,
         rationale=rationale,
         annotators=annotators,
-        methods=tuple(known.get(candidate.name) for candidate in text.candidates),
+        methods=tuple(by_name.get(candidate.name) for candidate in text.candidates),
     )
 
 
-def _over(
-    against: Sequence[Marks], ranked: Sequence[Scores], k: int, tie_orders: TieOrders
-) -> _Draws:
-    """Return the mean over annotators, each with what words are ranked by against them."""
-    return _mean_draws([_found(*one, k, tie_orders) for one in zip(against, ranked, strict=True)])
+def _mean_over_annotators(
+    annotators: Sequence[Marks], rankings: Sequence[Scores], k: int, tie_orders: TieOrders
+) -> _MeasureDraws:
+    """Return the mean of the measures over annotators; each is compared with its own ranking."""
+    return _mean_draws(
+        [
+            _measure_ranking(annotator, ranking, k, tie_orders)
+            for annotator, ranking in zip(annotators, rankings, strict=True)
+        ]
+    )
 
 
-def _mean_draws(draws: Sequence[_Draws]) -> _Draws:
-    """Return the mean of several draws; a single row stands for every drawn order."""
+def _mean_draws(draws: Sequence[_MeasureDraws]) -> _MeasureDraws:
+    """Return the mean of several draws; a single row stands for every random order."""
     return np.mean(np.broadcast_arrays(*draws), axis=0)
 
 
-def _found(marks: Marks, strength: Scores, k: int, tie_orders: TieOrders) -> _Draws:
-    marked = marks.marked
-    m = int(marked.sum())
-    # Already sizes where there are no signs, so the larger one always comes first.
-    groups = tied_groups(strength, signed=True)
-    average, hits = precision_draws(groups, marks.times, marked, np.array([m, k]), tie_orders)
-    spans = matches(runs_of(chosen_places(strength, marks.word, k)), marks.runs)
+def _measure_ranking(marks: Marks, ranking: Scores, k: int, tie_orders: TieOrders) -> _MeasureDraws:
+    """Return the five measures of a ranking of the words against one annotator."""
+    marked_counts = marks.marked_counts
+    m = int(marked_counts.sum())
+    # The ranking contains sizes if there are no signs, so the larger number always comes first.
+    groups = tied_groups(ranking, signed=True)
+    average, hits = precision_draws(
+        groups, marks.occurrences, marked_counts, np.array([m, k]), tie_orders
+    )
+    predicted_runs = find_runs(strongest_positions(ranking, marks.words, k))
+    spans = span_precision_recall(predicted_runs, marks.runs)
     return np.stack(
         [
             average,
@@ -334,85 +393,123 @@ def _found(marks: Marks, strength: Scores, k: int, tie_orders: TieOrders) -> _Dr
     )
 
 
-def _annotator_values(against: Sequence[Marks], k: int, tie_orders: TieOrders) -> _Draws:
-    """Return what annotators reach against each other, NaN where there is only one.
+def _compare_annotators(
+    annotators: Sequence[Marks], k: int, tie_orders: TieOrders
+) -> _MeasureDraws:
+    """Return the measures of annotators against each other, NaN if there is only one.
 
-    As an order of words a rationale ranks each by the part of its places that is marked; as a
-    rationale that somebody predicted it is what it is, however long.
+    As an order of words, a rationale ranks each word by the part of its positions that is marked.
+    As a predicted rationale, it is taken as it is, with its own length.
     """
-    found = []
-    for a, b in permutations(against, 2):
-        both, sizes = int((a.inside & b.inside).sum()), (int(b.inside.sum()), int(a.inside.sum()))
-        overlap = token_f1(both, predicted=sizes[0], marked=sizes[1])
-        draws = _found(a, b.part, k, tie_orders)
-        draws[:, 2:] = overlap, *matches(b.runs, a.runs)
-        found.append(draws)
-    return _mean_draws(found) if found else np.full((1, len(MARKED)), np.nan)
+    draws = []
+    for a, b in permutations(annotators, 2):
+        hits = int((a.is_marked & b.is_marked).sum())
+        predicted, marked = int(b.is_marked.sum()), int(a.is_marked.sum())
+        overlap = token_f1(hits, predicted=predicted, marked=marked)
+        pair_draws = _measure_ranking(a, b.marked_shares, k, tie_orders)
+        pair_draws[:, 2:] = overlap, *span_precision_recall(b.runs, a.runs)
+        draws.append(pair_draws)
+    return _mean_draws(draws) if draws else np.full((1, len(PLAUSIBILITY_MEASURES)), np.nan)
 
 
-def _table_of(values: Sequence[Values], columns: int) -> Float[np.ndarray, "texts columns"]:
-    """Return a row for each text: the methods, then the references; NaN where a number is None."""
-    cells = [(*one.methods, *(getattr(one, name) for name in _REFERENCES)) for one in values]
+def _make_table(
+    values: Sequence[MeasureValues], columns: int
+) -> Float[np.ndarray, "texts columns"]:
+    """Return a row for each text: the methods, then the references; NaN replaces None."""
+    cells = [
+        (*text_values.methods, *(getattr(text_values, name) for name in _REFERENCES))
+        for text_values in values
+    ]
     return np.array(cells, dtype=float).reshape(-1, columns)
 
 
 def _tie_errors(
-    texts: Sequence[MarkedText], measure: str, columns: int
+    texts: Sequence[TextPlausibility], measure: str, columns: int
 ) -> Float[np.ndarray, "texts columns"]:
-    """Return the standard errors from the drawn orders of tied words, 0 where none was drawn."""
-    nothing = Values(methods=(None,) * (columns - len(_REFERENCES)))
-    found = [getattr(text, measure).stderr or nothing for text in texts]
-    return np.nan_to_num(_table_of(found, columns))
+    """Return the standard errors from the random orders of tied words, 0 if nothing was drawn."""
+    no_errors = MeasureValues(methods=(None,) * (columns - len(_REFERENCES)))
+    errors = [getattr(text, measure).stderr or no_errors for text in texts]
+    return np.nan_to_num(_make_table(errors, columns))
 
 
-def plausibility(
-    names: Sequence[str], texts: Sequence[MarkedText], *, share: float, cut: int, seed: int
+def summarize_plausibility(
+    names: Sequence[str],
+    texts: Sequence[TextPlausibility],
+    *,
+    marked_share: float,
+    truncated: int,
+    seed: int,
 ) -> Plausibility:
-    """Return what follows over the texts; ``cut`` of them the model does not read to the end."""
-    known = [text for text in texts if text.precision is not None]
-    every, tables = (*names, *_REFERENCES), {}
-    for measure in MARKED:
-        values = [getattr(text, measure) for text in known]
-        tables[measure] = _table_of(values, len(every))
+    """Summarize the plausibility of all methods over the texts.
+
+    Parameters
+    ----------
+    names
+        Names of the methods.
+    texts
+        The measures of every text.
+    marked_share
+        The part of a text that people mark.
+    truncated
+        Number of texts that the model does not read to the end.
+    seed
+        Seed for the bootstrap over texts.
+
+    Returns
+    -------
+    Means, differences between methods, a verdict and warnings.
+    """
+    measured = [text for text in texts if text.precision is not None]
+    row_names, tables = (*names, *_REFERENCES), {}
+    for measure in PLAUSIBILITY_MEASURES:
+        values = [getattr(text, measure) for text in measured]
+        tables[measure] = _make_table(values, len(row_names))
     precision = tables["precision"]
-    tables["iou_f1"] = mean_f1_parts(tables.pop("iou_precision"), tables.pop("iou_recall"))
-    found = {name: means(table, seed=seed, limits=PART_RANGE) for name, table in tables.items()}
-    # Less the chance of the same text: how much guessing reaches on each is then in no interval.
-    above = precision - precision[:, [len(names)]]
-    found["above"] = means(above, seed=seed, limits=CORRELATION_RANGE)
+    tables["iou_f1"] = f1_contributions(tables.pop("iou_precision"), tables.pop("iou_recall"))
+    means = {
+        name: bootstrap_means(table, seed=seed, limits=PART_RANGE) for name, table in tables.items()
+    }
+    # Minus the chance of the same text. Then no interval contains the spread of chance over texts.
+    above_chance = precision - precision[:, [len(names)]]
+    means["above_chance"] = bootstrap_means(above_chance, seed=seed, limits=CORRELATION_RANGE)
     # The error of a difference is at most the sum of the errors.
     errors = {
-        name: _tie_errors(known, name, len(every))
+        name: _tie_errors(measured, name, len(row_names))
         for name in ("precision", "r_precision", "token_f1")
     }
-    errors["above"] = errors["precision"] + errors["precision"][:, [len(names)]]
-    errors["above"][:, len(names)] = 0.0  # chance less itself
+    errors["above_chance"] = errors["precision"] + errors["precision"][:, [len(names)]]
+    errors["above_chance"][:, len(names)] = 0.0  # chance minus itself
     rows = []
-    for i, name in enumerate(every):
+    for i, name in enumerate(row_names):
         count = int(np.isfinite(precision[:, i]).sum())
-        own = with_intervals(found, i)
-        for measure, of_texts in errors.items():
-            stderr = float(np.sqrt((of_texts[:, i] ** 2).sum())) / max(count, 1)
-            own[f"{measure}_stderr"] = stderr or None
-        rows.append(PlausibleMethod(method=name, texts=count, **own))
+        numbers = named_estimates(means, i)
+        for measure, text_errors in errors.items():
+            stderr = float(np.sqrt((text_errors[:, i] ** 2).sum())) / max(count, 1)
+            numbers[f"{measure}_stderr"] = stderr or None
+        rows.append(MethodPlausibility(method=name, texts=count, **numbers))
     methods, references = rows[: len(names)], rows[len(names) :]
-    pairs = pair_rows(names, precision[:, : len(names)], np.ones(len(known)), seed=seed)
-    chance, itself = (f"{one.precision or 0.0:.3f}" for one in references[:2])
-    said = verdict(
-        [(m.method, m.precision, m.above_interval) for m in methods],
+    pairs = compare_pairs(names, precision[:, : len(names)], np.ones(len(measured)), seed=seed)
+    chance, rationale = (f"{row.precision or 0.0:.3f}" for row in references[:2])
+    sentence = verdict(
+        [(m.method, m.precision, m.above_chance_interval) for m in methods],
         pairs,
-        texts=len(known),
-        most="plausible",
+        texts=len(measured),
+        adjective="plausible",
         measure="average precision",
-        beside=f"guessing has {chance}, the rationale itself as scores {itself}",
+        note=f"guessing has {chance}, the rationale itself as scores {rationale}",
     )
-    past = f"The model does not read {cut} of these texts to the end, nor what is marked there."
+    truncation = (
+        f"The model does not read {truncated} of these texts to the end, nor what is marked there."
+    )
     return Plausibility(
         methods=tuple(methods),
-        references=tuple(one for one in references if one.precision is not None),
+        references=tuple(row for row in references if row.precision is not None),
         pairs=pairs,
         texts=tuple(texts),
-        share=share,
-        verdict=f"{FIRST_SENTENCE} {said}",
-        notices=(*few(len(known), len(texts), len(texts) - len(known)), *[past][: bool(cut)]),
+        share=marked_share,
+        verdict=f"{PLAUSIBILITY_CAVEAT} {sentence}",
+        warnings=(
+            *small_sample_warnings(len(measured), len(texts), len(texts) - len(measured)),
+            *[truncation][: bool(truncated)],
+        ),
     )

@@ -1,4 +1,7 @@
-"""What follows over texts, which are the unit: shares, means, paired differences, a verdict."""
+"""Statistics over texts: shares, means, paired differences, intervals, and a verdict.
+
+A text is the unit that is resampled.
+"""
 
 import math
 from collections import Counter
@@ -9,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limelight.judging.candidates import Candidate
-from limelight.judging.removals import PRECISE
+from limelight.judging.removals import CHANCE_PRECISION
 from limelight.results.judgment import (
     Interval,
     JudgedMethod,
@@ -19,40 +22,42 @@ from limelight.results.judgment import (
     Measure,
     MethodColumn,
     TextColumn,
-    shown_end,
+    format_interval_end,
 )
 from limelight.shapes import Float, Int
-from limelight.text import plural
+from limelight.text import pluralize
 
 DRAWS = 2000
-# For each column at least: the smallest p-value is 2/draws, and Holm multiplies it by as many
-# columns as are compared; with 105 pairs of methods, 2,000 draws could never have told two apart.
-_PER_COLUMN = 100
-_CELLS = 4_000_000  # weights of texts held at a time
-_SAME = 1e-9  # of the room: values that differ by less are a tie
+# Draws per column, at least. The smallest p-value is 2/draws, and Holm multiplies it by the number
+# of compared columns. For 105 pairs of methods, 2,000 draws could never show a difference.
+_DRAWS_PER_COLUMN = 100
+_CELLS = 4_000_000  # weights of texts that are in memory at a time
+_TIE = 1e-9  # of the room: values that differ by less are a tie
 _LEVEL = 0.95
-INTERVAL_TEXTS = 10  # at least, for an interval or a p-value: of fewer, none holds as often as said
-RANKING_TEXTS = 6  # at least, to name a best method: five texts agree by chance once in sixteen
-_DIFFERING_TEXTS = 6  # at least, for a difference to have an interval, for the same reason
-_LEAST_SPREAD = 0.2  # of the standard error, in a draw
+INTERVAL_TEXTS = 10  # for an interval or a p-value: with fewer texts, its level would not hold
+RANKING_TEXTS = 6  # to name a best method: five texts agree by chance once in sixteen
+_DIFFERING_TEXTS = 6  # for an interval of a difference, for the same reason
+_MIN_SPREAD = 0.2  # of the standard error, in a draw
 _NO_TEXT = "there is no text that could tell it from guessing."
 
-# A row for every text: a number of each method, NaN where it takes no part; or one of the text.
+# A row for every text: a number of each method, NaN if it takes no part; or one number of the text.
 PerMethod = Float[np.ndarray, "n c"]
 PerText = Float[np.ndarray, " n"]
-Number = tuple[float | None, Interval | None]  # None: there is none; no interval of few texts
+# A value and its interval. There is no interval for few texts.
+Estimate = tuple[float | None, Interval | None]
 UNBOUNDED: Interval = (-math.inf, math.inf)
 SHARE_RANGE: Interval = (-math.inf, 1.0)  # no order exceeds the ceiling
 CORRELATION_RANGE: Interval = (-1.0, 1.0)
 PART_RANGE: Interval = (0.0, 1.0)
 
 
-class Resampled(NamedTuple):
-    """Σ gain/Σ room of every column with its bootstrap over texts.
+class Bootstrap(NamedTuple):
+    """Σ gain/Σ room of every column, with its bootstrap over texts.
 
     A share δ has the residuals e = gain − δ room and the standard error s = √(Σ e²)/Σ room.
-    Resampled texts have δ* and s*, and ``deviations`` are (δ* − δ)/s*. ``texts`` counts the texts
-    that take part, ``differing`` those of them whose gain is not 0.
+    Resampled texts have δ* and s*, and ``deviations`` are (δ* − δ)/s*. ``texts`` is the number of
+    texts that take part. ``differing`` is the number of those whose gain is not 0. ``limits`` is
+    the range of possible shares.
     """
 
     share: Float[np.ndarray, " c"]
@@ -63,20 +68,20 @@ class Resampled(NamedTuple):
     limits: Interval
 
     def interval(self, column: int) -> Interval:
-        """Return the 95 % interval of a column, cut off where no value can lie."""
+        """Return the 95 % interval of a column, clipped to the range of possible values."""
         deviations = np.sort(self.deviations[:, column])
-        beyond = self._most_beyond()
-        lowest, highest = deviations[beyond], deviations[-1 - beyond]
+        outside = self._draws_outside()
+        lowest, highest = deviations[outside], deviations[-1 - outside]
         share, stderr = self.share[column], self.stderr[column]
-        # The ends change places: where draws lie far above the share, the truth may lie far below.
+        # The ends change places: if draws lie far above the share, the truth may lie far below it.
         low, high = np.clip((share - highest * stderr, share - lowest * stderr), *self.limits)
         return float(low), float(high)
 
-    def p(self, column: int) -> float:
+    def p_value(self, column: int) -> float:
         """Return the p-value of the hypothesis that a column is 0, never less than 2/(draws + 1).
 
-        It is twice the smaller part of the deviations on either side of share/standard error, and
-        below 0.05 exactly where 0 lies outside the interval.
+        It is twice the smaller part of the deviations on either side of share/standard error. It is
+        below 0.05 exactly if 0 lies outside the interval.
         """
         share, stderr = self.share[column], self.stderr[column]
         if not stderr:
@@ -87,169 +92,193 @@ class Resampled(NamedTuple):
         below = np.count_nonzero(share - deviations * stderr >= 0)
         return min(1.0, float(2 * (min(above, below) + 1) / (len(deviations) + 1)))
 
-    def number(self, column: int) -> Number:
-        """Return a column with its interval, which fewer than ten texts do not have."""
+    def estimate(self, column: int) -> Estimate:
+        """Return the value of a column and its interval, which needs at least ten texts."""
         if not np.isfinite(self.share[column]):
             return None, None
-        enough = self.texts[column] >= INTERVAL_TEXTS
-        return float(self.share[column]), self.interval(column) if enough else None
+        has_interval = self.texts[column] >= INTERVAL_TEXTS
+        return float(self.share[column]), self.interval(column) if has_interval else None
 
     def tested_columns(self) -> Int[np.ndarray, " tested"]:
         """Return the columns of differences that have an interval and a p-value."""
-        enough = self.texts >= INTERVAL_TEXTS
-        return np.flatnonzero(enough & (self.differing >= _DIFFERING_TEXTS))
+        is_tested = (self.texts >= INTERVAL_TEXTS) & (self.differing >= _DIFFERING_TEXTS)
+        return np.flatnonzero(is_tested)
 
-    def simultaneous(self) -> "list[Simultaneous | None]":
-        """Return 95 % intervals that hold for all columns at once, None where there are none.
+    def simultaneous_intervals(self) -> "list[SimultaneousInterval | None]":
+        """Return 95 % intervals that hold for all columns at once, None for columns without one.
 
-        With q the 95 % point of the largest |deviation| of all columns, δ ± q s holds for all of
-        them, however they depend on each other, and so for the one that is looked at because it is
-        the largest. 0 lies outside exactly where p is below 0.05, the part of the draws whose
-        largest is at least |δ|/s.
+        Let q be the 95 % point of the largest |deviation| of all columns. Then δ ± q s holds for
+        all columns, however they depend on each other. So it also holds for a column that is
+        selected because it is the largest. 0 lies outside exactly if p is below 0.05. p is the part
+        of the draws whose largest |deviation| is at least |δ|/s.
         """
-        # Columns of too few texts must not widen the interval of the others by wild deviations.
+        # Columns with too few texts must not widen the other intervals by wild deviations.
         tested = self.tested_columns()
         draws = len(self.deviations)
         largest = np.sort(np.abs(self.deviations[:, tested]).max(axis=1, initial=0.0))[::-1]
-        allowed = math.ceil((1 - _LEVEL) * (draws + 1)) - 2  # draws above: p is still below 5 %
-        intervals: list[Simultaneous | None] = [None] * len(self.share)
+        outside = math.ceil((1 - _LEVEL) * (draws + 1)) - 2  # draws above: p is still below 5 %
+        intervals: list[SimultaneousInterval | None] = [None] * len(self.share)
         for c in tested.tolist():
             share, stderr = self.share[c], self.stderr[c]
             size = abs(share) / stderr if stderr else math.inf
             p = float((1 + np.count_nonzero(largest >= size)) / (draws + 1))
-            half = largest[allowed] * stderr
-            intervals[c] = Simultaneous((float(share - half), float(share + half)), p)
+            half = largest[outside] * stderr
+            intervals[c] = SimultaneousInterval((float(share - half), float(share + half)), p)
         return intervals
 
-    def _most_beyond(self) -> int:
-        """Return how many draws may lie beyond 0 on one side with p still below 5 %."""
+    def _draws_outside(self) -> int:
+        """Return how many draws may lie outside on one side if p is below 5 %."""
         return math.ceil((1 - _LEVEL) / 2 * (len(self.deviations) + 1)) - 2
 
 
-def resampled(
+def bootstrap_shares(
     gain: PerMethod, room: PerText | PerMethod, *, seed: int, limits: Interval = SHARE_RANGE
-) -> Resampled:
+) -> Bootstrap:
     """Return shares with their studentized bootstrap over texts.
 
     Parameters
     ----------
     gain
-        A row per text and a column per share, NaN where a text takes no part.
+        A row per text and a column per share, NaN if a text takes no part.
     room
-        What could have been gained on each text, by all columns or by each.
+        The largest possible gain on each text, for all columns or for each.
     seed
         The same seed draws the same texts, so that differences of columns are paired.
     limits
-        Between which values a share can lie.
+        The range of possible shares.
+
+    Returns
+    -------
+    Shares, standard errors and the deviations of the draws.
     """
     # Percentiles of δ* hold 0.89 of shares at 12 texts, BCa 0.90, and deviations divided by s* 0.95
     # (benchmarks/interval_candidates.py): texts that miss a tail have also missed its spread.
-    draws = max(DRAWS, _PER_COLUMN * gain.shape[1])
-    there = np.isfinite(gain)
-    # The room of a text counts only for methods that have scores there, so that a share is one of
-    # what could have been reached; above and below the line stand the same resampled texts.
-    r = there * (room if room.ndim == 2 else room[:, None])
-    # What is rounding becomes a tie: it would give a column a spread of 1e-17, beside which its
-    # share looked many standard errors large.
-    g = np.where(there & (np.abs(gain) > _SAME * r), gain, 0.0)
+    draws = max(DRAWS, _DRAWS_PER_COLUMN * gain.shape[1])
+    takes_part = np.isfinite(gain)
+    # The room of a text counts only for methods that have scores there. So a share is a part of
+    # what could have been reached. Numerator and denominator contain the same resampled texts.
+    r = takes_part * (room if room.ndim == 2 else room[:, None])
+    # Rounding becomes a tie. It would give a column a spread of 1e-17, and its share would seem to
+    # be many standard errors large.
+    g = np.where(takes_part & (np.abs(gain) > _TIE * r), gain, 0.0)
     total = r.sum(axis=0)
-    share = _quotient(g.sum(axis=0), total, np.nan)
+    share = _divide(g.sum(axis=0), total, np.nan)
     e = np.nan_to_num(g - share * r)
-    e[np.abs(e) <= _SAME * r] = 0.0
-    stderr = _quotient(np.sqrt((e**2).sum(axis=0)), total, 0.0)
+    e[np.abs(e) <= _TIE * r] = 0.0
+    stderr = _divide(np.sqrt((e**2).sum(axis=0)), total, 0.0)
     table = np.concatenate([r, e, e**2, e * r, r**2], axis=1)
-    parts = [np.zeros((0, gain.shape[1]))]
-    # |change| where all methods have signs, and marks that nobody made, have nothing to draw from.
-    for weights in _redrawn(len(room), draws, seed) if there.any() else ():
+    deviations = [np.zeros((0, gain.shape[1]))]
+    # There is nothing to draw from for |change| if all methods have signs, or without any marks.
+    for weights in _draw_weights(len(room), draws, seed) if takes_part.any() else ():
         total, shift, ee, er, rr = np.split(weights @ table, 5, axis=1)
-        # A draw may hold no text that a method explains: it deviates by nothing.
-        off = _quotient(shift, total, 0.0)  # δ* − δ
-        error = np.sqrt(np.maximum(ee - 2 * off * er + off**2 * rr, 0.0))
+        # A draw may contain no text that a method explains. Then its deviation is 0.
+        change = _divide(shift, total, 0.0)  # δ* − δ
+        error = np.sqrt(np.maximum(ee - 2 * change * er + change**2 * rr, 0.0))
         # Draws that miss the few texts which differ have next to no spread.
-        error = np.maximum(error, _LEAST_SPREAD * stderr * total)
-        parts.append(_quotient(off * total, error, 0.0))
-    return Resampled(
+        error = np.maximum(error, _MIN_SPREAD * stderr * total)
+        deviations.append(_divide(change * total, error, 0.0))
+    return Bootstrap(
         share=share,
         stderr=stderr,
-        deviations=np.concatenate(parts),
-        texts=there.sum(axis=0),
+        deviations=np.concatenate(deviations),
+        texts=takes_part.sum(axis=0),
         differing=np.count_nonzero(g, axis=0),
         limits=limits,
     )
 
 
-def _redrawn(n: int, draws: int, seed: int) -> Iterator[Int[np.ndarray, "some n"]]:
-    """Yield how often each text is in each of the resampled sets, some of the sets at a time."""
-    # How often each text is drawn is all that sums need: one product for all columns, where drawing
+def _draw_weights(n: int, draws: int, seed: int) -> Iterator[Int[np.ndarray, "block n"]]:
+    """Yield how often each text is in each resampled set, for a block of sets at a time."""
+    # Sums need only how often each text is drawn. That is one product for all columns, and drawing
     # rows would copy the table 2,000 times. In blocks, because 2,000 × a million weights are 16 GB.
     rng, block = np.random.default_rng(seed), max(1, _CELLS // max(n, 1))
     for start in range(0, draws, block):
         yield rng.multinomial(n, np.full(n, 1 / n), size=min(block, draws - start))
 
 
-def means(table: PerMethod, *, seed: int, limits: Interval = UNBOUNDED) -> Resampled:
-    """Return the mean of each column: every text counts the same, as if all rooms were 1."""
-    return resampled(table, np.ones(len(table)), seed=seed, limits=limits)
+def bootstrap_means(table: PerMethod, *, seed: int, limits: Interval = UNBOUNDED) -> Bootstrap:
+    """Return the mean of each column with its bootstrap: every text counts the same."""
+    return bootstrap_shares(table, np.ones(len(table)), seed=seed, limits=limits)
 
 
-def with_intervals(found: Mapping[str, Resampled], column: int) -> dict[str, Any]:
-    """Return a column of every measure by its name, and by ``name_interval`` its interval."""
-    own: dict[str, Any] = {}
-    for name, one in found.items():
-        own[name], own[f"{name}_interval"] = one.number(column)
-    return own
+def named_estimates(measures: Mapping[str, Bootstrap], column: int) -> dict[str, Any]:
+    """Return the value of a column for every measure, and its interval as ``<name>_interval``."""
+    estimates: dict[str, Any] = {}
+    for name, bootstrap in measures.items():
+        estimates[name], estimates[f"{name}_interval"] = bootstrap.estimate(column)
+    return estimates
 
 
-def _quotient(a: Any, b: Float[np.ndarray, "*n"], otherwise: Any) -> Float[np.ndarray, "*n"]:
-    """Return a/b, and ``otherwise`` where b is 0."""
-    return np.divide(a, b, out=np.broadcast_to(otherwise, b.shape).astype(float), where=b > 0)
+def _divide(a: Any, b: Float[np.ndarray, "*n"], default: Any) -> Float[np.ndarray, "*n"]:
+    """Return a/b, and ``default`` where b is 0."""
+    return np.divide(a, b, out=np.broadcast_to(default, b.shape).astype(float), where=b > 0)
 
 
-def holm(p: list[float]) -> list[float]:
+def holm_p_values(p: list[float]) -> list[float]:
     """Return p-values corrected for their number: the k-th smallest times m − k, never falling."""
-    # Holm's and not Bonferroni's: it is never behind, whatever the tests have in common.
+    # Holm instead of Bonferroni: it is never worse, however the tests depend on each other.
     order = np.argsort(p, kind="stable")
-    out = np.empty(len(p))
-    out[order] = np.maximum.accumulate(
+    corrected = np.empty(len(p))
+    corrected[order] = np.maximum.accumulate(
         np.minimum(1.0, np.asarray(p)[order] * np.arange(len(p), 0, -1))
     )
-    return list(map(float, out))
+    return list(map(float, corrected))
 
 
-class Simultaneous(NamedTuple):
-    """An interval that holds together with those of all other columns, and the p of that test."""
+class SimultaneousInterval(NamedTuple):
+    """An interval that holds together with those of all other columns, and the p-value of a test.
+
+    The test asks whether the column is 0.
+    """
 
     interval: Interval
     p: float
 
 
-def table_of(rows: Iterable[Mapping[str, float]], names: Sequence[str]) -> PerMethod:
-    """Return a row per text and a column per method, NaN where there is nothing."""
+def method_table(rows: Iterable[Mapping[str, float]], names: Sequence[str]) -> PerMethod:
+    """Return a table with a row per text and a column per method, NaN for missing numbers."""
     cells = [[row.get(name) for name in names] for row in rows]
     return np.array(cells, dtype=float).reshape(-1, len(names))
 
 
-def pair_rows(
+def compare_pairs(
     names: Sequence[str], values: PerMethod, room: PerText, *, seed: int
 ) -> tuple[JudgedPair, ...]:
-    """Return one row per pair of methods that share two texts or more, the better one first."""
+    """Compare all pairs of methods that share two texts or more.
+
+    Parameters
+    ----------
+    names
+        Names of the methods.
+    values
+        A number of each method on each text, NaN if the method has none.
+    room
+        The largest possible gain on each text, which weighs the text.
+    seed
+        Seed for the bootstrap over texts.
+
+    Returns
+    -------
+    One row per pair, with the better method first.
+    """
     # One difference has no spread, and two methods that share no text have no difference.
-    both = [
+    pairs = [
         (i, j)
         for i, j in combinations(range(len(names)), 2)
         if np.count_nonzero(np.isfinite(values[:, i] - values[:, j])) > 1
     ]
-    if not both:
+    if not pairs:
         return ()
-    gaps = np.stack([values[:, i] - values[:, j] for i, j in both], axis=1)
-    # The better one first: a reader compares leads, and not signs of leads.
-    turned = np.nansum(gaps, axis=0) < 0
-    gaps = np.where(turned, -gaps, gaps)
-    both = [(j, i) if turn else (i, j) for (i, j), turn in zip(both, turned, strict=True)]
-    result = resampled(gaps, room, seed=seed, limits=UNBOUNDED)
+    gaps = np.stack([values[:, i] - values[:, j] for i, j in pairs], axis=1)
+    # The better method comes first. So a reader compares leads, not signs of leads.
+    swapped = np.nansum(gaps, axis=0) < 0
+    gaps = np.where(swapped, -gaps, gaps)
+    pairs = [(j, i) if swap else (i, j) for (i, j), swap in zip(pairs, swapped, strict=True)]
+    result = bootstrap_shares(gaps, room, seed=seed, limits=UNBOUNDED)
     tested = result.tested_columns().tolist()
-    p = {c: result.p(c) for c in tested}
-    corrected = dict(zip(tested, holm(list(p.values())), strict=True))
+    p = {c: result.p_value(c) for c in tested}
+    corrected = dict(zip(tested, holm_p_values(list(p.values())), strict=True))
+    simultaneous = result.simultaneous_intervals()
     return tuple(
         JudgedPair(
             methods=(names[i], names[j]),
@@ -257,137 +286,146 @@ def pair_rows(
             interval=result.interval(c) if c in p else None,
             p=p.get(c),
             p_holm=corrected.get(c),
-            won=_won_of_pair(gaps[:, c], room),
-            simultaneous=at_once and at_once.interval,
-            p_simultaneous=at_once and at_once.p,
+            won=_pair_win_rate(gaps[:, c], room),
+            simultaneous=joint and joint.interval,
+            p_simultaneous=joint and joint.p,
         )
-        for c, ((i, j), at_once) in enumerate(zip(both, result.simultaneous(), strict=True))
+        for c, ((i, j), joint) in enumerate(zip(pairs, simultaneous, strict=True))
     )
 
 
-def _won_of_pair(gap: PerText, room: PerText) -> float:
-    known = np.isfinite(gap)
-    # Of the room: areas of 1e-6 may be all there is on a text, and those of 1e3 nothing but noise.
-    gap, slack = gap[known], _SAME * room[known]
+def _pair_win_rate(gap: PerText, room: PerText) -> float:
+    """Return the part of the texts on which the gap is positive; a tie counts one half."""
+    is_finite = np.isfinite(gap)
+    # Relative to the room: areas of 1e-6 may be the whole room of a text, or 1e3 only noise.
+    gap, slack = gap[is_finite], _TIE * room[is_finite]
     return float(np.mean((gap > slack) + 0.5 * (np.abs(gap) <= slack)))
 
 
-def _gains(measures: Sequence[Measure | None], names: Sequence[str]) -> tuple[PerMethod, PerText]:
-    """Return how far the areas of the methods are above chance, and the room up to the ceiling."""
-    nothing = Measure(chance=math.nan, ceiling=math.nan, areas={})
-    known = [nothing if m is None else m for m in measures]
-    chance, ceiling = np.array([(m.chance, m.ceiling) for m in known]).reshape(-1, 2).T
-    # A sampled chance may lie above the best found, which is no room and not less than none.
+def _gains_and_room(
+    measures: Sequence[Measure | None], names: Sequence[str]
+) -> tuple[PerMethod, PerText]:
+    """Return the areas of the methods above chance, and the room between chance and ceiling."""
+    no_measure = Measure(chance=math.nan, ceiling=math.nan, areas={})
+    measured = [no_measure if m is None else m for m in measures]
+    chance, ceiling = np.array([(m.chance, m.ceiling) for m in measured]).reshape(-1, 2).T
+    # A sampled chance may lie above the best order found. Then the room is 0, not negative.
     room = np.nan_to_num(np.maximum(ceiling - chance, 0.0))
-    return table_of((m.areas for m in known), names) - chance[:, None], room
+    return method_table((m.areas for m in measured), names) - chance[:, None], room
 
 
-def _won(gain: PerMethod, room: PerText, i: int) -> float | None:
+def _win_rate(gain: PerMethod, room: PerText, i: int) -> float | None:
     """Return the part of the texts on which no method gains more than method ``i``."""
-    known = np.isfinite(gain[:, i])
-    if not known.any():
+    is_finite = np.isfinite(gain[:, i])
+    if not is_finite.any():
         return None
-    best = np.nanmax(gain[known], axis=1) - _SAME * room[known]
-    return float(np.mean(gain[known, i] >= best))
+    best = np.nanmax(gain[is_finite], axis=1) - _TIE * room[is_finite]
+    return float(np.mean(gain[is_finite, i] >= best))
 
 
-def judged_rows(
+def summarize_methods(
     candidates: Sequence[Candidate], texts: Sequence[JudgedText], *, seed: int
-) -> tuple[tuple[JudgedMethod, ...], tuple[JudgedPair, ...], Number]:
-    """Return one row per method, one per pair of them, and the share of the greedy order.
+) -> tuple[tuple[JudgedMethod, ...], tuple[JudgedPair, ...], Estimate]:
+    """Return one row per method, one row per pair of methods, and the share of the greedy order.
 
-    All are over texts that have room, the last over those where the search came to its end.
+    ``texts`` are those that have room. The share of the greedy order is over the texts on which the
+    search came to its end.
     """
-    names = [one.name for one in candidates]
-    named = {"share": "deletion", "insertion": "insertion", "change": "change"}
+    names = [candidate.name for candidate in candidates]
+    measures = {"share": "deletion", "insertion": "insertion", "change": "change"}
     tables = {
-        name: _gains([getattr(text, measure) for text in texts], names)
-        for name, measure in named.items()
+        name: _gains_and_room([getattr(text, measure) for text in texts], names)
+        for name, measure in measures.items()
     }
-    shares = {name: resampled(*table, seed=seed) for name, table in tables.items()}
-    columns, (gain, room) = _columns(texts, names, seed=seed), tables["share"]
+    shares = {name: bootstrap_shares(*table, seed=seed) for name, table in tables.items()}
+    columns, (gain, room) = _method_columns(texts, names, seed=seed), tables["share"]
     methods = []
-    for i, one in enumerate(candidates):
+    for i, candidate in enumerate(candidates):
+        name = candidate.name
         count = int(np.isfinite(gain[:, i]).sum())
-        own = with_intervals(shares, i)
-        own["interval"] = own.pop("share_interval")
-        if one.signed:  # which claims a direction, and |change| does not ask for one
-            own |= {"change": None, "change_interval": None}
-        share = own["share"]
-        reasons = (one.reason, *(text.reasons.get(one.name) for text in texts), _NO_TEXT)
+        numbers = named_estimates(shares, i)
+        numbers["interval"] = numbers.pop("share_interval")
+        if candidate.signed:  # it claims a direction, and |change| does not need one
+            numbers |= {"change": None, "change_interval": None}
+        share = numbers["share"]
+        reasons = (candidate.reason, *(text.reasons.get(name) for text in texts), _NO_TEXT)
         methods.append(
             JudgedMethod(
-                method=one.name,
-                label=one.label,
-                signed=one.signed,
-                **own,
-                won=_won(gain, room, i),
+                method=name,
+                label=candidate.label,
+                signed=candidate.signed,
+                **numbers,
+                won=_win_rate(gain, room, i),
                 texts=count,
-                tied=sum(text.ties[one.name] > 0 for text in texts),
-                sampling=None if share is None else _sampling(texts, one.name, share),
+                tied=sum(text.ties[name] > 0 for text in texts),
+                sampling=None if share is None else _chance_error(texts, name, share),
                 reason=next(filter(None, reasons)) if share is None else None,
                 columns=columns[i],
             )
         )
-    # By the same texts and the same draws as the methods, else it could not stand beside them.
-    searched, chance = (
+    # By the same texts and the same draws as the methods, so that the shares can be compared.
+    greedy_areas, chance = (
         np.array([[getattr(text, name)] for text in texts], dtype=float).reshape(-1, 1)
         for name in ("greedy", "chance")
     )
-    greedy = resampled(searched - chance, room, seed=seed)
-    pairs = pair_rows(names, gain, room, seed=seed)
-    return tuple(methods), pairs, greedy.number(0)
+    greedy = bootstrap_shares(greedy_areas - chance, room, seed=seed)
+    pairs = compare_pairs(names, gain, room, seed=seed)
+    return tuple(methods), pairs, greedy.estimate(0)
 
 
-def _columns(
+def _method_columns(
     texts: Sequence[JudgedText], names: Sequence[str], *, seed: int
 ) -> list[tuple[MethodColumn, ...]]:
     """Return, for each method, the mean of every column over the texts."""
-    found: list[list[MethodColumn]] = [[] for _ in names]
-    nothing = TextColumn(values={})
+    method_columns: list[list[MethodColumn]] = [[] for _ in names]
+    no_column = TextColumn(values={})
     for name in dict.fromkeys(chain.from_iterable(text.columns for text in texts)):
-        own = [text.columns.get(name, nothing) for text in texts]
-        values = table_of((one.values for one in own), names)
-        errors = table_of((one.errors for one in own), names)
+        text_columns = [text.columns.get(name, no_column) for text in texts]
+        values = method_table((column.values for column in text_columns), names)
+        errors = method_table((column.errors for column in text_columns), names)
         limits = UNBOUNDED if name.startswith("top_") else CORRELATION_RANGE
-        result = means(values, seed=seed, limits=limits)
-        for i, columns in enumerate(found):
-            n = int(result.texts[i])
-            value, interval = result.number(i)
+        means = bootstrap_means(values, seed=seed, limits=limits)
+        for i, columns in enumerate(method_columns):
+            n = int(means.texts[i])
+            value, interval = means.estimate(i)
             if value is None:
                 continue
-            known = errors[np.isfinite(errors[:, i]), i]
+            finite_errors = errors[np.isfinite(errors[:, i]), i]
             # Texts are sampled independently, so the errors of their mean add in squares.
-            error = float(np.sqrt(known @ known)) / n if len(known) else None
+            has_errors = len(finite_errors) > 0
+            error = float(np.sqrt(finite_errors @ finite_errors)) / n if has_errors else None
             columns.append(
                 MethodColumn(name=name, value=value, interval=interval, texts=n, sampling=error)
             )
-    return [tuple(columns) for columns in found]
+    return [tuple(columns) for columns in method_columns]
 
 
-def _sampling(texts: Sequence[JudgedText], method: str, share: float) -> float | None:
-    """Return what sampled chances within texts add to the error of a share; None where exact.
+def _chance_error(texts: Sequence[JudgedText], method: str, share: float) -> float | None:
+    """Return the standard error of a share that comes from sampled chance; None if it is exact.
 
-    Chance stands above and below the line, so a share s moves by (s − 1)/Σ(ceiling − chance) with
-    each: an order that reaches the best found does so whatever chance is.
+    Chance is in the numerator and in the denominator, so a share s moves by
+    (s − 1)/Σ(ceiling − chance) with each chance. An order that reaches the best order found does so
+    for every value of chance.
     """
-    own = [m for text in texts if (m := text.deletion) is not None and method in m.areas]
-    errors = [m.stderr for m in own if m.stderr is not None]
+    measures = [m for text in texts if (m := text.deletion) is not None and method in m.areas]
+    errors = [m.stderr for m in measures if m.stderr is not None]
     if not errors:
         return None
-    slope = abs(1 - share) / sum(m.ceiling - m.chance for m in own)
+    slope = abs(1 - share) / sum(m.ceiling - m.chance for m in measures)
     return float(slope * np.sqrt(np.sum(np.square(errors))))
 
 
-FEW = 30  # texts, below which little can be told
+RECOMMENDED_TEXTS = 30  # fewer texts show little
 
 
-def _said_of(names: Sequence[str], what: str) -> str:
-    """Return the names and what is said of them, of one or of several; of none nothing."""
+def _names_clause(names: Sequence[str], property_: str) -> str:
+    """Return "a, b and c are <property>", with "is" for one name and "" for no name."""
     if not names:
         return ""
-    *others, last = names
-    return f"{', '.join(others)} and {last} are {what}" if others else f"{last} is {what}"
+    *first_names, last = names
+    if not first_names:
+        return f"{last} is {property_}"
+    return f"{', '.join(first_names)} and {last} are {property_}"
 
 
 def verdict(
@@ -395,98 +433,131 @@ def verdict(
     pairs: Sequence[JudgedPair],
     *,
     texts: int,
-    most: str = "faithful",
+    adjective: str = "faithful",
     measure: str = "share",
-    beside: str = "",
+    note: str = "",
 ) -> str:
-    """Return which method is the ``most`` faithful, which comes next, and which are chance.
+    """Say which method is the most faithful, which comes next, and which are like chance.
 
-    Of every method comes its name, its ``measure``, and the interval of how far that is above
-    chance; ``beside`` is said of the measure.
+    Parameters
+    ----------
+    methods
+        For every method its name, its value, and the interval of its value above chance.
+    pairs
+        The comparisons of all pairs of methods.
+    texts
+        Number of texts.
+    adjective
+        The property that is judged: "faithful" or "plausible".
+    measure
+        Name of the measure that the values belong to.
+    note
+        A clause about the measure.
+
+    Returns
+    -------
+    One sentence.
     """
-    known = [(name, value, apart) for name, value, apart in methods if value is not None]
-    known.sort(key=lambda one: -one[1])
+    known = [(name, value, interval) for name, value, interval in methods if value is not None]
+    known.sort(key=lambda method: -method[1])
     if not known:
         return "No method can be judged on these texts."
     if len(known) > 1 and texts < RANKING_TEXTS:
         too_few = f"Too few texts ({texts}) to rank the methods"
-        return "; ".join(filter(None, (too_few, beside))) + "."
-    # Without an interval, as on few texts, nothing can be said about chance.
-    apart = [(name, interval) for name, _, interval in known if interval is not None]
-    worse = [name for name, (_, high) in apart if high < 0]
-    level = [name for name, (low, high) in apart if low <= 0 <= high]
+        return "; ".join(filter(None, (too_few, note))) + "."
+    # Without an interval, as for few texts, no method can be compared with chance.
+    intervals = [(name, interval) for name, _, interval in known if interval is not None]
+    worse = [name for name, (_, high) in intervals if high < 0]
+    like_chance = [name for name, (low, high) in intervals if low <= 0 <= high]
     ranked = [(name, f"{value:z.3f}".replace("-", "−")) for name, value, _ in known]
     tested = pairs if texts >= INTERVAL_TEXTS else ()
-    leading = _leading(ranked, tested, most, measure)
-    if len(worse) + len(level) == len(known):  # then nothing is the most faithful
+    clause = _leader_clause(ranked, tested, adjective, measure)
+    if len(worse) + len(like_chance) == len(known):  # then no method is the most faithful
         name, value = ranked[0]
-        leading = f"no method is distinguishably better than chance ({name} has the largest "
-        leading, level = f"{leading}{measure}, {value})", []
-    on = "On this text" if texts == 1 else f"On these {texts} texts"
+        clause = (
+            f"no method is distinguishably better than chance ({name} has the largest {measure}, "
+            f"{value})"
+        )
+        like_chance = []
+    scope = "On this text" if texts == 1 else f"On these {texts} texts"
     parts = (
-        f"{on} {leading}",
-        beside,
-        _said_of(worse, "worse than chance"),
-        _said_of(level, "not distinguishable from chance"),
+        f"{scope} {clause}",
+        note,
+        _names_clause(worse, "worse than chance"),
+        _names_clause(like_chance, "not distinguishable from chance"),
     )
     return "; ".join(filter(None, parts)) + "."
 
 
-def _leading(
-    ranked: Sequence[tuple[str, str]], pairs: Sequence[JudgedPair], most: str, measure: str
+def _leader_clause(
+    ranked: Sequence[tuple[str, str]], pairs: Sequence[JudgedPair], adjective: str, measure: str
 ) -> str:
-    """Say which is the ``most`` faithful, plausible …, or that the first two cannot be told."""
-    one, x = ranked[0]
+    """Say which method has the largest value, and whether the second one differs from it."""
+    first, x = ranked[0]
     if len(ranked) == 1:
-        return f"{one} has the {measure} {x}"
-    other, y = ranked[1]
-    pair = next((p for p in pairs if set(p.methods) == {one, other}), None)
-    largest = f"{one} has the largest {measure} ({x}), {other} comes second ({y})"
+        return f"{first} has the {measure} {x}"
+    second, y = ranked[1]
+    pair = next((p for p in pairs if set(p.methods) == {first, second}), None)
+    largest = f"{first} has the largest {measure} ({x}), {second} comes second ({y})"
     if pair is None:
         return largest
-    # Values are of the texts of each, a pair of those that both have, where it may turn around.
-    turned = pair.methods[0] == other
-    apart = shown_end(pair.difference if turned else -pair.difference)
+    # Values are over the texts of each method. A pair is over the texts of both, where the order
+    # may be the other one.
+    is_reversed = pair.methods[0] == second
+    gap = format_interval_end(pair.difference if is_reversed else -pair.difference)
     if pair.simultaneous is not None:
         low, high = pair.simultaneous
-        ends = (low, high) if turned else (-high, -low)
-        apart = f"{apart} [{', '.join(map(shown_end, ends))}]"
-    if pair.differs and turned:
-        return f"{largest}, but on the texts that both have {other} is ahead ({apart})"
+        ends = (low, high) if is_reversed else (-high, -low)
+        gap = f"{gap} [{', '.join(map(format_interval_end, ends))}]"
+    if pair.differs and is_reversed:
+        return f"{largest}, but on the texts that both have {second} is ahead ({gap})"
     if pair.differs:
-        return f"{one} is the most {most} ({measure} {x}), {other} second ({y}, {apart})"
+        return f"{first} is the most {adjective} ({measure} {x}), {second} second ({y}, {gap})"
     return (
-        f"{one} and {other} are the most {most} and cannot be told apart ({measure} {x} and {y}, "
-        f"{apart})"
+        f"{first} and {second} are the most {adjective} and cannot be told apart "
+        f"({measure} {x} and {y}, {gap})"
     )
 
 
-def judging_notices(
+def judging_warnings(
     methods: Sequence[JudgedMethod],
     texts: Sequence[JudgedText],
     *,
     noun: str = "word",
     foreign: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield what a reader of the shares must know; ``foreign`` methods are of another model."""
-    room, words = [text for text in texts if text.has_room], plural(noun)
-    yield from few(len(room), len(texts), sum(text.reason is not None for text in texts))
-    if level := sum(text.reason is None and not text.has_room for text in texts):
+    """Yield the warnings of a judgment.
+
+    Parameters
+    ----------
+    methods
+        The rows of the methods.
+    texts
+        All judged texts, also those without room.
+    noun
+        Name of a feature.
+    foreign
+        Names of stored explanations that belong to another model.
+    """
+    room, words = [text for text in texts if text.has_room], pluralize(noun)
+    lost = sum(text.reason is not None for text in texts)
+    yield from small_sample_warnings(len(room), len(texts), lost)
+    if no_room := sum(text.reason is None and not text.has_room for text in texts):
         yield (
-            f"{level} of {len(texts)} texts cannot tell any order from guessing, where the ceiling "
-            "is chance: no share counts them."
+            f"{no_room} of {len(texts)} texts cannot tell any order from guessing, where the "
+            "ceiling is chance: no share counts them."
         )
-    if tied := [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods if m.tied]:
+    if ties := [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods if m.tied]:
         yield (
-            f"Some {words} have the same score ({', '.join(tied)}); an area is then the mean over "
+            f"Some {words} have the same score ({', '.join(ties)}); an area is then the mean over "
             "their orders."
         )
     for m in methods:
         if m.texts and m.texts != len(room):
-            why = next(text.reasons[m.method] for text in room if m.method in text.reasons)
+            reason = next(text.reasons[m.method] for text in room if m.method in text.reasons)
             yield (
                 f"{m.method} has scores for {m.texts} of {len(room)} texts only; pairs compare "
-                f"what both have. Of another text: {why}"
+                f"what both have. Of another text: {reason}"
             )
         if m.reason:
             yield f"{m.method} is not judged: {m.reason}"
@@ -498,56 +569,61 @@ def judging_notices(
             "column of |change| asks only whether large scores move the output, in whichever "
             "direction."
         )
-    yield from _searched(room)
-    if noticed := sum(bool(text.notices) for text in texts):
-        yield f"{noticed} of {len(texts)} texts come with notices of their own."
+    yield from _search_warnings(room)
+    if warned := sum(bool(text.warnings) for text in texts):
+        yield f"{warned} of {len(texts)} texts come with warnings of their own."
 
 
-def few(known: int, texts: int, lost: int) -> Iterator[str]:
-    """Yield that ``known`` texts are few, and that some were lost."""
-    if 0 < known < INTERVAL_TEXTS:
+def small_sample_warnings(used: int, texts: int, lost: int) -> Iterator[str]:
+    """Yield warnings if few texts are used, and if some texts could not be judged."""
+    if 0 < used < INTERVAL_TEXTS:
         yield (
-            f"Intervals and p-values need at least {INTERVAL_TEXTS} texts, here {known}; judge "
-            f"{FEW} or more."
+            f"Intervals and p-values need at least {INTERVAL_TEXTS} texts, here {used}; judge "
+            f"{RECOMMENDED_TEXTS} or more."
         )
-    elif 0 < known < FEW:
-        yield f"Little can be told from few texts, here {known}; judge {FEW} or more."
+    elif 0 < used < RECOMMENDED_TEXTS:
+        yield f"Little can be told from few texts, here {used}; judge {RECOMMENDED_TEXTS} or more."
     if lost:
         yield f"{lost} of {texts} texts could not be judged, each for a reason that stands with it."
 
 
-def _searched(room: Sequence[JudgedText]) -> Iterator[str]:
-    """Yield what is to be known where the model was asked."""
-    asked = [text for text in room if text.ceiling_kind == "best found"]
-    if asked:
-        done = sum(text.greedy is not None for text in asked)
-        won = [f"{name} ({count})" for name, count in Counter(t.best for t in asked).most_common()]
+def _search_warnings(room: Sequence[JudgedText]) -> Iterator[str]:
+    """Yield warnings about ceilings and chance that come from sampled orders."""
+    searched = [text for text in room if text.ceiling_kind == "best found"]
+    if searched:
+        finished = sum(text.greedy is not None for text in searched)
+        counts = Counter(text.best for text in searched).most_common()
+        winners = [f"{name} ({count})" for name, count in counts]
         yield (
             "No ceiling is proven here: shares are of the best order found, the best of all judged "
-            f"ones and of greedy search, which came to its end on {done} of {len(asked)} texts. "
-            f"The best order is that of {', '.join(won)}."
+            "ones and of greedy search, which came to its end on "
+            f"{finished} of {len(searched)} texts. The best order is that of {', '.join(winners)}."
         )
-    levels = [text.deletion for text in room if text.deletion is not None]
-    errors = [(m.stderr or 0.0) / (m.ceiling - m.chance) for m in levels]
-    # What was drawn until it met the rule meets it up to rounding.
-    if worse := [error for error in errors if error > PRECISE * (1 + 1e-9)]:
+    measures = [text.deletion for text in room if text.deletion is not None]
+    errors = [(m.stderr or 0.0) / (m.ceiling - m.chance) for m in measures]
+    # Sampling stops as soon as the rule holds, so it may hold only up to rounding.
+    if imprecise := [error for error in errors if error > CHANCE_PRECISION * (1 + 1e-9)]:
         yield (
-            f"Chance is known to no better than {max(worse):.1%} of its distance to the best found "
-            f"on {len(worse)} of {len(room)} texts, where {PRECISE:.0%} was wanted: the budget, or "
-            "the number of random orders that are drawn at most, came to its end first."
+            f"Chance is known to no better than {max(imprecise):.1%} of its distance to the best "
+            f"found on {len(imprecise)} of {len(room)} texts, where {CHANCE_PRECISION:.0%} was "
+            "wanted: the budget, or the number of random orders that are drawn at most, came to "
+            "its end first."
         )
 
 
-def second_notice(first: Judgment, second: Judgment) -> str:
-    """Say whether the order of the methods is another one under the second replacement."""
-    orders = [[m.method for m in j.ranked() if m.share is not None] for j in (first, second)]
-    replaced = f"With removed {plural(first.noun)} replaced by {second.settings['replacement']!r}"
+def second_replacement_warning(first: Judgment, second: Judgment) -> str:
+    """Say whether the order of the methods changes with the second replacement."""
+    orders = [[m.method for m in j.rank_methods() if m.share is not None] for j in (first, second)]
+    words, replacement = pluralize(first.feature_noun), second.settings["replacement"]
+    start = f"With removed {words} replaced by {replacement!r}"
     if orders[0] == orders[1]:
-        return f"{replaced}, the order of the methods is the same."
-    # Methods that cannot be told apart change places by chance.
-    certain, other = ({pair.methods for pair in j.pairs if pair.differs} for j in (first, second))
-    turned = sorted(f"{one} and {two}" for one, two in certain if (two, one) in other)
+        return f"{start}, the order of the methods is the same."
+    # Methods that do not differ significantly change places by chance.
+    certain, second_certain = (
+        {pair.methods for pair in j.pairs if pair.differs} for j in (first, second)
+    )
+    reversed_pairs = sorted(f"{a} and {b}" for a, b in certain if (b, a) in second_certain)
     return (
-        f"{replaced}, the order of the methods changes to {', '.join(orders[1])}; of the pairs "
-        f"that can be told apart under both, turned around: {'; '.join(turned) or 'none'}."
+        f"{start}, the order of the methods changes to {', '.join(orders[1])}; of the pairs "
+        f"that can be told apart under both, turned around: {'; '.join(reversed_pairs) or 'none'}."
     )

@@ -1,4 +1,4 @@
-"""Texts as they are judged: read, scored by every candidate, searched, and put between bounds."""
+"""The judging of single texts: they are read, scored, searched for good orders, and measured."""
 
 import math
 import time
@@ -11,39 +11,55 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.batch import Batch, reading_of
-from limelight.explainers.explaining import together
-from limelight.judging.candidates import Candidate, ScoredText, scored_texts
-from limelight.judging.measures import TextAgreement, text_agreement, text_columns
-from limelight.judging.plausibility import Rationales, marked_text
+from limelight.explainers.batch import Batch, read_batch
+from limelight.explainers.explaining import texts_per_batch
+from limelight.judging.candidates import Candidate, ScoredText, score_texts
+from limelight.judging.measures import TextAgreement, compute_text_columns, text_agreement
+from limelight.judging.plausibility import Rationales, compare_with_rationale
 from limelight.judging.removals import (
     ExactRemovals,
     GreedySearch,
     JudgedOrder,
     Removals,
-    flat,
-    removals_of,
-    tied,
+    count_ties,
+    flatten,
+    make_removals,
     tied_groups,
 )
 from limelight.models import Capable, Model, class_probabilities, require
 from limelight.models.protocol import has_exact_game
 from limelight.models.text_game import TextGame
 from limelight.request import Request, target_indices
-from limelight.results.judgment import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
+from limelight.results.judgment import (
+    JudgedText,
+    Measure,
+    RemovalCurve,
+    TextColumn,
+    TextPlausibility,
+)
 from limelight.sampling.masks import text_rng
-from limelight.text import side_names, with_sides
+from limelight.text import append_sides, side_names
 from limelight.text.characters import LONE_SURROGATE
 from limelight.threads import cached_property
 
-_NOTHING = 1e-9  # of the explained number: less room than this is rounding
-_MOST_WORDS = 2**16  # whose places a stored curve can count
-_IN_FLIGHT = 32  # texts that are searched at the same time, where the model has to be asked
+_MIN_ROOM = 1e-9  # of the explained number: less room is only rounding
+_MAX_WORDS = 2**16  # whose positions a stored curve can hold
+_SEARCHES = 32  # texts that are searched at the same time if the model has no tables
 
 
 @dataclass(frozen=True, eq=False)
 class SearchedText:
-    """A scored text under one way to replace words: the order of each candidate, and a search."""
+    """A scored text with one replacement: the order of each candidate, and a search.
+
+    Parameters
+    ----------
+    scored
+        The text with the scores of all candidates.
+    removals
+        The model's output as words are removed.
+    columns
+        Other measures of the scores.
+    """
 
     scored: ScoredText
     removals: Removals
@@ -51,235 +67,294 @@ class SearchedText:
 
     @cached_property
     def orders(self) -> list[JudgedOrder]:
-        """The order of each candidate that has scores, tied words together."""
+        """The order of each candidate that has scores, with its areas."""
         names = [self.scored.candidates[i].name for i, _, _ in self.scored.rows]
-        groups = [tied_groups(own, signed=signed) for _, own, signed in self.scored.rows]
+        groups = [tied_groups(scores, signed=signed) for _, scores, signed in self.scored.rows]
         return list(map(JudgedOrder, names, groups, self.removals.areas(groups)))
 
     @cached_property
     def search(self) -> GreedySearch | ExactRemovals:
-        """The search for a good order, to be run before the text is judged, if there is any."""
+        """The search for a good order. It runs before the text is judged, if one is needed."""
         return self.removals.search(self.orders)
 
-    def text(self, *, seconds: float, curves: bool) -> JudgedText:
-        """Return the text as it was judged; ``seconds`` are those for chance."""
-        if self.search.refused is not None:
-            raise self.search.refused
-        scored, names = self.scored, [one.name for one in self.scored.candidates]
+    def judge(self, *, seconds: float, curves: bool) -> JudgedText:
+        """Return the result for this text.
+
+        ``seconds`` is the time for sampling chance. With ``curves`` the result contains the curve
+        of every method.
+        """
+        if self.search.error is not None:
+            raise self.search.error
+        scored, names = self.scored, [candidate.name for candidate in self.scored.candidates]
         unsigned = not all(signed for *_, signed in scored.rows)
-        found = self.search.levels(change=unsigned, seconds=seconds)
+        levels = self.search.levels(change=unsigned, seconds=seconds)
         measures: dict[str, Any] = {}
-        for name, (chance, stderr, ceiling) in found.of.items():
-            areas = scored.by_name(getattr(own.areas, name) for own in self.orders)
+        for name, (chance, stderr, ceiling) in levels.by_measure.items():
+            areas = scored.values_by_name(getattr(order.areas, name) for order in self.orders)
             measures[name] = Measure(chance=chance, stderr=stderr, ceiling=ceiling, areas=areas)
-        # A file has those of deletion in the text itself, the first measure that there was.
+        # A file has the numbers of deletion in the text itself, because it was the first measure.
         deletion = measures.pop("deletion")
-        why_none = zip(names, scored.scores, strict=True)
+        scores_or_reasons = zip(names, scored.scores, strict=True)
+        tie_counts = scored.values_by_name(count_ties(order.groups) for order in self.orders)
         return JudgedText(
             id=scored.number,
             d=self.removals.d,
-            target=scored.one.targets.names()[0],
+            target=scored.batch.targets.class_names()[0],
             full=self.removals.full,
-            ceiling_kind=found.ceiling_kind,
-            best=found.best,
-            greedy=found.greedy,
+            ceiling_kind=levels.ceiling_kind,
+            best=levels.best,
+            greedy=levels.greedy,
             has_room=_has_room(deletion, self.removals.full),
             **msgspec.structs.asdict(deletion),
             **measures,
             # 0 also for a method without scores.
-            ties=dict.fromkeys(names, 0) | scored.by_name(tied(own.groups) for own in self.orders),
-            reasons={name: said for name, said in why_none if isinstance(said, str)},
-            notices=self.removals.notices,
+            ties=dict.fromkeys(names, 0) | tie_counts,
+            reasons={name: reason for name, reason in scores_or_reasons if isinstance(reason, str)},
+            warnings=self.removals.warnings,
             columns=self.columns,
             words=self._words() if curves else (),
             curves=self._curves() if curves else {},
         )
 
     def _words(self) -> tuple[str, ...]:
-        """Return the words as a file can hold them."""
-        (features,), (model_input,) = self.scored.one.features, self.scored.one.inputs
+        """Return the words in a form that a file can hold."""
+        (features,), (model_input,) = self.scored.batch.features, self.scored.batch.inputs
         names = features.strings
         if model_input.parts:
-            names = with_sides(names, side_names(features.spans, model_input.parts))
+            names = append_sides(names, side_names(features.spans, model_input.parts))
         return tuple(LONE_SURROGATE.sub("\ufffd", name) for name in names)
 
     def _curves(self) -> dict[str, RemovalCurve]:
-        """Return the curve of one order of each method: of tied words, the first there is."""
-        if not self.orders or self.removals.d > _MOST_WORDS:
+        """Return the curve of one order of each method; if words are tied, of the first order."""
+        if not self.orders or self.removals.d > _MAX_WORDS:
             return {}
-        drawn = np.array([flat(order.groups) for order in self.orders])
-        return self.scored.by_name(map(RemovalCurve.of, drawn, self.removals.curves(drawn)))
+        orders = np.array([flatten(order.groups) for order in self.orders])
+        curves = map(RemovalCurve.from_arrays, orders, self.removals.curves(orders))
+        return self.scored.values_by_name(curves)
 
 
-def _has_room(found: Measure, full: float) -> bool:
-    room = found.ceiling - found.chance
-    # Where chance is sampled, room within two of its standard errors may be none at all.
-    return room > max(_NOTHING * (1 + abs(full)), 2 * (found.stderr or 0.0))
+def _has_room(deletion: Measure, full: float) -> bool:
+    """Return whether the ceiling lies above chance, in spite of rounding and sampling."""
+    room = deletion.ceiling - deletion.chance
+    # If chance is sampled, room within two of its standard errors may be no room at all.
+    return room > max(_MIN_ROOM * (1 + abs(full)), 2 * (deletion.stderr or 0.0))
 
 
-def search_together(texts: Sequence[SearchedText], seconds: float) -> None:
-    """Take the next step of every search, all in one question, as long as there is time."""
-    going: list[GreedySearch] = []
-    for one in texts:
-        # A refusal is said when the text is judged, which asks the same again.
+def run_searches(texts: Sequence[SearchedText], seconds: float) -> None:
+    """Run the greedy searches of all texts step by step, as long as there is time.
+
+    The masks of one step of all texts are one batch.
+    """
+    searches: list[GreedySearch] = []
+    for text in texts:
+        # If the model raises an error here, it raises it again when the text is judged.
         with suppress(InputError):
-            if isinstance(one.search, GreedySearch):
-                going.append(one.search)
+            if isinstance(text.search, GreedySearch):
+                searches.append(text.search)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if not (going := [one for one in going if not one.finished and one.refused is None]):
+        searches = [
+            search for search in searches if not search.is_finished and search.error is None
+        ]
+        if not searches:
             return
-        # One step of all texts is one question: a search asks few masks at a time, too few for a
-        # device.
-        asked = [search.masks() for search in going]
-        TextGame.ask_ahead([search.removals.game.of_outputs for search in going], asked)
-        for search, masks in zip(going, asked, strict=True):
+        # A search evaluates few masks at a time, too few for a device. So a step of all texts is
+        # one batch.
+        masks_of_searches = [search.masks() for search in searches]
+        games = [search.removals.game.output_game for search in searches]
+        TextGame.precompute_outputs(games, masks_of_searches)
+        for search, masks in zip(searches, masks_of_searches, strict=True):
             try:
                 search.choose(search.removals.values(masks))
             except InputError as error:
-                search.refused = error
+                search.error = error
 
 
 class Outcome(NamedTuple):
-    """What was found on one text: a row under each replacement, and what its scores say beside.
+    """The results for one text.
 
-    ``searched`` is the text under each replacement before it is judged; none where it was refused.
-    ``marked`` is None where there are no rationales; ``cut`` tells that the model does not read
-    the text to its end; ``predicted`` is the number of the class that the model gives it.
+    Parameters
+    ----------
+    texts
+        The result with each replacement.
+    searched
+        The text with each replacement, before it is judged. Empty if it cannot be read.
+    agreement
+        How similar the scores of the methods are.
+    plausibility
+        The comparison with the words that people marked. None if there are no rationales.
+    is_truncated
+        Whether the model does not read the text to its end.
+    predicted_class
+        Number of the class that the model predicts.
     """
 
     texts: list[JudgedText]
     searched: Sequence[SearchedText] = ()
     agreement: TextAgreement | None = None
-    marked: MarkedText | None = None
-    cut: bool = False
-    predicted: int | None = None
+    plausibility: TextPlausibility | None = None
+    is_truncated: bool = False
+    predicted_class: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setup:
-    """What is asked of all texts, checked before any of them is read."""
+class JudgingSetup:
+    """The options of a judgment, checked before a text is read.
 
-    model: Capable  # with shuffle_weights if there is a column 'sanity'
+    Parameters
+    ----------
+    model
+        The model. It has ``shuffle_weights`` if there is a column "sanity".
+    candidates
+        The methods, functions and stored explanations that are judged.
+    request
+        The options of the explanations.
+    replacements
+        The replacement that the methods use, and the second one, if there is any.
+    columns
+        Names of other measures.
+    rationales
+        The words that people marked. None if there are no rationales.
+    curves
+        Whether the results contain the curve of every method.
+    budget
+        Seconds for searches and for chance. None if there is no limit.
+    seed
+        Seed for random orders and for methods that sample.
+    """
+
+    model: Capable
     candidates: list[Candidate]
-    request: Request  # as it is put to the model
-    replacements: tuple[str, ...]  # as the methods have it, then a second one, if asked for
+    request: Request
+    replacements: tuple[str, ...]
     columns: frozenset[str]
     rationales: Rationales | None
     curves: bool
-    budget: float | None  # seconds
+    budget: float | None
     seed: int
 
     def __post_init__(self) -> None:
         classes = self.model.classes
-        # A class that the model does not have is refused here, before the first text costs
+        # A class that the model does not have raises an error here, before the first text costs
         # anything.
         target_indices(self.request.target, classes, np.zeros((1, len(classes))))
         if "sanity" in self.columns:
             require(self.model, "shuffle_weights", "the column 'sanity'")
 
     @property
-    def in_flight(self) -> int:
-        """How many texts are judged together."""
-        # More would hold more answers in memory, and 32 searches fill the batches of a device.
-        return max(together(self.model), 1 if self.has_exact_game else _IN_FLIGHT)
+    def group_size(self) -> int:
+        """Number of texts that are judged together."""
+        # More texts would keep more outputs in memory, and 32 searches fill the batches of a
+        # device.
+        return max(texts_per_batch(self.model), 1 if self.has_exact_game else _SEARCHES)
 
     @property
     def has_exact_game(self) -> bool:
-        """Whether areas are sums over tables, so that nothing has to be asked."""
-        name, *others = self.replacements
-        return not others and has_exact_game(self.model, self.request.scale, name)
+        """Whether areas are sums over tables, without model calls."""
+        name, *second_names = self.replacements
+        return not second_names and has_exact_game(self.model, self.request.scale, name)
 
     @cached_property
-    def _twin(self) -> Model | None:
-        """The model with shuffled weights, where it is wanted."""
+    def _shuffled_model(self) -> Model | None:
+        """The model with shuffled weights, if the column "sanity" is selected."""
         if "sanity" not in self.columns:
             return None
         return self.model.shuffle_weights(self.seed)
 
-    def outcomes(self, texts: list[Any]) -> Iterator[Outcome]:
-        """Yield what is found on every text, a few in memory at a time."""
-        # What one text leaves of the time is for those that follow; a budget per text would be lost
-        # on short ones.
-        left, to_come = math.inf if self.budget is None else self.budget, len(texts)
-        size = together(self.model)
-        for start in range(0, len(texts), self.in_flight):
-            end = min(start + self.in_flight, len(texts))
-            prepared = [
-                one
+    def judge_texts(self, texts: list[Any]) -> Iterator[Outcome]:
+        """Yield the results for every text. A few texts are in memory at a time."""
+        # Time that one text does not need is for the following texts. Short texts would waste a
+        # budget per text.
+        seconds_left = math.inf if self.budget is None else self.budget
+        texts_left, size = len(texts), texts_per_batch(self.model)
+        for start in range(0, len(texts), self.group_size):
+            end = min(start + self.group_size, len(texts))
+            outcomes = [
+                outcome
                 for i in range(start, end, size)
-                for one in self._prepared(texts[i : min(i + size, end)], i)
+                for outcome in self._prepare_texts(texts[i : min(i + size, end)], i)
             ]
-            begun = time.monotonic()
-            every = [one for outcome in prepared for one in outcome.searched]
-            # Half of the time is kept for chance, which comes after.
-            search_together(every, left * len(prepared) / to_come / 2)
-            left -= time.monotonic() - begun
-            for outcome in prepared:
-                begun = time.monotonic()
-                seconds = max(left, 0.0) / to_come / len(self.replacements)
-                found = [self._text(one, seconds) for one in outcome.searched]
-                left, to_come = left - (time.monotonic() - begun), to_come - 1
-                # Answers that a search remembers go with it: 32 texts of them are held at a time,
-                # not all.
-                yield outcome._replace(texts=found or outcome.texts, searched=())
+            begin = time.monotonic()
+            searched = [text for outcome in outcomes for text in outcome.searched]
+            # Half of the time is reserved for chance, which comes later.
+            run_searches(searched, seconds_left * len(outcomes) / texts_left / 2)
+            seconds_left -= time.monotonic() - begin
+            for outcome in outcomes:
+                begin = time.monotonic()
+                seconds = max(seconds_left, 0.0) / texts_left / len(self.replacements)
+                judged = [self._judge_text(text, seconds) for text in outcome.searched]
+                seconds_left -= time.monotonic() - begin
+                texts_left -= 1
+                # The outputs that a search has cached are released here. So the outputs of 32 texts
+                # are in memory, not those of all.
+                yield outcome._replace(texts=judged or outcome.texts, searched=())
 
-    def _text(self, one: SearchedText, seconds: float) -> JudgedText:
+    def _judge_text(self, text: SearchedText, seconds: float) -> JudgedText:
+        """Return the result for a text, with a reason if the model raises an error."""
         try:
-            return one.text(seconds=seconds, curves=self.curves)
+            return text.judge(seconds=seconds, curves=self.curves)
         except InputError as error:
-            return JudgedText(id=one.scored.number, reason=str(error))
+            return JudgedText(id=text.scored.number, reason=str(error))
 
-    def _refused(self, number: int, error: InputError) -> list[JudgedText]:
+    def _error_rows(self, number: int, error: InputError) -> list[JudgedText]:
+        """Return a result with the error message for each replacement."""
         return [JudgedText(id=number, reason=str(error))] * len(self.replacements)
 
-    def _prepared(self, texts: Sequence[Any], start: int) -> Iterator[Outcome]:
-        """Read texts together; where one of them cannot be read, each by itself."""
+    def _prepare_texts(self, texts: Sequence[Any], start: int) -> Iterator[Outcome]:
+        """Read and score texts in one batch, or one by one if a text cannot be read."""
         try:
-            # Together where it works: reading is a forward pass, and a text that fails is found
-            # afterwards.
-            batch = reading_of(self.model, texts, self.request)
+            # One batch if possible, because reading is a forward pass. The text that fails is
+            # identified afterwards.
+            batch = read_batch(self.model, texts, self.request)
         except InputError as error:
             if len(texts) > 1:
                 for i, text in enumerate(texts):
-                    yield from self._prepared([text], start + i)
+                    yield from self._prepare_texts([text], start + i)
                 return
-            marked = None if self.rationales is None else MarkedText(id=start, reason=str(error))
-            yield Outcome(self._refused(start, error), marked=marked)
+            has_rationale = self.rationales is not None
+            plausibility = TextPlausibility(id=start, reason=str(error)) if has_rationale else None
+            yield Outcome(self._error_rows(start, error), plausibility=plausibility)
             return
-        again = "stability" in self.columns
-        twin = self._twin
-        scored = scored_texts(self.candidates, batch, start=start, again=again, twin=twin)
-        for i, text in enumerate(scored):
-            yield self._of_one(text, among=(batch, i))
+        scored_texts = score_texts(
+            self.candidates,
+            batch,
+            start=start,
+            repeat="stability" in self.columns,
+            shuffled_model=self._shuffled_model,
+        )
+        for i, scored in enumerate(scored_texts):
+            yield self._prepare_text(scored, larger_batch=(batch, i))
 
-    def _of_one(self, text: ScoredText, *, among: tuple[Batch, int]) -> Outcome:
-        one = text.one
+    def _prepare_text(self, text: ScoredText, *, larger_batch: tuple[Batch, int]) -> Outcome:
+        """Return the results that do not depend on the search, and the text to be searched."""
+        batch = text.batch
         outcome = Outcome(
             [],
             agreement=text_agreement(text),
-            marked=self.rationales and marked_text(text, self.rationales, seed=self.seed),
-            cut=one.inputs[0].cut is not None,
-            predicted=int(class_probabilities(one.outputs).argmax()),
+            plausibility=self.rationales
+            and compare_with_rationale(text, self.rationales, seed=self.seed),
+            is_truncated=batch.inputs[0].cutoff is not None,
+            predicted_class=int(class_probabilities(batch.outputs).argmax()),
         )
         try:
-            several = [
-                removals_of(one, replacement=name, seed=self.seed, among=among)
+            removals = [
+                make_removals(batch, replacement=name, seed=self.seed, larger_batch=larger_batch)
                 for name in self.replacements
             ]
-            columns = text_columns(
+            columns = compute_text_columns(
                 self.columns,
                 text,
-                several[0],
+                removals[0],
                 replacement=self.replacements[0],
-                # Another stream than that of random orders: chance and columns must not share their
-                # luck.
-                rng=text_rng(self.seed + 1, one.inputs[0].text),
+                # Another stream than that of random orders, so that chance and columns are
+                # independent.
+                rng=text_rng(self.seed + 1, batch.inputs[0].text),
             )
         except InputError as error:
-            return outcome._replace(texts=self._refused(text.number, error))
-        # Other measures stand beside the share under the first replacement alone.
-        found = [
-            SearchedText(text, removals, {} if i else columns) for i, removals in enumerate(several)
+            return outcome._replace(texts=self._error_rows(text.number, error))
+        # Other measures belong only to the first replacement.
+        searched = [
+            SearchedText(text, text_removals, {} if i else columns)
+            for i, text_removals in enumerate(removals)
         ]
-        return outcome._replace(searched=found)
+        return outcome._replace(searched=searched)

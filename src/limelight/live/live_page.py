@@ -14,8 +14,8 @@ from limelight.explainers import METHODS
 from limelight.models import CAPABILITIES, Model, reason_missing
 from limelight.models.attention import AttentionClassifier, Tables
 from limelight.models.protocol import query_kind
-from limelight.rendering.markup import rendered, whole_page
-from limelight.rendering.pieces import writable
+from limelight.rendering.markup import render_template, render_page
+from limelight.rendering.text_parts import replace_surrogates
 
 METHODS_SHOWN = ("shapley", "lime", "loo", "gxi", "alpha-avg", "alpha-max")
 _TOLD = ("id", "label", "signed", "formula", "sees", "blind")  # of a method
@@ -48,9 +48,9 @@ def live_page(
     if (why := reason_missing(model, "tables")) is not None:
         raise InputError(needed.format(why))
     data = live_data(model, precision, text)
-    return whole_page(
-        writable(title),
-        rendered("live.html"),
+    return render_page(
+        replace_surrogates(title),
+        render_template("live.html"),
         sheets=("words.css", "page.css", "elements.css", _PAGE / "live.css"),
         script=_PAGE / "live.js",
         data=json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False),
@@ -61,16 +61,16 @@ def live_data(model: AttentionClassifier, precision: Precision, text: str) -> di
     """Return what the engine of a page reads: sizes, methods, vocabulary and packed tables."""
     size = model.sizes
     # A word with a line end inside can never be met in a text; it must not shift the others.
-    words = ("" if "\n" in word else writable(word) for word in model.vocabulary.words)
+    words = ("" if "\n" in word else replace_surrogates(word) for word in model.vocabulary.words)
     methods = [METHODS[name] for name in METHODS_SHOWN]
     return {
         "schema": "limelight.live/1",
         "version": __version__,
         "fingerprint": model.fingerprint,
-        "classes": [writable(name) for name in model.classes],
+        "classes": [replace_surrogates(name) for name in model.classes],
         **{name: size[name] for name in ("C", "T_max")},
         "methods": [{name: getattr(method, name) for name in _TOLD} for method in methods],
-        "text": writable(text),
+        "text": replace_surrogates(text),
         "vocabulary": "\n".join(words),
         **packed(model, precision),
     }

@@ -1,9 +1,9 @@
-"""Bags of words under a linear classifier: what a deleted word does to them is known exactly.
+"""Bags of words under a linear classifier: the effect of deleted words is known exactly.
 
-A text is a row x of columns, one or more of which belong to each of its words; the outputs are
-W x/‖x‖ + c. Deleting words takes their columns away, which leaves a power game of the others
-(`docs/theorems/power-game.md`): p = ½ for the Euclidean norm, 1 for the sum of sizes, and a sum of
-its words where nothing is divided.
+A text is a row x of columns, and each word has one or more of them. The outputs are W x/‖x‖ + c.
+Deleting words deletes their columns, so the outputs are a power game of the words
+(`docs/theorems/power-game.md`). Its power is ½ for the Euclidean norm and 1 for the sum of absolute
+values. Without a norm the outputs are a sum over words.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,16 +18,16 @@ from limelight.text import Features, ModelInput, Span, Tokens
 from limelight.theory.ratio_game import RatioGame
 
 _ROUNDING = 2.0**-52
-_MASKS = 4096  # that are computed at a time
+_MASKS_PER_BATCH = 4096
 _POWERS = {"l2": 0.5, "l1": 1.0, None: 1.0}  # without a norm D = 1, and any power will do
 
 
 class ReadWords(NamedTuple):
-    """The words of a text, and for each of its column entries the word, the column and its share.
+    """The words of a text, and its entries: each is one occurrence of a word in a column.
 
-    A word may have several entries, or none where the model does not read it. The entries of a
-    column have equal shares of its value. That removed words change no others was ``checked`` on
-    this text, or else is proven.
+    A word has several entries if it has several columns, and none if the model does not read it.
+    The entries of a column have equal shares of its ``value``. Removed words must not change how
+    other words are read. With ``is_checked`` this was checked on this text, otherwise it is proven.
     """
 
     strings: tuple[str, ...]
@@ -35,14 +35,14 @@ class ReadWords(NamedTuple):
     word: Int[np.ndarray, " entries"]
     column: Int[np.ndarray, " entries"]
     value: Float[np.ndarray, " entries"]
-    checked: bool = False
+    is_checked: bool = False
 
 
 class _Entries(NamedTuple):
-    """What a document keeps: its entries, with the share that each has of its column's value."""
+    """The entries of a text, stored with its `ModelInput`, each with its share of a column."""
 
     word: Int[np.ndarray, " entries"]
-    part: Int[np.ndarray, " entries"]  # which of the columns of this text
+    column_index: Int[np.ndarray, " entries"]  # position among the columns of this text
     column: Int[np.ndarray, " entries"]
     value: Float[np.ndarray, " entries"]
     weight: Float[np.ndarray, " entries"]  # share of Σ x² or Σ|x|
@@ -52,77 +52,99 @@ class _Entries(NamedTuple):
 class Bag:
     """How texts become rows of columns, and the linear classifier of these rows.
 
-    ``growth`` is how the value of a column grows with the number of its entries: "count", "log" or
-    "presence"; None where signs may cancel or nobody knows. ``norm`` is "l2", "l1" or None,
-    ``rounding`` the relative error of the numbers, ``sizes`` at least |W|: what the terms are that
-    make up a weight, and ``intercept_size`` the same of the intercept. Code that is not known reads
-    the texts of a ``checked`` bag, so that each of them is tried. ``words`` returns a clause that
-    says why if it is not known what removed words of a text do.
+    Parameters
+    ----------
+    words
+        Function from a text to its words and entries. If the effect of removed words is not known,
+        it returns a clause that says why.
+    weights, intercept
+        Those of the classifier.
+    weight_sizes, intercept_size
+        Sums of the absolute values of the terms that make up each weight and the intercept. They
+        are at least as large as the absolute values of the weights and the intercept.
+    norm
+        "l2", "l1" or None.
+    growth
+        How the value of a column grows with the number of its entries: "count", "log" or
+        "presence". None if signs may cancel, or if it is not known.
+    rounding
+        Relative rounding error of the numbers.
+    is_checked
+        Whether unknown code splits the texts, so that removals are checked on each text.
     """
 
     words: Callable[[str], ReadWords | str]
     weights: Float[np.ndarray, "columns C"]
-    sizes: Float[np.ndarray, "columns C"]
+    weight_sizes: Float[np.ndarray, "columns C"]
     intercept: Float[np.ndarray, " C"]
     intercept_size: Float[np.ndarray, " C"]
     norm: str | None
     growth: str | None
     rounding: float = _ROUNDING
-    checked: bool = False
+    is_checked: bool = False
 
     @property
-    def proportional(self) -> bool:
-        """Whether a column may belong to several units, each of which has its part of the value."""
-        # Of l2 the square of a column counts, so that two words in one column do not add up.
+    def columns_are_divisible(self) -> bool:
+        """Whether several features may share a column, each with its part of the value."""
+        # Under the norm l2 the square of a column counts, so two words in it do not add up.
         return self.growth == "count" and self.norm != "l2"
 
     def read(self, text: str) -> ModelInput | str:
-        """Return the words that the model reads; two that share a column are one word.
+        """Return the words that the model reads; two words that share a column are one word.
 
-        If it is not known what removed words of this text do, return a clause that says why.
+        If the effect of removed words is not known for this text, return a clause that says why.
         """
-        read = self.words(text)
-        if isinstance(read, str):
-            return read
-        if not read.strings:
+        words = self.words(text)
+        if isinstance(words, str):
+            return words
+        if not words.strings:
             raise InputError("the text has no words; give at least one word.")
-        _, part, counts = np.unique(read.column, return_inverse=True, return_counts=True)
-        strings, notices = _merged(read, part) if not self.proportional else (read.strings, ())
-        # Entries of a column share its value: they go together, or each counts alike.
-        x, share = read.value, counts[part]
+        _, column_index, counts = np.unique(words.column, return_inverse=True, return_counts=True)
+        strings, warnings = words.strings, tuple[str, ...]()
+        if not self.columns_are_divisible:
+            strings, warnings = _merge_words(words, column_index)
+        # Entries of a column share its value: they are removed together, or each counts equally.
+        x, share = words.value, counts[column_index]
         weight = {"l2": x * x * share, "l1": np.abs(x), None: 0 * x}[self.norm]
-        entries = _Entries(read.word, part, read.column, x, weight)
-        tokens = Tokens(strings, read.spans)
-        return ModelInput(text, tokens, notices=notices, input=entries, checked=read.checked)
+        return ModelInput(
+            text,
+            Tokens(strings, words.spans),
+            warnings=warnings,
+            encoding=_Entries(words.word, column_index, words.column, x, weight),
+            is_checked=words.is_checked,
+        )
 
-    def apart(self, model_input: ModelInput, features: Features) -> bool:
-        """Whether every column belongs to one of the features, so that a game is exact."""
-        part, owner = model_input.input.part, _owners(model_input.input, features)
-        first = np.zeros(part.max(initial=-1) + 1, dtype=owner.dtype)
-        first[part] = owner
-        return self.proportional or bool((owner == first[part]).all())
+    def separates_columns(self, model_input: ModelInput, features: Features) -> bool:
+        """Tell whether each column belongs to a single feature, so that the game is exact."""
+        column_index = model_input.encoding.column_index
+        owner = _entry_features(model_input.encoding, features)
+        first_owner = np.zeros(column_index.max(initial=-1) + 1, dtype=owner.dtype)
+        first_owner[column_index] = owner
+        return self.columns_are_divisible or bool((owner == first_owner[column_index]).all())
 
-    def games(self, inputs: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame | str:
-        """Return the games of all documents; removed words vanish, and the rest is divided anew.
+    def exact_games(
+        self, inputs: Sequence[ModelInput], features: Sequence[Features]
+    ) -> RatioGame | str:
+        """Return the games of all inputs, in which removed words have no columns.
 
         If such a game is not known, return a clause that says why.
         """
         n, d, C = len(inputs), max(map(len, features)), self.weights.shape[1]
         D, N, error = np.zeros((n, d + 1)), np.zeros((n, d + 1, C)), np.zeros((n, C, 1))
-        for i, (model_input, own) in enumerate(zip(inputs, features, strict=True)):
-            entries: _Entries = model_input.input
-            owner = _owners(entries, own)
-            if not self.apart(model_input, own):
+        for i, (model_input, input_features) in enumerate(zip(inputs, features, strict=True)):
+            entries: _Entries = model_input.encoding
+            owner = _entry_features(entries, input_features)
+            if not self.separates_columns(model_input, input_features):
                 return (
                     "a word occurs in several of its parts, and under this norm the effect of the "
                     "word cannot be divided among them"
                 )
             terms = entries.value[:, None] * self.weights[entries.column]
-            # `D[i, owner] +=` would add once where an owner comes twice.
-            np.add.at(D[i], owner, entries.weight)  # at -1 the last: what always stays
+            # `D[i, owner] +=` would add only once for an owner that occurs twice.
+            np.add.at(D[i], owner, entries.weight)  # -1 is the last: entries that always stay
             np.add.at(N[i], owner, terms)
-            error[i, :, 0] = self._rounding(entries)
-        # A sum of words is a quotient by 1, which stays whatever is removed.
+            error[i, :, 0] = self._rounding_bound(entries)
+        # A sum over words is a quotient by 1, a term that is never removed.
         if self.norm is None:
             D[:, -1] = 1.0
         A, a = np.moveaxis(N, 2, 1)[:, :, None], D[:, None]
@@ -134,7 +156,7 @@ class Bag:
             N0=np.ascontiguousarray(A[..., -1]),
             A=np.ascontiguousarray(A[..., :-1]),
             B=np.zeros((n, C, 1, d)),
-            sizes=np.array([len(own) for own in features]),
+            sizes=np.array([len(input_features) for input_features in features]),
             error=error,
             offset=np.tile(self.intercept, (n, 1)),
             power=_POWERS[self.norm],
@@ -143,42 +165,47 @@ class Bag:
     def outputs(
         self, model_input: ModelInput, features: Features, keep: Bool[np.ndarray, "n d"]
     ) -> Float[np.ndarray, "n C"]:
-        """Return the outputs without some features, which may share columns; needs a growth."""
-        entries: _Entries = model_input.input
-        owner, counts = _owners(entries, features), np.bincount(entries.part)
+        """Return the outputs for each mask; features may share columns if ``growth`` is known."""
+        entries: _Entries = model_input.encoding
+        owner, counts = _entry_features(entries, features), np.bincount(entries.column_index)
         members = np.zeros((len(features) + 1, len(counts)))
-        np.add.at(members, (owner, entries.part), 1.0)  # at -1 the last: what always stays
+        # The index -1 is the last row: entries that always stay.
+        np.add.at(members, (owner, entries.column_index), 1.0)
         column = np.zeros(len(counts), dtype=int)
-        column[entries.part] = entries.column
-        full = np.bincount(entries.part, entries.value)
+        column[entries.column_index] = entries.column
+        full = np.bincount(entries.column_index, entries.value)
         outputs = np.empty((len(keep), len(self.intercept)))
-        for start in range(0, len(keep), _MASKS):
-            rows = slice(start, start + _MASKS)
+        for start in range(0, len(keep), _MASKS_PER_BATCH):
+            rows = slice(start, start + _MASKS_PER_BATCH)
             remaining = keep[rows] @ members[:-1] + members[-1]
-            x = full * _grown(remaining, self.growth) / _grown(counts, self.growth)
+            x = (
+                full
+                * _relative_value(remaining, self.growth)
+                / _relative_value(counts, self.growth)
+            )
             if self.norm is not None:
                 norm = np.linalg.norm(x, {"l2": 2, "l1": 1}[self.norm], axis=1, keepdims=True)
                 x = x / np.where(norm > 0, norm, 1.0)  # a row of zeros is not divided
             outputs[rows] = x @ self.weights[column] + self.intercept
         return outputs
 
-    def _rounding(self, entries: _Entries) -> Float[np.ndarray, " C"]:
-        """Return what rounding does in the pipeline and here, whatever is removed."""
-        # Σ|x_c w_c|/‖x‖ is at most the norm of w that is dual to the one of x, and of fewer columns
-        # it is no larger. N and D are sums of one term for each entry.
-        size = self.sizes[entries.column]
+    def _rounding_bound(self, entries: _Entries) -> Float[np.ndarray, " C"]:
+        """Return a bound of the rounding errors of the pipeline and of this class for all masks."""
+        # Σ|x_c w_c|/‖x‖ is at most the dual norm of w, and it is no larger for fewer columns. N and
+        # D are sums of one term for each entry.
+        size = self.weight_sizes[entries.column]
         if self.norm == "l2":
-            most = np.sqrt((size * size).sum(axis=0))
+            largest = np.sqrt((size * size).sum(axis=0))
         elif self.norm == "l1":
-            most = size.max(axis=0, initial=0.0)
+            largest = size.max(axis=0, initial=0.0)
         else:
-            most = np.abs(entries.value) @ size
+            largest = np.abs(entries.value) @ size
         steps = 4 * len(entries.word) + 64
-        return self.rounding * (steps * most + 4 * self.intercept_size)
+        return self.rounding * (steps * largest + 4 * self.intercept_size)
 
 
-def _grown(counts: Float[np.ndarray, "*n"], growth: str | None) -> Float[np.ndarray, "*n"]:
-    """Return how large the value of a column is with so many entries, up to a factor."""
+def _relative_value(counts: Float[np.ndarray, "*n"], growth: str | None) -> Float[np.ndarray, "*n"]:
+    """Return the values of columns with these numbers of entries, up to a factor per column."""
     if growth == "presence":
         return (counts > 0).astype(np.float64)
     if growth == "log":
@@ -186,33 +213,35 @@ def _grown(counts: Float[np.ndarray, "*n"], growth: str | None) -> Float[np.ndar
     return counts
 
 
-def _merged(
-    read: ReadWords, part: Int[np.ndarray, " entries"]
+def _merge_words(
+    words: ReadWords, column_index: Int[np.ndarray, " entries"]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return a common name for words that share a column, and what a reader must know of it."""
-    # A column of l2 or of logarithms of counts cannot be taken apart exactly: what one of the
-    # words does depends on the other. They go together, as two spellings of a word do.
+    """Return the strings of all words, equal for words that share a column, and warnings."""
+    # A column under l2 or of logarithms of counts cannot be divided exactly: the effect of one of
+    # its words depends on the others. They are removed together, like two spellings of a word.
     names: dict[int, dict[str, None]] = {}
-    for one, word in zip(part.tolist(), read.word.tolist(), strict=True):
-        names.setdefault(one, {})[read.strings[word]] = None
-    together: dict[str, set[str]] = {}
-    for group in names.values():
+    for index, word in zip(column_index.tolist(), words.word.tolist(), strict=True):
+        names.setdefault(index, {})[words.strings[word]] = None
+    groups: dict[str, set[str]] = {}
+    for column_names in names.values():
         # Chains of shared columns are followed to their end: a~b and b~c are one group.
-        union = set(group).union(*(together.get(name, ()) for name in group))
-        together.update(dict.fromkeys(union, union))
-    if all(len(union) == 1 for union in together.values()):
-        return read.strings, ()
-    label = {name: " / ".join(sorted(union)) for name, union in together.items() if len(union) > 1}
-    shown = sorted(set(label.values()))[:3]
-    notice = (
+        group = set(column_names).union(*(groups.get(name, ()) for name in column_names))
+        groups.update(dict.fromkeys(group, group))
+    if all(len(group) == 1 for group in groups.values()):
+        return words.strings, ()
+    label = {name: " / ".join(sorted(group)) for name, group in groups.items() if len(group) > 1}
+    examples = sorted(set(label.values()))[:3]
+    warning = (
         "Words that stand in one column of the vectorizer are one word to this model, and have one "
-        f"score: {', '.join(map(repr, shown))}{' and others' * (len(set(label.values())) > 3)}."
+        f"score: {', '.join(map(repr, examples))}{' and others' * (len(set(label.values())) > 3)}."
     )
-    return tuple(label.get(string, string) for string in read.strings), (notice,)
+    return tuple(label.get(string, string) for string in words.strings), (warning,)
 
 
-def blanked(model_input: ModelInput, features: Features, keep: Bool[np.ndarray, " d"]) -> str:
-    """Return the text with spaces where the features stood that are not kept."""
+def blank_features(
+    model_input: ModelInput, features: Features, keep: Bool[np.ndarray, " d"]
+) -> str:
+    """Return the text with spaces in place of the features that are not in ``keep``."""
     pairs = zip(features.spans, keep, strict=True)
     return blank_spans(
         model_input.text, [span for spans, stays in pairs if not stays for span in spans]
@@ -227,6 +256,6 @@ def blank_spans(text: str, spans: Iterable[Span]) -> str:
     return "".join(letters)
 
 
-def _owners(entries: _Entries, features: Features) -> Int[np.ndarray, " entries"]:
-    """The feature of every entry; -1 where it always stays."""
-    return features.of_token[entries.word]
+def _entry_features(entries: _Entries, features: Features) -> Int[np.ndarray, " entries"]:
+    """Return the feature of each entry, -1 for an entry that always stays."""
+    return features.feature_index[entries.word]

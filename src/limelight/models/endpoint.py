@@ -23,23 +23,23 @@ import numpy as np
 
 from limelight.errors import InputError, check_count, escape_controls
 from limelight.models.engine import Engine
-from limelight.models.functions import Function, segments
+from limelight.models.functions import Function, split_segments
 from limelight.models.protocol import (
     CAPABILITIES,
-    NOTHING_WRITTEN,
-    OTHER_TOKENS,
+    EMPTY_ANSWER_ERROR,
+    TOKENIZATION_WARNING,
     Capability,
     Link,
     Property,
-    adjoins,
-    check_writing,
-    cut_after,
-    notes_of_one,
-    tokens_of,
+    answer_warnings,
+    attaches_to_prompt,
+    check_generation_options,
+    part_token_indices,
+    truncation_warning,
 )
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
-from limelight.text import Answer, Features, ModelInput, checked_text, one_line
+from limelight.text import AnswerQuery, Features, ModelInput, truncate_line, validate_text
 from limelight.threads import ForkSafeLock, cached_property
 
 _TEXT = "{text}"
@@ -70,7 +70,7 @@ _WHO_CAN = (
 _sleep, _now, _Timer = time.sleep, time.monotonic, threading.Timer
 
 
-class Cost(NamedTuple):
+class EndpointCost(NamedTuple):
     """What is about to be asked: calls of the server, and tokens of all prompts, at most."""
 
     calls: int
@@ -79,10 +79,10 @@ class Cost(NamedTuple):
 
     def __str__(self) -> str:
         most = f"{self.tokens:,} tokens of prompts at most"
-        return f"About {self.calls:,} calls of {one_line(self.model)}, {most}."
+        return f"About {self.calls:,} calls of {truncate_line(self.model)}, {most}."
 
 
-def tell_cost(cost: Cost) -> None:
+def print_cost(cost: EndpointCost) -> None:
     """Write the cost to standard error where somebody reads along: a terminal or a notebook."""
     if sys.stderr.isatty() or "ipykernel" in sys.modules:
         print(cost, file=sys.stderr)
@@ -124,7 +124,7 @@ class Endpoint:
         of the server, is sent again up to four times, after what the server asks for (Retry-After),
         else 0.5, 1, 2 and 4 seconds.
     estimate
-        Called before each explanation with a :class:`Cost`, the calls and tokens that it will take;
+        Called before each explanation with a :class:`EndpointCost`, the calls and tokens that it will take;
         by default it is written to standard error where that is a terminal or a notebook.
     """
 
@@ -155,7 +155,7 @@ class Endpoint:
     parallel: int = 4
     requests_per_minute: int | float | None = None
     timeout: int | float = 60.0
-    estimate: Callable[[Cost], None] | None = tell_cost
+    estimate: Callable[[EndpointCost], None] | None = print_cost
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", _address(self.url))
@@ -170,7 +170,7 @@ class Endpoint:
             )
         if not isinstance(self.template, str) or self.template.count(_TEXT) != 1:
             raise InputError(f"template must be a string that has {_TEXT} in it once.")
-        check_writing(self.max_new_tokens, self.per_token)
+        check_generation_options(self.max_new_tokens, self.per_token)
         check_count("parallel", self.parallel)
         for name in ("requests_per_minute", "timeout"):
             amount = getattr(self, name)
@@ -186,7 +186,7 @@ class Endpoint:
             _key(self.key_variable)  # refused here if it is not set
 
     def __repr__(self) -> str:
-        return f"<Endpoint {one_line(self.model)} at {self.url}>"
+        return f"<Endpoint {truncate_line(self.model)} at {self.url}>"
 
     @property
     def fingerprint(self) -> str:
@@ -200,50 +200,50 @@ class Endpoint:
         """How it writes an answer that is not given."""
         return {"max_new_tokens": self.max_new_tokens, "stop": list(self.stop)}
 
-    def generate(self, text: Any) -> Answer:
+    def generate(self, text: Any) -> AnswerQuery:
         """Return what the model writes after a text, the likeliest token each time."""
-        answer, note = self._written(self._prompt(checked_text(text)), self.max_new_tokens)
+        answer, note = self._written(self._prompt(validate_text(text)), self.max_new_tokens)
         if not answer.strip():
-            raise InputError(NOTHING_WRITTEN)
-        return Answer(answer, written=True, note=note)
+            raise InputError(EMPTY_ANSWER_ERROR)
+        return AnswerQuery(answer, is_generated=True, note=note)
 
     def read(
-        self, text: Any, *, asked: tuple[Answer, ...] = (), pieces: bool = False
+        self, text: Any, *, queries: tuple[AnswerQuery, ...] = (), subwords: bool = False
     ) -> ModelInput:
         """Return a text that is asked about an answer, or parts of one; else what is written."""
-        model_input = _WORDS.read(checked_text(text), pieces=pieces)
-        asked = asked or (self.generate(text),)
-        prompt, notices = self._prompt(model_input.text), notes_of_one(asked)
+        model_input = _WORDS.read(validate_text(text), subwords=subwords)
+        asked = queries or (self.generate(text),)
+        prompt, warnings = self._prompt(model_input.text), answer_warnings(asked)
         echo = self._echoed(prompt, asked[0].text)
         if not self._traffic.checked:  # once, where all answers are given
             self._written(prompt, _PROBE, echo)
-        counts = [len(tokens_of(one, echo.letters)) for one in asked]
+        counts = [len(part_token_indices(one, echo.letters)) for one in asked]
         known = [
             replace(one, length=count, per_token=self.per_token)
             for one, count in zip(asked, counts, strict=True)
         ]
-        return replace(model_input, asked=tuple(known), notices=notices, input=echo)
+        return replace(model_input, queries=tuple(known), warnings=warnings, encoding=echo)
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n S"]:
         """Return the log-probability of what is asked about, which reading a text has found."""
         # What is estimated next is about these texts alone.
-        self._traffic.tokens = max((one.input.length for one in inputs), default=0)
-        found = [self._scores(one.input, one.asked) for one in inputs]
+        self._traffic.tokens = max((one.encoding.length for one in inputs), default=0)
+        found = [self._scores(one.encoding, one.queries) for one in inputs]
         return np.array(found) if found else np.empty((0, 1))
 
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:  # noqa: ARG002
         """Return the log-probability of the same answer after what is left of the text."""
-        (whole,) = segments(model_input, features)
+        (whole,) = split_segments(model_input, features)
 
         def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Any, ...]]:
-            return self._prompt("".join(whole.without(keep, None))), model_input.asked
+            return self._prompt("".join(whole.replace_words(keep, None))), model_input.queries
 
         return lambda keep: self._engine([item(row) for row in keep])
 
     def announce_calls(self, calls: int) -> None:
         """Say what so many questions about the text that was read last will cost."""
         if self.estimate is not None:
-            self.estimate(Cost(calls, calls * self._traffic.tokens, self.model))
+            self.estimate(EndpointCost(calls, calls * self._traffic.tokens, self.model))
 
     def __getstate__(self) -> dict[str, Any]:
         # What is under way belongs to one process.
@@ -256,7 +256,7 @@ class Endpoint:
     @cached_property
     def _engine(self) -> Engine:
         # As many as a progress bar hears of at a time.
-        return Engine(self._answers, size=lambda item: len(item[0]), most=4 * self.parallel)
+        return Engine(self._answers, size=lambda item: len(item[0]), max_items=4 * self.parallel)
 
     def _prompt(self, text: str) -> str:
         # What is left of a text may begin or end with the space beside a part that is gone; the
@@ -272,7 +272,7 @@ class Endpoint:
         end of the template says it, and where the text is the end, there is a space.
         """
         end = self.template.split(_TEXT)[1].rstrip(" ")[-1:]
-        return "" if adjoins(answer) or end.isspace() or (end and end in _MARKS) else " "
+        return "" if attaches_to_prompt(answer) or end.isspace() or (end and end in _MARKS) else " "
 
     def _written(
         self, prompt: str, most: int, answer_echo: "_Echo | None" = None
@@ -289,14 +289,14 @@ class Endpoint:
         text, wrote = found["choices"][0]["text"], self._read_logprobs(found)
         answer = text.removeprefix(self._gap(text.lstrip(" ")))
         cut = found["choices"][0].get("finish_reason") == "length"
-        notes = [cut_after(most, "max_new_tokens")] if cut else []
+        notes = [truncation_warning(most, "max_new_tokens")] if cut else []
         echo = answer_echo
         if answer.strip():
             echo = self._echoed(prompt, answer)
             # A server may also show the token that ends an answer.
             own = wrote[: len(echo.tokens)]
             if [token for _, token, _ in own] != echo.tokens:
-                notes.append(OTHER_TOKENS)
+                notes.append(TOKENIZATION_WARNING)
                 own = []  # there is nothing to compare
             # The server may stop before the end of a token that is read.
             pairs = zip(own, echo.logs, strict=False)
@@ -386,7 +386,9 @@ class Endpoint:
                 f"says that it has {_format_log(read)} there"
             )
 
-    def _answers(self, items: list[tuple[str, tuple[Answer, ...]]]) -> Float[np.ndarray, "n S"]:
+    def _answers(
+        self, items: list[tuple[str, tuple[AnswerQuery, ...]]]
+    ) -> Float[np.ndarray, "n S"]:
         with ThreadPoolExecutor(self.parallel) as pool:
             echoes = [pool.submit(self._echoed, prompt, asked[0].text) for prompt, asked in items]
             try:
@@ -402,7 +404,7 @@ class Endpoint:
 
     def _scores(self, echo: "_Echo", asked: tuple[Any, ...]) -> list[float]:
         """Return the log-probability of each part of an answer that is asked about."""
-        each = [[echo.logs[i] for i in tokens_of(one, echo.letters)] for one in asked]
+        each = [[echo.logs[i] for i in part_token_indices(one, echo.letters)] for one in asked]
         return [sum(own) / (len(own) if self.per_token else 1) for own in each]
 
     def _echoed(self, prompt: str, answer: str) -> "_Echo":
@@ -416,7 +418,7 @@ class Endpoint:
                     f"no text is left: put words into the template before {_TEXT}"
                 )
             raise self._refusal(
-                f"gives no log-probability for each token of the answer {one_line(answer, 40)!r}; "
+                f"gives no log-probability for each token of the answer {truncate_line(answer, 40)!r}; "
                 f"the last tokens that it shows are {self._shorten_reply(repr(last))}"
             )
         return echo
@@ -556,7 +558,7 @@ class Endpoint:
     def _shorten_reply(self, text: str) -> str:
         """Return the beginning of what the server sent on one line, without the key."""
         # Before it is cut: a part of the key is a secret too.
-        return one_line(self._remove_key(text), _QUOTED)
+        return truncate_line(self._remove_key(text), _QUOTED)
 
     def _quote_token(self, token: str) -> str:
         token = self._remove_key(token)  # with its spaces, which tell tokens apart

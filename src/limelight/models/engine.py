@@ -1,4 +1,4 @@
-"""One way to call any model: each item once, equal lengths together; a text that fails is named."""
+"""The engine that calls models: in batches of similar size, each different item once."""
 
 import contextlib
 import math
@@ -12,167 +12,212 @@ from limelight.errors import InputError
 from limelight.progress import count_calls
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
-from limelight.text import one_line
+from limelight.text import truncate_line
 
 
 class Engine:
-    """Calls ``answer`` on batches of items, and gives the rows back in order.
+    """Calls a function on batches of items, and returns the rows in the order of the items.
 
-    ``size`` is what an item costs; a batch costs its largest item times its length and at most
-    ``budget``, which is halved, for good, when memory runs out, and has ``most`` items at most.
-    Items with one ``key`` are one; without it those that are equal are.
-    With ``alike``, only items of one size stand in a batch: for models whose answers would change
-    with what fills the shorter ones up.
+    Parameters
+    ----------
+    compute
+        Function from a list of items to one row of outputs for each.
+    size
+        Function from an item to its size, such as the number of its tokens.
+    key
+        Function from an item to its key. Items with the same key are computed once. By default
+        these are equal items.
+    max_batch_size
+        Largest size of a batch, which is the size of its largest item times the number of items.
+        If memory runs out, it is halved for good.
+    max_items
+        Largest number of items in a batch.
+    same_size
+        Put only items of the same size into a batch. This is for models whose outputs change with
+        the padding of shorter items.
     """
 
     def __init__(
         self,
-        answer: Callable[[list[Any]], Float[np.ndarray, "n C"]],
+        compute: Callable[[list[Any]], Float[np.ndarray, "n C"]],
         *,
         size: Callable[[Any], int],
         key: Callable[[Any], Hashable] = lambda item: item,
-        budget: int = sys.maxsize,
-        most: int = 4096,
-        alike: bool = False,
+        max_batch_size: int = sys.maxsize,
+        max_items: int = 4096,
+        same_size: bool = False,
     ) -> None:
-        self._answer, self.size, self._key = answer, size, key
-        self.budget, self._most, self._alike = budget, most, alike
-        self.calls = self.items = 0  # batches and items answered so far
+        self._compute, self._size, self._key = compute, size, key
+        self._max_batch_size, self._max_items = max_batch_size, max_items
+        self._same_size = same_size
+        self.calls = self.items = 0  # batches and items computed so far
 
     def __call__(self, items: Sequence[Any]) -> Float[np.ndarray, "n C"]:
-        """Return one row per item; equal items are asked once."""
+        """Return one row per item; items with the same key are computed once."""
         # Masks of a text repeat: of a thousand samples of five words at most 32 differ.
         keys = [self._key(item) for item in items]
-        known = dict(zip(keys, items, strict=True))
-        place, distinct = {key: i for i, key in enumerate(known)}, list(known.values())
-        row = np.array([place[key] for key in keys])
-        found = self.rows(
-            np.array([self.size(item) for item in distinct]),
-            lambda places: self._answer([distinct[i] for i in places]),
-            copies=np.bincount(row, minlength=len(distinct)),
+        item_by_key = dict(zip(keys, items, strict=True))
+        distinct_items = list(item_by_key.values())
+        position = {key: i for i, key in enumerate(item_by_key)}
+        row_numbers = np.array([position[key] for key in keys])
+        rows = self.compute_rows(
+            np.array([self._size(item) for item in distinct_items]),
+            lambda positions: self._compute([distinct_items[i] for i in positions]),
+            copies=np.bincount(row_numbers, minlength=len(distinct_items)),
         )
-        return found[row]
+        return rows[row_numbers]
 
-    def rows(
+    def compute_rows(
         self,
         sizes: Int[np.ndarray, " n"],
-        answer: Callable[[Int[np.ndarray, " _"]], Float[np.ndarray, "_ C"]],
+        compute: Callable[[Int[np.ndarray, " _"]], Float[np.ndarray, "_ C"]],
         *,
         copies: Int[np.ndarray, " n"] | None = None,
     ) -> Float[np.ndarray, "n C"]:
-        """Return one row per item of those sizes; ``answer`` takes the places of some of them.
+        """Return one row per item, for items that are created only when they are needed.
 
-        For items that need not exist before their turn. Each stands for ``copies`` questions.
+        Parameters
+        ----------
+        sizes
+            Size of each item.
+        compute
+            Function from the positions of some items to their rows.
+        copies
+            Number of model calls for which each item counts in progress displays, by default 1.
         """
         # The largest first: if memory does not suffice, it shows at once.
         order = np.argsort(-sizes, kind="stable")
-        answers, done = np.empty((len(order), 0)), 0
+        rows, done = np.empty((len(order), 0)), 0
         while done < len(order):
-            places = order[done : done + self._together(sizes[order[done:]])]
+            batch = order[done : done + self._batch_length(sizes[order[done:]])]
             try:
-                found = answer(places)
+                batch_rows = compute(batch)
             except (MemoryError, RuntimeError) as error:
-                if len(places) == 1 or not out_of_memory(error):
+                if len(batch) == 1 or not is_out_of_memory(error):
                     raise
-                # For good: a budget that grew again would run out again, each time after a delay.
-                self.budget = max(1, int(sizes[places[0]])) * (len(places) // 2)
+                # For good: a limit that grew again would fail again, each time after a delay.
+                self._max_batch_size = max(1, int(sizes[batch[0]])) * (len(batch) // 2)
                 continue
-            self.calls, self.items = self.calls + 1, self.items + len(places)
-            if not done:  # one array for all: small ones between large would fragment the memory
-                answers = np.empty((len(order), found.shape[1]))
-            answers[places] = found
-            done += len(places)
-            # Progress counts calls, and equal ones were answered together.
-            count_calls(len(places) if copies is None else int(copies[places].sum()))
-        return answers
+            self.calls, self.items = self.calls + 1, self.items + len(batch)
+            # One array for all rows: small arrays between large ones would fragment the memory.
+            if not done:
+                rows = np.empty((len(order), batch_rows.shape[1]))
+            rows[batch] = batch_rows
+            done += len(batch)
+            # Progress counts model calls, and equal items were computed together.
+            count_calls(len(batch) if copies is None else int(copies[batch].sum()))
+        return rows
 
-    def _together(self, sizes: Int[np.ndarray, " n"]) -> int:
-        """How many of the items to come make a batch; the last two are alike in size.
+    def _batch_length(self, sizes: Int[np.ndarray, " n"]) -> int:
+        """Return the number of items of the next batch, given the sizes of the remaining items.
 
-        A full batch and a few items left over would leave a device half asleep.
+        The last two batches have similar lengths. A full batch and a few remaining items would
+        leave a device idle.
         """
-        if self._alike:
-            sizes = sizes[sizes == sizes[0]]  # they are sorted
-        left, most = len(sizes), min(self._most, max(1, self.budget // max(int(sizes[0]), 1)))
-        return most if left >= 2 * most else math.ceil(left / math.ceil(left / most))
+        if self._same_size:
+            sizes = sizes[sizes == sizes[0]]  # the sizes are sorted
+        count = len(sizes)
+        largest = min(self._max_items, max(1, self._max_batch_size // max(int(sizes[0]), 1)))
+        return largest if count >= 2 * largest else math.ceil(count / math.ceil(count / largest))
 
 
-def out_of_memory(error: Exception) -> bool:
-    """Whether ``error`` is Python's or torch's way of saying so (torch's is a RuntimeError)."""
-    # By what it says: naming the classes of torch would import torch.
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or "out of memory" in said or "allocate memory" in said
+def is_out_of_memory(error: Exception) -> bool:
+    """Tell whether ``error`` says that memory ran out, in Python or in torch (a RuntimeError)."""
+    # The message is searched because the class of the error would need an import of torch.
+    message = str(error).lower()
+    is_named = "out of memory" in message or "allocate memory" in message
+    return isinstance(error, MemoryError) or is_named
 
 
-def answers_of(
-    ask: Callable[[Any], Any],
+def call_function(
+    function: Callable[[Any], Any],
     items: Any,
     *,
     who: str,
-    shown: Callable[[Any], str],
+    item_text: Callable[[Any], str],
     advice: str = "",
 ) -> Any:
-    """Return what ``ask`` says of ``items``; where it fails, the error names one of them.
+    """Return ``function(items)``; if it fails, raise an error that names an item at fault.
 
-    ``who`` is the subject of the sentence, ``shown`` an item as a text, and ``advice`` what to do
-    if all are answered one by one.
+    Parameters
+    ----------
+    function
+        Function from a sequence of items.
+    items
+        The sequence.
+    who
+        Name of the function, the subject of the error message.
+    item_text
+        Function from an item to its text in the error message.
+    advice
+        End of the error message if the function accepts every item by itself.
+
+    Raises
+    ------
+    InputError
+        If the function raises an error. An `InputError` of the function is raised as it is.
     """
     try:
-        return ask(items)
-    # What we say ourselves names its text already.
+        return function(items)
+    # An error of limelight already names its text.
     except (MemoryError, InputError):
         raise
     except Exception as failure:
-        if out_of_memory(failure):
-            raise  # the engine asks again for fewer
+        if is_out_of_memory(failure):
+            raise  # the engine repeats the call with fewer items
         error = failure
     if len(items) == 1:
-        with naming(who, shown(items[0])):
+        with name_failing_text(who, item_text(items[0])):
             raise error
     for i in range(len(items)):
-        with naming(who, shown(items[i])):
-            ask(items[i : i + 1])
+        with name_failing_text(who, item_text(items[i])):
+            function(items[i : i + 1])
     raise InputError(
         f"{who} fails on {len(items)} texts together and on none alone; the first is "
-        f"{short(shown(items[0]))} ({said(error)}).{advice}"
+        f"{quote_text(item_text(items[0]))} ({describe_error(error)}).{advice}"
     ) from error
 
 
 @contextlib.contextmanager
-def naming(who: str, text: str) -> Iterator[None]:
-    """Let an error say that ``who`` failed on ``text``; what we say ourselves stays as it is."""
+def name_failing_text(who: str, text: str) -> Iterator[None]:
+    """Replace errors in the block by an `InputError` that says that ``who`` failed on ``text``.
+
+    Errors of limelight and of memory are raised as they are.
+    """
     try:
         yield
     except (InputError, MemoryError):
         raise
     except Exception as error:
-        if out_of_memory(error):
+        if is_out_of_memory(error):
             raise
-        raise InputError(f"{who} fails on the text {short(text)} ({said(error)}).") from error
+        raise InputError(
+            f"{who} fails on the text {quote_text(text)} ({describe_error(error)})."
+        ) from error
 
 
-def said(error: BaseException) -> str:
-    """Return an error as a clause of one line."""
-    return one_line(f"{type(error).__name__}: {error}", 200).rstrip(".")
+def describe_error(error: BaseException) -> str:
+    """Return the class and message of an error as a clause of one line."""
+    return truncate_line(f"{type(error).__name__}: {error}", 200).rstrip(".")
 
 
-def short(text: str) -> str:
-    """Return a text in quotes, on one line and cut if it is long."""
-    return repr(one_line(text, 80))
+def quote_text(text: str) -> str:
+    """Return a text in quotes on one line, truncated if it is long."""
+    return repr(truncate_line(text, 80))
 
 
-def joint_answers(
+def joint_outputs(
     games: Sequence[Game], masks: Sequence[Bool[np.ndarray, "_ _d"]]
 ) -> list[Float[np.ndarray, "_ C"]] | None:
-    """Return the outputs of each game in one question; None where they cannot be joined.
+    """Return the outputs of several games from one model call; None if they cannot be joined.
 
-    Games that may be asked together have in common what they call ``joins``, and the first asks
-    for all: ``joint(games, masks)``.
+    Games can be joined if they have the same object as their attribute ``join_key``. Then the
+    method ``joint_call(games, masks)`` of the first game computes the outputs of all.
     """
     first: Any = games[0]
-    common = getattr(first, "joins", None)
-    # By identity: what is joined goes in one batch through one network.
-    if common is None or any(getattr(one, "joins", None) is not common for one in games):
+    join_key = getattr(first, "join_key", None)
+    # By identity: joined games go in one batch through one network.
+    if join_key is None or any(getattr(game, "join_key", None) is not join_key for game in games):
         return None
-    answers: list[Float[np.ndarray, "_ C"]] = first.joint(games, masks)
-    return answers
+    outputs: list[Float[np.ndarray, "_ C"]] = first.joint_call(games, masks)
+    return outputs

@@ -40,11 +40,11 @@ _MOST_PARTS = 1_000_000  # of a function: about two seconds
 class Fingerprint(NamedTuple):
     """The SHA-256 of an object, and the names of what is part of it but could not be looked into.
 
-    ``unchecked`` parts count by their types alone, so that a change of them goes unnoticed.
+    ``unchecked_parts`` parts count by their types alone, so that a change of them goes unnoticed.
     """
 
     digest: str
-    unchecked: tuple[str, ...] = ()
+    unchecked_parts: tuple[str, ...] = ()
 
 
 def object_fingerprint(thing: Any) -> str:
@@ -88,7 +88,7 @@ def _walked(walk: "_Walk", thing: Any) -> Fingerprint:
     # Objects of others may raise anything, or hold one another without end.
     except Exception:
         return Fingerprint(hashlib.sha256(name.encode()).hexdigest(), (name,))
-    return Fingerprint(walk.digest.hexdigest(), tuple(dict.fromkeys(walk.unchecked)))
+    return Fingerprint(walk.digest.hexdigest(), tuple(dict.fromkeys(walk.unchecked_parts)))
 
 
 def model_identity(model: Any) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def model_identity(model: Any) -> dict[str, Any]:
 
 def unchecked_parts(model: Any) -> tuple[str, ...]:
     """Return the names of what a model uses and its fingerprint does not cover."""
-    return tuple(getattr(model, "unchecked", ()))
+    return tuple(getattr(model, "unchecked_parts", ()))
 
 
 def short_fingerprint(fingerprint: str, size: int = 16) -> str:
@@ -120,7 +120,7 @@ class _Walk:
     def __init__(
         self, *, follow: bool = False, of_pipeline: bool = False, package: str = ""
     ) -> None:
-        self.digest, self.unchecked, self._follow = hashlib.sha256(), list[str](), follow
+        self.digest, self.unchecked_parts, self._follow = hashlib.sha256(), list[str](), follow
         self._of_pipeline, self._functions = of_pipeline, 0  # functions around what is looked at
         self._path, self._count = list[int](), 0
         self._package = "" if package in (*_STEADY, *sys.stdlib_module_names) else package
@@ -135,7 +135,7 @@ class _Walk:
             return
         self._count += 1
         if self._follow and not self._of_pipeline and self._count > _MOST_PARTS:
-            self.unchecked += [name] if self._count == _MOST_PARTS + 1 else []
+            self.unchecked_parts += [name] if self._count == _MOST_PARTS + 1 else []
             return
         self._path.append(id(thing))
         match thing:
@@ -188,7 +188,7 @@ class _Walk:
         try:
             return self._of_followed(thing, name)
         except Exception:  # attributes of somebody's class may raise anything
-            self.unchecked.append(name)
+            self.unchecked_parts.append(name)
             return []
 
     def _of_function(self, function: FunctionType) -> Iterable[tuple[Any, str]]:
@@ -208,7 +208,7 @@ class _Walk:
             for name in sorted(names.keys() & changed):
                 if isinstance(names[name], _CHANGING):
                     names[name] = None
-                    self.unchecked.append(name)
+                    self.unchecked_parts.append(name)
         parts: list[tuple[Any, str]] = [(code, function.__name__)]
         parts += [(value, function.__name__) for value in (function.__defaults__,)]
         parts.append((function.__kwdefaults__, function.__name__))
@@ -246,10 +246,10 @@ class _Walk:
         return parts
 
     def _of_followed(self, thing: Any, name: str) -> Iterable[tuple[Any, str]]:
-        """Return what an object answers by; one that nobody can look into is unchecked."""
+        """Return what an object answers by; one that nobody can look into is unchecked_parts."""
         kind = type(thing)
         if isinstance(thing, ModuleType):
-            self.unchecked += [] if self._is_library(thing.__name__) else [name]
+            self.unchecked_parts += [] if self._is_library(thing.__name__) else [name]
             return [(thing.__name__, name)]
         if hasattr(kind, "capabilities") and hasattr(kind, "fingerprint"):  # a model of limelight
             return [(str(thing.fingerprint), name)]
@@ -280,7 +280,7 @@ class _Walk:
         steady = kind.__module__.partition(".")[0] in _STEADY and "random" not in kind.__module__
         if steady or (self._of_pipeline and not self._functions):
             return self._of_object(thing, name)
-        self.unchecked.append(name)
+        self.unchecked_parts.append(name)
         return []
 
     def _of_own_object(self, thing: Any, name: str) -> Iterable[tuple[Any, str]]:
@@ -298,11 +298,11 @@ class _Walk:
         parts: list[tuple[Any, str]] = [(kind, kind.__name__)]
         for called, value in sorted(held.items()):
             if called in changed and isinstance(value, _CHANGING):
-                self.unchecked.append(called)
+                self.unchecked_parts.append(called)
                 value = None
             parts += [(called, called), (value, called)]
         if not held and isinstance(thing, Sequence | Mapping):
-            self.unchecked.append(name)
+            self.unchecked_parts.append(name)
         return parts
 
     def _of_object(self, thing: Any, name: str) -> Iterable[tuple[Any, str]]:
@@ -311,7 +311,7 @@ class _Walk:
             made = thing.__reduce_ex__(2) if reduced is None else reduced(thing)
             parts = [made] if isinstance(made, str) else list(made[1:3])
         except Exception:  # a class may refuse, and counts by its type
-            self.unchecked.append(name or type(thing).__name__)
+            self.unchecked_parts.append(name or type(thing).__name__)
             parts = [None]
         return [(part, name) for part in parts]
 

@@ -1,4 +1,4 @@
-"""Any function from texts or images to scores, and what is checked about its answers."""
+"""Functions from texts or images to scores as models, with checks of the scores that they return."""
 
 import re
 import sys
@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from limelight.errors import InputError, about_text, nearest
+from limelight.errors import InputError, add_text_number, unknown_name_message
 from limelight.models.bags import Bag
-from limelight.models.engine import Engine, answers_of, short
+from limelight.models.engine import Engine, call_function, quote_text
 from limelight.models.fingerprints import Fingerprint, function_fingerprint, object_fingerprint
 from limelight.models.protocol import (
     CAPABILITIES,
@@ -32,59 +32,62 @@ from limelight.text import (
     Span,
     Tokens,
     UserInput,
-    checked_spans,
-    checked_text,
-    checked_text_or_pair,
-    few_names,
-    inside_character,
+    abbreviate_names,
     join_pair,
-    one_line,
     read_image,
+    splits_character,
+    truncate_line,
+    validate_spans,
+    validate_text,
+    validate_text_or_pair,
 )
 from limelight.text.characters import UNSPACED
-from limelight.text.images import blurred, grid_boxes
-from limelight.theory.ratio_game import RatioGame, one_document, value
+from limelight.text.images import blur, grid_boxes
+from limelight.theory.ratio_game import RatioGame, extract_document, value
 from limelight.threads import cached_property
 
-# The log-odds of a sure answer are infinite, and a mean of anything with them would be too.
-_LEAST = 1e-12  # probabilities are held this far from 0 and 1
-MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
-_TOGETHER = 16  # documents of a bag of words; more gain nothing, and padding costs
-_SLACK = 1e-3  # half precision rounds row sums by this much
-# A character alone where a script puts no space between words: dictionaries are for cutters.
-# Compiled when a function is first asked: it takes a hundredth of a short command.
+# The log-odds of a probability of 0 or 1 are infinite, and so would be every mean with them.
+_MIN_PROBABILITY = 1e-12  # probabilities are clipped this far from 0 and 1
+MAX_LOG_ODDS = float(np.log1p(-_MIN_PROBABILITY) - np.log(_MIN_PROBABILITY))  # 27.6
+_BAG_BATCH_SIZE = 16  # inputs of a bag of words; more gain nothing, and padding costs time
+_TOLERANCE = 1e-3  # half precision rounds row sums by this much
+# In scripts without spaces between words, each character is a word: splitters have dictionaries.
+# The pattern is compiled at its first use, which takes a hundredth of a short command.
 _WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['’][^\W{UNSPACED}]+)*|[^\w\s]"
 _KEYCAP = "\u20e3"
 Words = Callable[[str], Sequence[Span]]
-_TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
+_NO_PAIRS = (
+    "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
+)
 _LIMITATIONS: dict[Property, str] = {
     "has_subwords": "a function of texts shows no pieces of words",
     "max_tokens": "a function gets every text whole, and may cut it itself",
     "shuffle_weights": "a function shows only its answers, and no weights",
-    "reads_pairs": _TEXTS,
+    "reads_pairs": _NO_PAIRS,
     "reads_images": "this function takes texts; wrap it with images=True if it takes images",
 }
-_MOST_BYTES = 1 << 27  # of the images that are made and asked about together
-_SIDE = 7  # patches, as long as nobody asks for another grid
-_PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
+_MAX_BATCH_BYTES = 1 << 27  # of the masked images in one call
+_GRID_SIZE = 7  # patches in a row and in a column, unless the request names another grid
+_ONLY_PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Function:
     """A function ``list[str] -> (n, C)`` with names for its classes; see :func:`limelight.wrap`.
 
-    With ``pairs`` it takes a list of tuples of two texts, and nothing else. Where it is known to be
-    a linear classifier of a ``bag`` of words, removals are computed and not asked;
-    ``asked_because`` says why not, and ``linked`` how its outputs become probabilities.
+    With ``pairs`` it takes a list of tuples of two texts. If it is known to be a linear classifier
+    of a ``bag`` of words, the outputs without some words are computed exactly, and ``bag_link``
+    says how its outputs become probabilities. Otherwise ``sampling_reason`` says why it is sampled.
+    ``fingerprints`` are those of the function and of ``words``.
     """
 
-    # Why a function finds no spans; None if it does.
+    # Why a function finds no spans; None if it finds spans.
     _spans_limitation: ClassVar[str | None] = (
         "this one scores whole texts; wrap it with tags=[…] if it finds spans"
     )
 
     reads_images: ClassVar[bool] = False
-    _inputs: ClassVar[str] = "texts"  # what it takes, in messages
+    _input_noun: ClassVar[str] = "texts"  # for error messages
 
     function: Callable[[list[Any]], Any]
     classes: tuple[str, ...]
@@ -96,27 +99,27 @@ class Function:
     name: str = ""
     pairs: bool = False
     bag: Bag | None = None
-    asked_because: str = ""
-    linked: Link | None = None
-    # Of the function, and of ``words``: taken when they are wrapped, before a call changes them.
-    parts: Mapping[str, Fingerprint] = field(default_factory=dict)
+    sampling_reason: str = ""
+    bag_link: Link | None = None
+    # Computed when the function is wrapped, before a call can change it.
+    fingerprints: Mapping[str, Fingerprint] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
-            raise InputError(nearest("scale", self.scale, SCALES))
+            raise InputError(unknown_name_message("scale", self.scale, SCALES))
         if len(set(self.classes)) != len(self.classes):
             raise InputError(f"class names must differ; got {list(self.classes)}.")
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {one_line(self._called)} of {few_names(self.classes)}>"
+        return f"<{type(self).__name__} {truncate_line(self._full_name)} of {abbreviate_names(self.classes)}>"
 
     @property
     def link(self) -> Link:
-        """How outputs become probabilities: log-odds of each class by its sigmoid."""
-        # Not by a softmax, which would take logarithms of probabilities: those of a class near 1
-        # hardly move, and a method that explains them would see nothing.
-        if self.linked is not None:
-            return self.linked
+        """How outputs become probabilities: the log-odds of each class by the sigmoid."""
+        # A softmax would need logarithms of probabilities. The logarithm of a probability near 1
+        # hardly changes, so scores of its class would be near 0.
+        if self.bag_link is not None:
+            return self.bag_link
         if self.scale == "score":
             return "none"
         return "sigmoid" if self.scale == "probability" or self.multi_label else "softmax"
@@ -124,44 +127,49 @@ class Function:
     @property
     def fingerprint(self) -> str:
         """The name of the function, and a digest of all that its answers depend on."""
-        return f"{self._called} {object_fingerprint([self.classes, self.link, self.identity])}"
+        return f"{self._full_name} {object_fingerprint([self.classes, self.link, self.identity])}"
 
     @property
-    def _called(self) -> str:
-        inner = getattr(self.function, "__qualname__", type(self.function).__qualname__)
-        return self.name or f"{getattr(self.function, '__module__', None)}.{inner}"
+    def _full_name(self) -> str:
+        qualified_name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        return self.name or f"{getattr(self.function, '__module__', None)}.{qualified_name}"
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What changes a number besides the classes, by the names that :func:`limelight.wrap` has.
+        """The options of :func:`limelight.wrap` on which outputs depend, besides the classes.
 
-        The function and ``words`` are there with their digests.
+        The function and ``words`` are represented by their digests.
         """
         digests = {
-            f"{name} (by SHA-256)": self.parts[name].digest if name in self.parts else None
+            f"{name} (by SHA-256)": fingerprint.digest if fingerprint else None
             for name in ("function", "words")
+            for fingerprint in [self.fingerprints.get(name)]
         }
-        named = ("scale", "multi_label", "mask", "pairs")
-        settings = {name: getattr(self, name) for name in named}
+        options = ("scale", "multi_label", "mask", "pairs")
+        settings = {name: getattr(self, name) for name in options}
         return settings | {"images": self.reads_images} | digests
 
     @property
-    def unchecked(self) -> tuple[str, ...]:
-        """The names of what the function uses and the fingerprint does not cover."""
-        return tuple(name for one in self.parts.values() for name in one.unchecked)
+    def unchecked_parts(self) -> tuple[str, ...]:
+        """Names of objects that the function uses and that the fingerprint does not cover."""
+        return tuple(
+            name
+            for fingerprint in self.fingerprints.values()
+            for name in fingerprint.unchecked_parts
+        )
 
     @property
     def replacements(self) -> tuple[str, ...]:
-        """What may stand for a removed word: the mask if there is one, or nothing."""
+        """Replacements of a removed word: the mask if there is one, and no token."""
         return ("delete",) if self.mask is None else ("mask", "delete")
 
     @cached_property
     def capabilities(self) -> Mapping[Capability, str | None]:
-        """What a function shows: only its answers, unless removals of words are computed."""
-        hidden = f"a function of {self._inputs} shows only its answers"
+        """Exact games for a known bag of words, spans for a function that finds them."""
+        reason = f"a function of {self._input_noun} shows only its answers"
         return {
-            **dict.fromkeys(CAPABILITIES, hidden),
-            "exact_game": None if self.bag is not None else self.asked_because or hidden,
+            **dict.fromkeys(CAPABILITIES, reason),
+            "exact_game": None if self.bag is not None else self.sampling_reason or reason,
             "spans": self._spans_limitation,
         }
 
@@ -178,280 +186,310 @@ class Function:
     @property
     def limitations(self) -> Mapping[Property, str]:
         """Why the function lacks a property."""
-        several = "each label of this one is a yes or no of its own"
-        score = "this one predicts a score and not a class"
-        return _LIMITATIONS | {"is_exclusive": several if len(self.classes) > 1 else score}
+        many_labels = "each label of this one is a yes or no of its own"
+        single_score = "this one predicts a score and not a class"
+        reason = many_labels if len(self.classes) > 1 else single_score
+        return _LIMITATIONS | {"is_exclusive": reason}
 
-    def read(self, text: Any, *, pieces: bool = False) -> ModelInput:
-        """Return the words of a text or pair as they are written, punctuation marks included."""
-        if pieces:
+    def read(self, text: Any, *, subwords: bool = False) -> ModelInput:
+        """Return the words of a text or a pair, punctuation marks included."""
+        if subwords:
             raise InputError("a function of texts shows no pieces of words; read words.")
         if self.bag is not None:
-            model_input = self.bag.read(checked_text(text))
+            model_input = self.bag.read(validate_text(text))
             if isinstance(model_input, ModelInput):
                 return model_input
-            called = replace(self, bag=None, asked_because=model_input)
-            return replace(called.read(text), fallback=called)
-        whole, parts = join_pair(checked_text_or_pair(text))
+            sampled_model = replace(self, bag=None, sampling_reason=model_input)
+            return replace(sampled_model.read(text), fallback=sampled_model)
+        joined_text, parts = join_pair(validate_text_or_pair(text))
         names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
         spans = list[Span]()
-        for name, (start, end) in zip(names, parts or [(0, len(whole))], strict=True):
-            if not (found := word_spans(whole[start:end], self.words)):
+        for name, (start, end) in zip(names, parts or [(0, len(joined_text))], strict=True):
+            if not (part_spans := word_spans(joined_text[start:end], self.words)):
                 raise InputError(f"{name} has no words; give at least one word.")
-            spans += [(start + a, start + b) for a, b in found]
-        strings = tuple(whole[start:end] for start, end in spans)
-        return ModelInput(whole, Tokens(strings, tuple(spans)), parts=parts, divisible=True)
+            spans += [(start + a, start + b) for a, b in part_spans]
+        strings = tuple(joined_text[start:end] for start, end in spans)
+        tokens = Tokens(strings, tuple(spans))
+        return ModelInput(joined_text, tokens, parts=parts, is_divisible=True)
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs as logits; of probabilities, the log-odds of each class."""
-        return self.logits([one.given for one in inputs])
+        """Return the outputs as logits; probabilities become the log-odds of each class."""
+        return self.logits([model_input.user_input for model_input in inputs])
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs as logits; of probabilities, the log-odds of each class."""
+        """Return the outputs as logits; probabilities become the log-odds of each class."""
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
-        # Before the first call: nobody knows what a function makes of a tuple for a string.
+        # Before the first call, because a function may accept a tuple in place of a string.
         for number, text in enumerate(texts):
             if isinstance(text, tuple) != self.pairs:
-                with about_text(number if len(texts) > 1 else None):
-                    raise InputError(_PAIRS if self.pairs else f"a pair came, and {_TEXTS}.")
+                with add_text_number(number if len(texts) > 1 else None):
+                    raise InputError(
+                        _ONLY_PAIRS if self.pairs else f"a pair came, and {_NO_PAIRS}."
+                    )
         return self._engine(list(texts)) if len(texts) else np.empty((0, len(self.classes)))
 
-    def games(self, inputs: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame | str:
-        """Return what is left when words are deleted, for all masks at once, or why not."""
+    def exact_games(
+        self, inputs: Sequence[ModelInput], features: Sequence[Features]
+    ) -> RatioGame | str:
+        """Return the exact games of all inputs, or a clause that says why there are none."""
         for model_input in inputs:
             if model_input.fallback is not None:
-                return cast(Function, model_input.fallback).asked_because
-        return cast(Bag, self.bag).games(inputs, features)
+                return cast(Function, model_input.fallback).sampling_reason
+        return cast(Bag, self.bag).exact_games(inputs, features)
 
-    def asked_about(self, features: Any, scale: str) -> "Function":
-        """Return the same for such a question: what has no exact answer is asked."""
-        # A group of tokens is an array or a list, and only a string can be "words".
-        words = isinstance(features, str) and features == "words"
-        if self.bag is None or (scale != "probability" and (self.bag.proportional or words)):
+    def for_request(self, features: Any, scale: str) -> "Function":
+        """Return this function, without its bag if the request has no exact scores under it."""
+        # Groups of tokens are an array or a list, and only a string can be "words".
+        is_words = isinstance(features, str) and features == "words"
+        if self.bag is None or (
+            scale != "probability" and (self.bag.columns_are_divisible or is_words)
+        ):
             return self
-        why = "what a word does under this norm cannot be shared out among the units it is part of"
+        reason = (
+            "what a word does under this norm cannot be shared out among the units it is part of"
+        )
         if scale == "probability":
-            why = "probabilities are no quotients of sums over words"
-        return replace(self, bag=None, asked_because=why)
+            reason = "probabilities are no quotients of sums over words"
+        return replace(self, bag=None, sampling_reason=reason)
 
     @property
-    def rests_on_checks(self) -> bool:
-        """Whether removals of words are tried on each text, because they are not proven."""
-        return self.bag is not None and self.bag.checked
+    def exactness_is_checked(self) -> bool:
+        """Whether exact games are checked on each text, because they are not proven."""
+        return self.bag is not None and self.bag.is_checked
 
     @property
-    def documents_per_batch(self) -> int:
-        """How many documents are computed at a time where none is asked about."""
-        return _TOGETHER
+    def inputs_per_batch(self) -> int:
+        """Number of inputs that are computed at a time if their games are exact."""
+        return _BAG_BATCH_SIZE
 
     def predict_proba(self, texts: Sequence[UserInput]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""
         return class_probabilities(self.logits(texts), self.link)
 
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
-        """Return the outputs for each mask; of the spaces beside a deleted word one stays."""
+        """Return a function from masks to outputs; one space beside a deleted word stays."""
         if model_input.fallback is not None:
             return cast(Function, model_input.fallback).game(
                 replace(model_input, fallback=None), features, replacement
             )
         if (bag := self.bag) is not None:
-            if bag.apart(model_input, features):
-                known = one_document(cast(RatioGame, bag.games([model_input], [features])), 0)
-                return lambda keep: value(known, keep).T
-            # A column that two features share has no such game under a norm, but known outputs.
+            if bag.separates_columns(model_input, features):
+                games = cast(RatioGame, bag.exact_games([model_input], [features]))
+                ratio_game = extract_document(games, 0)
+                return lambda keep: value(ratio_game, keep).T
+            # Under a norm, a column of two features has no ratio game, but its outputs are known.
             if bag.growth is not None:
                 return lambda keep: bag.outputs(model_input, features, keep)
         mask = self.mask if replacement == "mask" else None
-        sides = segments(model_input, features)
+        sides = split_segments(model_input, features)
 
-        def written(keep: Bool[np.ndarray, " d"]) -> UserInput:
-            texts = tuple("".join(one.without(keep, mask)) for one in sides)
+        def masked_input(keep: Bool[np.ndarray, " d"]) -> UserInput:
+            texts = tuple("".join(side.replace_words(keep, mask)) for side in sides)
             return texts if len(texts) == 2 else texts[0]
 
-        return lambda keep: self._engine([written(row) for row in keep])
+        return lambda keep: self._engine([masked_input(row) for row in keep])
 
     def __getstate__(self) -> dict[str, Any]:
-        # Answers that are remembered, and how, are made again in another process.
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        # Cached properties, such as the engine, are created again in another process.
+        return {member.name: getattr(self, member.name) for member in fields(self)}
 
     @cached_property
     def _engine(self) -> Engine:
         return Engine(
-            self._answer,
-            size=lambda given: len(join_pair(given)[0]),
-            budget=sys.maxsize,  # nobody knows what a text costs in there
-            most=self.batch_size,
+            self._compute_logits,
+            size=lambda user_input: len(join_pair(user_input)[0]),
+            max_batch_size=sys.maxsize,  # the cost of a text inside a function is unknown
+            max_items=self.batch_size,
         )
 
-    def _answer(self, texts: list[UserInput]) -> Float[np.ndarray, "n C"]:
-        found = answers_of(
+    def _compute_logits(self, user_inputs: list[UserInput]) -> Float[np.ndarray, "n C"]:
+        scores = call_function(
             self._call,
-            texts,
+            user_inputs,
             who="the function",
-            shown=lambda given: join_pair(given)[0],
+            item_text=lambda user_input: join_pair(user_input)[0],
             advice=" Set batch_size=1.",
         )
-        answers = self._checked(found, [join_pair(given)[0] for given in texts])
-        return log_odds(answers) if self.scale == "probability" else answers
+        rows = self._check_scores(scores, [join_pair(user_input)[0] for user_input in user_inputs])
+        return log_odds(rows) if self.scale == "probability" else rows
 
     def _call(self, inputs: Sequence[Any]) -> Any:
-        return self.function(list(inputs))  # a list of its own: it may change it
+        return self.function(list(inputs))  # a new list, because the function may change it
 
-    def _checked(self, found: Any, texts: list[str]) -> Float[np.ndarray, "n C"]:
-        """Return ``found`` as float64, one row per text and one column per class."""
+    def _check_scores(self, scores: Any, texts: list[str]) -> Float[np.ndarray, "n C"]:
+        """Return the scores of a function as float64, one row per text; raise if they are wrong."""
         n, C = len(texts), len(self.classes)
         try:
-            answers = _numbers(found)
+            rows = _convert_to_float64(scores)
         except (TypeError, ValueError):
             raise InputError(
                 f"the function must return numbers, one row per text and one column per class, "
-                f"({n}, {C}) here; got {one_line(repr(found), 80)}. A sparse matrix must become an "
-                "array (toarray), and a transformers pipeline is wrapped itself: "
+                f"({n}, {C}) here; got {truncate_line(repr(scores), 80)}. A sparse matrix must "
+                "become an array (toarray), and a transformers pipeline is wrapped itself: "
                 "limelight.wrap(pipeline)."
             ) from None
-        if answers.shape == (n,) and C <= 2:
-            answers = answers[:, None]  # one number per text, as regressors answer
-        if answers.ndim != 2 or len(answers) != n:
+        if rows.shape == (n,) and C <= 2:
+            rows = rows[:, None]  # one number per text, as regressors return
+        if rows.ndim != 2 or len(rows) != n:
             raise InputError(
                 f"the function must return one row per text, ({n}, {C}) for {n} text(s); got shape "
-                f"{answers.shape}."
+                f"{rows.shape}."
             )
-        # One column of two classes is the second's, as a single logit is.
-        if answers.shape[1] not in ({1, 2} if C == 2 else {C}):
+        # With two classes, a single column belongs to the second class, like a single logit.
+        if rows.shape[1] not in ({1, 2} if C == 2 else {C}):
             raise InputError(
                 f"there are {C} classes ({', '.join(self.classes)}), but the function returns "
-                f"{answers.shape[1]} columns; name as many classes as there are columns."
+                f"{rows.shape[1]} columns; name as many classes as there are columns."
             )
-        if not np.isfinite(answers).all():
-            bad = int((~np.isfinite(answers)).any(axis=1).argmax())
+        if not np.isfinite(rows).all():
+            bad = int((~np.isfinite(rows)).any(axis=1).argmax())
             raise InputError(
-                f"the function must return finite numbers; for the text {short(texts[bad])} it "
-                f"returned {answers[bad].tolist()}."
+                f"the function must return finite numbers; for the text {quote_text(texts[bad])} it "
+                f"returned {rows[bad].tolist()}."
             )
         if self.scale == "probability":
-            _check_probabilities(answers, texts, multi_label=self.multi_label)
-        return answers
+            _check_probabilities(rows, texts, multi_label=self.multi_label)
+        return rows
 
 
-def _numbers(found: Any) -> np.ndarray:
-    """Return ``found`` as float64: a tensor of torch from any device and graph, never a text."""
-    if hasattr(found, "detach") and hasattr(found, "cpu"):
-        found = found.detach().cpu().double()
-    # Strings of digits would pass for numbers, and objects for whatever they happen to hold.
-    given = np.asarray(found)
-    if given.dtype.kind not in "biuf":
-        raise TypeError(given.dtype)
-    return given.astype(np.float64)
+def _convert_to_float64(scores: Any) -> np.ndarray:
+    """Return numbers as float64, also tensors of torch; raise an error for text and objects."""
+    if hasattr(scores, "detach") and hasattr(scores, "cpu"):
+        scores = scores.detach().cpu().double()
+    # Conversion would accept strings of digits as numbers, and objects with any content.
+    array = np.asarray(scores)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(array.dtype)
+    return array.astype(np.float64)
 
 
 def _check_probabilities(
-    answers: Float[np.ndarray, "n C"], texts: Sequence[str], *, multi_label: bool
+    rows: Float[np.ndarray, "n C"], texts: Sequence[str], *, multi_label: bool
 ) -> None:
-    low, high = answers.min(), answers.max()
-    if low < -_SLACK or high > 1 + _SLACK:
+    """Raise an error if probabilities are not from 0 to 1, or do not sum to 1 when they should."""
+    low, high = rows.min(), rows.max()
+    if low < -_TOLERANCE or high > 1 + _TOLERANCE:
         raise InputError(
             f"probabilities must lie between 0 and 1; the function returned {low:.4g} to "
             f"{high:.4g}. Pass scale='logit' if these are logits."
         )
-    sums = answers.sum(axis=1)
-    if answers.shape[1] > 1 and not multi_label and np.abs(sums - 1).max() > _SLACK:
+    sums = rows.sum(axis=1)
+    if rows.shape[1] > 1 and not multi_label and np.abs(sums - 1).max() > _TOLERANCE:
         worst = int(np.abs(sums - 1).argmax())
         raise InputError(
             "the probabilities of a text must sum to 1; for the text "
-            f"{short(texts[worst])} they sum to {sums[worst]:.4g}. "
+            f"{quote_text(texts[worst])} they sum to {sums[worst]:.4g}. "
             "Pass multi_label=True if each class is a yes or no of its own."
         )
 
 
-def log_odds(chances: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
-    """Return log p − log(1 − p), with p held away from 0 and 1 by 1e-12."""
-    # log1p: 1 − p of a small p has lost the digits of p. The clip of the result is for p held at
-    # 1 − 1e-12, which is not a float: its rounding would make the two ends differ.
-    held = np.clip(chances, _LEAST, 1 - _LEAST)
-    return np.clip(np.log(held) - np.log1p(-held), -MOST_LOG_ODDS, MOST_LOG_ODDS)
+def log_odds(probabilities: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
+    """Return log p − log(1 − p), with p clipped to 1e-12 and 1 − 1e-12."""
+    # log1p: 1 − p of a small p has lost the digits of p. The result is clipped because 1 − 1e-12
+    # is not a float: its rounding would make the two ends differ.
+    clipped = np.clip(probabilities, _MIN_PROBABILITY, 1 - _MIN_PROBABILITY)
+    return np.clip(np.log(clipped) - np.log1p(-clipped), -MAX_LOG_ODDS, MAX_LOG_ODDS)
 
 
-def wrapped_function(
-    function: Callable[[list[Any]], Any], kind: type[Function] = Function, **given: Any
+def wrap_function(
+    function: Callable[[list[Any]], Any], model_class: type[Function] = Function, **options: Any
 ) -> Function:
-    """Return a function as a model; what is ``given`` are the options of :func:`limelight.wrap`."""
-    classes: Any = given.get("classes")
-    least = 1 if given.get("scale") == "score" else 2
-    if isinstance(classes, str) or not hasattr(classes, "__len__") or len(classes) < least:
-        names = "one name" if least == 1 else "two names"
+    """Return a function as a model.
+
+    Parameters
+    ----------
+    function
+        Function from a list of inputs to scores.
+    model_class
+        Class of the model.
+    options
+        Options of :func:`limelight.wrap`. With ``known_fingerprint``, no fingerprint of the
+        function is computed.
+
+    Raises
+    ------
+    InputError
+        If the classes, the batch size, the mask or the function for words are not valid.
+    """
+    classes: Any = options.get("classes")
+    min_classes = 1 if options.get("scale") == "score" else 2
+    if isinstance(classes, str) or not hasattr(classes, "__len__") or len(classes) < min_classes:
+        names = "one name" if min_classes == 1 else "two names"
         raise InputError(f"classes must be a list of {names} or more; got {classes!r}.")
-    size, mask, words = given.get("batch_size", 1), given.get("mask"), given.get("words")
-    # True would pass for a batch of one.
+    size, mask, words = options.get("batch_size", 1), options.get("mask"), options.get("words")
+    # Without the first check, True would count as a batch size of 1.
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise InputError(f"batch_size must be a whole number, 1 or more; got {size!r}.")
     if mask is not None and not isinstance(mask, str):
         raise InputError(f"mask must be a string, or None to delete words; got {mask!r}.")
     if words is not None and not callable(words):
         raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
-    own = {"classes": tuple(map(str, classes)), "pairs": bool(given.get("pairs"))}
-    parts = {"function": given.pop("function_known", None) or function_fingerprint(function)}
+    known_fingerprint = options.pop("known_fingerprint", None)
+    fingerprints = {"function": known_fingerprint or function_fingerprint(function)}
     if words is not None:
-        parts["words"] = function_fingerprint(words)
-    return kind(function=function, **{**given, **own, "parts": parts})
+        fingerprints["words"] = function_fingerprint(words)
+    options |= {"classes": tuple(map(str, classes)), "pairs": bool(options.get("pairs"))}
+    return model_class(function=function, **options, fingerprints=fingerprints)
 
 
 def word_spans(text: str, words: Words | None = None) -> list[Span]:
-    """Return where the words of ``text`` stand: runs of letters and digits, and every other sign.
+    """Return the spans of the words of ``text``: runs of letters and digits, and other characters.
 
-    Characters are what a reader sees as one: an emoji with its skin tone is one word, and so is
-    every character of Chinese or Thai. ``words`` may be another function that says where they
-    stand.
+    A character is what a reader sees as one: an emoji with its skin tone is one word, and so is
+    every character of Chinese or Thai. If ``words`` is given, this function returns the spans.
     """
     if words is not None:
-        return checked_spans(words(text), text, "words")
-    # No sign of ASCII belongs to the one before it.
+        return validate_spans(words(text), text, "words")
+    # No ASCII character belongs to the character before it.
     if text.isascii():
         return [match.span() for match in re.finditer(_WORD, text)]
-    starts = [i for i in range(len(text)) if not inside_character(text, i)] + [len(text)]
-    # The first sign of each character stands for it; a digit on a keycap is no digit.
-    signs = [_KEYCAP if _KEYCAP in text[a:b] else text[a] for a, b in pairwise(starts)]
-    return [(starts[m.start()], starts[m.end()]) for m in re.finditer(_WORD, "".join(signs))]
+    starts = [i for i in range(len(text)) if not splits_character(text, i)] + [len(text)]
+    # Each character counts as its first code point. A digit on a keycap is not a digit.
+    code_points = [_KEYCAP if _KEYCAP in text[a:b] else text[a] for a, b in pairwise(starts)]
+    matches = re.finditer(_WORD, "".join(code_points))
+    return [(starts[match.start()], starts[match.end()]) for match in matches]
 
 
-def is_sent(model: object) -> bool:
-    """Return whether a model in memory can go to other processes: no network does."""
+def is_picklable(model: object) -> bool:
+    """Tell whether a model in memory can be sent to other processes, as functions can."""
     return hasattr(model, "function")
 
 
-class Segments(NamedTuple):
-    """The words of a text with the feature of each, and what stands around them."""
+class TextSegments(NamedTuple):
+    """The words of a text with the feature of each, and the gaps around them."""
 
     gaps: list[str]
     words: list[str]
-    feature: Int[np.ndarray, " T"]  # -1 where a word always stays
+    feature: Int[np.ndarray, " T"]  # -1 for a word that always stays
 
-    def without(self, keep: Bool[np.ndarray, " d"], mask: str | None) -> list[str]:
-        """Return gaps and words in turn, with ``mask`` for the words that are not kept, or ""."""
-        found = [self.gaps[0]]
-        ends = not found[0] or found[0][-1].isspace()  # so does the text so far: at a space
-        stays = np.append(keep, True)[self.feature].tolist()  # at -1 the last
-        for word, gap, kept in zip(self.words, self.gaps[1:], stays, strict=True):
-            shown = word if kept else mask or ""
-            # What stood on both sides of a word must not grow together.
-            left = gap.lstrip() if ends and not shown else gap
-            found += shown, left
-            if last := left or shown:
-                ends = last[-1].isspace()
-        return found
+    def replace_words(self, keep: Bool[np.ndarray, " d"], mask: str | None) -> list[str]:
+        """Return gaps and words in turn, with ``mask``, or "", in place of removed words."""
+        strings = [self.gaps[0]]
+        ends_with_space = not strings[0] or strings[0][-1].isspace()
+        stays = np.append(keep, True)[self.feature].tolist()  # the appended True is for -1
+        for word, gap, word_stays in zip(self.words, self.gaps[1:], stays, strict=True):
+            new_word = word if word_stays else mask or ""
+            # Only one of the spaces around a deleted word stays.
+            new_gap = gap.lstrip() if ends_with_space and not new_word else gap
+            strings += new_word, new_gap
+            if last := new_gap or new_word:
+                ends_with_space = last[-1].isspace()
+        return strings
 
 
-def segments(model_input: ModelInput, features: Features) -> list[Segments]:
-    """Return what each text of a document is made of: one, or the two of a pair."""
-    found = []
+def split_segments(model_input: ModelInput, features: Features) -> list[TextSegments]:
+    """Split each text of an input, one or the two of a pair, into words and gaps."""
+    segments = []
     for first, last in model_input.parts or [(0, len(model_input.text))]:
         spans = model_input.tokens.spans
         # A word belongs to the text in which it begins.
         numbers = [i for i, (start, _) in enumerate(spans) if first <= start < last]
         edges = [first, *(edge for i in numbers for edge in spans[i]), last]
-        cut = [model_input.text[a:b] for a, b in pairwise(edges)]
-        found.append(Segments(cut[::2], cut[1::2], features.of_token[numbers]))
-    return found
+        strings = [model_input.text[a:b] for a, b in pairwise(edges)]
+        feature = features.feature_index[numbers]
+        segments.append(TextSegments(strings[::2], strings[1::2], feature))
+    return segments
 
 
 # --- functions from images ---------------------------------------------------------------------
@@ -461,76 +499,79 @@ class ImageFunction(Function):
     """A function from a list of arrays of pixels to scores; see :func:`limelight.wrap`."""
 
     reads_images = True
-    _inputs: ClassVar[str] = "images"
+    _input_noun: ClassVar[str] = "images"
 
     @property
     def replacements(self) -> tuple[str, ...]:
-        """What may stand for a removed patch: the mean color, black, or the image blurred."""
-        # The mean first: a black patch is a shape of its own that a model may have learned.
+        """Replacements of a removed patch: the mean color, black, or the blurred image."""
+        # The mean comes first: a model may have learned shapes like a black patch.
         return ("mean", "black", "blurred")
 
-    def read(self, text: Any, *, pieces: bool = False) -> ModelInput:
-        """Return an image in a grid of patches, which may be cut into others."""
-        if pieces:
+    def read(self, text: Any, *, subwords: bool = False) -> ModelInput:
+        """Return an image in a grid of patches, which may be split differently later."""
+        if subwords:
             raise InputError(f"{self.limitations['has_subwords']}; read patches.")
         image = read_image(text)
-        # A function sees pixels and has no patches of its own: any other cut will do as well.
-        cut = PatchedImage(image, grid_boxes((0, 0, *image.size), _SIDE, _SIDE))
-        return ModelInput.from_image(cut, divisible=True)
+        # A function reads pixels and not patches, so any grid can be used.
+        patches = PatchedImage(image, grid_boxes((0, 0, *image.size), _GRID_SIZE, _GRID_SIZE))
+        return ModelInput.from_image(patches, is_divisible=True)
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs as logits; of probabilities, the log-odds of each class."""
+        """Return the outputs as logits; probabilities become the log-odds of each class."""
         if isinstance(texts, str):
             raise InputError("logits takes a list of images; got one string. Write [path].")
         images = [read_image(image) for image in texts]
         return self._engine(images) if images else np.empty((0, len(self.classes)))
 
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
-        """Return the outputs for each mask; the pixels of removed features are replaced."""
+        """Return a function from masks to outputs; pixels of removed features are replaced."""
         image: Any = model_input.image
         mask_image, size = _image_masker(image, features, replacement), image.source.pixels.nbytes
-        # Made when their turn comes: a thousand photos of a telephone are 36 gigabytes.
-        return lambda keep: self._engine.rows(
+        # Masked images are created batch by batch: a thousand photos of a phone take 36 gigabytes.
+        return lambda keep: self._engine.compute_rows(
             np.full(len(keep), size),
-            lambda rows: self._answer([mask_image(keep[i]) for i in rows]),
+            lambda rows: self._compute_logits([mask_image(keep[i]) for i in rows]),
         )
 
     @cached_property
     def _engine(self) -> Engine:
         return Engine(
-            self._answer,
-            size=lambda image: image.pixels.nbytes,  # what an image takes at least
-            budget=_MOST_BYTES,
-            most=self.batch_size,
+            self._compute_logits,
+            size=lambda image: image.pixels.nbytes,  # the memory that an image takes at least
+            max_batch_size=_MAX_BATCH_BYTES,
+            max_items=self.batch_size,
         )
 
     def _call(self, inputs: Sequence[Any]) -> Any:
         return self.function([image.pixels for image in inputs])
 
 
-def image_function(function: Callable[[list[Any]], Any], options: Mapping[str, Any]) -> Function:
+def wrap_image_function(
+    function: Callable[[list[Any]], Any], options: Mapping[str, Any]
+) -> Function:
     """Return a function from arrays of pixels as a model, with the options of `limelight.wrap`."""
     for name in ("mask", "words", "pairs", "tags"):
         if options.get(name):
             raise InputError(f"{name} is about texts, and this function takes images.")
-    named = {name: value for name, value in options.items() if name != "images"}
-    return wrapped_function(function, ImageFunction, **named)
+    used_options = {name: value for name, value in options.items() if name != "images"}
+    return wrap_function(function, ImageFunction, **used_options)
 
 
 def _image_masker(
-    cut: PatchedImage, features: Features, replacement: str
+    image: PatchedImage, features: Features, replacement: str
 ) -> Callable[[Bool[np.ndarray, " d"]], ImageInput]:
-    """Return a function from a mask of features to the image without the others."""
-    pixels, feature = cut.source.pixels, np.append(features.of_token, -1)[cut.labels()]
-    replaced = np.zeros_like(pixels)
+    """Return a function from a mask to the image with the removed features replaced."""
+    pixels, feature = image.source.pixels, np.append(features.feature_index, -1)[image.token_map()]
+    background = np.zeros_like(pixels)
     if replacement == "blurred":
-        replaced = blurred(pixels)
+        background = blur(pixels)
     elif replacement == "mean":
-        # In whole bytes: the function gets what a file could hold.
-        replaced += np.rint(pixels.mean(axis=(0, 1))).astype(np.uint8)
+        # In whole bytes, as an image file would have them.
+        background += np.rint(pixels.mean(axis=(0, 1))).astype(np.uint8)
 
     def mask_image(keep: Bool[np.ndarray, " d"]) -> ImageInput:
-        stays = np.append(keep, True)[feature]  # at -1 the last: no feature
-        return ImageInput(np.where(stays[:, :, None], pixels, replaced))
+        """Return the image with only the features of ``keep``."""
+        stays = np.append(keep, True)[feature]  # the appended True is for -1, no feature
+        return ImageInput(np.where(stays[:, :, None], pixels, background))
 
     return mask_image

@@ -1,10 +1,10 @@
-"""Pipelines of scikit-learn that are a bag of words under a linear classifier, by their classes.
+"""Recognition of scikit-learn pipelines that are a bag of words under a linear classifier.
 
-scikit-learn is not imported: whoever gives a pipeline has it. Each step must run the code of a
-known class of scikit-learn, and any other pipeline is sampled like a function. A pipeline of known
-classes is also tried on a few texts, against mistakes here and other versions of scikit-learn. What
-stands between the words and the last division by a norm works column by column and is left to
-scikit-learn itself. What comes after it becomes part of the weights.
+scikit-learn is not imported here, because a user who passes a pipeline has it. Each step must run
+the code of a known class of scikit-learn. Every other pipeline is sampled like a function. A
+pipeline of known classes is also compared with its `Bag` on a few texts. This finds mistakes in
+this module and differences between versions of scikit-learn. Steps up to the last norm work column
+by column and are computed by scikit-learn itself. Later steps become part of the weights.
 """
 
 import re
@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.bags import Bag, ReadWords, blanked
+from limelight.models.bags import Bag, ReadWords, blank_features
 from limelight.models.protocol import class_probabilities
-from limelight.models.scikit_classes import ForeignCodeError, scikit_class, unwrapped
+from limelight.models.scikit_classes import ForeignCodeError, scikit_class, unwrap_estimator
 from limelight.models.vectorized_words import WordReader
 from limelight.shapes import Float, Int
-from limelight.text import features_of
-from limelight.theory.ratio_game import one_document, value
+from limelight.text import build_features
+from limelight.theory.ratio_game import extract_document, value
 from limelight.threads import cached_property
 
 _VECTORIZERS = ("CountVectorizer", "TfidfVectorizer", "HashingVectorizer")
@@ -38,94 +38,97 @@ _LINEAR = (
     *("SGDRegressor", "PassiveAggressiveRegressor", "LinearSVR"),
 )
 _KERNEL_MACHINES = ("SVC", "NuSVC", "SVR", "NuSVR")  # linear with two classes and that kernel
-_SAME = 1e-6  # of how far probabilities are from their mean
-_LEFT_OUT = 4  # words of each, one at a time
-_PROBES = 12  # words of the vocabulary in a text to try out, at most
-_AROUND = re.compile(r"\(\?<?[=!]|\\[1-9]|\(\?P=")  # lookarounds, and what stood before
+_TOLERANCE = 1e-6  # relative to the largest difference of a probability from the mean
+_SINGLE_REMOVALS = 4  # words of a test text that are removed one at a time
+_TEST_WORDS = 12  # largest number of words of the vocabulary in a test text
+_CONTEXT_PATTERN = re.compile(r"\(\?<?[=!]|\\[1-9]|\(\?P=")  # lookarounds and backreferences
 
 
 class _Linear(NamedTuple):
     """A classifier of rows: outputs = rows @ weights + intercept.
 
-    ``sizes`` are those of the terms that make up the weights, ``intercept_size`` that of the terms
-    of the intercept. With ``presence`` only whether a
-    value is above 0 counts.
+    ``weight_sizes`` and ``intercept_size`` are sums of the absolute values of the terms that make
+    up the weights and the intercept. With ``uses_presence`` the outputs depend only on which values
+    are above 0.
     """
 
     weights: Float[np.ndarray, "columns C"]
     intercept: Float[np.ndarray, " C"]
     outputs: Callable[[Any], Any]
-    sizes: Float[np.ndarray, "columns C"]
+    weight_sizes: Float[np.ndarray, "columns C"]
     intercept_size: Float[np.ndarray, " C"]
-    presence: bool = False
+    uses_presence: bool = False
 
 
 class _NotLinearError(Exception):
     """A clause that says why a pipeline is sampled."""
 
 
-def linear_pipeline(pipeline: Any) -> Mapping[str, Any] | str:
-    """Return a ``Function``'s fields of a bag of words, or a clause that says why it is none."""
+def parse_linear_pipeline(pipeline: Any) -> Mapping[str, Any] | str:
+    """Return fields of a `Function` with a bag of words, or a clause that says why it has none."""
     try:
-        return _linear_pipeline(pipeline)
-    except (_NotLinearError, ForeignCodeError) as why:
-        return str(why)
-    except Exception as error:  # of steps that may do anything: what cannot be tried out is asked
+        return _parse_linear_pipeline(pipeline)
+    except (_NotLinearError, ForeignCodeError) as reason:
+        return str(reason)
+    # Steps may raise any error. A pipeline that cannot be checked is sampled.
+    except Exception as error:
         return f"it could not be taken apart ({type(error).__name__})"
 
 
-def _linear_pipeline(pipeline: Any) -> Mapping[str, Any]:
-    steps = _flat(pipeline)
-    first = scikit_class(steps[0] if steps else pipeline)
-    if len(steps) < 2 or first not in _VECTORIZERS:
-        raise _NotLinearError(f"it begins with {first}, which is no vectorizer of words")
+def _parse_linear_pipeline(pipeline: Any) -> Mapping[str, Any]:
+    steps = _flatten_steps(pipeline)
+    first_class = scikit_class(steps[0] if steps else pipeline)
+    if len(steps) < 2 or first_class not in _VECTORIZERS:
+        raise _NotLinearError(f"it begins with {first_class}, which is no vectorizer of words")
     vectorizer, *middle, last = steps
-    _check_words(vectorizer)
-    classifier = _classifier(last)
-    # A norm divides by what all columns hold together, so nothing before it can join the weights.
-    norm, growth, cut = _norms(vectorizer, middle, whole=classifier.presence)
-    before, after = middle[:cut], middle[cut:]
-    weights, sizes = classifier.weights, classifier.sizes
+    _check_vectorizer(vectorizer)
+    classifier = _parse_classifier(last)
+    # A norm depends on all columns, so no step before it can become part of the weights.
+    norm, growth, norm_end = _parse_norms(
+        vectorizer, middle, must_be_columnwise=classifier.uses_presence
+    )
+    before, after = middle[:norm_end], middle[norm_end:]
+    weights, sizes = classifier.weights, classifier.weight_sizes
     for step in reversed(after):
-        weights, sizes = _pulled_back(step, weights, sizes)
-    signed = bool(getattr(vectorizer, "alternate_sign", False))
-    if classifier.presence and signed:
+        weights, sizes = _pull_back_weights(step, weights, sizes)
+    has_signs = bool(getattr(vectorizer, "alternate_sign", False))
+    if classifier.uses_presence and has_signs:
         raise _NotLinearError("hashed columns with signs are not there or not there")
 
     if not (np.isfinite(weights).all() and np.isfinite(classifier.intercept).all()):
         raise _NotLinearError("its weights are not all finite")
-    read = _Vectors(vectorizer, tuple(before), tuple(after), classifier)
-    # The coarsest of all numbers on the way sets the error: one float32 is enough.
-    one = last.estimators_[0] if hasattr(last, "estimators_") else last
-    learned = getattr(one, "coef_", getattr(one, "feature_log_prob_", None))
-    arrays = read.rows(["a text"]), learned
-    single = "float32" in {str(getattr(x, "dtype", "")) for x in arrays}
+    parsed = _ParsedPipeline(vectorizer, tuple(before), tuple(after), classifier)
+    # The coarsest numbers determine the rounding error: one float32 array is enough.
+    estimator = last.estimators_[0] if hasattr(last, "estimators_") else last
+    learned_weights = getattr(estimator, "coef_", getattr(estimator, "feature_log_prob_", None))
+    arrays = parsed.rows(["a text"]), learned_weights
+    is_float32 = "float32" in {str(getattr(x, "dtype", "")) for x in arrays}
     bag = Bag(
-        words=read.words,
+        words=parsed.words,
         weights=np.ascontiguousarray(weights, dtype=np.float64),
-        sizes=np.ascontiguousarray(sizes, dtype=np.float64),
+        weight_sizes=np.ascontiguousarray(sizes, dtype=np.float64),
         intercept=np.asarray(classifier.intercept, dtype=np.float64),
         intercept_size=classifier.intercept_size,
         # No norm changes whether a value is above 0.
-        norm=None if classifier.presence else norm,
-        growth="presence" if classifier.presence else None if signed else growth,
-        rounding=2.0**-23 if single else 2.0**-52,
-        checked=not read.reader.is_known,
+        norm=None if classifier.uses_presence else norm,
+        growth="presence" if classifier.uses_presence else None if has_signs else growth,
+        rounding=2.0**-23 if is_float32 else 2.0**-52,
+        is_checked=not parsed.reader.is_known,
     )
-    texts = _probes(vectorizer)
-    answers = read.outputs(texts)
-    _check_answers(bag, read, texts)
-    _check_choice(pipeline, texts, answers)
-    link = _link(pipeline, last, texts, answers, bag.rounding)
+    texts = _test_texts(vectorizer)
+    outputs = parsed.outputs(texts)
+    _check_bag(bag, parsed, texts)
+    _check_predictions(pipeline, texts, outputs)
+    link = _find_link(pipeline, last, texts, outputs, bag.rounding)
     scale = "score" if link == "none" else "logit"
-    return {"function": read.outputs, "bag": bag, "linked": link, "scale": scale}
+    return {"function": parsed.outputs, "bag": bag, "bag_link": link, "scale": scale}
 
 
 @dataclass(frozen=True, eq=False)
-class _Vectors:
-    """The steps of a pipeline: up to the last norm, after it, and the classifier.
+class _ParsedPipeline:
+    """The vectorizer, the steps up to the last norm, the steps after it, and the classifier.
 
-    An object and no closures, so that it can be sent to another process if its steps can.
+    It is an object without closures, so it can be sent to another process if its steps can.
     """
 
     vectorizer: Any
@@ -134,323 +137,330 @@ class _Vectors:
     classifier: _Linear
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was made of the steps is made again elsewhere: a function may not travel.
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        # Cached properties are computed again elsewhere: some functions cannot be pickled.
+        return {member.name: getattr(self, member.name) for member in fields(self)}
 
     def rows(self, texts: Sequence[str]) -> Any:
         """Return one row of columns for each text, divided by its norm."""
-        found = self.vectorizer.transform(texts)
+        rows = self.vectorizer.transform(texts)
         for step in self.before:
-            found = step.transform(found)
-        return found
+            rows = step.transform(rows)
+        return rows
 
     def outputs(self, texts: list[str]) -> Float[np.ndarray, "n C"]:
         """Return the scores of the classifier."""
-        found = self.rows(texts)
+        rows = self.rows(texts)
         for step in self.after:
-            found = step.transform(found)
-        answers = np.asarray(self.classifier.outputs(found), dtype=np.float64)
-        return answers.reshape(len(texts), -1)
+            rows = step.transform(rows)
+        scores = np.asarray(self.classifier.outputs(rows), dtype=np.float64)
+        return scores.reshape(len(texts), -1)
 
-    def _shares(self, text: str, columns: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        """Return what each entry has of its column's value in the row of a text."""
+    def _entry_values(self, text: str, columns: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """Return the share of each entry in the value of its column, for the row of a text."""
         row = self.rows([text]).tocsr()
-        known = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
-        x = np.array([known.get(column, 0.0) for column in columns.tolist()], dtype=np.float64)
-        _, part, counts = np.unique(columns, return_inverse=True, return_counts=True)
-        return (x > 0 if self.classifier.presence else x) / counts[part]
+        values = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
+        x = np.array([values.get(column, 0.0) for column in columns.tolist()], dtype=np.float64)
+        _, index, counts = np.unique(columns, return_inverse=True, return_counts=True)
+        return (x > 0 if self.classifier.uses_presence else x) / counts[index]
 
     def words(self, text: str) -> ReadWords | str:
-        """Return the words of a text as the vectorizer cuts it, with the columns of each.
+        """Return the words of a text as the vectorizer splits it, with the columns of each.
 
         If removed words may change how others are read, return a clause that says so.
         """
-        batch = self.reader.read(text)
-        if not text.strip() or (batch is not None and not batch[0]):
+        parsed = self.reader.read(text)
+        if not text.strip() or (parsed is not None and not parsed[0]):
             raise InputError("the text has no words; give at least one word.")
-        if batch is None:
+        if parsed is None:
             return "its vectorizer reads some words differently if others are removed"
-        words, checked = batch
-        flat = [(i, token) for i, (_, _, tokens) in enumerate(words) for token in tokens]
-        column = self._columns([token for _, token in flat])
-        word = np.array([i for i, _ in flat], dtype=int)
+        words, is_checked = parsed
+        numbered_tokens = [(i, token) for i, (_, _, tokens) in enumerate(words) for token in tokens]
+        column = self._columns([token for _, token in numbered_tokens])
+        word = np.array([i for i, _ in numbered_tokens], dtype=int)
         spans, names, _ = zip(*words, strict=True)
         word, column = word[column >= 0], column[column >= 0]
-        return ReadWords(names, spans, word, column, self._shares(text, column), checked)
+        return ReadWords(names, spans, word, column, self._entry_values(text, column), is_checked)
 
     @cached_property
     def reader(self) -> WordReader:
-        """How the vectorizer cuts a text."""
+        """Reader of the words that the vectorizer finds in a text."""
         return WordReader(self.vectorizer)
 
     @cached_property
-    def _kept(self) -> Int[np.ndarray, " columns"] | None:
-        """The place of every column of the vectorizer among those that were chosen, or -1."""
-        kept = None
+    def _selected_columns(self) -> Int[np.ndarray, " columns"] | None:
+        """Index of each vectorizer column among the selected columns, or -1; None without steps."""
+        indices = None
         for step in filter(_is_selection, self.before):
             support = step.get_support()
-            place = np.where(support, np.cumsum(support) - 1, -1)
-            kept = place if kept is None else np.where(kept >= 0, place[kept], -1)
-        return kept
+            index = np.where(support, np.cumsum(support) - 1, -1)
+            indices = index if indices is None else np.where(indices >= 0, index[indices], -1)
+        return indices
 
     def _columns(self, tokens: list[str]) -> Int[np.ndarray, " n"]:
+        """Return the column of each token, or -1 if it has none."""
         if not tokens:
             return np.zeros(0, dtype=int)
         if hasattr(self.vectorizer, "vocabulary_"):
-            known = self.vectorizer.vocabulary_
-            found = np.array([known.get(token, -1) for token in tokens], dtype=int)
-        else:  # one token a row: the column of each
+            vocabulary = self.vectorizer.vocabulary_
+            columns = np.array([vocabulary.get(token, -1) for token in tokens], dtype=int)
+        else:  # each token is a row of its own, which shows its column
             rows = [[token] for token in tokens]
-            # Not by its `transform`, which would cut every token again.
+            # The vectorizer's own `transform` would split every token again.
             hashed = self.vectorizer._get_hasher().transform(rows).tocoo()
-            found = np.full(len(tokens), -1)
-            found[hashed.row] = hashed.col
-        return found if self._kept is None else np.where(found >= 0, self._kept[found], -1)
+            columns = np.full(len(tokens), -1)
+            columns[hashed.row] = hashed.col
+        selected = self._selected_columns
+        return columns if selected is None else np.where(columns >= 0, selected[columns], -1)
 
 
-def _flat(pipeline: Any) -> list[Any]:
-    """Return the steps of a pipeline, those of pipelines inside it too, without empty ones."""
+def _flatten_steps(pipeline: Any) -> list[Any]:
+    """Return the steps of a pipeline and of pipelines inside it, without empty steps."""
     if scikit_class(pipeline) != "Pipeline":
         return []
     steps = []
-    for _, wrapped in pipeline.steps:
-        step = unwrapped(wrapped)
+    for _, wrapped_step in pipeline.steps:
+        step = unwrap_estimator(wrapped_step)
         if hasattr(step, "steps"):
-            steps += _flat(step)
+            steps += _flatten_steps(step)
         # None and "passthrough" are steps that do nothing.
         elif step is not None and not isinstance(step, str):
             steps.append(step)
     return steps
 
 
-def _check_words(vectorizer: Any) -> None:
-    """Refuse what does not read one word at a time."""
+def _check_vectorizer(vectorizer: Any) -> None:
+    """Raise an error if a vectorizer does not read one word at a time."""
     analyzer = getattr(vectorizer, "analyzer", "word")
     if isinstance(analyzer, str) and analyzer != "word":
         raise _NotLinearError(f"its columns are runs of characters (analyzer={analyzer!r})")
-    # scikit-learn forgets about n-grams where the analyzer is a function.
+    # scikit-learn ignores ngram_range if the analyzer is a function.
     if not callable(analyzer) and tuple(vectorizer.ngram_range) != (1, 1):
         raise _NotLinearError(
             f"a column of several words (ngram_range={tuple(vectorizer.ngram_range)}) goes with "
             "each of them"
         )
     pattern = getattr(vectorizer, "token_pattern", None)
-    if isinstance(pattern, str) and (_AROUND.search(pattern) or re.fullmatch(pattern, "")):
+    if isinstance(pattern, str) and (_CONTEXT_PATTERN.search(pattern) or re.fullmatch(pattern, "")):
         raise _NotLinearError("its token pattern looks at what stands around a word")
     if getattr(vectorizer, "input", "content") != "content":
         raise _NotLinearError("its vectorizer reads files")
 
 
-def _norms(
-    vectorizer: Any, middle: list[Any], *, whole: bool
+def _parse_norms(
+    vectorizer: Any, middle: list[Any], *, must_be_columnwise: bool
 ) -> tuple[str | None, str | None, int]:
-    """Return the last norm, how values grow with counts, and where the norm stands.
+    """Return the last norm, the growth of values with counts, and the steps up to the norm.
 
-    That is the number of steps in the middle that are left to scikit-learn; with ``whole`` all.
+    The last number counts the steps that scikit-learn itself computes. With ``must_be_columnwise``
+    these are all steps.
     """
     norm = getattr(vectorizer, "norm", None)
     growth: str | None = "log" if getattr(vectorizer, "sublinear_tf", False) else "count"
     if vectorizer.binary:
         growth = "presence"
-    cut, mixed = 0, False
+    norm_end, is_mixed = 0, False
     for number, step in enumerate(middle, start=1):
-        kind = scikit_class(step)
-        if kind in ("TfidfTransformer", "Normalizer"):
-            if mixed:
+        class_name = scikit_class(step)
+        if class_name in ("TfidfTransformer", "Normalizer"):
+            if is_mixed:
                 raise _NotLinearError("a norm comes after its columns were mixed (TruncatedSVD)")
             if getattr(step, "sublinear_tf", False):
                 if norm is not None:
                     raise _NotLinearError("it takes logarithms of what was divided by a norm")
-                # Logarithms of counts are known, those of anything else are not. A column that is
-                # there or not stays so.
+                # Only logarithms of counts are known. A column of presences has no other values.
                 if growth != "presence":
                     growth = "log" if (growth, number) == ("count", 1) else None
             if step.norm is None and norm is not None:
                 raise _NotLinearError("its columns are weighed after they were divided by a norm")
-            norm, cut = step.norm, number
+            norm, norm_end = step.norm, number
         elif not (_is_selection(step) or _is_scaling(step)):
-            mixed = kind == "TruncatedSVD"
-            if whole or not mixed:
+            is_mixed = class_name == "TruncatedSVD"
+            if must_be_columnwise or not is_mixed:
                 raise _NotLinearError(f"{type(step).__name__} is no linear step that is known here")
     if norm not in ("l1", "l2", None):
         raise _NotLinearError(f"its rows are divided by their {norm!r} norm")
-    return norm, growth, len(middle) if whole else cut
+    return norm, growth, len(middle) if must_be_columnwise else norm_end
 
 
 def _is_selection(step: Any) -> bool:
-    """Whether ``step``, of a class of scikit-learn, chooses columns."""
+    """Tell whether a step of scikit-learn selects columns."""
     return callable(getattr(step, "get_support", None))
 
 
 def _is_scaling(step: Any) -> bool:
-    """Whether ``step`` divides every column by a number and does nothing else."""
-    # A mean that is taken off would leave something of a removed word behind.
-    more = any(getattr(step, name, False) for name in ("with_mean", "with_centering", "clip"))
-    return scikit_class(step) in ("MaxAbsScaler", "StandardScaler", "RobustScaler") and not more
+    """Tell whether ``step`` divides every column by a number and does nothing else."""
+    # If a mean were subtracted, the column of a removed word would not be 0.
+    options = ("with_mean", "with_centering", "clip")
+    shifts = any(getattr(step, name, False) for name in options)
+    return scikit_class(step) in ("MaxAbsScaler", "StandardScaler", "RobustScaler") and not shifts
 
 
-def _pulled_back(
+def _pull_back_weights(
     step: Any, weights: Float[np.ndarray, "out C"], sizes: Float[np.ndarray, "out C"]
 ) -> tuple[Float[np.ndarray, "in C"], Float[np.ndarray, "in C"]]:
-    """Return weights of the columns before a linear step, and the sizes of what they consist of."""
-    # Weights may cancel where their sizes add up, and rounding follows the sizes.
+    """Return the weights, and the sizes of their terms, for the columns before a linear step."""
+    # Terms may cancel in a weight but not in its size, and rounding errors follow the sizes.
     if _is_selection(step):
-        place = np.where(support := step.get_support(), np.cumsum(support) - 1, 0)
-        return weights[place] * support[:, None], sizes[place] * support[:, None]
+        index = np.where(support := step.get_support(), np.cumsum(support) - 1, 0)
+        return weights[index] * support[:, None], sizes[index] * support[:, None]
     if _is_scaling(step):
         scale = getattr(step, "scale_", None)
         scale = np.ones(1) if scale is None else np.asarray(scale)
         return weights / scale[:, None], sizes / np.abs(scale)[:, None]
-    mixed = np.asarray(step.components_).T
-    return mixed @ weights, np.abs(mixed) @ sizes
+    components = np.asarray(step.components_).T
+    return components @ weights, np.abs(components) @ sizes
 
 
-def _classifier(last: Any) -> _Linear:
-    """Return the weights of a linear classifier or regressor, by what it has learned."""
-    kind = scikit_class(last)
-    if kind in _NAIVE_BAYES:
-        return _naive_bayes(last, kind)
-    if kind == "OneVsRestClassifier":
-        parts = [_classifier(one) for one in last.estimators_]
-        if any(part.weights.shape[1] != 1 or part.presence for part in parts):
+def _parse_classifier(last: Any) -> _Linear:
+    """Return the learned weights of a linear classifier or regressor."""
+    class_name = scikit_class(last)
+    if class_name in _NAIVE_BAYES:
+        return _parse_naive_bayes(last, class_name)
+    if class_name == "OneVsRestClassifier":
+        parts = [_parse_classifier(estimator) for estimator in last.estimators_]
+        if any(part.weights.shape[1] != 1 or part.uses_presence for part in parts):
             raise _NotLinearError("its parts are not all linear with one output")
         weights, intercept, sizes, intercept_size = (
             np.concatenate([getattr(part, name) for part in parts], axis=-1)
-            for name in ("weights", "intercept", "sizes", "intercept_size")
+            for name in ("weights", "intercept", "weight_sizes", "intercept_size")
         )
-        outputs = partial(_side_by_side, parts)
+        outputs = partial(_stack_outputs, parts)
         return _Linear(weights, intercept, outputs, sizes, intercept_size)
-    if kind not in (*_LINEAR, *_KERNEL_MACHINES):
-        raise _NotLinearError(f"{kind} is not linear")
-    is_machine = kind in _KERNEL_MACHINES
+    if class_name not in (*_LINEAR, *_KERNEL_MACHINES):
+        raise _NotLinearError(f"{class_name} is not linear")
+    is_machine = class_name in _KERNEL_MACHINES
     if is_machine and last.kernel != "linear":
-        raise _NotLinearError(f"{kind} with the kernel {last.kernel!r} is not linear")
-    coef = _array(last.coef_)
-    # Of more classes it has a weight for every two, and counts votes.
+        raise _NotLinearError(f"{class_name} with the kernel {last.kernel!r} is not linear")
+    coef = _dense_array(last.coef_)
+    # With more classes it has weights for every pair of classes, and counts votes.
     if is_machine and len(coef) > 1:
-        raise _NotLinearError(f"{kind} does not choose the class of its largest score")
+        raise _NotLinearError(f"{class_name} does not choose the class of its largest score")
     sizes = np.abs(coef)
     if is_machine:
-        # The weights are sums over support vectors, of which scikit-learn rounds every term.
+        # The weights are sums over support vectors, and scikit-learn rounds every term.
         vectors = len(last.support_)
         sizes = (1 + vectors / 64) * (
-            np.abs(_array(last.dual_coef_)) @ np.abs(_array(last.support_vectors_))
+            np.abs(_dense_array(last.dual_coef_)) @ np.abs(_dense_array(last.support_vectors_))
         )
-    # A regressor has no such method, and predicts what is linear.
-    answer = last.decision_function if hasattr(last, "decision_function") else last.predict
+    # A regressor has no decision function, and its predictions are linear.
+    compute = last.decision_function if hasattr(last, "decision_function") else last.predict
     # Without an intercept scikit-learn has a single 0 for all classes.
     intercept = np.broadcast_to(np.ravel(last.intercept_), (len(coef),)).astype(np.float64)
-    return _Linear(coef.T, intercept, answer, sizes.T, np.abs(intercept))
+    return _Linear(coef.T, intercept, compute, sizes.T, np.abs(intercept))
 
 
-def _array(values: Any) -> Float[np.ndarray, "n columns"]:
+def _dense_array(values: Any) -> Float[np.ndarray, "n columns"]:
     dense = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
     return np.atleast_2d(dense).astype(np.float64)
 
 
-def _naive_bayes(last: Any, kind: str) -> _Linear:
-    """Return the joint log-likelihoods, which are linear; of two classes, their difference."""
+def _parse_naive_bayes(last: Any, class_name: str) -> _Linear:
+    """Return the linear joint log-likelihoods; with two classes, their difference."""
     log_prob = np.asarray(last.feature_log_prob_, dtype=np.float64)
     prior = np.asarray(last.class_log_prior_, dtype=np.float64)
-    presence, prior_size = False, np.abs(prior)
-    if kind == "BernoulliNB":
+    uses_presence, prior_size = False, np.abs(prior)
+    if class_name == "BernoulliNB":
         if last.binarize is not None and last.binarize != 0:
             raise _NotLinearError(f"BernoulliNB asks whether a value passes {last.binarize}")
-        presence = last.binarize is not None
-        # Absent words speak too: their log(1 − p) stand in the prior, and a word that is there
-        # takes its own back. log1p: 1 − p of a rare word has lost the digits of p.
+        uses_presence = last.binarize is not None
+        # Absent words count too: their log(1 − p) are part of the prior, and a word that is present
+        # takes its term away. log1p: 1 − p of a rare word has lost the digits of p.
         absent = np.log1p(-np.exp(log_prob))
         log_prob, prior = log_prob - absent, prior + absent.sum(axis=1)
         # scikit-learn rounds every 1 − p, and a sum over all columns in blocks of 128.
         prior_size += absent.shape[1] + 32 * np.abs(absent).sum(axis=1)
-    elif kind == "ComplementNB" and len(prior) > 1:
-        # scikit-learn adds the prior of this one only where there is a single class.
+    elif class_name == "ComplementNB" and len(prior) > 1:
+        # scikit-learn adds the prior of ComplementNB only if there is a single class.
         prior = prior_size = np.zeros_like(prior)
-    answer = last.predict_joint_log_proba
+    compute = last.predict_joint_log_proba
     if len(prior) != 2:
-        return _Linear(log_prob.T, prior, answer, np.abs(log_prob.T), prior_size, presence)
+        return _Linear(log_prob.T, prior, compute, np.abs(log_prob.T), prior_size, uses_presence)
     # Their softmax is the sigmoid of the difference, which is one game and not two.
     return _Linear(
         (log_prob[1:] - log_prob[:1]).T,
         prior[1:] - prior[:1],
-        partial(_second_less_first, answer),
+        partial(_subtract_first_output, compute),
         np.abs(log_prob).sum(axis=0)[:, None],
         prior_size.sum(keepdims=True),
-        presence,
+        uses_presence,
     )
 
 
-def _second_less_first(answers: Callable[[Any], Any], rows: Any) -> Any:
-    return np.diff(answers(rows), axis=1)
+def _subtract_first_output(outputs: Callable[[Any], Any], rows: Any) -> Any:
+    return np.diff(outputs(rows), axis=1)
 
 
-def _side_by_side(parts: list[_Linear], rows: Any) -> Any:
+def _stack_outputs(parts: list[_Linear], rows: Any) -> Any:
     return np.stack([np.ravel(part.outputs(rows)) for part in parts], axis=1)
 
 
-def _probes(vectorizer: Any) -> list[str]:
-    """Return a few texts of words that the pipeline knows, and of others."""
-    # A hashing vectorizer knows no words, and all words have columns.
-    others = ("good", "film", "plot", "bad", "dull", "cast")
-    known = list(getattr(vectorizer, "vocabulary_", others))
-    picked = known[:: max(1, len(known) // _PROBES)][:_PROBES]
-    return [" ".join(picked), f"{picked[0]} {picked[-1]} {picked[0]}", "a text of other words"]
+def _test_texts(vectorizer: Any) -> list[str]:
+    """Return a few texts of words of the vocabulary, and one of other words."""
+    # A hashing vectorizer has no vocabulary, and all words have columns.
+    default_words = ("good", "film", "plot", "bad", "dull", "cast")
+    vocabulary = list(getattr(vectorizer, "vocabulary_", default_words))
+    words = vocabulary[:: max(1, len(vocabulary) // _TEST_WORDS)][:_TEST_WORDS]
+    return [" ".join(words), f"{words[0]} {words[-1]} {words[0]}", "a text of other words"]
 
 
-def _check_answers(bag: Bag, read: _Vectors, texts: list[str]) -> None:
-    """Refuse a pipeline whose answers, with words and without, are not those of the bag."""
-    reason_sampled, compared = "", False
+def _check_bag(bag: Bag, parsed: _ParsedPipeline, texts: list[str]) -> None:
+    """Raise an error if the pipeline and the bag differ on texts with some words removed."""
+    reason_sampled, is_compared = "", False
     for text in texts:
         model_input = bag.read(text)
-        if isinstance(model_input, str):  # this text would be sampled, and others may be exact
+        if isinstance(model_input, str):  # this text would be sampled, but others may be exact
             reason_sampled = model_input
             continue
-        features = features_of(model_input)
+        features = build_features(model_input)
         d = len(features)
-        keep = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)[:_LEFT_OUT]])
-        # Most words at once, too: only then does a norm show.
+        single_removals = ~np.eye(d, dtype=bool)[:_SINGLE_REMOVALS]
+        keep = np.concatenate([np.ones((1, d), bool), single_removals])
+        # Also with most words removed, because only these masks show the effect of a norm.
         keep = np.concatenate([keep, np.arange(d)[None] < np.array([[1], [d // 2]])])
-        games = bag.games([model_input], [features])
+        games = bag.exact_games([model_input], [features])
         if isinstance(games, str):
             raise _NotLinearError(games)
-        found = value(one_document(games, 0), keep).T
-        answer = read.outputs([blanked(model_input, features, row) for row in keep])
-        # The room is the bound that results claim, whatever the size of the outputs.
-        room = np.asarray(games.error)[0].T
-        if not np.all(np.abs(found - answer) <= room):
+        bag_outputs = value(extract_document(games, 0), keep).T
+        masked_texts = [blank_features(model_input, features, row) for row in keep]
+        outputs = parsed.outputs(masked_texts)
+        # The tolerance is the bound that results state.
+        tolerance = np.asarray(games.error)[0].T
+        if not np.all(np.abs(bag_outputs - outputs) <= tolerance):
             raise _NotLinearError("its answers are not those of a linear classifier of words")
-        compared = True
-    if reason_sampled and not compared:
+        is_compared = True
+    if reason_sampled and not is_compared:
         raise _NotLinearError(reason_sampled)
 
 
-def _check_choice(pipeline: Any, texts: list[str], outputs: Float[np.ndarray, "n C"]) -> None:
-    """Refuse a classifier that does not choose its largest output, or labels above nothing."""
+def _check_predictions(pipeline: Any, texts: list[str], outputs: Float[np.ndarray, "n C"]) -> None:
+    """Raise an error if a classifier does not predict the largest output, or positive labels."""
     classes = getattr(pipeline, "classes_", None)
     if classes is None:
         return
-    chosen = pipeline.predict(texts)
-    chosen = np.asarray(chosen.toarray() if hasattr(chosen, "toarray") else chosen)
-    # With a threshold of its own, scores would speak for a class that it does not choose.
+    predictions = pipeline.predict(texts)
+    predictions = np.asarray(
+        predictions.toarray() if hasattr(predictions, "toarray") else predictions
+    )
+    # With another threshold, scores would support a class that is not predicted.
     best = outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
-    expected = np.asarray(classes)[best.astype(int)] if chosen.ndim == 1 else outputs > 0
-    if not np.array_equal(chosen, expected):
+    expected = np.asarray(classes)[best.astype(int)] if predictions.ndim == 1 else outputs > 0
+    if not np.array_equal(predictions, expected):
         raise _NotLinearError("it does not choose the class of its largest score")
 
 
-def _link(
+def _find_link(
     pipeline: Any, last: Any, texts: list[str], outputs: Float[np.ndarray, "n C"], rounding: float
 ) -> str:
-    """Return how outputs become the probabilities that the pipeline itself gives."""
+    """Return the link by which outputs become the probabilities of the pipeline."""
     if not hasattr(last, "predict_proba"):
         return "none"
-    theirs = pipeline.predict_proba(texts)
-    # By trying: versions of scikit-learn differ in what they call it and in their defaults. Small
-    # outputs give nearly the same probabilities under each, which differ in how far these are from
-    # their mean.
-    room = _SAME * np.abs(theirs - theirs.mean()).max() + 8 * rounding
+    expected = pipeline.predict_proba(texts)
+    # The links are tried, because versions of scikit-learn differ in names and defaults. Small
+    # outputs have nearly the same probabilities under each link. They differ only relative to the
+    # distance of the probabilities from their mean.
+    tolerance = _TOLERANCE * np.abs(expected - expected.mean()).max() + 8 * rounding
     for link in ("softmax", "ovr", "sigmoid"):
-        ours = class_probabilities(outputs, link)
-        if ours.shape == theirs.shape and np.abs(ours - theirs).max() <= room:
+        computed = class_probabilities(outputs, link)
+        if computed.shape == expected.shape and np.abs(computed - expected).max() <= tolerance:
             return link
     raise _NotLinearError("its probabilities are no known function of its scores")

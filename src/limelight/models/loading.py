@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, overload
 from weakref import WeakKeyDictionary
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.files import bounded_bytes, bounded_json
+from limelight.files import read_bounded_bytes, parse_json
 from limelight.models.attention import AttentionClassifier, load_folder
-from limelight.models.functions import image_function, wrapped_function
-from limelight.models.protocol import Model, checked_model
-from limelight.text import Span, one_line
+from limelight.models.functions import wrap_function, wrap_image_function
+from limelight.models.protocol import Model, check_model
+from limelight.text import Span, truncate_line
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
 _HUB, _OWNED = "hub:", re.compile(r"[\w.-]+/[\w.-]+")  # owner/name
@@ -42,12 +42,12 @@ class ModelSource(NamedTuple):
 _SOURCES: WeakKeyDictionary[Any, ModelSource] = WeakKeyDictionary()
 
 
-def source_of(model: Model) -> ModelSource | None:
+def model_source(model: Model) -> ModelSource | None:
     """Return where ``model`` was loaded from; None for one that was made or wrapped in memory."""
     return _SOURCES.get(model)
 
 
-def from_same_source(model: Model, other: Model) -> Model:
+def copy_source(model: Model, other: Model) -> Model:
     """Return ``model``, made of ``other`` for a question: who loads the one can make the other."""
     if other in _SOURCES:
         _SOURCES[model] = _SOURCES[other]
@@ -122,7 +122,7 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
     if asked is not None and path is None:
         raise InputError("template and labels are about a language model; give its path (--model).")
     if path is None:
-        return _shipped().on(device)
+        return _shipped().to_device(device)
     if not isinstance(path, str | os.PathLike):
         raise InputError(
             f"load takes a path or a name; got {type(path).__name__}. A model in memory goes to "
@@ -131,7 +131,7 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
     name, folder = os.fspath(path), Path(path)
     # A folder may bear such a name, and nothing of a folder is run.
     if _OBJECT.fullmatch(name) and not folder.exists():
-        found = imported(name, "model")
+        found = import_object(name, "model")
         return found if hasattr(found, "capabilities") else wrap(found)
     if name.startswith(_HUB):
         if not _OWNED.fullmatch(hub_id := name.removeprefix(_HUB)):
@@ -151,10 +151,10 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
             f"template and labels are about a language model; '{folder}' is not one of Hugging "
             "Face's."
         )
-    return load_folder(folder).on(device)
+    return load_folder(folder).to_device(device)
 
 
-def imported(name: str, what: str) -> Any:
+def import_object(name: str, what: str) -> Any:
     """Return ``object`` of "module:object"; the module may lie in the current folder."""
     module, _, path = name.partition(":")
     here = str(Path.cwd())
@@ -170,7 +170,7 @@ def imported(name: str, what: str) -> Any:
     except InputError:
         raise
     except (Exception, SystemExit) as error:  # the module of a user may do anything
-        why = f"{type(error).__name__}: {one_line(str(error), 120).rstrip('.')}"
+        why = f"{type(error).__name__}: {truncate_line(str(error), 120).rstrip('.')}"
         raise InputError(
             f"the module of '{name}' failed while it was imported ({why}). Run it with Python "
             "to see where."
@@ -189,7 +189,7 @@ def _of_skops(file: Path) -> Any:
         if not (unknown := get_untrusted_types(file=file)):
             return loaded(file)
     except Exception as error:  # a missing or damaged file, or one of another version
-        said = f"{type(error).__name__}: {one_line(str(error), 120).rstrip('.')}"
+        said = f"{type(error).__name__}: {truncate_line(str(error), 120).rstrip('.')}"
         raise InputError(f"there is no pipeline that skops reads at '{file}' ({said}).") from None
     raise InputError(
         f"the file '{file}' holds types that skops does not trust: {', '.join(unknown)}. If you "
@@ -211,12 +211,12 @@ def _pretrained(name: str, *, network: bool, device: str | None, asked: _Asked) 
         raise MissingExtraError(
             f"the Hugging Face model '{name}' needs torch and transformers", "hf"
         ) from None
-    return from_pretrained(name, network=network, device=device, asked=asked)
+    return from_pretrained(name, allow_download=network, device=device, prompt_options=asked)
 
 
 def _is_hugging_face(folder: Path) -> bool:
     try:
-        config = bounded_json(bounded_bytes(folder / "config.json", _MOST_CONFIG), "config.json")
+        config = parse_json(read_bounded_bytes(folder / "config.json", _MOST_CONFIG), "config.json")
     except (OSError, InputError):
         return False  # then it is ours, or nobody's, and its reader says what is wrong
     return isinstance(config, dict) and "format" not in config and "model_type" in config
@@ -307,7 +307,7 @@ def wrap(
     if not images:
         options.pop("images", None)
     if hasattr(anything, "capabilities"):
-        return _with_nothing(checked_model(anything), options)
+        return _with_nothing(check_model(anything), options)
     if getattr(anything, "task", None) == "zero-shot-classification":
         from limelight.models.hugging_face.zero_shot import wrap_zero_shot
 
@@ -326,20 +326,20 @@ def wrap(
     for name in of_networks:
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
     if images and callable(anything):
-        return image_function(anything, options)
+        return wrap_image_function(anything, options)
     # Not at the top: who loads a folder needs none of this.
-    from limelight.models.spans import from_spacy, span_function
+    from limelight.models.spans import wrap_spacy, wrap_span_function
 
     if callable(anything) and hasattr(anything, "pipe_labels"):  # of spaCy, or much like it
-        return from_spacy(anything, **options)
+        return wrap_spacy(anything, **options)
     if tags is not None and callable(anything):
-        return span_function(anything, **options)
+        return wrap_span_function(anything, **options)
     if any(hasattr(anything, name) for name in ("predict_proba", "decision_function", "predict")):
-        from limelight.models.scikit import from_scikit  # not for models that are loaded
+        from limelight.models.scikit import wrap_scikit  # not for models that are loaded
 
-        return from_scikit(anything, **options)
+        return wrap_scikit(anything, **options)
     if callable(anything):
-        return wrapped_function(anything, **options)
+        return wrap_function(anything, **options)
     raise InputError(
         "wrap takes a Hugging Face model, a transformers pipeline, a scikit-learn pipeline, or a "
         f"function from a list of texts to scores; got {type(anything).__name__}."

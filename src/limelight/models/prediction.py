@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from limelight.errors import about_text
+from limelight.errors import add_text_number
 from limelight.models.protocol import Model, class_probabilities, class_weights, has
 from limelight.models.queries import expand_queries, join_queries, read_input
-from limelight.text import Answer, ModelInput, Place, QueriedText
+from limelight.text import AnswerQuery, ModelInput, QueriedText, SpanQuery
 
 
 def predict_rows(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
@@ -16,7 +16,7 @@ def predict_rows(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
     inputs, rows = list[ModelInput](), list[dict[str, Any]]()
     finds_spans = has(model, "spans")
     for number, text in enumerate(texts):
-        with about_text(number if len(texts) > 1 else None):
+        with add_text_number(number if len(texts) > 1 else None):
             if finds_spans:
                 rows.append(_span_row(model, text))
             else:
@@ -29,8 +29,8 @@ def predict_rows(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _answer_row(model: Model, model_input: ModelInput) -> dict[str, Any]:
-    (answer,) = cast(tuple[Answer, ...], model_input.asked)
-    queried = QueriedText(model_input.given, selector=answer)
+    (answer,) = cast(tuple[AnswerQuery, ...], model_input.queries)
+    queried = QueriedText(model_input.user_input, selector=answer)
     sentences = expand_queries(model, queried, by_sentence=True)
     by_sentence = read_input(model, join_queries(sentences))
     outputs = model.outputs([by_sentence])[0].tolist()
@@ -38,10 +38,10 @@ def _answer_row(model: Model, model_input: ModelInput) -> dict[str, Any]:
     log_probabilities = [
         value * (sentence.length if sentence.per_token else 1)
         for sentence, value in zip(
-            cast(tuple[Answer, ...], by_sentence.asked), outputs, strict=True
+            cast(tuple[AnswerQuery, ...], by_sentence.queries), outputs, strict=True
         )
     ]
-    parts = [sentence.part for sentence in cast(tuple[Answer, ...], by_sentence.asked)]
+    parts = [sentence.part for sentence in cast(tuple[AnswerQuery, ...], by_sentence.queries)]
     prediction = {
         "answer": answer.text,
         "log_probability": sum(log_probabilities),
@@ -55,7 +55,9 @@ def _answer_row(model: Model, model_input: ModelInput) -> dict[str, Any]:
 
 def _span_row(model: Model, text: Any) -> dict[str, Any]:
     expanded = expand_queries(model, text)
-    places = [place for queried in expanded for place in cast(tuple[Place, ...], queried.queries)]
+    places = [
+        place for queried in expanded for place in cast(tuple[SpanQuery, ...], queried.queries)
+    ]
     model_input = model.read(text)
     spans = [
         {
@@ -92,4 +94,4 @@ def _class_rows(model: Model, inputs: list[ModelInput]) -> list[dict[str, Any]]:
 
 def _row(model_input: ModelInput, prediction: dict[str, Any]) -> dict[str, Any]:
     parts = {"parts": model_input.parts} if model_input.parts else {}
-    return {"text": model_input.text, **parts, **prediction, "notices": list(model_input.notices)}
+    return {"text": model_input.text, **parts, **prediction, "warnings": list(model_input.warnings)}

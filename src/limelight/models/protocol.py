@@ -15,22 +15,22 @@ from typing import (
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError, check_count, nearest
+from limelight.errors import DomainError, InputError, check_count, unknown_name_message
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import (
-    Answer,
+    AnswerQuery,
     Features,
     ModelInput,
-    Place,
+    SpanQuery,
     UserInput,
 )
 from limelight.theory.ratio_game import RatioGame
 
 if TYPE_CHECKING:
-    from limelight.models.attention.collapsed import CollapsedDocuments
+    from limelight.models.attention.collapsed import CollapsedInputs
 else:
-    CollapsedDocuments = Any  # which is made by a model of this protocol
+    CollapsedInputs = Any  # which is made by a model of this protocol
 
 # How outputs become probabilities: softmax over the classes, sigmoid of each, sigmoids of one class
 # against the rest divided by their sum, or not at all.
@@ -44,7 +44,7 @@ Capability = Literal[
     "generation", "spans",
 ]  # fmt: skip
 # Rows of an option or function, the capability that it needs, and what to do without it.
-Needs = Sequence[tuple[str, Capability, str]]
+Requirements = Sequence[tuple[str, Capability, str]]
 # What each capability is called in an error: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
     "attention": "the attention weights of the model",
@@ -70,19 +70,19 @@ PROPERTIES: Mapping[Property, str] = {
     "reads_images": "a model that reads images",
 }
 # Members that a model may leave out, with the values that they have then.
-DEFAULTS: Mapping[str, Any] = {
+MEMBER_DEFAULTS: Mapping[str, Any] = {
     **dict.fromkeys(PROPERTIES),
     "limitations": {},
-    "documents_per_batch": 1,
+    "inputs_per_batch": 1,
     "unusable_replacements": {},
-    "rests_on_checks": False,
+    "exactness_is_checked": False,
 }
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
-Weigh = Callable[[Float[np.ndarray, "n C"]], Float[np.ndarray, "n C"]]
+OutputGradient = Callable[[Float[np.ndarray, "n C"]], Float[np.ndarray, "n C"]]
 # ∂F/∂f as such a function, or its values where F depends on more than f.
-Slopes = Weigh | Float[np.ndarray, "n C"]
-Points = Float[np.ndarray, "n T d_e"]  # in the place of an embedded text
+OutputGradientOrValues = OutputGradient | Float[np.ndarray, "n C"]
+EmbeddedPoints = Float[np.ndarray, "n T d_e"]  # in the place of an embedded text
 
 
 # A protocol and no base class: a family of somebody else's imports nothing of ours.
@@ -117,8 +117,8 @@ class Model(Protocol):
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What this model can show, or why it cannot."""
 
-    def read(self, text: Any, *, pieces: bool = False) -> ModelInput:
-        """Return a text cut into words, or into the model's own ``pieces``.
+    def read(self, text: Any, *, subwords: bool = False) -> ModelInput:
+        """Return a text cut into words, or into the model's ``subwords``.
 
         With ``reads_pairs`` it may be a tuple of two texts, with ``reads_images`` it is an image.
         """
@@ -131,13 +131,13 @@ class Model(Protocol):
 
 
 class Attention(NamedTuple):
-    """Attention of every layer and head; ``reads`` weighs the positions the classifier reads.
+    """Attention of every layer and head; ``readout_weights`` weighs the positions the classifier reads.
 
     ``gradient`` with respect to the attention is NaN where nobody asked for it.
     """
 
     alpha: Float[np.ndarray, "L H T T"]
-    reads: Float[np.ndarray, " T"]
+    readout_weights: Float[np.ndarray, " T"]
     gradient: Float[np.ndarray, "L H T T"]
 
 
@@ -159,19 +159,19 @@ class HiddenStates(NamedTuple):
     """What one pass of a model holds of texts: states of every feature, and what the head reads.
 
     ``states`` are those of the embedded text, the middle layer and the last one, each as wide as
-    what is ``read``, side by side; where something is asked of the texts, then what the places that
+    ``head_input``, side by side; where something is asked of the texts, then what the places that
     say it attend to, head by head.
     """
 
     states: list[Float[np.ndarray, "_ s"]]
-    read: Float[np.ndarray, "n h"]
+    head_input: Float[np.ndarray, "n h"]
     outputs: Float[np.ndarray, "n C"]
 
 
 class Capable(Model, Protocol):
     """What capabilities bring, and the members that any model may leave out (`DEFAULTS`).
 
-    A model has the methods of the capabilities that it claims (`BRINGS`).
+    A model has the methods of the capabilities that it claims (`CAPABILITY_METHODS`).
     """
 
     @property
@@ -180,11 +180,11 @@ class Capable(Model, Protocol):
 
     @property
     def has_subwords(self) -> bool:
-        """Whether ``read(text, pieces=True)`` returns pieces of words."""
+        """Whether ``read(text, subwords=True)`` returns subword tokens."""
 
     @property
     def max_tokens(self) -> int | None:
-        """How many tokens ``in_windows`` takes at most; None where it cannot be called."""
+        """How many tokens ``with_windows`` takes at most; None where it cannot be called."""
 
     @property
     def reads_pairs(self) -> bool:
@@ -195,7 +195,7 @@ class Capable(Model, Protocol):
         """Whether ``read`` takes images, and no texts."""
 
     @property
-    def rests_on_checks(self) -> bool:
+    def exactness_is_checked(self) -> bool:
         """Whether what is exact of the model is checked on each text, and not proven."""
 
     @property
@@ -203,27 +203,39 @@ class Capable(Model, Protocol):
         """Why the model lacks a property: a clause for the errors that say so."""
 
     @property
-    def documents_per_batch(self) -> int:
+    def inputs_per_batch(self) -> int:
         """How many documents are worth computing at a time; 1 where more gain nothing."""
 
     def token_positions(self, model_input: ModelInput) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the model's input, -1 at special ones."""
 
-    def attention(self, model_input: ModelInput, weigh: Weigh | None = None) -> Iterator[Attention]:
+    def attention(
+        self, model_input: ModelInput, output_gradient: OutputGradient | None = None
+    ) -> Iterator[Attention]:
         """Yield the attention on ``document``, window by window where it was read in several.
 
-        With ``weigh``, which is ∂F/∂f of the explained number F, also ∂F/∂α.
+        With ``output_gradient``, which is ∂F/∂f of the explained number F, also ∂F/∂α.
         """
 
-    def embedded(
+    def embed(
         self, model_input: ModelInput, features: Features | None = None, replacement: str = ""
     ) -> Float[np.ndarray, "T d_e"]:
         """Return the embedded input, the tokens of ``features`` replaced where they are given."""
 
-    def gradients(self, model_input: ModelInput, points: Points, weigh: Slopes) -> Gradients:
+    def gradients(
+        self,
+        model_input: ModelInput,
+        points: EmbeddedPoints,
+        output_gradient: OutputGradientOrValues,
+    ) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``."""
 
-    def frozen_gradient(self, model_input: ModelInput, points: Points, weigh: Slopes) -> Gradients:
+    def frozen_gradient(
+        self,
+        model_input: ModelInput,
+        points: EmbeddedPoints,
+        output_gradient: OutputGradientOrValues,
+    ) -> Gradients:
         """Return what ``gradients`` does, of the network whose weights are frozen.
 
         Attention weights, the deviations of norms, the quotients act(x)/x of activations and
@@ -231,7 +243,7 @@ class Capable(Model, Protocol):
         in the embedded input. Its outputs at ``points`` must be those of the model.
         """
 
-    def frozen_times_input(
+    def frozen_input_products(
         self, inputs: Sequence[ModelInput], weights: Float[np.ndarray, "n C"]
     ) -> InputProducts:
         """Return the same gradient at the texts themselves, times their embedded input.
@@ -240,25 +252,27 @@ class Capable(Model, Protocol):
         together where the device gains by it.
         """
 
-    def collapsed(
+    def compute_tables(
         self, inputs: Sequence[ModelInput], features: Sequence[Features]
-    ) -> CollapsedDocuments:
+    ) -> CollapsedInputs:
         """Return documents as the arrays that exact methods need."""
 
-    def games(self, inputs: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame | str:
+    def exact_games(
+        self, inputs: Sequence[ModelInput], features: Sequence[Features]
+    ) -> RatioGame | str:
         """Return the games of all documents, one class for each output of the model.
 
         If the model does not know exactly what these features do, return a clause that says why.
         """
 
-    def asked_about(self, features: Any, scale: str) -> Model:
+    def for_request(self, features: Any, scale: str) -> Model:
         """Return the same model, or one without games where they do not answer such a question."""
 
     @property
     def unusable_replacements(self) -> Mapping[str, str]:
         """Replacements of its kind that did not work when it was tried out, and why not."""
 
-    def in_windows(self, window: str | int) -> Model:
+    def with_windows(self, window: str | int) -> Model:
         """Return the same model for whole texts, which it reads in windows of that many tokens."""
 
     def shuffle_weights(self, seed: int) -> Model:
@@ -267,8 +281,8 @@ class Capable(Model, Protocol):
         It reads as before and has learned nothing; the sizes of its weights are what they were.
         """
 
-    def read_together(
-        self, texts: Sequence[UserInput], *, pieces: bool = False
+    def read_batch(
+        self, texts: Sequence[UserInput], *, subwords: bool = False
     ) -> Iterator[ModelInput]:
         """Yield what ``read`` returns of each text, sooner than by reading them one by one."""
 
@@ -277,7 +291,7 @@ class Capable(Model, Protocol):
     ) -> HiddenStates:
         """Return the states of all features of the documents, and the outputs, in one pass."""
 
-    def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
+    def spans(self, text: Any, *, first_subwords: bool = False) -> tuple[SpanQuery, ...]:
         """Return the spans that the model finds, in the order of the text, each with its tag."""
 
     def with_classes(self, names: Collection[Any]) -> Model:
@@ -290,10 +304,12 @@ class Capable(Model, Protocol):
     def announce_calls(self, calls: int) -> None:
         """Hear how often it is about to be asked; one whose calls cost money says what they do."""
 
-    def generate(self, text: Any) -> Answer:
+    def generate(self, text: Any) -> AnswerQuery:
         """Return what the model writes after a text, the likeliest token each time."""
 
-    def read(self, text: Any, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> ModelInput:
+    def read(
+        self, text: Any, *, queries: tuple[Any, ...] = (), subwords: bool = False
+    ) -> ModelInput:
         """Return a text that is asked about places, or parts of one answer.
 
         Of S places the outputs are (n, S · C). A model of answers has one class, "answer", and the
@@ -305,63 +321,63 @@ if not TYPE_CHECKING:
     # A model has only the members of its own capabilities, so nobody may check for all of them.
     Capable = Model
 
-_GRADIENTS = ("token_positions", "embedded", "gradients")
+_GRADIENTS = ("token_positions", "embed", "gradients")
 # The methods that each capability brings; with "spans" and "generation" `read` takes more too.
-BRINGS: Mapping[str, tuple[str, ...]] = {
+CAPABILITY_METHODS: Mapping[str, tuple[str, ...]] = {
     "attention": ("token_positions", "attention"),
     "attention_only": ("token_positions", "attention"),
     "gradients": _GRADIENTS,
-    "lrp": (*_GRADIENTS, "frozen_gradient", "frozen_times_input", "documents_per_batch"),
-    "tables": ("collapsed", "documents_per_batch"),
-    "exact_game": ("games", "asked_about", "documents_per_batch"),
+    "lrp": (*_GRADIENTS, "frozen_gradient", "frozen_input_products", "inputs_per_batch"),
+    "tables": ("compute_tables", "inputs_per_batch"),
+    "exact_game": ("exact_games", "for_request", "inputs_per_batch"),
     "spans": ("spans", "with_classes"),
     "generation": ("generation_settings", "announce_calls", "generate"),
-    "hidden_states": ("read_together", "hidden_states", "documents_per_batch"),
+    "hidden_states": ("read_batch", "hidden_states", "inputs_per_batch"),
 }
 
 
-def check_writing(max_new_tokens: Any, per_token: Any) -> None:
+def check_generation_options(max_new_tokens: Any, per_token: Any) -> None:
     """Refuse what does not say how long an answer may be, or whether a mean is explained."""
     check_count("max_new_tokens", max_new_tokens)
     if not isinstance(per_token, bool):
         raise InputError(f"per_token must be True or False; got {per_token!r}.")
 
 
-NO_PLACE = (
+NO_SPAN_ERROR = (
     "a model that finds spans has outputs at a place, not of a text; ask limelight.predict for "
     "its spans, or explain with at (--at)."
 )
 
-NOTHING_WRITTEN = (
+EMPTY_ANSWER_ERROR = (
     "the model writes nothing after this text, so there is no answer to explain; give one: "
     "answer='…' (--answer)."
 )
 
-OTHER_TOKENS = (
+TOKENIZATION_WARNING = (
     "The model wrote its answer in other tokens than those in which the tokenizer reads it; the "
     "log-probability is that of the latter."
 )
 
 
-def cut_after(tokens: int, option: str) -> str:
+def truncation_warning(tokens: int, option: str) -> str:
     """Say that a model would have written more, and what lets it."""
     some = f"{tokens} token{'s' * (tokens > 1)}"
     return f"The answer was cut after {some}; {option} lets the model write more."
 
 
-def notes_of_one(asked: Sequence[Answer]) -> tuple[str, ...]:
+def answer_warnings(asked: Sequence[AnswerQuery]) -> tuple[str, ...]:
     """Return what must be said about an answer, which all of ``asked`` must be parts of."""
     if any(one.text != asked[0].text for one in asked):
         raise InputError("what is asked about together must be parts of one answer.")
     return tuple(dict.fromkeys(one.note for one in asked if one.note))
 
 
-def adjoins(answer: str) -> bool:
+def attaches_to_prompt(answer: str) -> bool:
     """Whether no space belongs between a prompt and this answer: it has one, or closes a word."""
     return answer[:1].isspace() or answer[:1] in ".,;:!?)]}…%”’"
 
 
-def tokens_of(part: Answer, letters: Sequence[int]) -> list[int]:
+def part_token_indices(part: AnswerQuery, letters: Sequence[int]) -> list[int]:
     """Return which tokens of an answer a part of it has: those whose first letter is in it."""
     own = [i for i, letter in enumerate(letters) if part.start <= letter < part.end]
     if not own:
@@ -395,7 +411,7 @@ def get_property(model: Model, name: str) -> Any:
     except AttributeError:
         if hasattr(type(model), name):  # it has the member, whose code fails
             raise
-        return DEFAULTS[name]
+        return MEMBER_DEFAULTS[name]
 
 
 def reason_missing(model: Model, name: Capability | Property) -> str | None:
@@ -422,7 +438,7 @@ def require(model: Model, name: Capability | Property, use: str, advice: str = "
 def query_kind(model: Model) -> str:
     """Return what queries to ``model`` are about: "texts", "images", "places" or "answers"."""
     known = model.capabilities  # looked up, for every explanation comes here several times
-    if getattr(model, "reads_images", DEFAULTS["reads_images"]):
+    if getattr(model, "reads_images", MEMBER_DEFAULTS["reads_images"]):
         return "images"
     if known.get("spans", "") is None:
         return "places"
@@ -460,14 +476,14 @@ def describe_pooling(model: Model, unit: str) -> str:
     return "sum over occurrences" if unit == "words" else "sum over tokens"
 
 
-def batch_size(model: Model, *, is_joint: bool) -> int:
+def choose_batch_size(model: Model, *, is_batched: bool) -> int:
     """Return how many documents to compute at a time; 1 where each costs many calls.
 
     ``is_joint`` says that the methods compute several documents in one pass.
     """
     if has(model, "exact_game") or has(model, "tables"):
-        return model.documents_per_batch
-    size: int = get_property(model, "documents_per_batch") if is_joint else 1
+        return model.inputs_per_batch
+    size: int = get_property(model, "inputs_per_batch") if is_batched else 1
     return size
 
 
@@ -478,7 +494,7 @@ def adapt_model(
     *,
     classes: Collection[Any] = (),
     window: str | int | None = None,
-    needs: Needs = (),
+    needs: Requirements = (),
 ) -> Model:
     """Return ``model`` as it answers one request; most models answer every request as they are.
 
@@ -506,10 +522,10 @@ def adapt_model(
     if capabilities.get("spans", "") is None:
         model = cast(Capable, model).with_classes(classes)
     if capabilities.get("exact_game", "") is None:
-        model = cast(Capable, model).asked_about(features, scale)
+        model = cast(Capable, model).for_request(features, scale)
     if window is not None:
         reader = require(model, "max_tokens", "window", " Leave window out.")
-        model = reader.in_windows(window)
+        model = reader.with_windows(window)
     for use, capability, advice in needs:
         require(model, capability, use, advice)
     return model
@@ -584,7 +600,7 @@ def are_opposite(weights: Float[np.ndarray, "classes outputs"]) -> bool:
     return len(weights) > 1 and not weights.sum(axis=0).any()
 
 
-def compare_classes(
+def target_output_weights(
     weights: Float[np.ndarray, "classes outputs"],
     index: Int[np.ndarray, " n"],
     against: Int[np.ndarray, " n"] | None = None,
@@ -598,7 +614,7 @@ def compare_classes(
     return weights[index] - weights[against]
 
 
-def resolved_replacement(model: Model, name: str) -> str:
+def resolve_replacement(model: Model, name: str) -> str:
     """Return what "auto" means for ``model``, or ``name`` if the model can do it."""
     if name == "auto":
         return model.replacements[0]
@@ -608,14 +624,14 @@ def resolved_replacement(model: Model, name: str) -> str:
             *most, last = map(repr, model.replacements)
             others = " or ".join(filter(None, (", ".join(most), last)))
             raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")
-        raise InputError(nearest("replacement", name, ["auto", *model.replacements]))
+        raise InputError(unknown_name_message("replacement", name, ["auto", *model.replacements]))
     return name
 
 
-def replacement_in_place(model: Model, name: str) -> str:
+def position_preserving_replacement(model: Model, name: str) -> str:
     """Return the replacement that leaves every other word in its place; "auto" never deletes."""
     if name != "auto":
-        return resolved_replacement(model, name)
+        return resolve_replacement(model, name)
     # Without a word the next one moves into its place, and a point between base and text would mix
     # the embeddings of two different words.
     staying = [one for one in model.replacements if one != "delete"]
@@ -630,7 +646,7 @@ def replacement_in_place(model: Model, name: str) -> str:
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
 
 
-def checked_model(model: Any) -> Model:
+def check_model(model: Any) -> Model:
     """Return ``model`` if it is one; otherwise an error says what it lacks."""
     # Looked up without being computed: a fingerprint reads every weight.
     family, own = type(model), getattr(model, "__dict__", {})
@@ -647,16 +663,16 @@ def checked_model(model: Any) -> Model:
         )
     for name, why in model.capabilities.items():
         if name not in CAPABILITIES:
-            raise InputError(nearest("capability", name, CAPABILITIES))
+            raise InputError(unknown_name_message("capability", name, CAPABILITIES))
         # A capability that a model claims must be there: its methods, by name.
-        needed = BRINGS.get(name, ()) if why is None else ()
+        needed = CAPABILITY_METHODS.get(name, ()) if why is None else ()
         lacking = [one for one in needed if not hasattr(family, one) and one not in own]
         if lacking:
             raise InputError(
                 f"{family.__name__} claims the capability {name!r}, but lacks {', '.join(lacking)}."
             )
-    if hasattr(family, "max_tokens") and not hasattr(family, "in_windows"):
-        raise InputError(f"{family.__name__} has max_tokens, but lacks in_windows.")
+    if hasattr(family, "max_tokens") and not hasattr(family, "with_windows"):
+        raise InputError(f"{family.__name__} has max_tokens, but lacks with_windows.")
     # "auto" is the first of them.
     if not model.replacements:
         raise InputError("a model needs a replacement at least, such as 'delete'; it names none.")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, unknown_name_message
 from limelight.models.protocol import (
     PROPERTIES,
     Capability,
@@ -22,22 +22,22 @@ from limelight.models.protocol import (
 )
 from limelight.text import (
     FEATURES,
-    Answer,
+    AnswerQuery,
     Features,
     ModelInput,
     PatchedImage,
-    Place,
     QueriedText,
     Query,
     Span,
-    checked_text_or_pair,
+    SpanQuery,
+    is_feature_spec,
     is_image,
-    is_unit,
     join_pair,
-    one_line,
-    place_at,
     read_image,
-    which_place,
+    resolve_span,
+    span_choice_message,
+    truncate_line,
+    validate_text_or_pair,
 )
 from limelight.text.features import IMAGE_FEATURES
 
@@ -73,7 +73,7 @@ def expand_queries(
     queried = text if isinstance(text, QueriedText) else QueriedText(text)
     if queried.queries:
         return [QueriedText(queried.text, (query,)) for query in queried.queries]
-    check_kind(model, queried.text)
+    check_input_kind(model, queried.text)
     queries: Sequence[Query]
     kind = query_kind(model)
     if kind == "answers":
@@ -142,47 +142,53 @@ def join_queries(expanded: Sequence[QueriedText]) -> QueriedText:
     return QueriedText(expanded[0].text, queries)
 
 
-def _answer(model: Capable, queried: QueriedText) -> Answer:
+def _answer(model: Capable, queried: QueriedText) -> AnswerQuery:
     """Return the answer that a text names, or what the model generates."""
     if queried.selector is None:
         return model.generate(queried.text)
-    return queried.selector if isinstance(queried.selector, Answer) else Answer.of(queried.selector)
+    return (
+        queried.selector
+        if isinstance(queried.selector, AnswerQuery)
+        else AnswerQuery.from_cell(queried.selector)
+    )
 
 
-def _places(model: Capable, queried: QueriedText) -> tuple[Place, ...]:
+def _places(model: Capable, queried: QueriedText) -> tuple[SpanQuery, ...]:
     """Return the place that a text names, or all spans that the model finds."""
-    first_pieces = queried.first_pieces
-    spans = model.spans(queried.text, first_pieces=first_pieces)
+    first_subwords = queried.first_subwords
+    spans = model.spans(queried.text, first_subwords=first_subwords)
     if queried.selector is None:
         return spans
     # Of a question and a passage the passage is searched, which comes second.
     text, parts = join_pair(queried.text)
     region = parts[1] if parts else (0, len(text))
-    return (place_at(queried.selector, text, region, spans, first_pieces=first_pieces),)
+    return (resolve_span(queried.selector, text, region, spans, first_subwords=first_subwords),)
 
 
-def read_input(model: Model, text: Any, *, pieces: bool = False) -> ModelInput:
+def read_input(model: Model, text: Any, *, subwords: bool = False) -> ModelInput:
     """Return a text, a pair or an image as ``model`` reads it, with its queries.
 
     A text that brings no queries along must have a single one.
     """
     queried = text if isinstance(text, QueriedText) else QueriedText(text)
     if queried.queries:
-        check_kind(model, queried.text)
+        check_input_kind(model, queried.text)
     else:
         expanded = expand_queries(model, queried)
         if len(expanded) != 1:
             spans = [query for one in expanded for query in one.queries]
-            raise InputError(which_place(cast(list[Place], spans), join_pair(queried.text)[0]))
+            raise InputError(
+                span_choice_message(cast(list[SpanQuery], spans), join_pair(queried.text)[0])
+            )
         (queried,) = expanded
     if not queried.queries:
-        return model.read(queried.text, pieces=pieces)
+        return model.read(queried.text, subwords=subwords)
     # No parameter of every `read`: a family that classifies has nothing to do with it.
-    return cast(Capable, model).read(queried.text, asked=queried.queries, pieces=pieces)
+    return cast(Capable, model).read(queried.text, queries=queried.queries, subwords=subwords)
 
 
 def read_inputs(
-    model: Model, texts: Sequence[Any], *, hidden_states: bool, pieces: bool
+    model: Model, texts: Sequence[Any], *, hidden_states: bool, subwords: bool
 ) -> Iterator[ModelInput]:
     """Return what :func:`read_input` returns for each text.
 
@@ -191,12 +197,12 @@ def read_inputs(
     if query_kind(model) in _QUERIED:
         if hidden_states:
             require(model, *_HIDDEN_STATES)
-        return map(partial(read_input, model, pieces=pieces), texts)
+        return map(partial(read_input, model, subwords=subwords), texts)
     plain = [text.text if isinstance(text, QueriedText) else text for text in texts]
     if not hidden_states:
-        return map(partial(_read_plain, model, pieces=pieces), plain)
+        return map(partial(_read_plain, model, subwords=subwords), plain)
     reader = require(model, *_HIDDEN_STATES)
-    return _read_in_turn(model, plain, reader.read_together(plain, pieces=pieces))
+    return _read_in_turn(model, plain, reader.read_batch(plain, subwords=subwords))
 
 
 def compute_hidden_states(
@@ -207,9 +213,9 @@ def compute_hidden_states(
     return require(model, *_HIDDEN_STATES).hidden_states(inputs, features)
 
 
-def _read_plain(model: Model, text: Any, *, pieces: bool) -> ModelInput:
-    check_kind(model, text)
-    return model.read(text, pieces=pieces)
+def _read_plain(model: Model, text: Any, *, subwords: bool) -> ModelInput:
+    check_input_kind(model, text)
+    return model.read(text, subwords=subwords)
 
 
 def _read_in_turn(
@@ -217,7 +223,7 @@ def _read_in_turn(
 ) -> Iterator[ModelInput]:
     """Yield ``documents``, each when its text has been checked: an error is about that text."""
     for text in texts:
-        check_kind(model, text)
+        check_input_kind(model, text)
         yield next(inputs)
 
 
@@ -226,18 +232,18 @@ def fallback_reason(model_input: ModelInput) -> str | None:
     return reason_missing(model_input.fallback, "exact_game")
 
 
-def check_kind(model: Model, text: Any) -> None:
+def check_input_kind(model: Model, text: Any) -> None:
     """Raise an error if ``model`` does not read images or pairs, and ``text`` is one."""
     # A path to an image is a string too, and would be explained as if it were a text.
     if is_image(text):
         if not get_property(model, "reads_images"):
-            kind = one_line(text, 80) if isinstance(text, str) else type(text).__name__
+            kind = truncate_line(text, 80) if isinstance(text, str) else type(text).__name__
             why = get_property(model, "limitations").get("reads_images", "this one reads texts")
             raise InputError(
                 f"got an image ({kind}), which needs {PROPERTIES['reads_images']}, and {why}."
             )
     elif isinstance(text, tuple):
-        checked_text_or_pair(text)
+        validate_text_or_pair(text)
         require(model, "reads_pairs", "a pair of texts")
 
 
@@ -248,7 +254,7 @@ def feature_names(model: Model) -> tuple[str, ...]:
     return (*FEATURES, "tokens") if get_property(model, "has_subwords") else FEATURES
 
 
-def reads_subwords(model: Model, features: Any) -> bool:
+def needs_subwords(model: Model, features: Any) -> bool:
     """Tell whether ``model`` must split its inputs into subword tokens to score ``features``.
 
     Raises
@@ -256,16 +262,16 @@ def reads_subwords(model: Model, features: Any) -> bool:
     InputError
         If there are no such features, or the model has no subword tokens.
     """
-    if is_unit(features):
+    if is_feature_spec(features):
         return False
     if features != "tokens":
-        raise InputError(nearest("features", features, feature_names(model)))
+        raise InputError(unknown_name_message("features", features, feature_names(model)))
     if (why := reason_missing(model, "has_subwords")) is not None:
         raise InputError(f"features 'tokens' need {PROPERTIES['has_subwords']}, and {why}.")
     return True
 
 
-def split_tokens(
+def refine_tokens(
     model: Model, model_input: ModelInput, cut: Sequence[Span] | PatchedImage
 ) -> ModelInput:
     """Return a document whose tokens end where the units of ``cut`` do, if the model can read so.
@@ -274,15 +280,17 @@ def split_tokens(
     An image comes cut anew.
     """
     if isinstance(cut, PatchedImage):
-        return model_input.with_cut(cut)
+        return model_input.with_patches(cut)
     edges = {edge for span in cut for edge in span}
     # Most units end where words do, and a text need not be tokenised again then.
     if all(edges.isdisjoint(range(start + 1, end)) for start, end in model_input.tokens.spans):
         return model_input
-    if model_input.divisible:
-        return model_input.cut_at(edges)
+    if model_input.is_divisible:
+        return model_input.split_words(edges)
     if not get_property(model, "has_subwords"):
         return model_input
-    if not model_input.asked:
-        return model.read(model_input.given, pieces=True)
-    return cast(Capable, model).read(model_input.given, asked=model_input.asked, pieces=True)
+    if not model_input.queries:
+        return model.read(model_input.user_input, subwords=True)
+    return cast(Capable, model).read(
+        model_input.user_input, queries=model_input.queries, subwords=True
+    )

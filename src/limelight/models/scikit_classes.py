@@ -1,9 +1,9 @@
-"""Which class of scikit-learn computes the answers of an estimator, without importing it."""
+"""The scikit-learn class whose code computes the outputs of an estimator, without an import."""
 
 from typing import Any
 
-# Members that a subclass may define without changing what a fitted estimator answers.
-_HARMLESS = frozenset(
+# Members that a subclass may define without changing the outputs of a fitted estimator.
+_HARMLESS_MEMBERS = frozenset(
     (
         *("__init__", "fit", "partial_fit", "fit_transform", "fit_predict", "score"),
         *("get_params", "set_params", "_get_param_names", "_parameter_constraints"),
@@ -22,55 +22,63 @@ class ForeignCodeError(Exception):
 
 
 def scikit_class(estimator: Any) -> str:
-    """Return the name of the scikit-learn class whose code computes what an estimator answers.
+    """Return the name of the scikit-learn class that computes the outputs of an estimator.
 
-    That is the class of the estimator itself, or the one that it inherits from if it overrides
-    nothing but training.
+    This is the class of the estimator, or its base class if the subclass changes only training.
+
+    Raises
+    ------
+    ForeignCodeError
+        If other code than scikit-learn's takes part in the outputs.
     """
-    kind = type(estimator)
-    bases = [base for base in kind.__mro__ if base.__module__ not in _BASES]
-    shipped = [base for base in bases if base.__module__.split(".")[0] == "sklearn"]
-    if not shipped:
-        raise ForeignCodeError(f"{kind.__name__} is not a class of scikit-learn")
-    changed = {
+    estimator_class = type(estimator)
+    bases = [base for base in estimator_class.__mro__ if base.__module__ not in _BASES]
+    scikit_bases = [base for base in bases if base.__module__.split(".")[0] == "sklearn"]
+    if not scikit_bases:
+        raise ForeignCodeError(f"{estimator_class.__name__} is not a class of scikit-learn")
+    changed_members = {
         member
         for base in bases
-        if base not in shipped
+        if base not in scikit_bases
         for member in vars(base)
-        if _changes_answers(member, shipped[0])
+        if _changes_outputs(member, scikit_bases[0])
     }
     # A function that was assigned to the fitted estimator hides the method of its class.
-    changed |= {name for name in vars(estimator) if callable(getattr(kind, name, None))}
-    if changed:
+    changed_members |= {
+        name for name in vars(estimator) if callable(getattr(estimator_class, name, None))
+    }
+    if changed_members:
         raise ForeignCodeError(
-            f"its {kind.__name__} has {', '.join(sorted(changed))} of its own, "
-            f"not of scikit-learn's {shipped[0].__name__}"
+            f"its {estimator_class.__name__} has {', '.join(sorted(changed_members))} of its own, "
+            f"not of scikit-learn's {scikit_bases[0].__name__}"
         )
-    return shipped[0].__name__
+    return scikit_bases[0].__name__
 
 
-def unwrapped(step: Any) -> Any:
-    """Return what a fitted search found best, or a frozen estimator holds; else the step itself."""
+def unwrap_estimator(step: Any) -> Any:
+    """Return the best estimator of a fitted search, the content of a frozen one, or ``step``."""
     while True:
         try:
-            kind = scikit_class(step)
-        except ForeignCodeError:  # which may predict otherwise than with what it holds
+            class_name = scikit_class(step)
+        except ForeignCodeError:  # its code may not predict with the estimator that it contains
             return step
-        # A search predicts with the best that it found, and with nothing else.
-        if kind in _SEARCHES and hasattr(step, "best_estimator_"):
+        # A search predicts with its best estimator only.
+        if class_name in _SEARCHES and hasattr(step, "best_estimator_"):
             step = step.best_estimator_
-        elif kind == "FrozenEstimator":
+        elif class_name == "FrozenEstimator":
             step = step.estimator
         else:
             return step
 
 
-def _changes_answers(member: str, base: type) -> bool:
-    if member in _HARMLESS or (member.startswith("set_") and member.endswith("_request")):
+def _changes_outputs(member: str, base: type) -> bool:
+    """Tell whether a subclass of ``base`` may have other outputs because it defines ``member``."""
+    is_metadata_request = member.startswith("set_") and member.endswith("_request")
+    if member in _HARMLESS_MEMBERS or is_metadata_request:
         return False
     if member in ("__getattr__", "__getattribute__", "__class__"):
         return True
-    # Other names with two underscores are documentation, pickling and comparison.
+    # Other names with two underscores are for documentation, pickling and comparison.
     if member.startswith("__"):
         return False
     # A learned attribute, such as coef_, may be a property of the subclass.

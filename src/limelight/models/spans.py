@@ -1,4 +1,4 @@
-"""Functions that find spans, spaCy's pipelines among them: a score of a tag at a place."""
+"""Functions that find spans, and spaCy pipelines: the score of each tag at a span of a text."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -8,32 +8,32 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.engine import Engine, answers_of, short
-from limelight.models.functions import Function, log_odds, segments, wrapped_function
-from limelight.models.protocol import NO_PLACE, Property
+from limelight.models.engine import Engine, call_function, quote_text
+from limelight.models.functions import Function, log_odds, split_segments, wrap_function
+from limelight.models.protocol import NO_SPAN_ERROR, Property
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
-from limelight.text import Features, ModelInput, Place, Span, one_line
+from limelight.text import Features, ModelInput, Span, SpanQuery, truncate_line
 from limelight.threads import cached_property
 
-_OUTSIDE = "O"
-# A tagger keeps what it is less sure of to itself, so 0 is no probability: its log-odds, however
-# they are bounded, must not outweigh all that is found.
-_LEAST = 1e-3
-_HELD = (
-    f"Scores of spans are explained as log-odds, held between {_LEAST} and {1 - _LEAST}: "
-    f"{_LEAST} stands for a tag that is not found."
+_OUTSIDE_TAG = "O"
+# A tagger does not return tags of which it is less sure, so a score of 0 is no probability. The
+# log-odds of 0, however they are bounded, must not outweigh those of the spans that it returns.
+_MIN_SCORE = 1e-3
+_CLIPPING_WARNING = (
+    f"Scores of spans are explained as log-odds, held between {_MIN_SCORE} and {1 - _MIN_SCORE}: "
+    f"{_MIN_SCORE} stands for a tag that is not found."
 )
-_ENTITIES = ("ner", "entity", "ruler")  # parts of spaCy's pipelines that name entities
+_ENTITY_COMPONENTS = ("ner", "entity", "ruler")  # parts of spaCy's pipelines that name entities
 
 
 class SpanFunction(Function):
     """A function from texts to lists of (start, end, tag, score); see :func:`limelight.wrap`.
 
-    The score of a tag at a place is the largest of the spans of that tag which cover it, 0 where
-    there is none; that of "O" is 1 less the largest of all. What is explained is its log-odds, the
-    score held between 0.001 and 0.999, or with ``scale="score"`` the score itself. The classes are
-    "O" and the tags.
+    The score of a tag at a span is the largest score of a returned span that covers it and has
+    that tag, or 0 if there is none. The score of "O" is 1 minus the largest score of all tags. By
+    default the log-odds of the score are explained, with scores clipped to 0.001 and 0.999. With
+    ``scale="score"`` the score itself is explained. The classes are "O" and the tags.
     """
 
     _spans_limitation = None
@@ -45,104 +45,121 @@ class SpanFunction(Function):
         return {**super().limitations, "reads_pairs": "a function of spans reads one text"}
 
     def with_classes(self, names: Collection[Any]) -> "SpanFunction":  # noqa: ARG002
-        """Return the same: its classes are all the tags it has."""
+        """Return the same function: its classes are all the tags that it has."""
         return self
 
-    def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
+    def spans(self, text: Any, *, first_subwords: bool = False) -> tuple[SpanQuery, ...]:
         """Return the spans that the function finds, in the order of the text."""
-        super().read(text)  # which refuses what is no text
-        # Of a span of spaces nothing is left.
-        found = [one for one in self._found([text])[0] if one.start < one.end]
-        found.sort(key=lambda one: (one.start, one.end, one.tag, one.score))
-        return tuple(replace(one, first_pieces=first_pieces) for one in found)
+        super().read(text)  # raises an error if the argument is not a text
+        # A span of spaces only is empty without them.
+        spans = [span for span in self._call_function([text])[0] if span.start < span.end]
+        spans.sort(key=lambda span: (span.start, span.end, span.tag, span.score))
+        return tuple(replace(span, first_subwords=first_subwords) for span in spans)
 
-    def read(self, text: Any, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> ModelInput:
-        """Return the words of a text as they are written, cut where a place begins or ends."""
-        model_input = super().read(text, pieces=pieces)
-        # Of "Acme's" a function may find "Acme".
-        model_input = model_input.cut_at({edge for one in asked for edge in (one.start, one.end)})
-        for place in asked:
-            place.tokens(model_input.tokens.spans, model_input.text)
-        notices = (_HELD,) if asked and self.link != "none" else ()
-        return replace(model_input, notices=notices, asked=asked)
+    def read(
+        self, text: Any, *, queries: tuple[SpanQuery, ...] = (), subwords: bool = False
+    ) -> ModelInput:
+        """Return the words of a text, split where a queried span begins or ends."""
+        model_input = super().read(text, subwords=subwords)
+        # In "Acme's" a function may find "Acme".
+        edges = {edge for query in queries for edge in (query.start, query.end)}
+        model_input = model_input.split_words(edges)
+        for query in queries:
+            query.tokens(model_input.tokens.spans, model_input.text)
+        warnings = (_CLIPPING_WARNING,) if queries and self.link != "none" else ()
+        return replace(model_input, warnings=warnings, queries=queries)
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
-        """Refuse, as ``outputs`` does, texts of which no place is asked about."""
+        """Raise an error for texts without queries, as ``outputs`` does."""
         return self.outputs([self.read(text) for text in texts])
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
-        """Return the scores at the places of each text, as log-odds unless they are scores."""
+        """Return the scores at the queried spans of each text, or their log-odds."""
         if not inputs:
             return np.empty((0, len(self.classes)))
-        if not all(model_input.asked for model_input in inputs):
-            raise InputError(NO_PLACE)
-        places = [tuple((one.start, one.end) for one in each.asked) for each in inputs]
-        return self._engine([(one.text, at) for one, at in zip(inputs, places, strict=True)])
+        if not all(model_input.queries for model_input in inputs):
+            raise InputError(NO_SPAN_ERROR)
+        spans = [
+            tuple((query.start, query.end) for query in model_input.queries)
+            for model_input in inputs
+        ]
+        texts = [model_input.text for model_input in inputs]
+        return self._engine(list(zip(texts, spans, strict=True)))
 
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
-        """Return the scores for each mask, at the places as they stand in what is left."""
+        """Return a function from masks to the scores at the queried spans of the masked text."""
         spans, text = model_input.tokens.spans, model_input.text
-        asked = [place.tokens(spans, text) for place in model_input.asked]
-        (whole,), mask = (
-            segments(model_input, features),
+        query_words = [query.tokens(spans, text) for query in model_input.queries]
+        (segments,), mask = (
+            split_segments(model_input, features),
             self.mask if replacement == "mask" else None,
         )
-        if replacement == "delete" and any(features.of_token[i] >= 0 for own in asked for i in own):
+        if replacement == "delete" and any(
+            features.feature_index[i] >= 0 for words in query_words for i in words
+        ):
             raise InputError(
                 "with protect_span=False the words that are asked about are removed, and 'delete' "
                 "leaves nothing in their place; wrap the function with mask=, or protect the span."
             )
 
-        def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Span, ...]]:
-            left = whole.without(keep, mask)  # word i stands after i + 1 gaps and i words
-            edges = [0, *accumulate(map(len, left))]
-            places = ((edges[2 * own[0] + 1], edges[2 * own[-1] + 2]) for own in asked)
-            return "".join(left), tuple(places)
+        def masked_text(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Span, ...]]:
+            strings = segments.replace_words(keep, mask)
+            # Word i stands after i + 1 gaps and i words.
+            edges = [0, *accumulate(map(len, strings))]
+            spans = ((edges[2 * words[0] + 1], edges[2 * words[-1] + 2]) for words in query_words)
+            return "".join(strings), tuple(spans)
 
-        return lambda keep: self._engine([item(row) for row in keep])
+        return lambda keep: self._engine([masked_text(row) for row in keep])
 
     @cached_property
     def _engine(self) -> Engine:
-        # Nobody knows what a text costs in there, so there is no budget.
-        return Engine(self._answer, size=lambda item: len(item[0]), most=self.batch_size)
+        # The cost of a text inside a function is unknown, so the size of a batch is not limited.
+        return Engine(self._score_spans, size=lambda item: len(item[0]), max_items=self.batch_size)
 
-    def _answer(self, items: list[Any]) -> Float[np.ndarray, "n C"]:
-        found = self._found([text for text, _ in items])
+    def _score_spans(self, items: list[Any]) -> Float[np.ndarray, "n C"]:
+        """Return the scores of all classes at the spans of each item, a text with its spans."""
+        found_spans = self._call_function([text for text, _ in items])
         rows = [
-            [score for place in places for score in self._at(place, spans)]
-            for spans, (_, places) in zip(found, items, strict=True)
+            [score for span in spans for score in self._class_scores(span, candidates)]
+            for candidates, (_, spans) in zip(found_spans, items, strict=True)
         ]
         scores = np.array(rows, dtype=np.float64)
-        return scores if self.link == "none" else log_odds(scores.clip(_LEAST, 1 - _LEAST))
+        if self.link == "none":
+            return scores
+        return log_odds(scores.clip(_MIN_SCORE, 1 - _MIN_SCORE))
 
-    def _at(self, place: Span, spans: Sequence[Place]) -> list[float]:
-        # A span that covers only part of a place says nothing about the rest of it.
+    def _class_scores(self, span: Span, candidates: Sequence[SpanQuery]) -> list[float]:
+        """Return the score of each class at a span, given the spans that the function found."""
+        # A span that covers only a part says nothing about the other part.
         best: dict[str | None, float] = dict.fromkeys(self.classes, 0.0)
-        for one in spans:
-            if one.start <= place[0] and place[1] <= one.end and one.tag != _OUTSIDE:
-                best[one.tag] = max(best[one.tag], one.score)
-        return list((best | {_OUTSIDE: 1.0 - max(best.values())}).values())
+        for candidate in candidates:
+            is_cover = candidate.start <= span[0] and span[1] <= candidate.end
+            if is_cover and candidate.tag != _OUTSIDE_TAG:
+                best[candidate.tag] = max(best[candidate.tag], candidate.score)
+        return list((best | {_OUTSIDE_TAG: 1.0 - max(best.values())}).values())
 
-    def _found(self, texts: list[str]) -> list[list[Place]]:
-        # A list of its own: the function may change it.
-        answers = answers_of(
-            lambda some: list(self.function(list(some))),
+    def _call_function(self, texts: list[str]) -> list[list[SpanQuery]]:
+        """Return the spans that the function finds in each text, after checking them."""
+        # The function gets its own list, because it may change it.
+        spans_by_text = call_function(
+            lambda batch: list(self.function(list(batch))),
             texts,
             who="the function",
-            shown=str,
+            item_text=str,
             advice=" Set batch_size=1.",
         )
-        if len(answers) != len(texts):
+        if len(spans_by_text) != len(texts):
             raise InputError(
                 "the function must return one list of spans per text; it got "
-                f"{len(texts)} texts and returned {len(answers)} lists."
+                f"{len(texts)} texts and returned {len(spans_by_text)} lists."
             )
         return [
-            [self._placed(one, text) for one in (spans if np.iterable(spans) else [spans])]
-            for spans, text in zip(answers, texts, strict=True)
+            [self._parse_span(span, text) for span in (spans if np.iterable(spans) else [spans])]
+            for spans, text in zip(spans_by_text, texts, strict=True)
         ]
 
-    def _placed(self, span: Any, text: str) -> Place:
+    def _parse_span(self, span: Any, text: str) -> SpanQuery:
+        """Return a span without the spaces around it, after checking its offsets, tag and score."""
         match span:
             case (
                 int() | np.integer() as start,
@@ -151,49 +168,57 @@ class SpanFunction(Function):
                 int() | float() | np.floating() as score,
             ) if 0 <= start < end <= len(text) and 0 <= score <= 1:
                 if tag in self.classes:
-                    # Without the space around it, or one span would be two places.
+                    # With the spaces around it, the same words would be two different spans.
                     words = text[start:end]
                     first = int(start) + len(words) - len(words.lstrip())
-                    return Place(first, first + len(words.strip()), tag=tag, score=float(score))
-                known = ", ".join(self.classes[1:])
+                    return SpanQuery(first, first + len(words.strip()), tag=tag, score=float(score))
+                tags = ", ".join(self.classes[1:])
                 raise InputError(
-                    f"the function returns the tag {tag!r}, which is none of its tags ({known}); "
+                    f"the function returns the tag {tag!r}, which is none of its tags ({tags}); "
                     "name all of them in tags=[…]."
                 )
         raise InputError(
             "a span must be (start, end, tag, score), inside its text and with a score from 0 to 1;"
-            f" for the text {short(text)} the function returned {one_line(repr(span), 80)}."
+            f" for the text {quote_text(text)} the function returned "
+            f"{truncate_line(repr(span), 80)}."
         )
 
 
-def span_function(function: Any, tags: Any, **given: Any) -> Function:
-    """Return a function of spans as a model; what is ``given`` are options of ``wrap``."""
+def wrap_span_function(function: Any, tags: Any, **options: Any) -> Function:
+    """Return a function that finds spans as a model, with the options of `limelight.wrap`."""
     if isinstance(tags, str) or not hasattr(tags, "__len__") or not len(tags):
         raise InputError(f"tags must be a list of names, one or more; got {tags!r}.")
-    if (scale := given.get("scale", "probability")) not in ("probability", "score"):
+    if (scale := options.get("scale", "probability")) not in ("probability", "score"):
         raise InputError(f"the scores of spans are a 'probability' or 'score'; got {scale!r}.")
-    if given.get("pairs"):
+    if options.get("pairs"):
         raise InputError("a function of spans takes one text at a time; leave pairs out.")
-    classes = (_OUTSIDE, *(str(tag) for tag in tags if tag != _OUTSIDE))
-    return wrapped_function(function, SpanFunction, **given | {"classes": classes})
+    classes = (_OUTSIDE_TAG, *(str(tag) for tag in tags if tag != _OUTSIDE_TAG))
+    return wrap_function(function, SpanFunction, **options | {"classes": classes})
 
 
-def from_spacy(pipeline: Any, tags: Any = None, **given: Any) -> Function:
-    """Return a pipeline whose documents have ``ents``; their score is 1, for spaCy has none."""
+def wrap_spacy(pipeline: Any, tags: Any = None, **options: Any) -> Function:
+    """Return a spaCy pipeline as a model of its entities, each with the score 1."""
     if tags is None:
-        parts = pipeline.pipe_labels.items()
-        named = [own for name, own in parts if any(part in name for part in _ENTITIES)]
-        tags = list(dict.fromkeys(label for labels in named for label in labels))
+        labels_by_component = [
+            labels
+            for name, labels in pipeline.pipe_labels.items()
+            if any(part in name for part in _ENTITY_COMPONENTS)
+        ]
+        tags = list(dict.fromkeys(label for labels in labels_by_component for label in labels))
         if not tags:
             raise InputError("this pipeline has no part that names entities; give tags=[…].")
 
-    def spans(texts: list[str]) -> list[list[tuple[int, int, str, float]]]:
+    def find_entities(texts: list[str]) -> list[list[tuple[int, int, str, float]]]:
         return [
-            [(one.start_char, one.end_char, one.label_, 1.0) for one in pipeline(text).ents]
+            [
+                (entity.start_char, entity.end_char, entity.label_, 1.0)
+                for entity in pipeline(text).ents
+            ]
             for text in texts
         ]
 
     meta = getattr(pipeline, "meta", {})
-    name = " ".join(["spacy", *(str(meta[k]) for k in ("lang", "name", "version") if k in meta)])
+    keys = [key for key in ("lang", "name", "version") if key in meta]
+    name = " ".join(["spacy", *(str(meta[key]) for key in keys)])
     # Log-odds of scores that are all 1 would say no more, in larger numbers.
-    return span_function(spans, tags, **{"scale": "score", "name": name} | given)
+    return wrap_span_function(find_entities, tags, **{"scale": "score", "name": name} | options)

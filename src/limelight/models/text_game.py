@@ -1,4 +1,4 @@
-"""One text as a game: which words stay, and what the model answers."""
+"""One text as a game: the outputs of a model as a function of the features that are present."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,21 +6,22 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import DomainError, InputError
-from limelight.models.engine import joint_answers, out_of_memory
+from limelight.models.engine import joint_outputs, is_out_of_memory
 from limelight.progress import count_calls, track_calls
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
-from limelight.text import Features, one_line
+from limelight.text import Features, truncate_line
 from limelight.threads import cached_property
 
-_REMEMBERED = 50_000  # answers, a few hundred bytes each
-_REMEMBERED_OUTPUTS = 8_000_000  # in all of them, 8 bytes each: there may be many classes
-_MOST = 0.5  # of the words, to which a model that only wants words answers one by one
-NO_BASE = "The model refuses the text without its words, so there is no base value"
+_MAX_CACHED_ROWS = 50_000  # a few hundred bytes each
+_MAX_CACHED_NUMBERS = 8_000_000  # in all rows, 8 bytes each: there may be many classes
+# A model that rejects a text without words accepts at least this share of the single words.
+_MIN_ACCEPTED_SHARE = 0.5
+NO_BASE_VALUE = "The model refuses the text without its words, so there is no base value"
 
 
-def checked_masks(keep: Any, d: int) -> Bool[np.ndarray, "n d"]:
-    """Return masks of ``d`` features, whatever stands for true and false."""
+def validate_masks(keep: Any, d: int) -> Bool[np.ndarray, "n d"]:
+    """Return masks of ``d`` features as booleans; raise an error for any other shape or type."""
     masks = np.asarray(keep)
     if masks.ndim != 2 or masks.shape[1] != d or masks.dtype.kind not in "bui":
         raise InputError(
@@ -31,166 +32,176 @@ def checked_masks(keep: Any, d: int) -> Bool[np.ndarray, "n d"]:
 
 
 class TextGame:
-    """The outputs of a model on one text as a function of which features stay.
+    """The outputs of a model on one text as a function of the features that are present.
 
-    Masks (n, d) in, True where a feature stays; outputs (n, C) out. Where asking the model is
-    costly, answers are remembered, so that all classes and all methods share the same calls.
+    It takes masks (n, d), True where a feature is present, and returns outputs (n, C). If model
+    calls are costly, outputs are cached, so that all classes and all methods share the same calls.
 
-    A model may refuse a text of which nothing is left, or nothing that it calls a word: a lone
-    colon, say. It then has no ``nothing``, and the mean of its answers to each word alone stands in
-    for every such mask, so that values which need one, such as Shapley's, stay defined;
-    ``stood_in`` counts how often.
+    A model may reject the text without any feature, or a text without anything that it calls a
+    word, such as a lone colon. Then ``empty_output`` is None, and the mean of the outputs for each
+    single feature is imputed for every such mask. Values that need the output of the empty text,
+    such as Shapley values, stay defined. ``imputed_count`` counts the imputed outputs.
     """
 
-    def __init__(self, ask: Game, features: Features, replacement: str, *, remember: bool) -> None:
-        self._ask, self._remember = ask, remember
+    def __init__(
+        self, call_model: Game, features: Features, replacement: str, *, use_cache: bool
+    ) -> None:
+        self._call_model, self._use_cache = call_model, use_cache
         self.features, self.replacement = features.strings, replacement
-        self.stood_in = 0
-        self._known: dict[bytes, Float[np.ndarray, " C"]] = {}
-        self._said: Exception | None = None  # by the model, when it last refused
+        self.imputed_count = 0
+        self._cache: dict[bytes, Float[np.ndarray, " C"]] = {}
+        self._last_error: Exception | None = None  # with which the model last rejected a text
 
     def __len__(self) -> int:
         return len(self.features)
 
     def __repr__(self) -> str:
-        words = one_line(", ".join(self.features), 80)
+        words = truncate_line(", ".join(self.features), 80)
         return f"<TextGame of {len(self)} features, removed by {self.replacement!r}: {words}>"
 
     def __call__(self, keep: Any) -> Float[np.ndarray, "n C"]:
         """Return the model's outputs for each mask."""
-        masks = checked_masks(keep, len(self))
-        # An answer to no masks must have C columns, which only an answer tells.
-        if not self._remember or not len(masks):  # tables have an answer to everything
-            return self._ask(masks) if len(masks) else self(self._whole)[:0]
-        if not self.refuses_nothing or masks.any(axis=1).all():
+        masks = validate_masks(keep, len(self))
+        # Tables have an output for every mask, so nothing is cached or imputed.
+        if not self._use_cache or not len(masks):
+            # The outputs for no masks have C columns too. Only a model call shows how many.
+            return self._call_model(masks) if len(masks) else self(self._full_mask)[:0]
+        if not self.rejects_empty or masks.any(axis=1).all():
             try:
-                return self._answers(masks)
+                return self._cached_outputs(masks)
             except Exception as error:
-                if not _refusal(error) or not self.refuses_nothing:
+                if not _is_rejection(error) or not self.rejects_empty:
                     raise
-        return self._around_refusals(masks)
+        return self._impute_outputs(masks)
 
     @cached_property
-    def refuses_nothing(self) -> bool:
-        """Whether the model has no answer to the text of which every feature is removed.
+    def rejects_empty(self) -> bool:
+        """Whether the model rejects the text of which every feature is removed.
 
-        It is asked before all else, where it spoils no other answers, beside the whole text: both
-        are wanted by nearly every method, and on a graphics card two cost what one does.
+        The model is called about it before anything else, so that no other outputs are lost. The
+        full text is in the same call: nearly every method needs both, and on a GPU two texts take
+        as long as one.
         """
-        nothing = ~self._whole
-        ends = np.concatenate([nothing, self._whole])
-        return self._remember and self._refuses(ends) and self._refuses(nothing)
+        empty_mask = ~self._full_mask
+        both_ends = np.concatenate([empty_mask, self._full_mask])
+        return self._use_cache and self._rejects(both_ends) and self._rejects(empty_mask)
 
     @property
-    def nothing(self) -> Float[np.ndarray, " C"] | None:
-        """The outputs with every feature removed; None where the model refuses that text."""
-        return None if self.refuses_nothing else self(~self._whole)[0]
+    def empty_output(self) -> Float[np.ndarray, " C"] | None:
+        """The outputs with every feature removed; None if the model rejects that text."""
+        return None if self.rejects_empty else self(~self._full_mask)[0]
 
     @property
     def is_constant(self) -> bool:
-        """Whether several masks were answered so far, and all of them by the same numbers."""
-        first, *others = self._known.values() or [np.empty(0)]
-        return bool(others) and all((first == answer).all() for answer in others)
+        """Whether the outputs for all masks so far, two or more, are the same numbers."""
+        first, *further = self._cache.values() or [np.empty(0)]
+        return bool(further) and all((first == outputs).all() for outputs in further)
 
     @property
-    def _whole(self) -> Bool[np.ndarray, "1 d"]:
+    def _full_mask(self) -> Bool[np.ndarray, "1 d"]:
         return np.ones((1, len(self)), bool)
 
-    def _refuses(self, masks: Bool[np.ndarray, "n d"]) -> bool:
-        """Ask about a mask or two. A fault of memory or of the network is not a refusal."""
+    def _rejects(self, masks: Bool[np.ndarray, "n d"]) -> bool:
+        """Tell whether the model rejects one of a few masks.
+
+        Errors of memory or of the network are no rejections and are raised.
+        """
         try:
-            with track_calls(None):  # a call of our own, which nobody waits for
-                self._answers(masks)
+            with track_calls(None):  # a call of our own, which no progress display waits for
+                self._cached_outputs(masks)
         except Exception as error:
-            if not _refusal(error):
+            if not _is_rejection(error):
                 raise
-            self._said = error
+            self._last_error = error
             return True
         return False
 
     @cached_property
-    def _answered_alone(self) -> Bool[np.ndarray, " d"]:
-        """Which features the model answers to by themselves."""
-        # One by one: asked together, one refusal would be taken for all.
-        alone = np.eye(len(self), dtype=bool)
-        return np.array([not self._refuses(mask[None]) for mask in alone])
+    def _is_accepted(self) -> Bool[np.ndarray, " d"]:
+        """Whether the model accepts the text with one feature alone, for each feature."""
+        # In separate calls: in a joint call the rejection of one text would count for all.
+        single_masks = np.eye(len(self), dtype=bool)
+        return np.array([not self._rejects(mask[None]) for mask in single_masks])
 
     @cached_property
-    def _instead(self) -> Float[np.ndarray, " C"]:
-        """What stands for the answer to a text of which nothing is left."""
-        # A lone word has nothing beside it whose answer could stand in.
-        if len(self) == 1 or not self._answered_alone.any():
+    def _imputed_output(self) -> Float[np.ndarray, " C"]:
+        """The mean of the outputs for each single feature that the model accepts."""
+        # With a single word there is no other word whose output could be used.
+        if len(self) == 1 or not self._is_accepted.any():
             raise DomainError(
                 "the model refuses a text without words, and this text has no two words of which "
                 "one could stay while the other goes, so removing words cannot be explained."
             )
-        if self._said is not None and self._answered_alone.mean() < _MOST:
-            raise self._said  # a model that says no to most words has something else to say
-        return self._answers(np.eye(len(self), dtype=bool)[self._answered_alone]).mean(axis=0)
+        # A model that rejects most single words has another reason than an empty text.
+        if self._last_error is not None and self._is_accepted.mean() < _MIN_ACCEPTED_SHARE:
+            raise self._last_error
+        return self._cached_outputs(np.eye(len(self), dtype=bool)[self._is_accepted]).mean(axis=0)
 
-    def _around_refusals(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-        """Answer the masks that keep a word which the model knows; the mean stands for the rest."""
-        refused = ~(masks & self._answered_alone).any(axis=1)
-        outputs = np.tile(self._instead, (len(masks), 1))
-        if not refused.all():
-            outputs[~refused] = self._answers(masks[~refused])
-        count = int(np.count_nonzero(refused))
-        self.stood_in += count
+    def _impute_outputs(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs for each mask, imputed for masks without any accepted feature."""
+        is_rejected = ~(masks & self._is_accepted).any(axis=1)
+        outputs = np.tile(self._imputed_output, (len(masks), 1))
+        if not is_rejected.all():
+            outputs[~is_rejected] = self._cached_outputs(masks[~is_rejected])
+        count = int(np.count_nonzero(is_rejected))
+        self.imputed_count += count
         count_calls(count)
         return outputs
 
-    def _new(self, masks: Bool[np.ndarray, "n d"]) -> tuple[list[bytes], dict[bytes, int]]:
-        """What masks are remembered by, and of those that are not known yet the row of each."""
-        # As bits: 50,000 masks of 300 words are 2 megabytes, and 15 as booleans.
+    def _cache_keys(self, masks: Bool[np.ndarray, "n d"]) -> tuple[list[bytes], dict[bytes, int]]:
+        """Return the cache key of each mask, and a row of ``masks`` for each uncached key."""
+        # As bits: 50,000 masks of 300 words take 2 megabytes, and 15 as booleans.
         keys = [bits.tobytes() for bits in np.packbits(masks, axis=1)]
-        return keys, {key: i for i, key in enumerate(keys) if key not in self._known}
+        return keys, {key: i for i, key in enumerate(keys) if key not in self._cache}
 
-    def _answers(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-        """Ask what is not known yet."""
-        keys, new = self._new(masks)
-        count_calls(len(keys) - len(new))
-        found: dict[bytes, Float[np.ndarray, " C"]] = {}
-        if new:
-            asked = np.asarray(self._ask(masks[list(new.values())]))
-            # A NaN would be remembered, and spoil everything that is estimated later.
-            if not np.isfinite(asked).all():
+    def _cached_outputs(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs for each mask; call the model only for masks that are not cached."""
+        keys, uncached = self._cache_keys(masks)
+        count_calls(len(keys) - len(uncached))
+        computed: dict[bytes, Float[np.ndarray, " C"]] = {}
+        if uncached:
+            outputs = np.asarray(self._call_model(masks[list(uncached.values())]))
+            # A cached NaN would spoil everything that is estimated later.
+            if not np.isfinite(outputs).all():
                 raise InputError("the model answers with numbers that are not finite.")
-            found = dict(zip(new, asked, strict=True))
-            self._note(found)
-        # From what was found first: there may have been no room to remember it.
-        return np.array([found[key] if key in found else self._known[key] for key in keys])
+            computed = dict(zip(uncached, outputs, strict=True))
+            self._store_outputs(computed)
+        # First from the computed outputs: the cache may have had no room for them.
+        return np.array([computed[key] if key in computed else self._cache[key] for key in keys])
 
-    def _note(self, found: dict[bytes, Float[np.ndarray, " C"]]) -> None:
-        """Remember answers as long as there is room."""
-        # What came first stays: the ends and the words alone, for which every method asks.
-        outputs = len(next(iter(found.values())))
-        room = min(_REMEMBERED, _REMEMBERED_OUTPUTS // outputs) - len(self._known)
-        self._known.update(list(found.items())[: max(room, 0)])
+    def _store_outputs(self, computed: dict[bytes, Float[np.ndarray, " C"]]) -> None:
+        """Add outputs to the cache as long as there is room."""
+        # The first ones stay: every method needs the full text, the empty text and single words.
+        size = len(next(iter(computed.values())))
+        room = min(_MAX_CACHED_ROWS, _MAX_CACHED_NUMBERS // size) - len(self._cache)
+        self._cache.update(list(computed.items())[: max(room, 0)])
 
     @staticmethod
-    def ask_ahead(games: "Sequence[TextGame]", masks: Sequence[Bool[np.ndarray, "_ _d"]]) -> None:
-        """Ask what several texts are about to be asked in one question, and remember the answers.
+    def precompute_outputs(
+        games: "Sequence[TextGame]", masks: Sequence[Bool[np.ndarray, "_ _d"]]
+    ) -> None:
+        """Compute the outputs for masks of several texts in one model call, and cache them.
 
-        Nothing happens where their model does not take texts together, or refuses: each text is
-        then asked by itself, and an error is about that text.
+        If the model cannot take several texts together, or raises an error, nothing happens. Each
+        text is then computed by itself, and an error names that text.
         """
-        new = [game._new(keep)[1] for game, keep in zip(games, masks, strict=True)]
-        going = [g for g, rows in enumerate(new) if rows and games[g]._remember]
-        if len(going) < 2:
+        uncached = [game._cache_keys(keep)[1] for game, keep in zip(games, masks, strict=True)]
+        numbers = [i for i, rows in enumerate(uncached) if rows and games[i]._use_cache]
+        if len(numbers) < 2:
             return
-        keeps = [masks[g][list(new[g].values())] for g in going]
+        new_masks = [masks[i][list(uncached[i].values())] for i in numbers]
         try:
-            answers = joint_answers([games[g]._ask for g in going], keeps)
-        # Asked ahead by our own choice: whatever is wrong shows again when it is really asked.
+            outputs = joint_outputs([games[i]._call_model for i in numbers], new_masks)
+        # This call is optional, and the error comes again when the outputs are needed.
         except InputError:
             return
-        for g, found in zip(going, answers or [], strict=answers is not None):
-            # Else the text is asked again by itself, and the error names it.
-            if np.isfinite(found).all():
-                games[g]._note(dict(zip(new[g], found, strict=True)))
+        for i, rows in zip(numbers, outputs or [], strict=outputs is not None):
+            # Otherwise the text is computed again by itself, and the error names it.
+            if np.isfinite(rows).all():
+                games[i]._store_outputs(dict(zip(uncached[i], rows, strict=True)))
 
 
-def _refusal(error: Exception) -> bool:
-    """Whether a model says no to a text, and not that a machine or a network failed it."""
+def _is_rejection(error: Exception) -> bool:
+    """Tell whether a model rejected a text; failures of a machine or a network are no rejections."""
     cause = error.__cause__ or error  # of an error that names the text
-    return not isinstance(cause, OSError) and not out_of_memory(error)
+    return not isinstance(cause, OSError) and not is_out_of_memory(error)

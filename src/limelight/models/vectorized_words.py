@@ -1,8 +1,9 @@
-"""How a vectorizer of scikit-learn cuts a text into words, and why removed words change no other.
+"""The words that a scikit-learn vectorizer reads in a text, and how removed words affect others.
 
-With a known token pattern this is proven. Whatever other code takes part (a tokenizer, an analyzer,
-a preprocessor, another pattern) is tried on each text: many words are removed at once, and what is
-left must be read as before.
+For exact games, removed words must not change how the other words are read. This is proven for
+known token patterns. It is checked on each text if other code takes part: a tokenizer, an analyzer,
+a preprocessor or another pattern. The check removes many sets of words, and the remaining words
+must be read as before.
 """
 
 import re
@@ -16,10 +17,10 @@ from limelight.models.functions import word_spans
 from limelight.sampling.masks import Masks, text_rng
 from limelight.shapes import Bool
 from limelight.text import Span
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight.threads import cached_property
 
-# A span, its name, and the tokens that the vectorizer makes of it.
+# For each word its span, its name, and the tokens that the vectorizer reads in it.
 Words = list[tuple[Span, str, list[str]]]
 
 # One character of a token: a shorthand, or a bracket without other escapes.
@@ -29,22 +30,22 @@ _COUNT = r"(?:[+*?]|\{\d+(?:,\d*)?\})?"
 _WHOLE_RUN = re.compile(rf"(?:\(\?u\))?\\b(?P<body>(?:{_CHARACTER}{_COUNT})+)\\b")
 # The longest run of characters of one kind: \S+, [a-z]{2,}.
 _LONGEST_RUN = re.compile(rf"(?:\(\?u\))?(?P<kind>{_CHARACTER})(?P=kind)*(?:\+|\{{\d+,\}})")
-# Python writes a capital sigma in lower case by what stands around it, and a dotted capital I as
-# two characters. All other letters become small one by one.
-_UNEVEN = re.compile("[\u03a3\u0130]")
-_ALL_SUBSETS = 8  # words of which every set is removed once
-_GAPS = 6  # words in a row that are removed between two that stay
-_RANDOM = 32  # sets of each kind that are drawn for longer texts
+# In lower case, the form of a capital sigma depends on its neighbors, and a dotted capital I becomes
+# two characters. Every other letter becomes one letter that does not depend on its neighbors.
+_CONTEXTUAL_LETTERS = re.compile("[\u03a3\u0130]")
+_MAX_WORDS_FOR_ALL_SUBSETS = 8
+_MAX_GAP = 6  # largest number of adjacent words that are removed together
+_RANDOM_SETS = 32  # random sets of each kind for longer texts
 
 
 def is_known_pattern(pattern: Any) -> bool:
-    """Return whether what stands around a token cannot change which tokens this pattern finds."""
+    """Tell whether the tokens that a pattern finds never depend on the text around them."""
     if not isinstance(pattern, str):
         return False
     characters = [chr(code) for code in range(128)]
     if match := _WHOLE_RUN.fullmatch(pattern):
-        # Between word boundaries each token is a whole run of word characters, and such a run is
-        # a token or not by itself.
+        # Between word boundaries each token is a whole run of word characters. Whether a run is a
+        # token depends only on the run.
         kinds = [re.compile(kind) for kind in re.findall(_CHARACTER, match["body"])]
         return not any("^" in kind.pattern or r"\S" in kind.pattern for kind in kinds) and all(
             re.fullmatch(r"\w", character)
@@ -54,61 +55,61 @@ def is_known_pattern(pattern: Any) -> bool:
         )
     if match := _LONGEST_RUN.fullmatch(pattern):
         kind = re.compile(match["kind"])
-        # Spaces stand where a token was removed, and must not be part of another.
+        # Spaces replace a removed token, so they must not be part of another token.
         spaces = [chr(code) for code in range(0x3001) if chr(code).isspace()]
         return not any(kind.fullmatch(space) for space in spaces)
     return False
 
 
 class WordReader:
-    """The words of a text as a fitted vectorizer cuts it."""
+    """Reader of the words of a text, as a fitted vectorizer splits it."""
 
     def __init__(self, vectorizer: Any) -> None:
         self.vectorizer = vectorizer
 
     @cached_property
     def is_known(self) -> bool:
-        """Whether nothing but scikit-learn's own code with a known pattern cuts a text."""
+        """Whether only code of scikit-learn, with a known pattern, splits a text."""
         accents = self.vectorizer.strip_accents
         return (
-            self._cuts_by_pattern
+            self._splits_by_pattern
             and (accents is None or isinstance(accents, str))
             and is_known_pattern(self.vectorizer.token_pattern)
         )
 
     def read(self, text: str) -> tuple[Words, bool] | None:
-        """Return the words of a text, and whether they were checked and not proven.
+        """Return the words of a text, and whether removals were checked instead of proven.
 
-        None if removed words change how others are read.
+        Return None if removed words change how others are read.
         """
-        if self.is_known and self._is_even(text):
-            # A text of single letters and marks may hold no token. Its words then do nothing.
-            words = self._matches(text)
+        if self.is_known and self._is_prepared_by_character(text):
+            # A text of single letters and marks may have no token. Its words have no effect then.
+            words = self._pattern_matches(text)
             return words or [(span, text[slice(*span)], []) for span in word_spans(text)], False
         try:
             tokens = list(self._analyze(text))
-            for words in self._cuts(text):
+            for words in self._candidate_splits(text):
                 if words and _tokens(words) == tokens and self._survives_removals(text, words):
                     return words, True
-        except Exception:  # the user's own code may refuse a shorter text, such as an empty one
+        except Exception:  # the user's code may not accept a shorter text, such as an empty one
             return None
         return None
 
-    def _is_even(self, text: str) -> bool:
-        """Whether every character of a text is prepared by itself, and stays one character."""
+    def _is_prepared_by_character(self, text: str) -> bool:
+        """Tell whether each character of a text is prepared alone and stays one character."""
         if text.isascii():
             return True
         return self.vectorizer.strip_accents is None and (
-            not self.vectorizer.lowercase or _UNEVEN.search(text) is None
+            not self.vectorizer.lowercase or _CONTEXTUAL_LETTERS.search(text) is None
         )
 
-    def _cuts(self, text: str) -> Iterator[Words]:
-        """Yield the text cut into words in each way that may be right, with the tokens of each."""
-        # Places in a prepared text are those of the text only if it is as long.
-        if self._cuts_by_pattern and len(self._prepare(text)) == len(text):
-            yield self._matches(text)
-        # Words and marks, or what stands between spaces: most tokenizers begin with one of them.
-        # Each word is read alone. Spellings of one token are one word.
+    def _candidate_splits(self, text: str) -> Iterator[Words]:
+        """Yield ways to split the text into words that may be right, with the tokens of each."""
+        # Positions in a prepared text are those of the text only if both have the same length.
+        if self._splits_by_pattern and len(self._prepare(text)) == len(text):
+            yield self._pattern_matches(text)
+        # Words and marks, or runs between spaces: most tokenizers begin with one of these splits.
+        # Each word is read alone. Different spellings of one token are one word.
         for spans in (word_spans(text), [match.span() for match in re.finditer(r"\S+", text)]):
             tokens = [list(self._analyze(text[start:end])) for start, end in spans]
             yield [
@@ -116,8 +117,11 @@ class WordReader:
                 for (start, end), parts in zip(spans, tokens, strict=True)
             ]
 
-    def _matches(self, text: str) -> Words:
-        """Return the matches of the token pattern in a text that is as long when prepared."""
+    def _pattern_matches(self, text: str) -> Words:
+        """Return the matches of the token pattern in the prepared text.
+
+        The text must keep its length when it is prepared.
+        """
         group = self._pattern.groups
         return [
             (match.span(group), token, [] if token in self._stop_words else [token])
@@ -126,21 +130,21 @@ class WordReader:
         ]
 
     def _survives_removals(self, text: str, words: Words) -> bool:
-        """Return whether no set of removed words was found that changes how others are read."""
+        """Tell whether words are read as before under all removals that are tried."""
         names = [name for _, name, _ in words]
-        for keep in removed_together(names, text):
+        for keep in removal_masks(names, text):
             expected = _tokens([word for word, stays in zip(words, keep, strict=True) if stays])
             spans = [span for (span, _, _), stays in zip(words, keep, strict=True) if not stays]
-            # With a gap and closed up: a tokenizer may join what stood on both sides.
+            # With a gap and without: a tokenizer may join the strings on both sides.
             for shortened in (blank_spans(text, spans), _close_up(text, spans)):
                 if list(self._analyze(shortened)) != expected:
                     return False
         return True
 
     @cached_property
-    def _cuts_by_pattern(self) -> bool:
-        custom = (getattr(self.vectorizer, name, None) for name in ("tokenizer", "preprocessor"))
-        return not any(custom) and not callable(self.vectorizer.analyzer)
+    def _splits_by_pattern(self) -> bool:
+        functions = (getattr(self.vectorizer, name, None) for name in ("tokenizer", "preprocessor"))
+        return not any(functions) and not callable(self.vectorizer.analyzer)
 
     @cached_property
     def _analyze(self) -> Callable[[str], list[str]]:
@@ -161,38 +165,38 @@ class WordReader:
         return frozenset(self.vectorizer.get_stop_words() or ())
 
 
-def removed_together(names: Sequence[str], text: str) -> Masks:
-    """Return sets of words to try without the others, a row each, True where a word stays.
+def removal_masks(names: Sequence[str], text: str) -> Masks:
+    """Return the masks under which the reading of a text is checked, True where a word stays.
 
-    Of a few words these are all sets. Of more they are runs of removed words between others that
-    stay, at every place, and random sets of words and of occurrences.
+    For up to eight words these are all masks. For more words they are periodic masks, in which runs
+    of words are removed between words that stay, and random sets of words and of occurrences.
 
     Parameters
     ----------
     names
         The words in the order of the text. Occurrences of a word have the same name.
     text
-        What the random sets follow from, so that a text always gets the same ones.
+        Seed of the random masks, so that a text always has the same masks.
     """
     n = len(names)
-    if n <= _ALL_SUBSETS:
-        return all_keeps(n)
-    place, rows = np.arange(n), list[Bool[np.ndarray, " n"]]()
-    for gap in range(1, _GAPS + 1):
+    if n <= _MAX_WORDS_FOR_ALL_SUBSETS:
+        return enumerate_masks(n)
+    position, masks = np.arange(n), list[Bool[np.ndarray, " n"]]()
+    for gap in range(1, _MAX_GAP + 1):
         for run in (1, 2):
             period = gap + run
-            rows += [(place + shift) % period < run for shift in range(period)]
+            masks += [(position + shift) % period < run for shift in range(period)]
     rng = text_rng(0, text)
-    _, kind = np.unique(np.array(names), return_inverse=True)
-    for number in range(_RANDOM):
-        # Evenly many of all sizes, and a few words alone, which stood far apart.
+    _, name_index = np.unique(np.array(names), return_inverse=True)
+    for number in range(_RANDOM_SETS):
+        # All sizes are equally likely. Some masks have only about three words, far from each other.
         share = rng.random()
-        rows.append(rng.random(kind.max() + 1)[kind] < share)
-        rows.append(rng.random(n) < (share if number % 2 else 3 / n))
-        alone = np.ones(n, bool)
-        alone[rng.integers(n)] = False
-        rows.append(alone)
-    return np.array([*rows, np.zeros(n, bool)])
+        masks.append(rng.random(name_index.max() + 1)[name_index] < share)
+        masks.append(rng.random(n) < (share if number % 2 else 3 / n))
+        single_removal = np.ones(n, bool)
+        single_removal[rng.integers(n)] = False
+        masks.append(single_removal)
+    return np.array([*masks, np.zeros(n, bool)])
 
 
 def _tokens(words: Words) -> list[str]:
@@ -200,7 +204,7 @@ def _tokens(words: Words) -> list[str]:
 
 
 def _close_up(text: str, spans: Sequence[Span]) -> str:
-    """Return the text without some words; of the spaces beside a removed word one side stays."""
+    """Return the text without some words, and without the spaces on one side of each."""
     shortened, last = "", 0
     for start, end in [*spans, (len(text), len(text))]:
         between = text[last:start]

@@ -1,8 +1,8 @@
-"""JavaScript modules as one script, so that a page is one file and a browser asks once.
+"""Bundle JavaScript modules into one script, so that a page is one file.
 
-A checkout bundles when a page is made. A wheel is built with ``ENTRIES`` bundled already
-(``hatch_build.py`` loads this file by its path, hence nothing but the standard library here); a
-bundle is a module without imports, which bundles to itself.
+A checkout bundles when it writes a page. A wheel has the bundles of ``ENTRIES``. ``hatch_build.py``
+loads this file by its path, so that it may import only the standard library. A bundle is a module
+without imports, which bundles to itself.
 """
 
 import re
@@ -20,48 +20,51 @@ ENTRIES = (
 
 _IMPORT = re.compile(r'^import (?:\{([^}]*)\} from )?"(\.{1,2}/[^"]+)";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) ([\w$]+))", re.M)
-_OTHER = re.compile(r"^(?:import|export)\b.*$", re.M)
+_UNSUPPORTED = re.compile(r"^(?:import|export)\b.*$", re.M)
 
 
-def bundled(entry: Path) -> str:
-    """Return the module ``entry`` and all that it imports as one script.
+def bundle_module(entry: Path) -> str:
+    """Return the module ``entry`` and its imports as one script.
 
-    Every module becomes a function that is called at once, so that what it does not export stays
-    its own; what it exports is a constant of the script. Hence two modules must not export the same
-    name, and imports are ``import { a, b } from "./file.js";`` with names as they are exported.
+    Each module becomes a function that is called at once, so that names that it does not export
+    stay private. Exported names are constants of the script. So two modules must not export the
+    same name, and imports have the form ``import { a, b } from "./file.js";`` without new names.
     """
-    done: dict[Path, tuple[str, ...]] = {}
-    parts: list[str] = []
-    _add(entry.resolve(), done, parts, ())
-    names = [name for exported in done.values() for name in exported]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"two modules export {twice[0]!r}; rename one.")
-    script = "\n".join(parts)
+    exports: dict[Path, tuple[str, ...]] = {}
+    scripts: list[str] = []
+    _add_module(entry.resolve(), exports, scripts, ())
+    names = [name for exported_names in exports.values() for name in exported_names]
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"two modules export {duplicates[0]!r}; rename one.")
+    script = "\n".join(scripts)
     if re.search(r"</script|<!--", script, re.I):
         raise ValueError(f"{entry.name} holds what would end its script element.")
     return script
 
 
-def _add(
-    module: Path, done: dict[Path, tuple[str, ...]], parts: list[str], above: tuple[Path, ...]
+def _add_module(
+    module: Path,
+    exports: dict[Path, tuple[str, ...]],
+    scripts: list[str],
+    importers: tuple[Path, ...],
 ) -> None:
-    """Add ``module`` after all that it imports."""
-    if module in done:
+    """Add ``module`` after all modules that it imports."""
+    if module in exports:
         return
-    if module in above:
+    if module in importers:
         raise ValueError(f"{module.name} imports itself by way of others.")
     source = module.read_text("utf-8")
-    for names, place in _IMPORT.findall(source):
-        imported = (module.parent / place).resolve()
-        _add(imported, done, parts, (*above, module))
-        if unknown := {name.strip() for name in names.split(",")} - {"", *done[imported]}:
+    for names, path in _IMPORT.findall(source):
+        imported = (module.parent / path).resolve()
+        _add_module(imported, exports, scripts, (*importers, module))
+        if unknown := {name.strip() for name in names.split(",")} - {"", *exports[imported]}:
             raise ValueError(f"{imported.name} does not export {sorted(unknown)[0]!r}.")
     body = _IMPORT.sub("", source)
-    exported = tuple(_EXPORT.findall(body))
+    exported_names = tuple(_EXPORT.findall(body))
     body = _EXPORT.sub("", body)
-    if other := _OTHER.search(body):
-        raise ValueError(f"{module.name} has a line that cannot be bundled: {other.group()}")
-    done[module] = exported
-    listed = ", ".join(exported)
-    head, tail = (f"const {{ {listed} }} = ", f"return {{ {listed} }};\n") if exported else ("", "")
-    parts.append(f"// {module.name}\n{head}(() => {{\n{body}{tail}}})();\n")
+    if line := _UNSUPPORTED.search(body):
+        raise ValueError(f"{module.name} has a line that cannot be bundled: {line.group()}")
+    exports[module] = exported_names
+    names = ", ".join(exported_names)
+    head, tail = (f"const {{ {names} }} = ", f"return {{ {names} }};\n") if names else ("", "")
+    scripts.append(f"// {module.name}\n{head}(() => {{\n{body}{tail}}})();\n")

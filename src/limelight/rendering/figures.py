@@ -21,34 +21,34 @@ from rich.console import Console
 from rich.text import Text
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.files import write_whole
+from limelight.files import write_atomically
 from limelight.rendering import palette
 from limelight.rendering.images import paint_image
 from limelight.rendering.palette import (
     full_color,
     hex_color,
-    level,
-    marked,
-    ramp,
-    side,
-    strengths,
-    strongest,
+    color_level,
+    strongest_feature,
+    color_ramp,
+    select_hue,
+    relative_scores,
+    strongest_indices,
 )
-from limelight.rendering.pieces import Piece, pieces, shortened, visible
+from limelight.rendering.text_parts import TextPart, split_text, shorten_unread, visible_text
 from limelight.rendering.wording import (
-    COLOURS,
+    COLORS,
     Marks,
-    aims,
-    hues,
-    opening,
-    printed,
+    quoted_target,
+    hue_meanings,
+    headline,
+    typeset_sentence,
     scale_note,
-    share_ends,
+    share_interval,
 )
 from limelight.results import Comparison, Explanation
 from limelight.results.judgment import Judgment
 from limelight.shapes import Float
-from limelight.text import Image, one_line
+from limelight.text import Image, truncate_line
 
 WIDTH, SIZE, LINE, MARGIN = 540.0, 10.0, 18.0, 8.0  # points: page, letters, line, border
 LETTER = 0.602 * SIZE  # points of every letter in DejaVu Sans Mono, the font of the words
@@ -81,7 +81,7 @@ def _sentences(explanations: Sequence[Explanation]) -> Any:
     from matplotlib.lines import Line2D
 
     indent = MARGIN + max(cell_len(e.label) for e in explanations) * LETTER + 14
-    runs = list(_lines(shortened(pieces(explanations[0]), CUT_MARK), indent))
+    runs = list(_lines(shorten_unread(split_text(explanations[0]), CUT_MARK), indent))
     block = max((y for _, y, _, _ in runs), default=0.0) + LINE
     gap = 3.0 if block <= LINE else 10.0
     said = _opening(explanations, "words", NOTE_LETTERS)
@@ -93,7 +93,7 @@ def _sentences(explanations: Sequence[Explanation]) -> Any:
     axes.set_axis_off()
     for row, line in enumerate(said):
         _note(axes, MARGIN, MARGIN + (row + 0.5) * NOTE_LINE, line)
-    _note(axes, MARGIN, head - LINE / 2, explained(explanations[0]))
+    _note(axes, MARGIN, head - LINE / 2, target_sentence(explanations[0]))
     _note(axes, WIDTH - MARGIN, head - LINE / 2, "full color", ha="right")
     for row, e in enumerate(explanations):
         top = head + row * (block + gap)
@@ -115,7 +115,7 @@ def _image_grid(explanations: Sequence[Explanation], image: Image) -> Any:
     figure, grid = canvas(
         7.2, rows * (each * height / width + 0.3) + 0.6, rows=rows, columns=columns, square=True
     )
-    name = one_line(visible(explanations[0].text), int(15 * each))
+    name = truncate_line(visible_text(explanations[0].text), int(15 * each))
     grid[0].set_title(name, fontsize=SMALL, parse_math=False)
     for axes in grid:
         axes.set_axis_off()
@@ -129,8 +129,8 @@ def _image_grid(explanations: Sequence[Explanation], image: Image) -> Any:
 
 def _opening(explanations: Sequence[Explanation], marked: str, letters: int) -> list[str]:
     """Return the sentence above a figure in lines, few even where the names of classes are long."""
-    marks: Marks = {hue: mark.format(marked) for hue, mark in COLOURS.items()}
-    said = visible(printed("".join(opening(explanations, marks))))
+    marks: Marks = {hue: mark.format(marked) for hue, mark in COLORS.items()}
+    said = visible_text(typeset_sentence("".join(headline(explanations, marks))))
     return textwrap.wrap(said, letters, max_lines=4, placeholder=" …")
 
 
@@ -139,18 +139,20 @@ def _head(figure: Any, said: Sequence[str]) -> None:
     figure.suptitle("\n".join(said), **style)
 
 
-def explained(e: Explanation) -> str:
+def target_sentence(e: Explanation) -> str:
     """Say which class is explained, and on which scale."""
-    return f"the {e.scale} of {one_line(visible(aims(e)), 60)}"
+    return f"the {e.scale} of {truncate_line(visible_text(quoted_target(e)), 60)}"
 
 
 def _legend(figure: Any, explanations: Sequence[Explanation], mark: Any, place: str) -> None:
     """Write what the colors mean, and the ``mark`` of the strongest feature."""
     from matplotlib.patches import Patch
 
-    meanings = {full_color(hue): one_line(visible(s), 30) for hue, s in hues(explanations).items()}
+    meanings = {
+        full_color(hue): truncate_line(visible_text(s), 30) for hue, s in hue_meanings(explanations).items()
+    }
     keys = [Patch(fc=color, label=meaning) for color, meaning in meanings.items()]
-    mark.set_label(f"strongest {explanations[0].noun}")
+    mark.set_label(f"strongest {explanations[0].feature_noun}")
     style = {"ncols": 4, "fontsize": SMALL, "labelcolor": SOFT, "frameon": False}
     figure.legend(handles=[*keys, mark], loc=place, **style)
 
@@ -160,12 +162,12 @@ def _note(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
     _write(axes, x, y, text, fontsize=SMALL, color=SOFT, **style)
 
 
-def _lines(cut: Sequence[Piece], indent: float) -> Iterator[tuple[float, float, str, Piece]]:
+def _lines(cut: Sequence[TextPart], indent: float) -> Iterator[tuple[float, float, str, TextPart]]:
     """Yield runs of letters, with their place in points, in lines that break at spaces."""
     text = Text()
     for number, piece in enumerate(cut):
         text.append("\n" if piece.opens and text else "")
-        shown = f"{piece.opens}: " if piece.opens else visible(re.sub(r"\s+", " ", piece.text))
+        shown = f"{piece.opens}: " if piece.opens else visible_text(re.sub(r"\s+", " ", piece.text))
         text.append(shown, str(number))
     letters = int((WIDTH - MARGIN - SCALES - indent) / LETTER)
     for row, line in enumerate(text.wrap(Console(), letters)):
@@ -175,15 +177,15 @@ def _lines(cut: Sequence[Piece], indent: float) -> Iterator[tuple[float, float, 
 
 
 def _paint(
-    axes: Any, e: Explanation, runs: Sequence[tuple[float, float, str, Piece]], top: float
+    axes: Any, e: Explanation, runs: Sequence[tuple[float, float, str, TextPart]], top: float
 ) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    sizes, best = strengths(e), marked(e)
+    sizes, best = relative_scores(e), strongest_feature(e)
     for x, y, part, piece in runs:
         middle, width = top + y + LINE / 2, cell_len(part) * LETTER
-        if piece.feature is not None and (step := level(float(sizes[piece.feature]))):
-            color = hex_color(ramp(side(e, float(sizes[piece.feature])))[step])
+        if piece.feature is not None and (step := color_level(float(sizes[piece.feature]))):
+            color = hex_color(color_ramp(select_hue(e, float(sizes[piece.feature])))[step])
             box, style = (x, middle - LINE * 0.38), "round,pad=0,rounding_size=2.5"
             axes.add_patch(FancyBboxPatch(box, width, LINE * 0.76, boxstyle=style, fc=color, lw=0))
         seen = piece.seen and not piece.opens
@@ -208,16 +210,16 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
     """Return the ``k`` strongest features as bars, with one standard error where there is one."""
     if k < 1:
         raise InputError(f"a bar chart needs at least one bar; got k={k}.")
-    order = strongest(e.scores, k)
+    order = strongest_indices(e.scores, k)
     said = _opening([e], "bars", 92)
     figure, axes = canvas(6.0, 0.7 + 0.26 * len(order) + 0.14 * len(said))
-    colors = [hex_color(ramp(side(e, size))[-1]) for size in strengths(e)[order]]
+    colors = [hex_color(color_ramp(select_hue(e, size))[-1]) for size in relative_scores(e)[order]]
     error = None if e.stderr is None else e.stderr[order]
     axes.barh(range(len(order)), e.scores[order], xerr=error, color=colors, height=0.7, ecolor=INK)
-    _name_ticks(axes.yaxis, [e.names[j] for j in order])
+    _name_ticks(axes.yaxis, [e.feature_labels[j] for j in order])
     axes.axvline(0, color=SOFT, linewidth=0.8)
     _bare_rows(axes)
-    axes.set_xlabel(f"{e.label}: {explained(e)}", parse_math=False)
+    axes.set_xlabel(f"{e.label}: {target_sentence(e)}", parse_math=False)
     _head(figure, said)
     return figure
 
@@ -278,8 +280,8 @@ def interaction_heatmap(e: Explanation) -> Any:
     i, j = e.pairs.features.T
     matrix[i, j] = matrix[j, i] = e.pairs.scores
     peaks = np.abs(matrix).max(axis=1)
-    kept = sorted(k for k in strongest(peaks, 30) if peaks[k])
-    shown, names = matrix[np.ix_(kept, kept)], [e.names[k] for k in kept]
+    kept = sorted(k for k in strongest_indices(peaks, 30) if peaks[k])
+    shown, names = matrix[np.ix_(kept, kept)], [e.feature_labels[k] for k in kept]
     size = 2.2 + 0.26 * len(kept)
     figure, axes = canvas(size + 0.8, size)
     peak = float(np.abs(e.pairs.scores).max()) or 1.0
@@ -287,7 +289,7 @@ def interaction_heatmap(e: Explanation) -> Any:
     figure.colorbar(image, ax=axes, shrink=0.8)
     _name_tokens(axes.xaxis, names, rotation=90)
     _name_tokens(axes.yaxis, names)
-    axes.set_title(f"{e.label}: {explained(e)}", fontsize=9, parse_math=False)
+    axes.set_title(f"{e.label}: {target_sentence(e)}", fontsize=9, parse_math=False)
     return figure
 
 
@@ -299,7 +301,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: int = DOTS_PE
     content = io.BytesIO()
     with _missing_glyphs():
         figure.savefig(content, format=suffix[1:], dpi=dpi)
-    write_whole(path, content.getvalue())
+    write_atomically(path, content.getvalue())
 
 
 def _need_matplotlib() -> None:
@@ -328,7 +330,7 @@ def color_map(kind: str) -> Any:
     if kind == "neutral":
         colors = [hex_color(palette.PAPER["light"]), "#7e8ae0", "#232c7a"]
     else:
-        against, paper, best = ramp("against")[-1], palette.PAPER["light"], ramp("for")[-1]
+        against, paper, best = color_ramp("against")[-1], palette.PAPER["light"], color_ramp("for")[-1]
         colors = [hex_color(color) for color in (against, paper, best)]
     return LinearSegmentedColormap.from_list(f"limelight-{kind}", colors)
 
@@ -340,7 +342,7 @@ def _name_tokens(axis: Any, tokens: Sequence[str], rotation: int = 0) -> None:
 
 
 def _name_ticks(axis: Any, names: Sequence[str], step: int = 1, **style: Any) -> None:
-    shown = [one_line(visible(name), 24) for name in names]
+    shown = [truncate_line(visible_text(name), 24) for name in names]
     axis.set_ticks(np.arange(len(shown)) * step, labels=shown, parse_math=False, **style)
 
 
@@ -372,7 +374,7 @@ def _missing_glyphs() -> Iterator[None]:
 
 def judgment_figure(j: Judgment) -> Any:
     """Return the share of every method with its interval, from chance to ceiling."""
-    rows = j.ranked()
+    rows = j.rank_methods()
     figure, axes = canvas(6.0, 0.9 + 0.28 * len(rows))
     for x in (0.0, 1.0):
         axes.axvline(x, color=SOFT, linewidth=0.8)
@@ -380,13 +382,15 @@ def judgment_figure(j: Judgment) -> Any:
         if m.share is None:
             axes.text(0.02, y, "not judged", va="center", color=SOFT, fontsize=8)
             continue
-        axes.plot(share_ends(m), [y, y], color=INK, linewidth=1.6, solid_capstyle="butt")
+        axes.plot(share_interval(m), [y, y], color=INK, linewidth=1.6, solid_capstyle="butt")
         axes.plot([m.share], [y], "o", color=INK, markersize=5)
     _name_ticks(axes.yaxis, [m.method for m in rows])
     _bare_rows(axes)
     of = {"proven": "the proven ceiling", "checked": "the checked ceiling"}.get(
         j.ceiling_kind, "the best order found"
     )
-    over = f"{len(j.judged)} texts, {'95 %' if j.has_intervals else 'too few for'} intervals"
+    over = (
+        f"{len(j.texts_with_room)} texts, {'95 %' if j.has_intervals else 'too few for'} intervals"
+    )
     axes.set_xlabel(f"share: 0 is chance, 1 is {of}; {over}")
     return figure

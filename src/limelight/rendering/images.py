@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight.errors import MissingExtraError
-from limelight.rendering.markup import part
+from limelight.rendering.markup import render_macro
 from limelight.rendering.palette import (
     INK,
     LEVELS,
     full_color,
     hex_color,
-    level,
-    marked,
-    ramp,
-    side,
-    strengths,
+    color_level,
+    strongest_feature,
+    color_ramp,
+    select_hue,
+    relative_scores,
 )
-from limelight.rendering.wording import error_text, minus, scale_note, score_text
+from limelight.rendering.wording import format_stderr, typographic_minus, scale_note, format_score
 from limelight.results import Explanation
 from limelight.shapes import Bool, Int, Num
 from limelight.text import Image, read_image
@@ -43,7 +43,7 @@ def image_html(e: Explanation, image: Image, *, original: bool = True) -> "Marku
 
     A page holds the bytes once, in an original; all others refer to it by its digest.
     """
-    return part("colored_image", image, e.text, _shapes(e, image), original)
+    return render_macro("colored_image", image, e.text, _shapes(e, image), original)
 
 
 def thumbnail(e: Explanation) -> Explanation:
@@ -54,7 +54,7 @@ def thumbnail(e: Explanation) -> Explanation:
     return replace(e, image=replace(e.image, png=b64encode(small).decode()))
 
 
-def without_image(e: Explanation) -> Explanation:
+def drop_image(e: Explanation) -> Explanation:
     """Return ``e`` without the bytes of its image, where its markup has them."""
     return e if e.image is None else replace(e, image=replace(e.image, png=None, regions=None))
 
@@ -69,34 +69,34 @@ def draw_images(
     if image is None:
         return {}
     by_method = {e.method: str(image_html(e, image, original=False)) for e in explanations}
-    return by_method | {"": str(image_without(image, gone))}
+    return by_method | {"": str(removed_parts_html(image, gone))}
 
 
-def image_without(image: Image, gone: Collection[int]) -> "Markup":
+def removed_parts_html(image: Image, gone: Collection[int]) -> "Markup":
     """Return the original, and over it the parts that are ``gone``."""
     found = outlines(image)
-    return part(
+    return render_macro(
         "original", image, "The image", ["".join(map(_path, found[j])) for j in sorted(gone)]
     )
 
 
-def cover(strength: float) -> float:
+def color_opacity(strength: float) -> float:
     """Return how much of an image the full color of a score hides: it must stay visible."""
-    return COVER * level(strength) / LEVELS
+    return COVER * color_level(strength) / LEVELS
 
 
 def _shapes(e: Explanation, image: Image) -> list[dict[str, Any]]:
     """Return the part of the image that each feature is: its path, color, and what it says."""
     found: list[dict[str, Any]] = []
-    for j, (size, loops) in enumerate(zip(strengths(e).tolist(), outlines(image), strict=True)):
-        hue, title = side(e, size), f"{e.names[j]}: {minus(score_text(e, j))}"
+    for j, (size, loops) in enumerate(zip(relative_scores(e).tolist(), outlines(image), strict=True)):
+        hue, title = select_hue(e, size), f"{e.feature_labels[j]}: {typographic_minus(format_score(e, j))}"
         drawn: dict[str, Any] = {
             "path": "".join(map(_path, loops)),
-            "hue": hue[0] if cover(size) else "",
+            "hue": hue[0] if color_opacity(size) else "",
         }
         # A color also where it covers nothing: "none" hears no pointer.
-        drawn |= {"fill": full_color(hue), "cover": f"{cover(size):.3g}", "top": j == marked(e)}
-        error = f" ± {error_text(e, j)}" * (e.stderr is not None)
+        drawn |= {"fill": full_color(hue), "cover": f"{color_opacity(size):.3g}", "top": j == strongest_feature(e)}
+        error = f" ± {format_stderr(e, j)}" * (e.stderr is not None)
         found.append(drawn | {"feature": j, "title": title + error})
     return found
 
@@ -152,7 +152,7 @@ def _decoded(png: str) -> Num[np.ndarray, "h w C"] | None:
         return None
 
 
-def pixels_of(image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]:
+def resize_pixels(image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]:
     """Return the image in so many colors, each the mean of what it covers; else plain gray."""
     found = None if image.png is None else _decoded(image.png)
     if found is None:
@@ -167,7 +167,7 @@ def pixels_of(image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]
     return np.broadcast_to(summed / counts[:, :, None], (height, width, 3))
 
 
-def features_of_pixels(image: Image, width: int, height: int) -> Int[np.ndarray, "h w"]:
+def pixel_features(image: Image, width: int, height: int) -> Int[np.ndarray, "h w"]:
     """Return which feature stands at the middle of each of so many pixels, -1 where none does."""
     regions = None if image.regions is None else _decoded(image.regions)
     if regions is None:
@@ -181,18 +181,18 @@ def features_of_pixels(image: Image, width: int, height: int) -> Int[np.ndarray,
     return regions[np.ix_(rows, columns)][:, :, 0].astype(int) - 1
 
 
-def gray(pixels: Num[np.ndarray, "h w 3"]) -> Num[np.ndarray, "h w 3"]:
+def to_gray(pixels: Num[np.ndarray, "h w 3"]) -> Num[np.ndarray, "h w 3"]:
     """Return the brightness of every pixel, in which no hue is taken for a score."""
     return np.repeat(pixels @ np.array([0.299, 0.587, 0.114])[:, None], 3, axis=2)
 
 
-def tinted(e: Explanation, image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]:
+def tint_image(e: Explanation, image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]:
     """Return the image, pale and gray, under the colors of its scores in so many pixels."""
-    sizes = [*strengths(e).tolist(), 0.0]  # the last one is of pixels that are no feature's
-    at = features_of_pixels(image, width, height)
-    colors = np.array([ramp(side(e, size))[-1] for size in sizes])[at]
-    covered = np.array([cover(size) for size in sizes])[at][:, :, None]
-    pale = 128 + gray(pixels_of(image, width, height)) / 2
+    sizes = [*relative_scores(e).tolist(), 0.0]  # the last one is of pixels that are no feature's
+    at = pixel_features(image, width, height)
+    colors = np.array([color_ramp(select_hue(e, size))[-1] for size in sizes])[at]
+    covered = np.array([color_opacity(size) for size in sizes])[at][:, :, None]
+    pale = 128 + to_gray(resize_pixels(image, width, height)) / 2
     return pale + (colors - pale) * covered
 
 
@@ -206,10 +206,10 @@ def image_cards(
     wide, high = image.size
     columns = min(wide * max(1, CARD // 2 // wide), width, CARD)
     rows = 2 * max(1, round(columns * high / wide / 2))
-    cards = [(explanations[0].text, _letters(pixels_of(image, columns, rows)))]
+    cards = [(explanations[0].text, _letters(resize_pixels(image, columns, rows)))]
     for e in explanations:
         label = f"{e.label}  {scale_note(e)}"
-        cards.append((label, _letters(tinted(e, image, columns, rows))))
+        cards.append((label, _letters(tint_image(e, image, columns, rows))))
     return columns, cards
 
 
@@ -236,18 +236,18 @@ def paint_image(grid: Any, explanations: Sequence[Explanation], image: Image) ->
     from matplotlib.path import Path as Outline
 
     width, height = image.size
-    pixels = pixels_of(image, width, height) / 255
+    pixels = resize_pixels(image, width, height) / 255
     frame = {"extent": (0, width, height, 0), "interpolation": "nearest"}
     grid[0].imshow(pixels, **frame)
     for axes, e in zip(grid[1:], explanations, strict=False):
-        axes.imshow(0.5 + gray(pixels) / 2, **frame)
-        sizes, top = strengths(e), marked(e)
+        axes.imshow(0.5 + to_gray(pixels) / 2, **frame)
+        sizes, top = relative_scores(e), strongest_feature(e)
         for j, loops in sorted(enumerate(outlines(image)), key=lambda pair: pair[0] == top):
             path = Outline.make_compound_path(
                 *(Outline([*loop, loop[0]], closed=True) for loop in loops)
             )
             edge = hex_color(INK) if j == top else (1, 1, 1, 0.5)
-            fill = full_color(side(e, sizes[j])), cover(sizes[j])
+            fill = full_color(select_hue(e, sizes[j])), color_opacity(sizes[j])
             style = {"fc": fill, "ec": edge, "lw": 1.4 if j == top else 0.3}
             axes.add_patch(PathPatch(path, **style))
 

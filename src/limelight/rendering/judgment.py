@@ -12,15 +12,15 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from limelight.rendering.markup import fragment, rendered, whole_page
-from limelight.rendering.pieces import visible
-from limelight.rendering.terminal import ALL, Look, on_terminal, sections_text, table_text
-from limelight.rendering.wording import lowest_share, minus, share_ends
+from limelight.rendering.markup import render_fragment, render_template, render_page
+from limelight.rendering.text_parts import visible_text
+from limelight.rendering.terminal import ALL, Look, terminal_view, sections_text, table_text
+from limelight.rendering.wording import lowest_share, typographic_minus, share_interval
 from limelight.results.judgment import (
     COLUMNS,
     TIE_ORDERS,
     Interval,
-    JudgedColumn,
+    MeasureDescription,
     JudgedMethod,
     JudgedPair,
     JudgedText,
@@ -28,12 +28,12 @@ from limelight.results.judgment import (
     Measure,
     MethodAgreement,
     Plausibility,
-    PlausibleMethod,
+    MethodPlausibility,
     RemovalCurve,
-    shown_end,
+    format_interval_end,
 )
 from limelight.results.table import Column, Section, Table
-from limelight.text import one_line, plural
+from limelight.text import pluralize, truncate_line
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -45,10 +45,10 @@ _LEFT, _RIGHT, _ROW, _WIDTH = 170, 40, 28, 600  # of the figure, whose letters a
 _NARROW = 60  # columns of a terminal, below which the numbers of the interval give way to the axis
 _NARROW_PLAUSIBLE = 72  # columns, below which average precision stands alone
 _NAME = 16  # letters of a method
-_METHOD = Column("method", mark="bold", widest=_NAME)
+_METHOD = Column("method", mark="bold", max_letters=_NAME)
 _PLAUSIBLE = {  # what is measured of a method, as a page and a terminal name it
     "precision": ("average precision", "AP"),
-    "above": ("above chance", "above chance"),
+    "above_chance": ("above chance", "above chance"),
     "r_precision": ("R-precision", "R-prec"),
     "token_f1": ("token F1", "token F1"),
     "iou_f1": ("IOU F1", "IOU F1"),
@@ -60,7 +60,7 @@ _AGREEMENTS = {
 }
 
 
-@on_terminal()
+@terminal_view()
 def judgment_text(j: Judgment, look: Look) -> Iterator[RenderableType]:
     """Yield the verdict, one row per method, and what the reader must know."""
     yield look.line(j.verdict)
@@ -68,7 +68,7 @@ def judgment_text(j: Judgment, look: Look) -> Iterator[RenderableType]:
     yield table_text(_methods(j), look)
     yield Text()
     yield look.line(_meaning(j), "dim")
-    yield from look.notices(j.notices)
+    yield from look.warnings(j.warnings)
     if beside := _sections(j, whole=False):
         yield Text()
         yield from sections_text(beside, look)
@@ -88,14 +88,19 @@ def _methods(j: Judgment) -> Table:
     columns = (
         _METHOD,
         Column("share", "z.3f", missing="–"),
-        Column("interval", lambda x: shown_end(x).replace("−", "-"), missing="–", wide=_NARROW),
-        Column(room=(8, 1000), axis=heading),
-        Column("error within texts", ".1g", wide=ALL),
-        Column("insertion", "z.3f", wide=ALL),
-        Column("|change|", "z.3f", wide=ALL),
-        Column("won", ".0%", wide=ALL),
-        Column("texts", "d", wide=ALL),
-        Column(wide=ALL),
+        Column(
+            "interval",
+            lambda x: format_interval_end(x).replace("−", "-"),
+            missing="–",
+            min_width=_NARROW,
+        ),
+        Column(draw_width=(8, 1000), draw_heading=heading),
+        Column("error within texts", ".1g", min_width=ALL),
+        Column("insertion", "z.3f", min_width=ALL),
+        Column("|change|", "z.3f", min_width=ALL),
+        Column("won", ".0%", min_width=ALL),
+        Column("texts", "d", min_width=ALL),
+        Column(min_width=ALL),
     )
     rows = [
         (
@@ -110,7 +115,7 @@ def _methods(j: Judgment) -> Table:
             m.texts,
             m.reason or "no signs" * (not m.signed),
         )
-        for m in j.ranked()
+        for m in j.rank_methods()
     ]
     return Table(columns, rows)
 
@@ -124,7 +129,7 @@ def _axis(m: JudgedMethod, low: float, letters: int, look: Look) -> Text:
     drawn = [" "] * letters
     drawn[_place(0.0, low, letters)] = drawn[-1] = mark
     if m.share is not None:
-        start, end = (_place(x, low, letters) for x in share_ends(m))
+        start, end = (_place(x, low, letters) for x in share_interval(m))
         drawn[start : end + 1] = line * (end + 1 - start)
         drawn[_place(m.share, low, letters)] = dot
     return Text("".join(drawn))
@@ -137,9 +142,9 @@ def _error(m: JudgedMethod) -> str:
     return "none" if m.sampling is None else f"±{m.sampling:.1g}"
 
 
-def judgment_page(j: Judgment, *, above: "Markup | str" = "") -> str:
+def judgment_page(j: Judgment, *, navigation: "Markup | str" = "") -> str:
     """Return the figure, the tables and the texts with their curves as one page."""
-    body = rendered(
+    body = render_template(
         "judgment.html",
         judgment=j,
         figure=_figure(j),
@@ -148,19 +153,19 @@ def judgment_page(j: Judgment, *, above: "Markup | str" = "") -> str:
         curves=any(text.curves for text in j.texts),
         most=CURVES_SHOWN if len(j.texts) > CURVES_SHOWN else 0,
     )
-    return whole_page(
+    return render_page(
         "Which explanation may be trusted?",
         body,
         sheets=("words.css", "page.css", "elements.css", "judgment.css"),
         script="judgment.js",
-        above=above,
+        navigation=navigation,
         data=_page_data(j),
     )
 
 
 def judgment_fragment(j: Judgment) -> str:
-    """Return the verdict, the figure and the notices for a notebook."""
-    return fragment("judgment_fragment.html", judgment=j, figure=_figure(j))
+    """Return the verdict, the figure and the warnings for a notebook."""
+    return render_fragment("judgment_fragment.html", judgment=j, figure=_figure(j))
 
 
 def _page_data(j: Judgment) -> str:
@@ -168,12 +173,12 @@ def _page_data(j: Judgment) -> str:
     names = [m.method for m in j.methods]
     judged = [(i, text, m) for i, text in enumerate(j.texts) if (m := text.deletion) is not None]
     known = {
-        "methods": list(map(visible, names)),
+        "methods": list(map(visible_text, names)),
         "shared": [m.share is not None for m in j.methods],
         "ceiling": j.ceiling_name,
-        "units": plural(j.noun),
+        "units": pluralize(j.feature_noun),
         "texts": [_row(text, measure, names) for _, text, measure in judged],
-        "lost": [[t.id, visible(t.reason or "")] for t in j.texts if t.deletion is None],
+        "lost": [[t.id, visible_text(t.reason or "")] for t in j.texts if t.deletion is None],
         "curves": [_packed(text, names) if i < CURVES_SHOWN else None for i, text, _ in judged],
     }
     return json.dumps(known, ensure_ascii=False, separators=(",", ":"))
@@ -183,9 +188,9 @@ def _row(text: JudgedText, measure: Measure, names: Sequence[str]) -> dict[str, 
     room = measure.ceiling - measure.chance
     return {
         "id": text.id,
-        "opening": visible(" ".join(text.words[:12]))[:_OPENING],
+        "opening": visible_text(" ".join(text.words[:12]))[:_OPENING],
         "words": text.d,
-        "class": visible(text.target),
+        "class": visible_text(text.target),
         "output": _short(text.full),
         "chance": _short(measure.chance),
         "ceiling": _short(measure.ceiling),
@@ -217,10 +222,10 @@ def _packed(text: JudgedText, names: Sequence[str]) -> str | None:
         return gaps(np.rint((curve.points - low) / unit).astype(int))
 
     record = {
-        "words": [visible(word) for word in text.words],
+        "words": [visible_text(word) for word in text.words],
         "low": low,
         "unit": unit,
-        "removed": gaps(known[0].removed),
+        "removed": gaps(known[0].removed_counts),
         "curves": [c and [c.words.tolist(), steps(c)] for c in map(text.curves.get, names)],
     }
     content = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
@@ -228,7 +233,7 @@ def _packed(text: JudgedText, names: Sequence[str]) -> str | None:
 
 
 def _meaning(j: Judgment) -> str:
-    limit = f"what no order of the {plural(j.noun)} exceeds"
+    limit = f"what no order of the {pluralize(j.feature_noun)} exceeds"
     ceiling = {
         "proven": f"{limit}, proven",
         "checked": f"{limit}, checked on each text and not proven",
@@ -246,7 +251,7 @@ def _of_intervals(shown: bool) -> str:
 
 def _figure(j: Judgment) -> dict[str, Any]:
     """Return where a dot and its interval stand for each method, between chance and ceiling."""
-    rows, low = j.ranked(), lowest_share(j)
+    rows, low = j.rank_methods(), lowest_share(j)
 
     def x(share: float) -> str:
         place = (min(share, 1.0) - low) / (1.0 - low)
@@ -260,14 +265,14 @@ def _figure(j: Judgment) -> dict[str, Any]:
         "ends": [(x(0.0), "chance"), (x(1.0), j.ceiling_name)],
         "rows": [
             {
-                "name": one_line(m.method, 16),
+                "name": truncate_line(m.method, 16),
                 "y": _ROW * i + 18,
                 "dot": "" if m.share is None else x(m.share),
-                "from": x(share_ends(m)[0]),
-                "to": x(share_ends(m)[1]),
+                "from": x(share_interval(m)[0]),
+                "to": x(share_interval(m)[1]),
                 "hint": ""
                 if m.share is None
-                else f"{m.method}: {minus(_with_interval(m.share, m.interval))}",
+                else f"{m.method}: {typographic_minus(_with_interval(m.share, m.interval))}",
             }
             for i, m in enumerate(rows)
         ],
@@ -283,7 +288,7 @@ def _sections(j: Judgment, *, whole: bool) -> list[Section]:
         tables = [_pair_table("better", "difference", j.pairs)]
         found.append(Section("Paired differences", note=_of_pairs(j.pairs), tables=tables))
     if j.plausibility is not None:
-        found.append(_plausibility(j.plausibility, plural(j.noun), whole=whole))
+        found.append(_plausibility(j.plausibility, pluralize(j.feature_noun), whole=whole))
     if j.agreement is not None:
         found.append(_agreement(j, j.agreement, list(_AGREEMENTS) if whole else ["rank"]))
     return found
@@ -292,15 +297,15 @@ def _sections(j: Judgment, *, whole: bool) -> list[Section]:
 def _while_room(first: int, columns: Iterable[Column], widest: str) -> Iterator[Column]:
     """Yield columns of numbers; a terminal shows as many as have room beside ``first`` letters."""
     for column in columns:
-        first += max(len(column.short), len(widest)) + 2
-        yield replace(column, wide=first)
+        first += max(len(column.short_heading), len(widest)) + 2
+        yield replace(column, min_width=first)
 
 
 def _measures(j: Judgment, *, intervals: bool) -> Section:
     """Return the columns beside the share, and what each of them means."""
     # One that a newer version wrote has its name alone.
     named = {
-        one.name: COLUMNS.get(one.name) or JudgedColumn(one.name, one.name, "")
+        one.name: COLUMNS.get(one.name) or MeasureDescription(one.name, one.name, "")
         for m in j.methods
         for one in m.columns
     }
@@ -310,7 +315,9 @@ def _measures(j: Judgment, *, intervals: bool) -> Section:
     if j.second is not None:
         stand_in = j.second.settings.get("replacement", "second")
         means = "The share where removed {words} are replaced in this way."
-        named = {"": JudgedColumn(f"share with {stand_in!r}", f"by {stand_in}", means)} | named
+        named = {
+            "": MeasureDescription(f"share with {stand_in!r}", f"by {stand_in}", means)
+        } | named
         for m in j.second.methods:
             found[m.method][""] = m.share, m.interval
 
@@ -319,14 +326,19 @@ def _measures(j: Judgment, *, intervals: bool) -> Section:
         return _with_interval(value, interval if intervals else None) or None
 
     columns = [
-        Column(f"{one.label} ({one.better} is better)", "z.3f", short=one.short[:10], missing="–")
+        Column(
+            f"{one.label} ({one.better} is better)",
+            "z.3f",
+            short_heading=one.short_label[:10],
+            missing="–",
+        )
         for one in named.values()
     ]
     longest = min(max(len(m.method) for m in j.methods), _NAME)
-    rows = [(m.method, *(cell(m.method, name) for name in named)) for m in j.ranked()]
+    rows = [(m.method, *(cell(m.method, name) for name in named)) for m in j.rank_methods()]
     table = Table([_METHOD, *_while_room(longest, columns, "-0.123")], rows)
     meanings = [
-        (column.label, column.means.format(word=j.noun, words=plural(j.noun)))
+        (column.label, column.meaning.format(word=j.feature_noun, words=pluralize(j.feature_noun)))
         for column in named.values()
     ]
     return Section("Other measures", tables=[table], meanings=meanings)
@@ -365,31 +377,36 @@ def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Ta
 def _plausibility(found: Plausibility, features: str, *, whole: bool) -> Section:
     """Return the sentence, one row per method and reference, and the paired differences."""
     columns = [
-        Column(heading, "z.3f", short=short, wide=_NARROW_PLAUSIBLE if name != "precision" else 0)
+        Column(
+            heading,
+            "z.3f",
+            short_heading=short,
+            min_width=_NARROW_PLAUSIBLE if name != "precision" else 0,
+        )
         for name, (heading, short) in _PLAUSIBLE.items()
     ]
 
-    def cell(m: PlausibleMethod, name: str) -> str:
-        if name == "above" and m.method == "chance":
+    def cell(m: MethodPlausibility, name: str) -> str:
+        if name == "above_chance" and m.method == "chance":
             return ""
-        shown = whole or name == "above"
+        shown = whole or name == "above_chance"
         return _with_interval(getattr(m, name), getattr(m, f"{name}_interval") if shown else None)
 
     rows = [
         (m.method, *(cell(m, name) for name in _PLAUSIBLE), m.texts)
-        for m in (*found.ranked(), *found.references)
+        for m in (*found.rank_methods(), *found.references)
     ]
     pairs = _pair_table("more plausible", "average precision", found.pairs)
     shown = any(m.precision_interval is not None for m in found.methods)
     return Section(
         f"Plausibility: would people mark the same {features}?",
-        said=found.verdict,
-        notices=found.notices,
+        sentence=found.verdict,
+        warnings=found.warnings,
         note=f"{_of_ties(found, features)} “rationale” is the rationale itself "
         "as scores, “annotators” are annotators against each other. People mark "
         f"{found.share:.0%} of a text; F1 takes that part of it, strongest {features} first, as "
         f"ERASER does. {_of_intervals(shown)} {_of_pairs(found.pairs) * whole}".rstrip(),
-        tables=[Table((_METHOD, *columns, Column("texts", "d", wide=ALL)), rows)],
+        tables=[Table((_METHOD, *columns, Column("texts", "d", min_width=ALL)), rows)],
         folded=[("Paired differences", pairs)] if found.pairs else [],
     )
 
@@ -408,18 +425,20 @@ def _of_ties(found: Plausibility, features: str) -> str:
 
 def _agreement(j: Judgment, found: MethodAgreement, measures: Sequence[str]) -> Section:
     """Return one table per measure, methods by methods."""
-    names = [m.method for m in j.ranked()]
-    pairs = {frozenset(one.methods): one for one in (*found.pairs, *found.again)}
+    names = [m.method for m in j.rank_methods()]
+    pairs = {frozenset(one.methods): one for one in (*found.pairs, *found.reseeded_pairs)}
     note = (
         "On the diagonal stands what a method that samples shares with itself under another seed: "
         "two methods cannot be told apart where they agree as much as that."
     )
     longest = min(max(map(len, names)), _NAME) + len("10 ")
-    columns = [Column(f"{i} {name}", "z.2f", short=str(i)) for i, name in enumerate(names, 1)]
-    heads = [Column(mark="bold", widest=longest), *_while_room(longest, columns, "-0.12")]
+    columns = [
+        Column(f"{i} {name}", "z.2f", short_heading=str(i)) for i, name in enumerate(names, 1)
+    ]
+    heads = [Column(mark="bold", max_letters=longest), *_while_room(longest, columns, "-0.12")]
     tables = []
     for measure in measures:
-        title = _AGREEMENTS[measure].format(words=plural(j.noun))
+        title = _AGREEMENTS[measure].format(words=pluralize(j.feature_noun))
         title = title[0].upper() + title[1:]
         if measure == "top" and found.chance is not None:
             title = f"{title} (guesses share {found.chance:.2f})"
@@ -429,7 +448,9 @@ def _agreement(j: Judgment, found: MethodAgreement, measures: Sequence[str]) -> 
             for i, one in enumerate(names, 1)
         ]
         tables.append(Table(heads, rows, title))
-    return Section("Do the methods agree?", note=note if found.again else "", tables=tables)
+    return Section(
+        "Do the methods agree?", note=note if found.reseeded_pairs else "", tables=tables
+    )
 
 
 def _with_interval(x: float | None, interval: Interval | None, *, digits: int = 3) -> str:

@@ -7,12 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limelight.rendering.bundle import bundled
+from limelight.rendering.bundle import bundle_module
 from limelight.rendering.palette import palette_css
-from limelight.rendering.pieces import visible
-from limelight.rendering.wording import minus, percent, printed
+from limelight.rendering.text_parts import visible_text
+from limelight.rendering.wording import typographic_minus, format_percent, typeset_sentence
 from limelight.results.table import Cell, Column, Table
-from limelight.text import plural
+from limelight.text import pluralize
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -28,7 +28,7 @@ def _templates() -> "Environment":
     from markupsafe import Markup
 
     def shown(value: object) -> str:
-        return value if isinstance(value, Markup) else visible(str(value))
+        return value if isinstance(value, Markup) else visible_text(str(value))
 
     found = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
@@ -40,16 +40,16 @@ def _templates() -> "Environment":
     )
     found.filters |= {
         "thousands": "{:,}".format,
-        "minus": minus,
-        "printed": printed,
-        "plural": plural,
+        "minus": typographic_minus,
+        "printed": typeset_sentence,
+        "plural": pluralize,
     }
-    found.filters["signed"] = lambda x: minus(f"{x:+.3f}")
-    found.globals |= {"percent": percent, "table_html": table_html}
+    found.filters["signed"] = lambda x: typographic_minus(f"{x:+.3f}")
+    found.globals |= {"percent": format_percent, "table_html": table_html}
     return found
 
 
-def rendered(template: str | Path, **values: Any) -> "Markup":
+def render_template(template: str | Path, **values: Any) -> "Markup":
     """Return a template of that name, or in that file, filled with values."""
     from markupsafe import Markup
 
@@ -61,7 +61,7 @@ def rendered(template: str | Path, **values: Any) -> "Markup":
     return Markup(found.render(**values))  # noqa: S704  escaped there
 
 
-def part(name: str, *values: Any, **named: Any) -> "Markup":
+def render_macro(name: str, *values: Any, **named: Any) -> "Markup":
     """Return one macro of ``parts.html``, filled."""
     macro = getattr(_templates().get_template("parts.html").module, name)
     found: Markup = macro(*values, **named)
@@ -73,20 +73,20 @@ def table_html(table: Table, *, label: str = "", kind: str = "numbers") -> "Mark
 
     With a ``label`` it scrolls sideways, by the keyboard too.
     """
-    shown = [(i, column) for i, column in enumerate(table.columns) if not column.room]
+    shown = [(i, column) for i, column in enumerate(table.columns) if not column.draw_width]
     rows = [[_cell(row[i], column) for i, column in shown] for row in table.rows]
     heads = [column.heading for _, column in shown]
-    return part("table", table.title, heads, rows, table.left_out, label, kind)
+    return render_macro("table", table.title, heads, rows, table.left_out, label, kind)
 
 
 def _cell(value: object, column: Column) -> tuple[list[str], str, bool]:
     """Return what a cell says, its class, and whether it is words of a text, which stay apart."""
     value, mark = value if isinstance(value, Cell) else (value, column.mark)
-    said = column.text(value)
-    if column.number:
-        said = minus(said)
+    said = column.cell_text(value)
+    if column.number_format:
+        said = typographic_minus(said)
     shade = {"dim": "note", "bold": ""}.get(mark, mark)
-    return (said.split(" × ") if column.words else [said]), shade, column.words
+    return (said.split(" × ") if column.is_user_text else [said]), shade, column.is_user_text
 
 
 def data_block(identifier: str, json: str) -> "Markup":
@@ -104,7 +104,7 @@ def style_sheet(*sheets: str | Path, over_inline: bool = False) -> str:
     return "\n".join((palette_css(over_inline=over_inline), *contents))
 
 
-def fragment(template: str, **values: Any) -> str:
+def render_fragment(template: str, **values: Any) -> str:
     """Return a piece of a page: no script, styles that touch nothing else.
 
     The colors of words stand in their own styles too, so they survive where the sheet is dropped.
@@ -112,10 +112,10 @@ def fragment(template: str, **values: Any) -> str:
     from markupsafe import Markup
 
     style = style_sheet("words.css", "fragment.css", over_inline=True)
-    return str(rendered(template, style=Markup(style), **values).strip())  # noqa: S704
+    return str(render_template(template, style=Markup(style), **values).strip())  # noqa: S704
 
 
-def whole_page(
+def render_page(
     title: str,
     body: "Markup",
     *,
@@ -123,30 +123,30 @@ def whole_page(
     script: str | Path,
     data: str,
     by: str = "",
-    above: "Markup | str" = "",
+    navigation: "Markup | str" = "",
 ) -> str:
     """Return the page; ``data`` is JSON for the shipped ``script``, ``sheets`` its styles.
 
     Both are names in ``elements/``, or paths; a script may import modules, which become part of it.
     ``by`` follows the title in the name of the window. Its policy lets only these styles and this
-    script run, by their digests. ``above`` ends the header: the way to other pages, where there are
+    script run, by their digests. ``navigation`` ends the header: the way to other pages, where there are
     any.
     """
     from markupsafe import Markup
 
     style = style_sheet(*sheets)
-    program = "\n".join(bundled(_HERE / "elements" / name) for name in (script, "theme.js"))
+    program = "\n".join(bundle_module(_HERE / "elements" / name) for name in (script, "theme.js"))
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(program)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     head = f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{style}</style>'
-    page = rendered(
+    page = render_template(
         "page.html",
         title=title,
         window=f"{title} {by}" if by else title,
         head=Markup(head),  # noqa: S704  our own files
-        above=above,
+        navigation=navigation,
         body=body,
         footer="Made by limelight. This page holds its own data and needs no network.",
         data=data_block("limelight-data", data),

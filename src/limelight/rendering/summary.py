@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from limelight.rendering.html import drawn_bar, legend, words
+from limelight.rendering.html import bar_shape, legend_html, words_html
 from limelight.rendering.images import average_image, thumbnail
-from limelight.rendering.markup import rendered, table_html, whole_page
-from limelight.rendering.palette import Side
-from limelight.rendering.pieces import visible
-from limelight.rendering.terminal import ALL, Look, bar, on_terminal, sections_text
-from limelight.rendering.wording import share_text, sureness, written
+from limelight.rendering.markup import render_template, table_html, render_page
+from limelight.rendering.palette import Hue
+from limelight.rendering.text_parts import visible_text
+from limelight.rendering.terminal import ALL, Look, draw_bar, terminal_view, sections_text
+from limelight.rendering.wording import format_share, confidence_phrase, format_number
 from limelight.results.explanation import target_name
 from limelight.results.summary import RIGHT, RunComparison, RunSummary
 from limelight.results.table import Cell, Column, Section, Table
-from limelight.text import name_of_one, plural
+from limelight.text import feature_noun, pluralize
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -31,12 +31,12 @@ _OPEN = 2  # representative texts that are unfolded from the start
 _SHEETS = ("words.css", "page.css", "summary.css")
 
 
-@on_terminal()
+@terminal_view()
 def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
     """Yield the first view under the titles of the page, and the names of the others."""
     first, *_ = summary.split_views()
     view, *others = summary.views.records()
-    noun = name_of_one(summary.units)
+    noun = feature_noun(summary.feature_kind)
     texts = f"{view['texts']:,} text{'s' * (view['texts'] != 1)}"
     yield look.line(
         f"{texts}, {view['label']}: what drives {target_name(view['target'], view['against'])}",
@@ -44,8 +44,8 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
     )
     if view["right"] is not None:
         yield look.line(f"right on {_right_text(view)} of {view['labeled']:,} labeled texts")
-    note = f"means over texts, 95 % intervals, shrunken for rare {plural(noun)}"
-    yield look.line(f"{note}; {view['vocabulary']:,} {plural(noun)}", "dim")
+    note = f"means over texts, 95 % intervals, shrunken for rare {pluralize(noun)}"
+    yield look.line(f"{note}; {view['vocabulary']:,} {pluralize(noun)}", "dim")
     yield Text()
     yield from sections_text(_view_sections(first, noun), look)
     if others:
@@ -57,12 +57,12 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
         yield look.line(
             f"Also in this run: {also}; --method shows one, --output page.html all.", "dim"
         )
-    yield from look.notices(summary.notices)
+    yield from look.warnings(summary.warnings)
 
 
 def _right_text(record: Record) -> str:
     """Return the share of labeled texts that is right, with its interval; "" without labels."""
-    return "" if record["right"] is None else share_text(*(record[name] for name in RIGHT))
+    return "" if record["right"] is None else format_share(*(record[name] for name in RIGHT))
 
 
 def _word_lists(summary: RunSummary) -> dict[str, list[dict[str, Any]]]:
@@ -73,7 +73,7 @@ def _word_lists(summary: RunSummary) -> dict[str, list[dict[str, Any]]]:
     titles["against"] = f"Against {target}" if against is None else f"For {against}"
     titles["size"] = "Largest: the method gives no sign"
     kinds = ("for", "against") if view["signed"] else ("size",)
-    groups = summary.words.group_by("kind")
+    groups = summary.words.group_rows("kind")
     return {
         titles[kind]: groups[(kind,)].records() if (kind,) in groups else []
         for kind in (*kinds, "phrase")
@@ -105,7 +105,7 @@ def _view_sections(summary: RunSummary, noun: str) -> list[Section]:
         sections.append(Section("Where the model is wrong", said, tables=tables))
     if texts := summary.representatives.records():
         rows = ", ".join(text["id"] for text in texts)
-        said = f"{rows} show {plural(noun)} of {texts[-1]['covered']:.1%} of all importance."
+        said = f"{rows} show {pluralize(noun)} of {texts[-1]['covered']:.1%} of all importance."
         sections.append(Section("Representative texts", said))
     if summary.slices.rows:
         title = f"Slices by {summary.sliced_by}"
@@ -115,37 +115,37 @@ def _view_sections(summary: RunSummary, noun: str) -> list[Section]:
 
 def _word_table(records: Sequence[Record], heading: str, peak: float, *, signed: bool) -> Table:
     """Return means of words with intervals, in how many texts they are, and bars."""
-    number = partial(written, peak=peak, signed=signed)
+    number = partial(format_number, peak=peak, signed=signed)
     rows = []
     for word in records:
-        hue: Side = "neutral" if not signed else "for" if word["shrunken"] >= 0 else "against"
-        drawn = partial(bar, word["shrunken"] / (peak or 1.0), hue)
+        hue: Hue = "neutral" if not signed else "for" if word["shrunken"] >= 0 else "against"
+        drawn = partial(draw_bar, word["shrunken"] / (peak or 1.0), hue)
         texts = f"{word['texts']:,}{'*' * word['rare']}"
         interval = word["low"], word["high"]
         rows.append((Cell(word["word"], hue), word["mean"], interval, texts, drawn))
     columns = (
-        Column(heading, widest=24),
+        Column(heading, max_letters=24),
         Column("mean", number),
-        Column("interval", number, "dim", wide=_NARROW),
+        Column("interval", number, "dim", min_width=_NARROW),
         Column("texts", "s", "dim"),
-        Column(room=(4, 60)),
+        Column(draw_width=(4, 60)),
     )
     return Table(columns, rows)
 
 
 def _mistake_table(summary: RunSummary, noun: str) -> Table:
     columns = [
-        *(Column(name, widest=18) for name in ("mistake", "label", "predicted")),
-        Column("how sure", wide=_NARROW),
-        Column(plural(noun), widest=40),
+        *(Column(name, max_letters=18) for name in ("mistake", "label", "predicted")),
+        Column("how sure", min_width=_NARROW),
+        Column(pluralize(noun), max_letters=40),
     ]
     rows = [
         (
             *(text[name] for name in ("id", "label", "predicted")),
-            sureness(text["confidence"], margin=text["margin"]),
+            confidence_phrase(text["confidence"], margin=text["margin"]),
             ", ".join(text["words"]),
         )
-        for text in summary.mistakes.first(_FEW).records()
+        for text in summary.mistakes.head(_FEW).records()
     ]
     return Table(columns, rows)
 
@@ -155,11 +155,11 @@ def _slice_table(summary: RunSummary, noun: str) -> Table:
     (view,), slices = summary.views.records(), summary.slices.records()
     labeled = any(part["right"] is not None for part in slices)
     columns = [
-        Column(f"by {summary.sliced_by}", widest=24),
+        Column(f"by {summary.sliced_by}", max_letters=24),
         Column("texts", ","),
-        Column(f"called {view['target']}", widest=22),
+        Column(f"called {view['target']}", max_letters=22),
         *[Column("right")] * labeled,
-        Column(f"{plural(noun)} that score otherwise", wide=90),
+        Column(f"{pluralize(noun)} that score otherwise", min_width=90),
     ]
     words = summary.slice_words.records()
     rows = []
@@ -170,25 +170,25 @@ def _slice_table(summary: RunSummary, noun: str) -> Table:
             if word["group"] == part["slice"]
         )
         names = ("predicted", "texts", "predicted_low", "predicted_high")
-        called = share_text(*(part[name] for name in names))
+        called = format_share(*(part[name] for name in names))
         rows.append((part["slice"], part["texts"], called, *[_right_text(part)] * labeled, changes))
     return Table(columns, rows)
 
 
-@on_terminal()
+@terminal_view()
 def run_comparison_text(c: RunComparison, look: Look) -> Iterator[RenderableType]:
     """Yield the words and the texts that changed most."""
     sections = [
-        section._replace(tables=[table.first(_SHOWN_CHANGES) for table in section.tables])
+        section._replace(tables=[table.head(_SHOWN_CHANGES) for table in section.tables])
         for section in _comparison_sections(c)
     ]
     yield from sections_text(sections, look)
 
 
-def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
+def summary_page(summary: RunSummary, *, navigation: "Markup | str" = "") -> str:
     """Return words, phrases, mistakes, representative texts and slices of every view."""
-    noun, views = name_of_one(summary.units), summary.split_views()
-    body = rendered(
+    noun, views = feature_noun(summary.feature_kind), summary.split_views()
+    body = render_template(
         "summary.html",
         summary=summary,
         views=views,
@@ -198,13 +198,13 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
         ],
         first=FIRST,
         opened=_OPEN,
-        words=lambda e, **options: words(thumbnail(e), **options),
+        words=lambda e, **options: words_html(thumbnail(e), **options),
         thing="image" if noun in ("patch", "segment") else "text",
         word_lists=_word_lists,
         mean_map=lambda view: average_image(view, _single_words(view)),
-        legend=legend,
-        written=written,
-        sureness=sureness,
+        legend=legend_html,
+        written=format_number,
+        sureness=confidence_phrase,
         bar=_draw_bar,
         peak_of=lambda records: max((max(-x["low"], x["high"]) for x in records), default=0.0),
         target_name=target_name,
@@ -218,12 +218,12 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
         noun=noun,
     )
     data = {"views": [_example_rows(part) for part in views]}
-    return whole_page(
+    return render_page(
         "What drives the model?",
         body,
         sheets=_SHEETS,
         script="summary.js",
-        above=above,
+        navigation=navigation,
         data=json.dumps(data, ensure_ascii=False, separators=(",", ":")),
     )
 
@@ -232,13 +232,13 @@ def _example_rows(summary: RunSummary) -> list[Any]:
     """Return what a click on a word shows: [word, [[id, score, before, match, after], …]]."""
     rows, parts = summary.examples.records(), ("before", "match", "after")
     # Each text once: ids and matches repeat.
-    shown = {text: visible(text) for row in rows for text in (row["id"], *map(row.get, parts))}
+    shown = {text: visible_text(text) for row in rows for text in (row["id"], *map(row.get, parts))}
     examples: dict[str, list[Any]] = {word: [] for word in _single_words(summary)}
     for row in rows:
         texts = [shown[row[name]] for name in parts]
         score = float(f"{row['score']:.4g}")
         examples[row["word"]].append([shown[row["id"]], score, *texts])
-    return [[visible(word), word_rows] for word, word_rows in examples.items()]
+    return [[visible_text(word), word_rows] for word, word_rows in examples.items()]
 
 
 def _single_words(summary: RunSummary) -> dict[str, dict[str, Any]]:
@@ -256,7 +256,7 @@ def _draw_bar(word: Record, peak: float, signed: bool) -> dict[str, str | bool]:
         ends = (-word["high"], -mean, -word["low"])
     low, middle, high = (max(min(x * 96 / max(peak, 1e-300), 100.0), 0.0) for x in ends)
     hue = "n" if not signed else "f" if mean >= 0 else "a"
-    return drawn_bar(0.0, middle, hue, (low, high))
+    return bar_shape(0.0, middle, hue, (low, high))
 
 
 def _right_wrong_table(records: Sequence[Record], noun: str) -> Table:
@@ -269,12 +269,12 @@ def _group_table(heads: Sequence[str], records: Sequence[Record]) -> Table:
     word, group, first, second = heads
     score = "+.3f"
     columns = (
-        Column(word, widest=18),
-        Column(group, widest=12, wide=_NARROW),
+        Column(word, max_letters=18),
+        Column(group, max_letters=12, min_width=_NARROW),
         *(Column(name, score) for name in (first, second, "difference")),
-        Column("interval", score, wide=_NARROW),
-        Column("texts", ",", wide=_NARROW),
-        Column("p (Holm)", ".2g", wide=ALL),
+        Column("interval", score, min_width=_NARROW),
+        Column("texts", ",", min_width=_NARROW),
+        Column("p (Holm)", ".2g", min_width=ALL),
     )
     rows = [
         (
@@ -293,14 +293,14 @@ def _group_table(heads: Sequence[str], records: Sequence[Record]) -> Table:
 def _comparison_sections(c: RunComparison) -> list[Section]:
     """Return what two runs are, the words and the texts that changed most."""
     first, second = c.methods
-    share = share_text(c.changed_predictions, c.texts, c.changed_low, c.changed_high)
+    share = format_share(c.changed_predictions, c.texts, c.changed_low, c.changed_high)
     said = (
         f"{c.texts:,} explanations of the same texts: {first} in “{c.first}”, then {second} in "
         f"“{c.second}”. Predictions that changed: {c.changed_predictions:,}, {share}. Texts in the "
         f"first run only: {c.only_first:,}; in the second only: {c.only_second:,}."
     )
     unit = "Scores are shares of a text's total size, since two methods have no common unit."
-    noun = name_of_one(c.units)
+    noun = feature_noun(c.feature_kind)
     none = f"No {noun}'s score changed for certain, of {c.compared:,} compared."
     changed = [
         word
@@ -308,19 +308,19 @@ def _comparison_sections(c: RunComparison) -> list[Section]:
         for word in c.words.records()
     ]
     columns = (
-        Column("text", widest=18),
-        Column("for", wide=_NARROW, widest=18),
-        Column("change (0 to 1)", ".3f", short="change"),
-        Column("first says", widest=18),
-        Column("second says", widest=18),
+        Column("text", max_letters=18),
+        Column("for", min_width=_NARROW, max_letters=18),
+        Column("change (0 to 1)", ".3f", short_heading="change"),
+        Column("first says", max_letters=18),
+        Column("second says", max_letters=18),
     )
     names = ("id", "target", "change", "predicted", "other_predicted")
     texts = [[text[name] for name in names] for text in c.changed_texts.records()]
     return [
-        Section("The runs", said=said, note=unit if c.shares else ""),
+        Section("The runs", sentence=said, note=unit if c.shares else ""),
         Section(
-            f"{plural(noun).capitalize()} that changed most",
-            said="" if changed else none,
+            f"{pluralize(noun).capitalize()} that changed most",
+            sentence="" if changed else none,
             tables=[_group_table((noun, "for", "first", "second"), changed)] if changed else [],
         ),
         Section("Texts that changed most", tables=[Table(columns, texts)]),
@@ -329,9 +329,9 @@ def _comparison_sections(c: RunComparison) -> list[Section]:
 
 def run_comparison_page(c: RunComparison) -> str:
     """Return the words and the texts that changed most."""
-    return whole_page(
+    return render_page(
         "What changed between two runs?",
-        rendered("sections.html", sections=_comparison_sections(c)),
+        render_template("sections.html", sections=_comparison_sections(c)),
         sheets=_SHEETS,
         script="summary.js",
         data='{"views":[]}',

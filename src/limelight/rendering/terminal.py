@@ -26,18 +26,18 @@ from limelight.rendering.images import image_cards
 from limelight.rendering.palette import (
     FAINTEST,
     TERMINAL_INK,
-    Side,
-    largest,
-    marked,
-    side,
-    strengths,
-    strongest,
+    Hue,
+    largest_score,
+    strongest_feature,
+    select_hue,
+    relative_scores,
+    strongest_indices,
     terminal_color,
 )
-from limelight.rendering.pieces import Piece, pieces, shortened, visible
+from limelight.rendering.text_parts import TextPart, split_text, shorten_unread, visible_text
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.table import Cell, Column, Section, Table
-from limelight.text import Image, plural
+from limelight.text import Image, pluralize
 
 if TYPE_CHECKING:  # which a command that explains does without
     from limelight.results.method_table import MethodRow
@@ -73,20 +73,20 @@ class Look:
 
     def safe(self, text: str) -> str:
         """Return ``text`` with nothing in it that the terminal would obey or cannot encode."""
-        shown = visible(text)
+        shown = visible_text(text)
         return shown.encode(self.encoding, "replace").decode(self.encoding) if self.ascii else shown
 
     def line(self, text: str, style: str | Style = "") -> Text:
         """Return ``text``, safe, as a paragraph."""
         return Text(self.safe(text), style, overflow="fold")
 
-    def ink(self, hue: Side) -> Style:
+    def ink(self, hue: Hue) -> Style:
         """Return the color of letters and bars for, against or without sign."""
         return Style(color=Color.from_rgb(*TERMINAL_INK[hue])) if self.color else Style.null()
 
-    def notices(self, found: Iterable[str]) -> list[Text]:
+    def warnings(self, found: Iterable[str]) -> list[Text]:
         """Return what the reader must know, after an empty line; nothing if there is nothing."""
-        marked = [self.line(f"! {notice}", "bold") for notice in found]
+        marked = [self.line(f"! {warning}", "bold") for warning in found]
         return [Text(), *marked] if marked else []
 
 
@@ -105,7 +105,7 @@ class View(Generic[Value]):
         yield Constrain(Group(*self.draw(self.value, look)), look.width)
 
 
-def on_terminal(
+def terminal_view(
     widest: int = MEASURE,
 ) -> Callable[[Callable[[Value, Look], Iterable[RenderableType]]], Callable[[Value], View[Value]]]:
     """Let a function that draws a value with a look return a :class:`View` of the value."""
@@ -115,15 +115,17 @@ def on_terminal(
 def table_text(table: Table, look: Look) -> RichTable:
     """Return a table as wide as there is room; texts and headings give way to numbers."""
     width = look.width
-    several = [(i, c) for i, c in enumerate(table.columns) if width >= c.wide]
-    heads = {i: look.line(c.short or c.heading) for i, c in several}
-    cells = {i: [_cell(row[i], c, look) for row in table.rows] for i, c in several if not c.room}
+    several = [(i, c) for i, c in enumerate(table.columns) if width >= c.min_width]
+    heads = {i: look.line(c.short_heading or c.heading) for i, c in several}
+    cells = {
+        i: [_cell(row[i], c, look) for row in table.rows] for i, c in several if not c.draw_width
+    }
     if table.left_out:
         cells[0].append(_kept(look.line(f"and {table.left_out:,} more", "dim"), look))
     widest = {i: max((text.cell_len for text in found), default=0) for i, found in cells.items()}
     named = {i: max(map(len, head.plain.split("\n"))) for i, head in heads.items()}
-    most = {i: c.widest or (width if c.number or c.fold else _FREE) for i, c in several}
-    taken = [min(max(widest[i], named[i]), most[i]) + _GAP for i, c in several if not c.room]
+    most = {i: c.max_letters or (width if c.number_format or c.fold else _FREE) for i, c in several}
+    taken = [min(max(widest[i], named[i]), most[i]) + _GAP for i, c in several if not c.draw_width]
     crowded = sum(taken) > width + _GAP  # then columns move together and headings break
     left = (width - sum(taken)) // max(1, len(several) - len(taken))
     shown = RichTable(
@@ -135,17 +137,19 @@ def table_text(table: Table, look: Look) -> RichTable:
         header_style="dim",
     )
     for i, c in several:
-        if c.room:
-            letters = min(max(left, c.room[0]), c.room[1])
+        if c.draw_width:
+            letters = min(max(left, c.draw_width[0]), c.draw_width[1])
             cells[i] = [row[i](letters, look) if row[i] else Text() for row in table.rows]
-            head = c.axis(letters, look) if c.axis else heads[i]
+            head = c.draw_heading(letters, look) if c.draw_heading else heads[i]
             shown.add_column(head, no_wrap=True, overflow="crop")
-        elif c.number:
+        elif c.number_format:
             head = heads[i].plain.replace(" ", "\n") if crowded else heads[i]
             shown.add_column(head, justify="right", no_wrap=True)
         else:
             least = min(widest[i], _LEAST)
-            shown.add_column(_kept(heads[i], look), min_width=least, max_width=c.widest or None)
+            shown.add_column(
+                _kept(heads[i], look), min_width=least, max_width=c.max_letters or None
+            )
     for row in zip_longest(*(cells[i] for i, _ in several)):
         shown.add_row(*row)
     return shown
@@ -157,20 +161,20 @@ def sections_text(sections: Iterable[Section], look: Look) -> Iterator[Renderabl
     for i, found in enumerate(sections):
         yield from [Text()] * bool(i)
         yield look.line(found.title, "bold")
-        styles = ((found.said, ""), (found.note, "dim"))
+        styles = ((found.sentence, ""), (found.note, "dim"))
         yield from (look.line(said, style) for said, style in styles if said)
         for number, table in enumerate(found.tables):
-            yield from [Text()] * bool(number or found.said or found.note)
+            yield from [Text()] * bool(number or found.sentence or found.note)
             yield table_text(table, look)
-            left += sum(look.width < column.wide < ALL for column in table.columns)
-        yield from look.notices(found.notices)
+            left += sum(look.width < column.min_width < ALL for column in table.columns)
+        yield from look.warnings(found.warnings)
     if left:
         yield Text()
         yield look.line(f"Columns without room here: {left}; the page has all.", "dim")
 
 
-@on_terminal(ALL)
-def shown_table(table: Table, look: Look) -> Iterator[RenderableType]:
+@terminal_view(ALL)
+def table_view(table: Table, look: Look) -> Iterator[RenderableType]:
     """Return a table that prints itself."""
     yield table_text(table, look)
 
@@ -178,7 +182,7 @@ def shown_table(table: Table, look: Look) -> Iterator[RenderableType]:
 def _cell(value: Any, column: Column, look: Look) -> Text:
     value, mark = value if isinstance(value, Cell) else (value, column.mark)
     style = look.ink(mark) if mark in TERMINAL_INK else _STYLES.get(mark, "")
-    shown = look.line(re.sub(r"\s+", " ", column.text(value)), style)
+    shown = look.line(re.sub(r"\s+", " ", column.cell_text(value)), style)
     return shown if column.fold else _kept(shown, look)
 
 
@@ -188,7 +192,7 @@ def _kept(text: Text, look: Look) -> Text:
     return text
 
 
-def bar(strength: float, hue: Side, letters: int, look: Look) -> Text:
+def draw_bar(strength: float, hue: Hue, letters: int, look: Look) -> Text:
     """Return a bar of ``letters`` times the size of ``strength``."""
     cells = abs(strength) * letters
     if look.ascii:
@@ -198,7 +202,7 @@ def bar(strength: float, hue: Side, letters: int, look: Look) -> Text:
     return Text(drawn, look.ink(hue))
 
 
-@on_terminal()
+@terminal_view()
 def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
     """Yield the colored text, its strongest features, and what the reader must know."""
     yield from _headings([e], e.label, look)
@@ -207,7 +211,7 @@ def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
     elif look.color and not look.ascii:
         yield _card_columns([e], e.image, look)
     yield Text()
-    yield legend([e], look)
+    yield legend_text([e], look)
     yield Text()
     yield table_text(_feature_table(e, look.width), look)
     yield Text()
@@ -222,7 +226,7 @@ def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
     if e.anchor is not None:
         yield Text()
         yield look.line(wording.anchor_sentence(e, e.anchor))
-    yield from look.notices(wording.notices([e]))
+    yield from look.warnings(wording.merge_warnings([e]))
 
 
 def explanations_text(several: Sequence[Explanation]) -> RenderableType:
@@ -231,27 +235,27 @@ def explanations_text(several: Sequence[Explanation]) -> RenderableType:
     return Group(*views[:-1])
 
 
-@on_terminal()
+@terminal_view()
 def spans_text(found: SpanExplanations, look: Look) -> Iterator[RenderableType]:
     """Yield the text with its spans, and what each word does for each of them."""
     if not len(found):
         yield look.line("The model finds no span in this text.")
         return
     first = found[0]
-    yield look.line(f"{first.label} of {found.of}", "bold")
+    yield look.line(f"{first.label} of {found.count_phrase}", "bold")
     yield Padding(_with_spans(found, look), (1, 0, 1, 2))
     yield from _score_tables(found.explanations, wording.span_labels(found, "for {}"), look)
     yield Text()
     if said := wording.protected_sentence(found):
         yield look.line(said, "dim")
     yield look.line(wording.precision_sentence(first), "dim")
-    yield from look.notices(wording.notices(found))
+    yield from look.warnings(wording.merge_warnings(found))
 
 
 def _with_spans(found: SpanExplanations, look: Look) -> Text:
     """Return the text with every span in brackets, its class behind it; an answer as a list."""
     text = Text(overflow="fold")
-    for part, number, tag in wording.stretches(found):
+    for part, number, tag in wording.labeled_parts(found):
         if number is not None:
             listed = f"{chr(10) * bool(number)}{number + 1}. {part.strip()}"
             part = f"[{part}]" if found.answer is None else listed
@@ -274,12 +278,12 @@ def _score_tables(
 
 def _score_table(several: Sequence[Explanation], labels: Sequence[str]) -> Table:
     """Return the features that are strongest in any, with their score in each."""
-    order = strongest(np.abs([strengths(e) for e in several]).max(axis=0), SHOWN_FEATURES)
-    widest = 60 if several[0].in_blocks else 24
+    order = strongest_indices(np.abs([relative_scores(e) for e in several]).max(axis=0), SHOWN_FEATURES)
+    widest = 60 if several[0].has_block_features else 24
     return wording.score_table(several, labels, sorted(order), widest=widest)
 
 
-@on_terminal(ALL)
+@terminal_view(ALL)
 def comparison_text(c: Comparison, look: Look) -> Iterator[RenderableType]:
     """Yield the paper's Figure 1: one line per method, then where they disagree."""
     yield from _headings(c.explanations, f"{len(c)} methods", look)
@@ -296,10 +300,10 @@ def comparison_text(c: Comparison, look: Look) -> Iterator[RenderableType]:
 
 def _headings(explanations: Sequence[Explanation], what: str, look: Look) -> Iterator[Text]:
     """Return who speaks for which class, what the model says, and what the words' marks mean."""
-    aim = look.safe(wording.aims(explanations[0]) + wording.where(explanations[0]))
+    aim = look.safe(wording.quoted_target(explanations[0]) + wording.query_phrase(explanations[0]))
     yield Text.assemble((look.safe(what), "bold"), " for ", (aim, "bold"))
-    before, name, after = wording.opening(
-        explanations, wording.COLOURS if look.color else wording.SIGNS
+    before, name, after = wording.headline(
+        explanations, wording.COLORS if look.color else wording.SIGNS
     )
     yield look.line(before).append(look.safe(name), "bold").append(look.safe(after))
     yield Text()
@@ -307,15 +311,15 @@ def _headings(explanations: Sequence[Explanation], what: str, look: Look) -> Ite
 
 def _feature_table(e: Explanation, width: int) -> Table:
     """Return the strongest features with scores, standard errors and bars."""
-    order, sizes = strongest(e.scores, SHOWN_FEATURES), strengths(e).tolist()
+    order, sizes = strongest_indices(e.scores, SHOWN_FEATURES), relative_scores(e).tolist()
     widest = max(8, width // 3) if e.image is None else 22
     table = wording.score_table([e], ["score"], order, widest=widest)
-    bars = [partial(bar, sizes[j], side(e, sizes[j])) for j in order]
+    bars = [partial(draw_bar, sizes[j], select_hue(e, sizes[j])) for j in order]
     rows = [(*row, drawn) for row, drawn in zip(table.rows, bars, strict=True)]
-    return replace(table, columns=[*table.columns, Column(room=(4, 40))], rows=rows)
+    return replace(table, columns=[*table.columns, Column(draw_width=(4, 40))], rows=rows)
 
 
-def word_style(hue: Side, strength: float, *, strongest: bool = False) -> Style:
+def word_style(hue: Hue, strength: float, *, strongest: bool = False) -> Style:
     """Return plain letters, then colored ones, then white ones on color, as strength grows."""
     if abs(strength) < FAINTEST:
         return Style.null()
@@ -327,25 +331,25 @@ def word_style(hue: Side, strength: float, *, strongest: bool = False) -> Style:
 
 def colored_words(explanations: Sequence[Explanation], look: Look) -> list[Text]:
     """Return the text once per explanation; they share its cuts, which are made once."""
-    cut = shortened(pieces(explanations[0]), " [not read]" if look.ascii else CUT_MARK)
+    cut = shorten_unread(split_text(explanations[0]), " [not read]" if look.ascii else CUT_MARK)
     return [_words(e, cut, look) for e in explanations]
 
 
-def _words(e: Explanation, cut: Sequence[Piece], look: Look) -> Text:
-    sizes, top = strengths(e), marked(e)
+def _words(e: Explanation, cut: Sequence[TextPart], look: Look) -> Text:
+    sizes, top = relative_scores(e), strongest_feature(e)
     text = Text(overflow="fold")
     for piece in cut:
         if piece.opens:
             text.append("\n" if text else "").append(f"{piece.opens}: ".rjust(_LABEL), "dim")
             continue
         shown = look.safe(re.sub(r"\s+", " ", piece.text))
-        if e.in_blocks and not shown.strip():
+        if e.has_block_features and not shown.strip():
             text.append("\n")  # each on a line of its own
         elif piece.feature is None:
             text.append(shown, PAST_WINDOW if not piece.seen else "")
         elif look.color:
             size = float(sizes[piece.feature])
-            style = word_style(side(e, size), size, strongest=piece.feature == top)
+            style = word_style(select_hue(e, size), size, strongest=piece.feature == top)
             text.append(shown, style)
         else:
             text.append(_numbered(e, piece.feature, shown, strongest=piece.feature == top))
@@ -357,10 +361,10 @@ def _numbered(e: Explanation, feature: int, shown: str, *, strongest: bool) -> s
 
     The brackets keep a score from the text around it, which may be "7.75" or a full stop.
     """
-    score, peak = float(e.scores[feature]), largest(e)
+    score, peak = float(e.scores[feature]), largest_score(e)
     if abs(score) < FAINTEST * peak or not peak:
         return shown
-    number = wording.written(
+    number = wording.format_number(
         score if e.signed else abs(score), peak=peak, signed=e.signed, digits=2
     )
     return f"*{shown}[{number}]*" if strongest else f"{shown}[{number}]"
@@ -375,12 +379,12 @@ def _card_columns(explanations: Sequence[Explanation], image: Image, look: Look)
     return Padding(Columns(groups, width=columns, padding=(0, _GAP)), (0, 0, 0, 2))
 
 
-def legend(explanations: Sequence[Explanation], look: Look) -> Text:
+def legend_text(explanations: Sequence[Explanation], look: Look) -> Text:
     """Say what colors, signs and marks mean."""
-    meanings = {hue: look.safe(meaning) for hue, meaning in wording.hues(explanations).items()}
+    meanings = {hue: look.safe(meaning) for hue, meaning in wording.hue_meanings(explanations).items()}
     if meanings.get("against", "").startswith("against "):
         meanings["against"] = "against"  # it stands beside "for …", and lines are short
-    text, noun = Text(style="dim", overflow="fold"), explanations[0].noun
+    text, noun = Text(style="dim", overflow="fold"), explanations[0].feature_noun
     is_text = explanations[0].image is None
     if look.color:
         for hue, meaning in meanings.items():
@@ -394,17 +398,17 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
         marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
         signs = {hue: f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()}
         neutral, below = signs.pop("neutral", ""), f"below {FAINTEST:.0%} of it."
-        rest = [f"*strongest {noun}*", f"bare {plural(noun)} are {below}"] if is_text else []
+        rest = [f"*strongest {noun}*", f"bare {pluralize(noun)} are {below}"] if is_text else []
         text.append("; ".join(filter(None, [", ".join(signs.values()), neutral, *rest])))
     if any(len(spans) > 1 for spans in explanations[0].spans):
-        text.append(f" {wording.all_occurrences(explanations[0])}")
+        text.append(f" {wording.occurrences_sentence(explanations[0])}")
     return text
 
 
 def _side_by_side(c: Comparison, look: Look) -> RichTable:
     grid = RichTable(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
     grid.add_column("method", no_wrap=True, max_width=18, overflow="ellipsis")
-    grid.add_column(plural(c.explanations[0].noun), overflow="fold", ratio=1)
+    grid.add_column(pluralize(c.explanations[0].feature_noun), overflow="fold", ratio=1)
     grid.add_column("full color" if look.color else "largest", no_wrap=True, justify="right")
     long = len(c.text) > 2 * MEASURE
     for e, words in zip(c, colored_words(c.explanations, look), strict=True):
@@ -424,20 +428,20 @@ def _stacked(c: Comparison, look: Look) -> Iterator[RenderableType]:
 
 def _below(c: Comparison, look: Look) -> Iterator[RenderableType]:
     """Return what the colors mean, and where the methods disagree."""
-    yield legend(c.explanations, look)
+    yield legend_text(c.explanations, look)
     if len(c) > 1:
         yield Text()
         yield table_text(wording.disagreement_table(c, "Where they disagree with"), look)
-        if sentence := wording.unranked(c):
+        if sentence := wording.unranked_sentence(c):
             yield look.line(sentence)
-    if len(c) > 2 and (pairs := wording.furthest_apart(c)):
+    if len(c) > 2 and (pairs := wording.least_similar_pairs(c)):
         yield Text()
         yield Text("Furthest apart", "bold")
         yield from (look.line(f"{pair}: {sentence}") for pair, sentence in pairs)
-    yield from look.notices([*c.notices, *wording.notices(c)])
+    yield from look.warnings([*c.warnings, *wording.merge_warnings(c)])
 
 
-@on_terminal(ALL)
+@terminal_view(ALL)
 def method_list(rows: Sequence["MethodRow"], look: Look) -> Iterator[RenderableType]:
     """Yield what each method computes, sees and cannot see, with its settings."""
     for row in rows:
@@ -453,11 +457,18 @@ def _facts(row: "MethodRow", look: Look) -> RichTable:
     facts = {"computes": row.formula, "sees": row.sees, "cannot see": row.blind, "cost": row.cost}
     for name, fact in facts.items():
         grid.add_row(name, look.line(fact))
-    for way in row.ways:
-        grid.add_row("how", look.line(wording.how_computed(way, several=len(row.ways) > 1)))
-        for one in way.settings:
+    for implementation in row.implementations:
+        grid.add_row(
+            "how",
+            look.line(
+                wording.describe_implementation(
+                    implementation, has_alternatives=len(row.implementations) > 1
+                )
+            ),
+        )
+        for one in implementation.settings:
             setting = look.line(f"{one.name}={one.default}", "bold")
             grid.add_row("", setting.append(look.safe(f"  {one.meaning}"), "not bold"))
-    if row.refused is not None:
-        grid.add_row("not here", look.line(row.refused))
+    if row.reason_unavailable is not None:
+        grid.add_row("not here", look.line(row.reason_unavailable))
     return grid

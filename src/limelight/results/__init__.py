@@ -1,6 +1,6 @@
 """What every method returns: explanations, comparisons, their JSON and tables."""
 
-from limelight.results.comparison import Agreement, Comparison, agreement, rank_correlation
+from limelight.results.comparison import Agreement, Comparison, measure_agreement, rank_correlation
 from limelight.results.explanation import (
     Anchor,
     Attribution,
@@ -21,6 +21,6 @@ __all__ = [
     "Explanations",
     "Pairs",
     "SpanExplanations",
-    "agreement",
+    "measure_agreement",
     "rank_correlation",
 ]  # fmt: skip

@@ -1,7 +1,8 @@
 """Explanations and comparisons as JSON: one versioned schema each, read strictly.
 
-A record is what a file of one schema holds: ``Record.of(value)`` and ``record.value()`` are the two
-ways, which ``to_json`` and ``from_json`` of every result go (``results.mixins.Stored``).
+A record has the fields of a file of one schema. ``to_json`` of a result calls
+``Record.from_result(result)`` and ``from_json`` calls ``record.to_result()``
+(:class:`limelight.results.mixins.JsonMixin`).
 """
 
 import math
@@ -23,19 +24,19 @@ from limelight.results.explanation import (
 from limelight.results.values import (
     Record,
     check_schema,
-    each_value,
-    own_numbers,
-    read_value,
-    written_value,
+    decode_value,
+    encode_value,
+    frozen_array,
+    map_values,
 )
 from limelight.shapes import Float
-from limelight.text import Image, read_asked
+from limelight.text import Image, parse_query
 
 SCHEMAS = Path(__file__).parent / "schemas"
-_LARGEST = 1 << 30  # bytes; a book of a million words stays below
+MAX_BYTES = 1 << 30  # of a file; a book of a million words stays below
 
-# Field of an explanation, its name among the settings of a file, and what the file holds there.
-_FACTS: tuple[tuple[str, str, Any], ...] = (
+# Fields of an explanation that a file has among the settings: field, name in the file, type.
+_FACT_FIELDS: tuple[tuple[str, str, Any], ...] = (
     ("label", "label", str),
     ("signed", "signed", bool),
     ("classes", "classes", tuple[str, ...]),
@@ -47,7 +48,7 @@ _FACTS: tuple[tuple[str, str, Any], ...] = (
 )
 
 
-def encoded(record: msgspec.Struct, indent: int | None) -> str:
+def encode_record(record: msgspec.Struct, indent: int | None) -> str:
     """Return a record as JSON."""
     try:
         content = msgspec.json.encode(record)
@@ -58,46 +59,50 @@ def encoded(record: msgspec.Struct, indent: int | None) -> str:
     return (content if indent is None else msgspec.json.format(content, indent=indent)).decode()
 
 
-def decoded(content: str | bytes, kind: type[Any]) -> Any:
-    """Return the record of this ``kind`` that ``content`` spells out."""
-    what = kind.__name__.removesuffix("Record").lower()
-    if len(content) > _LARGEST:
-        raise InputError(f"a limelight {what} has at most {_LARGEST} bytes; got {len(content)}.")
+def decode_record(content: str | bytes, kind: type[Any]) -> Any:
+    """Read a record of the type ``kind`` from JSON.
+
+    Raise an InputError if the content is larger than :data:`MAX_BYTES`, is no JSON, or has another
+    schema.
+    """
+    name = kind.__name__.removesuffix("Record").lower()
+    if len(content) > MAX_BYTES:
+        raise InputError(f"a limelight {name} has at most {MAX_BYTES} bytes; got {len(content)}.")
     try:
         return msgspec.json.decode(content, type=kind)
     except RecursionError:
-        raise InputError(f"this is not a limelight {what}: it is nested too deep.") from None
+        raise InputError(f"this is not a limelight {name}: it is nested too deep.") from None
     except (msgspec.DecodeError, UnicodeError) as error:
-        check_schema(content, schema_of(kind), f"this is not a limelight {what}")
-        # What a value refuses about itself is a sentence already.
-        raise InputError(f"this is not a limelight {what}: {str(error).rstrip('.')}.") from None
+        check_schema(content, schema_name(kind), f"this is not a limelight {name}")
+        # An error that a value raises about itself is a sentence already.
+        raise InputError(f"this is not a limelight {name}: {str(error).rstrip('.')}.") from None
 
 
-def schema_of(kind: type[Any]) -> str:
-    """Return the schema, with its version, of the files that a record writes and reads."""
+def schema_name(kind: type[Any]) -> str:
+    """Return the name and version of the schema of a record type."""
     if (tag := kind.__struct_config__.tag) is not None:
         return str(tag)
     return str(get_args(get_type_hints(kind)["schema"])[0])
 
 
 def settings_with_facts(e: Explanation) -> dict[str, Any]:
-    """Return the settings of a file: the facts first, then what was asked."""
-    facts = {name: getattr(e, field) for field, name, _ in _FACTS}
+    """Return the settings of a file: facts about model and method, then the request."""
+    facts = {name: getattr(e, field) for field, name, _ in _FACT_FIELDS}
     facts["classes"] = list(e.classes)
-    # A file has facts and settings in one object: a name must be of one of them.
-    if taken := facts.keys() & e.settings.keys():
-        raise InputError(f"a setting cannot be called {min(taken)!r}: in a file that is another.")
+    # A file has facts and settings in one object, so that no name may be in both.
+    if clashes := facts.keys() & e.settings.keys():
+        raise InputError(f"a setting cannot be called {min(clashes)!r}: in a file that is another.")
     return facts | dict(e.settings)
 
 
-def _typed(name: str, value: Any, kind: Any) -> Any:
+def _convert_fact(name: str, value: Any, kind: Any) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise InputError(f"the setting {name!r} of this file cannot be used: {error}.") from None
 
 
-# A key that nobody knows may change what the others mean: such a file is refused, not half read.
+# An unknown key may change the meaning of the others: such a file raises an error.
 class FeatureRecord(Record, frozen=True):
     """One feature of an explanation."""
 
@@ -116,7 +121,7 @@ class PairRecord(Record, frozen=True):
 
 
 class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """What ``Explanation.to_json`` writes."""
+    """The fields of a file that ``Explanation.to_json`` writes."""
 
     schema: Literal["limelight.explanation/2"]
     text: str
@@ -127,7 +132,7 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
     base_value: float | None
     intercept: float | None
     bound: float | Literal["inf"] | None
-    notices: list[str]
+    warnings: list[str]
     settings: dict[str, Any]
     features: list[FeatureRecord]
     heads: list[list[float]] | None = None
@@ -139,67 +144,73 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
     diagnostics: dict[str, Any] | None = None
     against: str | None = None
     parts: list[tuple[int, int]] | None = None
-    asked: dict[str, Any] | None = None
-    units: str = "words"
+    query: dict[str, Any] | None = None
+    feature_kind: str = "words"
     image: Image | None = None
     bound_kind: BoundKind = "proven"
 
     @classmethod
-    def of(cls, e: Explanation) -> "ExplanationRecord":
+    def from_result(cls, e: Explanation) -> "ExplanationRecord":
         """Return the record of an explanation."""
-        own = {name: getattr(e, name) for name in _SAME}
+        values = {name: getattr(e, name) for name in _SAME_FIELDS}
         if e.pairs is not None:
-            own["pairs"] = _rows(
+            values["pairs"] = _make_rows(
                 PairRecord, e.pairs.stderr, features=e.pairs.features, score=e.pairs.scores
             )
         if e.anchor is not None:
-            own |= {name: getattr(e.anchor, name) for name in _ANCHOR}
-            own["anchor"] = list(e.anchor.features)
-        unit = e.settings.get("features")
-        if isinstance(unit, str) and unit != "words":  # msgspec omits its own "words" alone
-            own["units"] = unit
+            values |= {name: getattr(e.anchor, name) for name in _ANCHOR_FIELDS}
+            values["anchor"] = list(e.anchor.features)
+        kind = e.settings.get("features")
+        if isinstance(kind, str) and kind != "words":  # msgspec omits only the default object
+            values["feature_kind"] = kind
         return cls(
             schema="limelight.explanation/2",
-            **own,
+            **values,
             prediction=dict(e.prediction),
             explained_value=e.explained_value,
             bound="inf" if e.bound == math.inf else e.bound,
-            notices=list(e.notices),
-            settings=each_value(written_value, settings_with_facts(e)),
-            features=_rows(FeatureRecord, e.stderr, text=e.features, spans=e.spans, score=e.scores),
+            warnings=list(e.warnings),
+            settings=map_values(encode_value, settings_with_facts(e)),
+            features=_make_rows(
+                FeatureRecord, e.stderr, text=e.features, spans=e.spans, score=e.scores
+            ),
             heads=None if e.heads is None else e.heads.tolist(),
-            diagnostics=each_value(written_value, e.diagnostics) or None,
+            diagnostics=map_values(encode_value, e.diagnostics) or None,
             parts=list(e.parts) or None,
-            asked=None if e.asked is None else e.asked.stored(),
+            query=None if e.query is None else e.query.to_dict(),
             image=e.image,
         )
 
-    def value(self) -> Explanation:
+    def to_result(self) -> Explanation:
         """Return the explanation of this record."""
         rows = self.features
-        rest = each_value(read_value, self.settings)
-        facts = {f: _typed(name, rest.pop(name), kind) for f, name, kind in _FACTS if name in rest}
+        settings = map_values(decode_value, self.settings)
+        facts = {
+            field: _convert_fact(name, settings.pop(name), kind)
+            for field, name, kind in _FACT_FIELDS
+            if name in settings
+        }
         return Explanation(
-            **{name: getattr(self, name) for name in _SAME},
+            **{name: getattr(self, name) for name in _SAME_FIELDS},
             features=tuple(row.text for row in rows),
             spans=tuple(tuple(row.spans) for row in rows),
             scores=np.array([row.score for row in rows], dtype=np.float64),
-            stderr=_errors(rows),
+            stderr=_read_stderr(rows),
             bound=math.inf if self.bound == "inf" else self.bound,
             prediction=self.prediction,
-            heads=None if self.heads is None else own_numbers("heads", self.heads, len(rows), 2),
-            pairs=self._pairs(),
-            anchor=self._anchor(),
-            notices=tuple(self.notices),
+            heads=None if self.heads is None else frozen_array("heads", self.heads, len(rows), 2),
+            pairs=self._read_pairs(),
+            anchor=self._read_anchor(),
+            warnings=tuple(self.warnings),
             parts=tuple(self.parts or ()),
-            asked=None if self.asked is None else read_asked(self.asked),
+            query=None if self.query is None else parse_query(self.query),
             image=self.image,
-            settings=rest,
-            diagnostics=each_value(read_value, self.diagnostics or {}),
+            settings=settings,
+            diagnostics=map_values(decode_value, self.diagnostics or {}),
             **facts,
         )
 
-    def _pairs(self) -> Pairs | None:
+    def _read_pairs(self) -> Pairs | None:
         if self.pairs is None:
             return None
         rows = [row.features for row in self.pairs]
@@ -207,64 +218,67 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
         return Pairs(
             features=np.array(rows, dtype=np.int64).reshape(-1, 2),
             scores=np.array([row.score for row in self.pairs], dtype=np.float64),
-            stderr=_errors(self.pairs),
+            stderr=_read_stderr(self.pairs),
         )
 
-    def _anchor(self) -> Anchor | None:
-        found = {name: getattr(self, name) for name in ("anchor", *_ANCHOR)}
-        missing = [value is None for value in found.values()]
-        if all(missing):
+    def _read_anchor(self) -> Anchor | None:
+        values = {name: getattr(self, name) for name in ("anchor", *_ANCHOR_FIELDS)}
+        is_missing = [value is None for value in values.values()]
+        if all(is_missing):
             return None
-        if any(missing):
+        if any(is_missing):
             raise InputError("an anchor needs its precision, precision_interval and coverage.")
-        return Anchor(features=tuple(found.pop("anchor")), **found)
+        return Anchor(features=tuple(values.pop("anchor")), **values)
 
 
-_SAME = ("text", "method", "target", "against", "base_value", "intercept", "bound_kind")
-_ANCHOR = ("precision", "precision_interval", "coverage")
+# Fields that a file has under the same name and in the same form.
+_SAME_FIELDS = ("text", "method", "target", "against", "base_value", "intercept", "bound_kind")
+_ANCHOR_FIELDS = ("precision", "precision_interval", "coverage")
 
 
 class ComparisonRecord(Record, frozen=True):
-    """What ``Comparison.to_json`` writes."""
+    """The fields of a file that ``Comparison.to_json`` writes."""
 
     schema: Literal["limelight.comparison/2"]
     text: str
     explanations: list[ExplanationRecord]
     agreement: Agreement
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, c: Comparison) -> "ComparisonRecord":
-        """Return the record of a comparison; attention matrices are not stored."""
+    def from_result(cls, c: Comparison) -> "ComparisonRecord":
+        """Return the record of a comparison. Attention matrices are not stored."""
         return cls(
             schema="limelight.comparison/2",
             text=c.text,
-            explanations=[ExplanationRecord.of(e) for e in c],
+            explanations=[ExplanationRecord.from_result(e) for e in c],
             agreement=c.agreement,
-            notices=c.notices,
+            warnings=c.warnings,
         )
 
-    def value(self) -> Comparison:
-        """Return the comparison of this record; the agreement is computed again."""
+    def to_result(self) -> Comparison:
+        """Return the comparison of this record. The agreement is computed again."""
         return Comparison(
-            explanations=tuple(record.value() for record in self.explanations),
-            notices=self.notices,
+            explanations=tuple(record.to_result() for record in self.explanations),
+            warnings=self.warnings,
         )
 
 
-def _rows(kind: type[Any], stderr: Float[np.ndarray, " n"] | None, **columns: Any) -> list[Any]:
-    """Return a record for every row of the columns; its stderr is None where there is none."""
+def _make_rows(
+    kind: type[Any], stderr: Float[np.ndarray, " n"] | None, **columns: Any
+) -> list[Any]:
+    """Return a record for each row of the columns; without standard errors its stderr is None."""
     lists = [v.tolist() if isinstance(v, np.ndarray) else v for v in columns.values()]
     lists.append([None] * len(lists[0]) if stderr is None else stderr.tolist())
     names = (*columns, "stderr")
     return [kind(**dict(zip(names, row, strict=True))) for row in zip(*lists, strict=True)]
 
 
-def _errors(rows: list[Any]) -> Float[np.ndarray, " n"] | None:
-    """Return the standard errors as an array, or None where no row has one."""
-    known = [row.stderr for row in rows if row.stderr is not None]
-    if not known:
+def _read_stderr(rows: list[Any]) -> Float[np.ndarray, " n"] | None:
+    """Return the standard errors of records as an array, or None if no record has one."""
+    stderr = [row.stderr for row in rows if row.stderr is not None]
+    if not stderr:
         return None
-    if len(known) < len(rows):
+    if len(stderr) < len(rows):
         raise InputError("stderr must be given for every feature or for none.")
-    return np.array(known, dtype=np.float64)
+    return np.array(stderr, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""One score per feature of one text, with everything needed to read and to repeat it."""
+"""Explanations: one score per feature of one text, with all that is needed to repeat them."""
 
 import math
 import sys
@@ -11,36 +11,41 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, unknown_name_message
 from limelight.models.protocol import (
     are_opposite,
     class_probabilities,
     class_weights,
-    compare_classes,
+    target_output_weights,
 )
 from limelight.results.mixins import FigureMixin, HtmlMixin, JsonMixin, TableMixin, TerminalMixin
-from limelight.results.table import Table, plain_rows
-from limelight.results.values import EqualByFields, own_numbers, plain_value, whole_text
+from limelight.results.table import Table, plain_table
+from limelight.results.values import (
+    EqualByFields,
+    frozen_array,
+    plain_value,
+    require_whole_characters,
+)
 from limelight.shapes import Float, Int
 from limelight.text import (
-    CUTTERS,
-    Answer,
+    SPLITTERS,
+    AnswerQuery,
     Features,
     Image,
     Query,
     Span,
-    name_of_one,
-    one_line,
+    append_sides,
+    feature_noun,
     side_names,
-    with_sides,
+    truncate_line,
 )
 
-# Why a bound holds: by a proof, or because removing words of the text was tried.
+# Reason why a bound holds: a proof, or trials that removed words of the text.
 BoundKind = Literal["proven", "checked"]
 
 
 def target_name(target: str, against: str | None) -> str:
-    """Return what scores speak for: "positive", or "World against Sports"."""
+    """Return the explained class, with the other one if any: "World against Sports"."""
     return target if against is None else f"{target} against {against}"
 
 
@@ -55,7 +60,11 @@ class Pairs(EqualByFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """Features that hold the prediction: how often they do, and on how many texts they apply."""
+    """Features that are enough to keep the prediction.
+
+    ``precision`` is the share of the texts with these features that get the same prediction.
+    ``coverage`` is the share of all sampled texts that have these features.
+    """
 
     features: tuple[int, ...]
     precision: float
@@ -65,13 +74,17 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Attribution:
-    """What a method finds for one document; the rest of an explanation is question and method.
+    """The scores that a method returns for one input.
 
-    ``diagnostics`` says how it went: draws, gaps, the quality of a fit. ``base_value`` is set by
-    methods that remove words in a way of their own, and None where the model refuses that text;
-    ``...`` leaves it to the reading. ``signed`` says whether these scores have a sign, where a
-    method has values of both kinds; None: as the method's do. ``units`` are what the scores are of,
-    where a method chooses that by itself; None: the features that were asked for.
+    The other fields of an :class:`Explanation` come from the request, the input and the method.
+
+    * ``base_value``: the output with every feature removed. Only methods with their own removal
+      set it. It is None if the model cannot compute that output, and ``...`` if the batch supplies
+      it.
+    * ``signed``: whether the scores have a sign. None means that the method's default applies.
+    * ``diagnostics``: facts about the computation, such as sample sizes and the quality of a fit.
+    * ``features``: the features to which the scores belong, if the method chose them itself. None
+      means the features of the request.
     """
 
     scores: Float[np.ndarray, " d"]
@@ -83,26 +96,26 @@ class Attribution:
     pairs: Pairs | None = None
     anchor: Anchor | None = None
     signed: bool | None = None
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
-    units: Features | None = None
+    features: Features | None = None
 
 
 def check_explanation(e: Any) -> None:
-    """Refuse what cannot be: NaN, negative errors, spans outside the text, unknown features."""
+    """Raise an InputError for impossible values, such as NaN or spans outside the text."""
     d, end = len(e.features), len(e.text)
     # Joined first: a call for every word would cost a tenth of a comparison of eight methods.
-    texts = (e.text, e.method, e.aim, e.label, *e.features, *e.classes, *e.notices)
-    whole_text("".join(texts), "an explanation")
+    texts = (e.text, e.method, e.target_phrase, e.label, *e.features, *e.classes, *e.warnings)
+    require_whole_characters("".join(texts), "an explanation")
     _check_spans(e.spans, end)
-    if not isinstance(units := e.settings.get("features", "words"), str):
-        raise InputError(f"the setting 'features' must say what the units are; got {units!r}.")
+    if not isinstance(kind := e.settings.get("features", "words"), str):
+        raise InputError(f"the setting 'features' must say what the units are; got {kind!r}.")
     if e.cut is not None and not 0 <= e.cut <= end:
         raise InputError(f"cut must lie inside the text of {end} characters; got {e.cut}.")
     if e.parts:
         _check_parts(e.parts, e.text)
-    if e.asked is not None:
-        e.asked.check(e.text)
+    if e.query is not None:
+        e.query.check(e.text)
     if e.image is not None:
         e.image.check(d)
     if e.against == e.target:
@@ -110,7 +123,7 @@ def check_explanation(e: Any) -> None:
     if e.bound is not None and not e.bound >= 0:  # NaN is not either
         raise InputError(f"bound must not be negative or NaN; got {e.bound}.")
     if e.bound_kind not in get_args(BoundKind):
-        raise InputError(nearest("bound_kind", e.bound_kind, get_args(BoundKind)))
+        raise InputError(unknown_name_message("bound_kind", e.bound_kind, get_args(BoundKind)))
     # The very object of the default, by which msgspec knows what it can leave out of JSON.
     object.__setattr__(e, "bound_kind", sys.intern(e.bound_kind))
     if e.stderr is not None and (e.stderr < 0).any():
@@ -136,7 +149,7 @@ def _check_spans(spans: tuple[tuple[Span, ...], ...], end: int) -> None:
 
 
 def _check_parts(parts: tuple[Span, ...], text: str) -> None:
-    """A pair is two stretches of the text that a newline joins, and nothing else."""
+    """Raise an InputError unless ``parts`` are two spans that a newline joins to the text."""
     match parts:
         case ((0, end), (start, last)) if start == end + 1 and last == len(text) >= start:
             if text[end] == "\n":
@@ -153,8 +166,8 @@ def _check_pairs(pairs: Pairs, d: int) -> None:
     for name, values in (("score each", pairs.scores), ("stderr each, not negative", pairs.stderr)):
         if values is None:
             continue
-        fits = np.shape(values) == (n,) and np.isfinite(values).all()
-        if not fits or (values is pairs.stderr and (values < 0).any()):
+        is_valid = np.shape(values) == (n,) and np.isfinite(values).all()
+        if not is_valid or (values is pairs.stderr and (values < 0).any()):
             raise InputError(f"pairs must have a finite {name}; got {values} for {n} pairs.")
 
 
@@ -169,35 +182,47 @@ def _check_anchor(anchor: Anchor, d: int) -> None:
         )
 
 
-def check_indices(indices: Iterable[int], d: int, what: str) -> None:
-    """Refuse numbers of features that are not there."""
+def check_indices(indices: Iterable[int], d: int, owner: str) -> None:
+    """Raise an InputError if an index is not one of ``d`` features."""
     for index in indices:
         if not 0 <= index < d:
-            raise InputError(f"{what} must name features from 0 to {d - 1}; got {index}.")
+            raise InputError(f"{owner} must name features from 0 to {d - 1}; got {index}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
     """Scores of the features of ``text`` for the class ``target``.
 
-    What was asked: ``text``, its ``features`` with the character ranges of every occurrence of
-    each in ``spans``, the ``target`` among the ``classes``, the class ``against`` which it is held,
-    if any, and the ``scale`` on which it is explained. ``prediction`` maps classes to outputs,
-    which ``link`` turns into probabilities; ``base_value`` is the explained output with every
-    feature removed, None where the model has none; ``cut`` is the character at which the model
-    stops reading, None if it reads everything. Where a pair was explained, ``text`` is both sides
-    joined by a newline, and ``parts`` their two spans. ``asked`` is the place of ``text`` that the
-    model was asked about, or the answer that it was asked for, None where it is neither. Where a
-    image was explained, ``text`` is its label, ``spans`` are empty, and ``image`` has the boxes.
+    Input and output of the model:
 
-    How: ``method``, its ``label``, whether its scores are ``signed``, and the ``settings`` that
-    compute it again, with the fingerprint of the ``model`` and the ``version`` of this library.
+    * ``text``: for a pair, both sides joined by a newline. For an image, its label.
+    * ``features``: words, sentences and so on, each with all its occurrences.
+    * ``spans``: the character ranges of the occurrences of each feature. Empty for an image.
+    * ``cut``: the character at which the model stops reading, None if it reads the whole text.
+    * ``parts``: the spans of the two sides of a pair.
+    * ``image``: the image with the boxes of its features.
+    * ``query``: the span or the answer that is explained, None for a class of the whole text.
+    * ``classes``, ``prediction``: the classes, and their outputs by name. ``link`` turns outputs
+      into probabilities.
 
-    What was found: ``scores``; ``stderr``, None exactly when they carry no sampling error;
-    ``bound``, where there is one, a bound on the numerical error of every score, and ``bound_kind``
-    whether it is "proven", or "checked" by removals that were tried on this text; ``heads``, the
-    same scores for each attention head alone; ``diagnostics``, how the computation went; and
-    ``notices``, what the reader must know.
+    Request and method:
+
+    * ``target``, ``against``, ``scale``: the explained class, the class that it is compared with
+      (or None), and the scale of the explained number.
+    * ``method``, ``label``, ``signed``: the method, its label, and whether its scores have a sign.
+    * ``settings``: all that is needed to compute the scores again.
+    * ``model``, ``version``: the fingerprint of the model and the version of this library.
+
+    Result:
+
+    * ``scores``: one number per feature.
+    * ``stderr``: the standard errors, None exactly if the scores have no sampling error.
+    * ``bound``, ``bound_kind``: a bound of the numerical error of every score, or None. It is
+      "proven", or "checked" by trials that removed words of this text.
+    * ``base_value``: the explained number with every feature removed, None if the model has none.
+    * ``heads``: the scores of each attention head separately.
+    * ``diagnostics``: facts about the computation.
+    * ``warnings``: sentences that a reader must know.
     """
 
     _terminal = "terminal.explanation_text"
@@ -228,13 +253,13 @@ class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
     pairs: Pairs | None = None
     anchor: Anchor | None = None
     cut: int | None = None
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     model: str = ""
     version: str = ""
     parts: tuple[Span, ...] = ()
-    asked: Query | None = None
+    query: Query | None = None
     image: Image | None = None
 
     def __post_init__(self) -> None:
@@ -244,91 +269,94 @@ class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
                 raise InputError(f"got {d} features and {length} {name}; they must pair up.")
         for name, axes in (("scores", 1), ("stderr", 1), ("heads", 2)):
             if (array := getattr(self, name)) is not None:
-                what = f"{name} of method {self.method!r}"
-                object.__setattr__(self, name, own_numbers(what, array, d, axes))
-        if not d:  # no scores carry no errors; a file could not tell an empty list from none
+                title = f"{name} of method {self.method!r}"
+                object.__setattr__(self, name, frozen_array(title, array, d, axes))
+        if not d:  # a file cannot distinguish an empty list of errors from no errors
             object.__setattr__(self, "stderr", None)
         for name in ("bound", "base_value", "intercept"):
             if (number := getattr(self, name)) is not None:
                 object.__setattr__(self, name, float(number))
         object.__setattr__(self, "label", self.label or self.method)
         for name in ("prediction", "settings", "diagnostics"):
-            # Copied and closed: what a caller changes later must not change a result.
-            own = plain_value(dict(getattr(self, name)), name)
-            object.__setattr__(self, name, MappingProxyType(own))
+            # A read-only copy: later changes of the caller's mapping must not change a result.
+            values = plain_value(dict(getattr(self, name)), name)
+            object.__setattr__(self, name, MappingProxyType(values))
         check_explanation(self)
 
     def __hash__(self) -> int:
         return hash(
-            (self.text, self.method, self.aim, self.scale, (self.scores + 0.0).tobytes())
+            (self.text, self.method, self.target_phrase, self.scale, (self.scores + 0.0).tobytes())
         )  # -0.0 is 0.0
 
     def __len__(self) -> int:
         return len(self.features)
 
     def __repr__(self) -> str:
-        strongest = ", ".join(f"{one_line(word, 12)} {score:+.3g}" for word, score in self.top(3))
+        strongest = ", ".join(
+            f"{truncate_line(word, 12)} {score:+.3g}" for word, score in self.top(3)
+        )
         return (
-            f"<Explanation {self.method} for {one_line(self.aim, 40)!r} of "
-            f"{one_line(self.text, 40)!r}: {len(self)} features, {strongest}>"
+            f"<Explanation {self.method} for {truncate_line(self.target_phrase, 40)!r} of "
+            f"{truncate_line(self.text, 40)!r}: {len(self)} features, {strongest}>"
         )
 
     @property
-    def aim(self) -> str:
-        """What the scores speak for: "positive", "ORG against O", "ORG at “Jordan”"."""
-        aim = target_name(self.target, self.against)
-        return aim if self.asked is None else f"{aim} {self.asked.named(self.text)}"
+    def target_phrase(self) -> str:
+        """The target in words: "positive", "ORG against O", "ORG at “Jordan”"."""
+        name = target_name(self.target, self.against)
+        return name if self.query is None else f"{name} {self.query.describe(self.text)}"
 
     @property
-    def units(self) -> str:
-        """What the features are: "words", "sentences", a cutter as module:name, …"""
+    def feature_kind(self) -> str:
+        """The kind of the features: "words", "sentences", a splitter as module:name, …"""
         return str(self.settings.get("features", "words"))
 
     @property
-    def noun(self) -> str:
-        """What one feature is called: "word", "sentence"; "part" where a cutter made it."""
-        return name_of_one(self.units)
+    def feature_noun(self) -> str:
+        """The noun for one feature: "word", "sentence", or "part" if a splitter made it."""
+        return feature_noun(self.feature_kind)
 
     @property
-    def in_blocks(self) -> bool:
-        """Whether features are stretches of the text that a view sets apart, each on its line."""
-        return self.units in CUTTERS
+    def has_block_features(self) -> bool:
+        """Whether views print each feature on a line of its own, as they do with sentences."""
+        return self.feature_kind in SPLITTERS
 
     @property
     def explained_end(self) -> int:
-        """Where the part of ``text`` that the model read ends; the rest was cut off."""
+        """The end of the part of ``text`` that the model read."""
         return len(self.text) if self.cut is None else self.cut
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The side of a pair on which each feature begins, "first" or "second"; "" for one text."""
+        """The side in which each feature of a pair begins: "first", "second", or "" for a text."""
         return side_names(self.spans, self.parts)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The features as a reader can tell them apart: those of a pair with their side."""
-        return with_sides(self.features, self.sides)
+    def feature_labels(self) -> tuple[str, ...]:
+        """The features in words for readers: features of a pair name their side."""
+        return append_sides(self.features, self.sides)
 
     @property
     def _class_weights(self) -> Float[np.ndarray, "classes outputs"]:
         """The weights of the outputs in the logit, or score, of every class of the prediction.
 
-        A single output stands for two classes, of which it names the second.
+        A single output stands for two classes, and its name is that of the second.
         """
         outputs = len(self.prediction)
-        alone = outputs == 1 and self.link == "none" and len(self.classes) == 1
-        return class_weights(1 if alone else max(outputs, 2), outputs, self.link, self.scale)
+        is_single_score = outputs == 1 and self.link == "none" and len(self.classes) == 1
+        classes = 1 if is_single_score else max(outputs, 2)
+        return class_weights(classes, outputs, self.link, self.scale)
 
     @property
     def classes_are_opposite(self) -> bool:
-        """Whether what speaks for the target speaks against the other of two classes."""
+        """Whether a score for the target is a score against the other of two classes."""
         return self.scale != "probability" and are_opposite(self._class_weights)
 
     @property
     def explained_value(self) -> float | None:
-        """The explained number of the text as it stands; None where ``prediction`` lacks it.
+        """The explained number of the whole text, None if ``prediction`` lacks the class.
 
-        The scores of methods that add up, such as Shapley values, sum to this number less the
+        Scores of additive methods, such as Shapley values, sum to this number minus the
         ``base_value``.
         """
         names = self._class_names()
@@ -338,27 +366,27 @@ class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
         index = np.array([names.index(self.target)])
         other = None if self.against is None else np.array([names.index(self.against)])
         if self.scale != "probability":
-            (weights,) = compare_classes(self._class_weights, index, other)
+            (weights,) = target_output_weights(self._class_weights, index, other)
             return float(weights @ outputs)
-        (chances,) = class_probabilities(outputs[None], self.link)
-        return float(chances[index[0]] - (0.0 if other is None else chances[other[0]]))
+        (probabilities,) = class_probabilities(outputs[None], self.link)
+        return float(probabilities[index[0]] - (0.0 if other is None else probabilities[other[0]]))
 
     def _class_names(self) -> list[str]:
         """Return the classes in the order of the rows of ``_class_weights``."""
         names = list(self.prediction)
         if len(names) != 1 or len(self._class_weights) == 1:
             return names
-        others = [other for other in self.classes if other != names[0]]
-        return [others[0] if len(others) == 1 else f"not {names[0]}", *names]
+        opposites = [name for name in self.classes if name != names[0]]
+        return [opposites[0] if len(opposites) == 1 else f"not {names[0]}", *names]
 
-    def shown(self, *, whole: bool) -> str | None:
-        """Return what is shown in the place of a text, as JSON; ``whole`` to be drawn from that."""
+    def image_json(self, *, with_pixels: bool) -> str | None:
+        """Return the image as JSON, with or without its pixels, or None for a text."""
         if self.image is None:
             return None
-        import msgspec  # which computing and printing a text does without
+        import msgspec  # not needed to compute or print an explanation of a text
 
-        kept = self.image if whole else replace(self.image, png=None)
-        return msgspec.json.encode(kept).decode()
+        image = self.image if with_pixels else replace(self.image, png=None)
+        return msgspec.json.encode(image).decode()
 
     def as_list(self) -> list[tuple[str, float]]:
         """Return (feature, score) pairs, strongest first."""
@@ -368,7 +396,7 @@ class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
         """Return the ``k`` features of largest absolute score, strongest first."""
         if k < 0:
             raise InputError(f"top takes a count of features, at least 0; got {k}.")
-        # Stable: of equal scores the word that comes first in the text, in every view.
+        # Stable: of equal scores the word that is first in the text, in every view.
         order = np.argsort(-np.abs(self.scores), kind="stable")[:k]
         return [(self.features[j], float(self.scores[j])) for j in order]
 
@@ -379,11 +407,11 @@ class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
         return {classes.index(self.target): [(int(j), float(self.scores[j])) for j in order]}
 
     def _table(self) -> Table:
-        return feature_rows([(0, self)])
+        return feature_table([(0, self)])
 
 
-def shown_fields(stored: str | None) -> dict[str, Any]:
-    """Return the fields of an explanation that :meth:`Explanation.shown` wrote."""
+def image_fields(stored: str | None) -> dict[str, Any]:
+    """Return the field ``image`` of an explanation from :meth:`Explanation.image_json`."""
     if stored is None:
         return {}
     import msgspec
@@ -392,24 +420,25 @@ def shown_fields(stored: str | None) -> dict[str, Any]:
 
 
 class Explanations(TerminalMixin, TableMixin, list[Explanation]):
-    """A list of explanations, which a notebook, a terminal and a table show as one.
+    """A list of explanations that a notebook, a terminal and a table show together.
 
-    Its rows have the number of the text, counting from 0, as their ``document``.
+    The column ``document`` of its table has the number of the text, counting from 0.
     """
 
     _terminal = "terminal.explanations_text"
     _fragment = "html.explanations_fragment"
 
     def _table(self) -> Table:
-        return feature_rows(enumerate(self))
+        return feature_table(enumerate(self))
 
 
 @dataclass(frozen=True, eq=False)
 class SpanExplanations(EqualByFields, HtmlMixin, TableMixin):
-    """One explanation for every span that a model finds in ``text``, all of the same words.
+    """One explanation for each span that a model finds in ``text``.
 
-    There may be none. The words of all spans are protected, so that the same masks serve each. Or
-    one for every sentence of what a language model answers to ``text``.
+    For a language model there is one explanation for each sentence of its answer to ``text``. All
+    explanations have the same features. The words of all spans are protected, so that the same
+    masks are used for each span. There may be no span.
     """
 
     _terminal = "terminal.spans_text"
@@ -420,16 +449,16 @@ class SpanExplanations(EqualByFields, HtmlMixin, TableMixin):
     explanations: tuple[Explanation, ...]
 
     @property
-    def answer(self) -> Answer | None:
-        """The answer whose sentences are explained, None where spans of ``text`` are."""
-        asked = self.explanations[0].asked if self.explanations else None
-        return asked if isinstance(asked, Answer) else None
+    def answer(self) -> AnswerQuery | None:
+        """The answer whose sentences are explained, or None if spans of ``text`` are explained."""
+        query = self.explanations[0].query if self.explanations else None
+        return query if isinstance(query, AnswerQuery) else None
 
     @property
-    def of(self) -> str:
-        """What is explained part by part: "3 spans", "2 sentences of the answer"."""
-        one = "span" if self.answer is None else "sentence"
-        count = f"{len(self)} {one}s" if len(self) != 1 else f"one {one}"
+    def count_phrase(self) -> str:
+        """The number of explained parts in words: "3 spans", "2 sentences of the answer"."""
+        noun = "span" if self.answer is None else "sentence"
+        count = f"{len(self)} {noun}s" if len(self) != 1 else f"one {noun}"
         return count if self.answer is None else f"{count} of the answer"
 
     def __len__(self) -> int:
@@ -442,12 +471,13 @@ class SpanExplanations(EqualByFields, HtmlMixin, TableMixin):
         return self.explanations[number]
 
     def __repr__(self) -> str:
-        aims = ", ".join(one_line(e.aim, 30) for e in self.explanations[:4]) or "no span"
-        more = ", …" * (len(self) > 4)
-        return f"<SpanExplanations of {one_line(self.text, 40)!r}: {aims}{more}>"
+        targets = [truncate_line(e.target_phrase, 30) for e in self.explanations[:4]]
+        targets += ["…"] * (len(self) > 4)
+        names = ", ".join(targets) or "no span"
+        return f"<SpanExplanations of {truncate_line(self.text, 40)!r}: {names}>"
 
     def _table(self) -> Table:
-        return feature_rows((0, e) for e in self)
+        return feature_table((0, e) for e in self)
 
 
 FEATURE_COLUMNS = (
@@ -455,23 +485,23 @@ FEATURE_COLUMNS = (
 )  # fmt: skip
 
 
-def feature_rows(explanations: Iterable[tuple[int, Explanation]]) -> Table:
-    """Return one row per feature of each (document, explanation), in the order of the text."""
+def feature_table(explanations: Iterable[tuple[int, Explanation]]) -> Table:
+    """Return a table with one row per feature of each (document number, explanation)."""
     rows: list[tuple[Any, ...]] = []
-    for model_input, e in explanations:
+    for number, e in explanations:
         stderr = [None] * len(e) if e.stderr is None else e.stderr.tolist()
         columns = (e.features, e.scores.tolist(), stderr, e.spans, e.sides)
         for feature, score, error, spans, side in zip(*columns, strict=True):
-            places = " ".join(f"{start}:{end}" for start, end in spans)
-            found = (feature, score, error, e.bound, places, side)
-            rows.append((model_input, e.method, e.aim, *found))
-    return plain_rows(FEATURE_COLUMNS, rows)
+            positions = " ".join(f"{start}:{end}" for start, end in spans)
+            cells = (feature, score, error, e.bound, positions, side)
+            rows.append((number, e.method, e.target_phrase, *cells))
+    return plain_table(FEATURE_COLUMNS, rows)
 
 
 def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> Iterator[str]:
-    """Yield CSV text, a header and one row per feature of each (document, explanation).
+    """Yield CSV text with one row per feature of each (document number, explanation).
 
-    It comes in parts, as the explanations do, and nothing comes before the first of them.
+    Each explanation gives one part. The first part begins with the header.
     """
-    for number, (model_input, e) in enumerate(explanations):
-        yield feature_rows([(model_input, e)]).to_csv(header=not number)
+    for part, (number, e) in enumerate(explanations):
+        yield feature_table([(number, e)]).to_csv(header=not part)

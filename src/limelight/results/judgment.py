@@ -1,4 +1,4 @@
-"""Which explanation may be trusted on a model: areas between chance and ceiling, over texts."""
+"""Judgments of methods: how faithful and plausible their explanations are, over several texts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,26 +8,26 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.results.mixins import FigureMixin, HtmlMixin, TableMixin, by_name
-from limelight.results.table import Table, plain_rows
+from limelight.results.mixins import FigureMixin, HtmlMixin, JsonMixin, TableMixin, find_by_name
+from limelight.results.table import Table, plain_table
 from limelight.results.values import (
     check_schema,
-    each_value,
+    decode_value,
+    encode_value,
+    map_values,
     plain_value,
-    read_value,
-    written_value,
 )
 from limelight.shapes import Float, Int
-from limelight.text import name_of_one, one_line
+from limelight.text import feature_noun, truncate_line
 
 Interval = tuple[float, float]
-_SCHEMA = "limelight.judgment/2"  # which is the first key of a file
+_SCHEMA = "limelight.judgment/2"  # the first key of a file
 
 
-def shown_end(x: float) -> str:
-    """Return an end of an interval with three decimals, or with more where they would all be 0.
+def format_interval_end(x: float) -> str:
+    """Return an end of an interval with three decimals, or more if they would all be 0.
 
-    So 0 is in an interval as it is shown exactly where it is in the interval.
+    The printed interval then contains 0 exactly if the interval does.
     """
     digits = next((k for k in range(3, 12) if round(x, k)), 3)
     return f"{x:z.{digits}f}".replace("-", "−")
@@ -35,21 +35,23 @@ def shown_end(x: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalCurve:
-    """The explained number after the first words of an order are gone, read at even steps.
+    """The explained number as words are removed in an order, measured at even steps.
 
-    Kept as bytes, little-endian 16-bit numbers of words and 32-bit values: a data set has millions
-    of points, which as objects would fill the memory, and bytes can be neither changed nor unequal
-    to themselves.
+    The numbers are bytes: the indices of words are little-endian 16-bit integers and the values
+    32-bit floats. A data set has millions of points, which would fill the memory as objects. Bytes
+    cannot be changed and always equal themselves.
     """
 
     order: bytes
     values: bytes
 
     @staticmethod
-    def of(order: Int[np.ndarray, " d"], values: Float[np.ndarray, " steps"]) -> "RemovalCurve":
-        """Return the curve of words ``order``, whose first value is that of the whole text."""
-        most = float(np.finfo("<f4").max)  # what is larger could be drawn nowhere
-        points = np.clip(values, -most, most).astype("<f4")
+    def from_arrays(
+        order: Int[np.ndarray, " d"], values: Float[np.ndarray, " steps"]
+    ) -> "RemovalCurve":
+        """Return the curve of an order of words. The first value belongs to the whole text."""
+        largest = float(np.finfo("<f4").max)  # larger values could not be drawn
+        points = np.clip(values, -largest, largest).astype("<f4")
         return RemovalCurve(order=order.astype("<u2").tobytes(), values=points.tobytes())
 
     def __post_init__(self) -> None:
@@ -60,29 +62,31 @@ class RemovalCurve:
 
     @property
     def words(self) -> Int[np.ndarray, " d"]:
-        """The words, first removed first, by their place in the list of words."""
+        """The indices of the words in the order of their removal."""
         return np.frombuffer(self.order, "<u2").astype(np.int64)
 
     @property
     def points(self) -> Float[np.ndarray, " steps"]:
-        """The explained number: of the whole text, then after every step."""
+        """The explained number of the whole text and after each step."""
         return np.frombuffer(self.values, "<f4").astype(np.float64)
 
     @property
-    def removed(self) -> Int[np.ndarray, " steps"]:
-        """How many words are gone at each point: evenly spread from none to all."""
+    def removed_counts(self) -> Int[np.ndarray, " steps"]:
+        """The number of removed words at each point, evenly spaced from none to all."""
         steps = len(self.values) // 4 - 1
         return np.linspace(0, len(self.order) // 2, steps + 1).round().astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgreeingPair:
-    """Two methods, or one with two seeds: means over texts with 95 % intervals.
+class PairAgreement:
+    """Agreement of two methods, or of one method with two seeds, as means over texts.
 
-    An interval is None where fewer than ten texts have the measure.
-    ``rank`` is Spearman's correlation of the orders of the words, by size where one of the two has
-    no signs; ``sign`` the part of the words with the same sign; ``top`` the part of the strongest
-    words that both name. None where no text has one.
+    * ``rank``: Spearman's correlation of the orders of the words, by size if one of the two has no
+      signs.
+    * ``sign``: share of the words with the same sign.
+    * ``top``: share of the strongest words that both methods name.
+
+    A measure is None if no text has it. Its 95 % interval is None if fewer than ten texts have it.
     """
 
     methods: tuple[str, str]
@@ -97,85 +101,90 @@ class AgreeingPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodAgreement:
-    """Every pair of methods, and in ``again`` each sampled method against another seed of itself.
+    """The agreement of every pair of methods.
 
-    ``strongest`` is how many words ``top`` is about, ``chance`` what guesses share of them.
+    ``reseeded_pairs`` compares each sampled method with itself under another seed. ``top`` of a
+    pair counts the ``top_count`` strongest words, of which guesses share ``chance``.
     """
 
-    pairs: tuple[AgreeingPair, ...] = ()
-    again: tuple[AgreeingPair, ...] = ()
-    strongest: int = 0
+    pairs: tuple[PairAgreement, ...] = ()
+    reseeded_pairs: tuple[PairAgreement, ...] = ()
+    top_count: int = 0
     chance: float | None = None
 
-    def pair(self, first: str, second: str) -> AgreeingPair:
-        """Return what is known of two methods, or of one and another seed of it."""
-        for one in self.again if first == second else self.pairs:
-            if set(one.methods) == {first, second}:
-                return one
+    def pair(self, first: str, second: str) -> PairAgreement:
+        """Return the agreement of two methods, or of a method with another seed of itself."""
+        for pair in self.reseeded_pairs if first == second else self.pairs:
+            if set(pair.methods) == {first, second}:
+                return pair
         raise KeyError((first, second))
 
 
-FIRST_SENTENCE = (
+PLAUSIBILITY_CAVEAT = (
     "Plausible is not faithful: these numbers say whether people would mark the same words, not "
     "whether the model relies on them."
 )
 
 
-TIE_ORDERS = 64  # random orders of tied words that chance and ties are averaged over
+TIE_ORDERS = 64  # number of random orders of tied words, over which chance and ties are averaged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Values:
-    """One measure on one text: of every method, of guessing, and of people.
+class MeasureValues:
+    """One measure of plausibility on one text: of every method, of guessing and of people.
 
-    ``chance`` is the mean over orders of the words; None where nothing is known of it.
-    ``rationale`` is what the rationale itself reaches as scores of words (the part of each word's
-    occurrences that is marked): less than 1 where a word is marked in one place and not in
-    another. ``annotators`` is what annotators reach against each other.
+    * ``chance``: the mean over orders of the words, or None.
+    * ``rationale``: the value of the rationale as scores of words. The score of a word is the
+      share of its occurrences that are marked. The value is below 1 if a word is marked at one
+      occurrence and not at another.
+    * ``annotators``: the value of annotators against each other.
+    * ``methods``: one value per method.
+    * ``stderr``: standard errors of these values, None if a value is exact.
 
-    Chance ties all words. If words are tied and one of them occurs more than once, a number is the
-    mean over 64 random orders of the tied words. ``stderr`` has the standard errors of such means;
-    None where a number is exact.
+    Chance ties all words. If words are tied and one of them occurs more than once, a value is the
+    mean over 64 random orders of the tied words, with a standard error.
     """
 
     chance: float | None = None
     rationale: float | None = None
     annotators: float | None = None
     methods: tuple[float | None, ...] = ()
-    stderr: "Values | None" = None
+    stderr: "MeasureValues | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkedText:
-    """What was found on one text; ``reason`` says why nothing was.
+class TextPlausibility:
+    """The measures of plausibility on one text.
 
-    ``words`` counts occurrences, ``marked`` is the part of them that people marked. The last two
-    are ERASER's precision and recall of spans, whose F1 is taken over all texts.
+    ``words`` counts occurrences, and ``marked`` is the share of them that people marked.
+    ``iou_precision`` and ``iou_recall`` are ERASER's for spans. Their F1 is computed over all
+    texts. ``reason`` says why a text has no measures.
     """
 
     id: int
     words: int = 0
     marked: float = 0.0
     annotators: int = 0
-    precision: Values | None = None
-    r_precision: Values | None = None
-    token_f1: Values | None = None
-    iou_precision: Values | None = None
-    iou_recall: Values | None = None
+    precision: MeasureValues | None = None
+    r_precision: MeasureValues | None = None
+    token_f1: MeasureValues | None = None
+    iou_precision: MeasureValues | None = None
+    iou_recall: MeasureValues | None = None
     reason: str | None = None
 
 
-MARKED = ("precision", "r_precision", "token_f1", "iou_precision", "iou_recall")  # the measures
+# The fields of a TextPlausibility that are measures.
+PLAUSIBILITY_MEASURES = ("precision", "r_precision", "token_f1", "iou_precision", "iou_recall")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlausibleMethod:
-    """One method over all texts, means with 95 % intervals.
+class MethodPlausibility:
+    """The plausibility of one method over all texts, as means with 95 % intervals.
 
-    ``precision`` is average precision, ``above`` what it has more than guessing on the same texts.
-    An interval is None where fewer than ten texts have the measure. Each ``…_stderr`` is the
-    standard error that the drawn orders of tied words cause; None where there is none. That of
-    ``above`` is an upper limit. The intervals over texts contain these errors.
+    ``precision`` is the average precision, and ``above_chance`` its difference to guessing on the
+    same texts. An interval is None if fewer than ten texts have the measure. Each ``…_stderr`` is
+    the standard error caused by sampled orders of tied words, or None. That of ``above_chance`` is
+    an upper limit. The intervals over texts contain these errors.
     """
 
     method: str
@@ -183,9 +192,9 @@ class PlausibleMethod:
     precision: float | None = None
     precision_interval: Interval | None = None
     precision_stderr: float | None = None
-    above: float | None = None
-    above_interval: Interval | None = None
-    above_stderr: float | None = None
+    above_chance: float | None = None
+    above_chance_interval: Interval | None = None
+    above_chance_stderr: float | None = None
     r_precision: float | None = None
     r_precision_interval: Interval | None = None
     r_precision_stderr: float | None = None
@@ -198,14 +207,17 @@ class PlausibleMethod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPair:
-    """How much larger the share of the first method is, on the texts that both explain.
+    """The difference of two methods on the texts that both explain.
 
-    Of plausibility it is the average precision. ``won`` is the part of the texts on which the first
-    has the larger area, or precision, a tie being half of one. ``interval`` and ``p`` are of this
-    pair alone, ``p_holm`` is corrected for the number of pairs. ``simultaneous`` is an interval
-    that holds for all pairs at once, and ``p_simultaneous`` of the same test. Each p is below 0.05
-    exactly where 0 is outside its interval. All five are None where fewer than ten texts have both
-    methods or fewer than six of them differ.
+    * ``difference``: the share of the first method minus the share of the second. For
+      plausibility, the difference of average precision.
+    * ``won``: share of the texts on which the first method has the larger area or precision. A tie
+      counts one half.
+    * ``interval``, ``p``: for this pair only. ``p_holm`` is corrected for the number of pairs.
+    * ``simultaneous``, ``p_simultaneous``: interval and p-value of one test of all pairs.
+
+    Each p-value is below 0.05 exactly if 0 is outside its interval. All five are None if fewer
+    than ten texts have both methods or fewer than six of these differ.
     """
 
     methods: tuple[str, str]
@@ -219,46 +231,47 @@ class JudgedPair:
 
     @property
     def differs(self) -> bool:
-        """Whether the two can be told apart: 0 is not in the interval of all pairs at once."""
+        """Whether the two methods are significantly different, by the test of all pairs."""
         return self.simultaneous is not None and self.simultaneous[0] > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plausibility:
-    """How well the words that methods name are those that people marked.
+    """The agreement of methods with the words that people marked.
 
-    ``references`` are what methods are held against: "chance", "rationale" (what the rationale
-    itself reaches as scores of words), and "annotators" where there are several. ``share`` is the
-    part of a text that people mark, which decides how many places ERASER's measures take. ``pairs``
-    are differences of average precision.
+    * ``references``: the values that methods are compared with. They are "chance", "rationale"
+      (the rationale as scores of words) and "annotators", if there are several annotators.
+    * ``share``: share of a text that people mark. It sets how many positions ERASER's measures
+      use.
+    * ``pairs``: differences of average precision.
     """
 
-    methods: tuple[PlausibleMethod, ...]
-    references: tuple[PlausibleMethod, ...]
+    methods: tuple[MethodPlausibility, ...]
+    references: tuple[MethodPlausibility, ...]
     pairs: tuple[JudgedPair, ...] = ()
-    texts: tuple[MarkedText, ...] = ()
+    texts: tuple[TextPlausibility, ...] = ()
     share: float = 0.0
     verdict: str = ""
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
-    def __getitem__(self, method: str) -> PlausibleMethod:
-        return by_name((*self.methods, *self.references), method)
+    def __getitem__(self, method: str) -> MethodPlausibility:
+        return find_by_name((*self.methods, *self.references), method)
 
-    def ranked(self) -> list[PlausibleMethod]:
-        """Return the methods, the most plausible first and those without a number last."""
+    def rank_methods(self) -> list[MethodPlausibility]:
+        """Return the methods in falling order of plausibility, methods without a value last."""
         return sorted(self.methods, key=lambda m: (m.precision is None, -(m.precision or 0.0)))
 
 
-# Dictionaries by method and nothing that is empty: a file of a thousand texts stays small.
-class _Stored(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Declared as a file has it: what has its default is left out."""
+# Dictionaries by method, without empty fields, so that a file of a thousand texts stays small.
+class _FileRecord(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A value with the fields of its file. A file leaves out fields that have their default."""
 
 
-class Measure(_Stored, frozen=True, kw_only=True):
+class Measure(_FileRecord, frozen=True, kw_only=True):
     """Areas of the orders of the methods on one text.
 
-    ``chance`` is the mean over all orders, ``stderr`` its standard error, None where it is exact.
-    ``ceiling`` is what no order exceeds, or the best that was found.
+    ``chance`` is the mean over all orders, and ``stderr`` its standard error, None if it is exact.
+    ``ceiling`` is a limit that no order exceeds, or the area of the best order found.
     """
 
     chance: float
@@ -267,8 +280,11 @@ class Measure(_Stored, frozen=True, kw_only=True):
     areas: dict[str, float]
 
 
-class TextColumn(_Stored, frozen=True, kw_only=True):
-    """Another measure of the methods on one text; ``errors`` are those of what was sampled."""
+class TextColumn(_FileRecord, frozen=True, kw_only=True):
+    """A further measure of the methods on one text.
+
+    ``errors`` are the standard errors of values that were sampled.
+    """
 
     values: dict[str, float]
     errors: dict[str, float] = {}
@@ -289,21 +305,27 @@ class MethodColumn:
     sampling: float | None = None
 
 
-# Of what the ceiling of a text is known, from the weakest on.
+# The kinds of ceilings, from the weakest to the strongest.
 CEILING_KINDS = ("best found", "checked", "proven")
 
 
-class JudgedText(_Stored, frozen=True, kw_only=True):
-    """What was found on one text; ``reason`` says why nothing was.
+class JudgedText(_FileRecord, frozen=True, kw_only=True):
+    """The measures of faithfulness on one text.
 
-    ``chance``, ``stderr``, ``ceiling`` and ``areas`` are those of deletion, other measures stand
-    beside. ``ceiling_kind`` is one of :data:`CEILING_KINDS`: a "checked" ceiling rests on removals
-    that were tried on the text. ``best`` names the order that stands for the ceiling where it is
-    the "best found": a method, or "greedy", the order that takes the best word next, whose area is
-    ``greedy`` (None where there was no time for all of it). ``reasons`` has a sentence for each
-    method that has no scores. A text ``has_room`` where its ceiling lies above its chance; the
-    others cannot tell a method from guessing. ``curves`` has the curve of each method, of the words
-    ``words``.
+    * ``full``: the explained number of the whole text of ``d`` words.
+    * ``chance``, ``stderr``, ``ceiling``, ``areas``: of deletion. ``insertion``, ``change`` and
+      ``columns`` are other measures.
+    * ``ceiling_kind``: one of :data:`CEILING_KINDS`. A "checked" ceiling rests on trials that
+      removed words of the text.
+    * ``best``: the order whose area is the ceiling, if that is the "best found": a method, or
+      "greedy", the order that takes the best word next.
+    * ``greedy``: the area of the greedy order, None if it was not finished in time.
+    * ``has_room``: whether the ceiling lies above chance. Without room, no method can differ from
+      guessing.
+    * ``ties``: number of words with tied scores, by method.
+    * ``reasons``: a sentence for each method without scores.
+    * ``reason``: why the text has no measures.
+    * ``curves``: the curve of each method. Its indices refer to ``words``.
     """
 
     id: int
@@ -322,7 +344,7 @@ class JudgedText(_Stored, frozen=True, kw_only=True):
     change: Measure | None = None
     ties: dict[str, int] = {}
     reasons: dict[str, str] = {}
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     reason: str | None = None
     columns: dict[str, TextColumn] = {}
     words: tuple[str, ...] = ()
@@ -330,7 +352,7 @@ class JudgedText(_Stored, frozen=True, kw_only=True):
 
     @property
     def deletion(self) -> Measure | None:
-        """The measure that shares are made of; None where nothing was found."""
+        """The measure of which shares are computed, or None if the text has no measures."""
         if self.chance is None or self.ceiling is None or self.areas is None:
             return None
         return Measure(
@@ -340,13 +362,18 @@ class JudgedText(_Stored, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedMethod:
-    """One method over all texts: ``share`` 0 is chance, 1 is the ceiling, with a 95 % interval.
+    """The faithfulness of one method over all texts.
 
-    Every interval is None below ten texts. ``insertion`` and ``change`` are shares of the other
-    two measures. ``won`` is the part of the texts on which no other method has a larger area.
-    ``sampling`` is the standard error of the share that comes from sampled chance within the
-    texts, None where chance is exact. ``columns`` are other measures, which
-    ``method["additivity"]`` finds by name. ``reason`` says why a method has no share.
+    * ``share``: 0 is chance and 1 is the ceiling. ``interval`` is its 95 % interval.
+    * ``insertion``, ``change``: shares of these two measures, with intervals.
+    * ``won``: share of the texts on which no other method has a larger area.
+    * ``texts``, ``tied``: number of texts in the share, and of texts with tied scores.
+    * ``sampling``: the standard error of the share from sampled chance within texts, None if
+      chance is exact.
+    * ``columns``: further measures. ``method["additivity"]`` finds one by name.
+    * ``reason``: why the method has no share.
+
+    Every interval is None below ten texts.
     """
 
     method: str
@@ -366,33 +393,33 @@ class JudgedMethod:
     columns: tuple[MethodColumn, ...] = ()
 
     def __getitem__(self, column: str) -> MethodColumn:
-        return by_name(self.columns, column, "name")
+        return find_by_name(self.columns, column, "name")
 
 
-class JudgedColumn(NamedTuple):
-    """One measure: what it ``means`` and is to be warned of, and in which direction it is better.
+class MeasureDescription(NamedTuple):
+    """The description of a measure: its label, its meaning with caveats, and the better direction.
 
-    ``short`` is for the heading of a narrow column. In ``means``, {word} and {words} stand for what
-    a feature is called.
+    ``short_label`` is for the heading of a narrow column. In ``meaning``, {word} and {words} stand
+    for the noun of the features.
     """
 
     label: str
-    short: str
-    means: str
+    short_label: str
+    meaning: str
     better: Literal["larger", "smaller"] = "larger"
 
 
-_DELETES = "Removed {words} are deleted, or replaced if the model needs something in their place"
+_DELETION = "Removed {words} are deleted, or replaced if the model needs something in their place"
 _PROBABILITY = "It has neither chance nor ceiling, and probabilities near 0 and 1 hide most changes"
-COLUMNS: Mapping[str, JudgedColumn] = {
-    "additivity": JudgedColumn(
+COLUMNS: Mapping[str, MeasureDescription] = {
+    "additivity": MeasureDescription(
         "additivity",
         "additivity",
         "Correlation between the sum of the scores of some {words} and what removing them together "
         "takes away, over random sets of {words}. It asks for the sizes of the scores, not only "
         "for their order.",
     ),
-    "lds": JudgedColumn(
+    "lds": MeasureDescription(
         "LDS",
         "LDS",
         "Linear datamodelling score, as ContextCite reports it: Spearman's rank correlation "
@@ -401,7 +428,7 @@ COLUMNS: Mapping[str, JudgedColumn] = {
         "text is like the whole one that was explained.",
     ),
     **{
-        f"top_{k}_drop": JudgedColumn(
+        f"top_{k}_drop": MeasureDescription(
             f"drop without top {k}",
             f"top {k} drop",
             "By how much the explained number, of an answer its log-probability, falls "
@@ -410,20 +437,20 @@ COLUMNS: Mapping[str, JudgedColumn] = {
         )
         for k in (1, 3, 5)
     },
-    "loo_tau": JudgedColumn(
+    "loo_tau": MeasureDescription(
         "τ with leave-one-out",
         "loo tau",
         "Kendall's rank correlation (τ-b) with what removing each {word} alone takes away. It "
         "calls the method best that is nearest to leave-one-out, which need not be faithful "
         "itself.",
     ),
-    "stability": JudgedColumn(
+    "stability": MeasureDescription(
         "stability",
         "stability",
         "Spearman's rank correlation with the same method under another seed, for methods that "
         "sample.",
     ),
-    "sanity": JudgedColumn(
+    "sanity": MeasureDescription(
         "same with shuffled weights",
         "sanity",
         "Spearman's rank correlation of the sizes of the scores with those for a model whose "
@@ -431,14 +458,14 @@ COLUMNS: Mapping[str, JudgedColumn] = {
         "near 1: it would be the same had the model learned nothing.",
         "smaller",
     ),
-    "eraser_comprehensiveness": JudgedColumn(
+    "eraser_comprehensiveness": MeasureDescription(
         "ERASER comprehensiveness",
         "ERASER c",
         "As ERASER computes it: the probability lost without the top 1, 5, 10, 20 and 50 % of the "
-        f"{{words}}, averaged. {_DELETES}. {_PROBABILITY}; in short texts the first bins are the "
+        f"{{words}}, averaged. {_DELETION}. {_PROBABILITY}; in short texts the first bins are the "
         "same {word}.",
     ),
-    "eraser_sufficiency": JudgedColumn(
+    "eraser_sufficiency": MeasureDescription(
         "ERASER sufficiency",
         "ERASER s",
         "As ERASER computes it: the probability lost when only the top 1, 5, 10, 20 and 50 % of "
@@ -446,7 +473,7 @@ COLUMNS: Mapping[str, JudgedColumn] = {
         "none the model has seen.",
         "smaller",
     ),
-    "ferret_comprehensiveness": JudgedColumn(
+    "ferret_comprehensiveness": MeasureDescription(
         "ferret aopc_compr",
         "ferret c",
         "As ferret computes it by default: the probability lost without the positively scored "
@@ -455,7 +482,7 @@ COLUMNS: Mapping[str, JudgedColumn] = {
         "few {words} positive is judged by small removals only, which can turn the order of two "
         "methods around.",
     ),
-    "ferret_sufficiency": JudgedColumn(
+    "ferret_sufficiency": MeasureDescription(
         "ferret aopc_suff",
         "ferret s",
         "As ferret computes it by default: the probability lost when only the positively scored "
@@ -471,20 +498,24 @@ class Judgment(
     HtmlMixin,
     FigureMixin,
     TableMixin,
-    _Stored,
+    JsonMixin,
+    _FileRecord,
     frozen=True,
     kw_only=True,
     tag_field="schema",
     tag=_SCHEMA,
 ):
-    """How faithful methods are to a model on some texts, with intervals over the texts.
+    """The faithfulness of methods to a model on several texts, with intervals over the texts.
 
-    ``greedy`` is the share of the greedy order: how near an order that there is comes to the
-    ceiling. No interval and no p-value is computed from fewer than ten texts: there each is
-    None. ``verdict`` names no best method below six texts. ``apart`` counts texts whose ceiling
-    is their chance; they are in no share. ``second`` judges the same scores with removed words
-    replaced in another way, where that was asked for. ``agreement`` says how alike the methods
-    are, ``plausibility`` whether people would mark the same words, where rationales were given.
+    * ``pairs``: the differences of all pairs of methods.
+    * ``greedy``: the share of the greedy order. It shows how near an existing order comes to the
+      ceiling.
+    * ``verdict``: a sentence. Below six texts it names no best method.
+    * ``second``: the judgment of the same scores with a second replacement, if there is one.
+    * ``agreement``: the agreement of the methods with each other.
+    * ``plausibility``: the agreement with the words that people marked, if there are rationales.
+
+    Below ten texts every interval and every p-value is None.
     """
 
     _terminal = "judgment.judgment_text"
@@ -498,7 +529,7 @@ class Judgment(
     greedy: float | None
     greedy_interval: Interval | None
     verdict: str
-    notices: tuple[str, ...]
+    warnings: tuple[str, ...]
     settings: dict[str, Any]
     model: str
     version: str
@@ -510,102 +541,110 @@ class Judgment(
         if not self.texts or not self.methods:
             raise InputError("a judgment needs at least one text and one method.")
         msgspec.structs.force_setattr(self, "settings", plain_value(self.settings, "settings"))
-        names = [one.method for one in self.methods]
+        names = [row.method for row in self.methods]
         if len(set(names)) < len(names):
             raise InputError("it names a method twice.")
-        for what, part in (("second", self.second), ("plausibility", self.plausibility)):
+        for field, part in (("second", self.second), ("plausibility", self.plausibility)):
             if part is not None and (
-                [one.method for one in part.methods] != names or len(part.texts) != len(self.texts)
+                [row.method for row in part.methods] != names or len(part.texts) != len(self.texts)
             ):
-                raise InputError(f"its {what!r} must have the same methods and texts.")
+                raise InputError(f"its {field!r} must have the same methods and texts.")
         for text in self.texts:
-            if any(own.words.max(initial=-1) >= len(text.words) for own in text.curves.values()):
+            if any(
+                curve.words.max(initial=-1) >= len(text.words) for curve in text.curves.values()
+            ):
                 raise InputError("a curve removes words that its text does not have.")
-        marked = () if self.plausibility is None else self.plausibility.texts
-        for value in (getattr(one, name) for one in marked for name in MARKED):
+        marked_texts = () if self.plausibility is None else self.plausibility.texts
+        for value in (
+            getattr(text, name) for text in marked_texts for name in PLAUSIBILITY_MEASURES
+        ):
             if value is not None and len(value.methods) != len(names):
                 raise InputError(f"marked words must be held against all {len(names)} methods.")
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the judgment as JSON, without loss."""
-        from limelight.results.codec import encoded
+        from limelight.results.codec import encode_record
 
-        return encoded(self._each_setting(written_value), indent)
+        return encode_record(self._map_settings(encode_value), indent)
 
     @classmethod
     def from_json(cls, content: str | bytes) -> "Judgment":
         """Return the judgment that :meth:`to_json` wrote."""
-        from limelight.results.codec import decoded
+        from limelight.results.codec import decode_record
 
-        found = decoded(content, cls)
-        # msgspec asks for the schema only where there are several.
+        judgment = decode_record(content, cls)
+        # msgspec requires the schema only for a union of several types.
         check_schema(content, _SCHEMA, "this is not a limelight judgment")
-        return found._each_setting(read_value)
+        return judgment._map_settings(decode_value)
 
-    def _each_setting(self, how: Callable[[Any], Any]) -> "Judgment":
-        second = None if self.second is None else self.second._each_setting(how)
-        return msgspec.structs.replace(self, settings=each_value(how, self.settings), second=second)
+    def _map_settings(self, convert: Callable[[Any], Any]) -> "Judgment":
+        """Return the judgment with ``convert`` applied to its settings and those of ``second``."""
+        second = None if self.second is None else self.second._map_settings(convert)
+        settings = map_values(convert, self.settings)
+        return msgspec.structs.replace(self, settings=settings, second=second)
 
     @property
     def has_intervals(self) -> bool:
-        """Whether any share has an interval; fewer than ten texts give none."""
+        """Whether any share has an interval. Fewer than ten texts give none."""
         return any(method.interval is not None for method in self.methods)
 
     @property
-    def noun(self) -> str:
-        """What one of the units is called that go: "word", "sentence", …"""
-        return name_of_one(str(self.settings.get("features", "words")))
+    def feature_noun(self) -> str:
+        """The noun for a removed feature: "word", "sentence", …"""
+        return feature_noun(str(self.settings.get("features", "words")))
 
     @property
-    def judged(self) -> tuple[JudgedText, ...]:
-        """The texts that shares are made of."""
+    def texts_with_room(self) -> tuple[JudgedText, ...]:
+        """The texts whose ceiling lies above chance. Shares are means over these."""
         return tuple(text for text in self.texts if text.has_room)
 
     @property
-    def apart(self) -> int:
-        """How many texts were judged but cannot tell any method from guessing."""
+    def texts_without_room(self) -> int:
+        """The number of judged texts whose ceiling is chance. They are in no share."""
         return sum(text.reason is None and not text.has_room for text in self.texts)
 
     @property
     def ceiling_kind(self) -> str:
-        """What the shares are shares of: "proven" or "checked" ceilings, or the "best found"."""
+        """The weakest kind of the texts' ceilings: "proven", "checked" or "best found"."""
         kinds = {text.ceiling_kind for text in self.texts if text.ceiling_kind}
         # The weakest of all texts: a mean of proven and other ceilings proves nothing.
         return min(kinds, key=CEILING_KINDS.index, default="best found")
 
     @property
     def ceiling_name(self) -> str:
-        """What a share of 1 is called: "ceiling", or "best found" if no limit is known."""
+        """The name of a share of 1: "ceiling", or "best found" if there is no proven limit."""
         return "best found" if self.ceiling_kind == "best found" else "ceiling"
 
-    def ranked(self) -> list[JudgedMethod]:
-        """Return the methods, the most faithful first and those without a share last."""
+    def rank_methods(self) -> list[JudgedMethod]:
+        """Return the methods in falling order of faithfulness, methods without a share last."""
         return sorted(self.methods, key=lambda m: (m.share is None, -(m.share or 0.0)))
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def __getitem__(self, method: str) -> JudgedMethod:
-        return by_name(self.methods, method)
+        return find_by_name(self.methods, method)
 
     def __repr__(self) -> str:
-        shown = [
-            f"{one_line(m.method, 16)} {m.share:z.3f}" for m in self.ranked() if m.share is not None
+        shares = [
+            f"{truncate_line(m.method, 16)} {m.share:z.3f}"
+            for m in self.rank_methods()
+            if m.share is not None
         ]
-        return f"<Judgment of {len(self)} texts: {one_line(', '.join(shown), 140)}>"
+        return f"<Judgment of {len(self)} texts: {truncate_line(', '.join(shares), 140)}>"
 
     def _table(self) -> Table:
         """Return one row per text and method."""
         rows = []
         for number, text in enumerate(self.texts):
-            for i, one in enumerate(self.methods):
-                name, judged = one.method, text.deletion is not None
+            for i, method in enumerate(self.methods):
+                name, is_judged = method.method, text.deletion is not None
                 row = {
                     "text": text.id,
                     "method": name,
                     "d": text.d,
                     "target": text.target,
-                    "full": text.full if judged else None,
+                    "full": text.full if is_judged else None,
                     "chance": text.chance,
                     "ceiling": text.ceiling,
                     "ceiling_kind": text.ceiling_kind,
@@ -614,30 +653,32 @@ class Judgment(
                     "insertion": text.insertion and text.insertion.areas.get(name),
                     "change": text.change and text.change.areas.get(name),
                     **dict.fromkeys(COLUMNS),
-                    **{k: own.values.get(name) for k, own in text.columns.items() if k in COLUMNS},
+                    **{
+                        key: column.values.get(name)
+                        for key, column in text.columns.items()
+                        if key in COLUMNS
+                    },
                     "reason": text.reason or text.reasons.get(name),
                 }
                 if self.plausibility is not None:
-                    marked, none = (
-                        self.plausibility.texts[number],
-                        Values(methods=(None,) * (i + 1)),
-                    )
+                    marked_text = self.plausibility.texts[number]
+                    no_values = MeasureValues(methods=(None,) * (i + 1))
                     for column, values in (
-                        ("average_precision", marked.precision or none),
-                        ("r_precision", marked.r_precision or none),
+                        ("average_precision", marked_text.precision or no_values),
+                        ("r_precision", marked_text.r_precision or no_values),
                     ):
-                        stderr = values.stderr or none
+                        stderr = values.stderr or no_values
                         row |= {
                             column: values.methods[i],
                             f"{column}_stderr": stderr.methods[i],
                             f"{column}_chance": values.chance,
                             f"{column}_chance_stderr": stderr.chance,
                         }
-                    f1 = marked.token_f1 or none
+                    f1 = marked_text.token_f1 or no_values
                     row |= {
                         "token_f1": f1.methods[i],
-                        "token_f1_stderr": (f1.stderr or none).methods[i],
-                        "rationale_reason": marked.reason,
+                        "token_f1_stderr": (f1.stderr or no_values).methods[i],
+                        "rationale_reason": marked_text.reason,
                     }
                 rows.append(row)
-        return plain_rows(rows[0], [list(row.values()) for row in rows])
+        return plain_table(rows[0], [list(row.values()) for row in rows])

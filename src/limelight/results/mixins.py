@@ -1,28 +1,29 @@
-"""What results do alike: show themselves, become a page, rows and a file, each in one place.
+"""Abilities that several results share: terminal output, HTML pages, figures, tables and JSON.
 
-A result inherits what it can do and names who does it, a module and a function::
+A result inherits a mixin for each of its abilities and names the function that implements it, as
+"module.function"::
 
-    class Comparison(Shown, Tabular, Stored):
-        _terminal = "terminal.comparison_text"  # of ``limelight.rendering``: the value to a renderable
-        _record = "codec.ComparisonRecord"       # of ``limelight.results``: both ways to JSON
+    class Comparison(HtmlMixin, TableMixin, JsonMixin):
+        _terminal = "terminal.comparison_text"  # limelight.rendering: to a renderable
+        _page = "html.comparison_page"          # limelight.rendering: to HTML
+        _record = "codec.ComparisonRecord"      # limelight.results: to JSON and back
 
-        def _table(self) -> Table:                # for ``to_csv`` and ``to_frame``
+        def _table(self) -> Table:              # for ``to_csv`` and ``to_frame``
             ...
 
-``Page`` is ``Shown`` with a whole page beside: ``_page`` and ``_fragment`` are functions of the
-value to HTML. Names stand here instead of imports because pages are a layer above results, and
-because a value that nobody looks at should load nothing that draws.
+:class:`HtmlMixin` is :class:`TerminalMixin` with a whole page. Names take the place of imports for
+two reasons: pages are a layer above results, and a value that nobody looks at loads no code that
+draws.
 """
 
 from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from limelight.errors import InputError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import RenderableType
 
     from limelight.results.table import Table
@@ -32,21 +33,24 @@ T = TypeVar("T", bound="JsonMixin")
 
 
 def import_member(package: str, name: str) -> Any:
-    """Return what ``name``, "module.function", is in a package of this library."""
+    """Import "module.function" from a package of this library."""
     module, _, member = name.partition(".")
     return getattr(import_module(f"limelight.{package}.{module}"), member)
 
 
-def by_name(several: Iterable[Any], name: str, field: str = "method") -> Any:
-    """Return the one of ``several`` whose ``field`` is ``name``; a KeyError where none is."""
-    for one in several:
-        if getattr(one, field) == name:
-            return one
+def find_by_name(values: Iterable[Any], name: str, field: str = "method") -> Any:
+    """Return the first value whose ``field`` equals ``name``.
+
+    Raise a KeyError if there is none.
+    """
+    for value in values:
+        if getattr(value, field) == name:
+            return value
     raise KeyError(name)
 
 
 class TerminalMixin:
-    """Shows itself on a terminal, and in a notebook where it has a ``_fragment``."""
+    """A result that prints itself on a terminal, and in a notebook if it has a ``_fragment``."""
 
     __slots__ = ()
     _terminal: ClassVar[str]
@@ -61,7 +65,7 @@ class TerminalMixin:
 
 
 class HtmlMixin(TerminalMixin):
-    """Becomes one HTML page."""
+    """A result that becomes one HTML page."""
 
     __slots__ = ()
     _page: ClassVar[str]
@@ -69,32 +73,32 @@ class HtmlMixin(TerminalMixin):
     def to_html(self, *, fragment: bool = False) -> str:
         """Return one self-contained HTML page, or a ``fragment`` to put into another page.
 
-        A fragment has no script and styles that touch nothing around it: for apps and mails.
+        A fragment has no script, and its styles touch nothing around it. It is for apps and mails.
         """
         if not fragment:
             return import_member("rendering", self._page)(self)
-        if (found := self._repr_html_()) is None:
+        if (html := self._repr_html_()) is None:
             raise InputError(f"a {type(self).__name__} has no fragment, only a page.")
-        return found
+        return html
 
     def as_html(self) -> str:
         """Return :meth:`to_html`, under the name that the ``lime`` package has for it."""
         return self.to_html()
 
-    def save_html(self, path: "str | Path") -> None:
-        """Write :meth:`to_html` to a file, whole or not at all."""
-        from limelight.files import write_whole
+    def save_html(self, path: str | Path) -> None:
+        """Write :meth:`to_html` to a file atomically."""
+        from limelight.files import write_atomically
 
-        write_whole(path, self.to_html())
+        write_atomically(path, self.to_html())
 
 
 class FigureMixin:
-    """Becomes a figure, by a function ``_figure`` of ``limelight.rendering``."""
+    """A result that becomes a figure by a function ``_figure`` of ``limelight.rendering``."""
 
     __slots__ = ()
     _figure: ClassVar[str]
 
-    def save_figure(self, path: "str | Path") -> None:
+    def save_figure(self, path: str | Path) -> None:
         """Write the figure as .png, .svg or .pdf (extra ``plots``)."""
         import_member("rendering", "figures.save_figure")(
             import_member("rendering", self._figure)(self), path
@@ -102,7 +106,7 @@ class FigureMixin:
 
 
 class TableMixin:
-    """Becomes rows, as its ``_table`` has them."""
+    """A result that becomes rows, as its ``_table`` returns them."""
 
     __slots__ = ()
 
@@ -118,21 +122,60 @@ class TableMixin:
         return self._table().to_frame()
 
 
-class JsonMixin:
-    """Becomes JSON and comes back from it, as its ``_record`` says."""
+class JsonOutputMixin:
+    """A result that becomes JSON."""
+
+    __slots__ = ()
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the value as JSON."""
+        raise NotImplementedError
+
+    def save_json(self, path: str | Path, *, indent: int | None = None) -> None:
+        """Write :meth:`to_json` to a file atomically."""
+        from limelight.files import write_atomically
+
+        write_atomically(path, self.to_json(indent=indent))
+
+
+class JsonMixin(JsonOutputMixin):
+    """A result that becomes JSON and can be read from it, as its ``_record`` defines."""
 
     __slots__ = ()
     _record: ClassVar[str]
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the value as JSON, without loss."""
-        from limelight.results.codec import encoded
+        from limelight.results.codec import encode_record
 
-        return encoded(import_member("results", self._record).of(self), indent)
+        return encode_record(import_member("results", self._record).from_result(self), indent)
 
     @classmethod
     def from_json(cls: type[T], content: str | bytes) -> T:
         """Return the value that :meth:`to_json` wrote."""
-        from limelight.results.codec import decoded
+        from limelight.results.codec import decode_record
 
-        return decoded(content, import_member("results", cls._record)).value()
+        return decode_record(content, import_member("results", cls._record)).to_result()
+
+    @classmethod
+    def load_json(cls: type[T], path: str | Path) -> T:
+        """Read the value that :meth:`save_json` wrote to a file.
+
+        Raises
+        ------
+        InputError
+            If the file is missing, is no JSON, or has another schema or version of it.
+        """
+        from limelight.files import read_bounded_bytes
+        from limelight.results.codec import MAX_BYTES
+
+        try:
+            content = read_bounded_bytes(Path(path), MAX_BYTES)
+        except FileNotFoundError:
+            raise InputError(f"there is no file {str(path)!r}.") from None
+        except OSError as error:
+            raise InputError(f"{str(path)!r} cannot be read: {error.strerror}.") from None
+        try:
+            return cls.from_json(content)
+        except InputError as error:
+            raise InputError(f"{str(path)!r}: {error}") from None

@@ -1,4 +1,4 @@
-"""What drives a model over a whole run, and how two runs differ: named tables of plain values."""
+"""Summaries of a run and comparisons of two runs, as named tables of plain values."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -6,15 +6,15 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from limelight.results.explanation import target_name
-from limelight.results.mixins import HtmlMixin, TableMixin
-from limelight.results.table import Table, plain_rows
-from limelight.text import one_line
+from limelight.results.mixins import HtmlMixin, JsonOutputMixin, TableMixin
+from limelight.results.table import Table, plain_table
+from limelight.text import truncate_line
 from limelight.text.characters import LONE_SURROGATE
 
-VIEW = ("method", "target", "against")  # the columns that name the view to which a row belongs
+VIEW = ("method", "target", "against")  # the columns that name the view of a row
 _TESTED = ("first", "first_texts", "second", "second_texts", "difference", "low", "high", "p_holm")
 RIGHT = ("right", "labeled", "right_low", "right_high")
-# The columns of every table of a summary. docs/formats.md says what each of them means.
+# The columns of every table of a summary. docs/reference/formats.md says what each of them means.
 COLUMNS = {
     "views": (*VIEW, "label", "signed", "texts", "vocabulary", *RIGHT, "compared"),
     "words": (
@@ -42,15 +42,15 @@ COMPARISON_COLUMNS = {
 }  # fmt: skip
 
 
-def table_of(columns: Iterable[str], records: Iterable[Mapping[str, Any]]) -> Table:
-    """Return a table of the values that ``records`` have under the names of its ``columns``."""
+def build_table(columns: Iterable[str], records: Iterable[Mapping[str, Any]]) -> Table:
+    """Return a table with the values of ``records`` in the given columns."""
     columns = list(columns)
-    return plain_rows(columns, [[record[name] for name in columns] for record in records])
+    return plain_table(columns, [[record[name] for name in columns] for record in records])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary(HtmlMixin, TableMixin):
-    """What drives a model, in tables; a view is one method and one explained class.
+class RunSummary(HtmlMixin, TableMixin, JsonOutputMixin):
+    """The words and texts that drive a model, as tables. A view is a method and an explained class.
 
     Every table has the columns ``method``, ``target`` and ``against``, which name the view:
     nothing is averaged over methods or classes.
@@ -88,22 +88,23 @@ class RunSummary(HtmlMixin, TableMixin):
     representatives: Table
     slices: Table
     slice_words: Table
-    notices: tuple[str, ...]
+    warnings: tuple[str, ...]
     model: str
     version: str
-    units: str = "words"
+    feature_kind: str = "words"
 
     def __repr__(self) -> str:
-        views = ", ".join(
-            f"{view['method']} for {one_line(target_name(view['target'], view['against']), 20)}"
-            for view in self.views.records()
+        views = self.views.records()
+        targets = [truncate_line(target_name(v["target"], v["against"]), 20) for v in views]
+        names = ", ".join(
+            f"{view['method']} for {target}" for view, target in zip(views, targets, strict=True)
         )
-        return f"<RunSummary of {self.texts:,} texts: {one_line(views, 120)}>"
+        return f"<RunSummary of {self.texts:,} texts: {truncate_line(names, 120)}>"
 
     def split_views(self) -> "list[RunSummary]":
-        """Return a summary for each view, with the rows of that view alone."""
+        """Return a summary for each view, with only the rows of that view."""
         tables = {name: getattr(self, name) for name in COLUMNS}
-        groups = {name: table.group_by(*VIEW) for name, table in tables.items()}
+        groups = {name: table.group_rows(*VIEW) for name, table in tables.items()}
         empty = {name: replace(table, rows=()) for name, table in tables.items()}
         return [
             replace(self, **{name: groups[name].get(view, empty[name]) for name in tables})
@@ -111,20 +112,20 @@ class RunSummary(HtmlMixin, TableMixin):
         ]
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Return everything as JSON, schema ``limelight.summary/2``: a table is a list of rows.
+        """Return the summary as JSON of the schema ``limelight.summary/2``.
 
-        Explanations in it have their own schema.
+        A table is a list of rows. Explanations have their own schema.
         """
         return _encode_tables(self, "limelight.summary/2", indent)
 
     def _table(self) -> Table:
-        """Return the strongest words and phrases; ``Run.words`` has all words."""
+        """Return the strongest words and phrases. ``Run.words`` has all words."""
         return self.words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunComparison(HtmlMixin, TableMixin):
-    """How the runs ``first`` and ``second`` differ on the texts that both explain.
+class RunComparison(HtmlMixin, TableMixin, JsonOutputMixin):
+    """The differences of two runs on the texts that both explain.
 
     * ``words``: words whose mean paired difference is not chance by Holm's test, with their means
       over the texts in which both runs have the word; ``target`` is the explained class.
@@ -153,10 +154,10 @@ class RunComparison(HtmlMixin, TableMixin):
     changed_high: float
     words: Table
     changed_texts: Table
-    units: str = "words"
+    feature_kind: str = "words"
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Return everything as JSON, schema ``limelight.run-comparison/1``."""
+        """Return the comparison as JSON of the schema ``limelight.run-comparison/1``."""
         return _encode_tables(self, "limelight.run-comparison/1", indent)
 
     def _table(self) -> Table:
@@ -164,15 +165,15 @@ class RunComparison(HtmlMixin, TableMixin):
 
 
 def _encode_tables(result: Any, schema: str, indent: int | None) -> str:
-    """Return facts and tables as JSON; units are left out where they are words."""
+    """Return the fields of a result as JSON, without ``feature_kind`` if features are words."""
     content: dict[str, Any] = {"schema": schema}
     for name in (field.name for field in fields(result)):
         value = getattr(result, name)
-        if (name, value) != ("units", "words"):
+        if (name, value) != ("feature_kind", "words"):
             content[name] = value.records() if isinstance(value, Table) else value
-    # The only values without a form in JSON are explanations, which have a schema of their own.
+    # Explanations are the only values without a form in JSON. They have their own schema.
     text = json.dumps(
         content, ensure_ascii=False, indent=indent, default=lambda e: json.loads(e.to_json())
     )
-    # Texts of a run may hold half a character, which no encoder of a file would take.
+    # Texts of a run may contain half a character, which no encoder of a file accepts.
     return LONE_SURROGATE.sub("\ufffd", text)

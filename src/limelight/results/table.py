@@ -1,16 +1,21 @@
-"""Tables that a terminal, a page, a CSV file and a data frame print alike.
+"""Tables for terminals, pages, CSV files and data frames.
 
 ::
 
     Table(
-        (Column("method", mark="bold"), Column("share", ".3f"), Column("won", ".0%", wide=60)),
-        [(m.method, m.share, m.won) for m in judgment.ranked()],
+        (
+            Column("method", mark="bold"),
+            Column("share", ".3f"),
+            Column("won", ".0%", min_width=60),
+        ),
+        [(m.method, m.share, m.won) for m in judgment.rank_methods()],
     )
 
-Cells are values, not texts: a terminal (``pages.terminal.table_text``) and a page
-(``pages.markup.table_html``) write numbers as their column says, CSV and data frames in full. None
-is nothing, or what the column has for it, and a pair of numbers is an interval. ``Cell(value,
-"weak")`` marks one cell. User text is made visible and escaped by whoever prints.
+Cells are values, not texts. A terminal (``rendering.terminal.table_text``) and a page
+(``rendering.markup.table_html``) format numbers as their column says. CSV and data frames have all
+digits. None is an empty cell, or the text ``missing`` of its column. A pair of numbers is an
+interval. ``Cell(value, "weak")`` marks one cell. The code that prints a table escapes user text
+and makes hidden characters visible.
 """
 
 import csv
@@ -20,13 +25,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from limelight.errors import InputError
-from limelight.text import one_line
+from limelight.text import truncate_line
 
-_RUN = ("=", "+", "-", "@", "\t", "\r")  # what begins a formula in a spreadsheet
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # of a formula in a spreadsheet
 
 
 class Cell(NamedTuple):
-    """A value with a mark of its own, in place of its column's."""
+    """A value with its own mark, which replaces the mark of its column."""
 
     value: Any
     mark: str = ""
@@ -34,47 +39,67 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The heading of a column, and how its cells are written.
+    """The heading of a column and the format of its cells.
 
-    ``number`` is a format (".3f", "+.2f", ",") or a function to a text; such a column stands right
-    and is never cut. Without it cells are texts, which give way where a terminal is narrow, cut to
-    ``widest`` letters at most, or folded. ``mark`` is "bold", "dim", "weak" (what to look at),
-    "ok", "failed", "for", "against" or "neutral"; a page takes it as a class, which may be another.
-
-    On terminals ``short`` is the heading, where there is one, and those narrower than ``wide``
-    leave the column out. Cells of a column with ``room`` (the least and the most letters) are
-    functions of the letters left for them and the ``Look`` of the terminal to a rich ``Text``, such
-    as a bar, and so is ``axis``, its heading; only terminals draw them. ``missing`` is written for
-    None. A column of ``words`` holds pieces of the user's text, which a page keeps apart from what
-    stands around them.
+    Attributes
+    ----------
+    heading
+        The heading.
+    number_format
+        A format (".3f", "+.2f", ",") or a function from the value to a text. Such a column is
+        aligned to the right and never cut. Without it the cells are texts, which are cut or folded
+        on a narrow terminal.
+    mark
+        "bold", "dim", "weak" (a value that needs attention), "ok", "failed", "for", "against" or
+        "neutral". A page uses the mark as a CSS class, and other classes are allowed.
+    short_heading
+        The heading on terminals, if it differs.
+    max_letters
+        Largest width of a column of texts on terminals, 0 for any.
+    fold
+        Whether texts are folded and not cut.
+    min_width
+        Terminals with fewer columns leave this column out.
+    draw_width
+        The least and the most letters of a column that only terminals draw. Its cells are
+        functions from the number of letters and the ``Look`` of the terminal to a rich ``Text``,
+        such as a bar.
+    draw_heading
+        The heading of a drawn column, a function as its cells are.
+    missing
+        The text for None.
+    is_user_text
+        Whether cells are parts of the user's text, which a page separates from the text around.
     """
 
     heading: str = ""
-    number: str | Callable[[Any], str] = ""
+    number_format: str | Callable[[Any], str] = ""
     mark: str = ""
-    short: str = ""
-    widest: int = 0
+    short_heading: str = ""
+    max_letters: int = 0
     fold: bool = False
-    wide: int = 0
-    room: tuple[int, int] | None = None
-    axis: Callable[[int, Any], Any] | None = None
+    min_width: int = 0
+    draw_width: tuple[int, int] | None = None
+    draw_heading: Callable[[int, Any], Any] | None = None
     missing: str = ""
-    words: bool = False
+    is_user_text: bool = False
 
-    def text(self, value: Any) -> str:
-        """Return ``value`` as a reader sees it."""
+    def cell_text(self, value: Any) -> str:
+        """Return a value in the format of the column."""
         if value is None:
             return self.missing
         if isinstance(value, tuple):
-            return f"[{', '.join(map(self.text, value))}]"
-        if not self.number or isinstance(value, str):
+            return f"[{', '.join(map(self.cell_text, value))}]"
+        if not self.number_format or isinstance(value, str):
             return str(value)
-        return self.number(value) if callable(self.number) else format(value, self.number)
+        if callable(self.number_format):
+            return self.number_format(value)
+        return format(value, self.number_format)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of values under columns; ``left_out`` more rows are counted, not shown."""
+    """Rows of values under columns. ``left_out`` is the number of further rows, not shown."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Any]]
@@ -83,34 +108,34 @@ class Table:
 
     def __repr__(self) -> str:
         names = ", ".join(column.heading for column in self.columns)
-        return f"<Table of {len(self.rows):,} rows: {one_line(names, 120)}>"
+        return f"<Table of {len(self.rows):,} rows: {truncate_line(names, 120)}>"
 
     def records(self) -> list[dict[str, Any]]:
-        """Return each row as a dictionary of its values by the headings of their columns."""
+        """Return each row as a dictionary from headings to values."""
         names = [column.heading for column in self.columns]
         return [dict(zip(names, row, strict=True)) for row in self.rows]
 
-    def group_by(self, *names: str) -> "dict[tuple[Any, ...], Table]":
-        """Return the rows that agree in the columns ``names``, by their values there, in order."""
+    def group_rows(self, *names: str) -> "dict[tuple[Any, ...], Table]":
+        """Return a table for each combination of values in the columns ``names``, in order."""
         headings = [column.heading for column in self.columns]
-        places = [headings.index(name) for name in names]
+        indices = [headings.index(name) for name in names]
         groups: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
         for row in self.rows:
-            groups.setdefault(tuple(row[place] for place in places), []).append(row)
+            groups.setdefault(tuple(row[index] for index in indices), []).append(row)
         return {values: replace(self, rows=rows) for values, rows in groups.items()}
 
-    def first(self, count: int) -> "Table":
-        """Return the first ``count`` rows; the others are counted."""
+    def head(self, count: int) -> "Table":
+        """Return the first ``count`` rows. The other rows count as left out."""
         more = max(0, len(self.rows) - count)
         return replace(self, rows=self.rows[:count], left_out=self.left_out + more)
 
     def to_csv(self, *, header: bool = True) -> str:
         """Return the values as CSV, with or without a ``header``."""
-        heads = [[column.heading for column in self.columns]] if header else []
-        return "".join(map(csv_line, [*heads, *self.rows]))
+        header_rows = [[column.heading for column in self.columns]] if header else []
+        return "".join(map(csv_line, [*header_rows, *self.rows]))
 
     def to_frame(self) -> Any:
-        """Return the values as a data frame; without pandas, say what to install."""
+        """Return the values as a pandas data frame."""
         try:
             import pandas as pd
         except ImportError:
@@ -119,22 +144,23 @@ class Table:
 
 
 class Section(NamedTuple):
-    """Sentences and tables under a title; on a page some tables are folded, some names explained.
+    """Sentences and tables under a title.
 
-    A terminal (``pages.terminal.section_text``) leaves out what is folded and the ``meanings``.
+    ``folded`` tables with their titles, and the ``meanings`` of names, are only on pages. A
+    terminal (``rendering.terminal.sections_text``) leaves them out.
     """
 
     title: str
-    said: str = ""
+    sentence: str = ""
     note: str = ""
-    notices: Sequence[str] = ()
+    warnings: Sequence[str] = ()
     tables: Sequence[Table] = ()
     folded: Sequence[tuple[str, Table]] = ()
     meanings: Sequence[tuple[str, str]] = ()
 
 
-def plain_rows(names: Iterable[str], rows: Iterable[Sequence[Any]]) -> Table:
-    """Return the table of a file: columns by their names alone."""
+def plain_table(names: Iterable[str], rows: Iterable[Sequence[Any]]) -> Table:
+    """Return a table whose columns have only names, as in a file."""
     return Table([Column(name) for name in names], list(rows))
 
 
@@ -142,11 +168,11 @@ def csv_line(cells: Sequence[Any]) -> str:
     """Return one line of CSV."""
     part = io.StringIO()
     # The csv module quotes a carriage return only if its own lines end in one.
-    csv.writer(part, lineterminator="\r\n").writerow(map(_unrun, cells))
+    csv.writer(part, lineterminator="\r\n").writerow(map(_escape_formula, cells))
     return part.getvalue().removesuffix("\r\n") + "\n"
 
 
-def _unrun(cell: Any) -> Any:
-    """Put an apostrophe before a text that a spreadsheet would run as a formula, not show."""
+def _escape_formula(cell: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would compute as a formula."""
     cell = cell.value if isinstance(cell, Cell) else cell
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_RUN) else cell
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) else cell

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from limelight.results.comparison import centred_ranks, correlation
+from limelight.results.comparison import centered_ranks, correlation
 from limelight.runs.sql import Database, entries_sql, open_database, sql_literal
 from limelight.shapes import Float, Int
-from limelight.text import one_line
+from limelight.text import truncate_line
 
 if TYPE_CHECKING:
     from limelight.runs.run import Run
@@ -62,11 +62,11 @@ def _shard_columns(tables: Database, run: "Run", texts: range) -> pa.Table:
         np.abs(np.asarray(words["score"])),
     )
     # Once for each row, which is compared with those of all other methods.
-    ranks = [centred_ranks(size) for size in np.split(sizes, np.cumsum(lengths))[:-1]]
+    ranks = [centered_ranks(size) for size in np.split(sizes, np.cumsum(lengths))[:-1]]
     # The first row of each text stands for it: that of the first method and class.
     row, first = np.unique(np.asarray(rows["row"]), return_index=True)
     first_rows = rows.take(pa.array(first))
-    openings = [one_line(text or "", OPENING) for text in first_rows["text"].to_pylist()]
+    openings = [truncate_line(text or "", OPENING) for text in first_rows["text"].to_pylist()]
     return pa.table(
         {
             "row": row,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from limelight.errors import InputError, nearest
-from limelight.results.summary import COMPARISON_COLUMNS, RunComparison, table_of
+from limelight.errors import InputError, unknown_name_message
+from limelight.results.summary import COMPARISON_COLUMNS, RunComparison, build_table
 from limelight.runs.sql import Database, entries_sql, open_database, sql_literal
 from limelight.runs.statistics import (
     WordMoments,
@@ -24,7 +24,7 @@ from limelight.runs.statistics import (
     differing_words,
     share_interval,
 )
-from limelight.text import unit_name
+from limelight.text import feature_kind
 
 if TYPE_CHECKING:
     from limelight.runs.run import Run
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # Texts are the same where their hashes are, and the places of them that are asked about; of several
 # in the second run its first counts.
 _KEYS = """CREATE TEMP TABLE {}_keys AS
-    SELECT row, any_value(text_hash) || coalesce(max(asked), '') AS key
+    SELECT row, any_value(text_hash) || coalesce(max(query), '') AS key
     FROM {}.stored GROUP BY row"""
 _MATCHED = """CREATE TEMP TABLE matched AS SELECT a.row, b.row AS other_row FROM main_keys a
     JOIN (SELECT key, min(row) AS row FROM second_keys GROUP BY key) b USING (key)"""
@@ -80,9 +80,9 @@ def compare_runs(
     second_method = other_method or (method if method in second.methods else second.methods[0])
     for run, name in ((first, method), (second, second_method)):
         if name not in run.methods:
-            raise InputError(nearest(f"method of '{run.path}'", name, run.methods))
+            raise InputError(unknown_name_message(f"method of '{run.path}'", name, run.methods))
     (first_unit, first_splitter), (second_unit, other) = (
-        (unit_name(run.record.request.features), run.record.cutter) for run in (first, second)
+        (feature_kind(run.record.request.features), run.record.cutter) for run in (first, second)
     )
     # A cutter of the same name may cut otherwise by now: its fingerprint says so.
     if (first_unit, first_splitter) != (second_unit, other):
@@ -152,9 +152,9 @@ def compare_runs(
         changed_predictions=changes,
         changed_low=low,
         changed_high=high,
-        words=table_of(COMPARISON_COLUMNS["words"], rows),
-        changed_texts=table_of(COMPARISON_COLUMNS["changed_texts"], changed),
-        units=unit_name(first.record.request.features),
+        words=build_table(COMPARISON_COLUMNS["words"], rows),
+        changed_texts=build_table(COMPARISON_COLUMNS["changed_texts"], changed),
+        feature_kind=feature_kind(first.record.request.features),
     )
 
 

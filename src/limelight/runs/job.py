@@ -21,14 +21,14 @@ from limelight import __version__
 from limelight.data.columns import INPUT, DataRecord, DataSet, open_data
 from limelight.data.labels import Labels
 from limelight.errors import InputError, check_count
-from limelight.explainers.budget import Budget, BudgetGiven, configure_with_budget
+from limelight.explainers.budget import Budget, BudgetInput, configure_with_budget
 from limelight.explainers.explaining import stream_batches
 from limelight.explainers.learned import LearnedMethod
 from limelight.explainers.method import ConfiguredMethod
 from limelight.models import Capability, Model, has
 from limelight.models.fingerprints import model_identity, object_fingerprint, unchecked_parts
-from limelight.models.functions import is_sent
-from limelight.models.loading import ModelSource, source_of
+from limelight.models.functions import is_picklable
+from limelight.models.loading import ModelSource, model_source
 from limelight.models.protocol import generation_settings
 from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressDisplay, RunProgress
@@ -58,7 +58,7 @@ from limelight.runs.work import (
     run_task,
 )
 from limelight.setting_keywords import MethodSettings
-from limelight.text import QueriedText, few_names, one_line
+from limelight.text import QueriedText, abbreviate_names, truncate_line
 
 _MIN_ESTIMATED_TEXTS = 20  # texts, which are not worth an estimate
 _START_SECONDS = (
@@ -125,13 +125,13 @@ def _explain_shards(
     stored_progress = RunProgress(done=run.total - count, failed=failed_before, total=run.total)
     start_time = perf_counter()
     for sentence in damaged:
-        report(replace(stored_progress, notice=sentence))
+        report(replace(stored_progress, warning=sentence))
     tasks = _tasks(data, record, to_do)
     if (first := next(tasks, None)) is None:
         return
     _check_question(work, first.texts)
     for warning in (*work.label_warnings(first.texts), *_unchecked_warnings(work.model)):
-        report(replace(stored_progress, notice=warning))
+        report(replace(stored_progress, warning=warning))
     # A single shard needs a single worker, and this process is one.
     if executor is None and len(to_do) < 2:
         workers = 1
@@ -173,7 +173,7 @@ def _unchecked_warnings(model: Model) -> Iterator[str]:
     """Yield a warning if a later call could not detect that the explained function changed."""
     if names := unchecked_parts(model):
         yield (
-            f"limelight cannot check whether {few_names(names)} of this function changes. If it "
+            f"limelight cannot check whether {abbreviate_names(names)} of this function changes. If it "
             "does, choose another folder, or wrap the function with another name=."
         )
 
@@ -210,7 +210,7 @@ def _check_question(work: ShardWork, texts: pa.Table) -> None:
                 learned.check(batch)
         except InputError as error:
             # If only this text cannot be explained, its row gets the error.
-            if not error.one_text:
+            if not error.is_text_specific:
                 raise
 
 
@@ -247,7 +247,7 @@ def make_plan(
         Texts in a shard; None to compute it from the number of model calls.
     """
     # The source is for readers; a run continues with any model of the same fingerprint.
-    size, source = _shard_size(methods, budget, shard_texts), source_of(model)
+    size, source = _shard_size(methods, budget, shard_texts), model_source(model)
     return RunRecord(
         schema=SCHEMA,
         version=__version__,
@@ -309,7 +309,7 @@ def explain_data(
     answer_column: str | None = None,
     sentences: bool = False,
     labels: Labels | None = None,
-    budget: BudgetGiven | None = None,
+    budget: BudgetInput | None = None,
     texts_kept: bool = True,
     limit: int | None = None,
     shard_texts: int | None = None,
@@ -383,7 +383,7 @@ def explain_data(
         Try those texts again that failed.
     progress
         Called with a :class:`limelight.runs.RunProgress` for every few texts. By default, a line
-        on standard error where that is a terminal or a notebook, and notices everywhere; False for
+        on standard error where that is a terminal or a notebook, and warnings everywhere; False for
         nothing.
     settings
         Settings of the methods, such as ``tolerance``.
@@ -478,7 +478,7 @@ def expand_queries(
         report(RunProgress(done=row, failed=0, total=record.rows, finding=True))
         # What was found becomes cells, so that the digest of the data covers it when a run goes on.
         rows += [row] * len(queries)
-        selectors += [QueriedText.of(query).cell for query in queries]
+        selectors += [QueriedText.attach(query).cell for query in queries]
     table = table.take(pa.array(rows, pa.int64()))
     table = table.set_column(names.index("at"), "at", pa.array(selectors, pa.string()))
     used_columns = {name: name for name in ("pair", "label") if getattr(columns, name) is not None}
@@ -503,7 +503,7 @@ def _choose_worker(
         return 1, None  # Python lets no daemonic process start others
     if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
-        is_small = is_sent(work.model) and has(work.model, "exact_game")
+        is_small = is_picklable(work.model) and has(work.model, "exact_game")
         is_small = is_small and not callable(work.record.request.features)
         if is_small and estimate_run(workers=1).seconds * (1 - 1 / count) > _START_SECONDS:
             with contextlib.suppress(InputError):  # it cannot travel
@@ -512,7 +512,7 @@ def _choose_worker(
         return 1, None
     if isinstance(executor, ThreadPoolExecutor):  # which has the model in memory
         return count, lambda _: ExecutorShare(executor, partial(run_task, work))
-    job = job or pickle_portable_job(work, source_of(work.model))
+    job = job or pickle_portable_job(work, model_source(work.model))
     if executor is None:
         return count, partial(SpawnedProcess, job)
     if isinstance(executor, RayActors):
@@ -523,7 +523,7 @@ def _choose_worker(
 def pickle_portable_job(work: ShardWork, source: ModelSource | None) -> bytes:
     """Pickle the job for other processes; raise an error if they could not unpickle it."""
     reason = "this one is in memory only"
-    if source is not None or is_sent(work.model):
+    if source is not None or is_picklable(work.model):
         try:
             job = pickle_job(work.record, source or work.model, work.learned)
             # A session has no file that another process could read a function from.
@@ -531,7 +531,7 @@ def pickle_portable_job(work: ShardWork, source: ModelSource | None) -> bytes:
                 return job
             reason = "one was defined in a session or a notebook: put it in a file and import it"
         except Exception as error:  # what pickling calls may raise anything
-            reason = f"one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
+            reason = f"one cannot be pickled ({truncate_line(str(error), 120).rstrip('.')})"
     raise InputError(
         "other processes need a model that was loaded from a path, with limelight.load, or a "
         "function or pipeline, and a cutter, that can be pickled, as functions of a module can; "

@@ -10,12 +10,12 @@ import msgspec
 
 from limelight.data.columns import DataRecord
 from limelight.errors import InputError
-from limelight.files import bounded_bytes, write_whole
+from limelight.files import read_bounded_bytes, write_atomically
 from limelight.models.fingerprints import short_fingerprint
 from limelight.models.protocol import Link
 from limelight.request import Request
 from limelight.results.values import Record, check_schema
-from limelight.text import unit_name
+from limelight.text import feature_kind
 
 SCHEMA: Final = "limelight.run/2"
 _MAX_BYTES = 1 << 28  # a data set may have many files
@@ -83,7 +83,7 @@ class RunRecord(Record, frozen=True, kw_only=True):
 
 def read_record(path: Path) -> RunRecord:
     """Read the plan of a run; raise an error if the file is not a plan of this library."""
-    content = bounded_bytes(path, _MAX_BYTES)
+    content = read_bounded_bytes(path, _MAX_BYTES)
     try:
         record = msgspec.json.decode(content, type=RunRecord)
         plan = msgspec.json.decode(content)
@@ -123,7 +123,7 @@ def plan_identity(path: Path) -> str:
     It does not cover the version and the paths of model and data, because they do not change the
     rows. It is computed from the plan as it was written, so newer versions find the same value.
     """
-    plan = msgspec.json.decode(bounded_bytes(path, _MAX_BYTES))
+    plan = msgspec.json.decode(read_bounded_bytes(path, _MAX_BYTES))
     model, data = dict(plan["model"], source=None), dict(plan["data"])
     data["files"] = [dict(file, path=None) for file in data["files"]]
     return _digest({**plan, "version": None, "model": model, "data": data})
@@ -131,7 +131,7 @@ def plan_identity(path: Path) -> str:
 
 def write_record(path: Path, record: RunRecord) -> None:
     """Write ``record``, whole or not at all."""
-    plan = msgspec.to_builtins(record, enc_hook=unit_name)
+    plan = msgspec.to_builtins(record, enc_hook=feature_kind)
     # What does not apply to this run is left out.
     data = plan["data"]
     for part, name in (
@@ -140,7 +140,7 @@ def write_record(path: Path, record: RunRecord) -> None:
         if part[name] is None:
             del part[name]
     plan["sha256"] = _digest(plan)
-    write_whole(path, msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
 
 
 def _digest(plan: dict[str, Any]) -> str:
@@ -193,7 +193,7 @@ def _identity_values(record: RunRecord) -> dict[str, Any]:
         "list of methods": ", ".join(_ids(record)),
         # ``replace`` fills the options that older plans lack with their defaults. Before the
         # settings, which may depend on these options.
-        **msgspec.to_builtins(replace(record.request), enc_hook=unit_name),
+        **msgspec.to_builtins(replace(record.request), enc_hook=feature_kind),
         **settings,
         "budget": record.budget,
         "cutter (by fingerprint)": record.cutter,

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from limelight.data.columns import INPUT
 from limelight.errors import InputError
 from limelight.results import Explanation
-from limelight.results.explanation import Anchor, Pairs, shown_fields
-from limelight.results.values import read_value, written_value
+from limelight.results.explanation import Anchor, Pairs, image_fields
+from limelight.results.values import decode_value, encode_value
 from limelight.runs.record import RunRecord
-from limelight.text import UserInput, join_pair, read_asked
+from limelight.text import UserInput, join_pair, parse_query
 
 Outcome = Explanation | str  # an explanation, or the message of an error
 
@@ -61,11 +61,11 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "intercept": (pa.float32(), lambda e: e.intercept),
     "cut": (pa.uint32(), lambda e: e.cut),
     "parts": (_list(_list(pa.uint32())), lambda e: [list(part) for part in e.parts] or None),
-    "asked": (pa.string(), lambda e: _map_optional(lambda at: json.dumps(at.stored()), e.asked)),
-    "shown": (pa.string(), None),
+    "query": (pa.string(), lambda e: _map_optional(lambda at: json.dumps(at.to_dict()), e.query)),
+    "image": (pa.string(), None),
     "pairs": (_list(_PAIR), lambda e: _map_optional(_pair_rows, e.pairs)),
     "anchor": (_ANCHOR, lambda e: _map_optional(_anchor_row, e.anchor)),
-    "notices": (_list(pa.string()), lambda e: e.notices),
+    "warnings": (_list(pa.string()), lambda e: e.warnings),
     # As JSON: methods differ in their settings, and a column for each would be empty in most rows.
     "settings": (pa.string(), lambda e: _json(e.settings)),
     "diagnostics": (pa.string(), lambda e: _json(_diagnostics(e)) if e.diagnostics else None),
@@ -78,7 +78,7 @@ SHARD_COLUMNS: dict[str, pa.DataType] = {name: kind for name, (kind, _) in _COLU
 _BYTE_SPLIT_COLUMNS = ("scores.list.element", "stderr.list.element", "pairs.list.element.score")
 _DICTIONARY_COLUMNS = (
     "id", "text_hash", "text", "label", "method", "target", "against", "features.list.element",
-    "notices.list.element", "settings", "error", "shown", "bound_kind",
+    "warnings.list.element", "settings", "error", "image", "bound_kind",
 )  # fmt: skip
 _DICTIONARY_BYTES = 1 << 26  # texts stand in the rows of every method, and are stored once
 _RESERVED_NAMES = (*SHARD_COLUMNS, *INPUT)
@@ -282,7 +282,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 # Columns used by SQL views and word tables; ``Explanation`` itself checks the others.
 _CHECKED_COLUMNS = [
     "row", "id", "text_hash", "method", "target", "prediction", "features", "scores", "stderr",
-    "starts", "ends", "parts", "settings", "notices", "error",
+    "starts", "ends", "parts", "settings", "warnings", "error",
 ]  # fmt: skip
 _PER_FEATURE = ("features", "scores", "starts", "ends")
 
@@ -314,7 +314,7 @@ def _check_rows(table: pa.Table, record: RunRecord, texts: range) -> None:
             raise pa.ArrowInvalid("its rows are not in the order of the classes")
     if table["id"].null_count:
         raise pa.ArrowInvalid("a text has no 'id'")
-    for name in ("text_hash", "target", "prediction", "settings", "notices", *_PER_FEATURE):
+    for name in ("text_hash", "target", "prediction", "settings", "warnings", *_PER_FEATURE):
         if explained[name].null_count:
             raise pa.ArrowInvalid(f"an explanation has no {name!r}")
     lengths = {name: pc.list_value_length(explained[name]) for name in _PER_FEATURE}
@@ -332,7 +332,7 @@ def _check_rows(table: pa.Table, record: RunRecord, texts: range) -> None:
         values = explained[name].combine_chunks().flatten()
         if values.null_count or not pc.all(pc.is_finite(values), min_count=0).as_py():
             raise pa.ArrowInvalid(f"its column {name!r} must hold finite numbers")
-    for name in ("features", "notices"):
+    for name in ("features", "warnings"):
         if explained[name].combine_chunks().flatten().null_count:
             raise pa.ArrowInvalid(f"its column {name!r} must hold texts")
     starts, ends = (explained[name].combine_chunks().flatten() for name in ("starts", "ends"))
@@ -404,7 +404,7 @@ def shard_table(
             target if e is None else e.target
             for (_, target), e in zip(row_kinds, explained, strict=True)
         ],
-        "shown": [_map_optional(lambda e: e.shown(whole=keep_texts), e) for e in explained],
+        "image": [_map_optional(lambda e: e.image_json(with_pixels=keep_texts), e) for e in explained],
         "error": [outcome if isinstance(outcome, str) else None for outcome in checked],
     }
     for name, (kind, value) in _COLUMNS.items():
@@ -447,11 +447,11 @@ def explanation_from_row(row: Mapping[str, Any], record: RunRecord, *, text: str
         anchor=_map_optional(_anchor, row["anchor"]),
         cut=row["cut"],
         parts=tuple(tuple(part) for part in row["parts"] or ()),
-        asked=_map_optional(lambda stored: read_asked(json.loads(stored)), row["asked"]),
-        **shown_fields(row["shown"]),
-        notices=tuple(row["notices"]),
-        settings=read_value(json.loads(row["settings"])),
-        diagnostics=read_value(json.loads(row["diagnostics"] or "{}")),
+        query=_map_optional(lambda stored: parse_query(json.loads(stored)), row["query"]),
+        **image_fields(row["image"]),
+        warnings=tuple(row["warnings"]),
+        settings=decode_value(json.loads(row["settings"])),
+        diagnostics=decode_value(json.loads(row["diagnostics"] or "{}")),
         model=record.model.fingerprint,
         version=record.version,
     )
@@ -531,7 +531,7 @@ def _anchor(row: dict[str, Any]) -> Anchor:
 
 def _json(values: Mapping[str, Any]) -> str:
     # Sorted: the same settings are the same bytes, however they were made.
-    return json.dumps(written_value(dict(values)), ensure_ascii=False, sort_keys=True)
+    return json.dumps(encode_value(dict(values)), ensure_ascii=False, sort_keys=True)
 
 
 def _doubles(values: Any) -> np.ndarray:

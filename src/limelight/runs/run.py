@@ -13,14 +13,14 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from limelight.data.labels import ClassLabels, Labels
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, unknown_name_message
 from limelight.files import (
     can_lock,
     lock,
     open_file,
     remove_abandoned_parts,
     unlock,
-    write_whole,
+    write_atomically,
 )
 from limelight.results import Explanation
 from limelight.results.summary import RunComparison, RunSummary
@@ -39,7 +39,7 @@ from limelight.runs.rows import (
     stored_names,
     text_hash,
 )
-from limelight.text import UserInput, join_pair, one_line
+from limelight.text import UserInput, join_pair, truncate_line
 
 _PLAN, _SHARDS, _LOCK = "run.json", "shards", ".lock"
 # Not every name: files of a system, and parts of a write that was cut short, are none of ours.
@@ -119,7 +119,7 @@ class RunFolder:
             # Not through a link, nor into a pipe, which might wait for ever.
             if not stat.S_ISREG(mode):
                 path.unlink()
-        write_whole(path, stamp_shard(content, self._identity, number))
+        write_atomically(path, stamp_shard(content, self._identity, number))
 
 
 def _shard_path(folder: Path, number: int) -> Path:
@@ -425,7 +425,7 @@ class Run:
             raise InputError(f"texts are numbered from 0 to {self.total - 1}; got {row!r}.")
         method = self.methods[0] if method is None else method
         if method not in self.methods:
-            raise InputError(nearest("method of this run", method, self.methods))
+            raise InputError(unknown_name_message("method of this run", method, self.methods))
         number = row // self.record.shards.texts
         if number not in self.shards:
             raise InputError(f"text {row} is not explained yet; start the run again to go on.")
@@ -442,7 +442,7 @@ class Run:
             if row_values["method"] == method
         }
         if target is not None and target not in rows_by_target:
-            raise InputError(nearest("class explained here", target, map(str, rows_by_target)))
+            raise InputError(unknown_name_message("class explained here", target, map(str, rows_by_target)))
         stored = (
             rows_by_target[target] if target is not None else next(iter(rows_by_target.values()))
         )
@@ -469,7 +469,7 @@ class Run:
                 return explanation_from_row(row, self.record, text=text)
             # A damaged file can hold any values that fit into its columns.
             except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
-                raise pa.ArrowInvalid(one_line(str(error), 200)) from None
+                raise pa.ArrowInvalid(truncate_line(str(error), 200)) from None
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:

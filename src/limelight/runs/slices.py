@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, unknown_name_message
 from limelight.runs.rows import stored_names
 from limelight.runs.words import RunWords
 
@@ -40,7 +40,7 @@ def slice_texts(words: RunWords, by: str | None) -> pa.Table | None:
     if columns[LENGTH] is not None:
         columns[BUILT_IN + LENGTH] = None
     if by not in columns and by != BUILT_IN + LENGTH:
-        raise InputError(nearest("column to slice by", by, list(columns)))
+        raise InputError(unknown_name_message("column to slice by", by, list(columns)))
     if (column := columns.get(by)) is None:
         table = words.tables.table(f"SELECT n, len(scores)::BIGINT AS value FROM {words.rows}")
     else:
@@ -134,8 +134,8 @@ def _round_edges(edges: Any) -> Any:
     gaps = np.diff(edges)
     if len(edges) < 3 or not np.isfinite(gaps).all():
         return edges
-    nearest = np.minimum(np.append(gaps, np.inf), np.append(np.inf, gaps))
-    digits = -np.floor(np.log10(nearest / 3)).astype(int)  # a sixth of a gap moves an edge at most
+    closest = np.minimum(np.append(gaps, np.inf), np.append(np.inf, gaps))
+    digits = -np.floor(np.log10(closest / 3)).astype(int)  # a sixth of a gap moves an edge at most
     rounding: list[Any] = [np.floor, *[np.round] * (len(edges) - 2), np.ceil]
     # Rounded once more: 0.1 is no whole number of its units, and the product would show it.
     return np.array(

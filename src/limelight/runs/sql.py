@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.record import RunRecord
 from limelight.runs.rows import SHARD_COLUMNS, stored_names
-from limelight.text import one_line
+from limelight.text import truncate_line
 from limelight.text.characters import LONE_SURROGATE
 
 try:
@@ -79,7 +79,7 @@ class Database:
     def run_query(self, query: Any) -> pa.Table:
         """Run a user's query; anything but a single SELECT raises an error."""
         if not isinstance(query, str) or LONE_SURROGATE.search(query):
-            raise InputError(f"a query must be SQL, as text; got {one_line(repr(query), 40)}.")
+            raise InputError(f"a query must be SQL, as text; got {truncate_line(repr(query), 40)}.")
         self.execute(self._texts)
         try:
             # DuckDB would run several statements in one call, also ones that write files.
@@ -143,7 +143,7 @@ def _report_errors(runs: Iterable["Run"]) -> Iterator[None]:
 def _error_sentence(error: Exception) -> str:
     """Return DuckDB's error message without the error's name and the position in the query."""
     (message, *_) = str(error).strip().split("\n")
-    return one_line(message.partition(": ")[2] or message, 300).rstrip(".!?")
+    return truncate_line(message.partition(": ")[2] or message, 300).rstrip(".!?")
 
 
 def sql_literal(value: Any) -> str:

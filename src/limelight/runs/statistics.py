@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from limelight.data.labels import wilson_interval
 from limelight.errors import MissingExtraError
-from limelight.judging.statistics import holm
+from limelight.judging.statistics import holm_p_values
 from limelight.shapes import Float, Int
 
 try:
@@ -101,7 +101,7 @@ def t_quantile(freedom: Float[np.ndarray, " n"], *, level: float = 0.95) -> Floa
 def shrink_means(
     n: Float[np.ndarray, " V"], mean: Float[np.ndarray, " V"], variance: Float[np.ndarray, " V"]
 ) -> Float[np.ndarray, "3 V"]:
-    """Return the means and interval ends that ``docs/datasets.md`` defines; zeros without a text.
+    """Return the means and interval ends that ``docs/how-to/data-sets.md`` defines; zeros without a text.
 
     ``n`` is the number of texts that have each word.
     """
@@ -223,7 +223,7 @@ def differing_words(words: Sequence[str], tests: Sequence[tuple[str, pa.Table]])
         [_TESTS.empty_table(), *(table for _, table in tests)]
     ).combine_chunks()
     # Over all groups at once: a reader of all tables of a run reads all of these tests.
-    p_holm = pa.array(holm(differences["p"].to_pylist()), pa.float64())
+    p_holm = pa.array(holm_p_values(differences["p"].to_pylist()), pa.float64())
     differences = differences.append_column("group", pa.array(groups, pa.string()))
     differences = differences.append_column("p_holm", p_holm).filter(pc.less(p_holm, _SIGNIFICANCE))
     word_names = [words[number] for number in differences["number"].to_pylist()]

@@ -9,7 +9,7 @@ import pyarrow as pa
 from limelight.data.labels import below_chance_warning
 from limelight.errors import check_count
 from limelight.results import Explanation
-from limelight.results.summary import COLUMNS, RIGHT, VIEW, RunSummary, table_of
+from limelight.results.summary import COLUMNS, RIGHT, VIEW, RunSummary, build_table
 from limelight.runs.slices import slice_texts
 from limelight.runs.statistics import (
     MIN_TEXTS,
@@ -20,7 +20,7 @@ from limelight.runs.statistics import (
 )
 from limelight.runs.words import RunWords, open_words, word_table
 from limelight.shapes import Int
-from limelight.text import unit_name
+from limelight.text import feature_kind
 
 if TYPE_CHECKING:
     from limelight.runs.run import Run
@@ -81,7 +81,7 @@ def summarize_run(
         tables = _make_word_tables(words, top) | _make_slice_tables(words)
         tables["mistakes"] = _find_mistakes(words, top)
         tables["representatives"] = _find_representatives(words, representatives)
-        notices = tuple(_notices(words))
+        warnings = tuple(_warnings(words))
     return RunSummary(
         name=str(run.path),
         texts=len(run),
@@ -90,25 +90,25 @@ def summarize_run(
         classes=run.classes,
         scale=run.scale,
         sliced_by=by,
-        **{name: table_of(columns, tables[name]) for name, columns in COLUMNS.items()},
-        notices=notices,
+        **{name: build_table(columns, tables[name]) for name, columns in COLUMNS.items()},
+        warnings=warnings,
         model=run.record.model.fingerprint,
         version=run.record.version,
-        units=unit_name(run.record.request.features),
+        feature_kind=feature_kind(run.record.request.features),
     )
 
 
-def _notices(words: RunWords) -> Iterator[str]:
+def _warnings(words: RunWords) -> Iterator[str]:
     run, failed = words.run, words.failed
     if not run.finished:
         yield f"The run is not finished: {len(run):,} of {run.total:,} texts are in it."
     if failed:
         rows = "1 row holds" if failed == 1 else f"{failed:,} rows hold"
         yield f"{rows} an error instead of scores and {'takes' if failed == 1 else 'take'} no part."
-    # A notice names eight of them: where ids stand in the column, a million would be read for that.
+    # A warning names eight of them: where ids stand in the column, a million would be read for that.
     labels = words.tables.table("SELECT DISTINCT label FROM stored LIMIT 1000")["label"]
     consequence = " What is said about mistakes is without these texts."
-    yield from run.labels.notices(labels.to_pylist(), consequence)
+    yield from run.labels.warnings(labels.to_pylist(), consequence)
     # Each text once: methods and classes of it share one prediction.
     outcomes = words.tables.columns("""SELECT
         count(*) FILTER (wrong = 0) AS right, count(*) AS texts

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from limelight.data.columns import DataColumns
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, unknown_name_message
 from limelight.runs.sql import MARK, Database, entries_sql, open_database, sql_literal
 from limelight.runs.statistics import MIN_TEXTS, SUMS, WordMoments, greedy_cover
 from limelight.shapes import Bool, Float, Int
@@ -44,7 +44,7 @@ class RunWords:
 
     def __init__(self, tables: Database, run: "Run", method: str | None) -> None:
         if method is not None and method not in run.methods:
-            raise InputError(nearest("method of this run", method, run.methods))
+            raise InputError(unknown_name_message("method of this run", method, run.methods))
         self.tables, self.run = tables, run
         # Before words are unnested, so that other methods cost nothing.
         condition = "" if method is None else f"WHERE method = {sql_literal(method)}"
@@ -344,11 +344,11 @@ def open_words(run: "Run", method: str | None) -> Iterator[RunWords]:
 def list_words(run: "Run", method: str, *, target: str | None, sort: str) -> pa.Table:
     """Return the table of words of a method, view after view."""
     if sort not in SORTS:
-        raise InputError(nearest("way to sort words", sort, SORTS))
+        raise InputError(unknown_name_message("way to sort words", sort, SORTS))
     with open_words(run, method) as words:
         targets = {v: view["target"] for v, view in words.views.items()}
         if target is not None and target not in targets.values():
-            raise InputError(nearest("class explained here", target, set(targets.values())))
+            raise InputError(unknown_name_message("class explained here", target, set(targets.values())))
         words.compute_sums()
         # Never summed over views: scores for different classes have no common meaning.
         selected_views = [v for v, name in targets.items() if target in (None, name)]

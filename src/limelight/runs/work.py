@@ -13,17 +13,17 @@ from limelight.data.labels import ClassLabels
 from limelight.errors import InputError
 from limelight.explainers.batch import Batch
 from limelight.explainers.budget import Budget, allocate_budget, parse_budget
-from limelight.explainers.explaining import explanations, stream_batches, together
+from limelight.explainers.explaining import explain_batch, stream_batches, texts_per_batch
 from limelight.explainers.learned import LEARNED, LearnedMethod
 from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.registry import configure_method
 from limelight.models import Model
 from limelight.models.loading import ModelSource
 from limelight.request import prepare_model
-from limelight.results.values import plain_value, read_value, written_value
+from limelight.results.values import plain_value, decode_value, encode_value
 from limelight.runs.record import MethodRecord, RunRecord
 from limelight.runs.rows import Outcome, input_texts, shard_bytes, shard_table
-from limelight.text import QueriedText, join_pair, one_line
+from limelight.text import QueriedText, join_pair, truncate_line
 
 _MIN_BATCH_TEXTS = 32  # texts that are read at a time, at least
 ReportTexts = Callable[[int, int], None]  # texts done, and how many of them failed
@@ -36,7 +36,7 @@ def make_method_record(configured: ConfiguredMethod, budget: Budget | None = Non
     settings = {
         name: value for name, value in configured.settings_used().items() if name not in omitted
     }
-    stored_settings = written_value(plain_value(settings, "settings"))
+    stored_settings = encode_value(plain_value(settings, "settings"))
     return MethodRecord(
         id=configured.method.id,
         label=configured.method.label,
@@ -59,7 +59,7 @@ class ShardWork:
         for method in record.methods:
             settings = {  # learned methods are recorded by their digests
                 name: learned.get(value, value) if isinstance(value, str) else value
-                for name, value in read_value(method.settings).items()
+                for name, value in decode_value(method.settings).items()
             }
             # A learned method is passed itself, because all learned methods share one name.
             fitted = settings.pop("fitted", None) if method.id == LEARNED else None
@@ -79,7 +79,7 @@ class ShardWork:
         # Like lengths together: a batch is as wide as its longest text.
         usable.sort(key=lambda i: (_length(queried[i]), i))
         done, failed = len(queried) - len(usable), len(queried) - len(usable)
-        size = max(together(self.model, self.methods), _MIN_BATCH_TEXTS)
+        size = max(texts_per_batch(self.model, self.methods), _MIN_BATCH_TEXTS)
         for indices in (usable[start : start + size] for start in range(0, len(usable), size)):
             explained = self._explain_texts([queried[i] for i in indices])
             for i, text_outcomes in zip(indices, explained, strict=True):
@@ -101,7 +101,7 @@ class ShardWork:
 
     def label_warnings(self, texts: pa.Table) -> Iterator[str]:
         """Yield warnings about labels that share a class and labels without a class."""
-        yield from self._labels.notices(texts.column("label").unique().to_pylist())
+        yield from self._labels.warnings(texts.column("label").unique().to_pylist())
 
     def _explain_texts(self, texts: list[Any]) -> list[list[Outcome]]:
         """Explain every text with each method for each class.
@@ -112,9 +112,9 @@ class ShardWork:
             self.model,
             texts,
             self.record.request,
-            chosen=self.methods,
+            methods=self.methods,
             # A budget is divided over the methods for each text.
-            alone=self._budget is not None,
+            single_texts=self._budget is not None,
         )
         outcomes: list[list[Outcome]] = []
         try:
@@ -123,7 +123,7 @@ class ShardWork:
                 columns = [
                     self._explain_with_method(method, target_batch)
                     for method in budgeted_methods
-                    for target_batch in batch.aims()
+                    for target_batch in batch.split_by_target()
                 ]
                 outcomes += [list(text_outcomes) for text_outcomes in zip(*columns, strict=True)]
             return outcomes
@@ -136,7 +136,7 @@ class ShardWork:
 
     def _explain_with_method(self, method: ConfiguredMethod, batch: Batch) -> Sequence[Outcome]:
         try:
-            return explanations(method, batch)
+            return explain_batch(method, batch)
         except Exception as error:
             # The caller finds the failing text by splitting in halves.
             if len(batch.inputs) > 1:
@@ -161,7 +161,7 @@ def _length(queried: Any) -> int:
 def _error_sentence(error: Exception) -> str:
     if isinstance(error, InputError):
         return str(error)
-    message = one_line(str(error), 400)
+    message = truncate_line(str(error), 400)
     if isinstance(error, MemoryError):
         return f"not enough memory ({message})."
     return f"{type(error).__name__}: {message}"

@@ -1,106 +1,132 @@
-"""Short texts: where a sample would ask as much, ask every mask and have no sampling error."""
+"""Values from all masks of a short text, which have no sampling error."""
 
 import numpy as np
 
-from limelight.sampling.pairs import pair_shares, pair_sums
+from limelight.sampling.pairs import pair_coefficients, weighted_pair_sums
 from limelight.sampling.sample import Game
-from limelight.sampling.spread import explained
+from limelight.sampling.spread import r_squared
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import (
     EnumeratedLime,
-    all_keeps,
-    banzhaf_weights,
-    lime_weights,
-    ridge_solution,
-    shapley_weights,
+    banzhaf_matrix,
+    enumerate_masks,
+    lime_mask_weights,
+    ridge_matrix,
+    shapley_matrix,
 )
 
-_FEW = 1024  # masks: asked whatever a sample would ask, for sampling ten words saves nothing
-_MOST = 20  # words: a million masks as float64 take 170 MB
+_CHEAP_MASKS = 1024  # this many masks are always evaluated: a sample of ten words saves nothing
+_MAX_FEATURES = 20  # a million masks as float64 take 170 MB
 
 
-def affordable(d: int, calls: int) -> bool:
-    """Whether all 2^d masks of d words are few, or no more than the ``calls`` of a sample."""
-    return d <= _MOST and 2**d <= max(_FEW, calls)
+def can_enumerate_masks(d: int, calls: int) -> bool:
+    """Return whether all 2^d masks are few enough to evaluate them instead of a sample.
+
+    They are if there are at most 1,024, or at most as many as the ``calls`` of the sample.
+    """
+    return d <= _MAX_FEATURES and 2**d <= max(_CHEAP_MASKS, calls)
 
 
-def lime_of_all_masks(game: Game, d: int, *, bandwidth: float = 0.25) -> EnumeratedLime:
-    """Minimise Σ over masks of P ψ (f − b − β·x)², sizes uniform on 1..d; no penalty, no row 0."""
-    keep = all_keeps(d)
-    (origin, f), weight = _relative(game(keep)), lime_weights(d, bandwidth=bandwidth)
+def lime_from_all_masks(game: Game, d: int, *, bandwidth: float = 0.25) -> EnumeratedLime:
+    """Compute LIME without sampling, by a weighted regression on all masks.
+
+    It minimizes Σ over masks of P ψ (f − b − β·x)², where the number of removed features is
+    uniform on 1..d. There is no penalty and no row 0.
+    """
+    keep = enumerate_masks(d)
+    (reference, f), weight = _subtract_first(game(keep)), lime_mask_weights(d, bandwidth=bandwidth)
     x = np.column_stack([np.ones(len(keep)), keep])
-    coefficients = ridge_solution(x, weight, 0.0).T @ f
-    left = weight @ (f - x @ coefficients) ** 2
-    spread = weight @ (f - weight @ f / weight.sum()) ** 2
-    return EnumeratedLime(coefficients[1:].T, origin + coefficients[0], explained(left, spread))
+    coefficients = ridge_matrix(x, weight, 0.0).T @ f
+    residual = weight @ (f - x @ coefficients) ** 2
+    total = weight @ (f - weight @ f / weight.sum()) ** 2
+    return EnumeratedLime(
+        coefficients[1:].T, reference + coefficients[0], r_squared(residual, total)
+    )
 
 
-def shapley_of_all_masks(game: Game, d: int) -> Float[np.ndarray, "m d"]:
-    """Return the Shapley value of every word for each output."""
-    _, f = _relative(game(all_keeps(d)))
-    return (shapley_weights(d).T @ f).T
+def shapley_values_from_all_masks(game: Game, d: int) -> Float[np.ndarray, "m d"]:
+    """Compute the Shapley value of every feature for each output from all masks."""
+    _, f = _subtract_first(game(enumerate_masks(d)))
+    return (shapley_matrix(d).T @ f).T
 
 
-def nested_count(levels: Int[np.ndarray, "L d"]) -> int:
-    """Return how many masks Owen values take at most: those of each innermost group."""
-    brothers = _brothers(levels)
-    of_word = [sum(map(len, brothers[j])) for j in range(levels.shape[1])]
-    # By all levels: a sentence that goes on in the next line is a group in each of them.
+def count_owen_masks(levels: Int[np.ndarray, "L d"]) -> int:
+    """Return an upper bound of the number of masks that Owen values need.
+
+    These are the masks of each innermost group. ``levels`` are the groups of the features from the
+    outermost on.
+    """
+    siblings = _sibling_groups(levels)
+    sibling_counts = [sum(map(len, siblings[j])) for j in range(levels.shape[1])]
+    # By all levels: a sentence that continues in the next line is a group in each of the lines.
     innermost = np.unique(levels, axis=1, return_index=True)[1]
-    return sum(2 ** (of_word[j] + 1) for j in innermost.tolist())
+    return sum(2 ** (sibling_counts[j] + 1) for j in innermost.tolist())
 
 
-def owen_of_all_masks(game: Game, levels: Int[np.ndarray, "L d"]) -> Float[np.ndarray, "m d"]:
-    """Return the Owen value of every word for each output, over all nested sets.
+def owen_values_from_all_masks(
+    game: Game, levels: Int[np.ndarray, "L d"]
+) -> Float[np.ndarray, "m d"]:
+    """Compute the Owen value of every feature for each output from all nested sets.
 
-    ``levels`` are the groups of the words from the outermost on. Before a word stand any groups
-    beside its own, at every level whole or not at all, and any words of its innermost group.
+    ``levels`` are the groups of the features from the outermost on. The sets before a feature
+    contain any of its sibling groups, at every level as a whole or not at all, and any features of
+    its innermost group.
     """
     d, values = levels.shape[1], list[Float[np.ndarray, " m"]]()
-    for brothers in _brothers(levels):
+    for siblings in _sibling_groups(levels):
         before, weight = np.zeros((1, d), bool), np.ones(1)
-        for groups in brothers:
-            # Of sets without the last player the weight is negative: they are subtracted from.
-            own = shapley_weights(len(groups) + 1)[: 2 ** len(groups), -1]
-            inside = all_keeps(len(groups)) @ np.array(groups, bool).reshape(len(groups), d)
+        for groups in siblings:
+            # Sets without the last player have negative weights, because they are subtracted.
+            level_weight = shapley_matrix(len(groups) + 1)[: 2 ** len(groups), -1]
+            inside = enumerate_masks(len(groups)) @ np.array(groups, bool).reshape(len(groups), d)
             before = (before[:, None] | inside).reshape(-1, d)
-            weight = (weight[:, None] * -own).ravel()
+            weight = (weight[:, None] * -level_weight).ravel()
         after = before.copy()
         after[:, len(values)] = True
-        both = np.split(game(np.concatenate([before, after])), 2)
-        values.append(weight @ (both[1] - both[0]))
+        output_before, output_after = np.split(game(np.concatenate([before, after])), 2)
+        values.append(weight @ (output_after - output_before))
     return np.stack(values, axis=1)
 
 
-def _brothers(levels: Int[np.ndarray, "L d"]) -> list[list[list[Bool[np.ndarray, " d"]]]]:
-    """Return for every word the groups beside its own at each level, as masks, words at last."""
-    d, found = levels.shape[1], []
+def _sibling_groups(levels: Int[np.ndarray, "L d"]) -> list[list[list[Bool[np.ndarray, " d"]]]]:
+    """Return the sibling groups of every feature at each level as masks, then sibling features."""
+    d, sibling_groups = levels.shape[1], []
     for j in range(d):
-        beside, around = [], np.ones(d, bool)
+        siblings_by_level, enclosing_group = [], np.ones(d, bool)
         for level in (*levels, np.arange(d)):
-            # Within the group around it only: what lies outside was a brother at the level before.
-            others = np.unique(level[around & (level != level[j])]).tolist()
-            beside.append([around & (level == k) for k in others])
-            around = around & (level == level[j])
-        found.append(beside)
-    return found
+            # Only groups inside the enclosing group: groups outside of it were siblings at the
+            # previous level.
+            siblings = np.unique(level[enclosing_group & (level != level[j])]).tolist()
+            siblings_by_level.append([enclosing_group & (level == k) for k in siblings])
+            enclosing_group = enclosing_group & (level == level[j])
+        sibling_groups.append(siblings_by_level)
+    return sibling_groups
 
 
-def banzhaf_of_all_masks(game: Game, d: int) -> Float[np.ndarray, "m d"]:
-    """Return the Banzhaf value of every word for each output."""
-    _, f = _relative(game(all_keeps(d)))
-    return (banzhaf_weights(d).T @ f).T
+def banzhaf_values_from_all_masks(game: Game, d: int) -> Float[np.ndarray, "m d"]:
+    """Compute the Banzhaf value of every feature for each output from all masks."""
+    _, f = _subtract_first(game(enumerate_masks(d)))
+    return (banzhaf_matrix(d).T @ f).T
 
 
-def pairs_of_all_masks(game: Game, d: int, *, index: str) -> Float[np.ndarray, "m d d"]:
-    """Return the interaction of every pair of words for each output. Domain: d ≥ 2."""
-    keep = all_keeps(d)
-    (_, f), shares = _relative(game(keep)), pair_shares(d, index)
-    return np.stack([pair_sums(keep.astype(np.float64), column, shares) for column in f.T])
+def pair_interactions_from_all_masks(
+    game: Game, d: int, *, index: str
+) -> Float[np.ndarray, "m d d"]:
+    """Compute the interaction of every pair of features for each output from all masks.
+
+    ``index`` is "shapley" or "banzhaf". Domain: d ≥ 2.
+    """
+    keep = enumerate_masks(d)
+    (_, f), coefficients = _subtract_first(game(keep)), pair_coefficients(d, index)
+    indicators = keep.astype(np.float64)
+    return np.stack([weighted_pair_sums(indicators, column, coefficients) for column in f.T])
 
 
-def _relative(
-    answers: Float[np.ndarray, "n m"],
+def _subtract_first(
+    outputs: Float[np.ndarray, "n m"],
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "n m"]]:
-    """Return the first answer, and all relative to it: a model that never moves has no spread."""
-    return answers[0], answers - answers[0]
+    """Return the first output, and all outputs relative to it.
+
+    A model whose output is constant then has no spread at all.
+    """
+    return outputs[0], outputs - outputs[0]

@@ -1,4 +1,4 @@
-"""Anchors: words that hold a prediction whatever happens to the others (Ribeiro et al., 2018)."""
+"""Search for anchors: features that keep a prediction if others are removed (Ribeiro, 2018)."""
 
 import math
 from collections import Counter
@@ -10,38 +10,44 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.progress import expect_calls
-from limelight.sampling.masks import Rng, coin_masks
+from limelight.sampling.masks import Rng, draw_coin_masks
 from limelight.shapes import Bool, Float, Int
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 
-Shares = Float[np.ndarray, " n"]  # of each candidate
-Words = tuple[int, ...]
-# Whether the prediction stays the same under each mask.
-Holds = Callable[[Bool[np.ndarray, "n d"]], Bool[np.ndarray, " n"]]
+PerCandidate = Float[np.ndarray, " n"]
+FeatureSet = tuple[int, ...]
+# Returns whether the prediction stays the same, for each mask.
+KeepsPrediction = Callable[[Bool[np.ndarray, "n d"]], Bool[np.ndarray, " n"]]
 
-# A precision this close to the threshold is decided by its estimate: telling them apart would take
-# samples like 1/distance².
-_UNDECIDED = 0.01
-_MOST_AT_ONCE = 10_000  # masks in one call
-_HALVINGS = 24  # to 6e-8, on the safe side
-# Against 40 digits an end of the interval is off by less than (4 + |log(δ/2)|) 2⁻⁵² of itself, up
-# to a million trials; four times as much is added outwards.
+# If a precision may be this close to the threshold, its estimate decides. A confident decision
+# would take samples like 1/distance².
+_DECISION_MARGIN = 0.01
+_MAX_BATCH = 10_000  # masks in one call
+_BISECTIONS = 24  # gives 6e-8, rounded to the safe side
+# Compared with 40 digits, the relative error of a limit of the interval is less than
+# (4 + |log(δ/2)|) 2⁻⁵² for up to a million trials. Four times as much widens the interval.
 _ROUNDING = 2.0**-50
 _EPS = float(np.finfo(float).eps)
-_LARGEST = 12  # steps whose 4096 combinations are taken as they are
+_ENUMERATED_STEPS = 12  # the 4096 combinations of the largest steps are enumerated
 
 
-class FoundAnchor(NamedTuple):
-    """The words found, whether the search is confident of the threshold, and what it spent."""
+class AnchorSearchResult(NamedTuple):
+    """The features of an anchor and the number of masks that the search has evaluated.
 
-    words: Words
-    reached: bool
-    spent: int
+    ``reaches_threshold`` says whether the search is confident of the threshold.
+    """
+
+    features: FeatureSet
+    reaches_threshold: bool
+    sample_count: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnchorSearch:
-    """How to search: ``slack`` is the precision two candidates may differ by and still tie."""
+class AnchorSearchSettings:
+    """Settings of the search for an anchor.
+
+    Two candidates tie if their precisions differ by less than ``slack``.
+    """
 
     threshold: float = 0.95
     delta: float = 0.05
@@ -52,153 +58,189 @@ class AnchorSearch:
     max_samples: int = 1_000_000
 
 
-def find_anchor(holds: Holds, d: int, *, rng: Rng, search: AnchorSearch) -> FoundAnchor:
-    """Return the shortest anchor a beam search finds whose precision reaches the threshold.
+def find_anchor(
+    keeps_prediction: KeepsPrediction, d: int, *, rng: Rng, settings: AnchorSearchSettings
+) -> AnchorSearchResult:
+    """Find the shortest anchor whose precision reaches the threshold, by a beam search.
 
-    Precision is the chance that the prediction holds when every other word is kept or removed by
-    a fair coin. The coverage of s words is then 2^−s, so the shortest anchor covers most, and of
-    several the one of highest estimated precision is taken. Without one, the best of the last
-    beam comes back with ``reached`` False.
+    The precision is the probability that the prediction stays the same if every other feature is
+    kept or removed by a fair coin. The coverage of s features is then 2^−s, so the shortest anchor
+    has the largest coverage. Of anchors of the same size, the one with the highest estimated
+    precision is returned. If no anchor reaches the threshold, the best set of the last beam is
+    returned.
+
+    Parameters
+    ----------
+    keeps_prediction
+        Returns whether the prediction stays the same, for each mask.
+    d
+        Number of features.
+    rng
+        Source of the random masks.
+    settings
+        Settings of the search.
     """
-    # The search steers by these trials and stops on them, so they flatter what it finds: callers
-    # estimate its precision anew, on masks that the search has not seen.
-    trials = _Trials(holds, d, rng)
-    if _confirmed(trials, (), search):
-        return FoundAnchor((), True, trials.spent)
-    beam: list[Words] = [()]
-    for _ in range(min(d, search.max_size or d)):
-        # Sorted, so that the draws do not depend on the order in which a set is walked.
-        longer = {tuple(sorted({*words, j})) for words in beam for j in range(d) if j not in words}
-        beam = _best(trials, sorted(longer), search)
-        if valid := [words for words in beam if _confirmed(trials, words, search)]:
-            return FoundAnchor(trials.highest(valid), True, trials.spent)
-        if trials.spent >= search.max_samples:
+    # The search is guided by these trials and stops because of them, so they overestimate the
+    # precision of its result. Callers estimate the precision again on new masks.
+    trials = _Trials(keeps_prediction, d, rng)
+    if _reaches_threshold(trials, (), settings):
+        return AnchorSearchResult((), True, trials.sample_count)
+    beam: list[FeatureSet] = [()]
+    for _ in range(min(d, settings.max_size or d)):
+        # Sorted, so that the draws do not depend on the iteration order of a set.
+        candidates = {
+            tuple(sorted({*features, j}))
+            for features in beam
+            for j in range(d)
+            if j not in features
+        }
+        beam = _select_best_candidates(trials, sorted(candidates), settings)
+        anchors = [features for features in beam if _reaches_threshold(trials, features, settings)]
+        if anchors:
+            return AnchorSearchResult(trials.most_precise(anchors), True, trials.sample_count)
+        if trials.sample_count >= settings.max_samples:
             break
-    return FoundAnchor(trials.highest(beam), False, trials.spent)
+    return AnchorSearchResult(trials.most_precise(beam), False, trials.sample_count)
 
 
-def anchor_of_all_masks(
-    held: Bool[np.ndarray, " masks"], d: int, *, search: AnchorSearch
-) -> FoundAnchor:
-    """Return the shortest anchor of all.
+def anchor_from_all_masks(
+    is_kept: Bool[np.ndarray, " masks"], d: int, *, settings: AnchorSearchSettings
+) -> AnchorSearchResult:
+    """Find the shortest anchor from all masks.
 
-    ``held`` is whether the prediction holds for each row of ``all_keeps(d)``. Of several as short
-    the one of highest precision is taken; without one, the set of highest precision among those of
-    at most ``max_size`` words.
+    ``is_kept`` says whether the prediction stays the same, for each row of ``enumerate_masks(d)``.
+    Of anchors of the same size, the one with the highest precision is returned. If no anchor
+    reaches the threshold, the set of highest precision of at most ``max_size`` features is
+    returned.
     """
-    # Σ over the masks that contain A, for all A at once: one word after the other, masks with the
-    # word are added to those without it.
-    sums = held.astype(np.float64).reshape((2,) * d)
+    # Σ over the masks that contain A, for all A at once: for one feature after another, masks with
+    # the feature are added to masks without it.
+    sums = is_kept.astype(np.float64).reshape((2,) * d)
     for axis in range(d):
         sums[(slice(None),) * axis + (0,)] += sums[(slice(None),) * axis + (1,)]
-    size = all_keeps(d).sum(axis=1)
+    size = enumerate_masks(d).sum(axis=1)
     precision = sums.ravel() / 2.0 ** (d - size)
-    allowed = size <= (search.max_size or d)
-    enough = allowed & (precision >= search.threshold)
-    reached = bool(enough.any())
-    among = enough & (size == size[enough].min()) if reached else allowed
-    best = int(np.argmax(np.where(among, precision, -1.0)))
-    words = tuple(j for j in range(d) if best >> j & 1)
-    return FoundAnchor(words, reached, 0)
+    is_allowed = size <= (settings.max_size or d)
+    is_precise = is_allowed & (precision >= settings.threshold)
+    reaches_threshold = bool(is_precise.any())
+    is_candidate = is_allowed
+    if reaches_threshold:
+        is_candidate = is_precise & (size == size[is_precise].min())
+    best = int(np.argmax(np.where(is_candidate, precision, -1.0)))
+    features = tuple(j for j in range(d) if best >> j & 1)
+    return AnchorSearchResult(features, reaches_threshold, 0)
 
 
 class _Trials:
-    """How often each candidate has held so far."""
+    """Counts of how often each candidate has kept the prediction."""
 
-    def __init__(self, holds: Holds, d: int, rng: Rng) -> None:
-        self._holds, self.d, self._rng = holds, d, rng
-        self._held, self._count = Counter[Words](), Counter[Words]()
-        self.spent = 0
+    def __init__(self, keeps_prediction: KeepsPrediction, d: int, rng: Rng) -> None:
+        self._keeps_prediction, self.d, self._rng = keeps_prediction, d, rng
+        self._successes, self._trials = Counter[FeatureSet](), Counter[FeatureSet]()
+        self.sample_count = 0
 
-    def draw(self, candidates: Sequence[Words], n: int) -> None:
-        """Try each candidate ``n`` more times, several in one call of the model."""
+    def draw(self, candidates: Sequence[FeatureSet], n: int) -> None:
+        """Evaluate ``n`` more masks for each candidate, for several candidates in one call."""
         expect_calls(n * len(candidates))
-        together = max(1, _MOST_AT_ONCE // n)
-        for i in range(0, len(candidates), together):
-            some = candidates[i : i + together]
-            masks = [coin_masks(self.d, n, self._rng, held=words) for words in some]
-            held = self._holds(np.concatenate(masks)).reshape(len(some), n).sum(axis=1)
-            for words, successes in zip(some, held, strict=True):
-                self._held[words] += int(successes)
-                self._count[words] += n
-        self.spent += n * len(candidates)
+        batch_size = max(1, _MAX_BATCH // n)
+        for i in range(0, len(candidates), batch_size):
+            batch = candidates[i : i + batch_size]
+            masks = [
+                draw_coin_masks(self.d, n, self._rng, fixed_features=features) for features in batch
+            ]
+            is_kept = self._keeps_prediction(np.concatenate(masks))
+            success_counts = is_kept.reshape(len(batch), n).sum(axis=1)
+            for features, successes in zip(batch, success_counts, strict=True):
+                self._successes[features] += int(successes)
+                self._trials[features] += n
+        self.sample_count += n * len(candidates)
 
-    def untried(self, candidates: Sequence[Words]) -> list[Words]:
-        """Return the candidates without a single trial."""
-        return [words for words in candidates if words not in self._count]
+    def without_trials(self, candidates: Sequence[FeatureSet]) -> list[FeatureSet]:
+        """Return the candidates without a trial."""
+        return [features for features in candidates if features not in self._trials]
 
-    def of(self, candidates: Sequence[Words]) -> tuple[Shares, Shares]:
-        """Return the estimated precision of each candidate and its number of trials."""
-        count = np.array([self._count[words] for words in candidates], dtype=float)
-        return np.array([self._held[words] for words in candidates]) / count, count
+    def estimate_precision(
+        self, candidates: Sequence[FeatureSet]
+    ) -> tuple[PerCandidate, PerCandidate]:
+        """Return the estimated precision and the number of trials of each candidate."""
+        trials = np.array([self._trials[features] for features in candidates], dtype=float)
+        return np.array([self._successes[features] for features in candidates]) / trials, trials
 
-    def highest(self, candidates: Sequence[Words]) -> Words:
-        """Return the candidate of highest estimated precision, the first of equals."""
-        return candidates[int(np.argmax(self.of(candidates)[0]))]
+    def most_precise(self, candidates: Sequence[FeatureSet]) -> FeatureSet:
+        """Return the candidate with the highest estimated precision, the first one of ties."""
+        return candidates[int(np.argmax(self.estimate_precision(candidates)[0]))]
 
 
-def _best(trials: _Trials, candidates: Sequence[Words], search: AnchorSearch) -> list[Words]:
-    """KL-LUCB (Kaufmann & Kalyanakrishnan, 2013): the ``beam`` best candidates up to ``slack``.
+def _select_best_candidates(
+    trials: _Trials, candidates: Sequence[FeatureSet], settings: AnchorSearchSettings
+) -> list[FeatureSet]:
+    """Select the ``beam`` best candidates, up to ``slack``, by KL-LUCB.
 
-    The original draws the weakest of the best and the strongest of the rest; ours draws the
-    ``beam`` strongest of the rest and all of the best in one call: calls cost more than masks.
+    The algorithm is by Kaufmann & Kalyanakrishnan (2013). It draws the weakest of the best and the
+    strongest of the other candidates. Here all of the best and the ``beam`` strongest of the others
+    are drawn in one call, because calls cost more than masks.
     """
-    trials.draw(trials.untried(candidates), search.batch)
-    count = min(search.beam, len(candidates))
-    for t in range(1, 1 + search.max_samples // search.batch):
-        mean, n = trials.of(candidates)
+    trials.draw(trials.without_trials(candidates), settings.batch)
+    count = min(settings.beam, len(candidates))
+    for t in range(1, 1 + settings.max_samples // settings.batch):
+        mean, n = trials.estimate_precision(candidates)
         order = np.argsort(-mean, kind="stable")
-        top, rest = order[:count], order[count:]
-        if not len(rest) or trials.spent >= search.max_samples:
+        best, outside = order[:count], order[count:]
+        if not len(outside) or trials.sample_count >= settings.max_samples:
             break
         # β(t) of the paper, with its constants k = 405.5 and α = 1.1.
-        rate = math.log(405.5 * len(candidates) * t**1.1 / search.delta)
+        rate = math.log(405.5 * len(candidates) * t**1.1 / settings.delta)
         level = (rate + math.log(rate)) / n
-        low, high = kl_limit(mean[top], level[top], 0), kl_limit(mean[rest], level[rest], 1)
-        if high.max() - low.min() <= search.slack:
+        low = kl_confidence_limit(mean[best], level[best], 0)
+        high = kl_confidence_limit(mean[outside], level[outside], 1)
+        if high.max() - low.min() <= settings.slack:
             break
-        strongest = rest[np.argsort(-high, kind="stable")[:count]]
-        trials.draw([candidates[i] for i in (*top, *strongest)], search.batch)
-    return [candidates[i] for i in top]
+        strongest = outside[np.argsort(-high, kind="stable")[:count]]
+        trials.draw([candidates[i] for i in (*best, *strongest)], settings.batch)
+    return [candidates[i] for i in best]
 
 
-def _confirmed(trials: _Trials, words: Words, search: AnchorSearch) -> bool:
-    """Try ``words`` until its precision is known to lie above or below the threshold."""
-    if trials.untried([words]):
-        trials.draw([words], search.batch)
-    # As in the authors' code: at most beam − 1 candidates are confirmed at each of d sizes.
-    level = math.log((1 + (search.beam - 1) * trials.d) / search.delta)
+def _reaches_threshold(
+    trials: _Trials, features: FeatureSet, settings: AnchorSearchSettings
+) -> bool:
+    """Draw masks until the precision is confidently above or below the threshold."""
+    if trials.without_trials([features]):
+        trials.draw([features], settings.batch)
+    # As in the authors' code: at most beam − 1 candidates are tested at each of d sizes.
+    level = math.log((1 + (settings.beam - 1) * trials.d) / settings.delta)
     while True:
-        mean, n = trials.of([words])
-        low, high = (float(kl_limit(mean, level / n, end)[0]) for end in (0, 1))
-        if low >= search.threshold or high < search.threshold:
-            return low >= search.threshold
-        close = high - low <= 2 * _UNDECIDED
-        if close or trials.spent >= search.max_samples:
-            return bool(mean[0] >= search.threshold)
-        # Doubling: few looks, and at most twice the trials that were needed.
-        trials.draw([words], min(int(n[0]), _MOST_AT_ONCE))
+        mean, n = trials.estimate_precision([features])
+        low, high = (float(kl_confidence_limit(mean, level / n, end)[0]) for end in (0, 1))
+        if low >= settings.threshold or high < settings.threshold:
+            return low >= settings.threshold
+        is_close = high - low <= 2 * _DECISION_MARGIN
+        if is_close or trials.sample_count >= settings.max_samples:
+            return bool(mean[0] >= settings.threshold)
+        # Doubling takes few rounds, and at most twice the trials that were needed.
+        trials.draw([features], min(int(n[0]), _MAX_BATCH))
 
 
-def kl_limit(mean: Shares, level: Shares, end: int) -> Shares:
-    """Return the q nearest to ``end``, 0 or 1, with KL(mean ‖ q) ≤ ``level``.
+def kl_confidence_limit(mean: PerCandidate, level: PerCandidate, end: int) -> PerCandidate:
+    """Return the q nearest to ``end``, which is 0 or 1, with KL(mean ‖ q) ≤ ``level``.
 
-    With level = log(1/δ)/n the true chance lies beyond it with probability at most δ (Chernoff).
+    With level = log(1/δ)/n the true probability lies beyond q with probability at most δ
+    (Chernoff).
     """
     near, far = mean, np.full_like(mean, end)
-    for _ in range(_HALVINGS):
+    for _ in range(_BISECTIONS):
         middle = (near + far) / 2
-        # The clip matters only where mean and far are both 0 or both 1: any answer then does.
-        inside = bernoulli_kl(mean, np.clip(middle, 1e-15, 1 - 1e-15)) <= level
-        near, far = np.where(inside, middle, near), np.where(inside, far, middle)
-    return far  # of the last two the one on the far, safe side
+        # The clip matters only if mean and far are both 0 or both 1. Any result is right then.
+        is_inside = bernoulli_kl(mean, np.clip(middle, 1e-15, 1 - 1e-15)) <= level
+        near, far = np.where(is_inside, middle, near), np.where(is_inside, far, middle)
+    return far  # the safe one of the last two
 
 
-def clopper_pearson(successes: int, trials: int, *, delta: float) -> tuple[float, float]:
-    """Return the exact interval that misses the chance of success with probability at most δ.
+def clopper_pearson_interval(successes: int, trials: int, *, delta: float) -> tuple[float, float]:
+    """Return the exact confidence interval of the probability of success.
 
-    At its lower end so many successes or more, at its upper end so many or fewer, have probability
-    δ/2; both ends are rounded outwards. Domain: 0 ≤ successes ≤ trials, 0 < δ < 1.
+    The interval misses the probability with probability at most δ. At its lower end, this many
+    successes or more have probability δ/2, and at its upper end, this many or fewer. Both ends are
+    rounded outwards. Domain: 0 ≤ successes ≤ trials, 0 < δ < 1.
     """
     failures = trials - successes
     log_tail = math.log(delta) - math.log(2)
@@ -207,110 +249,128 @@ def clopper_pearson(successes: int, trials: int, *, delta: float) -> tuple[float
     if successes:
         low = successes / trials * math.exp(_log_shrinkage(successes, trials, log_tail))
     if failures:
-        # Of failures this is the lower end. Written as 1 − that, a chance of 1e-6 would lose six
-        # digits; expm1 is negative, so here two positive numbers are added.
+        # The upper end is 1 − the lower end for failures. Computed that way, a probability of 1e-6
+        # would lose six digits. expm1 is negative, so two positive numbers are added here.
         shrunk = -math.expm1(_log_shrinkage(failures, trials, log_tail))
         high = (successes + failures * shrunk) / trials
     return low * (1 - margin), min(high * (1 + margin), 1.0)
 
 
 def _log_shrinkage(k: int, n: int, log_tail: float) -> float:
-    """Return t with log P(k or more of n succeed | chance e^t k/n) = ``log_tail`` < −log 2.
+    """Return t with log P(k or more of n succeed | p = e^t k/n) = ``log_tail`` < −log 2.
 
-    A Beta quantile, without the 110 MB of SciPy (whose ``betaincinv`` is 15 % off at k = 62,
-    n = 100, δ = 1e-300).
+    This is a Beta quantile without the 110 MB of SciPy, whose ``betaincinv`` is 15 % off at k = 62,
+    n = 100, δ = 1e-300.
     """
-    rest = n - k
-    if rest == 0:
+    failures = n - k
+    if failures == 0:
         return log_tail / n
-    # P(k succeed) where the chance is k/n, from all terms relative to it. The difference of three
-    # log n!, each 1e7 at n = 1e6, would be off by 1e-9, and so would the limit of k = 1.
-    log_mode = -math.log(_sum_from(k, n, k / rest) + _sum_from(rest, n, rest / k) - 1)
+    # P(k succeed) for p = k/n, from all terms relative to it. The difference of three log n!, each
+    # 1e7 at n = 1e6, would be off by 1e-9, and so would the limit for k = 1.
+    log_mode = -math.log(
+        _tail_ratio(k, n, k / failures) + _tail_ratio(failures, n, failures / k) - 1
+    )
 
-    def improved(t: float) -> float:
-        lost = -k * math.expm1(t)  # of k expected successes
-        terms = _sum_from(k, n, k * math.exp(t) / (rest + lost))
-        # Relative to the mean both logarithms are of the size np − k, not n: with the factor below
+    def take_newton_step(t: float) -> float:
+        """Return the next approximation of t by Newton's method."""
+        decrease = -k * math.expm1(t)  # of k expected successes
+        terms = _tail_ratio(k, n, k * math.exp(t) / (failures + decrease))
+        # Relative to the mean both logarithms are of the size np − k, not n. With the factor below
         # their rounding errors move log p by about 2⁻⁵².
-        log_reached = log_mode + k * t + rest * math.log1p(lost / rest) + math.log(terms)
-        return t + (log_tail - log_reached) * terms / k
+        log_tail_at_t = (
+            log_mode + k * t + failures * math.log1p(decrease / failures) + math.log(terms)
+        )
+        return t + (log_tail - log_tail_at_t) * terms / k
 
-    # As a function of log p the tail is the distribution function of a log-concave density, that
-    # of the logarithm of a Beta variable, so its logarithm is concave: after one step Newton's
-    # method approaches t from below, the safe side, until rounding no longer lets it rise. It
-    # starts at the mean, where the tail is 1/2 or more.
-    t = improved(0.0)
-    while (further := improved(t)) > t:
-        t = further
+    # As a function of log p the tail is the distribution function of the logarithm of a Beta
+    # variable, whose density is log-concave. Its logarithm is therefore concave. After one step
+    # Newton's method approaches t from below, the safe side, until rounding stops it. It starts at
+    # the mean, where the tail is 1/2 or more.
+    t = take_newton_step(0.0)
+    while (next_t := take_newton_step(t)) > t:
+        t = next_t
     return t
 
 
-def _sum_from(k: int, n: int, odds: float) -> float:
-    """Return P(k or more of n succeed)/P(k succeed) for a chance up to k/n, given by its odds.
+def _tail_ratio(k: int, n: int, odds: float) -> float:
+    """Return P(k or more of n succeed)/P(k succeed) for odds of success up to k/(n − k).
 
-    Terms are positive and fall, by ratios below 1, from 1.
+    The first term is 1. The terms are positive and decrease.
     """
-    # Ten standard deviations on they are below e⁻⁵⁰; the 64 are for small k, where the law is
-    # skewed and its upper tail longer.
+    # After ten standard deviations they are below e⁻⁵⁰. The 64 are for small k, for which the
+    # distribution is skewed and has a longer upper tail.
     count = min(n - k, 64 + int(10 * math.sqrt(k * (n - k) / n)))
     i = np.arange(count)
     return 1 + float(np.cumprod((n - k - i) / (k + 1 + i) * odds).sum())
 
 
-def bernoulli_kl(p: Shares, q: Shares) -> Shares:
+def bernoulli_kl(p: PerCandidate, q: PerCandidate) -> PerCandidate:
     """Return KL(p ‖ q) = p log(p/q) + (1 − p) log((1 − p)/(1 − q)), with q inside (0, 1)."""
-    kept, gone = (np.where(x > 0, x, 1.0) for x in (p, 1 - p))  # 0 log 0 is 0
-    return p * np.log(kept / q) + (1 - p) * np.log(gone / (1 - q))
+    success, failure = (np.where(x > 0, x, 1.0) for x in (p, 1 - p))  # 0 log 0 is 0
+    return p * np.log(success / q) + (1 - p) * np.log(failure / (1 - q))
 
 
-def sign_bracket(
+def positive_probability_bounds(
     start: float, steps: Float[np.ndarray, " m"], *, cells: int = 2**17, slack: float = 0.0
 ) -> tuple[float, float]:
     r"""Return bounds on P(start + Σ_j X_j steps_j > 0) with fair coins X_j ∈ {0, 1}.
 
-    For one attention head f = N/D has the sign of N, which is additive over the words, so this
+    For one attention head f = N/D has the sign of N, which is additive over the features, so this
     is the precision of an anchor. The 12 largest steps are enumerated. The others are rounded to a
-    grid of ``cells`` over their own range, where their sum has a distribution by convolution; with
-    rounding errors r_j the true sum lies within [Σ min(r_j, 0), Σ max(r_j, 0)] of it, so the
-    bracket narrows like m / cells. Rounding of floats is covered, and ``slack`` adds what the
-    caller knows to be uncertain about the sum.
+    grid over their own range, and a convolution gives the distribution of their sum. With rounding
+    errors r_j the true sum lies within [Σ min(r_j, 0), Σ max(r_j, 0)] of it, so the bounds narrow
+    like m / cells. They allow for floating-point rounding.
+
+    Parameters
+    ----------
+    start
+        The sum if no step is added.
+    steps
+        Numbers that are added or not, each by a fair coin.
+    cells
+        Number of cells of the grid.
+    slack
+        How far the sum is uncertain.
     """
     if cells < 2:
         raise InputError(f"cells must be at least 2; got {cells}.")
-    # The grid is as coarse as the sum of what it holds: one heavy word on it would blur all others.
+    # The cells are as wide as the sum of the steps on the grid allows. One large step on it would
+    # make them too wide for all others.
     order = np.argsort(-np.abs(steps), kind="stable")
-    large, small = steps[order[:_LARGEST]], steps[order[_LARGEST:]]
+    large, small = steps[order[:_ENUMERATED_STEPS]], steps[order[_ENUMERATED_STEPS:]]
     slack += 4 * _EPS * (len(steps) + 4) * (abs(start) + float(np.abs(steps).sum()))
     sums = np.zeros(1)
     for step in large:
         sums = np.concatenate([sums, sums + step])
     sums = start + sums
-    width = float(np.abs(small).sum()) / cells or 1.0  # of an empty grid: any but 0
+    width = float(np.abs(small).sum()) / cells or 1.0  # an empty grid may have any width but 0
     grid = np.rint(small / width).astype(np.int64)
     rounding = small - grid * width
-    chance = _sum_distribution(np.abs(grid))
+    probability = _sum_distribution(np.abs(grid))
     # A step below 0 runs from the far end: X·(−g) = −g + (1 − X)·g, and 1 − X is a fair coin too.
-    places = width * (int(grid[grid < 0].sum()) + np.arange(len(chance)))
-    above = np.append(np.cumsum(chance[::-1])[::-1], 0.0)  # P(place i or a later one)
+    grid_sums = width * (int(grid[grid < 0].sum()) + np.arange(len(probability)))
+    tail = np.append(np.cumsum(probability[::-1])[::-1], 0.0)  # P(grid sum i or a larger one)
 
-    def positive(shift: float) -> float:
-        return float(above[np.searchsorted(places, -sums - shift, side="right")].mean())
+    def positive_probability(shift: float) -> float:
+        """Return the probability that the sum is positive after it is shifted."""
+        return float(tail[np.searchsorted(grid_sums, -sums - shift, side="right")].mean())
 
-    # Halving a float is exact; the additions of the convolution and of the cumulative sum are not.
-    inflation = 4 * _EPS * (len(steps) + len(chance))
-    low = positive(float(rounding[rounding < 0].sum()) - slack) - inflation
-    high = positive(float(rounding[rounding > 0].sum()) + slack) + inflation
+    # Halving a float is exact. The additions of the convolution and the cumulative sum are not.
+    inflation = 4 * _EPS * (len(steps) + len(probability))
+    low = positive_probability(float(rounding[rounding < 0].sum()) - slack) - inflation
+    high = positive_probability(float(rounding[rounding > 0].sum()) + slack) + inflation
     return max(low, 0.0), min(high, 1.0)
 
 
 def _sum_distribution(grid: Int[np.ndarray, " m"]) -> Float[np.ndarray, " cells"]:
-    """P(Σ X_j grid_j = i) for i = 0, 1, …: one average of two shifted copies per step."""
-    chance = np.zeros(int(grid.sum()) + 1)
-    chance[0] = 1.0
-    reach = 1
-    for step in np.sort(grid):  # small ones first: the part that has to be moved stays short
-        old = chance[:reach] / 2
-        chance[:reach] = old
-        chance[step : step + reach] += old
-        reach += int(step)
-    return chance
+    """Return P(Σ X_j grid_j = i) for i = 0, 1, … and fair coins X_j."""
+    # For each step the distribution is averaged with a shifted copy of itself.
+    probability = np.zeros(int(grid.sum()) + 1)
+    probability[0] = 1.0
+    length = 1
+    for step in np.sort(grid):  # small steps first, so that the part that is shifted stays short
+        half = probability[:length] / 2
+        probability[:length] = half
+        probability[step : step + length] += half
+        length += int(step)
+    return probability

@@ -1,6 +1,6 @@
-"""A time at which a method stops drawing masks, with the draws that it has by then.
+"""A deadline at which a method stops drawing masks and uses those that it has.
 
-The clock does not depend on what the model answers, so stopping by it does not bias an estimate.
+The clock does not depend on the outputs of the model, so stopping by it does not bias an estimate.
 """
 
 import contextlib
@@ -14,111 +14,114 @@ from typing import final
 
 import numpy as np
 
-_BATCH_SHARE = 0.05  # of the time: a batch takes at most so much of it
-_MOST_MASKS = 1024  # in a batch
-UNINTERRUPTED_MARGIN = 2  # as on a machine that becomes half as fast
+_BATCH_SHARE = 0.05  # largest share of the time that a batch may take
+_MAX_BATCH_MASKS = 1024
+UNINTERRUPTED_MARGIN = 2  # allows for a machine that becomes half as fast
 
 
 def read_clock() -> float:
-    """Return the seconds of a clock that nobody sets."""
+    """Return the seconds of a clock that never jumps."""
     return time.monotonic()
 
 
 @dataclass
-class _Experience:
-    """What a deadline has seen so far: the time of a mask, and what was decided by the clock."""
+class _History:
+    """Time of a mask, and the decisions that were made by the clock so far."""
 
     seconds_per_mask: float
-    rows_answered: dict[bytes, int] = field(default_factory=dict)
+    evaluated_rows: dict[bytes, int] = field(default_factory=dict)
     decisions: dict[int, bool] = field(default_factory=dict)
 
 
 @final
 class Deadline:
-    """When to stop drawing, and how long the model takes for a mask.
+    """Time at which a method stops drawing masks, and the time that the model takes for a mask.
 
-    A method explains one text for several classes with the same masks, so what was answered for
-    the first class is answered for all of them, although the time is over by then.
+    A method explains one text for several classes with the same masks. Masks that were evaluated
+    for the first class are therefore evaluated for all classes, although the time is over by then.
 
     Parameters
     ----------
     end
-        When to stop, by :func:`read_clock`.
+        Time at which to stop, by :func:`read_clock`.
     seconds
-        The whole time that there was, of which a batch may take a small part.
+        Total time, of which a batch may take a small share.
     seconds_per_mask
-        What the model has taken for a mask so far.
+        Time that the model has taken for a mask so far.
     smallest_batch
-        Masks that are asked together even if they take more than the share of a batch.
+        Number of masks that are evaluated together even if they take more than that share.
     """
 
     def __init__(
         self, end: float, *, seconds: float, seconds_per_mask: float, smallest_batch: int = 1
     ) -> None:
         self.end, self._seconds, self._smallest_batch = end, seconds, smallest_batch
-        self._experience = _Experience(seconds_per_mask)
+        self._history = _History(seconds_per_mask)
 
-    def part(self, share: float) -> "Deadline":
-        """Return a deadline after ``share`` of the time that remains; both share what they see."""
+    def take_share(self, share: float) -> "Deadline":
+        """Return a deadline after a share of the remaining time, with the same measured times."""
         now = read_clock()
-        part = copy.copy(self)
-        part.end = now + share * max(self.end - now, 0.0)
-        return part
+        earlier_deadline = copy.copy(self)
+        earlier_deadline.end = now + share * max(self.end - now, 0.0)
+        return earlier_deadline
 
     @property
-    def masks_left(self) -> int:
-        """How many masks there is time for."""
-        return max(int((self.end - read_clock()) / self._experience.seconds_per_mask), 0)
+    def remaining_masks(self) -> int:
+        """Return the number of masks that can be evaluated before the deadline."""
+        return max(int((self.end - read_clock()) / self._history.seconds_per_mask), 0)
 
-    def has_time_for(self, masks: int, margin: int) -> bool:
-        """Return whether there is time for ``margin`` times so many masks."""
-        decisions = self._experience.decisions
+    def has_time(self, masks: int, margin: int) -> bool:
+        """Return whether there is time to evaluate ``margin`` times ``masks`` masks."""
+        decisions = self._history.decisions
         if masks not in decisions:
-            decisions[masks] = margin * masks <= self.masks_left
+            decisions[masks] = margin * masks <= self.remaining_masks
         return decisions[masks]
 
-    def answer(
+    def evaluate(
         self,
-        ask: Callable[[np.ndarray], np.ndarray],
+        evaluate_rows: Callable[[np.ndarray], np.ndarray],
         rows: np.ndarray,
         *,
         masks_per_row: int,
-        least: int,
+        minimum_rows: int,
     ) -> np.ndarray:
-        """Return the answers to as many of the first rows as there is time for."""
-        experience = self._experience
-        key = hashlib.sha256(repr(rows.shape).encode() + rows.tobytes()).digest()
-        if (earlier_count := experience.rows_answered.get(key)) is not None:
-            return ask(rows[:earlier_count])
-        answers, done = list[np.ndarray](), 0
-        while done < len(rows):
-            batch = min(self._rows_in_batch(masks_per_row), len(rows) - done)
-            if done < least:
-                batch = min(batch, least - done)
-            elif (batch := min(batch, self.masks_left // masks_per_row)) == 0:
-                break
-            begun = read_clock()
-            answers.append(ask(rows[done : done + batch]))
-            done += batch
-            took = (read_clock() - begun) / (batch * masks_per_row)
-            # Answers that are remembered take no time, which says nothing of those to come.
-            experience.seconds_per_mask = max(took, experience.seconds_per_mask / 2)
-        experience.rows_answered[key] = done
-        return np.concatenate(answers) if answers else ask(rows[:0])
+        """Return the outputs for as many of the first rows as there is time for.
 
-    def _rows_in_batch(self, masks_per_row: int) -> int:
-        masks = int(_BATCH_SHARE * self._seconds / self._experience.seconds_per_mask)
-        return max(min(max(masks, self._smallest_batch), _MOST_MASKS) // masks_per_row, 1)
+        The parameters are those of :func:`evaluate_before_deadline`.
+        """
+        history = self._history
+        key = hashlib.sha256(repr(rows.shape).encode() + rows.tobytes()).digest()
+        if (earlier_count := history.evaluated_rows.get(key)) is not None:
+            return evaluate_rows(rows[:earlier_count])
+        outputs, row_count = list[np.ndarray](), 0
+        while row_count < len(rows):
+            batch = min(self._rows_per_batch(masks_per_row), len(rows) - row_count)
+            if row_count < minimum_rows:
+                batch = min(batch, minimum_rows - row_count)
+            elif (batch := min(batch, self.remaining_masks // masks_per_row)) == 0:
+                break
+            start_time = read_clock()
+            outputs.append(evaluate_rows(rows[row_count : row_count + batch]))
+            row_count += batch
+            seconds = (read_clock() - start_time) / (batch * masks_per_row)
+            # Cached outputs take no time, which says nothing about the time of later outputs.
+            history.seconds_per_mask = max(seconds, history.seconds_per_mask / 2)
+        history.evaluated_rows[key] = row_count
+        return np.concatenate(outputs) if outputs else evaluate_rows(rows[:0])
+
+    def _rows_per_batch(self, masks_per_row: int) -> int:
+        masks = int(_BATCH_SHARE * self._seconds / self._history.seconds_per_mask)
+        return max(min(max(masks, self._smallest_batch), _MAX_BATCH_MASKS) // masks_per_row, 1)
 
 
 _DEADLINE: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @contextlib.contextmanager
-def drawing_until(deadline: Deadline | None) -> Iterator[None]:
-    """Let methods in a block draw until ``deadline``; None: as much as their settings say."""
-    # A context variable for the reason that holds for the watch of sample.py: methods, regressions
-    # and games between the budget and the masks have nothing to do with it.
+def set_deadline(deadline: Deadline | None) -> Iterator[None]:
+    """Let methods in a block draw until a deadline, or as their settings say if it is None."""
+    # A context variable, for the same reason as in progress.py: methods, regressions and games
+    # between the budget and the masks have nothing to do with the deadline.
     token = _DEADLINE.set(deadline)
     try:
         yield
@@ -127,55 +130,61 @@ def drawing_until(deadline: Deadline | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def in_part_of_the_time(share: float) -> Iterator[None]:
-    """Let a block draw in ``share`` of the time that remains, if there is a deadline."""
+def limit_time_share(share: float) -> Iterator[None]:
+    """Let a block use a share of the time before the deadline, if there is one."""
     deadline = _DEADLINE.get()
-    with drawing_until(None if deadline is None else deadline.part(share)):
+    with set_deadline(None if deadline is None else deadline.take_share(share)):
         yield
 
 
-def is_active() -> bool:
+def has_deadline() -> bool:
     """Return whether there is a deadline."""
     return _DEADLINE.get() is not None
 
 
-def masks_in_time() -> int | None:
-    """Return how many masks there is time for; None without a deadline."""
+def count_masks_before_deadline() -> int | None:
+    """Return the number of masks that there is time for, or None without a deadline."""
     deadline = _DEADLINE.get()
-    return None if deadline is None else deadline.masks_left
+    return None if deadline is None else deadline.remaining_masks
 
 
-def has_time_for(masks: int, *, margin: int = UNINTERRUPTED_MARGIN) -> bool:
-    """Return whether there is time for so many masks, which nothing interrupts.
+def has_time(masks: int, *, margin: int = UNINTERRUPTED_MARGIN) -> bool:
+    """Return whether there is time to evaluate masks without interruption.
 
-    Without a deadline there is. The model may become slower, so that time for ``margin`` times as
-    many is wanted.
+    Without a deadline there is. The model may become slower, so there must be time for ``margin``
+    times as many masks.
     """
     deadline = _DEADLINE.get()
-    return deadline is None or deadline.has_time_for(masks, margin)
+    return deadline is None or deadline.has_time(masks, margin)
 
 
-def answers_in_time(
-    ask: Callable[[np.ndarray], np.ndarray],
+def evaluate_before_deadline(
+    evaluate_rows: Callable[[np.ndarray], np.ndarray],
     rows: np.ndarray,
     *,
     masks_per_row: int = 1,
-    least: int = 0,
+    minimum_rows: int = 0,
 ) -> np.ndarray:
-    """Return the answers to the rows; under a deadline, to as many as there is time for.
+    """Evaluate rows of masks or orders until they are done or the deadline has passed.
 
     Parameters
     ----------
-    ask
-        Returns an answer for each of some rows.
+    evaluate_rows
+        Returns one output for each row.
     rows
-        What is drawn: masks, or orders, each independent of its place.
+        Masks or orders that were drawn independently of their position in the array.
     masks_per_row
-        How many masks the model is asked for a row.
-    least
-        Rows that are answered even if the time is over.
+        Number of masks that the model evaluates for each row.
+    minimum_rows
+        Number of rows that are evaluated even if the deadline has passed.
+
+    Returns
+    -------
+    The outputs of all rows, or of as many of the first rows as there was time for.
     """
     deadline = _DEADLINE.get()
     if deadline is None:
-        return ask(rows)
-    return deadline.answer(ask, rows, masks_per_row=masks_per_row, least=least)
+        return evaluate_rows(rows)
+    return deadline.evaluate(
+        evaluate_rows, rows, masks_per_row=masks_per_row, minimum_rows=minimum_rows
+    )

@@ -1,4 +1,4 @@
-"""Shapley values by random orders of the words, each with its reverse."""
+"""Shapley values from random orders of the features, each with its reverse."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,283 +7,371 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.progress import expect_calls
-from limelight.sampling.deadline import answers_in_time, has_time_for
+from limelight.sampling.deadline import evaluate_before_deadline, has_time
 from limelight.sampling.masks import Rng
 from limelight.sampling.sample import Game
-from limelight.sampling.spread import ALLOWED, ROUNDING, Spread, heavy_tailed, unseen_error
+from limelight.sampling.spread import (
+    RARE_EFFECT_SHARE,
+    ROUNDING,
+    PowerSums,
+    count_tail_carriers,
+    unseen_effect_error,
+)
 from limelight.shapes import Bool, Float, Int
 
-PerWord = Float[np.ndarray, "m d"]  # of each output
+PerFeature = Float[np.ndarray, "m d"]  # for each output
 PerOutput = Float[np.ndarray, " m"]
-Orders = Int[np.ndarray, "n d"]  # of the words, first one first
-Levels = Int[np.ndarray, "L d"]  # the group of every word, from the outermost on
+Orders = Int[np.ndarray, "n d"]  # each row lists the features, first one first
+Levels = Int[np.ndarray, "L d"]  # the group of every feature, from the outermost level on
 
-FEWEST = 10  # pairs: with fewer, draws that happen to agree say nothing about their spread
-_AGREE = 1e-4  # of the farthest draw: what rounding does to draws that agree
-_MASKS = 1024  # asked at a time
-_FEWEST_TO_SPREAD = 2  # pairs: one has no spread
-_STRETCH = 4  # masks that one word takes
+MIN_RELIABLE_PAIRS = 10  # draws of fewer pairs may agree by chance, which says nothing about errors
+_AGREEMENT = 1e-4  # of the farthest draw: rounding makes draws that agree differ by less
+_BATCH_MASKS = 1024  # number of masks that are evaluated at a time
+_MIN_PAIRS_WITH_SPREAD = 2  # one pair has no spread
+_MIN_PARTIAL_CALLS = 4  # masks for one feature of a partial pair
 
 
 class ShapleySample(NamedTuple):
-    """Values of every word for each output, with standard errors from the pairs of orders.
+    """Shapley values of every feature for each output, with standard errors.
 
-    ``flat`` says that all pairs gave the same values, and ``size`` what the errors then allow for;
-    ``spike`` is the share of one pair in the spread of the word that moved farthest, ``tail`` how
-    many answers carry the variance of all if they are too few (:func:`heavy_tailed`). ``squared``
-    are squared standard errors as the draws show them, without what is allowed for, and ``drawn``
-    how many draws each word had.
+    ``has_no_spread`` says whether all draws gave the same values. The errors then allow for unseen
+    effects as large as ``allowed_effect``. ``largest_share`` is the share of one draw in the spread
+    of the feature that moved farthest. ``tail_carriers`` is the result of
+    :func:`count_tail_carriers`. ``sampled_variance`` are the squared standard errors before they
+    are widened for rare effects. ``draw_counts`` is the number of draws of each feature, and
+    ``empty_output`` the output with all features removed.
     """
 
-    values: PerWord
-    stderr: PerWord
-    base: PerOutput
+    values: PerFeature
+    stderr: PerFeature
+    empty_output: PerOutput
     pairs: int
-    flat: Bool[np.ndarray, " m"]
-    size: PerOutput
-    spike: PerOutput
-    tail: PerOutput
-    squared: PerWord
-    drawn: Int[np.ndarray, " d"]
+    has_no_spread: Bool[np.ndarray, " m"]
+    allowed_effect: PerOutput
+    largest_share: PerOutput
+    tail_carriers: PerOutput
+    sampled_variance: PerFeature
+    draw_counts: Int[np.ndarray, " d"]
 
 
-def permutation_shapley(
+def shapley_values_from_orders(
     game: Game,
     d: int,
     rng: Rng,
     *,
     pairs: int,
     tolerance: float | None = None,
-    most: int | None = None,
+    max_pairs: int | None = None,
     known_range: float = 0.0,
-    spare: int = 0,
+    spare_calls: int = 0,
     levels: Levels | None = None,
-    into: Float[np.ndarray, "d k"] | None = None,
+    sum_matrix: Float[np.ndarray, "d k"] | None = None,
 ) -> ShapleySample:
-    r"""Mean of what each word adds to the words before it, over random orders.
+    r"""Estimate Shapley values from random pairs of orders of the features.
 
-    An order and its reverse make one pair, whose mean is one independent draw of
+    A pair is a random order and its reverse. Its mean is one independent draw of
 
     .. math:: \tfrac12 [f(P \cup j) - f(P) + f(R \cup j) - f(R)],
 
-    P being the words before j and R those after it; every draw sums to f(all) − f(none), and where
-    f is additive, or has pair interactions only, all draws are equal. The standard error is that of
-    a mean of draws, widened for few of them and for rare effects (:meth:`Spread.error`). Of a word
-    whose draws all agree, while those of others do not, it allows for three draws as far off as any
-    word's; if one pair makes up most of the spread, every word's allows for one: a rare interaction
-    may not have shown yet. Where no draw differs, three are allowed for that are off by
-    ``known_range``, or by |f(all) − f(none)| or the largest value if that is more. With a
-    ``tolerance`` pairs are added until there are 10 and no standard error exceeds it, or there are
-    ``most``. ``spare`` calls more, too few for a pair, are spent on a stretch of one: its words
-    have one draw more than the others.
+    where P are the features before j and R those after it. Every draw sums to f(all) − f(none). If
+    f is additive, or has pair interactions only, all draws are equal.
 
-    With ``levels``, the group of every word from the outermost on, orders keep each group in one
-    piece: the values are Owen's. ``into`` sums the draws of words to those of ``k`` other things,
-    which are then the values; nothing is spare there.
+    The standard error is that of a mean of draws, widened for few draws and for rare effects
+    (:meth:`PowerSums.standard_error`). A rare interaction may not have shown yet. Therefore, if all
+    draws of a feature agree, while those of other features do not, its error allows for three draws
+    as far off as those of any feature. If one pair makes up most of the spread, the errors of all
+    features allow for one such draw. If no draw differs, they allow for three draws that are off by
+    ``known_range``, or by |f(all) − f(none)| or the largest value if that is more.
+
+    Parameters
+    ----------
+    game
+        Outputs of the model for masks.
+    d
+        Number of features.
+    rng
+        Source of the random orders.
+    pairs
+        Number of pairs of orders.
+    tolerance
+        Largest standard error. Pairs are added, to 10 at least, until it is met.
+    max_pairs
+        Most pairs to draw to meet the tolerance.
+    known_range
+        How far the output is known to move.
+    spare_calls
+        Further calls, too few for a pair. They are spent on a part of a pair, so that some features
+        have one more draw than the others.
+    levels
+        The group of every feature, from the outermost level on. Orders then keep each group
+        together, and the values are Owen values.
+    sum_matrix
+        Adds the values of features up to those of ``k`` sums, which are returned instead. It
+        cannot be combined with ``spare_calls``.
     """
     # Regressions on paired masks (KernelSHAP, leverage sampling) were 0.5 to 1.9 times as good with
     # as many calls, 1.2 to 1.5 in the median, and worse on two of eight texts.
-    ends = game(end_masks(d))
-    answers = [ends]
+    end_outputs = game(empty_and_full_masks(d))
+    all_outputs = [end_outputs]
 
-    def ask(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
-        answers.append(game(keep))
-        return answers[-1]
+    def evaluate(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
+        """Return the outputs for masks, and store them."""
+        all_outputs.append(game(keep))
+        return all_outputs[-1]
 
-    # Draws relative to the first: identical draws have exactly no spread.
-    def draws_of(orders: Orders) -> Float[np.ndarray, "count m k"]:
-        found = _draws(orders, ends, ask(_prefixes(orders)) if d > 1 else ends[:0])
-        return found if into is None else found @ into
+    def evaluate_pairs(orders: Orders) -> Float[np.ndarray, "count m k"]:
+        """Return one draw for each order and its reverse."""
+        inner = evaluate(_prefix_masks(orders)) if d > 1 else end_outputs[:0]
+        pair_draws = _pair_draws(orders, end_outputs, inner)
+        return pair_draws if sum_matrix is None else pair_draws @ sum_matrix
 
-    def draw(count: int, *, least: int = 0) -> Float[np.ndarray, "most_count m k"]:
-        orders = random_orders(d, count, rng, levels)
+    def draw_pairs(count: int, *, minimum: int = 0) -> Float[np.ndarray, "most_count m k"]:
+        """Draw and evaluate pairs of orders, fewer if a deadline passes."""
+        orders = draw_orders(d, count, rng, levels)
         masks = 2 * max(d - 1, 1)
-        return answers_in_time(draws_of, orders, masks_per_row=masks, least=least)
+        return evaluate_before_deadline(
+            evaluate_pairs, orders, masks_per_row=masks, minimum_rows=minimum
+        )
 
-    draws = [draw(1, least=1)]
+    draws = [draw_pairs(1, minimum=1)]
+    # Draws are taken relative to the first one, so that identical draws have exactly no spread.
     origin = draws[0][0]
-    size = np.max([np.abs(ends[1] - ends[0]), np.abs(origin).max(axis=1)], axis=0)
-    size = np.maximum(size, known_range) * (d > 2)  # two words have one pair of orders
-    n, wanted = 1, pairs if tolerance is None else max(pairs, FEWEST)
+    total_effect = np.abs(end_outputs[1] - end_outputs[0])
+    allowed_effect = np.max([total_effect, np.abs(origin).max(axis=1)], axis=0)
+    # Two features have only one pair of orders.
+    allowed_effect = np.maximum(allowed_effect, known_range) * (d > 2)
+    n, target_count = 1, pairs if tolerance is None else max(pairs, MIN_RELIABLE_PAIRS)
     while True:
-        while n < wanted:
-            # A pair asks 2 (d − 1) masks, its ends being known: as many pairs as fill one call.
-            count = min(wanted - n, max(1, _MASKS // max(2 * (d - 1), 1)))
-            draws.append(draw(count, least=_FEWEST_TO_SPREAD - n))
+        while n < target_count:
+            # A pair takes 2 (d − 1) masks, since the outputs of its ends are known. One call
+            # evaluates as many pairs as fill it.
+            count = min(target_count - n, max(1, _BATCH_MASKS // max(2 * (d - 1), 1)))
+            draws.append(draw_pairs(count, minimum=_MIN_PAIRS_WITH_SPREAD - n))
             n += len(draws[-1])
-            if len(draws[-1]) < count:  # the time is over
-                wanted, spare = n, 0
-        relative, drawn = np.concatenate(draws) - origin, np.full(origin.shape[1], n)
-        mean, spread = _moments(relative)
-        # Calls are spare in a budget only, which knows no tolerance.
-        if spare >= _STRETCH and d > 2 and has_time_for(spare, margin=1):
-            # Words of uneven numbers of draws do not add up. The pairs alone do: given them, what
-            # is missing has mean 0, and it goes to the words that vary, by shares that they tell.
+            if len(draws[-1]) < count:  # the deadline has passed
+                target_count, spare_calls = n, 0
+        relative_draws = np.concatenate(draws) - origin
+        draw_counts = np.full(origin.shape[1], n)
+        mean, spread = _mean_and_spread(relative_draws)
+        # Spare calls come from a budget, which is never combined with a tolerance.
+        if spare_calls >= _MIN_PARTIAL_CALLS and d > 2 and has_time(spare_calls, margin=1):
+            # If features have different numbers of draws, their means do not add up to the total
+            # effect, as those of complete pairs do. Given the pairs, the missing sum has mean 0.
+            # Features get shares of it in proportion to their spread.
             total = spread.second.sum(axis=1, keepdims=True)
             share = np.where(total > 0, spread.second / np.where(total > 0, total, 1.0), 1 / d)
-            words, more = _stretch(ask, ends, d, spare, rng)
+            features, partial_draw = _draw_partial_pair(evaluate, end_outputs, d, spare_calls, rng)
             row = np.full((1, *origin.shape), np.nan)
-            row[0][:, words], drawn[words] = more - origin[:, words], n + 1
-            mean, spread = _moments(np.append(relative, row, axis=0))
-            missing = ends[1] - ends[0] - (origin + mean).sum(axis=1)
+            row[0][:, features] = partial_draw - origin[:, features]
+            draw_counts[features] = n + 1
+            mean, spread = _mean_and_spread(np.append(relative_draws, row, axis=0))
+            missing = end_outputs[1] - end_outputs[0] - (origin + mean).sum(axis=1)
             mean = mean + share * missing[:, None]
-        stderr, flat, spike = _errors(spread, n, size)
+        stderr, has_no_spread, largest_share = _standard_errors(spread, n, allowed_effect)
         worst = float(stderr.max())
-        if tolerance is None or worst <= tolerance or most is None or n >= most:
-            tail = heavy_tailed(np.concatenate(answers))
+        if tolerance is None or worst <= tolerance or max_pairs is None or n >= max_pairs:
             return ShapleySample(
-                origin + mean, stderr, ends[0], n, flat, size, spike, tail, spread.second, drawn
+                values=origin + mean,
+                stderr=stderr,
+                empty_output=end_outputs[0],
+                pairs=n,
+                has_no_spread=has_no_spread,
+                allowed_effect=allowed_effect,
+                largest_share=largest_share,
+                tail_carriers=count_tail_carriers(np.concatenate(all_outputs)),
+                sampled_variance=spread.second,
+                draw_counts=draw_counts,
             )
-        wanted = min(math.ceil(n * min(1.05 * (worst / tolerance) ** 2, 4.0)) + 1, most)
-        expect_calls((wanted - n) * 2 * (d - 1))
+        target_count = math.ceil(n * min(1.05 * (worst / tolerance) ** 2, 4.0)) + 1
+        target_count = min(target_count, max_pairs)
+        expect_calls((target_count - n) * 2 * (d - 1))
 
 
-def order_draws(
-    ask: Callable[[list[Bool[np.ndarray, "_ _d"]]], list[Float[np.ndarray, "_ m"]]],
+def evaluate_orders(
+    evaluate: Callable[[list[Bool[np.ndarray, "_ _d"]]], list[Float[np.ndarray, "_ m"]]],
     orders: Sequence[Int[np.ndarray, "_ _d"]],
 ) -> list[tuple[Float[np.ndarray, "two m"], Float[np.ndarray, "_ m _d"]]]:
-    """Return the ends and the draws of several texts, each by its own orders and their reverses.
+    """Compute draws of Shapley values for several texts from pairs of orders.
 
-    ``ask`` answers the masks of all texts at once, which is what keeps a device busy. A draw is
-    what :func:`permutation_shapley` takes the mean of.
+    ``evaluate`` is called once with the masks of all texts, which keeps a device busy. A draw is
+    the mean over an order and its reverse, as in :func:`shapley_values_from_orders`.
+
+    Returns
+    -------
+    For each text, the outputs without and with all features, and one draw for each order.
     """
-    found = ask([np.concatenate([end_masks(one.shape[1]), _prefixes(one)]) for one in orders])
-    both = zip(orders, found, strict=True)
-    return [(answers[:2], _draws(one, answers[:2], answers[2:])) for one, answers in both]
+    masks = [
+        np.concatenate([empty_and_full_masks(text_orders.shape[1]), _prefix_masks(text_orders)])
+        for text_orders in orders
+    ]
+    return [
+        (outputs[:2], _pair_draws(text_orders, outputs[:2], outputs[2:]))
+        for text_orders, outputs in zip(orders, evaluate(masks), strict=True)
+    ]
 
 
-def inner_shapley(
+def group_owen_values(
     game: Game,
-    group: Int[np.ndarray, " d"],
-    own: int,
+    groups: Int[np.ndarray, " d"],
+    group: int,
     rng: Rng,
     *,
     pairs: int,
     known_range: float = 0.0,
 ) -> tuple[Float[np.ndarray, "m k"], Float[np.ndarray, "m k"], int]:
-    """Return Owen values of the units of one group and their total, their errors, and the pairs.
+    """Estimate the Owen values of the features of one group.
 
-    A pair is a random order of the groups and, inside this one, of its units, with the reverse of
-    both: other groups are there as wholes. It asks 2 (k + 1) masks of k units. A deadline ends the
-    draws earlier, after two pairs at least. Domain: pairs ≥ 2.
+    A pair is a random order of the groups and, inside the group, of its features, with the reverse
+    of both. Other groups are kept or removed as a whole. A pair takes 2 (k + 1) masks for k
+    features. A deadline ends the draws earlier, but not before two pairs. Domain: pairs ≥ 2.
+
+    Parameters
+    ----------
+    game
+        Outputs of the model for masks.
+    groups
+        The group of each feature.
+    group
+        The group whose features are scored.
+    rng
+        Source of the random orders.
+    pairs
+        Number of pairs of orders.
+    known_range
+        How far the output is known to move.
+
+    Returns
+    -------
+    The values of the features and, last, their total; the standard errors; the number of pairs.
     """
-    members = np.flatnonzero(group == own)
-    when = rng.random((pairs, int(group.max()) + 1))  # each group comes
-    others = [when < when[:, [own]], when > when[:, [own]]]
-    # Inside its own group alone: the words of others come and go with theirs, and cost nothing.
-    order = random_orders(len(members), pairs, rng)
-    place, steps = _places(order), len(members) + 1
-    keep = np.repeat(np.concatenate(others)[:, None, group], steps, axis=1)
-    keep[:, :, members] = place[:, None, :] < np.arange(steps)[None, :, None]
+    members = np.flatnonzero(groups == group)
+    arrival_times = rng.random((pairs, int(groups.max()) + 1))
+    own_time = arrival_times[:, [group]]
+    present_groups = [arrival_times < own_time, arrival_times > own_time]
+    # Only the order inside the group is needed: features of other groups come and go with their
+    # group, which takes no masks.
+    order = draw_orders(len(members), pairs, rng)
+    position, steps = _positions(order), len(members) + 1
+    keep = np.repeat(np.concatenate(present_groups)[:, None, groups], steps, axis=1)
+    keep[:, :, members] = position[:, None, :] < np.arange(steps)[None, :, None]
 
-    def draws_of(masks: Bool[np.ndarray, "n two steps d"]) -> Float[np.ndarray, "n m k"]:
-        one_way = np.swapaxes(masks, 0, 1).reshape(-1, steps, len(group))
-        # A word is missing at the steps up to its place.
-        places = np.count_nonzero(~one_way[:, :, members], axis=1) - 1
-        answers = game(one_way.reshape(-1, len(group)))
-        return _pair_means(answers.reshape(len(one_way), steps, -1), places)
+    def evaluate_pairs(masks: Bool[np.ndarray, "n two steps d"]) -> Float[np.ndarray, "n m k"]:
+        """Return one draw for each order and its reverse."""
+        paths = np.swapaxes(masks, 0, 1).reshape(-1, steps, len(groups))
+        # A feature is missing at the steps up to its position.
+        positions = np.count_nonzero(~paths[:, :, members], axis=1) - 1
+        outputs = game(paths.reshape(-1, len(groups)))
+        return _pair_contributions(outputs.reshape(len(paths), steps, -1), positions)
 
-    both_ways = np.stack(np.split(keep, 2), axis=1)
-    draws = answers_in_time(draws_of, both_ways, masks_per_row=2 * steps, least=2)
+    order_and_reverse = np.stack(np.split(keep, 2), axis=1)
+    draws = evaluate_before_deadline(
+        evaluate_pairs, order_and_reverse, masks_per_row=2 * steps, minimum_rows=2
+    )
     draws = np.append(draws, draws.sum(axis=2, keepdims=True), axis=2)
-    mean, spread = _moments(draws - draws[0])
-    size = np.maximum(np.abs(draws).max(axis=(0, 2)), known_range)
-    return draws[0] + mean, _errors(spread, len(draws), size)[0], len(draws)
+    mean, spread = _mean_and_spread(draws - draws[0])
+    allowed_effect = np.maximum(np.abs(draws).max(axis=(0, 2)), known_range)
+    return draws[0] + mean, _standard_errors(spread, len(draws), allowed_effect)[0], len(draws)
 
 
-def _places(order: Orders) -> Int[np.ndarray, "two_n d"]:
-    """Where each word stands in every order, and then in every reverse."""
+def _positions(order: Orders) -> Int[np.ndarray, "two_n d"]:
+    """Return the position of each feature in every order, and then in every reverse."""
     return np.argsort(np.concatenate([order, order[:, ::-1]]), axis=1)
 
 
-def _moments(draws: Float[np.ndarray, "n m d"]) -> tuple[PerWord, Spread]:
-    """Return the mean of the draws, and the sums of each draw's share in it, about the mean.
+def _mean_and_spread(draws: Float[np.ndarray, "n m d"]) -> tuple[PerFeature, PowerSums]:
+    """Return the mean of the draws, and the power sums of their contributions about the mean.
 
-    A draw is NaN at words that it does not have.
+    A draw is NaN at features that it does not have.
     """
     n = np.count_nonzero(~np.isnan(draws), axis=0)
     mean = np.nansum(draws, axis=0) / n
-    spread = Spread.of(np.nan_to_num((draws - mean) / n))
-    # n/(n − 1): deviations from the draws' own mean are too small by that much.
+    spread = PowerSums.from_contributions(np.nan_to_num((draws - mean) / n))
+    # n/(n − 1): deviations from the mean of the same draws are too small by this factor.
     second = spread.second * n / np.maximum(n - 1, 1)
     return mean, spread._replace(first=np.zeros_like(mean), second=second)
 
 
-def _errors(
-    spread: Spread, n: int, size: PerOutput
-) -> tuple[PerWord, Bool[np.ndarray, " m"], PerOutput]:
-    """Return the standard errors, where no draw differs, and the share of one draw in a spread."""
+def _standard_errors(
+    spread: PowerSums, n: int, allowed_effect: PerOutput
+) -> tuple[PerFeature, Bool[np.ndarray, " m"], PerOutput]:
+    """Return standard errors, the outputs without spread, and the share of one draw in a spread."""
     farthest = spread.largest.max(axis=1, keepdims=True)
-    flat = n * farthest[:, 0] <= ROUNDING * size
-    spike = np.where(flat | (n < FEWEST), 0.0, spread.spike())
-    rare = (spike > ALLOWED)[:, None]
-    seen = spread._replace(largest=np.where(rare, farthest, spread.largest))
-    still = spread.largest <= _AGREE * farthest
-    errors = np.where(still, unseen_error(farthest), seen.error(n, degrees=n - 1))
-    unseen = unseen_error(size[:, None] / n)
-    return np.where(flat[:, None], unseen, errors), flat, spike
+    has_no_spread = n * farthest[:, 0] <= ROUNDING * allowed_effect
+    no_share = has_no_spread | (n < MIN_RELIABLE_PAIRS)
+    largest_share = np.where(no_share, 0.0, spread.largest_share())
+    is_rare = (largest_share > RARE_EFFECT_SHARE)[:, None]
+    widened = spread._replace(largest=np.where(is_rare, farthest, spread.largest))
+    agrees = spread.largest <= _AGREEMENT * farthest
+    sampled_errors = widened.standard_error(n, degrees=n - 1)
+    errors = np.where(agrees, unseen_effect_error(farthest), sampled_errors)
+    unseen = unseen_effect_error(allowed_effect[:, None] / n)
+    return np.where(has_no_spread[:, None], unseen, errors), has_no_spread, largest_share
 
 
-def random_orders(d: int, n: int, rng: Rng, levels: Levels | None = None) -> Orders:
-    """Return ``n`` random orders of ``d`` words, in which groups of every level stay together."""
-    # One sort for all rows, where drawing permutations would be a loop. Words are drawn before
-    # groups: the same seed gives the same orders inside, whatever the groups.
-    words = rng.random((n, d))
+def draw_orders(d: int, n: int, rng: Rng, levels: Levels | None = None) -> Orders:
+    """Draw ``n`` random orders of ``d`` features that keep the groups of every level together."""
+    # One sort for all rows, since drawing permutations would be a loop. Features are drawn before
+    # groups, so that the same seed gives the same orders inside groups for all groupings.
+    feature_keys = rng.random((n, d))
     if levels is None:
-        return np.argsort(words, axis=1)
-    groups = [rng.random((n, int(level.max()) + 1))[:, level] for level in levels]
-    return np.lexsort([words, *groups[::-1]], axis=1)  # the last key counts first
+        return np.argsort(feature_keys, axis=1)
+    group_keys = [rng.random((n, int(level.max()) + 1))[:, level] for level in levels]
+    return np.lexsort([feature_keys, *group_keys[::-1]], axis=1)  # the last key counts first
 
 
-def end_masks(d: int) -> Bool[np.ndarray, "two d"]:
-    """Return the masks that remove every word, and none."""
+def empty_and_full_masks(d: int) -> Bool[np.ndarray, "two d"]:
+    """Return the mask that removes every feature and the mask that keeps them all."""
     return np.repeat([[False], [True]], d, axis=1)
 
 
-def _prefixes(order: Orders) -> Bool[np.ndarray, "asked d"]:
-    """Masks of the first 1, 2, … d − 1 words of every order, and then of every reverse."""
+def _prefix_masks(order: Orders) -> Bool[np.ndarray, "asked d"]:
+    """Return masks of the first 1, 2, … d − 1 features of every order, then of every reverse."""
     d = order.shape[1]
-    return (_places(order)[:, None, :] < np.arange(1, d)[None, :, None]).reshape(-1, d)
+    return (_positions(order)[:, None, :] < np.arange(1, d)[None, :, None]).reshape(-1, d)
 
 
-def _draws(
-    order: Orders, ends: Float[np.ndarray, "two m"], inner: Float[np.ndarray, "asked m"]
+def _pair_draws(
+    order: Orders, end_outputs: Float[np.ndarray, "two m"], inner: Float[np.ndarray, "asked m"]
 ) -> Float[np.ndarray, "n m d"]:
-    """Return the pair means for each order, ``inner`` being the answers to its prefixes."""
-    (n, d), m = order.shape, ends.shape[1]
-    # All and none are asked once for all orders: they are a tenth of the calls at 20 words.
+    """Return one draw for each order and its reverse from the outputs for its prefixes."""
+    (n, d), m = order.shape, end_outputs.shape[1]
+    # The ends are evaluated once for all orders: they are a tenth of the calls at 20 features.
     path = np.empty((2 * n, d + 1, m))
-    path[:, 0], path[:, -1] = ends
+    path[:, 0], path[:, -1] = end_outputs
     path[:, 1:-1] = inner.reshape(2 * n, d - 1, m)
-    return _pair_means(path, _places(order))
+    return _pair_contributions(path, _positions(order))
 
 
-def _pair_means(
-    path: Float[np.ndarray, "two_n steps m"], place: Int[np.ndarray, "two_n d"]
+def _pair_contributions(
+    path: Float[np.ndarray, "two_n steps m"], position: Int[np.ndarray, "two_n d"]
 ) -> Float[np.ndarray, "n m d"]:
-    """Return what each word adds where it stands, the mean over an order and its reverse."""
-    added = np.take_along_axis(np.diff(path, axis=1), place[:, :, None], axis=1)
+    """Return the contribution of each feature, averaged over an order and its reverse.
+
+    ``path`` has the outputs while features are added one by one.
+    """
+    added = np.take_along_axis(np.diff(path, axis=1), position[:, :, None], axis=1)
     first, second = np.split(added, 2)
     return np.moveaxis((first + second) / 2, 1, 2)
 
 
-def _stretch(
-    game: Game, ends: Float[np.ndarray, "two m"], d: int, spare: int, rng: Rng
+def _draw_partial_pair(
+    game: Game, end_outputs: Float[np.ndarray, "two m"], d: int, spare_calls: int, rng: Rng
 ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, "m k"]]:
-    """Return some words of a random order, and what the order and its reverse give to each.
+    """Return consecutive features of a random order, and one draw for each of them.
 
-    They stand side by side, so that k of them take 2 (k + 1) masks at most. The stretch begins
-    anywhere and goes on at the beginning: each place is as likely to be in it, so that the draw of
-    a word has the law of any other draw of it.
+    The draws are means over the order and its reverse. Since the features are consecutive, k of
+    them take 2 (k + 1) masks at most. The first one is at a random position, and the end of the
+    order is followed by its beginning. Each position is therefore as likely to be chosen, so that
+    the draw of a feature has the same distribution as its draws from complete pairs.
     """
-    (order,), k = random_orders(d, 1, rng), min(spare // 2 - 1, d - 1)
-    places = (rng.integers(d) + np.arange(k)) % d
-    cuts = np.union1d(places, places + 1)
-    inner = cuts[(cuts > 0) & (cuts < d)]
-    keep = np.argsort(order)[None, :] < inner[:, None]
-    # f of the words before each cut, and of those after it.
-    before, after = np.empty((2, d + 1, ends.shape[1]))
-    before[[0, d]], after[[0, d]] = ends, ends[::-1]
-    before[inner], after[inner] = np.split(game(np.concatenate([keep, ~keep])), 2)
-    added = before[places + 1] - before[places] + after[places] - after[places + 1]
-    return order[places], added.T / 2
+    (order,), k = draw_orders(d, 1, rng), min(spare_calls // 2 - 1, d - 1)
+    positions = (rng.integers(d) + np.arange(k)) % d
+    cuts = np.union1d(positions, positions + 1)
+    inner_cuts = cuts[(cuts > 0) & (cuts < d)]
+    keep = np.argsort(order)[None, :] < inner_cuts[:, None]
+    # Outputs for the features before each cut, and for those after it.
+    before, after = np.empty((2, d + 1, end_outputs.shape[1]))
+    before[[0, d]], after[[0, d]] = end_outputs, end_outputs[::-1]
+    before[inner_cuts], after[inner_cuts] = np.split(game(np.concatenate([keep, ~keep])), 2)
+    added = before[positions + 1] - before[positions] + after[positions] - after[positions + 1]
+    return order[positions], added.T / 2

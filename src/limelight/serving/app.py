@@ -19,16 +19,16 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from limelight.errors import InputError
-from limelight.explainers.explaining import together
+from limelight.explainers.explaining import texts_per_batch
 from limelight.explainers.learned import LEARNED, LearnedMethod
 from limelight.explainers.method import select_implementation
-from limelight.explainers.registry import METHODS, default_method, exactness_on
-from limelight.models import Model, resolved_replacement
+from limelight.explainers.registry import METHODS, default_method, exactness_for_model
+from limelight.models import Model, resolve_replacement
 from limelight.models.protocol import query_kind
 from limelight.models.queries import feature_names
-from limelight.rendering.bundle import ENTRIES, bundled
+from limelight.rendering.bundle import ENTRIES, bundle_module
 from limelight.rendering.judgment import judgment_page
-from limelight.rendering.markup import data_block, part, rendered, style_sheet
+from limelight.rendering.markup import data_block, render_macro, render_template, style_sheet
 from limelight.rendering.summary import summary_page
 from limelight.request import Request, model_scales, prepare_model
 from limelight.results.judgment import Judgment
@@ -55,7 +55,7 @@ from limelight.serving.texts import (
     shown_text,
     shown_texts,
 )
-from limelight.text import Cutter, name_of_one, plural, unit_name
+from limelight.text import Splitter, feature_kind, feature_noun, pluralize
 from limelight.threads import cached_property
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ class Served:
     run: "Run | None" = None
     judgment: Judgment | None = None
     seconds: float = 120.0  # that a question may take
-    notices: tuple[str, ...] = ()  # what every page says: not all of it is about one model
-    features: str | Cutter | None = None  # what is scored at first
+    warnings: tuple[str, ...] = ()  # what every page says: not all of it is about one model
+    features: str | Splitter | None = None  # what is scored at first
 
     def __post_init__(self) -> None:
         if len({one.shows_images for one in self.models}) > 1:
@@ -130,7 +130,7 @@ class Served:
         return any(one.shows_images for one in self.models)
 
 
-def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[str, Any]:
+def model_facts(served: ServedModel, unit: str | Splitter | None = None) -> dict[str, Any]:
     """Return what the page must know of a model before it asks anything."""
     model = served.model
     _, question = prepare_model(model, Request(features=unit))
@@ -147,7 +147,7 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
             "id": name,
             "label": methods[name].label,
             "formula": methods[name].formula,
-            "exactness": exactness_on(implementation, model),
+            "exactness": exactness_for_model(implementation, model),
             # What asks the model many times waits until the reader pauses.
             "quick": implementation.cost.calls is None,
             "pairs": name == "interactions",
@@ -163,11 +163,11 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
         "classes": list(model.classes),
         "methods": rows,
         "first": [name for name in first if name in implementations],
-        "features": [*feature_names(model), *([unit_name(unit)] if callable(unit) else [])],
+        "features": [*feature_names(model), *([feature_kind(unit)] if callable(unit) else [])],
         "images": served.shows_images,
-        "unit": unit_name(unit),
+        "unit": feature_kind(unit),
         "scales": list(model_scales(model)),
-        "replacement": resolved_replacement(model, "auto"),
+        "replacement": resolve_replacement(model, "auto"),
         "spans": served.query_kind == "places",
         "heads": any("per_head" in used.settings for used in implementations.values()),
     }
@@ -178,7 +178,7 @@ def typing_page(served: Served) -> str:
     if not served.models:
         return _message(served, "./", "Type and see", "No model is served here.")
     facts = {"models": [model_facts(one, served.features) for one in served.models]}
-    body = rendered("typing.html", most=MOST_CHARACTERS, images=served.shows_images)
+    body = render_template("typing.html", most=MOST_CHARACTERS, images=served.shows_images)
     return _page("What moves the model?", body, served, script="typing.js", facts=facts)
 
 
@@ -187,7 +187,7 @@ def texts_page(served: Served) -> str:
     facts = {"typing": bool(served.models)}
     title = "What does the model do on these texts?"
     above = navigation(served, "texts", kept=("texts.json", "texts.json"))
-    return _page(title, rendered("texts.html"), served, script="texts.js", above=above, facts=facts)
+    return _page(title, render_template("texts.html"), served, script="texts.js", above=above, facts=facts)
 
 
 def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None) -> "Markup":
@@ -199,14 +199,14 @@ def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None
     if served.models:
         places.append(("./", "Drop an image" if served.shows_images else "Type and see"))
     if served.run is not None:
-        noun = name_of_one(unit_name(served.run.record.request.features))
+        noun = feature_noun(feature_kind(served.run.record.request.features))
         places += [
             ("texts", "Texts"),
-            ("summary", f"{plural(noun).capitalize()}, mistakes, slices"),
+            ("summary", f"{pluralize(noun).capitalize()}, mistakes, slices"),
         ]
     if served.judgment is not None:
         places.append(("judgment", "Judgment"))
-    return part("navigation", places if len(places) > 1 else [], here, kept, served.notices)
+    return render_macro("navigation", places if len(places) > 1 else [], here, kept, served.warnings)
 
 
 def _message(
@@ -218,7 +218,7 @@ def _message(
     script: str | None = None,
     trouble: bool = False,
 ) -> str:
-    body = rendered("message.html", title=title, sentence=sentence, trouble=trouble)
+    body = render_template("message.html", title=title, sentence=sentence, trouble=trouble)
     return _page(title, body, served, script=script, above=navigation(served, here))
 
 
@@ -232,12 +232,12 @@ def _page(
     facts: object = None,
 ) -> str:
     """Return a page whose style and scripts are files of the server."""
-    return rendered(
+    return render_template(
         "page.html",
         title=title,
         window=title,
-        head=part("served_files", [*([] if script is None else [script]), "theme.js"]),
-        above=navigation(served, "./") if above is None else above,
+        head=render_macro("served_files", [*([] if script is None else [script]), "theme.js"]),
+        navigation=navigation(served, "./") if above is None else above,
         body=body,
         footer="Served by limelight on this machine. This page needs no network.",
         data=data_block("limelight-facts", json.dumps(facts, ensure_ascii=False)),
@@ -298,7 +298,7 @@ def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
 
 def _alike(model: Model, question: TextQuestion) -> Alike | None:
     """Return how to answer ``question`` with others, on models that explain texts together."""
-    kind = kind_of(question) if together(model) > 1 else None
+    kind = kind_of(question) if texts_per_batch(model) > 1 else None
     if kind is None:
         return None
     return Alike(kind, question, lambda asked: list(map(_encoded, shown_texts(model, asked))))
@@ -403,7 +403,7 @@ def _json(found: Callable[[HttpRequest], Any]) -> Handler:
 def _report(served: Served, here: str, page: Callable[..., str]) -> Response:
     """Return a page that is one file, with the policy that it brings itself."""
     above = navigation(served, here, kept=(here, f"{here}.html"))
-    return HTMLResponse(page(above=above), headers={"content-security-policy": WHOLE_PAGE_POLICY})
+    return HTMLResponse(page(navigation=above), headers={"content-security-policy": WHOLE_PAGE_POLICY})
 
 
 def _sent(content: str) -> Handler:
@@ -425,7 +425,7 @@ async def _file(request: HttpRequest) -> Response:
 def page_files() -> dict[str, tuple[str, bytes]]:
     """Return the type and content of every file by its place in the page's address."""
     found = {
-        f"page/{entry.name}": ("text/javascript", bundled(entry).encode())
+        f"page/{entry.name}": ("text/javascript", bundle_module(entry).encode())
         for entry in ENTRIES
         if entry.parent == _OWN or entry.stem == "theme"
     }

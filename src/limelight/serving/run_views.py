@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError, escape_controls
-from limelight.rendering.pieces import visible, writable_explanation
+from limelight.rendering.text_parts import visible_text, replace_explanation_surrogates
 from limelight.serving.texts import explanation_data, shown_opening
 from limelight.shapes import Float
-from limelight.text import name_of_one, unit_name
+from limelight.text import feature_kind, feature_noun
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,22 +109,22 @@ class RunViews:
         for name in columns.column_names:
             values = columns[name]
             if name in ("id", "opening", "label_text"):
-                shown[name] = [text and visible(text) for text in values.to_pylist()]
+                shown[name] = [text and visible_text(text) for text in values.to_pylist()]
             else:  # by NumPy, which makes lists of millions of numbers much faster than Arrow
                 numbers = values.to_numpy()
                 shown[name] = _short(numbers) if numbers.dtype.kind == "f" else numbers.tolist()
         failed = run.errors().slice(0, _MOST_FAILED).to_pylist() if run.failed else []
         return {
-            "name": visible(str(run.path)),
-            "classes": [visible(name) for name in run.classes],
+            "name": visible_text(str(run.path)),
+            "classes": [visible_text(name) for name in run.classes],
             "methods": [method.label for method in run.record.methods],
             "has_texts": run.record.data.texts_kept,
-            "noun": name_of_one(unit_name(run.record.request.features)),
+            "noun": feature_noun(feature_kind(run.record.request.features)),
             "total": run.total,
             "is_probability": run.record.model.link != "none",
             "columns": shown,
             "unexplained": [
-                {"row": one["row"], "id": visible(str(one["id"])), "error": visible(one["error"])}
+                {"row": one["row"], "id": visible_text(str(one["id"])), "error": visible_text(one["error"])}
                 for one in failed
             ],
         }
@@ -141,7 +141,7 @@ class RunViews:
     def text(self, row: int) -> dict[str, Any]:
         """Return what every method of the run says about one text."""
         several = [self._run.explanation(row, method) for method in self._run.methods]
-        found = [writable_explanation(e) for e in several]
+        found = [replace_explanation_surrogates(e) for e in several]
         return {
             "row": row,
             "opening": shown_opening(found),

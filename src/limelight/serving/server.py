@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvicorn
 
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, unknown_name_message
 from limelight.explainers.learned import LearnedMethod
-from limelight.files import bounded_bytes
-from limelight.models import Model, checked_model, load
+from limelight.files import read_bounded_bytes
+from limelight.models import Model, check_model, load
 from limelight.models.fingerprints import short_fingerprint
-from limelight.models.loading import source_of
+from limelight.models.loading import model_source
 from limelight.results.judgment import Judgment
 from limelight.serving.app import Served, ServedModel, page_app
 from limelight.serving.guard import MOST_CONNECTIONS, DeadlineProtocol, GuardedApp
 from limelight.serving.queue import QuestionQueue
 from limelight.serving.run_views import RunViews
-from limelight.text import Cutter, one_line
+from limelight.text import Splitter, truncate_line
 from limelight.text.features import ALL_FEATURES
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def serve(
     run: "Run | str | os.PathLike[str] | None" = None,
     judgment: "Judgment | str | os.PathLike[str] | None" = None,
     learned: LearnedMethod | str | os.PathLike[str] | None = None,
-    features: str | Cutter | None = None,
+    features: str | Splitter | None = None,
     host: str = LOOPBACK,
     port: int | None = None,
     seconds: int | float = 120,
@@ -82,7 +82,7 @@ def serve(
     """
     _check(host=host, port=port, seconds=seconds)
     if not (features is None or callable(features) or features in ALL_FEATURES):
-        raise InputError(nearest("features", features, ALL_FEATURES))
+        raise InputError(unknown_name_message("features", features, ALL_FEATURES))
     models, opened = _models(model), None
     if run is not None:
         from limelight.runs import Run
@@ -106,7 +106,7 @@ def serve(
         run=opened,
         judgment=judged,
         seconds=float(seconds),
-        notices=tuple(f"{clause[0].upper()}{clause[1:]}." for clause in apart),
+        warnings=tuple(f"{clause[0].upper()}{clause[1:]}." for clause in apart),
         features=features,
     )
     return Serving(served, host=host, port=port).start()
@@ -115,11 +115,11 @@ def serve(
 class Serving:
     """A page that is being served; ``url`` is its address, :meth:`stop` its end.
 
-    ``is_local`` says that only this machine can open it; ``notices`` are what every page says.
+    ``is_local`` says that only this machine can open it; ``warnings`` are what every page says.
     """
 
     def __init__(self, served: Served, *, host: str, port: int | None) -> None:
-        self.notices = served.notices
+        self.warnings = served.warnings
         self._socket = _bound(host, port)
         address, number, *_ = self._socket.getsockname()
         self.is_local = ipaddress.ip_address(address).is_loopback
@@ -157,7 +157,7 @@ class Serving:
         if not self.running:
             return "<p>The page has been stopped.</p>"
         link = f'<a href="{html.escape(self.url)}" target="_blank" rel="noopener">open the page</a>'
-        said = "".join(f"<p><b>{html.escape(notice)}</b></p>" for notice in self.notices)
+        said = "".join(f"<p><b>{html.escape(warning)}</b></p>" for warning in self.warnings)
         return f"<p>limelight is serving: {link}. <code>.stop()</code> ends it.</p>{said}"
 
     def __enter__(self) -> "Serving":
@@ -266,7 +266,7 @@ def _models(given: Any) -> list[Model]:
     several = list(given) if isinstance(given, list | tuple) else [given]
     if len(several) > _MOST_MODELS:
         raise InputError(f"a page compares at most {_MOST_MODELS} models; got {len(several)}.")
-    return [checked_model(one) for one in several]
+    return [check_model(one) for one in several]
 
 
 def _usual(run: "Run | None", judgment: Judgment | None) -> list[Model]:
@@ -302,11 +302,11 @@ def _other_models(
 
 
 def _shown(fingerprint: str) -> str:
-    return one_line(short_fingerprint(fingerprint))
+    return truncate_line(short_fingerprint(fingerprint))
 
 
 def _name(model: Model, number: int, models: list[Model]) -> str:
-    source = source_of(model)
+    source = model_source(model)
     own = type(model).__name__
     if source is not None:
         own = "the IMDB model of limelight" if source.path is None else Path(source.path).name
@@ -338,7 +338,7 @@ def _opened(given: Any, name: str, kind: type[T], read: Callable[[Path], T]) -> 
 
 
 def _stored(path: Path) -> Judgment:
-    content = bounded_bytes(path, 1 << 30)
+    content = read_bounded_bytes(path, 1 << 30)
     try:
         return Judgment.from_json(content)
     except InputError as error:

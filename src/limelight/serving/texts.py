@@ -14,24 +14,24 @@ from msgspec import Meta
 
 from limelight.errors import InputError
 from limelight.explainers.batch import Batch
-from limelight.explainers.explaining import explanations, stream_batches, track_progress
+from limelight.explainers.explaining import explain_batch, stream_batches, track_progress
 from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.registry import configure_method, configure_methods
 from limelight.judging.candidates import Candidate, ScoredText
-from limelight.judging.removals import Removals, removals_of
-from limelight.judging.texts import SearchedText, search_together
-from limelight.models import Model, resolved_replacement
+from limelight.judging.removals import Removals, make_removals
+from limelight.judging.texts import SearchedText, run_searches
+from limelight.models import Model, resolve_replacement
 from limelight.models.queries import expand_queries
 from limelight.rendering.html import attention_data, disagreement_section, head_tables
-from limelight.rendering.images import draw_images, without_image
-from limelight.rendering.markup import part
-from limelight.rendering.pieces import visible, writable, writable_explanation
-from limelight.rendering.wording import ONE_SIDED, notices, opening, printed, shown_outcomes
+from limelight.rendering.images import draw_images, drop_image
+from limelight.rendering.markup import render_macro
+from limelight.rendering.text_parts import visible_text, replace_surrogates, replace_explanation_surrogates
+from limelight.rendering.wording import ONE_SIDED, headline, typeset_sentence, reader_outcomes, merge_warnings
 from limelight.request import FIELDS, Request, RequestField, prepare_model
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
 from limelight.shapes import Bool, Float
-from limelight.text import Answer, Cutter, Features, Image, Place, unit_name
+from limelight.text import AnswerQuery, Features, Image, SpanQuery, Splitter, feature_kind
 from limelight.text.images import is_address
 
 MOST_BYTES = 1 << 20  # of a request
@@ -98,7 +98,7 @@ else:
     )
 
 
-def question_of(body: bytes, unit: str | Cutter | None = None) -> TextQuestion:
+def question_of(body: bytes, unit: str | Splitter | None = None) -> TextQuestion:
     """Return the question in ``body``; what is not one is refused in a sentence.
 
     ``unit`` may be a cutter, which a page can only name.
@@ -113,7 +113,7 @@ def question_of(body: bytes, unit: str | Cutter | None = None) -> TextQuestion:
             f"the page explains texts of at most {MOST_CHARACTERS:,} characters; this one has "
             f"{length:,}. Longer ones are for limelight explain --file."
         )
-    if callable(unit) and question.asked.features == unit_name(unit):
+    if callable(unit) and question.asked.features == feature_kind(unit):
         return msgspec.structs.replace(question, features=unit)
     return question
 
@@ -151,7 +151,7 @@ def explained(
         try:
             # Methods are chosen for the model as it is served.
             method = chosen.for_model(batch.model)
-            found += map(writable_explanation, explanations(method, batch))
+            found += map(replace_explanation_surrogates, explain_batch(method, batch))
         except InputError as error:
             refused[chosen.method.id] = str(error)
     return found, refused
@@ -166,9 +166,9 @@ def shown_texts(model: Model, questions: Sequence[TextQuestion]) -> list[dict[st
     several = _methods(model, first)
     prepared, asked = prepare_model(model, first.asked)
     for batch in stream_batches(prepared, [question.text for question in questions], asked):
-        by_method = [explanations(chosen.for_model(batch.model), batch) for chosen in several]
-        for i, one in enumerate(batch.apart()):
-            found = [writable_explanation(of_texts[i]) for of_texts in by_method]
+        by_method = [explain_batch(chosen.for_model(batch.model), batch) for chosen in several]
+        for i, one in enumerate(batch.split()):
+            found = [replace_explanation_surrogates(of_texts[i]) for of_texts in by_method]
             answers.append(_answer(one, found, {}, None))
     return answers
 
@@ -193,17 +193,17 @@ def _answer(
     gone: Collection[int] = (),
 ) -> dict[str, Any]:
     model_input = batch.inputs[0]
-    places = [query for query in model_input.asked if isinstance(query, Place)]
-    expanded = expand_queries(batch.model, model_input.given) if places else []
-    spans = [cast(Place, query) for queried in expanded for query in queried.queries]
-    image = batch.features[0].of_result(model_input).get("image")
+    places = [query for query in model_input.queries if isinstance(query, SpanQuery)]
+    expanded = expand_queries(batch.model, model_input.user_input) if places else []
+    spans = [cast(SpanQuery, query) for queried in expanded for query in queried.queries]
+    image = batch.features[0].result_fields(model_input).get("image")
     return {
-        "text": writable(model_input.text),
+        "text": replace_surrogates(model_input.text),
         "at": [(one.start, one.end) for one in places[:1]],
         "spans": [(one.start, one.end, one.tag) for one in spans],
         "says": _said(batch),
         "refused": refused,
-        "notices": list(notices(found)) if found else list(batch.notices(0)),
+        "warnings": list(merge_warnings(found)) if found else list(batch.warnings(0)),
         "change": change,
         **explanation_data(found, image, gone),
     }
@@ -216,7 +216,7 @@ def explanation_data(
     if image is None and explanations:
         image = explanations[0].image
     return {
-        "explanations": [msgspec.Raw(without_image(e).to_json().encode()) for e in explanations],
+        "explanations": [msgspec.Raw(drop_image(e).to_json().encode()) for e in explanations],
         "drawn": draw_images(explanations, image, gone),
     }
 
@@ -233,7 +233,7 @@ def question_reading(model: Model, question: TextQuestion) -> Batch:
     # The words of one part are other features, about which another model may answer.
     batch = _reading(*prepare_model(model, replace(question.asked, features=words)), text)
     around = "These are the words of one part of the text; the rest stays as it is."
-    features = replace(batch.features[0], unit="words", notices=(around,))
+    features = replace(batch.features[0], kind="words", warnings=(around,))
     return replace(batch, features=(features,))
 
 
@@ -243,9 +243,9 @@ def changed_reading(before: Batch, question: TextQuestion) -> Batch:
         return before
     if not before.inputs[0].is_text:
         return replace(before, outputs=before.game()(_left(before, question)))
-    (target,), place = before.targets.names(), next(iter(before.inputs[0].asked), None)
+    (target,), place = before.targets.class_names(), next(iter(before.inputs[0].queries), None)
     text, at = changed_text(before, question), question.asked.at
-    if isinstance(place, Place):  # the same one, wherever it stands now
+    if isinstance(place, SpanQuery):  # the same one, wherever it stands now
         edges = place.start, place.end
         at = ":".join(str(len(changed_text(before, question, until=edge))) for edge in edges)
     protect = list(question.asked.protect)
@@ -253,7 +253,7 @@ def changed_reading(before: Batch, question: TextQuestion) -> Batch:
         left = {string.lower() for string in before.model.read(text).tokens.strings}
         protect = [word for word in protect if word.lower() in left]
     # The same answer, which the model might not write any more: two numbers of one thing.
-    answer = place.text if isinstance(place, Answer) else question.asked.answer
+    answer = place.text if isinstance(place, AnswerQuery) else question.asked.answer
     asked = replace(before.request, target=target, protect=protect, at=at, answer=answer)
     return _reading(before.model, asked, text)
 
@@ -326,7 +326,7 @@ def _difference(before: Batch, after: Batch, question: TextQuestion) -> dict[str
         return found
     outputs = before.game()(_left(before, question))
     found["removed"] = float(before.targets.value(outputs)[0])
-    found["replacement"] = before.asked(0)["replacement"]
+    found["replacement"] = before.request_settings(0)["replacement"]
     return found
 
 
@@ -341,23 +341,23 @@ def _said(batch: Batch) -> dict[str, Any]:
     """
     targets, model, model_input = batch.targets, batch.model, batch.inputs[0]
     bare = Explanation(  # the prediction alone, as the views take it: without features
-        text=model_input.text if model_input.asked else "",
-        asked=next(iter(model_input.asked), None),
+        text=model_input.text if model_input.queries else "",
+        query=next(iter(model_input.queries), None),
         features=(),
         spans=(),
         scores=np.zeros(0),
         method="",
-        target=targets.names()[0],
-        against=targets.names_against()[0],
+        target=targets.class_names()[0],
+        against=targets.against_names()[0],
         classes=model.classes,
         link=model.link,
         scale=targets.scale,
         prediction=batch.prediction(0),
-        settings={"features": batch.features[0].unit},
+        settings={"features": batch.features[0].kind},
     )
     of_kinds = {kind: replace(bare, **fields) for kind, fields in _KINDS.items()}
     return {
-        "outcomes": [one._asdict() for one in shown_outcomes(bare)],
+        "outcomes": [one._asdict() for one in reader_outcomes(bare)],
         "target": bare.target,
         "against": bare.against,
         "scale": bare.scale,
@@ -374,8 +374,8 @@ def _said(batch: Batch) -> dict[str, Any]:
 
 def shown_opening(explanations: Sequence[Explanation]) -> tuple[str, str, str]:
     """Return the sentence above explanations as a page prints it; its second part is a class."""
-    before, name, after = opening(explanations)
-    return before, visible(name), visible(printed(after))
+    before, name, after = headline(explanations)
+    return before, visible_text(name), visible_text(typeset_sentence(after))
 
 
 def compared_parts(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
@@ -439,7 +439,7 @@ def _heads(batch: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     found = [e for e in _defined(apart or several, batch) if e.heads is not None]
     if not found:
         raise InputError("none of these methods scores heads apart; choose shapley or lime.")
-    return {"html": str(part("head_tables", head_tables(found)))}
+    return {"html": str(render_macro("head_tables", head_tables(found)))}
 
 
 def _pairs(batch: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
@@ -450,18 +450,18 @@ def _pairs(batch: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
 def _curves(batch: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     """Return the explained number while words go, and each method between chance and ceiling."""
     found = _defined(several, batch)
-    replacement = resolved_replacement(batch.model, "auto")
-    removals = removals_of(batch, replacement=replacement, seed=0)
+    replacement = resolve_replacement(batch.model, "auto")
+    removals = make_removals(batch, replacement=replacement, seed=0)
     candidates = [Candidate(e.method, e.label, e.signed, lambda _: []) for e in found]
     scored = ScoredText(0, batch, candidates, [e.scores for e in found])
     searched = SearchedText(scored, removals)
-    search_together([searched], _SECONDS)
-    judged = searched.text(seconds=_SECONDS, curves=True)
+    run_searches([searched], _SECONDS)
+    judged = searched.judge(seconds=_SECONDS, curves=True)
     level = judged.deletion
     if level is None or not judged.d:
         raise InputError("there is nothing to remove from this text.")
     lines = [
-        _line(e.label, "method", curve.removed / judged.d, curve.points)
+        _line(e.label, "method", curve.removed_counts / judged.d, curve.points)
         for e in found
         if (curve := judged.curves.get(e.method)) is not None
     ]

@@ -1,4 +1,4 @@
-"""What an explanation scores: words, positions, or units of any size, and units inside others."""
+"""Features of an input: the words, positions, sentences or patches that get a score."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Hashable, Sequence
@@ -7,57 +7,84 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, unknown_name_message
 from limelight.shapes import Int
-from limelight.text.characters import few_names
-from limelight.text.images import PatchedImage, around, grid_boxes, grid_of, segments, slic_segments
-from limelight.text.inputs import SIDES, ModelInput, side_at
+from limelight.text.characters import abbreviate_names
+from limelight.text.images import (
+    PatchedImage,
+    bounding_box,
+    grid_boxes,
+    parse_grid,
+    segment_image,
+    slic_segments,
+)
+from limelight.text.inputs import SIDES, ModelInput, side_index
+from limelight.text.splitters import (
+    SPLITTERS,
+    Splitter,
+    run_splitter,
+    splitter_name,
+    validate_spans,
+)
 from limelight.text.tokens import Span
-from limelight.text.units import CUTTERS, Cutter, called, checked_spans, cutter_name
 
-FEATURES = ("words", "positions", *CUTTERS)
+FEATURES = ("words", "positions", *SPLITTERS)
 IMAGE_FEATURES = ("patches", "7 × 7 patches", "segments")  # or any other grid
 ALL_FEATURES = (*FEATURES, "tokens", *IMAGE_FEATURES)  # of some model
-Unit = str | Sequence[int] | Sequence[Span] | np.ndarray | Cutter
-_Named = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
+# The argument `features=` of the user: a name, a group per token, spans, or a splitter.
+FeatureSpec = str | Sequence[int] | Sequence[Span] | np.ndarray | Splitter
+_NamesAndSpans = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """Feature strings, every place of each in the text, and the feature of each token.
+    """The features of one input.
 
-    ``unit`` says what they are, ``of_token`` is -1 at tokens that are not features and stay as they
-    are, and ``notices`` are what a reader must know of how the text was cut.
+    Parameters
+    ----------
+    kind
+        The kind of the features, such as "words" or "sentences"; see `feature_kind`.
+    strings
+        The text of each feature.
+    spans
+        The spans of all occurrences of each feature.
+    feature_index
+        For each token the index of its feature. It is -1 for a token that belongs to no feature
+        and is never removed.
+    warnings
+        What a reader of the scores must know about the split into features.
     """
 
-    unit: str
+    kind: str
     strings: tuple[str, ...]
     spans: tuple[tuple[Span, ...], ...]
-    of_token: Int[np.ndarray, " T"]
-    notices: tuple[str, ...] = ()
+    feature_index: Int[np.ndarray, " T"]
+    warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.strings)
 
     @property
     def noun(self) -> str:
-        """What one of them is called."""
-        return name_of_one(self.unit)
+        """The noun for one feature, such as "word"."""
+        return feature_noun(self.kind)
 
-    def of_result(self, model_input: ModelInput) -> dict[str, Any]:
-        """Return the fields of an explanation that say what was scored, and where it stands."""
-        cut = model_input.image
-        where = {} if cut is None else {"image": cut.stored_image(self.of_token, len(self))}
-        return {"features": self.strings, "spans": self.spans, **where}
+    def result_fields(self, model_input: ModelInput) -> dict[str, Any]:
+        """Return the fields of an `Explanation` that describe these features."""
+        image = model_input.image
+        fields = {"features": self.strings, "spans": self.spans}
+        if image is None:
+            return fields
+        return {**fields, "image": image.stored_image(self.feature_index, len(self))}
 
 
-class Nested(NamedTuple):
-    """Units inside others: the inner ones cut where outer ones end, and where each part belongs.
+class NestedFeatures(NamedTuple):
+    """Inner features, such as words, divided at the borders of outer features, such as sentences.
 
-    A word that stands in three sentences is three ``parts``; ``inner`` is the number of the word
-    and ``outer`` that of the sentence of each. What lies in no outer unit has a number of its own,
-    after those of the others.
+    A word that occurs in three sentences has three ``parts``. For each part, ``inner`` is the index
+    of the word and ``outer`` is the index of the sentence. Parts outside all outer features get
+    indices after those of the outer features.
     """
 
     parts: Features
@@ -65,281 +92,348 @@ class Nested(NamedTuple):
     outer: Int[np.ndarray, " n"]
 
 
-def nested(inner: Features, outer: Features) -> Nested:
-    """Return which unit of ``outer`` each of ``inner`` lies in, for two cuts of one document."""
-    scored = inner.of_token >= 0
-    lies = np.where(outer.of_token < 0, len(outer) + inner.of_token, outer.of_token)[scored]
-    beyond = lies >= len(outer)
-    lies[beyond] = len(outer) + np.unique(lies[beyond], return_inverse=True)[1]
-    pairs, place = np.unique([inner.of_token[scored], lies], axis=1, return_inverse=True)
-    part = np.full(len(scored), -1)
-    part[scored] = place.ravel()
+def nest_features(inner: Features, outer: Features) -> NestedFeatures:
+    """Divide the inner features of an input at the borders of its outer features."""
+    is_scored = inner.feature_index >= 0
+    outer_index = np.where(
+        outer.feature_index < 0, len(outer) + inner.feature_index, outer.feature_index
+    )[is_scored]
+    is_outside = outer_index >= len(outer)
+    outer_index[is_outside] = (
+        len(outer) + np.unique(outer_index[is_outside], return_inverse=True)[1]
+    )
+    pairs, pair_index = np.unique(
+        [inner.feature_index[is_scored], outer_index], axis=1, return_inverse=True
+    )
+    part_index = np.full(len(is_scored), -1)
+    part_index[is_scored] = pair_index.ravel()
     spans = tuple(
-        tuple(span for span in inner.spans[j] if _holds(outer, k, span))
+        tuple(span for span in inner.spans[j] if _contains_span(outer, k, span))
         for j, k in pairs.T.tolist()
     )
     strings = tuple(inner.strings[j] for j in pairs[0])
-    return Nested(Features(inner.unit, strings, spans, part), *pairs)
+    return NestedFeatures(Features(inner.kind, strings, spans, part_index), *pairs)
 
 
-def _holds(outer: Features, k: int, span: Span) -> bool:
-    """Whether a place lies in the outer unit ``k``, or in none where there is no such unit."""
+def _contains_span(outer: Features, k: int, span: Span) -> bool:
+    """Return whether a span lies in the outer feature ``k``.
+
+    If there is no feature ``k``, return whether the span lies outside all outer features.
+    """
     if k < len(outer):
         return any(a <= span[0] < b for a, b in outer.spans[k])
-    return not any(a <= span[0] < b for places in outer.spans for a, b in places)
+    return not any(a <= span[0] < b for spans in outer.spans for a, b in spans)
 
 
-def features_of(
+def build_features(
     model_input: ModelInput,
-    unit: Unit = "words",
+    spec: FeatureSpec = "words",
     *,
     protect: Collection[str] = (),
     side: str | None = None,
-    protect_asked: bool = False,
+    protect_query: bool = False,
 ) -> Features:
-    """Return what is scored: one of ``FEATURES``, spans, a cutter's units, or groups of tokens.
+    """Split an input into features.
 
-    "words" takes all occurrences of a token string together, "positions" every token by itself.
-    Other units go by place: "sentences", "paragraphs", "lines", a list of (start, end), or what a
-    function from the text to such a list finds; what lies between them stays. A sequence of
-    integers gives the group of every token inside the window; a negative one leaves its token as it
-    is. Features come in the order of their first occurrence. Strings outside the vocabulary stay
-    distinct, although the model sees UNK for each.
+    Features come in the order of their first occurrence. Strings outside the vocabulary of a model
+    stay distinct, although the model reads UNK for each of them.
 
-    Of a pair, a word that stands on both sides is two features: what it does for the model differs
-    from one to the other. With ``side``, "first" or "second", only words of that side are scored.
-    With ``protect_asked`` the words that are asked about stay, and what they do is not scored.
+    Parameters
+    ----------
+    model_input
+        The text, pair or image as a model reads it.
+    spec
+        For a text: "words" (all occurrences of a token string together), "positions" (every token
+        alone), "sentences", "paragraphs", "lines", a list of spans (start, end), a splitter, or one
+        integer per token. Tokens with the same integer form one feature, and a negative integer
+        means no feature. Text between spans belongs to no feature.
 
-    Of an image: "patches" as the model reads them, "7 × 7 patches" or another grid, "segments", a
-    function from the pixels to a label for each, or groups of patches.
+        For an image: "patches" as the model reads them, "7 × 7 patches" or another grid,
+        "segments", a function from the pixels to a label for each pixel, or one integer per patch.
+    protect
+        Strings of tokens that belong to no feature.
+    side
+        "first" or "second": only tokens of this text of a pair belong to features. A word that
+        occurs in both texts of a pair is always two features, because its effects differ.
+    protect_query
+        Whether the tokens of the queries belong to no feature.
+
+    Returns
+    -------
+    Features
+        At least one feature.
+
+    Raises
+    ------
+    InputError
+        If no feature remains, or if ``spec`` or ``side`` does not fit the input.
     """
-    name, parts, strings = unit_name(unit), model_input.parts, model_input.tokens.strings
-    sides = [side_at(start, parts) if parts else 0 for start, _ in model_input.tokens.spans]
-    places: Any = None  # of units that go by place
-    notices: tuple[str, ...] = ()
-    groups: list[Hashable] = list(range(len(strings)))
+    kind, parts, strings = feature_kind(spec), model_input.parts, model_input.tokens.strings
+    sides = [side_index(start, parts) if parts else 0 for start, _ in model_input.tokens.spans]
+    merged: Any = None  # the spans of features that a splitter or a list of spans defines
+    warnings: tuple[str, ...] = ()
+    groups: list[Hashable] = list(range(len(strings)))  # None for a token without a feature
     if model_input.image is not None:
-        groups = _patch_groups(model_input, model_input.image, unit)
-    elif (cut := unit_spans(model_input, unit)) is not None:
-        places, groups = _joined_units(model_input.tokens.spans, cut)
-        notices = _joined_notice(model_input.text, cut, places)
-    elif not isinstance(unit, str):
-        groups = _own_groups(unit, len(strings))
-    elif unit == "words":
+        groups = _group_patches(model_input, model_input.image, spec)
+    elif (spans := split_input(model_input, spec)) is not None:
+        merged, groups = _merge_spans(model_input.tokens.spans, spans)
+        warnings = _merge_warning(model_input.text, spans, merged)
+    elif not isinstance(spec, str):
+        groups = _validate_groups(spec, len(strings))
+    elif spec == "words":
         groups = list(zip(sides, strings, strict=True))
     if side is not None:
         if not parts:
             raise InputError(
                 f"side {side!r} is about a pair of texts, and this is a single text; leave it out."
             )
-        chosen = SIDES.index(side)
-        groups = [g if own == chosen else None for g, own in zip(groups, sides, strict=True)]
+        side_number = SIDES.index(side)
+        groups = [
+            group if number == side_number else None
+            for group, number in zip(groups, sides, strict=True)
+        ]
     if protect:
-        groups = [None if s in protect else g for s, g in zip(strings, groups, strict=True)]
-    if protect_asked:
-        for place in model_input.asked:
-            for i in place.tokens(model_input.tokens.spans, model_input.text):
+        groups = [
+            None if string in protect else group
+            for string, group in zip(strings, groups, strict=True)
+        ]
+    if protect_query:
+        for query in model_input.queries:
+            for i in query.tokens(model_input.tokens.spans, model_input.text):
                 groups[i] = None
-    row: dict[Hashable, int] = {}
-    of_token = [-1 if g is None else row.setdefault(g, len(row)) for g in groups]
-    if not row:
-        asked = "; protect_span=False scores those that are asked about" * bool(model_input.asked)
+    index_of_group: dict[Hashable, int] = {}
+    feature_index = [
+        -1 if group is None else index_of_group.setdefault(group, len(index_of_group))
+        for group in groups
+    ]
+    d = len(index_of_group)
+    if not d:
+        advice = "; protect_span=False scores those that are asked about" * bool(
+            model_input.queries
+        )
         raise InputError(
-            f"there is nothing to explain: no {name_of_one(name)} of this text is left that the "
-            f"model reads and that is not protected{asked}."
+            f"there is nothing to explain: no {feature_noun(kind)} of this text is left that the "
+            f"model reads and that is not protected{advice}."
         )
     if model_input.image is not None:
-        return Features(name, tuple(map(str, row)), ((),) * len(row), np.array(of_token))
-    if name in ("words", "positions"):
-        return Features(name, *_named_tokens(model_input, of_token, len(row)), np.array(of_token))
-    units = None if places is None else [places[g] for g in row]
-    named = _named_runs(model_input, of_token, len(row), units)
-    return Features(name, *named, np.array(of_token), notices)
+        names = tuple(map(str, index_of_group))
+        return Features(kind, names, ((),) * d, np.array(feature_index))
+    if kind in ("words", "positions"):
+        return Features(
+            kind, *_collect_tokens(model_input, feature_index, d), np.array(feature_index)
+        )
+    limits = None if merged is None else [merged[group] for group in index_of_group]
+    names_and_spans = _collect_runs(model_input, feature_index, d, limits)
+    return Features(kind, *names_and_spans, np.array(feature_index), warnings)
 
 
-def plural(noun: str) -> str:
-    """Return what several units are called: "words", "patches"."""
+def pluralize(noun: str) -> str:
+    """Return the plural of a noun for features: "words", "patches"."""
     return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
 
 
-def unit_name(unit: Any) -> str:
-    """Return what a result calls its units: a name of ours, or a cutter as module:name."""
-    if isinstance(unit, str):
-        grid = None if unit in FEATURES else grid_of(unit)
-        return unit if grid is None else f"{grid[0]} × {grid[1]} patches"
-    if callable(unit):
-        return cutter_name(unit)
-    first: Any = next(iter(unit), None) if hasattr(unit, "__iter__") else None
+def feature_kind(spec: Any) -> str:
+    """Return the kind of the features that ``spec`` defines, as results store it.
+
+    It is a name of this package ("words", "7 × 7 patches"), "groups", "spans", or the splitter as
+    "module:name".
+    """
+    if isinstance(spec, str):
+        grid = None if spec in FEATURES else parse_grid(spec)
+        return spec if grid is None else f"{grid[0]} × {grid[1]} patches"
+    if callable(spec):
+        return splitter_name(spec)
+    first: Any = next(iter(spec), None) if hasattr(spec, "__iter__") else None
     # A row of an array has __index__ too.
     return "groups" if hasattr(first, "__index__") and not np.ndim(first) else "spans"
 
 
-def name_of_one(unit: str) -> str:
-    """Return what one of several units is called: "sentence", or "part" of somebody's own."""
-    if unit in ("words", "positions"):
+def feature_noun(kind: str) -> str:
+    """Return the noun for one feature of a kind: "sentence", or "part" for spans and splitters."""
+    if kind in ("words", "positions"):
         return "word"
-    if unit == "patches" or grid_of(unit) is not None:
+    if kind == "patches" or parse_grid(kind) is not None:
         return "patch"
-    if unit == "segments":
+    if kind == "segments":
         return "segment"
-    return unit.removesuffix("s") if unit in (*CUTTERS, "tokens") else "part"
+    return kind.removesuffix("s") if kind in (*SPLITTERS, "tokens") else "part"
 
 
-def is_unit(unit: Any) -> bool:
-    """Whether units are no pieces of a tokenizer: of a name of ours, or anybody's own."""
-    if not isinstance(unit, str):  # groups may come as an array
+def is_feature_spec(value: Any) -> bool:
+    """Return whether ``value`` defines features of any model.
+
+    The string "tokens" does not, because the tokens depend on the tokenizer of a model. Every
+    value that is not a string does; `build_features` checks it later.
+    """
+    if not isinstance(value, str):  # groups may come as an array
         return True
-    return unit in FEATURES or _is_image_unit(unit)
+    return value in FEATURES or _is_image_kind(value)
 
 
-def _is_image_unit(unit: str) -> bool:
-    return unit in IMAGE_FEATURES or grid_of(unit) is not None
+def _is_image_kind(kind: str) -> bool:
+    return kind in IMAGE_FEATURES or parse_grid(kind) is not None
 
 
-def unit_spans(model_input: ModelInput, unit: Any) -> Any:
-    """Return where units stand that go by place; None for those that are sets of tokens.
+def split_input(model_input: ModelInput, spec: Any) -> Any:
+    """Split a text into the spans that ``spec`` defines, or an image into new patches.
 
-    Of an image it is the same, cut anew; :func:`limelight.models.protocol.cut_finer` takes both.
+    :func:`limelight.models.queries.split_tokens` accepts both results.
+
+    Returns
+    -------
+    list of Span, PatchedImage or None
+        None if the features are sets of the tokens or patches that the model reads already.
     """
     if model_input.image is not None:
-        return _cut_anew(model_input, model_input.image, unit)
-    if isinstance(unit, str):
-        if unit in ("words", "positions"):
+        return _split_image(model_input, model_input.image, spec)
+    if isinstance(spec, str):
+        if spec in ("words", "positions"):
             return None
-        if unit not in CUTTERS:
-            if _is_image_unit(unit):
-                raise InputError(f"features {unit!r} are parts of an image, and this is a text.")
-            raise InputError(nearest("features", unit, FEATURES))
-        unit = CUTTERS[unit]
-    elif not callable(unit):
-        if not isinstance(unit, Sequence | np.ndarray) or not len(unit):
+        if spec not in SPLITTERS:
+            if _is_image_kind(spec):
+                raise InputError(f"features {spec!r} are parts of an image, and this is a text.")
+            raise InputError(unknown_name_message("features", spec, FEATURES))
+        spec = SPLITTERS[spec]
+    elif not callable(spec):
+        if not isinstance(spec, Sequence | np.ndarray) or not len(spec):
             raise InputError(
                 f"features must be one of {', '.join(FEATURES)}, a list of (start, end), a "
-                f"function that returns one, or one whole number per token; got {unit!r}."
+                f"function that returns one, or one whole number per token; got {spec!r}."
             )
-        whole = unit_name(unit) == "groups"
-        return None if whole else checked_spans(unit, model_input.text, "features")
-    name = cutter_name(unit)
+        are_groups = feature_kind(spec) == "groups"
+        return None if are_groups else validate_spans(spec, model_input.text, "features")
+    name = splitter_name(spec)
     return [
-        (first + start, first + end)  # of a pair each text by itself: no unit goes on in the other
+        (first + start, first + end)  # the texts of a pair are split separately
         for first, last in model_input.parts or [(0, len(model_input.text))]
-        for start, end in called(unit, model_input.text[first:last], name)
+        for start, end in run_splitter(spec, model_input.text[first:last], name)
     ]
 
 
-def _cut_anew(model_input: ModelInput, cut: PatchedImage, unit: Any) -> PatchedImage | None:
-    """Return the image in other parts than the model's own, None where those are grouped."""
-    if not isinstance(unit, str):
-        return segments(unit, cut.source, cutter_name(unit)) if callable(unit) else None
-    if unit == "segments":
-        return segments(slic_segments, cut.source, unit)
-    if (grid := grid_of(unit)) is None or not model_input.divisible:
+def _split_image(model_input: ModelInput, image: PatchedImage, spec: Any) -> PatchedImage | None:
+    """Split an image into new patches; return None if ``spec`` groups the patches of the model."""
+    if not isinstance(spec, str):
+        return segment_image(spec, image.source, splitter_name(spec)) if callable(spec) else None
+    if spec == "segments":
+        return segment_image(slic_segments, image.source, spec)
+    if (grid := parse_grid(spec)) is None or not model_input.is_divisible:
         return None
-    seen = around(cut.boxes)  # a processor may cut off the rest
-    return PatchedImage(cut.source, grid_boxes(seen, *grid))
+    frame = bounding_box(image.boxes)  # a processor may crop the image
+    return PatchedImage(image.source, grid_boxes(frame, *grid))
 
 
-def _patch_groups(model_input: ModelInput, cut: PatchedImage, unit: Any) -> list[Hashable]:
-    """Return what each patch belongs to, by name."""
-    names, own = model_input.tokens.strings, list[Hashable]()
-    if not isinstance(unit, str) and not callable(unit):
-        groups = _own_groups(unit, len(names))
+def _group_patches(model_input: ModelInput, image: PatchedImage, spec: Any) -> list[Hashable]:
+    """Return for each patch the name of its feature, or None."""
+    names = model_input.tokens.strings
+    if not isinstance(spec, str) and not callable(spec):
+        groups = _validate_groups(spec, len(names))
         return [None if group is None else f"group {group}" for group in groups]
-    if not isinstance(unit, str) or unit in ("patches", "positions", "segments"):
+    if not isinstance(spec, str) or spec in ("patches", "positions", "segments"):
         return list(names)
-    if (grid := grid_of(unit)) is None:
+    if (grid := parse_grid(spec)) is None:
         raise InputError(
-            f"features {unit!r} are parts of a text, and this is an image. "
-            + nearest("features", unit, IMAGE_FEATURES)
+            f"features {spec!r} are parts of a text, and this is an image. "
+            + unknown_name_message("features", spec, IMAGE_FEATURES)
         )
-    sizes = [len({box[side] for box in cut.boxes}) for side in (1, 0)]
-    if any(asked > there for asked, there in zip(grid, sizes, strict=True)):
+    shape = [len({box[side] for box in image.boxes}) for side in (1, 0)]  # rows, columns
+    if any(wanted > available for wanted, available in zip(grid, shape, strict=True)):
         raise InputError(
-            f"the model reads {sizes[0]} × {sizes[1]} patches, which can be joined and not cut; "
+            f"the model reads {shape[0]} × {shape[1]} patches, which can be joined and not cut; "
             f"got a grid of {grid[0]} × {grid[1]}."
         )
-    # By number and not by pixel: images of all sizes are joined alike.
+    # The center of each patch chooses its cell. Pixels are not used, so that images of all sizes
+    # are grouped in the same way.
+    cells = list[Hashable]()
     for k in range(len(names)):
-        at = zip(divmod(k, sizes[1]), grid, sizes, strict=True)
-        row, column = ((2 * i + 1) * asked // (2 * there) for i, asked, there in at)
-        own.append(f"row {row + 1}, column {column + 1}")
-    return own
+        sizes = zip(divmod(k, shape[1]), grid, shape, strict=True)
+        row, column = ((2 * i + 1) * wanted // (2 * available) for i, wanted, available in sizes)
+        cells.append(f"row {row + 1}, column {column + 1}")
+    return cells
 
 
-def _joined_units(tokens: Sequence[Span], cut: list[Span]) -> tuple[list[Span], list[Hashable]]:
-    """Return the units, those that share a token as one, and the unit of every token."""
-    # A model loses whole tokens: two units of which one token has a part go together.
-    ends, label = [end for _, end in cut], list(range(len(cut)))
-    first = [bisect_right(ends, start) for start, _ in tokens]
-    for i, (_, end) in zip(first, tokens, strict=True):
+def _merge_spans(tokens: Sequence[Span], spans: list[Span]) -> tuple[list[Span], list[Hashable]]:
+    """Merge spans that share a token; return the merged spans and the index of each token's span.
+
+    A token is removed as a whole, so two spans that share a token can only be removed together.
+    """
+    ends, label = [end for _, end in spans], list(range(len(spans)))
+    first_span = [bisect_right(ends, start) for start, _ in tokens]
+    for i, (_, end) in zip(first_span, tokens, strict=True):
         j = i + 1
-        while j < len(cut) and cut[j][0] < end:
+        while j < len(spans) and spans[j][0] < end:
             label[j] = label[j - 1]
             j += 1
-    whole: dict[int, Span] = {}
-    for old, (start, end) in zip(label, cut, strict=True):
-        whole[old] = (whole.get(old, (start, end))[0], end)
-    number = {old: new for new, old in enumerate(whole)}
+    merged: dict[int, Span] = {}
+    for old, (start, end) in zip(label, spans, strict=True):
+        merged[old] = (merged.get(old, (start, end))[0], end)
+    number = {old: new for new, old in enumerate(merged)}
     groups: list[Hashable] = [
-        number[label[i]] if i < len(cut) and cut[i][0] < end else None
-        for i, (_, end) in zip(first, tokens, strict=True)
+        number[label[i]] if i < len(spans) and spans[i][0] < end else None
+        for i, (_, end) in zip(first_span, tokens, strict=True)
     ]
-    return list(whole.values()), groups
+    return list(merged.values()), groups
 
 
-def _joined_notice(text: str, cut: list[Span], whole: list[Span]) -> tuple[str, ...]:
-    if len(whole) == len(cut):
+def _merge_warning(text: str, spans: list[Span], merged: list[Span]) -> tuple[str, ...]:
+    """Return the warning that `_merge_spans` has merged spans, if it has."""
+    if len(merged) == len(spans):
         return ()
-    first = next(text[a:b] for a, b in whole if (a, b) not in cut)
+    first = next(text[a:b] for a, b in merged if (a, b) not in spans)
     return (
-        f"{len(cut)} units are {len(whole)} to this model, which reads some of them as one token, "
-        f"such as {few_names([first])!r}; what it cannot lose apart has one score.",
+        f"{len(spans)} units are {len(merged)} to this model, which reads some of them as one "
+        f"token, such as {abbreviate_names([first])!r}; what it cannot lose apart has one score.",
     )
 
 
-def _own_groups(groups: Any, tokens: int) -> list[Hashable]:
-    """Return the caller's own groups: whole numbers, of which a negative one is not a group."""
-    if not all(hasattr(one, "__index__") for one in groups):
+def _validate_groups(groups: Any, count: int) -> list[Hashable]:
+    """Return the user's group of each of ``count`` tokens; negative integers become None."""
+    if not all(hasattr(group, "__index__") for group in groups):
         raise InputError(f"groups of tokens must be whole numbers; got {groups!r}.")
-    if len(groups) != tokens:
+    if len(groups) != count:
         raise InputError(
-            f"features must give one group per token; the text has {tokens} tokens in the "
+            f"features must give one group per token; the text has {count} tokens in the "
             f"window; got {len(groups)} groups."
         )
     return [None if int(group) < 0 else int(group) for group in groups]
 
 
-def _named_tokens(model_input: ModelInput, of_token: list[int], d: int) -> _Named:
-    """Name every feature by its token, and list each occurrence."""
+def _collect_tokens(model_input: ModelInput, feature_index: list[int], d: int) -> _NamesAndSpans:
+    """Name each of ``d`` features by its token, and collect the spans of its occurrences."""
     strings = [""] * d
-    places: list[list[Span]] = [[] for _ in range(d)]
+    spans: list[list[Span]] = [[] for _ in range(d)]
     for j, string, span in zip(
-        of_token, model_input.tokens.strings, model_input.tokens.spans, strict=True
+        feature_index, model_input.tokens.strings, model_input.tokens.spans, strict=True
     ):
         if j >= 0:
             strings[j] = string
-            places[j].append(span)
-    return tuple(strings), tuple(map(tuple, places))
+            spans[j].append(span)
+    return tuple(strings), tuple(map(tuple, spans))
 
 
-def _named_runs(
-    model_input: ModelInput, of_token: list[int], d: int, units: Sequence[Span] | None
-) -> _Named:
-    """Name every feature by the stretches of text it covers, up to the ends of its unit."""
-    places: list[list[Span]] = [[] for _ in range(d)]
-    before, spans = (-1, 0), model_input.tokens.spans
-    ends = [*(start for start, _ in spans[1:]), model_input.cut or len(model_input.text)]
-    last = 0  # where the token before ends
-    for j, (start, end), then in zip(of_token, spans, ends, strict=True):
-        side, edge = side_at(start, model_input.parts), end
+def _collect_runs(
+    model_input: ModelInput,
+    feature_index: list[int],
+    d: int,
+    limits: Sequence[Span] | None,
+) -> _NamesAndSpans:
+    """Collect the runs of adjacent tokens of each of ``d`` features, and name it by their text.
+
+    If ``limits`` has a span for each feature, a run includes the characters around its tokens up
+    to these limits.
+    """
+    runs: list[list[Span]] = [[] for _ in range(d)]
+    previous, spans = (-1, 0), model_input.tokens.spans
+    next_starts = [*(start for start, _ in spans[1:]), model_input.cutoff or len(model_input.text)]
+    previous_end = 0  # of the token before
+    for j, (start, end), next_start in zip(feature_index, spans, next_starts, strict=True):
+        side, token_end = side_index(start, model_input.parts), end
         if j >= 0:
-            run = places[j]
-            if units is not None:  # signs that are no tokens belong to the unit around them
-                start = min(start, max(last, units[j][0]))
-                end = max(end, min(then, units[j][1]))
-            if (j, side) == before:
-                start = run.pop()[0]
-            run.append((start, end))
-        before, last = (j, side), edge
-    strings = [" … ".join(model_input.text[a:b] for a, b in runs) for runs in places]
-    return tuple(strings), tuple(map(tuple, places))
+            if limits is not None:  # characters outside all tokens belong to the span around them
+                start = min(start, max(previous_end, limits[j][0]))
+                end = max(end, min(next_start, limits[j][1]))
+            if (j, side) == previous:
+                start = runs[j].pop()[0]
+            runs[j].append((start, end))
+        previous, previous_end = (j, side), token_end
+    strings = [" … ".join(model_input.text[a:b] for a, b in spans_j) for spans_j in runs]
+    return tuple(strings), tuple(map(tuple, runs))

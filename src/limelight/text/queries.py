@@ -1,4 +1,4 @@
-"""What is asked of a text beside the text itself: a place in it, or an answer to it."""
+"""Queries: the span of a text, or the answer to it, to which an explanation belongs."""
 
 import json
 import re
@@ -8,76 +8,116 @@ from itertools import pairwise
 from typing import Any, final
 
 from limelight.errors import InputError
-from limelight.text.characters import one_line
+from limelight.text.characters import truncate_line
+from limelight.text.splitters import sentence_spans
 from limelight.text.tokens import Span
-from limelight.text.units import sentence_spans
 
 _OFFSETS = re.compile(r"([0-9]{1,9}):([0-9]{1,9})")
-_CELL = "\x1eanswer\x1e"  # with which no answer begins; JSON follows
-_SHOWN = 8  # places or spans that a sentence names
+_CELL_PREFIX = "\x1eanswer\x1e"  # no answer begins with it; JSON follows
+_CELL_NAMES = {"is_generated": "written"}  # the digests of data contain cells with these keys
+_MAX_LISTED = 8  # spans that a message lists
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Characters of a text that a model is asked about; stored as ``{"place": [start, end]}``.
+class SpanQuery:
+    """Characters of a text to which the explained output belongs, as of a tagger.
 
-    With ``first_pieces`` only the first piece of each word there is read. Of a span that the model
-    finds, ``tag`` is what it says there, ``score`` how sure it is, and ``note`` what must be said
-    about that; they are no part of the question.
+    Parameters
+    ----------
+    start, end
+        The first character, and the one after the last.
+    first_subwords
+        Whether the output is read at the first subword token of each word only.
+    tag
+        The tag that the model predicts, if the model found the span. ``tag``, ``score`` and
+        ``note`` do not count when queries are compared.
+    score
+        The probability of the tag.
+    note
+        A warning about the span.
     """
 
     start: int
     end: int
-    first_pieces: bool = False
+    first_subwords: bool = False
     tag: str | None = field(default=None, compare=False)
     score: float = field(default=0.0, compare=False)
     note: str = field(default="", compare=False)
 
-    def stored(self) -> dict[str, Any]:
-        """Return what a file holds."""
-        pieces = {"first_pieces": True} if self.first_pieces else {}
-        return {"place": [self.start, self.end], **pieces}
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON value of the query, ``{"place": [start, end]}``."""
+        options = {"first_pieces": True} if self.first_subwords else {}
+        return {"place": [self.start, self.end], **options}
 
-    def named(self, text: str) -> str:
-        """Return the words there in quotes, with their offsets where the text has them again."""
+    def describe(self, text: str) -> str:
+        """Return the words of the span in quotes, with offsets if they occur more than once."""
         words = text[self.start : self.end]
-        again = f" ({self.start}:{self.end})" if text.count(words) > 1 else ""
-        return f"at “{one_line(words, 40)}”{again}"
+        offsets = f" ({self.start}:{self.end})" if text.count(words) > 1 else ""
+        return f"at “{truncate_line(words, 40)}”{offsets}"
 
     def check(self, text: str) -> None:
-        """Refuse a place that does not lie in ``text``."""
+        """Raise `InputError` if the span does not lie in ``text``."""
         if not 0 <= self.start < self.end <= len(text):
             raise InputError(f"asked must be a place inside the text of {len(text)} characters.")
 
     def tokens(self, spans: Sequence[Span], text: str) -> list[int]:
-        """Return the numbers of the tokens at this place, which must be whole."""
-        found = [i for i, (a, b) in enumerate(spans) if a < self.end and b > self.start]
-        cut = [spans[i] for i in found if not self.start <= spans[i][0] < spans[i][1] <= self.end]
-        if cut or not found:
-            a, b = cut[0] if cut else (0, 0)
-            why = f"cuts {text[a:b]!r} ({a}:{b})" if cut else "holds none that the model reads"
+        """Return the indices of the tokens in the span.
+
+        Parameters
+        ----------
+        spans
+            The span of each token of the text.
+        text
+            The text.
+
+        Raises
+        ------
+        InputError
+            If the span contains no token, or a part of one.
+        """
+        indices = [i for i, (a, b) in enumerate(spans) if a < self.end and b > self.start]
+        divided = [
+            spans[i] for i in indices if not self.start <= spans[i][0] < spans[i][1] <= self.end
+        ]
+        if divided or not indices:
+            a, b = divided[0] if divided else (0, 0)
+            why = f"cuts {text[a:b]!r} ({a}:{b})" if divided else "holds none that the model reads"
             raise InputError(f"at must hold whole words; {self.start}:{self.end} {why}.")
-        return found
+        return indices
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a language model may write after a text, of which the characters asked about count.
+class AnswerQuery:
+    """An answer of a language model to a text, or a part of this answer.
 
-    Stored as ``{"answer": "…"}``, with ``"span": [start, end]`` where it is not about the whole:
-    then about that part of it, given what comes before. ``written`` is whether the model wrote it.
-    What is explained is log p, the sum over its tokens, or with ``per_token`` their mean.
+    The explained output is log p of the characters from ``start`` to ``end``, given the text and
+    the characters before them: the sum over their tokens, or the mean if ``per_token``.
+
+    Parameters
+    ----------
+    text
+        The complete answer.
+    start, end
+        The part of the answer. By default, it is the complete answer.
+    is_generated
+        Whether the model generated the answer.
+    note
+        A warning about the answer.
+    length
+        The number of tokens of the part, once a model has read it.
+    per_token
+        Whether the mean over the tokens is explained.
     """
 
     text: str
     start: int = 0
-    end: int = -1  # the whole
-    written: bool = field(default=False, compare=False)
+    end: int = -1  # the end of the answer
+    is_generated: bool = field(default=False, compare=False)
     note: str = field(default="", compare=False)
-    length: int = field(default=1, compare=False)  # in tokens, once a model has read it
-    per_token: bool = field(default=False, compare=False)  # whether the mean over these is meant
+    length: int = field(default=1, compare=False)
+    per_token: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():
@@ -92,151 +132,200 @@ class Answer:
 
     @property
     def tag(self) -> None:
-        """The class that is meant: there is only one."""
+        """None, because a model of answers has only one class."""
 
     @property
-    def number(self) -> str:
-        """What is explained, in words."""
+    def output_name(self) -> str:
+        """The name of the explained number: "log-probability", or its mean per token."""
         return "mean log-probability per token" if self.per_token else "log-probability"
 
     @property
     def part(self) -> str:
-        """What is asked about: the answer, or one sentence of it."""
+        """The text of the explained part, such as one sentence of the answer."""
         return self.text[self.start : self.end].strip()
 
-    def sentences(self) -> "tuple[Answer, ...]":
-        """Return the same answer once for every sentence of it, with the space that follows it.
+    def sentences(self) -> "tuple[AnswerQuery, ...]":
+        """Return one query for each sentence of the answer, with the space that follows it.
 
-        So every token belongs to one of them, and their log-probabilities add up to the whole's.
+        Every token belongs to exactly one of them. Their log-probabilities add up to that of the
+        complete answer.
         """
         edges = [0, *(start for start, _ in sentence_spans(self.text)[1:]), len(self.text)]
         return tuple(replace(self, start=start, end=end) for start, end in pairwise(edges))
 
     @property
     def cell(self) -> str:
-        """What a cell of a table holds, where a plain text would be the whole answer."""
-        return _CELL + json.dumps(asdict(self))
+        """The query as a cell of a table. A plain text in such a cell is a complete answer."""
+        values = {_CELL_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        return _CELL_PREFIX + json.dumps(values)
 
     @staticmethod
-    def of(cell: str) -> "Answer":
-        """Return what such a cell holds: an answer, or a part of one."""
-        if not isinstance(cell, str) or not cell.startswith(_CELL):
-            return Answer(cell)
-        return Answer(**json.loads(cell.removeprefix(_CELL)))
+    def from_cell(cell: str) -> "AnswerQuery":
+        """Read a query from a cell of a table: the result of `cell`, or a plain answer."""
+        if not isinstance(cell, str) or not cell.startswith(_CELL_PREFIX):
+            return AnswerQuery(cell)
+        values = json.loads(cell.removeprefix(_CELL_PREFIX))
+        field_names = {key: name for name, key in _CELL_NAMES.items()}
+        return AnswerQuery(**{field_names.get(key, key): value for key, value in values.items()})
 
-    def stored(self) -> dict[str, Any]:
-        """Return what a file holds."""
-        found: dict[str, Any] = {"answer": self.text}
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON value of the query, ``{"answer": "…"}``.
+
+        A part of an answer also has ``"span": [start, end]``.
+        """
+        value: dict[str, Any] = {"answer": self.text}
         if self.end - self.start < len(self.text):
-            found["span"] = [self.start, self.end]
-        said = {"written": self.written, "per_token": self.per_token}
-        return found | {name: True for name, holds in said.items() if holds}
+            value["span"] = [self.start, self.end]
+        flags = {"written": self.is_generated, "per_token": self.per_token}
+        return value | {name: True for name, is_set in flags.items() if is_set}
 
-    def named(self, text: str) -> str:  # noqa: ARG002  (of a place, the text has the words)
-        """Return what is asked about in quotes."""
-        return f"“{one_line(self.part, 80)}”"
+    def describe(self, text: str) -> str:  # noqa: ARG002  (a span needs the text)
+        """Return the explained part in quotes."""
+        return f"“{truncate_line(self.part, 80)}”"
 
     def check(self, text: str) -> None:
-        """An answer to any text will do."""
+        """Accept every text, because an answer is no part of it."""
 
     def tokens(self, spans: Sequence[Span], text: str) -> list[int]:  # noqa: ARG002
-        """Return the tokens of the text that are asked about: none, for it follows the text."""
+        """Return no tokens, because the answer is no part of the text."""
         return []
 
 
-Query = Place | Answer
+Query = SpanQuery | AnswerQuery
 
 
-def read_asked(stored: Any) -> Query:
-    """Return what was asked, as a file holds it."""
+def parse_query(stored: Any) -> Query:
+    """Read a query from the JSON value that its method ``to_dict`` returned.
+
+    Raises
+    ------
+    InputError
+        If ``stored`` is no such value.
+    """
     match stored:
-        case {"place": [int(start), int(end)], **rest} if rest in ({}, {"first_pieces": True}):
-            return Place(start, end, bool(rest))
-        case {"answer": str(answer), **rest}:
-            match rest.pop("span", [0, len(answer)]):
+        case {"place": [int(start), int(end)], **options} if options in (
+            {},
+            {"first_pieces": True},
+        ):
+            return SpanQuery(start, end, bool(options))
+        case {"answer": str(answer), **options}:
+            match options.pop("span", [0, len(answer)]):
                 case [int(start), int(end)] if end >= 0:
-                    written, per_token = (rest.get(x) is True for x in ("written", "per_token"))
-                    return Answer(answer, start, end, written=written, per_token=per_token)
+                    is_generated, per_token = (
+                        options.get(name) is True for name in ("written", "per_token")
+                    )
+                    return AnswerQuery(
+                        answer, start, end, is_generated=is_generated, per_token=per_token
+                    )
     raise InputError(
         'asked must be {"place": [start, end]} or {"answer": "…"}, perhaps with "span": [start, '
-        f"end]; got {one_line(repr(stored))}."
+        f"end]; got {truncate_line(repr(stored))}."
     )
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class QueriedText:
-    """A text or pair with its queries, in the place of a plain text.
+    """A text or pair with its queries, for functions that also take a plain text.
 
-    Before a model has seen the text, ``selector`` may name the query: an answer, or a place as
-    :func:`place_at` takes it. With ``first_pieces``, places that a model finds in the text are
-    read by the first pieces of words.
+    Parameters
+    ----------
+    text
+        The text or pair.
+    queries
+        The queries, if a model has read the text already.
+    selector
+        The user's description of the query for a model that has not read the text yet: an answer,
+        or a span as `resolve_span` takes it.
+    first_subwords
+        Whether spans that a model finds in the text are read at the first subword tokens of words.
     """
 
     text: Any
     queries: tuple[Query, ...] = ()
     selector: Any = None
-    first_pieces: bool = False
+    first_subwords: bool = False
 
     @staticmethod
-    def of(text: Any, selector: Any = None, *, first_pieces: bool = False) -> "QueriedText":
-        """Return a text whose query ``selector`` names, unless the text brings a query along."""
+    def attach(text: Any, selector: Any = None, *, first_subwords: bool = False) -> "QueriedText":
+        """Attach a selector to a text; a `QueriedText` with a selector keeps its own."""
         queried = text if isinstance(text, QueriedText) else QueriedText(text)
         return QueriedText(
             queried.text,
             queried.queries,
             selector if queried.selector is None else queried.selector,
-            first_pieces or queried.first_pieces,
+            first_subwords or queried.first_subwords,
         )
 
     @property
     def cell(self) -> str | None:
-        """The cell of a table that names the first query; None if nothing names it.
+        """The first query as a cell of a table; None without a query.
 
-        A place is "start:end", of a pair in its second text.
+        A span is "start:end". For a pair, its offsets count from the start of the second text.
         """
         if not self.queries:
             return self.selector if isinstance(self.selector, str) else None
-        if isinstance(query := self.queries[0], Answer):
+        if isinstance(query := self.queries[0], AnswerQuery):
             return query.cell
-        before = 0 if isinstance(self.text, str) else len(self.text[0]) + 1
-        return f"{query.start - before}:{query.end - before}"
+        offset = 0 if isinstance(self.text, str) else len(self.text[0]) + 1
+        return f"{query.start - offset}:{query.end - offset}"
 
 
-def place_at(
-    at: Any, text: str, region: Span, spans: Sequence[Place], *, first_pieces: bool
-) -> Place:
-    """Return the place of ``text`` that ``at`` means.
+def resolve_span(
+    selector: Any, text: str, region: Span, spans: Sequence[SpanQuery], *, first_subwords: bool
+) -> SpanQuery:
+    """Find the span that the argument ``at=`` of the user selects.
 
-    A number is one of the ``spans`` that the model finds, by its place among all. A pair
-    (start, end) or "start:end" are characters of the ``region`` that is searched (the second text
-    of a pair), and any other string is words that stand there once.
+    Parameters
+    ----------
+    selector
+        The index of one of ``spans``, a pair of offsets (start, end), the same as a string
+        "start:end", or words that occur exactly once in ``region``.
+    text
+        The text as the model reads it.
+    region
+        The span of the text to which offsets and words refer: the second text of a pair.
+    spans
+        The spans that the model finds in the text.
+    first_subwords
+        Whether the output is read at the first subword token of each word only.
+
+    Returns
+    -------
+    SpanQuery
+        One of ``spans`` if its offsets are the selected ones, otherwise a new query without a tag.
+
+    Raises
+    ------
+    InputError
+        If there is no such span, or if the words occur more than once.
     """
-    if isinstance(at, int):
-        if not 0 <= at < len(spans):
-            raise InputError(which_place(spans, text))
-        return spans[at]
-    place = Place(*_span(at, text, region), first_pieces)
-    matches = [span for span in spans if span == place]
-    return max(matches, key=lambda span: span.score, default=place)
+    if isinstance(selector, int):
+        if not 0 <= selector < len(spans):
+            raise InputError(span_choice_message(spans, text))
+        return spans[selector]
+    query = SpanQuery(*_parse_span(selector, text, region), first_subwords)
+    matches = [span for span in spans if span == query]
+    return max(matches, key=lambda span: span.score, default=query)
 
 
-def which_place(spans: Sequence[Place], text: str) -> str:
-    """Return a sentence that lists the spans of ``text`` and says how to choose a place."""
+def span_choice_message(spans: Sequence[SpanQuery], text: str) -> str:
+    """Return a message that lists the spans of a text and says how to choose one."""
     return (
-        f"the model finds {_listed(spans, text)}; say which place to explain with at "
+        f"the model finds {_list_spans(spans, text)}; say which place to explain with at "
         "(--at): the number of a span from 0, words, or (start, end). explain_spans "
         "(--each span) explains all that are found."
     )
 
 
-def _span(at: Any, text: str, region: Span) -> Span:
+def _parse_span(selector: Any, text: str, region: Span) -> Span:
+    """Return the span of ``text`` for offsets or words, without white space at its ends."""
     first, last = region
-    if isinstance(at, str):
-        if not (offsets := _OFFSETS.fullmatch(at)):
-            return _of_words(at, text, region)
-        at = tuple(map(int, offsets.groups()))
-    start, end = at
+    if isinstance(selector, str):
+        if not (offsets := _OFFSETS.fullmatch(selector)):
+            return _find_words(selector, text, region)
+        selector = tuple(map(int, offsets.groups()))
+    start, end = selector
     if not 0 <= start < end <= last - first or not text[first + start : first + end].strip():
         raise InputError(
             f"at must be (start, end) with a word between them, inside the {last - first} "
@@ -247,27 +336,31 @@ def _span(at: Any, text: str, region: Span) -> Span:
     return start, start + len(words.strip())
 
 
-def _of_words(at: str, text: str, region: Span) -> Span:
-    """Return the only place of the words ``at``; elsewhere they may be a part of longer ones."""
-    words, (first, last) = at.strip(), region
+def _find_words(selector: str, text: str, region: Span) -> Span:
+    """Return the span of the only occurrence of words; parts of longer words do not count."""
+    words, (first, last) = selector.strip(), region
     edges = (r"(?<!\w)" * words[:1].isalnum(), r"(?!\w)" * words[-1:].isalnum())
     pattern = re.compile(edges[0] + re.escape(words) + edges[1])
-    places = [match.span() for match in pattern.finditer(text, first, last)] if words else []
-    if len(places) == 1:
-        return places[0]
-    if not places:
-        raise InputError(f"there is no {one_line(at, 40)!r} in the text; at takes words of it.")
-    offsets = [(a - first, b - first) for a, b in places]
-    shown = ", ".join(f"{a}:{b}" for a, b in offsets[:_SHOWN]) + ", …" * (len(places) > _SHOWN)
+    spans = [match.span() for match in pattern.finditer(text, first, last)] if words else []
+    if len(spans) == 1:
+        return spans[0]
+    if not spans:
+        raise InputError(
+            f"there is no {truncate_line(selector, 40)!r} in the text; at takes words of it."
+        )
+    offsets = [(a - first, b - first) for a, b in spans]
+    listed_offsets = ", ".join(f"{a}:{b}" for a, b in offsets[:_MAX_LISTED])
+    listed_offsets += ", …" * (len(spans) > _MAX_LISTED)
     raise InputError(
-        f"{one_line(words, 40)!r} stands at {len(places)} places of the text, {shown}; say which, "
-        f"at={offsets[0]} (--at {offsets[0][0]}:{offsets[0][1]})."
+        f"{truncate_line(words, 40)!r} stands at {len(spans)} places of the text, "
+        f"{listed_offsets}; say which, at={offsets[0]} (--at {offsets[0][0]}:{offsets[0][1]})."
     )
 
 
-def _listed(found: Sequence[Place], text: str) -> str:
-    if not found:
+def _list_spans(spans: Sequence[SpanQuery], text: str) -> str:
+    """Return the number of spans and the first of them, each with its tag and its words."""
+    if not spans:
         return "no span in this text"
-    each = [f"{one.tag} {text[one.start : one.end]!r}" for one in found[:_SHOWN]]
-    more = ", …" * (len(found) > _SHOWN)
-    return f"{len(found)} span{'s' * (len(found) > 1)} here ({', '.join(each)}{more})"
+    names = [f"{span.tag} {text[span.start : span.end]!r}" for span in spans[:_MAX_LISTED]]
+    more = ", …" * (len(spans) > _MAX_LISTED)
+    return f"{len(spans)} span{'s' * (len(spans) > 1)} here ({', '.join(names)}{more})"

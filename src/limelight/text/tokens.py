@@ -13,67 +13,77 @@ from limelight.threads import cached_property
 
 Span = tuple[int, int]
 
-_BREAK, _AS_LONG = "<br />", " " * len("<br />")  # blanks keep every offset where it is
+_LINE_BREAK = "<br />"
+_BLANKS = " " * len(_LINE_BREAK)  # as many as it has characters, so that no offset changes
 _TOKEN = re.compile(r"[^\s'.,()!?;:]+|['.,()!?]")
 
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """Token strings, and for each the half-open range of characters it came from.
+    """The tokens of a text.
 
-    Where tokens stand takes four times as long to find as what they are, and predicting never asks:
-    ``places`` may be a function, which is called when ``spans`` are first wanted.
+    Parameters
+    ----------
+    strings
+        The string of each token.
+    span_source
+        The half-open range of characters of each token, or a function that computes these ranges
+        when `spans` is first read. Finding the spans takes four times as long as finding the
+        strings, and predictions do not need them.
     """
 
     strings: tuple[str, ...]
-    places: tuple[Span, ...] | Callable[[], tuple[Span, ...]]
+    span_source: tuple[Span, ...] | Callable[[], tuple[Span, ...]]
 
     @cached_property
     def spans(self) -> tuple[Span, ...]:
         """The range of characters of each token."""
-        return self.places() if callable(self.places) else self.places
+        return self.span_source() if callable(self.span_source) else self.span_source
 
     def __len__(self) -> int:
         return len(self.strings)
 
 
 def token_strings(text: str) -> list[str]:
-    """Return the tokens of ``text`` without their places: what counting and encoding need."""
-    return _TOKEN.findall(text.lower().replace('"', "").replace(_BREAK, _AS_LONG))
+    """Return the strings of the tokens of ``text``, without spans."""
+    return _TOKEN.findall(text.lower().replace('"', "").replace(_LINE_BREAK, _BLANKS))
 
 
 def tokenize(text: str) -> Tokens:
-    """Return the tokens of ``text`` with their places in it, for any Unicode string.
+    """Split any Unicode string into tokens with their spans.
 
-    Lower-case; ``'`` and ``. , ( ) ! ?`` stand alone; ``"`` vanishes; ``<br />``, ``;`` and ``:``
-    are spaces. A span may be longer than its token: quotes inside a token have vanished.
+    Tokens are in lower case. ``'`` and each of ``. , ( ) ! ?`` is a token. ``"`` is removed.
+    ``<br />``, ``;`` and ``:`` count as spaces. A span can be longer than its token, because
+    quotes inside a token are removed.
     """
-    return placed_tokens(tuple(token_strings(text)), text)
+    return locate_tokens(tuple(token_strings(text)), text)
 
 
-def placed_tokens(strings: tuple[str, ...], text: str) -> Tokens:
-    """Return the first tokens of ``text``, which are ``strings``, with their places in it."""
-    return Tokens(strings, partial(_spans, strings, text))
+def locate_tokens(strings: tuple[str, ...], text: str) -> Tokens:
+    """Return the tokens ``strings``, which are the first ones of ``text``, with their spans."""
+    return Tokens(strings, partial(_find_spans, strings, text))
 
 
-def _spans(strings: tuple[str, ...], text: str) -> tuple[Span, ...]:
+def _find_spans(strings: tuple[str, ...], text: str) -> tuple[Span, ...]:
+    """Find the spans of the tokens ``strings``, which are the first ones of ``text``."""
     lower = text.lower()
-    plain, end, spans = lower.replace('"', "").replace(_BREAK, _AS_LONG), 0, list[Span]()
-    # What lies between two tokens has no character of a token in it, so the next one starts where
-    # it is first found. A match object per token takes three times as long.
+    plain, end, spans = lower.replace('"', "").replace(_LINE_BREAK, _BLANKS), 0, list[Span]()
+    # The characters between two tokens belong to no token. The next token therefore starts where
+    # `find` finds it first. A match object per token takes three times as long.
     for string in strings:
         start = plain.find(string, end)
         end = start + len(string)
         spans.append((start, end))
     if '"' not in lower and len(lower) == len(text):
         return tuple(spans)
-    # Quotes have vanished, and a letter may have become several ('İ'): from where each came.
+    # Quotes were removed, and lower case can turn one letter into several ('İ'). `source` is the
+    # position in `text` of each letter.
     letters = np.frombuffer(lower.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     source = np.arange(len(text))
     if len(lower) != len(text):
         source = np.repeat(source, [len(character.lower()) for character in text])
     source = source[letters != ord('"')]
-    # By the last character, not the one after it, which may lie behind a quote.
+    # Look up the last character of a token. The character after it may lie behind a quote.
     ends = source[np.array(spans, dtype=int).reshape(-1, 2) - [0, 1]] + [0, 1]
     return tuple((start, end) for start, end in ends.tolist())
 
@@ -84,7 +94,7 @@ _SPECIALS = ("[cls]", "UNK")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """Rows of the embedding: ``[cls]``, ``UNK``, then words by descending frequency."""
+    """The words of an embedding by row: ``[cls]``, ``UNK``, then words by falling frequency."""
 
     words: tuple[str, ...]
     _row: dict[str, int] = field(init=False, repr=False)
@@ -94,7 +104,7 @@ class Vocabulary:
             raise InputError(
                 f"a vocabulary starts with [cls] and UNK; this one starts with {self.words[:2]}."
             )
-        # Special rows have no entry: a text that spells "[cls]" out is still only text.
+        # Special rows have no entry, because "[cls]" in a text is an ordinary string.
         row = {word: i for i, word in enumerate(self.words) if i > UNK}
         if len(row) != len(self.words) - 2:
             raise InputError("a vocabulary lists every word once; this one repeats some.")

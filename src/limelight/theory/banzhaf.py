@@ -1,4 +1,4 @@
-"""Banzhaf values: the mean change of f when word j comes in, over all sets of the others."""
+"""Banzhaf values: the mean change of f when word j is added, over all sets of the others."""
 
 from collections.abc import Sequence
 
@@ -9,55 +9,76 @@ from limelight.theory.heavy_form import heavy_form
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import (
+    BoundedScores,
     RatioGame,
-    Valued,
-    heads_mean,
     is_additive,
-    of_each_head,
-    sizes_of,
-    stacked,
+    mean_over_heads,
+    pad_rows,
+    repeat_per_head,
+    word_counts,
     word_mask,
 )
-from limelight.theory.reciprocal_sum import need_tolerance
+from limelight.theory.reciprocal_sum import check_tolerance
 from limelight.theory.removal_mixture import FAIR_COINS, RemovalMixture
 
 
-def banzhaf(game: RatioGame, *, tolerance: float = 1e-6) -> Valued:
-    """E[f | j kept] − E[f | j removed], every other word kept with probability 1/2.
+def banzhaf(game: RatioGame, *, tolerance: float = 1e-6) -> BoundedScores:
+    """Return the Banzhaf values E[f | j kept] − E[f | j removed] of all words j.
+
+    Every other word is kept with probability 1/2.
 
     ``tolerance`` is relative to the range of f.
     """
-    need_tolerance(tolerance)
-    return mean_changes(game, [FAIR_COINS for _ in sizes_of(game)], share=0.9 * tolerance)
+    check_tolerance(tolerance)
+    return mean_marginal_contributions(
+        game, [FAIR_COINS for _ in word_counts(game)], share=0.9 * tolerance
+    )
 
 
-def mean_changes(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share: float) -> Valued:
-    """Σ_m ω_m (E_p[f | j kept] − E_p[f | j removed]) with 1/D within ``share``.
+def mean_marginal_contributions(
+    game: RatioGame, mixtures: Sequence[RemovalMixture], *, share: float
+) -> BoundedScores:
+    """Return Σ_m ω_m (E_p[f | j kept] − E_p[f | j removed]), the mean effect of adding word j.
 
-    From E_p[f X_j] this is ±(E_p[f X_j] − v_j E_p[f]) / (p (1 − p)), v_j the probability of the
-    heavier state. What the weights of the sizes miss their target by costs at most 2 max|f − c|
-    times itself. Each document has its own mixture.
+    It is computed as ±(E_p[f X_j] − v_j E_p[f]) / (p (1 − p)), v_j the probability of the heavier
+    state. The residual of a mixture costs at most 2 max|f − c| times its sum.
+
+    Parameters
+    ----------
+    game
+        The ratio games of a batch of documents.
+    mixtures
+        The nodes p and weights ω of each document.
+    share
+        The allowed relative error of 1/D.
+
+    Returns
+    -------
+    One score per word and class, with a bound on its error.
     """
     xp = array_namespace(game.a)
     if is_additive(game):
         return leave_one_out(game)
     form = heavy_form(game)
-    # Nodes that fill up a row have weight 0; any p inside (0, 1) does for them.
-    p = stacked([one.p for one in mixtures], fill=0.5)
-    omega = stacked([one.omega for one in mixtures], fill=0.0)
-    # The difference E[f X] − v E[f] is p (1 − p) times what is wanted and cancels accordingly. The
-    # weights carry that factor, so their absolute sum says what rounding can do (``terms``).
-    spread = omega / (p * (1 - p))
-    table = np.asarray([[one.missed, one.mass + one.missed, one.terms] for one in mixtures])
-    p, spread, table = of_each_head(game, p, spread, table)
-    sums = expectations(form, p, spread, tolerance=share)
+    # Padding nodes have weight 0, so any p inside (0, 1) serves for them.
+    p = pad_rows([mixture.p for mixture in mixtures], fill=0.5)
+    omega = pad_rows([mixture.omega for mixture in mixtures], fill=0.0)
+    # The difference E[f X] − v E[f] is p (1 − p) times the wanted number and cancels accordingly.
+    # The weights carry that factor, so their absolute sum bounds the rounding errors
+    # (``rounding_factor``).
+    divided = omega / (p * (1 - p))
+    table = np.asarray(
+        [[x.total_residual, x.mass + x.total_residual, x.rounding_factor] for x in mixtures]
+    )
+    p, divided, table = repeat_per_head(game, p, divided, table)
+    sums = expectations(form, p, divided, tolerance=share)
     heavy = form.kept_is_heavy[:, None, :]
     total, total_p = sums.total[..., None], sums.total_p[..., None]
     scores = xp.where(heavy, sums.heavy - (total - total_p), total_p - sums.heavy)
     if game.sizes is not None:
-        real = xp.repeat(xp.reshape(word_mask(game), (-1, 1, game.d)), game.K, axis=0)
-        scores = xp.where(real, scores, xp.zeros_like(scores))
-    missed, mass, terms = (table[:, i : i + 1] for i in range(3))
-    error = 2 * form.half_range * (missed + sums.error[:, None] * mass)
-    error = error + 2 * form.magnitude * sums.rounding[:, None] * terms + 2 * form.error
-    return Valued(*heads_mean(game, scores, error))
+        is_word = xp.repeat(xp.reshape(word_mask(game), (-1, 1, game.d)), game.K, axis=0)
+        scores = xp.where(is_word, scores, xp.zeros_like(scores))
+    residual, mass, rounding_factor = (table[:, i : i + 1] for i in range(3))
+    error = 2 * form.half_range * (residual + sums.error[:, None] * mass)
+    error = error + 2 * form.magnitude * sums.rounding[:, None] * rounding_factor + 2 * form.error
+    return BoundedScores(*mean_over_heads(game, scores, error))

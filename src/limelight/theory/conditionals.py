@@ -5,7 +5,7 @@ Let every word be in its heavier state independently, word j with probability v_
     φ_j = 1 − v_j + v_j e^{−λδ_j},    z_j = v_j e^{−λδ_j}/φ_j,
     P = e^{−λ} Π_k φ_k,               R = n_0 + Σ_k z_k Δ_k.
 
-Since 1/D = ∫ e^{−λD} dλ, D^{−p} alike with weights of its own, and words are independent,
+Since 1/D = ∫ e^{−λD} dλ, similarly D^{−p} with other weights, and words are independent,
 
     E_p[f]       = ∫ P R dλ
     E_p[X_j f]   = ∫ P [z_j R + z_j (1 − z_j) Δ_j] dλ,
@@ -29,7 +29,7 @@ from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.reciprocal_sum import ReciprocalSum, reciprocal_sum
 from limelight.theory.table_rounding import ROUNDING
 
-# Cells (p, λ, word) at a time: what the second-level cache of a core holds; a few GB of a card.
+# Cells (p, λ, word) at a time: the size of a core's second-level cache, or a few GB of a GPU.
 _CELLS = {"cpu": 2**17, "cuda": 2**26}
 
 
@@ -50,28 +50,40 @@ def expectations(
     *,
     tolerance: float | Sequence[float],
 ) -> Expectations:
-    """Sums over the nodes p with weights ω of E_p[f − c] and E_p[X_j (f − c)].
+    """Return the sums Σ_m ω_m of E_p[f − c] and E_p[X_j (f − c)] over removal probabilities p_m.
 
-    The relative error of 1/D is at most ``tolerance``, which may be one for each head.
+    Parameters
+    ----------
+    form
+        One-head games in canonical form.
+    p, omega
+        Removal probabilities and weights of each head.
+    tolerance
+        The largest relative error of 1/D, one for all heads or one for each.
+
+    Returns
+    -------
+    The sums of each head, and the errors of 1/D and of rounding.
     """
-    xp, here = array_namespace(form.delta), form.delta.device
+    xp, device = array_namespace(form.delta), form.delta.device
     ordered, back = _kept_side_first(form, xp)
     sums = xp.zeros_like(form.n0), xp.zeros_like(form.n0), xp.zeros_like(form.step)
     error, rounding = xp.zeros_like(form.base), xp.zeros_like(form.base)
-    room = _Room.like(form.delta)
-    # Sums are cached, so equal ones are one object: heads that share one go together.
+    workspace = _Workspace.like(form.delta)
+    # Reciprocal sums are cached, so equal ones are one object. Heads that share one are computed
+    # together.
     groups: dict[int, tuple[ReciprocalSum, list[int]]] = {}
-    for row, rule in enumerate(rules_of(form, tolerance)):
+    for row, rule in enumerate(reciprocal_sums(form, tolerance)):
         groups.setdefault(id(rule), (rule, []))[1].append(row)
     for rule, rows in groups.values():
-        index = xp.asarray(rows, dtype=xp.int64, device=here)
+        index = xp.asarray(rows, dtype=xp.int64, device=device)
         group = HeavyForm(*(xp.take(x, index, axis=0) for x in ordered))
         q, w = xp.take(p, index, axis=0), xp.take(omega, index, axis=0)
-        blocks = zip(*_blocks(group, q, w, rule, room), strict=True)
-        for whole, parts in zip(sums, blocks, strict=True):
-            whole[index] = xp.concat(parts, axis=0)
-        # Some 4 roundings for each factor of Π φ, one for each node that is summed, and the rest.
-        # Measured: the error was at most 0.90 of the whole bound in 16,734 random games.
+        blocks = zip(*_blocks(group, q, w, rule, workspace), strict=True)
+        for total, parts in zip(sums, blocks, strict=True):
+            total[index] = xp.concat(parts, axis=0)
+        # About 4 roundings for each factor of Π φ, one for each node of a sum, and 64 for other
+        # steps. Measured: the error was at most 0.90 of the bound in 16,734 random games.
         steps = 4 * form.delta.shape[-1] + p.shape[-1] * len(rule.nodes) + 64
         error[index], rounding[index] = rule.error, ROUNDING * steps * rule.condition
     total, total_p, heavy = sums
@@ -80,24 +92,24 @@ def expectations(
 
 
 def _kept_side_first(form: HeavyForm, xp: Any) -> tuple[HeavyForm, Int[Array, "G d"]]:
-    """The words that are heavier when kept before the others, so that v is one number per side.
+    """Move the words that are heavier when kept to the front, so that v is one number per side.
 
-    Also the index that puts the words back.
+    Also return the index that restores the order of the words.
     """
     order = xp.argsort(xp.astype(~form.kept_is_heavy, xp.int8), axis=-1, stable=True)
     back = xp.argsort(order, axis=-1)
-    wide = xp.broadcast_to(order[:, None, :], form.step.shape)
+    step_order = xp.broadcast_to(order[:, None, :], form.step.shape)
     ordered = form._replace(
         delta=xp.take_along_axis(form.delta, order, axis=-1),
-        step=xp.take_along_axis(form.step, wide, axis=-1),
+        step=xp.take_along_axis(form.step, step_order, axis=-1),
         kept_is_heavy=xp.take_along_axis(form.kept_is_heavy, order, axis=-1),
     )
     return ordered, back
 
 
-def rules_of(form: HeavyForm, tolerance: float | Sequence[float]) -> list[ReciprocalSum]:
-    """The sum of exponentials of every head: none has more nodes than it needs."""
-    # Trained attention is peaked: D_max/D_min has the median 1.4e3 and reaches 1e7, where a sum has
+def reciprocal_sums(form: HeavyForm, tolerance: float | Sequence[float]) -> list[ReciprocalSum]:
+    """Return a sum of exponentials for 1/D of every head, with as few nodes as that head needs."""
+    # Trained attention is peaked: D_max/D_min has the median 1.4e3 and reaches 1e7. There a sum has
     # nearly twice the nodes.
     ratios, powers = form.ratio.tolist(), form.power.tolist()
     shares = [tolerance] * len(ratios) if isinstance(tolerance, float) else tolerance
@@ -105,24 +117,37 @@ def rules_of(form: HeavyForm, tolerance: float | Sequence[float]) -> list[Recipr
     return [reciprocal_sum(max(1.0, ratio), share, power) for ratio, share, power in heads]
 
 
-def of_single_heads(
+def solve_heads(
     form: HeavyForm,
     tolerance: float,
     solve: Callable[[int, HeavyForm, ReciprocalSum], Array],
     *,
     nodes: int,
 ) -> tuple[Float[Array, "G ..."], Float[Array, "G 1"], Float[Array, "G 1"]]:
-    """What ``solve`` makes of every head by itself, the relative error of 1/D, and the rounding.
+    """Call ``solve`` for every head separately and stack the results.
 
-    The latter is that of sums over so many ``nodes`` p, as in `Expectations`.
+    Parameters
+    ----------
+    form
+        One-head games in canonical form.
+    tolerance
+        The largest relative error of 1/D.
+    solve
+        Function of the index of a head, its game and its sum of exponentials.
+    nodes
+        The number of removal probabilities p that ``solve`` sums over.
+
+    Returns
+    -------
+    The results, the relative error of 1/D and the rounding error as in `Expectations`.
     """
-    xp, like, rules = array_namespace(form.delta), form.delta, rules_of(form, tolerance)
+    xp, delta, rules = array_namespace(form.delta), form.delta, reciprocal_sums(form, tolerance)
     scores = [solve(i, form.head(i), rule) for i, rule in enumerate(rules)]
-    steps = (8 * like.shape[-1] + nodes * len(rule.nodes) + 64 for rule in rules)
+    steps = (8 * delta.shape[-1] + nodes * len(rule.nodes) + 64 for rule in rules)
     errors = [
-        (one.error, ROUNDING * n * one.condition) for one, n in zip(rules, steps, strict=True)
+        (rule.error, ROUNDING * n * rule.condition) for rule, n in zip(rules, steps, strict=True)
     ]
-    error = xp.asarray(errors, dtype=like.dtype, device=like.device)
+    error = xp.asarray(errors, dtype=delta.dtype, device=delta.device)
     return xp.stack(scores, axis=0), error[:, :1], error[:, 1:]
 
 
@@ -131,68 +156,73 @@ def _blocks(
     p: Float[Array, "g M"],
     omega: Float[Array, "g M"],
     rule: ReciprocalSum,
-    room: "_Room",
+    workspace: "_Workspace",
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Results of as many heads as fit in memory, each summed over as many p as fit."""
+    """Yield the sums of blocks of heads, as many at a time as fit in memory."""
     g, d = form.delta.shape
     M, Q = p.shape[-1], len(rule.nodes)
-    kind = str(getattr(form.delta.device, "type", "cpu"))
-    cells = _CELLS.get(kind, _CELLS["cpu"])
-    at_once = max(1, min(M, cells // (Q * d)))
-    heads = max(1, cells // (at_once * Q * d))
+    device_type = str(getattr(form.delta.device, "type", "cpu"))
+    cells = _CELLS.get(device_type, _CELLS["cpu"])
+    columns_per_block = max(1, min(M, cells // (Q * d)))
+    heads = max(1, cells // (columns_per_block * Q * d))
     for i in range(0, g, heads):
-        some = HeavyForm(*(x[i : i + heads] for x in form))
-        sides = _sides(some, rule, room.xp)
+        block = HeavyForm(*(x[i : i + heads] for x in form))
+        sides = _sides(block, rule, workspace.xp)
         sums = []
-        for m in range(0, M, at_once):
-            columns = slice(m, m + at_once)
+        for m in range(0, M, columns_per_block):
+            columns = slice(m, m + columns_per_block)
             q, w = p[i : i + heads, columns], omega[i : i + heads, columns]
-            sums.append(_sums(some, sides, q, w, rule, room))
+            sums.append(_block_sums(block, sides, q, w, rule, workspace))
         total, total_p, kept, removed = (reduce(add, x) for x in zip(*sums, strict=True))
-        yield total, total_p, _joined(some, kept, removed, room.xp)
+        yield total, total_p, _join_sides(block, kept, removed, workspace.xp)
 
 
-class _Room:
-    """Memory for the large arrays: every block uses it again and, in NumPy, every call of a thread.
+class _Workspace:
+    """Memory for the large arrays, reused by every block and, in NumPy, by every call of a thread.
 
-    Fresh arrays of this size cost NumPy as much in page faults as the arithmetic does; torch has a
-    cache of its own.
+    New arrays of this size cost NumPy as much time in page faults as the arithmetic. Torch caches
+    memory itself.
     """
 
-    _kept = threading.local()
+    _thread_local = threading.local()
 
     @classmethod
-    def like(cls, x: Array) -> "_Room":
+    def like(cls, x: Array) -> "_Workspace":
+        """Return the workspace for arrays like ``x``."""
         if not isinstance(x, np.ndarray):
             return cls(x)
-        if not hasattr(cls._kept, "room"):
-            cls._kept.room = cls(np.empty(0, dtype=x.dtype))  # a slice would keep all of x alive
-        room: _Room = cls._kept.room
-        return room
+        if not hasattr(cls._thread_local, "workspace"):
+            # A new array, since a slice would keep all of x alive.
+            cls._thread_local.workspace = cls(np.empty(0, dtype=x.dtype))
+        workspace: _Workspace = cls._thread_local.workspace
+        return workspace
 
     def __init__(self, like: Array) -> None:
         self._like, self.xp = like, array_namespace(like)
         self._flat: dict[int, Array] = {}
 
-    def pair(self, which: int, shape: tuple[int, ...]) -> tuple[Array, Array]:
-        """Two arrays of this shape: one of its own for each ``which``, and one that all share."""
+    def array_pair(self, index: int, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Return two arrays of this shape: one for this index, and one that all indices share."""
         size, like = math.prod(shape), self._like
-        for key in (which, -1):
+        for key in (index, -1):
             if key not in self._flat or self._flat[key].shape[0] < size:
                 self._flat[key] = self.xp.empty(size, dtype=like.dtype, device=like.device)
-        own, shared = (self.xp.reshape(self._flat[key][:size], shape) for key in (which, -1))
-        return own, shared
+        indexed, shared = (self.xp.reshape(self._flat[key][:size], shape) for key in (index, -1))
+        return indexed, shared
 
 
 class _Side(NamedTuple):
-    """Words that are heavier when kept, or when removed; absent ones have δ = Δ = 0."""
+    """The words that are heavier when kept, or those that are heavier when removed.
+
+    Padding words have δ = Δ = 0.
+    """
 
     E: Float[Array, "g side Q"]  # e^{−λδ}
     step: Float[Array, "g C side"]
 
 
 def _sides(form: HeavyForm, rule: ReciprocalSum, xp: Any) -> tuple[_Side, _Side]:
-    """The two sides, each as long as the longest of the block."""
+    """Return both sides of a block of heads, each padded to its longest head."""
     d = form.delta.shape[-1]
     counts = [int(n) for n in xp.sum(xp.astype(form.kept_is_heavy, xp.int64), axis=-1).tolist()]
     nodes = xp.asarray(rule.nodes, dtype=form.delta.dtype, device=form.delta.device)
@@ -203,7 +233,7 @@ def _sides(form: HeavyForm, rule: ReciprocalSum, xp: Any) -> tuple[_Side, _Side]
         (slice(min(counts), d), ~form.kept_is_heavy),
     ):
         delta, step = form.delta[:, words], form.step[..., words]
-        # With δ = Δ = 0 a word has φ = 1 and leaves P and R alone, so heads with fewer words on
+        # With δ = Δ = 0 a word has φ = 1 and does not change P and R, so heads with fewer words on
         # this side can share an array with the longest.
         if min(counts) < max(counts):
             present = xp.astype(member[:, words], delta.dtype)
@@ -214,31 +244,32 @@ def _sides(form: HeavyForm, rule: ReciprocalSum, xp: Any) -> tuple[_Side, _Side]
     return sides[0], sides[1]
 
 
-def _joined(
-    form: HeavyForm, kept: Float[Array, "g C _"], removed: Float[Array, "g C _"], xp: Any
+def _join_sides(
+    form: HeavyForm, kept_side: Float[Array, "g C _"], removed_side: Float[Array, "g C _"], xp: Any
 ) -> Float[Array, "g C d"]:
-    """Results of the two sides as one row per head."""
+    """Join the results of the two sides to one row per head."""
     d = form.delta.shape[-1]
-    more, fewer = d - kept.shape[-1], d - removed.shape[-1]
-    if more + fewer == d:
-        return xp.concat([kept, removed], axis=-1)
-    kept = xp.concat([kept, xp.zeros_like(form.step[..., :more])], axis=-1)
-    removed = xp.concat([xp.zeros_like(form.step[..., :fewer]), removed], axis=-1)
-    return xp.where(form.kept_is_heavy[:, None, :], kept, removed)
+    after, before = d - kept_side.shape[-1], d - removed_side.shape[-1]
+    if after + before == d:
+        return xp.concat([kept_side, removed_side], axis=-1)
+    kept_side = xp.concat([kept_side, xp.zeros_like(form.step[..., :after])], axis=-1)
+    removed_side = xp.concat([xp.zeros_like(form.step[..., :before]), removed_side], axis=-1)
+    return xp.where(form.kept_is_heavy[:, None, :], kept_side, removed_side)
 
 
-def _sums(
+def _block_sums(
     form: HeavyForm,
     sides: tuple[_Side, _Side],
     p: Float[Array, "g M"],
     omega: Float[Array, "g M"],
     rule: ReciprocalSum,
-    room: "_Room",
+    workspace: "_Workspace",
 ) -> tuple[Array, Array, Array, Array]:
-    """The equations of this module's docstring, summed over the nodes (p, λ) of one block."""
-    xp, (g, M), Q = room.xp, p.shape, len(rule.nodes)
+    """Sum the equations of this module's docstring over the nodes (p, λ) of one block."""
+    xp, (g, M), Q = workspace.xp, p.shape, len(rule.nodes)
     # Each e^{−λδ} and φ is at most 1, so Π φ cannot overflow.
-    # As `light_terms`, with the functions at hand: this is where most of the time goes.
+    # As `light_terms`, without another lookup of the array functions: this code takes most of the
+    # time.
     nodes, weights = (xp.asarray(x, device=p.device) for x in (rule.nodes, rule.weights))
     light = weights * xp.exp(-nodes * form.base[:, None, None])
     P = xp.reshape(omega[:, :, None] * light, (g, 1, M * Q))
@@ -246,49 +277,58 @@ def _sums(
     tilted: list[Array] = []
     for side, v in zip(sides, (1 - p, p), strict=True):
         row = xp.repeat(v, Q, axis=-1)[:, None, :]
-        wide = (g, side.E.shape[1], M, Q)
-        # NumPy is fastest on long rows: the copy that repeats E for every p pays for itself.
-        z, phi = room.pair(len(tilted), wide)
+        shape = (g, side.E.shape[1], M, Q)
+        # NumPy is fastest on long rows, so a copy that repeats E for every p saves time.
+        z, phi = workspace.array_pair(len(tilted), shape)
         z[...] = side.E[:, :, None, :]
         z, phi = (xp.reshape(x, (g, -1, M * Q)) for x in (z, phi))
         z *= row
         # 1 − (1 − p) has an absolute error of 2⁻⁵³ even where p is small. E_p[f] is linear in each
-        # of these probabilities, so every word costs that much of max|f − c| and no more.
+        # of these probabilities, so the error of every word is at most that times max|f − c|.
         xp.add(z, 1 - row, out=phi)
         z /= phi
         P = P * xp.prod(phi, axis=1, keepdims=True)
         R = R + side.step @ z
         tilted.append(z)
-    # Terms below 1e-27 of f go, and with them denormal numbers, on which processors are slow; the
-    # rounding bound has room for what is lost.
+    # Terms below 1e-27 of f are dropped, and with them denormal numbers, on which processors are
+    # slow. The rounding bound covers that loss.
     P = P * xp.astype(xp.abs(P) > 1e-30 / rule.R, P.dtype)
     R = R * P
-    by_p = xp.sum(xp.reshape(R, (g, -1, M, Q)), axis=-1)
+    sums_per_p = xp.sum(xp.reshape(R, (g, -1, M, Q)), axis=-1)
     columns = xp.matrix_transpose(xp.concat([R, P], axis=1))
-    # z (1 − z) Δ as z Δ − z² Δ cancels where z is near 1, but Σ P z Δ is one term of f: it costs a
-    # rounding of f. In return both sums are matrix products and no third large array is needed.
-    out = []
+    # z (1 − z) Δ as z Δ − z² Δ cancels where z is near 1. But Σ P z Δ is one term of f, so the
+    # error is a rounding of f. In return both sums are matrix products and no third large array is
+    # needed.
+    side_sums = []
     for side, z in zip(sides, tilted, strict=True):
         first = xp.matrix_transpose(z @ columns)
         z *= z
         second = xp.matrix_transpose(z @ columns[..., -1:])
-        out.append(first[:, :-1] + side.step * (first[:, -1:] - second))
-    return xp.sum(by_p, axis=-1), xp.sum(by_p * p[:, None, :], axis=-1), out[0], out[1]
+        side_sums.append(first[:, :-1] + side.step * (first[:, -1:] - second))
+    return (
+        xp.sum(sums_per_p, axis=-1),
+        xp.sum(sums_per_p * p[:, None, :], axis=-1),
+        side_sums[0],
+        side_sums[1],
+    )
 
 
 def light_terms(base: Float[Array, "..."], rule: ReciprocalSum) -> Float[Array, "... Q"]:
-    """w e^{−λ base} of every node: the share of D_min, with which every word is light."""
+    """Return w e^{−λ base} of every node: the factor of D_min, where every word is light."""
     nodes, weights = (array_like(x, base) for x in (rule.nodes, rule.weights))
     return weights * array_namespace(base).exp(-nodes * base)
 
 
-def product(phi: Float[Array, "*some d"]) -> Float[Array, "*some"]:
-    """Π over the last axis, by halves: NumPy multiplies whole rows faster than it reduces them."""
+def product(phi: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
+    """Return the product over the last axis.
+
+    It is computed by halves: NumPy multiplies rows faster than it reduces them.
+    """
     xp = array_namespace(phi)
     while (d := phi.shape[-1]) > 8:
         half = d // 2
-        head = phi[..., :half] * phi[..., half : 2 * half]
+        halved = phi[..., :half] * phi[..., half : 2 * half]
         if d % 2:
-            head[..., 0] *= phi[..., -1]
-        phi = head
+            halved[..., 0] *= phi[..., -1]
+        phi = halved
     return xp.prod(phi, axis=-1)

@@ -2,7 +2,7 @@ r"""The gradient of the model at every embedded token (Theorem 4.1, and the row 
 
 from typing import Any
 
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, unknown_name_message
 from limelight.shapes import Array, Float
 from limelight.theory.attention import HiddenUnits, head_outputs
 from limelight.theory.namespace import array_namespace
@@ -18,9 +18,10 @@ def head_gradients(
     query: Float[Array, "K d_e d_e"],
     units: HiddenUnits | None = None,
 ) -> Float[Array, "*n K T d_e"]:
-    r"""Gradient of every head's output at every position of the window, [cls] included.
+    r"""Return the gradient of every head's output at every position of the window.
 
-    With ``value`` = :math:`W_v^\top W_\ell^\top`, ``key`` = :math:`W_k^\top q / \sqrt{d_{att}}` and
+    [cls] is included. With ``value`` = :math:`W_v^\top W_\ell^\top`,
+    ``key`` = :math:`W_k^\top q / \sqrt{d_{att}}` and
     ``query`` = :math:`W_q^\top W_k / \sqrt{d_{att}}`,
 
     .. math::
@@ -28,7 +29,7 @@ def head_gradients(
         + \tfrac{1}{\sqrt{d_{att}}} (u_t - f_i) W_k^\top q \bigr)
         + 1_{t = 0} \tfrac{1}{\sqrt{d_{att}}} W_q^\top \textstyle\sum_s \alpha_s (u_s - f_i) k_s .
 
-    Exact. The last term is not in the paper: moving [cls] also moves the query. Hidden ``units``
+    Exact. The last term is not in the paper: if [cls] moves, the query moves. Hidden ``units``
     with weights :math:`w_a` add :math:`\sum_a w_a (1 - \tanh^2 h_a)` times their own keys to the
     first term, times their own queries to the last.
     Statement, proof and figure: ``docs/theorems/gradient.md``.
@@ -36,13 +37,13 @@ def head_gradients(
     xp = array_namespace(alpha)
     surplus = alpha * (u - head_outputs(alpha, u)[..., None])
     rows = alpha[..., None] * value[..., :, None, :] + surplus[..., None] * key[:, None, :]
-    # The term of [cls]: how every head's output answers to its query.
+    # The term of [cls]: the derivative of every head's output by its query.
     pull = xp.matmul(query, xp.matmul(surplus, e)[..., None])[..., 0]
     if units is not None:
-        passed = units.passed(surplus)
-        rows = rows + xp.matmul(passed, units.key)
-        # Each unit hears the query at every position.
-        pull = pull + xp.matmul(xp.sum(passed, axis=-2)[..., None, :], units.query)[..., 0, :]
+        gains = units.output_gains(surplus)
+        rows = rows + xp.matmul(gains, units.key)
+        # Each unit reads the query at every position.
+        pull = pull + xp.matmul(xp.sum(gains, axis=-2)[..., None, :], units.query)[..., 0, :]
     return xp.concat([rows[..., :1, :] + pull[..., None, :], rows[..., 1:, :]], axis=-2)
 
 
@@ -54,24 +55,28 @@ def token_gradients(
     value: Float[Array, "*#n K d_e"],
     units: HiddenUnits | None = None,
 ) -> Float[Array, "*n T d_e"]:
-    r"""Theorem 4.1 at any positions but [cls]: two products with (K, d_e) matrices.
+    r"""Return the gradient of the model at positions other than [cls] (Theorem 4.1).
 
-    ``surplus`` is :math:`\alpha_t (u_t - f_i)`, what the value of t adds over the average value.
-    The heads' gradients are never stored.
+    ``surplus`` is :math:`\alpha_t (u_t - f_i)`, the weighted excess of the value of t over the
+    average value. Two products with (K, d_e) matrices are enough: the heads' gradients are never
+    stored. Statement: ``docs/theorems/gradient.md``.
     """
     xp = array_namespace(alpha)
-    along = xp.concat([alpha, surplus], axis=-2)
-    read = xp.concat([value, xp.broadcast_to(key, value.shape)], axis=-2) / alpha.shape[-2]
-    rows = xp.matmul(xp.matrix_transpose(along), read)
+    factors = xp.concat([alpha, surplus], axis=-2)
+    directions = xp.concat([value, xp.broadcast_to(key, value.shape)], axis=-2) / alpha.shape[-2]
+    rows = xp.matmul(xp.matrix_transpose(factors), directions)
     if units is None:
         return rows
-    by_head = xp.matmul(units.passed(surplus), units.key)
-    return rows + xp.mean(by_head, axis=-3)
+    unit_rows = xp.matmul(units.output_gains(surplus), units.key)
+    return rows + xp.mean(unit_rows, axis=-3)
 
 
-def gradient(*at: Any, **read: Any) -> Float[Array, "*n T d_e"]:
-    """Gradient of the model at every position, the mean over heads of :func:`head_gradients`."""
-    rows = head_gradients(*at, **read)
+def gradient(*arrays: Any, **directions: Any) -> Float[Array, "*n T d_e"]:
+    """Return the gradient of the model at every position.
+
+    It is the mean over heads of :func:`head_gradients`, which takes the same arguments.
+    """
+    rows = head_gradients(*arrays, **directions)
     return array_namespace(rows).mean(rows, axis=-3)
 
 
@@ -80,27 +85,28 @@ def gradient_times_input(
     u: Float[Array, "*n K T"],
     logit: Float[Array, "*n K T"],
     *,
-    read: Float[Array, "*n K T"] | None = None,
+    linear_u: Float[Array, "*n K T"] | None = None,
 ) -> Float[Array, "*n K T"]:
-    r"""Return G×I of every head at any positions but [cls]; the model's is their mean.
+    r"""Return G×I of every head at positions other than [cls].
 
-    An embedding read along the directions of Theorem 4.1 is its value and its logit, :math:`u_t`
-    and :math:`\ell_t = e_t \cdot W_k^\top q / \sqrt{d_{att}}`, so
+    The model's G×I is the mean over heads. An embedding read along the directions of Theorem 4.1 is
+    its value and its logit, :math:`u_t` and :math:`\ell_t = e_t \cdot W_k^\top q / \sqrt{d_{att}}`,
+    so
 
     .. math:: e_t \cdot \nabla_{e_t} f_i = \alpha_t \bigl( u_t + (u_t - f_i) \, \ell_t \bigr)
 
     and no embedding is needed. Exact. The arrays must span the whole window: f_i sums over it.
-    ``read`` is what of ``u`` is read of the embedding, where a bias adds to it; None: all of it.
-    Where hidden units make the logits, ``logit`` is :math:`e_t \cdot \nabla \ell_t` instead.
+    ``linear_u`` is the part of ``u`` that is linear in the embedding, without a bias. None means
+    all of it. If hidden units make the logits, ``logit`` is :math:`e_t \cdot \nabla \ell_t`.
     """
-    own = u if read is None else read
-    return alpha * (own + (u - head_outputs(alpha, u)[..., None]) * logit)
+    linear_u = u if linear_u is None else linear_u
+    return alpha * (linear_u + (u - head_outputs(alpha, u)[..., None]) * logit)
 
 
-def gradient_summary(G: Float[Array, "*n d_e"], how: str) -> Float[Array, "*n"]:
-    """Return G-avg ("mean"), G-l1 ("l1") or G-l2 ("l2") of gradients, one number per token."""
+def gradient_summary(G: Float[Array, "*n d_e"], summary: str) -> Float[Array, "*n"]:
+    """Reduce gradients to one number per token: G-avg ("mean"), G-l1 ("l1") or G-l2 ("l2")."""
     xp = array_namespace(G)
-    match how:
+    match summary:
         case "mean":
             return xp.mean(G, axis=-1)
         case "l1":
@@ -108,4 +114,6 @@ def gradient_summary(G: Float[Array, "*n d_e"], how: str) -> Float[Array, "*n"]:
         case "l2":
             return xp.sqrt(xp.sum(G**2, axis=-1))
         case _:
-            raise InputError(nearest("summary of a gradient", how, ("mean", "l1", "l2")))
+            raise InputError(
+                unknown_name_message("summary of a gradient", summary, ("mean", "l1", "l2"))
+            )

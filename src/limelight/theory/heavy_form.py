@@ -1,18 +1,19 @@
 """The canonical form of a ratio game, in which nothing under- or overflows.
 
-Of its two states (kept, removed) each word has a lighter one, with the smaller denominator, and a
-heavier one. With X_j = 1 when word j is in its heavier state and D_min = D_0 + Σ min(a, b),
+Each word has two states, kept and removed. In its heavier state it adds more to the denominator, in
+its lighter state less. With X_j = 1 when word j is in its heavier state and D_min = D_0 + Σ min(a,
+b),
 
     f − c = (n_0 + Σ_j X_j Δ_j) / (1 + Σ_j X_j δ_j),    δ_j = |a_j − b_j| / D_min ≥ 0,
 
-so that e^{−λD} needs only factors e^{−λδ} ≤ 1, and small probabilities of the heavier state keep
-their relative accuracy although δ may be 1e7 times the denominator of the others.
+so that e^{−λD} needs only factors e^{−λδ} ≤ 1. Small probabilities of the heavier state keep their
+relative accuracy although δ may be 1e7 times the denominator of the other words.
 
-Of a power game, and where D = 0 with every word light, c is the offset of the game,
+For a power game, and if D = 0 with every word light, c is the offset of the game,
 
     f − c = (n_0 + Σ_j X_j Δ_j) / (base + Σ_j X_j δ_j)^p,
 
-and base is 0 where D_min is: the smallest positive δ is 1 then, and n_0 = 0.
+and base is 0 if D_min = 0. Then the smallest positive δ is 1, and n_0 = 0.
 """
 
 import math
@@ -23,11 +24,13 @@ from typing import Any, NamedTuple
 from limelight.errors import DomainError
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.theory.namespace import array_namespace
-from limelight.theory.ratio_game import RatioGame, denominator_range, need_values, value_range
-from limelight.theory.reciprocal_sum import MOST_RATIO
+from limelight.theory.ratio_game import RatioGame, check_values, denominator_range, value_range
+from limelight.theory.reciprocal_sum import MAX_RATIO
 from limelight.theory.table_rounding import ROUNDING
 
-_STEPS = 6  # of Dinkelbach's method, which converges quadratically; fewer only widen the range
+_STEPS = (
+    6  # of Dinkelbach's method, which converges quadratically; fewer steps only widen the range
+)
 
 
 _TINY = sys.float_info.min
@@ -43,38 +46,38 @@ class HeavyForm(NamedTuple):
     ratio: Float[Array, " G"]  # D_max/D_min
     c: Float[Array, "G C"]
     half_range: Float[Array, "G C"]
-    # At least Σ|terms of N|/D and |c|: what rounding errors scale with.
+    # At least Σ|terms of N|/D and |c|: rounding errors are proportional to it.
     magnitude: Float[Array, "G C"]
-    # How far f of the game lies from the f that is meant, whatever is removed: a functional
-    # Σ_S c_S f(S) is off by Σ|c_S| times that, beside what its computation costs.
+    # A bound on the distance of f of the game from the exact f, for every set of removed words. It
+    # adds Σ|c_S| times itself to the error of a functional Σ_S c_S f(S).
     error: Float[Array, "G C"]
     base: Float[Array, " G"]
     power: Float[Array, " G"]
 
     def head(self, i: int) -> "HeavyForm":
-        """One head, without the axis G."""
+        """Return the game of one head, without the axis G."""
         return HeavyForm(*(x[i] for x in self))
 
-    def of_words(self, some: slice | Int[Array, " n"]) -> "HeavyForm":
-        """Some words of one head."""
-        heavy = self.kept_is_heavy[some]
-        return self._replace(delta=self.delta[some], step=self.step[:, some], kept_is_heavy=heavy)
+    def select_words(self, words: slice | Int[Array, " n"]) -> "HeavyForm":
+        """Return the game of one head with a selection of its words."""
+        heavy = self.kept_is_heavy[words]
+        return self._replace(delta=self.delta[words], step=self.step[:, words], kept_is_heavy=heavy)
 
     def value(self, N: Float[Array, "G C *n"], D: Float[Array, "G *n"]) -> Float[Array, "G C *n"]:
-        """N/D^p, where N and D are sums over some words without n_0 and base."""
-        xp, more = array_namespace(D), (1,) * (D.ndim - 1)
-        D = D + xp.reshape(self.base, (-1, *more))
-        N = N + xp.reshape(self.n0, (*self.n0.shape, *more))
-        # Where nothing has a weight N is 0, and so is f.
-        whole = xp.where(D > 0, D, xp.ones_like(D)) ** xp.reshape(self.power, (-1, *more))
-        return N / whole[:, None]
+        """Return N/D^p after adding n_0 to N and base to D, which are sums over words."""
+        xp, axes = array_namespace(D), (1,) * (D.ndim - 1)
+        D = D + xp.reshape(self.base, (-1, *axes))
+        N = N + xp.reshape(self.n0, (*self.n0.shape, *axes))
+        # Where D is 0, N is 0, and so is f.
+        denominator = xp.where(D > 0, D, xp.ones_like(D)) ** xp.reshape(self.power, (-1, *axes))
+        return N / denominator[:, None]
 
 
 def heavy_form(game: RatioGame) -> HeavyForm:
-    """The canonical form, shifted by the middle c of a proven range of each head's f.
+    """Return the canonical form, shifted by the middle c of a proven range of each head's f.
 
-    Raises DomainError where a weight is negative, a number is not finite, or a denominator is not
-    positive and finite where the numerator is not 0.
+    It raises DomainError if a weight is negative, if a number is not finite, or if a denominator is
+    0 or infinite and its numerator is not 0. Statement: ``docs/theorems/certificate.md``.
     """
     xp = array_namespace(game.a)
     low, high = denominator_range(game)
@@ -86,15 +89,15 @@ def heavy_form(game: RatioGame) -> HeavyForm:
     if vanishes := bool(xp.any(low == 0)):
         least = xp.min(xp.where(delta > 0, delta, xp.inf), axis=-1)
         unit = xp.where(low > 0, low, xp.where(least < xp.inf, least, xp.ones_like(low)))
-    # Below the normal numbers 1/D is infinite, and what is left of D has lost its digits.
-    if not bool(xp.all((unit >= _TINY) & (unit >= high / MOST_RATIO) & (high < xp.inf))):
+    # Below the normal numbers 1/D is infinite, and D has lost its digits.
+    if not bool(xp.all((unit >= _TINY) & (unit >= high / MAX_RATIO) & (high < xp.inf))):
         raise DomainError(
             f"a ratio game needs denominators {_TINY:.1e} ≤ D < ∞ within a factor of "
-            f"{MOST_RATIO:g} of each other; here double precision cannot tell one from 0, or it is "
+            f"{MAX_RATIO:g} of each other; here double precision cannot tell one from 0, or it is "
             "not finite."
         )
-    # Dividing by D_min first puts D on [1, D_max/D_min], where the sums of exponentials live, and
-    # makes everything below independent of the scale of the weights.
+    # Division by D_min moves D to [1, D_max/D_min], the interval of the sums of exponentials. The
+    # following steps are then independent of the scale of the weights.
     inverse = (1 / unit)[..., None]
     scale = inverse**game.power
     delta = delta * inverse
@@ -109,21 +112,21 @@ def heavy_form(game: RatioGame) -> HeavyForm:
     terms = xp.abs(game.N0) + xp.sum(xp.maximum(xp.abs(game.A), xp.abs(game.B)), axis=-1)
     if not bool(xp.all(terms < xp.inf)):
         raise DomainError("a ratio game needs finite values N_0, A, B.")
-    terms, meant = terms * scale[..., None, :, 0], game.error
-    meant = xp.zeros_like(terms) if meant is None else meant
+    terms = terms * scale[..., None, :, 0]
+    error = xp.zeros_like(terms) if game.error is None else game.error
     delta = xp.reshape(delta, (G, d))
-    step, n0, terms, error = _by_head(xp, step, n0, terms, meant)
+    step, n0, terms, error = _rows_per_head(xp, step, n0, terms, error)
     if game.power == 1 and not vanishes and game.offset is None:
-        c, half_range, magnitude = _centred(xp, game, n0, step, delta, terms)
-        # N − cD word by word. What this cancels is a rounding of |c|, which ``magnitude`` covers.
+        c, half_range, magnitude = _center_ratio_game(xp, game, n0, step, delta, terms)
+        # N − cD word by word. The cancellation is a rounding of |c|, which ``magnitude`` covers.
         step, n0 = step - c[..., None] * delta[:, None, :], n0 - c
     else:
-        c, half_range, magnitude = _as_it_stands(game, terms)
+        c, half_range, magnitude = _bound_power_game(game, terms)
     if not bool(xp.all(xp.isfinite(step))):
         raise DomainError(
             "a ratio game needs values N_0, A, B that are finite, in units of the smallest D too."
         )
-    need_values(xp.matrix_transpose(xp.reshape(magnitude, (-1, K, C))))
+    check_values(xp.matrix_transpose(xp.reshape(magnitude, (-1, K, C))))
     base = xp.reshape(xp.astype(low > 0, low.dtype), (G,))
     return HeavyForm(
         delta=delta,
@@ -141,7 +144,7 @@ def heavy_form(game: RatioGame) -> HeavyForm:
 
 
 def _check_empty(low: Array, delta: Array, step: Array, n0: Array) -> None:
-    """Refuse a game with D = 0 and N ≠ 0 somewhere."""
+    """Raise DomainError for a game with a set of words where D = 0 and N ≠ 0."""
     xp = array_namespace(low)
     empty = (low == 0)[..., None, :]
     weightless = (delta == 0)[..., None, :, :] & (step != 0)
@@ -155,25 +158,27 @@ def _check_empty(low: Array, delta: Array, step: Array, n0: Array) -> None:
 _Range = tuple[Float[Array, "G C"], Float[Array, "G C"], Float[Array, "G C"]]
 
 
-def _centred(
+def _center_ratio_game(
     xp: Any, game: RatioGame, n0: Array, step: Array, delta: Array, terms: Array
 ) -> _Range:
-    """The middle c of a proven range of f, half its length, and the magnitude."""
-    _, u_low, u_high = _by_head(xp, game.A, *value_range(game))
-    # Either bounds Σ|terms of N|/D. The second is up to D_max/D_min times smaller; it is infinite
-    # where a word has a value without a weight, as in a skip connection (a = b = 0, A ≠ 0).
+    """Return the middle c of a proven range of f, half its length, and the magnitude."""
+    _, u_low, u_high = _rows_per_head(xp, game.A, *value_range(game))
+    # Both bound Σ|terms of N|/D. The second is up to D_max/D_min times smaller. It is infinite if a
+    # word has a value without a weight, as in a skip connection (a = b = 0, A ≠ 0).
     magnitude = xp.minimum(terms, xp.maximum(xp.abs(u_low), xp.abs(u_high)))
-    # The range of the values u alone would be proven too; that of f was 2 to 4 times narrower on
-    # random games, and every bound is proportional to it. Its middle, not f(all words), is taken
-    # for c: no other shift makes max|f − c| as small.
+    # The range of the values u would be proven too. The range of f was 2 to 4 times narrower on
+    # random games, and every bound is proportional to it. Its middle, not f(all words), is c: no
+    # other shift makes max|f − c| as small.
     margin = ROUNDING * (delta.shape[-1] + 8) * magnitude
     f_low, f_high = _extremes(xp, n0, step, delta, margin=margin)
     f_low, f_high = xp.maximum(f_low, u_low), xp.minimum(f_high, u_high)
     return (f_low + f_high) / 2, xp.abs(f_high - f_low) / 2, magnitude
 
 
-def _as_it_stands(game: RatioGame, terms: Float[Array, "G C"]) -> _Range:
-    """The offset as c, which a power cannot take into N, a bound on |f − c|, and the magnitude.
+def _bound_power_game(game: RatioGame, terms: Float[Array, "G C"]) -> _Range:
+    """Return the offset as c, a bound on |f − c|, and the magnitude.
+
+    With a power, c cannot be subtracted from N.
 
     By Hölder's inequality Σ N_j ≤ (Σ (N_j/g_j^p)^q)^{1/q} (Σ g_j)^p, q = 1/(1 − p): the Euclidean
     norm of N_j/√g_j for p = ½, the largest of them for p = 1.
@@ -182,54 +187,63 @@ def _as_it_stands(game: RatioGame, terms: Float[Array, "G C"]) -> _Range:
     sides = [(game.N0[..., None], game.D0[..., None]), (game.A, game.a), (game.B, game.b)]
 
     def norm(part: Callable[[Array], Array]) -> Array:
+        """Return the norm of one part of all N, such as the positive part."""
         fixed, kept, removed = (_per_weight(part(N), g, game.power) for N, g in sides)
         return _norm(xp.concat([fixed, xp.maximum(kept, removed)], axis=-1), game.power)
 
     offset = xp.zeros_like(game.N0) if game.offset is None else game.offset[..., None] + 0 * game.N0
     parts = (lambda N: xp.maximum(N, 0 * N), lambda N: xp.maximum(-N, 0 * N), xp.abs)
-    _, c, positive, negative, both = _by_head(xp, game.A, offset, *(norm(part) for part in parts))
-    magnitude = xp.minimum(terms, both)
+    _, c, positive, negative, absolute = _rows_per_head(
+        xp, game.A, offset, *(norm(part) for part in parts)
+    )
+    magnitude = xp.minimum(terms, absolute)
     half_range = xp.minimum(xp.maximum(positive, negative), magnitude)
     return c, half_range, xp.maximum(magnitude, xp.abs(c))
 
 
 def _per_weight(N: Array, g: Array, power: float) -> Array:
-    """N/g^p of values N ≥ 0; infinite where there is a value without a weight."""
+    """Return N/g^p of values N ≥ 0. It is infinite for a value without a weight."""
     xp = array_namespace(N)
     g = xp.broadcast_to(g[..., None, :, :], N.shape)
-    over = N / xp.where(g > 0, g, xp.ones_like(g)) ** power
-    return xp.where((g == 0) & (N > 0), xp.inf, over)
+    ratio = N / xp.where(g > 0, g, xp.ones_like(g)) ** power
+    return xp.where((g == 0) & (N > 0), xp.inf, ratio)
 
 
 def _norm(u: Array, power: float) -> Array:
-    """(Σ u^q)^{1/q}, q = 1/(1 − p), over the last axis."""
+    """Return (Σ u^q)^{1/q}, q = 1/(1 − p), over the last axis."""
     xp = array_namespace(u)
-    most = xp.max(u, axis=-1)
+    largest = xp.max(u, axis=-1)
     if power == 1:
-        return most
-    safe = xp.where((most > 0) & (most < xp.inf), most, xp.ones_like(most))
-    share = xp.minimum(u / safe[..., None], xp.ones_like(u))
-    return most * xp.sum(share ** (1 / (1 - power)), axis=-1) ** (1 - power)
+        return largest
+    divisor = xp.where((largest > 0) & (largest < xp.inf), largest, xp.ones_like(largest))
+    share = xp.minimum(u / divisor[..., None], xp.ones_like(u))
+    return largest * xp.sum(share ** (1 / (1 - power)), axis=-1) ** (1 - power)
 
 
-def state_factors(form: HeavyForm, nodes: Float[Array, " Q"]) -> tuple[Array, Array]:
-    """e^{−λ·} of a kept and of a removed word, above the lighter state; shape (Q, d)."""
+def kept_and_removed_factors(form: HeavyForm, nodes: Float[Array, " Q"]) -> tuple[Array, Array]:
+    """Return the factors e^{−λ·} of a kept and of a removed word, each of shape (Q, d).
+
+    The lighter state has factor 1.
+    """
     xp = array_namespace(nodes)
     E = xp.exp(-nodes[:, None] * form.delta)
     heavy = form.kept_is_heavy
     return xp.where(heavy, E, xp.ones_like(E)), xp.where(heavy, xp.ones_like(E), E)
 
 
-def state_values(form: HeavyForm) -> tuple[Float[Array, "C d"], Float[Array, "C d"]]:
-    """What a kept and a removed word add to N, above the lighter state."""
+def kept_and_removed_values(form: HeavyForm) -> tuple[Float[Array, "C d"], Float[Array, "C d"]]:
+    """Return the contribution of a kept and of a removed word to N.
+
+    The lighter state has contribution 0.
+    """
     xp = array_namespace(form.step)
     zero = xp.zeros_like(form.step)
     heavy = form.kept_is_heavy[None, :]
     return xp.where(heavy, form.step, zero), xp.where(heavy, zero, form.step)
 
 
-def ends(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
-    """f − c with every word kept, and with every word removed."""
+def full_and_empty_values(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
+    """Return f − c with every word kept, and with every word removed."""
     xp = array_namespace(form.delta)
     zero = xp.zeros_like(form.delta)
     heavy = form.kept_is_heavy
@@ -237,17 +251,17 @@ def ends(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
     full_N = xp.where(heavy[:, None, :], form.step, xp.zeros_like(form.step))
     N = [xp.sum(x, axis=-1) for x in (full_N, form.step - full_N)]
     D = [xp.sum(x, axis=-1) for x in (full_D, empty_D)]
-    both = form.value(xp.stack(N, axis=-1), xp.stack(D, axis=-1))
-    return both[..., 0], both[..., 1]
+    f = form.value(xp.stack(N, axis=-1), xp.stack(D, axis=-1))
+    return f[..., 0], f[..., 1]
 
 
-def _by_head(
-    xp: Any, step: Float[Array, "*batch C K d"], *others: Float[Array, "*batch C K"]
+def _rows_per_head(
+    xp: Any, step: Float[Array, "*batch C K d"], *arrays: Float[Array, "*batch C K"]
 ) -> list[Float[Array, "G C *d"]]:
-    """One row per head of every document."""
+    """Reshape arrays to one row per head of every document."""
     axis = step.ndim - 3
     head, tail = (*range(axis), axis + 1, axis), range(axis + 2, axis + 3)
-    rows = [xp.permute_dims(step, (*head, *tail)), *(xp.permute_dims(x, head) for x in others)]
+    rows = [xp.permute_dims(step, (*head, *tail)), *(xp.permute_dims(x, head) for x in arrays)]
     return [xp.reshape(x, (-1, *x.shape[axis + 1 :])) for x in rows]
 
 
@@ -259,13 +273,13 @@ def _extremes(
     *,
     margin: Float[Array, "G C"],
 ) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
-    """Proven bounds on min f and max f over all sets of words.
+    """Return proven bounds on min f and max f over all sets of words.
 
-    Dinkelbach: θ ← N/D at the set that maximises N − θD. For every θ,
+    Dinkelbach's method is θ ← N/D at the set that maximizes N − θD. For every θ,
 
         max f ≤ θ + max(N − θD)⁺/D_min,    D_min = 1;
 
-    θ is raised by a rounding margin first, so that the second term vanishes at convergence.
+    Before that θ is raised by a rounding margin, so that the second term vanishes at convergence.
     """
     C = n0.shape[-1]
     n0, step = xp.concat([n0, -n0], axis=-1), xp.concat([step, -step], axis=-2)
@@ -276,8 +290,8 @@ def _extremes(
         up = xp.astype(gain > 0, gain.dtype)
         excess = n0 - theta + xp.sum(gain * up, axis=-1)
         theta = theta + excess / (1 + xp.sum(delta * up, axis=-1))
-    # The last θ may have rounded below the maximum; the bound must not depend on that, nor on
-    # convergence, so the excess is computed once more and added.
+    # The last θ may have rounded below the maximum. The bound must not depend on that or on
+    # convergence, so the excess is computed again and added.
     theta = theta + xp.concat([margin, margin], axis=-1)
     gain = step - theta[..., None] * delta
     gain = xp.where(gain > 0, gain, xp.zeros_like(gain))

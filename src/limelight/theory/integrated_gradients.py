@@ -12,26 +12,26 @@ from limelight.theory.logit_path import LogitPath
 from limelight.theory.namespace import array_namespace
 from limelight.theory.path_quadrature import (
     NODES,
-    Outer,
+    DerivativeBounds,
     panels_needed,
-    path_size,
+    path_bounds,
     quadrature_error,
     rounding_error,
 )
 
-# Panels of a fixed rule rather than ever larger rules: what limits convergence is how near poles of
-# the softmax come to the path, and halving a panel doubles their distance in its own units.
+# Panels of a fixed rule rather than ever larger rules: convergence is limited by the distance of
+# the poles of the softmax from the path. Half a panel doubles that distance in units of the panel.
 _x, _w = np.polynomial.legendre.leggauss(NODES)
 PANEL, WEIGHTS = (_x + 1) / 2, _w / 2  # one panel, on [0, 1]
-Weigh = Callable[[Any], Any]
+OutputFunction = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegratedGradients:
-    """Scores, a proven bound on the error of each sum of them, and the gap to completeness.
+    """Scores, a proven bound on the error of every sum of scores, and the gap to completeness.
 
-    ``bound`` holds for the scores of any positions, added up over them and over the heads;
-    ``quadrature`` is its part that more nodes would lessen.
+    ``bound`` holds for sums of the scores over any positions and over all heads. ``quadrature`` is
+    the part of the bound that more nodes would reduce.
     """
 
     scores: Float[Array, "n K T"]
@@ -46,91 +46,111 @@ def integrated_gradients(
     u: Float[Array, "n C K T"],
     base_u: Float[Array, "n C K T"],
     *,
-    weigh: Weigh,
-    value_of: Weigh,
-    outer: Outer,
+    output_gradient: OutputFunction,
+    explained_value: OutputFunction,
+    derivative_bounds: DerivativeBounds,
     tolerance: float,
     logit_error: Float[np.ndarray, "n K"] | None = None,
     value_error: Float[np.ndarray, "n C K"] | None = None,
 ) -> IntegratedGradients:
-    r"""Return IG of a function of the C outputs, per head and position; heads are averaged in.
+    r"""Return integrated gradients of a function F of the C outputs, per head and position.
 
-    Values move linearly, and logits linearly or by hidden units (`LogitPath`), so with
-    :math:`\bar u = \sum_c w_c u_c` and ``weigh`` mapping outputs to
-    :math:`w_c = \partial F / \partial f_c`,
+    Values change linearly, and logits linearly or by hidden units (`LogitPath`). So with
+    :math:`w_c = \partial F / \partial f_c` and :math:`\bar u = \sum_c w_c u_c`,
 
     .. math:: IG_t = \frac1K \sum_i \int_0^1 \alpha_t(x)
         \bigl[ \Delta \bar u_t + \ell'_t(x) (\bar u_t(x) - \bar f_i(x)) \bigr] dx .
 
-    Scores sum, over heads and positions, to F(document) − F(baseline), F being ``value_of`` the
-    outputs. There are as many panels of 32 Gauss–Legendre nodes as prove an error of at most
-    ``tolerance`` (`path_quadrature`), as far as rounding and 4,096 panels allow; ``bound`` says
-    what is proven. ``outer`` bounds the derivatives of F; the errors are those of the logits and
-    of the values.
+    The factor 1/K is included. The scores add up, over heads and positions, to
+    F(document) − F(baseline).
+
+    Parameters
+    ----------
+    logits
+        Logits on the path from the baseline to the document.
+    u, base_u
+        Values of the document and of the baseline.
+    output_gradient, explained_value
+        Functions of the outputs f: the weights w_c, and F.
+    derivative_bounds
+        Bounds on the derivatives of F.
+    tolerance
+        The largest error of a sum of scores. The number of panels of 32 Gauss–Legendre nodes is
+        the smallest that proves it (`path_quadrature`), as far as rounding and 4,096 panels allow.
+    logit_error, value_error
+        Bounds on the errors of the logits and of the values. None means 0.
+
+    Returns
+    -------
+    The scores with the proven bound.
     """
     xp = array_namespace(u)
-    size = path_size(logits, u, base_u, outer)
+    bounds = path_bounds(logits, u, base_u, derivative_bounds)
     errors = {
-        "logit_error": np.zeros_like(logits.size) if logit_error is None else logit_error,
-        "value_error": np.zeros_like(size.value) if value_error is None else value_error,
+        "logit_error": np.zeros_like(logits.max_logit) if logit_error is None else logit_error,
+        "value_error": np.zeros_like(bounds.max_value) if value_error is None else value_error,
     }
-    # No node is worth its time once rounding outweighs what it adds.
-    least = rounding_error(size, 1, outer, **errors)
-    panels = panels_needed(size, outer, tolerance=np.maximum(tolerance, least))
-    path = _Path(logits, u, base_u, weigh)
-    start, whole = (value_of(f) for f in path.ends())
+    # More nodes are useless if rounding exceeds the error of the quadrature.
+    least = rounding_error(bounds, 1, derivative_bounds, **errors)
+    panels = panels_needed(bounds, derivative_bounds, tolerance=np.maximum(tolerance, least))
+    path = _Path(logits, u, base_u, output_gradient)
+    start, end = (explained_value(f) for f in path.end_outputs())
     scores = path.integral(panels)
-    quadrature = quadrature_error(size, panels, outer)
+    quadrature = quadrature_error(bounds, panels, derivative_bounds)
     return IntegratedGradients(
         scores=scores,
-        bound=quadrature + rounding_error(size, panels, outer, **errors),
+        bound=quadrature + rounding_error(bounds, panels, derivative_bounds, **errors),
         quadrature=quadrature,
-        gap=xp.abs(xp.sum(scores, axis=(-2, -1)) - (whole - start)),
+        gap=xp.abs(xp.sum(scores, axis=(-2, -1)) - (end - start)),
         nodes=panels * NODES,
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Path:
+    """The straight path from the baseline to the document, and the integral along it."""
+
     logits: LogitPath
     u: Float[Array, "n C K T"]
     base_u: Float[Array, "n C K T"]
-    weigh: Weigh
+    output_gradient: OutputFunction
 
-    def ends(self) -> Float[Array, "2 n C"]:
-        """The outputs at both ends of the path."""
+    def end_outputs(self) -> Float[Array, "2 n C"]:
+        """Return the outputs at both ends of the path."""
         x = self._column([0.0, 1.0])
-        alpha = attention(self.logits.at(x[..., 0])[0])
+        alpha = attention(self.logits.evaluate(x[..., 0])[0])
         u = self.base_u + x * (self.u - self.base_u)
         return array_namespace(u).mean(_head_values(alpha, u), axis=-1)
 
     def _column(self, numbers: Any) -> Float[Array, "m 1 1 1 1"]:
+        """Return path positions x as an array that broadcasts over documents, heads and tokens."""
         xp = array_namespace(self.u)
         array = xp.asarray(numbers, dtype=self.u.dtype, device=self.u.device)
         return xp.reshape(array, (-1,) + (1,) * self.u.ndim)
 
     def integral(self, panels: int) -> Float[Array, "*n K T"]:
-        """Sum the panels one by one, so that memory does not grow with their number."""
+        """Return the integral as a sum over panels, one by one to limit the memory."""
         starts = [k / panels for k in range(panels)]
-        total = self._panel(starts[0], 1 / panels)
+        total = self._panel_integral(starts[0], 1 / panels)
         for start in starts[1:]:
-            total = total + self._panel(start, 1 / panels)
+            total = total + self._panel_integral(start, 1 / panels)
         return total
 
-    def _panel(self, start: float, width: float) -> Float[Array, "*n K T"]:
+    def _panel_integral(self, start: float, width: float) -> Float[Array, "*n K T"]:
+        """Return the integral over one panel."""
         x, weight = map(self._column, (start + width * PANEL, width * WEIGHTS))
         return array_namespace(self.u).sum(weight[..., 0] * self._integrand(x), axis=0)
 
     def _integrand(self, x: Float[Array, "m *ones"]) -> Float[Array, "m *n K T"]:
-        """What every position adds per unit of x, for every head, over the number of heads."""
+        """Return the integrand at every x, head and position, divided by the number of heads."""
         xp = array_namespace(self.u)
-        # F is differentiated at the outputs of the path, so its weights move with x as well; for a
+        # F is differentiated at the outputs of the path, so its weights change with x too. For a
         # logit they are constant.
         u_slope = self.u - self.base_u
-        logit, slope = self.logits.at(x[..., 0])
+        logit, slope = self.logits.evaluate(x[..., 0])
         alpha = attention(logit)
         u = self.base_u + x * u_slope
-        w = self.weigh(xp.mean(_head_values(alpha, u), axis=-1))[..., None, None]
+        w = self.output_gradient(xp.mean(_head_values(alpha, u), axis=-1))[..., None, None]
         u, u_slope = xp.sum(w * u, axis=-3), xp.sum(w * u_slope, axis=-3)
         f = head_outputs(alpha, u)[..., None]
         return alpha * (u_slope + slope * (u - f)) / alpha.shape[-2]
@@ -139,4 +159,5 @@ class _Path:
 def _head_values(
     alpha: Float[Array, "*n K T"], u: Float[Array, "*n C K T"]
 ) -> Float[Array, "*n C K"]:
+    """Return each head's output for every class."""
     return array_namespace(alpha).sum(alpha[..., None, :, :] * u, axis=-1)

@@ -1,6 +1,6 @@
-"""LIME's design: what its sampling and its weights alone say, before any model is asked.
+"""LIME's design: the distribution and the weights of its samples, before any model call.
 
-A size s is drawn uniformly from 1..d, then a set of s words to remove; the sample weighs ψ(s).
+A size s is drawn uniformly from 1..d, then a set of s words to remove. The sample has weight ψ(s).
 Moments of this design:
 
     m_0 = E[ψ],  m_1 = E[ψ Z_1],  m_2 = E[ψ Z_1 Z_2],  V = m_1 − m_2,  χ = m_2 − m_1²/m_0.
@@ -17,15 +17,17 @@ import numpy as np
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
 
-TOLERANCES = np.array([1.0, 100.0])  # of β and of the intercept, which may be off by more
+TOLERANCES = np.array([1.0, 100.0])  # of β and of the intercept, whose error may be larger
 
 
-class Regression(TypedDict, total=False):
-    """What LIME's regression is told: keywords of all that is said about its limit.
+class RegressionSettings(TypedDict, total=False):
+    """Settings of LIME's regression, as keywords.
 
-    ``bandwidth`` ν > 0 (0.25; inf: no weights); ``penalty`` ρ ≥ 0 per sample (0; alpha = 1 of the
-    `lime` package with n samples is ρ = 1/n); ``rows`` = n adds the untouched document, which that
-    package has as row 0, beside n samples (None: n → ∞, where it vanishes).
+    * ``bandwidth`` ν > 0. The default is 0.25. With inf all samples have the same weight.
+    * ``penalty`` ρ ≥ 0 per sample. The default is 0. With n samples, alpha = 1 of the `lime`
+      package is ρ = 1/n.
+    * ``rows`` = n adds row 0 of that package, the unchanged document, to n samples. The default
+      None means n → ∞, where row 0 has no effect.
     """
 
     bandwidth: float
@@ -33,7 +35,7 @@ class Regression(TypedDict, total=False):
     rows: int | None
 
 
-class Lime(NamedTuple):
+class LimeLimit(NamedTuple):
     """Coefficients and intercept of the limit, with bounds on their numerical errors."""
 
     scores: Float[Array, "*batch C d"]
@@ -56,53 +58,56 @@ class LimeDesign(NamedTuple):
 
     @property
     def covariance(self) -> float:
-        """χ = m_2 − m_1²/m_0, weighted: of two words being kept."""
+        """Return χ = m_2 − m_1²/m_0, the weighted covariance of two kept indicators."""
         return (self.spread - self.V) / self.d
 
     @property
     def pull(self) -> float:
-        """χ/(V + ρ + dχ), the share of Σ c_k that leaves each coefficient."""
+        """Return χ/(V + ρ + dχ), the share of Σ c_k that is subtracted from each coefficient."""
         return self.covariance / (self.spread + self.penalty)
 
-    def coefficient(self) -> tuple[Float[Array, " sizes"], Float[Array, " sizes"]]:
-        """κ_j of β_j = E[ψ κ_j f], for s = 0..d: where Z_j = 1, and where Z_j = 0."""
-        common = self.common()
+    def coefficient_weights(self) -> tuple[Float[Array, " sizes"], Float[Array, " sizes"]]:
+        """Return κ_j of β_j = E[ψ κ_j f] for s = 0..d, first for Z_j = 1, then for Z_j = 0."""
+        common = self.common_weights()
         return (1 - common) / (self.V + self.penalty), -common / (self.V + self.penalty)
 
-    def common(self) -> Float[Array, " sizes"]:
-        """What β_j takes off Z_j at size s before it divides by V + ρ."""
+    def common_weights(self) -> Float[Array, " sizes"]:
+        """Return Z_j − (V + ρ) κ_j for s = 0..d, the part of κ_j that all words share."""
         return self.m1 / self.m0 + self.pull * self.excess
 
-    def intercept(self) -> Float[Array, " sizes"]:
-        """κ_0 of the intercept E[ψ κ_0 f], for s = 0..d."""
+    def intercept_weights(self) -> Float[Array, " sizes"]:
+        """Return κ_0 of the intercept E[ψ κ_0 f], for s = 0..d."""
         return (1 - self.m1 * self.excess / (self.spread + self.penalty)) / self.m0
 
-    def reach(self) -> Float[np.ndarray, " 2"]:
-        """Σ_S |c_S| of β_j = Σ_S c_S f(S), and of the intercept: what a unit error of f can do."""
-        return np.stack([self.amplification(), np.abs(self.intercept())]) @ self.weight
+    def error_factors(self) -> Float[np.ndarray, " 2"]:
+        """Return the effect of a unit error of f on β_j and on the intercept.
 
-    def demand(self) -> float:
-        """What an error of 1/D counts: for β in full, for the intercept a hundredth."""
-        # Under a penalty β hears next to nothing of f, and 1/D might be anything; the intercept,
-        # which goes unpenalised, would be too.
-        return float((self.reach() / TOLERANCES).max())
+        It is Σ_S |c_S| of β_j = Σ_S c_S f(S), and the same for the intercept.
+        """
+        return np.stack([self.amplification(), np.abs(self.intercept_weights())]) @ self.weight
+
+    def combined_error_factor(self) -> float:
+        """Return the effect of a unit error of 1/D: full for β, one hundredth for the intercept."""
+        # With a large penalty β hardly depends on f, and 1/D could be arbitrary. Then the
+        # intercept, which is not penalized, would be arbitrary too.
+        return float((self.error_factors() / TOLERANCES).max())
 
     def amplification(self) -> Float[Array, " sizes"]:
-        """The mean of |κ_j| over the sets of size s: what a unit of weight there can do to β_j."""
-        kept, removed = self.coefficient()
+        """Return the mean of |κ_j| over the sets of size s, the effect of unit weight on β_j."""
+        kept, removed = self.coefficient_weights()
         s = np.arange(self.d + 1)
         return ((self.d - s) * np.abs(kept) + s * np.abs(removed)) / self.d
 
 
 def size_weight(d: int, bandwidth: float) -> Float[Array, " sizes"]:
-    """ψ(s) = exp(−(1 − √(1 − s/d))²/(2ν²)) for s = 0..d, LIME's weight; ν = ∞ gives 1.
+    """Return LIME's weights ψ(s) = exp(−(1 − √(1 − s/d))²/(2ν²)) for s = 0..d.
 
-    1 − √(1 − s/d) is the cosine distance of the mask to that of the whole text.
+    1 − √(1 − s/d) is the cosine distance of a mask to the mask of the full text. ν = ∞ gives 1.
     """
     # ν = 0.25 is the kernel of the `lime` package, whose width is 25 on distances times 100. Its
-    # weight is the square root of exp(−distance²/width²): hence the 2.
+    # weight is the square root of exp(−distance²/width²), which gives the factor 2.
     s = np.arange(d + 1)
-    # Past these ψ is 1 or 0 at every s > 0 already, and ν² would leave the range of the numbers.
+    # Beyond these ψ is 1 or 0 at every s > 0, and ν² would overflow or underflow.
     width = min(max(bandwidth, 1e-150), 1e150)
     return np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * width**2))
 
@@ -111,11 +116,13 @@ def size_weight(d: int, bandwidth: float) -> Float[Array, " sizes"]:
 def lime_design(
     d: int, *, bandwidth: float = 0.25, penalty: float = 0.0, rows: int | None = None
 ) -> LimeDesign:
-    """The design of LIME on d words; row 0, of weight 1 beside n samples, is 1/n at s = 0.
+    """Return the design of LIME on d words.
+
+    Row 0 has weight 1 next to n samples, so the weight at s = 0 is 1/n.
 
     Domain: d ≥ 2, ν > 0, ρ ≥ 0, n ≥ 1.
     """
-    _check(d, bandwidth, penalty, rows)
+    _check_settings(d, bandwidth, penalty, rows)
     s = np.arange(d + 1)
     weight = size_weight(d, bandwidth) / d
     weight[0] = 0.0 if rows is None else 1.0 / rows
@@ -128,7 +135,7 @@ def lime_design(
             f"bandwidth {bandwidth} leaves no weight on any sample of {d} features; use a larger "
             "one."
         )
-    excess = _centred(weight)
+    excess = _mean_size_minus_size(weight)
     # V + dχ is the variance of the number of kept words, over d. The difference form
     # m_1 − m_2 + d(m_2 − m_1²/m_0) cancels: at d = 3 and ν = 0.05 it leaves four digits of 3e-17.
     spread = float(weight @ excess**2) / d
@@ -149,7 +156,8 @@ def lime_design(
     )
 
 
-def _check(d: int, bandwidth: float, penalty: float, rows: int | None) -> None:
+def _check_settings(d: int, bandwidth: float, penalty: float, rows: int | None) -> None:
+    """Raise an error for settings outside the domain of LIME's limit."""
     if d < 2:
         raise DomainError(
             f"'lime' needs at least 2 features: with one, every sample is the same; got d = {d}."
@@ -162,11 +170,11 @@ def _check(d: int, bandwidth: float, penalty: float, rows: int | None) -> None:
         raise InputError(f"rows must be at least 1; got {rows}.")
 
 
-def _centred(weight: Float[Array, " sizes"]) -> Float[Array, " sizes"]:
-    """Mean size minus s."""
-    # When d is small one size can hold all weight but 1e-20 of it. Its distance from the mean is
-    # then 1e-20 too: sums over the larger and over the smaller sizes keep that, a difference from
-    # the mean does not.
+def _mean_size_minus_size(weight: Float[Array, " sizes"]) -> Float[Array, " sizes"]:
+    """Return the mean size minus s, for s = 0..d."""
+    # With small d one size can have all the weight but 1e-20 of it. Its distance from the mean is
+    # then 1e-20 too. Separate sums over larger and smaller sizes keep that. A difference from the
+    # mean does not.
     share = weight / np.sum(weight)
     above, below = (np.cumsum(np.append(0.0, np.cumsum(x)[:-1])) for x in (share[::-1], share))
     return above[::-1] - below

@@ -1,4 +1,4 @@
-"""The functions that fit an array: NumPy's own, or those of array-api-compat."""
+"""The array API of an array: that of NumPy, or one from array-api-compat."""
 
 from typing import Any
 
@@ -6,15 +6,15 @@ import numpy as np
 
 from limelight.shapes import Array
 
-_COMPLETE = hasattr(np, "cumulative_sum")  # NumPy 2.1 and later need no help
+_COMPLETE = hasattr(np, "cumulative_sum")  # NumPy 2.1 and later have all functions
 
 
 def array_namespace(x: Array) -> Any:
     """Return the array API for ``x``.
 
-    array-api-compat's copy of NumPy imports all of it, f2py and its tests too, which costs a
-    command more time than the mathematics; NumPy itself has all that `theory` uses, and
-    the rest of that package is loaded for the arrays of others.
+    NumPy itself has all functions that `theory` uses. array-api-compat is imported only for arrays
+    of other libraries: its copy of NumPy imports all submodules, with f2py and its tests, which
+    takes longer than the computations of a command.
     """
     if _COMPLETE and isinstance(x, np.ndarray | np.generic):
         return np
@@ -24,7 +24,7 @@ def array_namespace(x: Array) -> Any:
 
 
 def host_array(x: Array) -> np.ndarray:
-    """Return ``x`` as a NumPy array, fetched from its device where it has one."""
+    """Return ``x`` as a NumPy array, copied from its device if necessary."""
     if isinstance(x, np.ndarray):
         return x
     import array_api_compat
@@ -37,5 +37,5 @@ def array_like(x: np.ndarray, other: Array) -> Array:
     if isinstance(other, np.ndarray | np.generic):
         return x
     xp = array_namespace(other)
-    # A copy: torch warns of arrays that may not be written to.
+    # A copy, since torch warns about read-only arrays.
     return xp.asarray(np.array(x), device=other.device)

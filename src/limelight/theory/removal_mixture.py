@@ -17,7 +17,7 @@ from limelight.theory.table_rounding import ROUNDING
 
 
 class RemovalMixture(NamedTuple):
-    """Nodes p, weights ω, the weight they give each size, and a bound on what that misses."""
+    """Nodes p and weights ω, the weight that they give to each size, and a bound on its error."""
 
     p: Float[Array, " M"]
     omega: Float[Array, " M"]
@@ -25,27 +25,29 @@ class RemovalMixture(NamedTuple):
     residual: Float[Array, " sizes"]
 
     @property
-    def missed(self) -> float:
-        """Σ_s|r_s|: what max|f − c| = 1 makes of the weights that are missed."""
+    def total_residual(self) -> float:
+        """Return Σ_s|r_s|, the error of a mean of f − c where max|f − c| = 1."""
         return float(np.sum(self.residual))
 
     @property
     def mass(self) -> float:
-        """Σ|ω|."""
+        """Return Σ|ω|."""
         return float(np.sum(np.abs(self.omega)))
 
     @property
-    def terms(self) -> float:
-        """Σ|ω|/(p(1 − p)): how far rounding errors of a word's factor can be blown up."""
+    def rounding_factor(self) -> float:
+        """Return Σ|ω|/(p(1 − p)), the largest amplification of the rounding of a word's factor."""
         return float(np.sum(np.abs(self.omega) / (self.p * (1 - self.p))))
 
 
-# Every word goes by a fair coin.
+# Every word is removed with probability 1/2.
 FAIR_COINS = RemovalMixture(np.full(1, 0.5), np.ones(1), np.ones(1), np.zeros(1))
 
 
 def size_probabilities(n: int, p: Float[Array, " M"]) -> Float[Array, "sizes M"]:
-    """Binom(s; n, p) for s = 0..n, each to a relative error of (8 + 4n) units of rounding.
+    """Return Binom(s; n, p) for s = 0..n.
+
+    The relative error of each is at most (8 + 4n) units of rounding.
 
     Domain: 0 < p < 1.
     """
@@ -71,66 +73,82 @@ def removal_mixture(
     tolerance: float,
     free_ends: bool = False,
 ) -> RemovalMixture:
-    """The smallest Gauss–Legendre mixture with Σ_s amplification_s |residual_s| ≤ ``tolerance``.
+    """Return the smallest Gauss–Legendre mixture whose size weights are close to ``target``.
 
-    ``amplification`` says what an error at size s costs. With ``free_ends`` sizes 0 and n are not
-    fitted: the caller knows the one set of each of these sizes and corrects them by ``attained``;
-    their residual then holds rounding only. Where no mixture of up to n + 9 laws serves, the best
-    one is returned: look at ``residual``.
+    The condition is Σ_s amplification_s |residual_s| ≤ ``tolerance``. If no mixture of up to n + 9
+    laws meets it, the best one is returned, so read ``residual``.
+
+    Parameters
+    ----------
+    target
+        The wanted weight of each size 0..n.
+    amplification
+        The cost of a unit error of the weight at each size.
+    tolerance
+        The largest allowed cost.
+    free_ends
+        Do not fit sizes 0 and n. The caller knows the one set of each of these sizes and corrects
+        them by ``attained``. Their residual then contains rounding only.
+
+    Returns
+    -------
+    The mixture, with the weights that it attains and a bound on their error.
     """
-    (found,) = mixtures_on_same_nodes([(target, amplification)], tolerance, free_ends=free_ends)
-    return found
+    (mixture,) = mixtures_with_shared_nodes(
+        [(target, amplification)], tolerance, free_ends=free_ends
+    )
+    return mixture
 
 
-def mixtures_on_same_nodes(
+def mixtures_with_shared_nodes(
     weights: Sequence[tuple[Float[Array, " sizes"], Float[Array, " sizes"]]],
     tolerance: float,
     *,
     free_ends: bool,
 ) -> list[RemovalMixture]:
-    """A `removal_mixture` for each target and its amplification, all with the same nodes."""
-    # Each node costs a pass over all words and nodes λ, a fit only once per (d, ν): so look for few
-    # nodes, from where they begin to serve, in steps of 4 %. Gauss–Legendre with n/2 nodes would be
-    # exact for Shapley; about 2.7 √n serve for 1e-6 and 3.3 √n for 1e-9. Nodes graded towards both
-    # ends, p = 1/(1 + e^{−2 sinh y}), with weights fitted to smooth f needed half as many at
-    # n = 255, but their error could be estimated only, not proven.
+    """Return a `removal_mixture` for each target and its amplification, all with the same nodes."""
+    # Each node costs a pass over all words and nodes λ, a fit only once per (d, ν): so the search
+    # is for few nodes. It begins where they may be enough, and goes in steps of 4 %. Gauss–Legendre
+    # with n/2 nodes would be exact for Shapley; about 2.7 √n are enough for 1e-6 and 3.3 √n for
+    # 1e-9. Nodes graded towards both ends, p = 1/(1 + e^{−2 sinh y}), with weights fitted to smooth
+    # f needed half as many at n = 255, but their error could be estimated only, not proven.
     n = len(weights[0][0]) - 1
     best, least = list[RemovalMixture](), math.inf
     M = max(1, min(n, int((1.9 - 0.055 * math.log(tolerance)) * math.sqrt(n))))
     # n + 1 different laws span all weights: a few more can only help rounding
     while n + 9 >= M and least > tolerance:
-        found = [_fitted(*weight, M, free_ends) for weight in weights]
-        costs = (cost @ one.residual for (_, cost), one in zip(weights, found, strict=True))
+        fits = [_fit_mixture(*weight, M, free_ends) for weight in weights]
+        costs = (cost @ fit.residual for (_, cost), fit in zip(weights, fits, strict=True))
         worst = float(max(costs))
         if not best or worst < least:
-            best, least = found, worst
+            best, least = fits, worst
         M += 1 + M // 24
     return best
 
 
 @lru_cache(maxsize=4096)
-def even_mixture(sizes: int, *, weight: float, tolerance: float) -> RemovalMixture:
-    """The mixture that gives each of so many sizes, 0 among them, the same ``weight``."""
+def uniform_mixture(sizes: int, *, weight: float, tolerance: float) -> RemovalMixture:
+    """Return the mixture that gives the sizes 0, 1, …, ``sizes`` − 1 the same ``weight``."""
     return removal_mixture(np.full(sizes, weight), np.ones(sizes), tolerance=tolerance)
 
 
-def _fitted(
+def _fit_mixture(
     target: Float[Array, " sizes"], amplification: Float[Array, " sizes"], M: int, free_ends: bool
 ) -> RemovalMixture:
+    """Fit the weights ω of M Gauss–Legendre nodes p to the target, and bound the residual."""
     n = len(target) - 1
     p = _legendre(M)[0]
     laws = size_probabilities(n, p)
     scale = amplification.copy()
     if free_ends:
         scale[0] = scale[-1] = 0.0
-    # Neighboring laws are nearly the same. Cutting their small singular values off keeps Σ|ω| near
-    # 1; without it weights of both signs grew to Σ|ω| = 4 at n = 255, and rounding with them.
+    # Neighboring laws are nearly the same. Dropping their small singular values keeps Σ|ω| near
+    # 1. Otherwise weights of both signs grew to Σ|ω| = 4 at n = 255, and rounding with them.
     omega = np.linalg.lstsq(laws * scale[:, None], target * scale, rcond=1e-14)[0]
     attained = laws @ omega
-    off = np.abs(attained - target)
+    error = np.abs(attained - target)
     if free_ends:
-        off[0] = off[-1] = 0.0
-    # The fit is judged, not trusted: the residual is that of the weights as they came out, with the
-    # roundings of the laws.
+        error[0] = error[-1] = 0.0
+    # The residual is that of the fitted weights as they are, with the roundings of the laws.
     rounding = (8 + 4 * n + M) * ROUNDING * (laws @ np.abs(omega))
-    return RemovalMixture(p=p, omega=omega, attained=attained, residual=off + rounding)
+    return RemovalMixture(p=p, omega=omega, attained=attained, residual=error + rounding)

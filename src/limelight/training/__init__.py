@@ -3,12 +3,12 @@
 from limelight.training.learning import learn
 from limelight.training.loop import Progress, fit
 from limelight.training.module import AttentionModule
-from limelight.training.recipe import RECIPES, Recipe, recipe_named
-from limelight.training.run import train, usable_device
+from limelight.training.recipe import RECIPES, Recipe, find_recipe
+from limelight.training.train_classifier import train, usable_device
 from limelight.training.state import Checkpoint
-from limelight.training.texts import Prepared, prepare
+from limelight.training.texts import PreparedData, prepare
 
 __all__ = [
-    "RECIPES", "AttentionModule", "Checkpoint", "Prepared", "Progress", "Recipe",
-    "fit", "learn", "prepare", "recipe_named", "train", "usable_device",
+    "RECIPES", "AttentionModule", "Checkpoint", "PreparedData", "Progress", "Recipe",
+    "fit", "learn", "prepare", "find_recipe", "train", "usable_device",
 ]  # fmt: skip

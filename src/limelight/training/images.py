@@ -15,11 +15,11 @@ from torch import nn
 from limelight.data.labeled import LabeledTexts
 from limelight.errors import InputError
 from limelight.models.attention import PatchClassifier
-from limelight.models.attention.patches import cut, fitted_pixels
+from limelight.models.attention.patches import cut, resize_pixels
 from limelight.models.attention.weights import PATCHES
 from limelight.shapes import Array, Float, Int, Num
 from limelight.text import CLS, UNK, ImageInput, is_image
-from limelight.training.module import AttentionModule, kept_entries, kept_share
+from limelight.training.module import AttentionModule, dropout_mask, keep_probability
 from limelight.training.recipe import Recipe
 
 _MOST_SIDE = 16  # pixels of a patch that is cut of a large image
@@ -77,7 +77,7 @@ def cut_training_images(data_sets: Sequence[LabeledTexts], grid: int) -> Trainin
     channels = max(image.pixels.shape[2] for image in images)
     patches = np.zeros((2 + len(images) * grid**2, high * wide * channels), dtype=np.uint8)
     for rows, image in zip(patches[2:].reshape(len(images), grid**2, -1), images, strict=True):
-        pixels = fitted_pixels(image.pixels, (grid * wide, grid * high), channels)
+        pixels = resize_pixels(image.pixels, (grid * wide, grid * high), channels)
         rows[:] = cut(pixels, (grid, grid))
     # In float32, as the weights are, by whole numbers: the same on any machine.
     n = len(data_sets[0]) * grid**2
@@ -158,8 +158,8 @@ class PatchModule(AttentionModule):
         hidden = F.relu(F.linear(x, self.patch_in, self.patch_bias)) - F.relu(self.patch_bias)
         added = F.linear(hidden, self.patch_out)
         if dropout and rng is not None:
-            kept = kept_entries(tuple(added.shape), dropout, rng=rng, device=ids.device)
-            added = added * kept / kept_share(dropout)
+            kept = dropout_mask(tuple(added.shape), dropout, rng=rng, device=ids.device)
+            added = added * kept / keep_probability(dropout)
         cls_row, directions = self.embedding[CLS], self._directions(self.embedding[CLS])
         # Read first, then added up: an embedding is longer than what is read of it, or as long.
         first = (cls_row @ directions).expand(len(ids), 1, -1)
@@ -167,7 +167,7 @@ class PatchModule(AttentionModule):
         return self._pooled(read + self.positions @ directions, cls_row)
 
 
-def new_module_for(
+def make_module(
     weights: Mapping[str, Array], images: TrainingImages | None, **options: Any
 ) -> AttentionModule:
     """Return a module with these weights: over the patches of ``images``, or over words."""

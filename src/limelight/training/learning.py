@@ -18,29 +18,29 @@ import numpy as np
 from limelight import __version__
 from limelight.data.columns import read_texts
 from limelight.data.files import is_table
-from limelight.errors import InputError, read_all, told
-from limelight.explainers.batch import Batch, reading_of
-from limelight.explainers.budget import BudgetGiven, parse_budget
-from limelight.explainers.explaining import listed
+from limelight.errors import InputError, read_all, short_repr
+from limelight.explainers.batch import Batch, read_batch
+from limelight.explainers.budget import BudgetInput, parse_budget
+from limelight.explainers.explaining import as_list
 from limelight.explainers.learned import (
     STATES,
     WITH_STATES,
     WITHOUT_STATES,
     LearnedMethod,
     NetworkInputs,
-    inputs_of,
+    make_network_inputs,
 )
 from limelight.explainers.method import select_implementation
 from limelight.explainers.registry import METHODS
-from limelight.files import alone_in, bounded_bytes, remove_abandoned_parts, write_whole
+from limelight.files import folder_lock, read_bounded_bytes, remove_abandoned_parts, write_atomically
 from limelight.judging import judge
-from limelight.judging.estimate import seconds_of_one, tried_readings
+from limelight.judging.estimate import measure_call_seconds, read_sample_batches
 from limelight.models import (
     Model,
     are_opposite,
     class_weights,
     has,
-    resolved_replacement,
+    resolve_replacement,
 )
 from limelight.models.protocol import announce_calls, query_kind
 from limelight.models.queries import distinct_queries, expand_texts
@@ -49,21 +49,21 @@ from limelight.progress import Estimate, ProgressCallback, ProgressTracker, open
 from limelight.request import Request, prepare_model
 from limelight.results import Explanation
 from limelight.sampling.masks import text_rng
-from limelight.sampling.orders import order_draws, random_orders
+from limelight.sampling.orders import evaluate_orders, draw_orders
 from limelight.shapes import Bool, Float
-from limelight.text import QueriedText, join_pair, name_of_one, plural
+from limelight.text import QueriedText, feature_noun, join_pair, pluralize
 from limelight.threads import cached_property
-from limelight.training.fitting import HELD, Examples, HeldOut, fit_examples
+from limelight.training.fitting import HELD_OUT_SHARE, Examples, HeldOut, fit_examples
 from limelight.training.state import make_writable_folder
 
-FEWEST = 20  # texts
+MIN_TEXTS = 20  # texts
 _MOST_BYTES = 1 << 32  # of a file of sampled values
 _BUSY = "another call of learn is writing to the folder"
 _PART = 8  # texts drawn and stored together: what an interruption loses, about a minute's work
 _JUDGED = 0.25  # of the calls that drawing takes: what finding the share may take
 
 
-Draws = Float[np.ndarray, "_pairs _C _d"]  # what each pair of orders says of one text
+ShapleyDraws = Float[np.ndarray, "_pairs _C _d"]  # what each pair of orders says of one text
 
 
 def learn(
@@ -74,7 +74,7 @@ def learn(
     features: str | None = None,
     answer: str | Sequence[str | None] | None = None,
     output: str | os.PathLike[str] | None = None,
-    budget: BudgetGiven | None = None,
+    budget: BudgetInput | None = None,
     judged: int | None = None,
     seed: int = 0,
     progress: ProgressCallback | bool | None = None,
@@ -127,7 +127,7 @@ def learn(
     for name, value, least in (("seed", seed, 0), ("judged", judged or 0, 0), ("pairs", pairs, 1)):
         if not isinstance(value, Integral) or not least <= value < 1 << 63:
             most = " to 2^63 − 1" if name == "seed" else " or more"
-            raise InputError(f"{name} must be a whole number, {least}{most}; got {told(value)}.")
+            raise InputError(f"{name} must be a whole number, {least}{most}; got {short_repr(value)}.")
     request = Request(features=features, answer=answer)
     model, request = prepare_model(model, request)
     implementation = select_implementation(METHODS["shapley"], model)
@@ -136,14 +136,14 @@ def learn(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "
             "learn; use the method 'shapley'."
         )
-    plan = Plan([], int(pairs), int(seed), query_kind(model))
-    known = _explanations(texts)
+    plan = SamplingPlan([], int(pairs), int(seed), query_kind(model))
+    known = _read_explanations(texts)
     folder = None if output is None else Path(output)
     if folder is not None:
         if folder.is_file():
             raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
         make_writable_folder(folder)
-    with contextlib.nullcontext() if folder is None else alone_in(folder, _BUSY):
+    with contextlib.nullcontext() if folder is None else folder_lock(folder, _BUSY):
         if folder is not None:
             remove_abandoned_parts(folder)
             remove_abandoned_parts(folder / "drawn")
@@ -151,7 +151,7 @@ def learn(
             learned = _from_explanations(model, known, request, replace(plan, pairs=2), judged)
         else:
             stored = isinstance(texts, os.PathLike) or is_table(texts)
-            given = read_texts(texts) if stored else listed(texts)
+            given = read_texts(texts) if stored else as_list(texts)
             given = distinct_queries(model, request.attach_queries(given))
             plan = replace(plan, texts=given)
             plan = _planned(model, plan, request, budget, folder, estimate)
@@ -161,14 +161,14 @@ def learn(
             shown = open_progress(progress, "learning") if progress else contextlib.nullcontext()
             with shown as callback:
                 tracker = ProgressTracker(callback, total=n + -(-n // 4), estimated=True)
-                drawn = _all_drawn(model, plan, request, folder, tracker)
+                drawn = _draw_all_values(model, plan, request, folder, tracker)
                 learned = fitted(model, plan, drawn, request, judged=judged, tracker=tracker)
         if folder is not None:
             learned.save(folder)
     return learned
 
 
-def _explanations(texts: Any) -> list[Explanation] | None:
+def _read_explanations(texts: Any) -> list[Explanation] | None:
     """Return what is stored in a run or a list of explanations; None where texts were given."""
     if isinstance(texts, str | os.PathLike):
         if not os.path.isfile(os.path.join(texts, "run.json")):  # noqa: PTH113, PTH118  (any text)
@@ -184,13 +184,13 @@ def _explanations(texts: Any) -> list[Explanation] | None:
 
 
 def _from_explanations(
-    model: Model, found: list[Explanation], request: Request, plan: "Plan", judged: int | None
+    model: Model, found: list[Explanation], request: Request, plan: "SamplingPlan", judged: int | None
 ) -> LearnedMethod:
     """Return the method learned from values that were sampled before, of one class.
 
     ``plan`` has no texts yet: they come from the explanations.
     """
-    known = {(one.text, one.asked): one for one in found if one.method == "shapley"}
+    known = {(one.text, one.query): one for one in found if one.method == "shapley"}
     if any(one.image is not None for one in known.values()):
         raise InputError(
             "results keep no image as the model read it, so nothing is learned from their "
@@ -205,16 +205,16 @@ def _from_explanations(
         return (one.target, one.against, one.scale, one.model, started, *how)
 
     kinds = {kind(one) for one in known.values()}
-    stays = "True" if any(one.asked is not None for one in known.values()) else "None"
-    how = (request.features, resolved_replacement(model, "auto"), "[]", stays)
+    stays = "True" if any(one.query is not None for one in known.values()) else "None"
+    how = (request.features, resolve_replacement(model, "auto"), "[]", stays)
     usual = [(c, None, request.scale, model.fingerprint, False, *how) for c in model.classes]
-    if len(known) < FEWEST or len(kinds) > 1 or not kinds <= set(usual):
+    if len(known) < MIN_TEXTS or len(kinds) > 1 or not kinds <= set(usual):
         raise InputError(
-            f"learn takes stored Shapley values of at least {FEWEST} texts, all of this model and "
+            f"learn takes stored Shapley values of at least {MIN_TEXTS} texts, all of this model and "
             f"of the {request.scale} of one class, with usual settings; got {len(known)} texts "
             f"and {len(kinds)} kinds of values. Give the texts themselves instead."
         )
-    texts, drawn, spread_known = list[Any](), list[Draws | None](), True
+    texts, drawn, spread_known = list[Any](), list[ShapleyDraws | None](), True
     target = model.classes.index(next(iter(kinds))[0])
     for one in known.values():
         error = np.zeros(len(one.scores)) if one.stderr is None else one.stderr
@@ -227,9 +227,9 @@ def _from_explanations(
         drawn.append((one.scores + apart[:, None] * error)[:, None])
         sides = [one.text[start:end] for start, end in one.parts]
         given = (sides[0], sides[1]) if sides else one.text
-        texts.append(given if one.asked is None else QueriedText(given, (one.asked,)))
+        texts.append(given if one.query is None else QueriedText(given, (one.query,)))
     # A single output speaks for the second class, and against the first.
-    (weights,) = reading_of(model, texts[:1], replace(request, target=target)).target_weights
+    (weights,) = read_batch(model, texts[:1], replace(request, target=target)).target_gradient
     columns = np.flatnonzero(weights)  # log-odds are shared out evenly between two outputs
     shares = weights[columns, None] / len(columns)
     drawn = [one if one is None else one * shares for one in drawn]
@@ -242,7 +242,7 @@ def _from_explanations(
 
 
 @dataclass(frozen=True)
-class Plan:
+class SamplingPlan:
     """Which texts are drawn, how many pairs of each, and which of them are kept aside.
 
     ``query_kind`` is that of the model: what is explained of each text.
@@ -256,13 +256,13 @@ class Plan:
     @cached_property
     def held_out(self) -> HeldOut:
         """Which are kept aside: by the seed, whatever is drawn; all that is asked of a text."""
-        own = [QueriedText.of(text).text for text in self.texts]
+        own = [QueriedText.attach(text).text for text in self.texts]
         number = {text: i for i, text in enumerate(dict.fromkeys(own))}
         return HeldOut.draw(np.array([number[text] for text in own]), self.seed)
 
     def pairs_of(self, i: int) -> int:
         """Return how many pairs are drawn of a text: of those kept aside, a spread is needed."""
-        return max(self.pairs, 2) if self.held_out.held[i] else self.pairs
+        return max(self.pairs, 2) if self.held_out.is_held_out[i] else self.pairs
 
 
 @dataclass(frozen=True)
@@ -276,20 +276,20 @@ class _Begun:
 
 def _planned(
     model: Model,
-    wanted: Plan,
+    wanted: SamplingPlan,
     request: Request,
-    budget: BudgetGiven | None,
+    budget: BudgetInput | None,
     folder: Path | None,
     estimate: Callable[[str], None] | None,
-) -> Plan:
+) -> SamplingPlan:
     """Return what is drawn within the budget; in a folder, what was begun goes on."""
     texts, pairs, most = (
         wanted.texts,
         wanted.pairs,
         None if budget is None else parse_budget(budget),
     )
-    if len(texts) < FEWEST:
-        raise InputError(f"learn needs at least {FEWEST} different texts; got {len(texts)}.")
+    if len(texts) < MIN_TEXTS:
+        raise InputError(f"learn needs at least {MIN_TEXTS} different texts; got {len(texts)}.")
     asked = {
         "model": model.fingerprint,
         "texts": hashlib.sha256(json.dumps([_identity(one) for one in texts]).encode()).hexdigest(),
@@ -301,7 +301,7 @@ def _planned(
     file = None if folder is None else folder / "drawn" / "asked.json"
     if file is not None and file.exists():
         try:
-            begun = msgspec.json.decode(bounded_bytes(file, _MOST_BYTES), type=_Begun)
+            begun = msgspec.json.decode(read_bounded_bytes(file, _MOST_BYTES), type=_Begun)
             if not (0 < begun.pairs <= pairs and 0 < begun.texts <= len(texts)):
                 raise msgspec.ValidationError
         except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -315,16 +315,16 @@ def _planned(
             )
         # As it was planned then: a budget of time buys another number of texts on a busy machine.
         return replace(wanted, texts=texts[: begun.texts], pairs=begun.pairs)
-    tried = sorted(tried_readings(model, texts, request), key=lambda one: len(one.features[0]))
+    tried = sorted(read_sample_batches(model, texts, request), key=lambda one: len(one.features[0]))
     if not tried:
-        reading_of(model, texts[:1], request, first=0)  # which says why
+        read_batch(model, texts[:1], request, first_index=0)  # which says why
         raise InputError("none of the first texts can be read; check them.")
     d = float(np.mean([len(one.features[0]) for one in tried]))
-    each = seconds_of_one(tried[len(tried) // 2].game()) if most is not None or estimate else 0.0
+    each = measure_call_seconds(tried[len(tried) // 2].game()) if most is not None or estimate else 0.0
     count = len(texts)
 
     def calls(pairs: int, count: int) -> int:
-        taken = (1 - HELD) * pairs + HELD * max(pairs, 2)
+        taken = (1 - HELD_OUT_SHARE) * pairs + HELD_OUT_SHARE * max(pairs, 2)
         return round(count * (3 + 2 * taken * (d - 1)))
 
     if most is not None:
@@ -332,10 +332,10 @@ def _planned(
         while pairs > 1 and calls(pairs, count) > allowed:
             pairs -= 1
         count = min(count, int(count * allowed / max(calls(pairs, count), 1)))
-        if count < FEWEST:
+        if count < MIN_TEXTS:
             raise InputError(
-                f"a budget of {most} is {allowed:,} calls of this model, and {FEWEST} texts of "
-                f"about {d:.0f} {plural(tried[0].features[0].noun)} take {calls(1, FEWEST):,}; "
+                f"a budget of {most} is {allowed:,} calls of this model, and {MIN_TEXTS} texts of "
+                f"about {d:.0f} {pluralize(tried[0].features[0].noun)} take {calls(1, MIN_TEXTS):,}; "
                 "give more, or shorter texts."
             )
     announce_calls(model, lambda: calls(pairs, count))
@@ -346,43 +346,43 @@ def _planned(
         estimate(f"Drawing {what} takes {takes}")
     if file is not None:
         file.parent.mkdir(exist_ok=True)
-        write_whole(file, msgspec.json.encode(_Begun(asked, count, pairs)))
+        write_atomically(file, msgspec.json.encode(_Begun(asked, count, pairs)))
     return replace(wanted, texts=texts[:count], pairs=pairs)
 
 
 def _identity(text: Any) -> Any:
     """Return what tells a text, and what is asked of it, from others in a file."""
-    own = QueriedText.of(text)
+    own = QueriedText.attach(text)
     return [*join_pair(own.text), own.cell] if own.cell else join_pair(own.text)
 
 
-def _all_drawn(
-    model: Model, plan: Plan, request: Request, folder: Path | None, tracker: ProgressTracker
-) -> list[Draws | None]:
+def _draw_all_values(
+    model: Model, plan: SamplingPlan, request: Request, folder: Path | None, tracker: ProgressTracker
+) -> list[ShapleyDraws | None]:
     """Return the values of every text, None where it cannot be read; stored ones are not drawn."""
-    found: list[Draws | None] = []
+    found: list[ShapleyDraws | None] = []
     for start in range(0, len(plan.texts), _PART):
         part = None if folder is None else folder / "drawn" / f"part-{start // _PART:05d}.npz"
         numbers = range(start, min(start + _PART, len(plan.texts)))
         known = None if part is None else _read_part(part)
         if known is None:
-            some = drawn_values(model, plan, numbers, request, tracker)
+            some = sample_values(model, plan, numbers, request, tracker)
             known = {str(i): one for i, one in zip(numbers, some, strict=True) if one is not None}
             if part is not None:
                 np.savez(held := io.BytesIO(), **cast(Any, known))
-                write_whole(part, held.getvalue())
+                write_atomically(part, held.getvalue())
         found += [known.get(str(i)) for i in numbers]
         tracker.report(len(found))
     return found
 
 
-def drawn_values(
+def sample_values(
     model: Model,
-    plan: Plan,
+    plan: SamplingPlan,
     numbers: Sequence[int],
     request: Request,
     tracker: ProgressTracker | None = None,
-) -> list[Draws | None]:
+) -> list[ShapleyDraws | None]:
     """Return the sampled values of some texts of a plan, asked together."""
     tracker = tracker or ProgressTracker(None, total=len(plan.texts))
     batches = [_read(model, plan.texts[i], request) for i in numbers]
@@ -390,7 +390,7 @@ def drawn_values(
     games = [one.game() for _, one in there]
     # A stream of its own: values of the same text that a method draws are independent of these.
     orders = [
-        random_orders(
+        draw_orders(
             len(game), plan.pairs_of(i), text_rng(plan.seed, f"learn {one.inputs[0].text}")
         )
         for (i, one), game in zip(there, games, strict=True)
@@ -398,25 +398,25 @@ def drawn_values(
 
     def ask(masks: list[Bool[np.ndarray, "_ _d"]]) -> list[Float[np.ndarray, "_ m"]]:
         with tracker.track(numbers[0], texts=len(numbers), calls=sum(map(len, masks))):
-            TextGame.ask_ahead(games, masks)  # then known, where the model takes texts together
+            TextGame.precompute_outputs(games, masks)  # then known, where the model takes texts together
             return [game(own) for game, own in zip(games, masks, strict=True)]
 
-    draws = iter(order_draws(ask, orders))
+    draws = iter(evaluate_orders(ask, orders))
     # As they are stored: a call that goes on from a folder has the same values.
     return [None if one is None else next(draws)[1].astype(np.float32) for one in batches]
 
 
 def _read(model: Model, text: Any, request: Request) -> Batch | None:
     try:
-        return reading_of(model, [text], request)
+        return read_batch(model, [text], request)
     except InputError:
         return None
 
 
-def _read_part(path: Path) -> dict[str, Draws] | None:
+def _read_part(path: Path) -> dict[str, ShapleyDraws] | None:
     """Return what is stored; None where nothing is or it is damaged: the same is drawn again."""
     try:
-        content = bounded_bytes(path, _MOST_BYTES)
+        content = read_bounded_bytes(path, _MOST_BYTES)
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             values = dict(stored)
     except InputError:  # a pipe or a device, into which nothing may be written either
@@ -427,29 +427,29 @@ def _read_part(path: Path) -> dict[str, Draws] | None:
     return values if usual and all(np.isfinite(one).all() for one in values.values()) else None
 
 
-def _spread(draws: Draws) -> Float[np.ndarray, "d C"]:
+def _spread(draws: ShapleyDraws) -> Float[np.ndarray, "d C"]:
     """Return the variance of one draw; NaN of a single pair, which shows none."""
     if draws.shape[2] <= 2:  # two words have one pair of orders
         return np.zeros(draws.shape[1:]).T
     return np.var(draws, axis=0, ddof=1).T if len(draws) > 1 else draws[0].T * np.nan
 
 
-def examples_of(
+def make_examples(
     model: Model,
     texts: Sequence[Any],
-    drawn: Sequence[Draws],
+    drawn: Sequence[ShapleyDraws],
     request: Request,
     signals: Sequence[str],
 ) -> Examples:
     """Return texts with what the networks are told of them, and their sampled values."""
     parts, shown = list[NetworkInputs](), not set(STATES).isdisjoint(signals)
     for start in range(0, len(texts), _PART):
-        batch = reading_of(model, texts[start : start + _PART], request, signals=shown)
+        batch = read_batch(model, texts[start : start + _PART], request, with_hidden_states=shown)
         sizes = [one.shape[2] for one in drawn[start : start + _PART]]
         columns = {one.shape[1] for one in drawn}
         if [len(features) for features in batch.features] != sizes or len(columns) > 1:
             raise InputError("the stored values are of other features than the words of texts.")
-        one = inputs_of(batch, signals)
+        one = make_network_inputs(batch, signals)
         parts.append(one._replace(owner=one.owner + start))
     return Examples(
         NetworkInputs(*(np.concatenate(several) for several in zip(*parts, strict=True))),
@@ -462,8 +462,8 @@ def examples_of(
 
 def fitted(
     model: Model,
-    plan: Plan,
-    drawn: Sequence[Draws | None],
+    plan: SamplingPlan,
+    drawn: Sequence[ShapleyDraws | None],
     request: Request,
     *,
     judged: int | None = None,
@@ -479,17 +479,17 @@ def fitted(
         is_queried = any(isinstance(text, QueriedText) and text.queries for text in plan.texts)
         signals = (*WITH_STATES, "attention") if is_queried else WITH_STATES
     known = [i for i, one in enumerate(drawn) if one is not None]
-    texts, held_out = [plan.texts[i] for i in known], plan.held_out.only(known)
+    texts, held_out = [plan.texts[i] for i in known], plan.held_out.select(known)
     held, tunes, calibrates, _ = held_out
     values = [one for one in drawn if one is not None]
     if aim is None:
-        values = [without_common_part(model, one) for one in values]
+        values = [remove_common_part(model, one) for one in values]
     if min(map(np.count_nonzero, (~held, tunes, calibrates))) < 2:
         raise InputError(f"too few of the {len(drawn)} texts can be read: {len(texts)}.")
-    examples = examples_of(model, texts, values, request, signals)
+    examples = make_examples(model, texts, values, request, signals)
     if not examples.values.any():
         raise InputError(
-            f"all Shapley values that were drawn are 0: no {name_of_one(request.features)} of "
+            f"all Shapley values that were drawn are 0: no {feature_noun(request.features)} of "
             "these texts moves the model, so there is nothing to learn. Are they texts for it?"
         )
 
@@ -498,7 +498,7 @@ def fitted(
             tracker.report(len(drawn) + share * -(-len(drawn) // 4))
 
     of = plan.query_kind
-    learned = fit_examples(examples, held_out, seed=plan.seed, of=of, heard=heard)
+    learned = fit_examples(examples, held_out, seed=plan.seed, noun=of, on_progress=heard)
     learned = replace(
         learned,
         record={
@@ -535,12 +535,12 @@ def fitted(
         (row,) = judgment.methods
         report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
     report |= {"calls": calls, "unreadable": len(drawn) - len(known)}
-    noun = name_of_one(request.features)
+    noun = feature_noun(request.features)
     report["said"] = list(_sentences(report, signals, of, noun))
     return replace(learned, record={**learned.record, "report": report})
 
 
-def without_common_part(model: Model, draws: Draws) -> Draws:
+def remove_common_part(model: Model, draws: ShapleyDraws) -> ShapleyDraws:
     """Return draws of outputs without what two classes have in common: half of their log-odds.
 
     Of two classes the log-odds are explained, which what both outputs share does not move; learned
@@ -554,8 +554,8 @@ def without_common_part(model: Model, draws: Draws) -> Draws:
 
 def _sentences(report: dict[str, Any], signals: Sequence[str], of: str, noun: str) -> Iterator[str]:
     """Yield sentences about the accuracy of a learned method; ``noun`` names a feature."""
-    if notice := report.get("notice"):
-        yield notice
+    if warning := report.get("warning"):
+        yield warning
     guaranteed = report["coverage"]["guarantee"]
     stopped_by = f"these {of}" if guaranteed is None else f"a quarter of these {of}"
     yield (
@@ -568,15 +568,15 @@ def _sentences(report: dict[str, Any], signals: Sequence[str], of: str, noun: st
     if share and share["share"] is not None:  # None: no order of these words gains anything
         ends = share["interval"]  # none of a single text
         yield (
-            f"Share of the way from a random order of the {plural(noun)} to greedy deletion, on "
+            f"Share of the way from a random order of the {pluralize(noun)} to greedy deletion, on "
             f"{share['texts']} of them: {share['share']:.2f}"
             f"{'' if ends is None else f' [{ends[0]:.2f}, {ends[1]:.2f}]'}."
         )
     half, whole = report["curve"][-2:]
     left = (1 - whole["r2"]) ** 2 / max(1 - half["r2"], 1e-9)
     more = max(1 - left, whole["r2"], 0.0)
-    told = ", ".join(f"{max(one['r2'], 0):.0%} from {one['texts']:,}" for one in report["curve"])
-    yield (f"One network explains {told} {of}; twice as many would bring it to about {more:.0%}.")
+    shares = ", ".join(f"{max(one['r2'], 0):.0%} from {one['texts']:,}" for one in report["curve"])
+    yield (f"One network explains {shares} {of}; twice as many would bring it to about {more:.0%}.")
     cover = report["coverage"]
     apart = "" if guaranteed is None else " that had no other part in the fit"
     yield (
@@ -587,7 +587,7 @@ def _sentences(report: dict[str, Any], signals: Sequence[str], of: str, noun: st
     if guaranteed is not None:
         yield (
             f"Of a further text like these they hold at least {guaranteed:.0%}, in the mean over "
-            f"texts and {plural(noun)}: split conformal prediction."
+            f"texts and {pluralize(noun)}: split conformal prediction."
         )
     if set(STATES).isdisjoint(signals):
         yield (

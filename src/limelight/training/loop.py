@@ -12,10 +12,10 @@ import torch.nn.functional as F
 
 from limelight.errors import InputError
 from limelight.shapes import Array, Float, Int
-from limelight.training.module import with_words_lost
+from limelight.training.module import drop_words
 from limelight.training.recipe import Recipe
-from limelight.training.state import Checkpoint, new_module
-from limelight.training.texts import NOISE, ORDER, EncodedTexts, Prepared, random_numbers
+from limelight.training.state import Checkpoint, make_initial_module
+from limelight.training.texts import NOISE, ORDER, EncodedTexts, PreparedData, random_numbers
 
 _REPORT = 20  # steps between two looks at the loss or two checkpoints: each one waits
 _CHUNK = 1024  # documents at a time where no gradient is needed
@@ -53,7 +53,7 @@ def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
 
 
 def fit(
-    prepared: Prepared,
+    prepared: PreparedData,
     recipe: Recipe,
     *,
     seed: int = 0,
@@ -68,7 +68,7 @@ def fit(
     Without a ``module`` of your own the paper's classifier is trained. Yours is called as that one
     is, ``module(ids, dropout=, rng=)``, and names its word embeddings ``embedding``.
     """
-    own = new_module(prepared, recipe, seed) if module is None else module
+    own = make_initial_module(prepared, recipe, seed) if module is None else module
     training = Training(own.to(device), prepared, recipe, seed, progress, checkpoint)
     with _steady_arithmetic():
         while len(training.history) < training.last_epoch:
@@ -105,7 +105,7 @@ class Training:
     def __init__(
         self,
         module: Any,  # AttentionModule, or another with an ``embedding`` and the same call
-        prepared: Prepared,
+        prepared: PreparedData,
         recipe: Recipe,
         seed: int,
         progress: Callable[[Progress], None] | None,
@@ -194,7 +194,7 @@ class Training:
         recipe = self.recipe
         rng = random_numbers(self.seed, NOISE, self.step)
         if recipe.word_dropout:
-            ids = with_words_lost(ids, recipe.word_dropout, rng=rng)
+            ids = drop_words(ids, recipe.word_dropout, rng=rng)
         rate = learning_rate(recipe, self.step, self.per_epoch * recipe.epochs)
         for group in self.optimizer.param_groups:
             group["lr"] = rate

@@ -10,12 +10,12 @@ from torch import nn
 
 from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.tables import sinusoidal_positions
-from limelight.models.attention.weights import OPTIONS, WEIGHTS, weights_of
+from limelight.models.attention.weights import OPTIONS, WEIGHTS, model_weights
 from limelight.shapes import Array, Float, Int
 from limelight.text import CLS, UNK, Vocabulary
 
 # What besides its weights says how a classifier reads a text.
-READING = ("T_max", "position_base", "position_scale", "skip", "head_embeddings")
+READING_OPTIONS = ("T_max", "position_base", "position_scale", "skip", "head_embeddings")
 
 
 class AttentionModule(nn.Module):  # type: ignore[misc]
@@ -56,9 +56,9 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
         """Return a trainable copy of ``classifier``."""
         weights = {
             name: torch.tensor(np.asarray(array), dtype=dtype)
-            for name, array in weights_of(classifier).items()
+            for name, array in model_weights(classifier).items()
         }
-        return cls(weights, **{name: getattr(classifier, name) for name in READING})
+        return cls(weights, **{name: getattr(classifier, name) for name in READING_OPTIONS})
 
     def to_classifier(
         self,
@@ -75,7 +75,7 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
             **weights,
             vocabulary=vocabulary,
             classes=classes,
-            **{name: getattr(self, name) for name in READING},
+            **{name: getattr(self, name) for name in READING_OPTIONS},
             attention="dot-product" if self.w_a is None else "additive",
             record=record or {},
         )
@@ -104,8 +104,8 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
             kept, scale = None, 1.0
             if dropout and rng is not None:
                 shape = (*ids.shape, self.embedding.shape[1])
-                kept = kept_entries(shape, dropout, rng=rng, device=ids.device)
-                scale = 1 / kept_share(dropout)
+                kept = dropout_mask(shape, dropout, rng=rng, device=ids.device)
+                scale = 1 / keep_probability(dropout)
             words, cls_row = _LookUp.apply(self.embedding, ids, kept)
             directions = self._directions(cls_row)
             read = words @ (directions * scale)
@@ -174,12 +174,12 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
         return f
 
 
-def kept_share(dropout: float) -> float:
+def keep_probability(dropout: float) -> float:
     """Return the probability with which an entry is kept: 1 − dropout, rounded to 1/256."""
     return (256 - round(256 * dropout)) / 256
 
 
-def kept_entries(
+def dropout_mask(
     shape: tuple[int, ...], dropout: float, *, rng: np.random.Generator, device: Any
 ) -> Float[Array, "..."]:
     """Return a mask: 1 where an entry is kept, else 0.
@@ -196,7 +196,7 @@ def kept_entries(
     return (random >= lost).view(shape).float()
 
 
-def with_words_lost(
+def drop_words(
     ids: Int[Array, "B T"], share: float, *, rng: np.random.Generator
 ) -> Int[Array, "B T"]:
     """Return ``ids`` with a random ``share`` of the words replaced by UNK; [cls] stays."""

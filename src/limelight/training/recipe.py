@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from typing import Annotated
 
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, unknown_name_message
 from limelight.explainers.method import (
     FiniteNotNegative,
     OneOf,
@@ -147,8 +147,8 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-def recipe_named(name: str) -> Recipe:
+def find_recipe(name: str) -> Recipe:
     """Return the recipe called ``name``; the error for an unknown one lists them all."""
     if name not in RECIPES:
-        raise InputError(nearest("recipe", name, RECIPES))
+        raise InputError(unknown_name_message("recipe", name, RECIPES))
     return RECIPES[name]

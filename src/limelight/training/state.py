@@ -14,22 +14,22 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from limelight.errors import InputError
-from limelight.files import write_whole
+from limelight.files import write_atomically
 from limelight.shapes import Array
-from limelight.training.images import initial_patch_weights, new_module_for
-from limelight.training.module import READING, AttentionModule
+from limelight.training.images import initial_patch_weights, make_module
+from limelight.training.module import READING_OPTIONS, AttentionModule
 from limelight.training.recipe import Recipe
-from limelight.training.texts import WEIGHTS, Prepared, random_numbers
+from limelight.training.texts import WEIGHTS, PreparedData, random_numbers
 
 
-def new_module(prepared: Prepared, recipe: Recipe, seed: int) -> AttentionModule:
+def make_initial_module(prepared: PreparedData, recipe: Recipe, seed: int) -> AttentionModule:
     """Return the paper's classifier before the first step."""
     weights = _first_weights(prepared, recipe, seed)
-    options = {name: getattr(recipe, name) for name in READING} | {"T_max": prepared.T_max}
-    return new_module_for(weights, prepared.images, **options)
+    options = {name: getattr(recipe, name) for name in READING_OPTIONS} | {"T_max": prepared.T_max}
+    return make_module(weights, prepared.images, **options)
 
 
-def _first_weights(prepared: Prepared, recipe: Recipe, seed: int) -> dict[str, Array]:
+def _first_weights(prepared: PreparedData, recipe: Recipe, seed: int) -> dict[str, Array]:
     rng = random_numbers(seed, WEIGHTS)
     K, bound, V = recipe.heads, recipe.weight_bound, len(prepared.vocabulary)
     shapes: dict[str, tuple[int, ...]] = {
@@ -72,8 +72,8 @@ class Checkpoint:
         """Write the state of a run; where that fails, the checkpoint before it stays."""
         told = json.dumps({"arguments": self.arguments, **notes})
         arrays = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
-        with writing_to(self.path, MAKE_ROOM):
-            write_whole(self.path, save(arrays, metadata={"limelight": told}))
+        with explain_write_errors(self.path, MAKE_ROOM):
+            write_atomically(self.path, save(arrays, metadata={"limelight": told}))
 
     def load(self) -> tuple[dict[str, Array], dict[str, Any]] | None:
         """Return what was saved last, None where nothing was; refuse what other arguments left."""
@@ -103,14 +103,14 @@ MAKE_ROOM = "make room and run the same command: it goes on from the last checkp
 
 def make_writable_folder(folder: Path) -> None:
     """Create ``folder`` if need be; raise `InputError` if no file can be written there."""
-    with writing_to(folder, "choose another output folder"):
+    with explain_write_errors(folder, "choose another output folder"):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
 
 
 @contextlib.contextmanager
-def writing_to(path: Path, otherwise: str) -> Iterator[None]:
+def explain_write_errors(path: Path, otherwise: str) -> Iterator[None]:
     """Say why ``path`` cannot be written, and what to do then."""
     try:
         yield

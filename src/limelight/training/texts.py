@@ -37,7 +37,7 @@ class EncodedTexts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
+class PreparedData:
     """Encoded texts to fit and to validate on, and what the model's record says about them.
 
     For ``images`` the words are patches, and no patch occurs twice.
@@ -66,7 +66,7 @@ def prepare(
     *,
     validation: LabeledTexts | None = None,
     seed: int = 0,
-) -> Prepared:
+) -> PreparedData:
     """Return ``data`` encoded and split; the vocabulary counts all of ``data``, as the paper does.
 
     ``validation`` is a set of its own; without one the recipe's share of ``data`` is held out after
@@ -129,7 +129,7 @@ def prepare(
         "validation_rows": len(held),
     }
     validated = encoded.rows(held) if len(held) else None
-    return Prepared(vocabulary, names, training, validated, record, images)
+    return PreparedData(vocabulary, names, training, validated, record, images)
 
 
 def encode_texts(data: LabeledTexts, vocabulary: Vocabulary, *, T_max: int) -> EncodedTexts:

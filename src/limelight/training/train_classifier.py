@@ -15,21 +15,21 @@ import torch
 from limelight.data.images import read_labeled_images
 from limelight.data.labeled import LabeledTexts, read_labeled
 from limelight.data.labels import Labels, below_chance_warning
-from limelight.errors import InputError, nearest
-from limelight.files import alone_in, remove_abandoned_parts, write_whole
+from limelight.errors import InputError, unknown_name_message
+from limelight.files import folder_lock, remove_abandoned_parts, write_atomically
 from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.folder import FILES, is_incomplete_folder, write_files
 from limelight.training.images import has_images
 from limelight.training.loop import Progress, Training, accuracy, fit
-from limelight.training.recipe import RECIPES, Recipe, recipe_named
+from limelight.training.recipe import RECIPES, Recipe, find_recipe
 from limelight.training.state import (
     CHECKPOINT,
     MAKE_ROOM,
     Checkpoint,
     make_writable_folder,
-    writing_to,
+    explain_write_errors,
 )
-from limelight.training.texts import Prepared, prepare
+from limelight.training.texts import PreparedData, prepare
 
 _SHOWN = 2000  # training texts that are asked where none were held out
 HISTORY = "history.json"
@@ -62,7 +62,7 @@ def train(
     ``images`` the path is that of images with labels: folders by class, a table, arrays of NumPy.
     """
     if precision not in PRECISIONS:
-        raise InputError(nearest("precision", precision, PRECISIONS))
+        raise InputError(unknown_name_message("precision", precision, PRECISIONS))
     if seed < 0:
         raise InputError(f"seed must be at least 0; got {seed}.")
     read = read_labeled_images if images else read_labeled
@@ -70,14 +70,14 @@ def train(
         data = read(data, labels=labels)
     if isinstance(recipe, str):
         is_default = recipe == "default"
-        recipe = recipe_named("images" if is_default and has_images(data) else recipe)
+        recipe = find_recipe("images" if is_default and has_images(data) else recipe)
     if isinstance(validation, int | float):
         recipe, validation = replace(recipe, validation=float(validation)), None
     if not isinstance(validation, LabeledTexts | None):
         validation = read(validation, data.class_names, part="test", labels=labels)
     device = usable_device(device)
     folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
-    with contextlib.nullcontext() if folder is None else alone_in(folder, _BUSY):
+    with contextlib.nullcontext() if folder is None else folder_lock(folder, _BUSY):
         if folder is not None:
             remove_abandoned_parts(folder)
         prepared = prepare(data, recipe, validation=validation, seed=seed)
@@ -99,14 +99,14 @@ def train(
             prepared, recipe, seed=seed, device=device, progress=progress, checkpoint=checkpoint
         )
         record = _record(prepared, recipe, training, **made_by)
-        if data.notices:
-            record["labels"] = list(data.notices)
+        if data.warnings:
+            record["labels"] = list(data.warnings)
         with torch.no_grad():
             for name, weight in (training.best or training.kept).items():
                 training.weights[name].copy_(weight)
         classifier = training.module.to_classifier(
             prepared.vocabulary, prepared.classes, record={"training": record}
-        ).rounded(precision)
+        ).with_precision(precision)
         if folder is not None:
             _save(classifier, training, folder)
     return classifier
@@ -120,7 +120,7 @@ def usable_device(device: str | None) -> str:
     found = "cuda" if torch.cuda.is_available() else "cpu"
     kind = (device or found).partition(":")[0]
     if kind not in ("cpu", "cuda"):
-        raise InputError(nearest("device", kind, ("cpu", "cuda")))
+        raise InputError(unknown_name_message("device", kind, ("cpu", "cuda")))
     if kind == "cuda" and found == "cpu":
         raise InputError("torch finds no CUDA device here; leave --device out or say cpu.")
     return device or found
@@ -146,7 +146,7 @@ def _usable_folder(folder: Path, *, fresh: bool) -> Path:
 
 
 def _record(
-    prepared: Prepared, recipe: Recipe, training: Training, *, seed: int, **machine: str
+    prepared: PreparedData, recipe: Recipe, training: Training, *, seed: int, **machine: str
 ) -> dict[str, Any]:
     """Return what the config says about the training: no times, so that it can be repeated."""
     settings = asdict(recipe)
@@ -155,7 +155,7 @@ def _record(
         for name, known in RECIPES.items()
     }
     closest = min(changes, key=lambda name: len(changes[name]))
-    notice = learned_nothing(prepared, training)
+    warning = no_learning_warning(prepared, training)
     return {
         "recipe": closest,
         "changed": changes[closest],
@@ -165,11 +165,11 @@ def _record(
         "kept_epoch": (training.best_epoch or {})["epoch"],
         "validation_accuracy": [entry["accuracy"] for entry in training.history],
         **machine,
-        **({"notice": notice} if notice else {}),
+        **({"warning": warning} if warning else {}),
     }
 
 
-def learned_nothing(prepared: Prepared, training: Training) -> str | None:
+def no_learning_warning(prepared: PreparedData, training: Training) -> str | None:
     """Say that the kept weights are no better than always giving the most frequent class.
 
     They are better, and None comes back, if their accuracy is two standard errors above the share
@@ -203,8 +203,8 @@ def learned_nothing(prepared: Prepared, training: Training) -> str | None:
 
 def _save(classifier: AttentionClassifier, training: Training, folder: Path) -> None:
     """Put the model and its history in ``folder``; the checkpoint goes when all is in place."""
-    with writing_to(folder, MAKE_ROOM):
-        write_whole(folder / HISTORY, json.dumps(training.history, indent=2) + "\n")
+    with explain_write_errors(folder, MAKE_ROOM):
+        write_atomically(folder / HISTORY, json.dumps(training.history, indent=2) + "\n")
         write_files(classifier, folder)
         if (folder / CHECKPOINT).exists():
             (folder / CHECKPOINT).unlink()

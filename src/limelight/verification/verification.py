@@ -12,22 +12,22 @@ import numpy as np
 
 from limelight.api import explain
 from limelight.errors import InputError
-from limelight.explainers import Batch, read
+from limelight.explainers import Batch, prepare_batch
 from limelight.models import (
     Model,
-    checked_model,
+    check_model,
     class_probabilities,
     reason_missing,
 )
 from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.weights import wide_weights
-from limelight.models.bags import blanked
+from limelight.models.bags import blank_features
 from limelight.models.functions import Function
 from limelight.models.queries import read_input
 from limelight.results import Explanation, Pairs
 from limelight.shapes import Bool, Float
-from limelight.text import UNK, UserInput, features_of
-from limelight.theory.enumeration import all_keeps
+from limelight.text import UNK, UserInput, build_features
+from limelight.theory.enumeration import enumerate_masks
 
 ROUNDING = 1e-9
 SHORT = 8  # words of which all subsets are tried
@@ -57,7 +57,7 @@ def verify(model: Model, text: UserInput, *, seed: int = 0) -> Iterator[Check]:
     Gradients are checked by complex steps, values by all subsets of the first words, and by
     sampling where the text is longer.
     """
-    if (why := reason_missing(checked_model(model), "exact_game")) is not None:
+    if (why := reason_missing(check_model(model), "exact_game")) is not None:
         raise InputError(
             "verify checks the exact methods of a model whose removals are known; here the "
             f"scores carry standard errors, since {why}."
@@ -69,7 +69,7 @@ def verify(model: Model, text: UserInput, *, seed: int = 0) -> Iterator[Check]:
 
 
 def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:
-    batch = read(model, [text])
+    batch = prepare_batch(model, [text])
     several = len(batch.features[0]) > 1  # LIME needs two words
     if batch.has_tables:
         yield from _attention(batch)
@@ -77,7 +77,7 @@ def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:
     yield from _left_out(batch)
     words = batch.inputs[0].tokens
     short = text[: words.spans[min(SHORT, len(words)) - 1][1]]
-    if len(read(model, [short]).features[0]) > 1:
+    if len(prepare_batch(model, [short]).features[0]) > 1:
         yield from subset_checks(model, short)
     if len(words) > SHORT and several:
         yield from _sampled(model, text, seed)
@@ -115,8 +115,8 @@ def change(batch: Batch) -> float:
 
 def masked_rows(batch: Batch, keep: Bool[np.ndarray, "n d"]) -> list[np.ndarray]:
     """Return the ids of the one text with UNK in place of removed words."""
-    ids, of_token = batch.inputs[0].input.ids, batch.features[0].of_token
-    return [np.where(kept[of_token], ids, UNK) for kept in keep]
+    ids, feature_index = batch.inputs[0].encoding.ids, batch.features[0].feature_index
+    return [np.where(kept[feature_index], ids, UNK) for kept in keep]
 
 
 def output_values(batch: Batch, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
@@ -125,7 +125,7 @@ def output_values(batch: Batch, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarr
         outputs = classifier(batch).logits_of_ids(masked_rows(batch, keep))
     else:
         (model_input,), (features,) = batch.inputs, batch.features
-        texts = [blanked(model_input, features, row) for row in keep]  # no vectorizer reads a space
+        texts = [blank_features(model_input, features, row) for row in keep]  # no vectorizer reads a space
         outputs = cast(Function, batch.model).logits(texts)
     return batch.targets.value(outputs[:, None])[:, 0]
 
@@ -137,8 +137,8 @@ PANELS, NODES = 16, 16  # pieces of the way from UNK, and nodes on each
 
 def gradient_checks(batch: Batch) -> Iterator[Check]:
     """The derivative along the direction that each method sums up, by a complex step."""
-    e = batch.collapsed.embedded[0]
-    G = batch.collapsed.gradient(batch.target_weights)[0]
+    e = batch.collapsed_inputs.embeddings[0]
+    G = batch.collapsed_inputs.gradient(batch.target_gradient)[0]
     places = range(1, 1 + min(len(batch.inputs[0].tokens), POSITIONS))
     norm = np.linalg.norm(G, axis=1, keepdims=True)
     directions = {
@@ -176,7 +176,7 @@ def _slope(
     f = (alpha[:, None] * (W_l @ v)).sum(axis=-1).mean(axis=0)
     if m.W_s is not None:
         f = f + m.W_s @ (e[0] if m.skip == "cls" else e.mean(axis=0))
-    return float((batch.target_weights[0] * f.imag).sum() / h)
+    return float((batch.target_gradient[0] * f.imag).sum() / h)
 
 
 def _integrated(batch: Batch) -> Iterator[Check]:
@@ -184,9 +184,9 @@ def _integrated(batch: Batch) -> Iterator[Check]:
     e = explained(batch, "ig")
     total, allowed = e.scores.sum(keepdims=True), (e.bound or 0) + 1e-10
     yield _compared("ig", "the change of the output", total, change(batch), allowed=allowed)
-    words = batch.collapsed.embedded[0]
+    words = batch.collapsed_inputs.embeddings[0]
     model = classifier(batch)
-    base = model.embedding[batch.collapsed.base_ids[0]].astype(np.float64) + model.positions
+    base = model.embedding[batch.collapsed_inputs.base_ids[0]].astype(np.float64) + model.positions
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     way = (np.arange(PANELS)[:, None] + (1 + nodes) / 2).ravel() / PANELS
     weights = np.tile(weights / 2 / PANELS, PANELS)
@@ -203,7 +203,7 @@ def _integrated(batch: Batch) -> Iterator[Check]:
 
 def subset_checks(model: Model, short: str) -> Iterator[Check]:
     """Yield what all subsets of the words of ``short`` say about the exact methods."""
-    batch = read(model, [short])
+    batch = prepare_batch(model, [short])
     keep, f, added = _dividends(batch)
     size = keep.sum(axis=1)
     oracles = {
@@ -236,7 +236,7 @@ def _dividends(
     """
     # Not the weighted sums by which methods that sample answer about few words: a fault in those
     # would be in the check as well.
-    keep = all_keeps(d := len(batch.features[0]))
+    keep = enumerate_masks(d := len(batch.features[0]))
     added = f = output_values(batch, keep)
     for axis in range(d):
         added = np.diff(added.reshape((2,) * d), axis=axis, prepend=0)
@@ -255,7 +255,7 @@ def _lime_limit(keep: Bool[np.ndarray, "n d"], f: Float[np.ndarray, " n"]) -> An
 
 def _enumerated_anchor(batch: Batch) -> Check:
     """How far the share of masks that keep the class lies outside the interval of the precision."""
-    anchor, keep = explained(batch, "anchors").anchor, all_keeps(len(batch.features[0]))
+    anchor, keep = explained(batch, "anchors").anchor, enumerate_masks(len(batch.features[0]))
     if anchor is None:
         return Check(method="anchors", against="an anchor", error=float("nan"), allowed=0.0)
     held = keep[keep[:, list(anchor.features)].all(axis=1)]  # the whole text comes last
@@ -273,8 +273,8 @@ def _enumerated_anchor(batch: Batch) -> Check:
 
 def _enumerated_owen(model: Model, short: str) -> Check:
     """Owen values of the tokens by their definition: whole sentences, then words of one's own."""
-    batch = read(model, [short], features="positions")
-    sentence = features_of(batch.inputs[0], "sentences").of_token
+    batch = prepare_batch(model, [short], features="positions")
+    sentence = build_features(batch.inputs[0], "sentences").feature_index
     keep, _, added = _dividends(batch)
     # Sentences with a word in S divide what it adds evenly, then those words of each do.
     inside = np.stack([keep[:, sentence == one].sum(axis=1) for one in sentence], axis=1)
@@ -288,17 +288,17 @@ def _enumerated_owen(model: Model, short: str) -> Check:
 def _attention(batch: Batch) -> Iterator[Check]:
     m = classifier(batch)
     rows = m.attention_matrices(batch.inputs[0])[:, 0, 1:]
-    e = batch.collapsed.embedded[0, 1 : 1 + rows.shape[1]]
+    e = batch.collapsed_inputs.embeddings[0, 1 : 1 + rows.shape[1]]
     _, _, W_v, W_l = wide_weights(m).values()
     v = np.einsum("koe,te->kot", W_v, e)
     values = np.einsum("kco,kot->ckt", W_l, v if m.b_v is None else v + m.b_v[..., None])
-    of_heads = np.einsum("kt,c,ckt->kt", rows, batch.target_weights[0], values) / len(rows)
+    of_heads = np.einsum("kt,c,ckt->kt", rows, batch.target_gradient[0], values) / len(rows)
     mean, worth = rows.mean(axis=0), of_heads.sum(axis=0)
     # With frozen attention every part is linear in the embedding; a bias is not read of it.
     read = np.einsum("kco,kot->ckt", W_l, v)
-    frozen = np.einsum("kt,c,ckt->t", rows, batch.target_weights[0], read) / len(rows)
+    frozen = np.einsum("kt,c,ckt->t", rows, batch.target_gradient[0], read) / len(rows)
     if m.skip == "mean" and m.W_s is not None:
-        frozen = frozen + batch.target_weights[0] @ m.W_s @ e.T / m.T_max
+        frozen = frozen + batch.target_gradient[0] @ m.W_s @ e.T / m.T_max
     summaries = {
         "alpha-avg": mean,
         "alpha-max": rows.max(axis=0),
@@ -324,7 +324,7 @@ def _left_out(batch: Batch) -> Iterator[Check]:
 
 
 def _sampled(model: Model, text: str, seed: int) -> Iterator[Check]:
-    batch = read(model, [text])
+    batch = prepare_batch(model, [text])
     exact = explained(batch, "lime", penalty=1 / 20_000)
     drawn = explained(batch, "lime-sampled", samples=20_000, row0=False, seed=seed)
     errors: dict[str, Any] = {"allowed": SIGMAS, "unit": "standard errors"}

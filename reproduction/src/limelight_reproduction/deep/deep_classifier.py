@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from limelight import InputError
-from limelight.models import Attention, Capability, Gradients, Link, Property, Weigh
+from limelight.models import Attention, Capability, Gradients, Link, Property, OutputGradient
 from limelight.models.attention.masked import deleted_windows, replaced_windows
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.text import CLS, UNK, Features, ModelInput, Tokens, Vocabulary, tokenize
@@ -101,9 +101,9 @@ class DeepClassifier:
             digest.update(name.encode() + weight.cpu().numpy().tobytes())
         return digest.hexdigest()
 
-    def read(self, text: str, *, pieces: bool = False) -> ModelInput:
+    def read(self, text: str, *, subwords: bool = False) -> ModelInput:
         """Return the words of ``text`` that begin inside the window."""
-        if pieces:
+        if subwords:
             raise InputError(f"{_WORDS}; read words.")
         tokens = tokenize(text)
         spelt = [self._pieces_of(word) for word in tokens.strings]
@@ -114,8 +114,8 @@ class DeepClassifier:
         return ModelInput(
             text,
             inside,
-            cut=inside.spans[-1][1] if beyond else None,
-            input=Spelled(
+            cutoff=inside.spans[-1][1] if beyond else None,
+            encoding=Spelled(
                 ids=self.vocabulary.encode(piece for word in spelt for piece in word),
                 word=np.repeat(np.arange(len(spelt)), np.diff(begins)),
                 beyond=beyond,
@@ -141,24 +141,24 @@ class DeepClassifier:
         """Return the word at every place of the window, -1 at [cls] and padding."""
         return self._placed(_spelled(model_input).word)
 
-    def attention(self, model_input: ModelInput, weigh: Weigh | None = None) -> Iterator[Attention]:
-        """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it."""
+    def attention(self, model_input: ModelInput, output_gradient: OutputGradient | None = None) -> Iterator[Attention]:
+        """Yield the attention of all layers, and with ``output_gradient`` the gradient with respect to it."""
         e = self.network.embedded(self._sent(self._window(model_input)[None])).detach()
         layers: list[Any] = []
         with torch.enable_grad():
             # A graph begins where something wants a gradient: the weights do not.
-            f = self.network.of_embedded(e.requires_grad_(weigh is not None), layers)
-            gradients = None if weigh is None else torch.autograd.grad(_aimed(f, weigh), layers)
+            f = self.network.of_embedded(e.requires_grad_(output_gradient is not None), layers)
+            gradients = None if output_gradient is None else torch.autograd.grad(_aimed(f, output_gradient), layers)
         alpha = _stacked(layers)
         yield Attention(
             alpha=alpha,
-            reads=np.eye(alpha.shape[-1])[0],  # the linear map after the last layer reads [cls]
+            readout_weights=np.eye(alpha.shape[-1])[0],  # the linear map after the last layer reads [cls]
             gradient=np.broadcast_to(np.nan, alpha.shape)
             if gradients is None
             else _stacked(gradients),
         )
 
-    def embedded(
+    def embed(
         self, model_input: ModelInput, features: Features | None = None, replacement: str = ""
     ) -> Float[np.ndarray, "T d_e"]:
         """Return words and positions as they are embedded; UNK for the words of ``features``."""
@@ -177,13 +177,13 @@ class DeepClassifier:
         self,
         model_input: ModelInput,  # noqa: ARG002  (a window is all that the points need)
         points: Float[np.ndarray, "n T d_e"],
-        weigh: Weigh | Float[np.ndarray, "n C"],
+        output_gradient: OutputGradient | Float[np.ndarray, "n C"],
     ) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``."""
         with torch.enable_grad():
             e = self._sent(points).to(self.network.embedding.dtype).requires_grad_()
             f = self.network.of_embedded(e)
-            (gradient,) = torch.autograd.grad(_aimed(f, weigh), e)
+            (gradient,) = torch.autograd.grad(_aimed(f, output_gradient), e)
         return Gradients(gradient=_numbers(gradient), outputs=_numbers(f))
 
     @property
@@ -219,7 +219,7 @@ class DeepClassifier:
 
 
 def _spelled(model_input: ModelInput) -> Spelled:
-    found: Spelled = model_input.input
+    found: Spelled = model_input.encoding
     return found
 
 
@@ -230,13 +230,13 @@ def _features_of_pieces(model_input: ModelInput, features: Features) -> Int[np.n
     """
     number = {string: j for j, string in enumerate(features.strings)}
     spelled = _spelled(model_input)
-    later = [number.get(word, -1) if features.unit == "words" else -1 for word in spelled.beyond]
-    return np.array([*features.of_token, *later])[spelled.word]
+    later = [number.get(word, -1) if features.kind == "words" else -1 for word in spelled.beyond]
+    return np.array([*features.feature_index, *later])[spelled.word]
 
 
-def _aimed(f: Float[Array, "n C"], weigh: Weigh | Float[np.ndarray, "n C"]) -> Any:
+def _aimed(f: Float[Array, "n C"], output_gradient: OutputGradient | Float[np.ndarray, "n C"]) -> Any:
     """Return a number whose gradient is that of F: Σ ∂F/∂f_c f_c with the weights held fixed."""
-    weights = weigh(_numbers(f)) if callable(weigh) else weigh
+    weights = output_gradient(_numbers(f)) if callable(output_gradient) else output_gradient
     return (f * torch.from_numpy(np.array(weights)).to(f)).sum()
 
 

@@ -10,7 +10,7 @@ from typing import Literal, final
 import numpy as np
 from safetensors.torch import load_file, save
 
-from limelight.files import whole_folder
+from limelight.files import atomic_folder
 from limelight.text import Vocabulary
 from limelight.training import RECIPES, Recipe, fit, prepare
 from limelight_reproduction.deep.deep_classifier import DeepClassifier
@@ -113,7 +113,7 @@ def _train(setting: Setting, plan: NetworkPlan, folder: Path) -> None:
     )
     weights = dict(network.named_buffers()) | (state.best or state.kept)
     record = {"classes": prepared.classes, "history": state.history, **prepared.record}
-    with whole_folder(folder) as part:
+    with atomic_folder(folder) as part:
         (part / "model.safetensors").write_bytes(
             save({name: tensor.cpu().contiguous() for name, tensor in weights.items()})
         )

@@ -5,8 +5,8 @@ __all__ = ["sampled_lime"]
 import numpy as np
 
 from limelight import Model, game
-from limelight.sampling.regression import LimeFit, fitted_lime
-from limelight.sampling.sample import Sample, lime_sampler
+from limelight.sampling.regression import LimeFit, fit_sampled_lime
+from limelight.sampling.sample import Sample, make_lime_sampler
 
 
 def sampled_lime(
@@ -22,6 +22,6 @@ def sampled_lime(
     whole = play(np.ones((1, len(play)), bool))[0]
     target = -1 if len(model.classes) == 2 else int(whole.argmax())
     d = len(play)
-    sample = Sample(lambda keep: play(keep)[:, [target]], lime_sampler(d), rng, d=d, row0=True)
+    sample = Sample(lambda keep: play(keep)[:, [target]], make_lime_sampler(d), rng, d=d, row0=True)
     sample.grow(samples)
-    return fitted_lime(sample)
+    return fit_sampled_lime(sample)

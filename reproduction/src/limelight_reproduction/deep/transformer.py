@@ -12,7 +12,7 @@ from torch import nn
 
 from limelight.models.attention.tables import sinusoidal_positions
 from limelight.shapes import Array, Float, Int
-from limelight.training.module import kept_entries, kept_share
+from limelight.training.module import dropout_mask, keep_probability
 
 ACTIVATIONS: dict[str, Any] = {"identity": lambda x: x, "relu": F.relu, "gelu": F.gelu}
 
@@ -68,8 +68,8 @@ class Transformer(nn.Module):  # type: ignore[misc]
         """Return the outputs of every document; ``dropout`` zeroes entries of embeddings."""
         words = F.embedding(ids, self.embedding)
         if dropout and rng is not None:
-            kept = kept_entries(tuple(words.shape), dropout, rng=rng, device=ids.device)
-            words = words * kept / kept_share(dropout)
+            kept = dropout_mask(tuple(words.shape), dropout, rng=rng, device=ids.device)
+            words = words * kept / keep_probability(dropout)
         half = ids.is_cuda and rng is not None  # while training, and only where it is faster
         with torch.autocast("cuda", torch.bfloat16, enabled=half):
             outputs = self.of_embedded(words + self.positions)

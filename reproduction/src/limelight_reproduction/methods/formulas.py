@@ -49,20 +49,20 @@ def _explain_to_first_order(
     _check_feature_counts(batch)
     scores, nu, penalty = formula(batch.ratio_game), settings.bandwidth, settings.penalty
     bounds = lime_distance_bound(scores, batch.ratio_game, bandwidth=nu, penalty=penalty)
-    notice = (
+    warning = (
         "A first-order formula: the bound is on its distance to the limit of LIME at bandwidth "
         f"{nu:g} and penalty {penalty:g}."
     )
-    return add_bounds(batch, scores, bounds, notice)
+    return add_bounds(batch, scores, bounds, warning)
 
 
 def _explain_lime_in_mean_field(settings: "LimeMeanField", batch: Batch) -> list[Attribution]:
     """Score every feature by LIME's mean field, with its proven distance to LIME."""
     game, nu = batch.ratio_game, settings.bandwidth
     _check_feature_counts(batch)
-    notice = _MEAN_FIELD.format(f"the limit of LIME at bandwidth {nu:g}")
+    warning = _MEAN_FIELD.format(f"the limit of LIME at bandwidth {nu:g}")
     scores = lime_mean_field(game, bandwidth=nu)
-    return add_bounds(batch, scores, lime_distance_bound(scores, game, bandwidth=nu), notice)
+    return add_bounds(batch, scores, lime_distance_bound(scores, game, bandwidth=nu), warning)
 
 
 def _explain_shapley_in_mean_field(_: "ShapleyMeanField", batch: Batch) -> list[Attribution]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from limelight import AttentionClassifier
 from limelight.shapes import Float
-from limelight.text import Features, ModelInput, features_of
-from limelight.theory.ratio_game import RatioGame, of_outputs
+from limelight.text import Features, ModelInput, build_features
+from limelight.theory.ratio_game import RatioGame, combine_outputs
 
 
 @final
@@ -30,8 +30,8 @@ class CollapsedTexts:
 
     @cached_property
     def arrays(self) -> Any:
-        """The documents as the model's tables see them: ``CollapsedDocuments``."""
-        return self.model.collapsed(self.inputs, self.features)
+        """The documents as the model's tables see them: ``CollapsedInputs``."""
+        return self.model.compute_tables(self.inputs, self.features)
 
     @property
     def alpha(self) -> Float[np.ndarray, "n K T_max"]:
@@ -61,7 +61,7 @@ class CollapsedTexts:
     @cached_property
     def games(self) -> RatioGame:
         """The exact games of all texts, the last class as their only one."""
-        return of_outputs(self.arrays.game, self.weights)
+        return combine_outputs(self.arrays.game, self.weights)
 
     @cached_property
     def token_gradient(self) -> Float[np.ndarray, "n T d_e"]:
@@ -70,7 +70,7 @@ class CollapsedTexts:
 
     def pooled(self, scores: Float[np.ndarray, "n T"]) -> list[Float[np.ndarray, " d"]]:
         """Return scores of tokens, [cls] left out, summed over the places of each feature."""
-        return self.arrays.pooled(scores)
+        return self.arrays.pool_features(scores)
 
 
 def collapsed_texts(
@@ -78,5 +78,5 @@ def collapsed_texts(
 ) -> CollapsedTexts:
     """Return ``texts`` as ``model`` sees them."""
     inputs = tuple(model.read(text) for text in texts)
-    scored = tuple(features_of(model_input, features) for model_input in inputs)
+    scored = tuple(build_features(model_input, features) for model_input in inputs)
     return CollapsedTexts(model=model, inputs=inputs, features=scored)

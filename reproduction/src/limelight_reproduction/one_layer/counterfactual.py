@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from limelight import InputError
-from limelight.errors import nearest
+from limelight.errors import unknown_name_message
 from limelight.shapes import Array, Float
 
 
@@ -69,7 +69,7 @@ Excess = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 def _excess(divergence: str) -> Excess:
     if divergence not in DIVERGENCES:
-        raise InputError(nearest("divergence", divergence, DIVERGENCES))
+        raise InputError(unknown_name_message("divergence", divergence, DIVERGENCES))
     return _EXCESS[divergence]
 
 

@@ -33,9 +33,9 @@ import numpy as np
 from limelight import Model, explain, judge
 from limelight.models.attention import PatchClassifier
 from limelight.shapes import Float, Int
-from limelight.text import ImageInput, features_of
+from limelight.text import ImageInput, build_features
 from limelight.theory.lime import lime
-from limelight.theory.ratio_game import of_outputs
+from limelight.theory.ratio_game import combine_outputs
 from limelight_reproduction.experiment import Numbers, compact
 from limelight_reproduction.intervals import median_interval
 from limelight_reproduction.setting import Setting
@@ -186,8 +186,8 @@ _FORMS = {
 def _games(model: PatchClassifier, pictures: Sequence[ImageInput]) -> Any:
     inputs = [model.read(one) for one in pictures]
     target = np.eye(model.sizes["C"])[model.outputs(inputs).argmax(axis=1)]
-    features = [features_of(one, "patches") for one in inputs]
-    return of_outputs(model.collapsed(inputs, features).game, target)
+    features = [build_features(one, "patches") for one in inputs]
+    return combine_outputs(model.compute_tables(inputs, features).game, target)
 
 
 def _distances(

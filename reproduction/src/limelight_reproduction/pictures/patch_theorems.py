@@ -27,11 +27,11 @@ import numpy as np
 import torch
 
 from limelight import explain
-from limelight.sampling.all_masks import lime_of_all_masks, shapley_of_all_masks
-from limelight.text import features_of
-from limelight.theory.enumeration import all_keeps
+from limelight.sampling.all_masks import lime_from_all_masks, shapley_values_from_all_masks
+from limelight.text import build_features
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.lime import lime
-from limelight.theory.ratio_game import of_outputs
+from limelight.theory.ratio_game import combine_outputs
 from limelight_reproduction.experiment import Numbers, compact
 from limelight_reproduction.pictures.whole_pictures import (
     WholePictures,
@@ -87,15 +87,15 @@ def _distances(rng: np.random.Generator) -> dict[str, float]:
     several: list[Any] = [picture]
     whole = WholePictures(model)
     model_input = model.read(picture)
-    features = features_of(model_input, "patches")
+    features = build_features(model_input, "patches")
     target = model.classes.index(explain(model, several, "loo")[0].target)
     e = whole.embedded(torch.tensor(picture.pixels[None] / 255)).requires_grad_()
     whole(e)[0, target].backward()
     aim = np.eye(len(model.classes))[[target]]
     roads = {
-        "gradient": (model.collapsed([model_input], [features]).gradient(aim)[0], e.grad[0].numpy())
+        "gradient": (model.compute_tables([model_input], [features]).gradient(aim)[0], e.grad[0].numpy())
     }
-    keep = all_keeps(len(features))
+    keep = enumerate_masks(len(features))
     f = whole.removed(picture.pixels, keep)[:, target : target + 1]
     known = {tuple(row): value for row, value in zip(keep.tolist(), f, strict=True)}
 
@@ -104,8 +104,8 @@ def _distances(rng: np.random.Generator) -> dict[str, float]:
 
     d = len(features)
     expected = {
-        "shapley": shapley_of_all_masks(game, d)[0],
-        "lime": lime_of_all_masks(game, d).scores[0],
+        "shapley": shapley_values_from_all_masks(game, d)[0],
+        "lime": lime_from_all_masks(game, d).scores[0],
         "loo": (game(np.ones((1, d), bool)) - game(~np.eye(d, dtype=bool)))[:, 0],
     }
     for name, values in expected.items():
@@ -126,8 +126,8 @@ def formula_errors(rng: np.random.Generator, side: int) -> list[float]:
     patches = np.arange(side * side)
     some = np.where(np.isin(patches, rng.permutation(patches)[:side]), patches, -1)
     for unit in ("patches", some):
-        features = features_of(model_input, unit)
-        game = of_outputs(model.collapsed([model_input], [features]).game, np.eye(2)[[0]])
+        features = build_features(model_input, unit)
+        game = combine_outputs(model.compute_tables([model_input], [features]).game, np.eye(2)[[0]])
         exact = lime(game, bandwidth=math.inf, tolerance=1e-7).scores
         forms: dict[str, Any] = {
             **_FORMS,

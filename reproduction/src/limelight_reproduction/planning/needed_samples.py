@@ -18,8 +18,8 @@ from limelight.explainers import (
     Range,
     between,
     find_method,
-    made,
-    one_reading,
+    make_settings,
+    read_single_text,
     settings_class,
 )
 from limelight.models.protocol import has_exact_game
@@ -27,7 +27,7 @@ from limelight.text import UserInput, side_names
 from limelight.theory.lime import lime
 from limelight.theory.lime_weights import lime_design, size_weight
 from limelight.theory.namespace import host_array
-from limelight.theory.ratio_game import one_document
+from limelight.theory.ratio_game import extract_document
 from limelight_reproduction.planning.sampling_plan import SamplingPlan
 from limelight_reproduction.theory.lime_variance import lime_variance
 
@@ -105,9 +105,9 @@ def plan(
         If the text has fewer than two features, or no pilot sample changes the output.
     """
     settings = {"bandwidth": bandwidth, "ridge": ridge, "row0": row0, "sizes": sizes, "seed": seed}
-    regression: _Regression = made(_Regression, **settings, error=error, pilot=pilot)
+    regression: _Regression = make_settings(_Regression, **settings, error=error, pilot=pilot)
     feasible = partial(_check_features, bandwidth=regression.bandwidth)
-    batch = one_reading("plan", model, text, request, feasible=feasible)
+    batch = read_single_text("plan", model, text, request, feasible=feasible)
     overhead = _overhead(len(batch.features[0]), regression)
     replacement = batch.model.replacements[0]
     exact = has_exact_game(batch.model, batch.targets.scale, replacement)
@@ -118,7 +118,7 @@ def plan(
     )
     # Nothing is enumerated, so there are standard errors.
     assert limit.stderr is not None and limit.intercept is not None  # noqa: S101, PT018
-    common = batch.common(0)
+    common = batch.base_fields(0)
     text_facts = ("text", "features", "target", "against", "scale", "model")
     full_value = float(batch.targets.value(batch.outputs)[0])
     return SamplingPlan(
@@ -134,7 +134,7 @@ def plan(
         overhead=overhead,
         pilot=None if exact else regression.pilot,
         replacement=replacement,
-        notices=(*common["notices"], *limit.notices, _CONDITION.format(replacement)),
+        warnings=(*common["warnings"], *limit.warnings, _CONDITION.format(replacement)),
         version=__version__,
     )
 
@@ -147,7 +147,7 @@ def _check_features(d: int, bandwidth: float) -> None:
 
 def _computed_limit(batch: Batch, regression: _Regression) -> Attribution:
     """Return where the regression goes, and √(n Var β̂) of every word on the way, n → ∞."""
-    game = one_document(batch.ratio_game, 0)
+    game = extract_document(batch.ratio_game, 0)
     limit = lime(game, bandwidth=regression.bandwidth)
     variance = lime_variance(game, bandwidth=regression.bandwidth, power=SIZES[regression.sizes])
     return Attribution(

@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from limelight.rendering.terminal import ALL, SHOWN_FEATURES, Look, on_terminal, table_text
+from limelight.rendering.terminal import ALL, SHOWN_FEATURES, Look, terminal_view, table_text
 from limelight.results.table import Column, Table
 from limelight_reproduction.planning.sampling_plan import SamplingPlan
 
@@ -37,7 +37,7 @@ def _needed_sentence(plan: SamplingPlan) -> str:
     return sentence
 
 
-@on_terminal(ALL)
+@terminal_view(ALL)
 def draw_plan(plan: SamplingPlan, look: Look) -> Iterator[RenderableType]:
     """Yield the number of samples, then the features that need the most."""
     samples = plan.samples
@@ -50,6 +50,6 @@ def draw_plan(plan: SamplingPlan, look: Look) -> Iterator[RenderableType]:
     yield look.line(_needed_sentence(plan))
     yield Text()
     yield table_text(Table(columns, rows, left_out=len(samples) - len(rows)), look)
-    if plan.notices:
+    if plan.warnings:
         yield Text()
-        yield from (look.line(notice, "dim") for notice in plan.notices)
+        yield from (look.line(warning, "dim") for warning in plan.warnings)

@@ -10,15 +10,15 @@ import msgspec
 import numpy as np
 
 from limelight import InputError
-from limelight.errors import nearest
+from limelight.errors import unknown_name_message
 from limelight.explainers import SIZES
-from limelight.results.codec import decoded, encoded
+from limelight.results.codec import decode_record, encode_record
 from limelight.results.mixins import TableMixin
-from limelight.results.table import Table, plain_rows
-from limelight.results.values import EqualByFields, own_numbers
+from limelight.results.table import Table, plain_table
+from limelight.results.values import EqualByFields, frozen_array
 from limelight.shapes import Float, Int
-from limelight.text import SIDES, one_line, with_sides
-from limelight.theory.lime_shift import Shift, lime_shift, shift_scatter
+from limelight.text import SIDES, append_sides, truncate_line
+from limelight.theory.lime_shift import LimeShift, lime_shift, shift_scatter
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,7 +59,7 @@ class SamplingPlan(EqualByFields, TableMixin):
     row0: bool = True
     sizes: str = "uniform"
     replacement: str = "unk"
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     model: str = ""
     version: str = ""
 
@@ -67,16 +67,16 @@ class SamplingPlan(EqualByFields, TableMixin):
         if not 0 < self.error < math.inf:
             raise InputError(f"error must be positive and finite; got {self.error}.")
         if self.sizes not in SIZES:
-            raise InputError(nearest("sizes", self.sizes, SIZES))
+            raise InputError(unknown_name_message("sizes", self.sizes, SIZES))
         if not 1 <= self.overhead <= _BEYOND // 4:
             raise InputError(
-                f"overhead must be a number of samples; got {one_line(str(self.overhead), 30)}."
+                f"overhead must be a number of samples; got {truncate_line(str(self.overhead), 30)}."
             )
         d = len(self.features)
         if not d:
             raise InputError("a plan needs at least one feature; got none.")
         for name in ("deviation", "scores"):
-            object.__setattr__(self, name, own_numbers(name, getattr(self, name), d))
+            object.__setattr__(self, name, frozen_array(name, getattr(self, name), d))
         if (self.deviation < 0).any():
             raise InputError("a deviation must not be negative.")
         sides = self.sides or ("",) * d
@@ -96,7 +96,7 @@ class SamplingPlan(EqualByFields, TableMixin):
     @property
     def names(self) -> tuple[str, ...]:
         """The features as a reader can tell them apart: those of a pair with their side."""
-        return with_sides(self.features, self.sides)
+        return append_sides(self.features, self.sides)
 
     @property
     def exact(self) -> bool:
@@ -126,9 +126,9 @@ class SamplingPlan(EqualByFields, TableMixin):
 
     def _reach(self, samples: Int[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
         scatter = self.deviation + self._more_scatter(samples)
-        return np.hypot(scatter / np.sqrt(samples - self.overhead), self._shift(samples).most)
+        return np.hypot(scatter / np.sqrt(samples - self.overhead), self._shift(samples).magnitude)
 
-    def _shift(self, samples: int | Int[np.ndarray, " d"]) -> Shift:
+    def _shift(self, samples: int | Int[np.ndarray, " d"]) -> LimeShift:
         """What penalty and row 0 do to the scores with that many samples."""
         return lime_shift(self.scores, self.left, samples=samples, **self._pull())
 
@@ -168,7 +168,7 @@ class SamplingPlan(EqualByFields, TableMixin):
     def __repr__(self) -> str:
         how = "exact" if self.exact else f"from a pilot of {self.pilot}"
         return (
-            f"<SamplingPlan for {one_line(self.text, 40)!r}: {self.needed} samples for an "
+            f"<SamplingPlan for {truncate_line(self.text, 40)!r}: {self.needed} samples for an "
             f"error of {self.error:g}, {how}>"
         )
 
@@ -179,13 +179,13 @@ class SamplingPlan(EqualByFields, TableMixin):
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the plan as JSON, without loss."""
-        return encoded(PlanRecord.of(self), indent)
+        return encode_record(PlanRecord.from_result(self), indent)
 
     @classmethod
     def from_json(cls, content: str | bytes) -> "SamplingPlan":
         """Return the plan that :meth:`to_json` wrote."""
-        record: PlanRecord = decoded(content, PlanRecord)
-        return record.value()
+        record: PlanRecord = decode_record(content, PlanRecord)
+        return record.to_result()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per feature, in the order of the text."""
@@ -194,7 +194,7 @@ class SamplingPlan(EqualByFields, TableMixin):
         return [dict(zip(_COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _table(self) -> Table:
-        return plain_rows(_COLUMNS, [list(row.values()) for row in self.rows()])
+        return plain_table(_COLUMNS, [list(row.values()) for row in self.rows()])
 
 
 def _check_count(samples: int) -> None:
@@ -237,19 +237,19 @@ class PlanRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     sizes: str
     replacement: str
     features: list[PlannedFeature]
-    notices: tuple[str, ...]
+    warnings: tuple[str, ...]
     model: str
     version: str
 
     @classmethod
-    def of(cls, plan: SamplingPlan) -> "PlanRecord":
+    def from_result(cls, plan: SamplingPlan) -> "PlanRecord":
         """Return the record of a plan."""
         own = {name: getattr(plan, name) for name in cls.__struct_fields__ if name != "schema"}
         own["bandwidth"] = "inf" if plan.bandwidth == math.inf else plan.bandwidth
         own["features"] = [PlannedFeature(text=row.pop("feature"), **row) for row in plan.rows()]
         return cls(schema="limelight.plan/1", **own)
 
-    def value(self) -> SamplingPlan:
+    def to_result(self) -> SamplingPlan:
         """Return the plan of this record."""
         own = msgspec.structs.asdict(self)
         del own["schema"], own["needed"]

@@ -77,7 +77,7 @@ def zeroed(seen: CollapsedTexts, i: int, kept: np.ndarray) -> Float[np.ndarray, 
 
     The rest is renormalised: Σ_t α_t u_t/Σ_t α_t over what is left, [cls] and padding among it.
     """
-    feature = seen.arrays.of_position[i]
+    feature = seen.arrays.position_features[i]
     alpha, u = seen.alpha[i], seen.arrays.u[i]
     stays = np.hstack([kept, np.ones((len(kept), 1), bool)])[:, feature]  # no feature: −1, the last
     weight = stays[:, None] * alpha

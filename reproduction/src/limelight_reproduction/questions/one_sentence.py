@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight import LabeledTexts
 from limelight.shapes import Int
-from limelight.text import Pair, features_of
+from limelight.text import Pair, build_features
 from limelight_reproduction.experiment import Numbers, compact
 from limelight_reproduction.setting import CLASSES, Setting
 
@@ -35,7 +35,7 @@ def measure_hidden(setting: Setting) -> Numbers:
         setting.tick(start, len(pairs))
         for i in range(start, min(start + _CHUNK, len(pairs))):
             model_input = model.read(pairs[i])
-            features = features_of(model_input)
+            features = build_features(model_input)
             second = np.array([s[0][0] >= model_input.parts[1][0] for s in features.spans])
             keep = np.array([second | ~second, ~second, second, second & ~second])
             decisions = model.game(model_input, features, model.replacements[0])(keep).argmax(

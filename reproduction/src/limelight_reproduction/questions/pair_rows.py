@@ -9,10 +9,10 @@ from typing import Any, cast
 import numpy as np
 
 from limelight import Model, explain
-from limelight.files import write_whole
+from limelight.files import write_atomically
 from limelight.models import require
 from limelight.shapes import Float
-from limelight.text import Pair, features_of
+from limelight.text import Pair, build_features
 from limelight_reproduction.experiment import compact
 from limelight_reproduction.questions.whole_games import WholeGame, asked_whole
 from limelight_reproduction.setting import Setting
@@ -49,7 +49,7 @@ def short_pairs(setting: Setting) -> tuple[list[tuple[Pair, int]], float]:
         if len(short) == wanted:
             break
         looked += 1
-        if len(features_of(setting.of_pairs.read(pair))) <= most:
+        if len(build_features(setting.of_pairs.read(pair))) <= most:
             short.append((cast(Pair, pair), int(label)))
     return short, len(short) / looked
 
@@ -67,7 +67,7 @@ def measured_rows(
         path = folder / f"{start:05d}.json"
         if not path.exists():
             rows = _rows(model, pairs[start : start + _CHUNK], replacement)
-            write_whole(path, json.dumps(rows, allow_nan=False) + "\n")
+            write_atomically(path, json.dumps(rows, allow_nan=False) + "\n")
         yield from json.loads(path.read_text("utf-8"))
 
 
@@ -89,7 +89,7 @@ def _row(
     model: Model, pair: Pair, asked: dict[str, Float[np.ndarray, " d"]], replacement: str
 ) -> dict[str, Any]:
     model_input = model.read(pair)
-    features = features_of(model_input)
+    features = build_features(model_input)
     start = model_input.parts[1][0]
     second = np.array([spans[0][0] >= start for spans in features.spans])
     decision = int(model.outputs([model_input])[0].argmax())
@@ -151,12 +151,12 @@ def _mean_flip(whole: WholeGame) -> float:
 def _attention(model: Model, pair: Pair) -> dict[str, Any]:
     """Return where the position that is read looks, and how words of a pair look at each other."""
     model_input = model.read(pair)
-    features = features_of(model_input)
+    features = build_features(model_input)
     reader = require(model, "attention", "the attention between two sentences")
     (attended,) = reader.attention(model_input)
-    feature = np.append(features.of_token, -1)[reader.token_positions(model_input)]
+    feature = np.append(features.feature_index, -1)[reader.token_positions(model_input)]
     belongs = (feature[:, None] == np.arange(len(features))).astype(np.float64)
-    read = np.einsum("s,lhst->lt", attended.reads, attended.alpha) / attended.alpha.shape[1]
+    read = np.einsum("s,lhst->lt", attended.readout_weights, attended.alpha) / attended.alpha.shape[1]
     # What a piece of one word pays to all pieces of the other, either way, in every layer.
     paid = (belongs / belongs.sum(axis=0)).T @ attended.alpha.mean(axis=1) @ belongs
     both_ways = (paid + paid.transpose(0, 2, 1)) / 2

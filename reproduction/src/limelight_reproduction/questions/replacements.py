@@ -55,8 +55,8 @@ def replaced_game(seen: CollapsedTexts, how: str) -> RatioGame:
     place out of attention: b = B = 0.
     """
     tables, K = seen.model.tables, seen.model.sizes["K"]
-    places = np.flatnonzero(seen.arrays.of_position[0] >= 0)
-    feature = seen.arrays.of_position[0, places]
+    places = np.flatnonzero(seen.arrays.position_features[0] >= 0)
+    feature = seen.arrays.position_features[0, places]
     logit, u = seen.logit[0], seen.u[0]
     rows = slice(None) if how == "mean" else slice(UNK, UNK + 1)
     word = tables.word_logit[rows].mean(axis=0)

@@ -8,10 +8,10 @@ from typing import Any, final
 
 import numpy as np
 
-from limelight.sampling.all_masks import lime_of_all_masks, pairs_of_all_masks, shapley_of_all_masks
+from limelight.sampling.all_masks import lime_from_all_masks, pair_interactions_from_all_masks, shapley_values_from_all_masks
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
-from limelight.theory.enumeration import all_keeps
+from limelight.theory.enumeration import enumerate_masks
 from limelight_reproduction.questions.removal_order import kept_along, words_to_flip
 
 _ASKED = 2**14  # masks at a time
@@ -26,7 +26,7 @@ VARIATION = {
 
 def asked_whole(game: Game, second: Bool[np.ndarray, " d"], *, target: int) -> "WholeGame":
     """Return the answers to all masks; ``second`` tells which words are the second sentence's."""
-    keep = all_keeps(len(second))
+    keep = enumerate_masks(len(second))
     parts = [game(keep[start : start + _ASKED]) for start in range(0, len(keep), _ASKED)]
     return WholeGame(outputs=np.concatenate(parts), second=second, target=target)
 
@@ -55,7 +55,7 @@ class WholeGame:
 
     @cached_property
     def _removed(self) -> Int[np.ndarray, " n"]:
-        return self.d - all_keeps(self.d).sum(axis=1)
+        return self.d - enumerate_masks(self.d).sum(axis=1)
 
     def _played(self, keep: Any) -> Float[np.ndarray, "n m"]:
         return self.f[keep @ (1 << np.arange(self.d))][:, None]
@@ -63,11 +63,11 @@ class WholeGame:
     @cached_property
     def shapley(self) -> Float[np.ndarray, " d"]:
         """Shapley values."""
-        return shapley_of_all_masks(self._played, self.d)[0]
+        return shapley_values_from_all_masks(self._played, self.d)[0]
 
     @cached_property
     def _fitted(self) -> Any:
-        return lime_of_all_masks(self._played, self.d)
+        return lime_from_all_masks(self._played, self.d)
 
     @property
     def lime(self) -> Float[np.ndarray, " d"]:
@@ -88,7 +88,7 @@ class WholeGame:
     @cached_property
     def interactions(self) -> Float[np.ndarray, "d d"]:
         """The Shapley interaction index of every two words; 0 on the diagonal."""
-        return pairs_of_all_masks(self._played, self.d, index="shapley")[0]
+        return pair_interactions_from_all_masks(self._played, self.d, index="shapley")[0]
 
     @cached_property
     def variation(self) -> dict[str, float] | None:
@@ -102,7 +102,7 @@ class WholeGame:
         # What rounding leaves of a constant output is not variation.
         if total <= 1e-20 * float(np.square(self.f).mean()):
             return None
-        sets = all_keeps(self.d)
+        sets = enumerate_masks(self.d)
         size, in_second = sets.sum(axis=1), sets[:, self.second].any(axis=1)
         across = in_second & sets[:, ~self.second].any(axis=1)
         chosen = {

@@ -5,15 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.sampling.masks import Indicators, Masks, PerMask, Rng, sized_masks
+from limelight.sampling.masks import Indicators, Masks, PerMask, Rng, draw_masks_by_size
 from limelight.sampling.pairs import (
     PerPair,
     PerSize,
-    pair_error,
-    pair_influence,
-    shapley_shares,
+    pair_standard_error,
+    pair_influence_sums,
+    shapley_pair_coefficients,
 )
-from limelight.sampling.spread import ALLOWED, ROUNDING, Spread, explained, unseen_error
+from limelight.sampling.spread import RARE_EFFECT_SHARE, ROUNDING, PowerSums, r_squared, unseen_effect_error
 from limelight.shapes import Float, Int
 from limelight.theory.lime_weights import lime_design
 from limelight.theory.ratio_game import RatioGame
@@ -88,7 +88,7 @@ class CrossFits(NamedTuple):
 
 def paired_masks(d: int, n: int, rng: Rng) -> Masks:
     """Return ``n`` masks, each followed by its complement; sizes uniform on 0..d. Even n."""
-    masks = sized_masks(d, rng.integers(0, d + 1, n // 2), rng)
+    masks = draw_masks_by_size(d, rng.integers(0, d + 1, n // 2), rng)
     return np.stack([masks, ~masks], axis=1).reshape(-1, d)
 
 
@@ -116,7 +116,7 @@ def cross_fits(
     total = (sample.y**2).sum()
 
     def r2(left: PerMask) -> float:
-        return float(explained((left**2).sum(), total))
+        return float(r_squared((left**2).sum(), total))
 
     return CrossFits(
         games=fitted_game(fit, mean=mean, scale=scale),
@@ -217,7 +217,7 @@ def word_errors(
     # Subtracting the noise of δ from the second term, or taking both from the spread between the
     # parts, is sharper and covers less: 0.84 to 0.92 on deep games where this has 0.92 or more.
     kept, removed = _coefficients(out.keep.shape[1], value)
-    spread = Spread.zero(len(own))
+    spread = PowerSums.zeros(len(own))
     sums = np.zeros_like(of_parts)
     for start in range(0, len(out.left), 2 * _ROWS):
         some = slice(start, start + 2 * _ROWS)
@@ -226,30 +226,30 @@ def word_errors(
         share = np.where(keep, kept[size], removed[size]) * out.left[some][:, None]
         share = share.reshape(-1, 2, len(own)).mean(axis=1)
         np.add.at(sums, part, share)
-        spread = spread.plus(Spread.of(share / out.draws))
+        spread = spread.merge(PowerSums.from_contributions(share / out.draws))
     count = np.bincount(out.part[::2], minlength=len(of_parts))[:, None]
     estimate = (of_parts + sums / np.maximum(count, 1)).mean(axis=0)
-    spike = 0.0 if out.flat else float(spread.spike())
-    if spike > ALLOWED:  # every word's error allows for a draw that is most of a spread
+    spike = 0.0 if out.flat else float(spread.largest_share())
+    if spike > RARE_EFFECT_SHARE:  # every word's error allows for a draw that is most of a spread
         spread = spread._replace(largest=np.full_like(spread.largest, spread.largest.max()))
-    error = spread.error(out.draws, degrees=out.draws - 1)
+    error = spread.standard_error(out.draws, degrees=out.draws - 1)
     if out.flat:
         share = np.linspace(0, 1, len(kept))  # of the masks of a size, those that keep the word
         typical = np.sqrt(np.mean(share * kept**2 + (1 - share) * removed**2))
-        error = unseen_error(np.full_like(own, out.size * typical / out.draws))
+        error = unseen_effect_error(np.full_like(own, out.size * typical / out.draws))
     return WordErrors(np.sqrt(error**2 + np.mean((estimate - own) ** 2)), spike)
 
 
 def pair_errors(out: LeftOut, own: PerPair, of_parts: Float[np.ndarray, "FOLDS d d"]) -> PerPair:
     """Return standard errors of Shapley interactions, as :func:`word_errors` has those of words."""
     d = len(own)
-    shares = (d + 1) * shapley_shares(d)
+    shares = (d + 1) * shapley_pair_coefficients(d)
     n = len(out.left)
-    spread = pair_influence(out.keep.astype(np.float64), out.left / n, shares)
-    added, error = spread.first, pair_error(spread, n, d)
+    spread = pair_influence_sums(out.keep.astype(np.float64), out.left / n, shares)
+    added, error = spread.first, pair_standard_error(spread, n, d)
     off = ~np.eye(d, dtype=bool)
     if out.flat:
-        error = off * unseen_error(np.sqrt(np.mean(shares**2)) * out.size)
+        error = off * unseen_effect_error(np.sqrt(np.mean(shares**2)) * out.size)
         error = error / len(out.left)
     distance = (of_parts.mean(axis=0) + added - own)[off]
     return off * np.sqrt(error**2 + np.mean(distance**2))
@@ -267,7 +267,7 @@ def _coefficients(d: int, value: str) -> tuple[PerSize, PerSize]:
         weight = 2 * (d + 1) * np.exp(logs - d * np.log(2))
         return weight, -weight
     design = lime_design(d, bandwidth=0.25)
-    kept, removed = ((d + 1) * design.weight * x for x in design.coefficient())
+    kept, removed = ((d + 1) * design.weight * x for x in design.coefficient_weights())
     return kept[::-1], removed[::-1]  # by the number of words kept, not removed
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from limelight import DomainError
 from limelight.shapes import Float
 from limelight.theory.lime_recurrence import chain_regression
-from limelight.theory.lime_weights import Lime, LimeDesign, Regression, lime_design
-from limelight.theory.reciprocal_sum import need_tolerance, reciprocal_sum
-from limelight.theory.subset_chain import Steps
+from limelight.theory.lime_weights import LimeDesign, LimeLimit, RegressionSettings, lime_design
+from limelight.theory.reciprocal_sum import check_tolerance, reciprocal_sum
+from limelight.theory.subset_chain import ChainSteps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,13 +37,13 @@ class DeletionGame:
 
 
 def lime_under_deletion(
-    game: DeletionGame, *, tolerance: float = 1e-6, **told: Unpack[Regression]
-) -> Lime:
+    game: DeletionGame, *, tolerance: float = 1e-6, **told: Unpack[RegressionSettings]
+) -> LimeLimit:
     """Limit of LIME with deletion, in O(d²) per node λ and head.
 
     Settings and result are those of `lime.lime`.
     """
-    need_tolerance(tolerance)
+    check_tolerance(tolerance)
     # Below the normal numbers 1/D is infinite, and what is left of D has lost its digits.
     if not np.all(game.tail_g >= sys.float_info.min):
         raise DomainError(
@@ -53,12 +53,12 @@ def lime_under_deletion(
     design = lime_design(game.g.shape[1], **told)
     ranges = enumerate(zip(*deletion_range(game), strict=True))
     heads = [_head(game, i, design, tolerance, *ends) for i, ends in ranges]
-    return Lime(*(sum(x[1:], x[0]) / len(heads) for x in zip(*heads, strict=True)))
+    return LimeLimit(*(sum(x[1:], x[0]) / len(heads) for x in zip(*heads, strict=True)))
 
 
 def _head(
     game: DeletionGame, i: int, design: LimeDesign, tolerance: float, low: float, high: float
-) -> Lime:
+) -> LimeLimit:
     """The limit of head i, whose denominators lie between ``low`` and ``high``."""
     g, u, tail = game.g[i], game.u[:, i], game.tail_g[i]
     # f is an average of these u. Dinkelbach's narrower range (`heavy_form`) would need a chain of
@@ -68,13 +68,13 @@ def _head(
     bottom, top = values.min(axis=-1), values.max(axis=-1)
     c, half = (bottom + top) / 2, (top - bottom) / 2
 
-    def steps(nodes: Float[np.ndarray, " L"]) -> Steps:
+    def steps(nodes: Float[np.ndarray, " L"]) -> ChainSteps:
         # Factors e^{−λg} and values g(u − c)/D_min. No lighter state can be factored out as in
         # `heavy_form`: what a word weighs depends on how many are kept before it. It is safe
         # without: whatever D is, nodes with λD near 1 carry 1/D, and where λD passes 700 the
         # factors underflow to the 0 that they are worth.
         rate = nodes / low
-        return Steps(
+        return ChainSteps(
             keep_factor=np.exp(-rate[:, None, None] * g),
             keep_value=g * (u - c[:, None, None]) / low,
             drop_factor=np.ones((len(rate), design.d)),
@@ -85,10 +85,10 @@ def _head(
 
     # This makes the bound tolerance × half the range of u, and rounding; the range of f, which is
     # narrower, is not known here.
-    rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / design.demand())
+    rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / design.combined_error_factor())
     of_f = half * rule.error + (0.0 if game.error is None else game.error[:, i])
     size = half + np.abs(c)
-    found = chain_regression(design, rule, steps, rule.weights, of_f=of_f, size=size)
+    found = chain_regression(design, rule, steps, rule.weights, f_error=of_f, magnitude=size)
     return found._replace(intercept=found.intercept + c)
 
 

@@ -2,7 +2,7 @@
 
 A regression on n random masks estimates the limit β with an error that is a mean of n independent
 terms, ψ κ_j (f − ℓ): ℓ is the limit's linear model, κ_j the row of the inverse design that belongs
-to word j, a function of Z_j and of the size s alone (`lime_weights.LimeDesign.coefficient`). So
+to word j, a function of Z_j and of the size s alone (`lime_weights.LimeDesign.coefficient_weights`). So
 
     n · Var β̂_j → E[ψ² κ_j(Z_j, s)² (f − ℓ)²].
 
@@ -16,15 +16,21 @@ import numpy as np
 
 from limelight import DomainError, InputError
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import rules_of
-from limelight.theory.heavy_form import ends, heavy_form
+from limelight.theory.conditionals import reciprocal_sums
+from limelight.theory.heavy_form import full_and_empty_values, heavy_form
 from limelight.theory.lime import lime
-from limelight.theory.lime_fit import MOST_SQUARED, HeadSum, head_sums, pairs, tilted
+from limelight.theory.lime_fit import (
+    MAX_SQUARED_RATIO,
+    ExponentialSum,
+    exponential_sums,
+    tilted_moments,
+    unordered_pairs,
+)
 from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame
-from limelight.theory.reciprocal_sum import need_tolerance
-from limelight.theory.removal_mixture import RemovalMixture, mixtures_on_same_nodes
+from limelight.theory.reciprocal_sum import check_tolerance
+from limelight.theory.removal_mixture import RemovalMixture, mixtures_with_shared_nodes
 
 _LOST = 1e-3  # of all weight: what a mixture may miss before the answer is refused
 
@@ -38,7 +44,7 @@ def lime_variance(
     ``tolerance`` is the relative error allowed to 1/D and to the weights of the sizes. Domain:
     d ≥ 2. Cost O(K² Q² M d).
     """
-    need_tolerance(tolerance)
+    check_tolerance(tolerance)
     if game.batch:
         raise InputError(f"one document at a time has a variance; got a batch of {game.batch}.")
     xp = array_namespace(game.a)
@@ -47,16 +53,16 @@ def lime_variance(
         return xp.zeros_like(game.A[0])
     limit = lime(game, bandwidth=bandwidth, tolerance=tolerance)
     form = heavy_form(game)
-    if not bool(xp.all(form.ratio < MOST_SQUARED)):
+    if not bool(xp.all(form.ratio < MAX_SQUARED_RATIO)):
         raise DomainError(
-            f"the standard error of LIME needs denominators within a factor of {MOST_SQUARED:g} of "
+            f"the standard error of LIME needs denominators within a factor of {MAX_SQUARED_RATIO:g} of "
             "each other; here one feature outweighs all others."
         )
     kept, removed = _weights(design, bandwidth, power)
     # On the same nodes: every one of them is a pass over all pairs.
     shares = [(x, np.full_like(x, 1 / np.sum(x))) for x in (kept, removed)]
-    with_word, without = mixtures_on_same_nodes(shares, tolerance, free_ends=True)
-    if max(with_word.missed / np.sum(kept), without.missed / np.sum(removed)) > _LOST:
+    with_word, without = mixtures_with_shared_nodes(shares, tolerance, free_ends=True)
+    if max(with_word.total_residual / np.sum(kept), without.total_residual / np.sum(removed)) > _LOST:
         raise DomainError(
             "the standard error of LIME needs a larger bandwidth for so few features as "
             f"{game.d}: nearly all weight lies on one size."
@@ -64,11 +70,11 @@ def lime_variance(
     # ℓ is taken off as one more part, whose denominator does not move.
     one = xp.ones_like(form.delta[:1])
     center = xp.mean(form.c, axis=0) - limit.intercept
-    line = HeadSum(one[:, 0], one, one, -limit.scores, xp.zeros_like(limit.scores), center)
+    line = ExponentialSum(one[:, 0], one, one, -limit.scores, xp.zeros_like(limit.scores), center)
     total = xp.zeros_like(limit.scores)
-    for times, first, second in pairs([*head_sums(form, rules_of(form, tolerance)), line]):
+    for times, first, second in unordered_pairs([*exponential_sums(form, reciprocal_sums(form, tolerance)), line]):
         total = total + times * _pair(first, second, with_word, without)
-    full, empty = (xp.mean(x, axis=0) for x in ends(form))
+    full, empty = (xp.mean(x, axis=0) for x in full_and_empty_values(form))
     full, empty = full + center - xp.sum(limit.scores, axis=-1), empty + center
     # The whole text keeps every word and the empty one none: one set each, corrected by hand.
     first, last = -with_word.attained[0], removed[-1] - without.attained[-1]
@@ -86,12 +92,12 @@ def _weights(
     # Where ψ vanishes in double precision nothing is drawn, and nothing weighs.
     some = (np.arange(design.d + 1) > 0) & (drawn > 0)
     weight = np.where(some, design.weight**2 / np.where(some, drawn, 1.0), 0.0)
-    kept, removed = design.coefficient()
+    kept, removed = design.coefficient_weights()
     return weight * kept**2, weight * removed**2
 
 
 def _pair(
-    one: HeadSum, two: HeadSum, with_word: RemovalMixture, without: RemovalMixture
+    one: ExponentialSum, two: ExponentialSum, with_word: RemovalMixture, without: RemovalMixture
 ) -> Float[Array, "C d"]:
     """Σ_m E_p[(ω_m Z_j + ω'_m (1 − Z_j)) f f'] of two parts, for every word j."""
     xp = array_namespace(one.keep)
@@ -99,7 +105,7 @@ def _pair(
     cross, C = step * other, step.shape[1]
     total = xp.zeros_like(cross)
     weights = with_word.omega.tolist(), without.omega.tolist()
-    for at, omega, rest in zip(tilted(one, two, with_word.p), *weights, strict=True):
+    for at, omega, rest in zip(tilted_moments(one, two, with_word.p), *weights, strict=True):
         P, t, tau, R, R_other = at
         spread = t * tau
         mean = P * (R * R_other + spread @ cross)

@@ -18,7 +18,7 @@ import numpy as np
 from limelight import DomainError, InputError
 from limelight.shapes import Array, Float
 from limelight.theory.namespace import array_like, array_namespace
-from limelight.theory.ratio_game import RatioGame, in_own_units, sizes_of, word_mask
+from limelight.theory.ratio_game import RatioGame, rescale_extreme_heads, word_counts, word_mask
 
 _NODES = 16  # on each panel; halving panels keep every pole of 1/D̄ a panel's length away
 _PANELS = 52  # towards each end: down to the roundings of 1
@@ -51,7 +51,7 @@ def shapley_mean_field(game: RatioGame) -> Float[Array, "*batch C d"]:
     Exact where the denominators do not move (a = b). Any d ≥ 1.
     """
     xp = array_namespace(game.a)
-    return xp.mean(_weighed(in_own_units(game), _shares().weight), axis=-2)
+    return xp.mean(_weighed(rescale_extreme_heads(game), _shares().weight), axis=-2)
 
 
 def lime_mean_field(game: RatioGame, *, bandwidth: float = 0.25) -> Float[Array, "*batch C d"]:
@@ -63,7 +63,7 @@ def lime_mean_field(game: RatioGame, *, bandwidth: float = 0.25) -> Float[Array,
     """
     if not bandwidth > 0:
         raise InputError(f"bandwidth must be positive; got {bandwidth}.")
-    if min(sizes := sizes_of(game)) < 2:
+    if min(sizes := word_counts(game)) < 2:
         raise DomainError(f"'lime-mean-field' needs at least 2 features; got d = {min(sizes)}.")
     xp = array_namespace(game.a)
     x, rest, weight = _shares()
@@ -73,7 +73,7 @@ def lime_mean_field(game: RatioGame, *, bandwidth: float = 0.25) -> Float[Array,
     kernel = psi * x * rest
     if not np.sum(kernel) > 0:
         raise DomainError(f"bandwidth {bandwidth} leaves no weight on any text; use a larger one.")
-    game = in_own_units(game)
+    game = rescale_extreme_heads(game)
     scores = _weighed(game, kernel / np.sum(kernel))
     slope = _slope(game, psi / np.sum(psi))
     real = xp.astype(word_mask(game), scores.dtype)[..., None, None, :]

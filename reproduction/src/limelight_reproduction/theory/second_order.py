@@ -20,18 +20,18 @@ import numpy as np
 
 from limelight import DomainError
 from limelight.shapes import Array, Float
-from limelight.theory.lime_weights import LimeDesign, Regression, lime_design
+from limelight.theory.lime_weights import LimeDesign, RegressionSettings, lime_design
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import (
+    BoundedScores,
     RatioGame,
-    Valued,
+    check_values,
     denominator_range,
-    in_own_units,
-    need_values,
-    shifted,
-    sizes_of,
-    stacked,
+    pad_rows,
+    rescale_extreme_heads,
+    subtract_constants,
     value_range,
+    word_counts,
     word_mask,
 )
 from limelight.theory.table_rounding import ROUNDING
@@ -58,17 +58,17 @@ def shapley_value(d: int) -> SymmetricValue:
     return SymmetricValue(common, np.where(common == 0, d / np.maximum(n * (d - n), 1), 0.0))
 
 
-def lime_second_order(game: RatioGame, **told: Unpack[Regression]) -> Valued:
+def lime_second_order(game: RatioGame, **told: Unpack[RegressionSettings]) -> BoundedScores:
     """The limit of LIME to second order, and a bound on its distance to the limit.
 
     On the shipped model the bound is 0.005 in the median. Domain: d ≥ 2, ν > 0, ρ ≥ 0, n ≥ 1.
     """
-    return second_order(game, [lime_value(lime_design(d, **told)) for d in sizes_of(game)])
+    return second_order(game, [lime_value(lime_design(d, **told)) for d in word_counts(game)])
 
 
-def shapley_second_order(game: RatioGame) -> Valued:
+def shapley_second_order(game: RatioGame) -> BoundedScores:
     """Shapley values to second order, and a bound on their distance to the Shapley values."""
-    return second_order(game, [shapley_value(d) for d in sizes_of(game)])
+    return second_order(game, [shapley_value(d) for d in word_counts(game)])
 
 
 class _Sizes(NamedTuple):
@@ -93,19 +93,19 @@ class _MeanText(NamedTuple):
     size: Float[Array, "*batch C K sizes"]  # of the terms that are added up, for their rounding
 
 
-def second_order(game: RatioGame, values: Sequence[SymmetricValue]) -> Valued:
+def second_order(game: RatioGame, values: Sequence[SymmetricValue]) -> BoundedScores:
     """v_j(f̄ + L − Lη/D̄) of each document's value v, and a bound on its distance to v_j(f).
 
     At sizes where the last term has no smaller bound than −Lη/D, the expansion stops before Lη/D̄.
     The bound counts `game.error`. Any multiplicities of words. Cost O(d log d).
     """
     xp = array_namespace(game.a)
-    game = in_own_units(game)
-    moments = [_moments(d) for d in sizes_of(game)]
+    game = rescale_extreme_heads(game)
+    moments = [_moments(d) for d in word_counts(game)]
     sizes = _Sizes(*_tables(game, moments, fill=(1.0, 0.0, 0.0, 0.0, 0.0)))
     common, single = _tables(game, values, fill=(0.0, 0.0))
     mean = _mean_text(game, sizes.x)
-    need_values(xp.max(mean.size, axis=-1))
+    check_values(xp.max(mean.size, axis=-1))
     # What a unit of |f| at size n can do to v_j, where word j is kept and where it is removed.
     kept, removed = xp.abs(common + single * (1 - sizes.x)), xp.abs(common - single * sizes.x)
     rest, further = _remainder(mean, sizes, kept=kept, removed=removed)
@@ -121,7 +121,7 @@ def second_order(game: RatioGame, values: Sequence[SymmetricValue]) -> Valued:
     if game.error is not None:
         reach = xp.sum(sizes.x * kept + (1 - sizes.x) * removed, axis=-1)
         bound = bound + reach * game.error
-    found = Valued(xp.mean(scores, axis=-2), xp.mean(bound, axis=-1))
+    found = BoundedScores(xp.mean(scores, axis=-2), xp.mean(bound, axis=-1))
     if not bool(xp.all(xp.isfinite(found.scores))) or bool(xp.any(xp.isnan(found.bound))):
         raise DomainError(
             "the second order of a ratio game, and bounds by it, need values that are finite in "
@@ -130,14 +130,14 @@ def second_order(game: RatioGame, values: Sequence[SymmetricValue]) -> Valued:
     return found
 
 
-def distance_bound(scores: Float[Array, "*batch C d"], near: Valued) -> Float[Array, "*batch C"]:
+def distance_bound(scores: Float[Array, "*batch C d"], near: BoundedScores) -> Float[Array, "*batch C"]:
     """A bound on the distance of ``scores`` to the values that ``near`` is within its bound of."""
     xp = array_namespace(scores)
     return xp.max(xp.abs(scores - near.scores), axis=-1) + near.bound
 
 
 def lime_distance_bound(
-    scores: Float[Array, "*batch C d"], game: RatioGame, **told: Unpack[Regression]
+    scores: Float[Array, "*batch C d"], game: RatioGame, **told: Unpack[RegressionSettings]
 ) -> Float[Array, "*batch C"]:
     """A bound on |score_j − β_j| for every word, wherever the scores come from; β LIME's limit.
 
@@ -196,7 +196,7 @@ def _mean_text(game: RatioGame, x: Float[Array, "*batch 1 1 sizes"]) -> _MeanTex
     # f(all) is taken off all values: that moves no score, and large values would cancel.
     top = game.N0 + xp.sum(game.A, axis=-1)
     top = top / (game.D0 + xp.sum(game.a, axis=-1))[..., None, :]
-    game = shifted(game, top)
+    game = subtract_constants(game, top)
     D0, a, b = (y[..., None, :, :] for y in (game.D0[..., None], game.a, game.b))
     N0 = game.N0[..., None]
 
@@ -249,7 +249,7 @@ def _tables(
 ) -> list[Float[Array, "*batch 1 1 sizes"]]:
     """Columns of tables by size, one row per document, as arrays beside the game's."""
     columns = zip(zip(*rows, strict=True), fill, strict=True)
-    made = (stacked(column, fill=last) for column, last in columns)
+    made = (pad_rows(column, fill=last) for column, last in columns)
     return [array_like(y.reshape(*game.batch, 1, 1, y.shape[-1]), game.a) for y in made]
 
 

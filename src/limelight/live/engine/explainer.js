@@ -123,25 +123,25 @@ export class Explainer {
     return index;
   }
 
-  /** {prediction, index, probabilities, logits, bound, notices}: what the model says of a text. */
+  /** {prediction, index, probabilities, logits, bound, warnings}: what the model says of a text. */
   predict(text) {
-    const { classes } = this.#model, { notices } = this.#reading(text);
+    const { classes } = this.#model, { warnings } = this.#reading(text);
     const asked = classes.map((_, c) => this.#case(text, c));
     const logits = asked.map((one) => one.full), top = Math.max(...logits);
     const odds = logits.map((f) => (classes.length === 2 ? 1 / (1 + Math.exp(-f)) : Math.exp(f - top)));
     const sum = odds.reduce((a, b) => a + b, 0), probabilities = odds.map((one) => one / sum), index = argmax(probabilities);
-    return { prediction: classes[index], index, probabilities, logits, bound: Math.max(...asked.map((one) => one.fullBound)), notices: [...notices] };
+    return { prediction: classes[index], index, probabilities, logits, bound: Math.max(...asked.map((one) => one.fullBound)), warnings: [...warnings] };
   }
 
   /** {features, scores, bound, …}: one score per distinct word; spans count code points. */
   explain(text, method = "shapley", { target = null } = {}) {
     if (!Object.hasOwn(METHODS, method)) throw new RangeError(nearestOf("method", method, this.methods));
     const index = this.#index(text, target), one = this.#case(text, index);
-    const { scores, bound, intercept = null } = one.found(method), { features, cutAt, notices } = one.reading;
+    const { scores, bound, intercept = null } = one.found(method), { features, cutAt, warnings } = one.reading;
     return {
       method, target: this.#model.classes[index], features: features.map((feature) => feature.text), scores: Array.from(scores), bound,
       signed: !UNSIGNED.has(method), spans: features.map(({ spans }) => spans.map((span) => [...span])), intercept,
-      value: one.full, baseValue: emptyValue(one.game), text: one.reading.text, cutAt, notices: [...notices],
+      value: one.full, baseValue: emptyValue(one.game), text: one.reading.text, cutAt, warnings: [...warnings],
     };
   }
 

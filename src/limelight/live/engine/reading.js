@@ -5,14 +5,14 @@ import { tokenized, wellFormed } from "./tokenizer.js";
 const CLS = 0, UNK = 1;
 const hasWords = (strings) => strings.some((string) => /[\p{L}\p{N}]/u.test(string));
 
-function noticesOf({ seen, beyond, replaced, unknown, strings }) {
-  const notices = [];
-  if (replaced) notices.push(`The text holds ${replaced} lone surrogate(s), which are not characters; each was read as U+FFFD.`);
-  if (beyond) notices.push(`The text has ${seen + beyond} tokens; the model reads the first ${seen}, and the last ${beyond} were cut off.`);
-  if (!hasWords(strings)) notices.push("The text has no letters and no digits, only other signs.");
-  if (unknown === seen) notices.push("No word of the text is in the model's vocabulary: it sees only UNK.");
-  else if (unknown) notices.push(`${unknown} of ${seen} tokens are not in the vocabulary; the model sees UNK.`);
-  return notices;
+function warningsOf({ seen, beyond, replaced, unknown, strings }) {
+  const warnings = [];
+  if (replaced) warnings.push(`The text holds ${replaced} lone surrogate(s), which are not characters; each was read as U+FFFD.`);
+  if (beyond) warnings.push(`The text has ${seen + beyond} tokens; the model reads the first ${seen}, and the last ${beyond} were cut off.`);
+  if (!hasWords(strings)) warnings.push("The text has no letters and no digits, only other signs.");
+  if (unknown === seen) warnings.push("No word of the text is in the model's vocabulary: it sees only UNK.");
+  else if (unknown) warnings.push(`${unknown} of ${seen} tokens are not in the vocabulary; the model sees UNK.`);
+  return warnings;
 }
 
 /**
@@ -39,6 +39,6 @@ export function readText(model, given) {
   return {
     text, tokens: strings, ids, ofPosition, features, end: 1 + seen,
     cutAt: beyond ? all.spans[seen - 1][1] : null,
-    notices: noticesOf({ seen, beyond, replaced, unknown, strings }),
+    warnings: warningsOf({ seen, beyond, replaced, unknown, strings }),
   };
 }

@@ -1,20 +1,20 @@
 // The page: a text, what the model says, which words speak for it, and how faithful that is. All of
 // it is computed here, at every keystroke, from the tables that the page carries.
 
-import { stateInAddress, stateToAddress } from "../../rendering/elements/address_state.js";
+import { readAddressState, writeAddressState } from "../../rendering/elements/address_state.js";
 import "../../rendering/elements/class_meters.js";
 import "../../rendering/elements/color_legend.js";
 import "../../rendering/elements/colored_words.js";
 import "../../rendering/elements/removal_curve.js";
 import "../../rendering/elements/score_bars.js";
-import { byId, dataIn, heard, made, openingNodes } from "../../rendering/elements/nodes.js";
-import { boundInWords, minus, percent, precisionSentence, written } from "../../rendering/elements/numbers_in_words.js";
-import { ringPlace } from "../../rendering/elements/tab_switch.js";
-import { visibleText } from "../../rendering/elements/text_pieces.js";
+import { findById, readData, listen, makeElement, openingNodes } from "../../rendering/elements/nodes.js";
+import { formatBound, typographicMinus, formatPercent, precisionSentence, formatNumber } from "../../rendering/elements/numbers_in_words.js";
+import { ringPosition } from "../../rendering/elements/tab_switch.js";
+import { visibleText } from "../../rendering/elements/text_parts.js";
 import { Explainer } from "../engine/explainer.js";
 import { unpackedModel } from "../engine/packed_model.js";
 
-const data = dataIn("limelight-data");
+const data = readData("limelight-data");
 const explainer = new Explainer(unpackedModel(data));
 globalThis.limelight = Object.freeze({
   predict: (text) => explainer.predict(text),
@@ -27,10 +27,10 @@ globalThis.limelight = Object.freeze({
   version: data.version,
 });
 
-const [box, words, bars, curve] = ["text", "words", "bars", "curve"].map(byId);
-const POINT = byId("readout").textContent;
+const [box, words, bars, curve] = ["text", "words", "bars", "curve"].map(findById);
+const POINT = findById("readout").textContent;
 const DEFAULTS = { text: data.text, method: data.methods[0].id, target: null };
-const inAddress = () => stateInAddress(DEFAULTS, { method: (id) => explainer.methods.includes(id), target: (name) => explainer.classes.includes(name) });
+const inAddress = () => readAddressState(DEFAULTS, { method: (id) => explainer.methods.includes(id), target: (name) => explainer.classes.includes(name) });
 let state = inAddress();
 let shown = null;
 
@@ -49,35 +49,35 @@ function outcomes({ probabilities, logits, index }) {
 
 function show() {
   box.value === state.text || (box.value = state.text);
-  for (const button of byId("methods").children) {
+  for (const button of findById("methods").children) {
     const chosen = button.value === state.method;
     button.setAttribute("aria-checked", String(chosen));
     button.tabIndex = chosen ? 0 : -1;
   }
-  byId("target").value = state.target ?? "";
-  byId("readout").textContent = POINT;
+  findById("target").value = state.target ?? "";
+  findById("readout").textContent = POINT;
   const said = answered(() => explainer.predict(state.text), (sentence) => {
-    byId("classes").outcomes = [];
-    byId("notices").replaceChildren();
-    byId("says").replaceChildren(made("span", { class: "blank" }, sentence));
+    findById("classes").outcomes = [];
+    findById("warnings").replaceChildren();
+    findById("says").replaceChildren(makeElement("span", { class: "blank" }, sentence));
     blank("");
   });
   if (said === null) return;
-  byId("classes").outcomes = outcomes(said);
-  byId("says").replaceChildren(...openingNodes(opening(said)));
-  byId("notices").replaceChildren(...said.notices.map((notice) => made("li", {}, notice)));
+  findById("classes").outcomes = outcomes(said);
+  findById("says").replaceChildren(...openingNodes(opening(said)));
+  findById("warnings").replaceChildren(...said.warnings.map((warning) => makeElement("li", {}, warning)));
   answered(showMethod, blank);
 }
 
-// The sentence of the reports (pages/wording.py): what the model says, and for whom scores speak.
+// The sentence of the reports (rendering/wording.py): what the model says, and for whom scores speak.
 /** @returns {[any, any, any]} */
 function opening({ prediction, probabilities, logits, index }) {
   const { classes } = explainer;
   const target = state.target ?? (classes.length > 2 ? prediction : classes.at(-1)), place = classes.indexOf(target);
-  const logit = written(logits[place], { digits: 4, peak: 1 });
+  const logit = formatNumber(logits[place], { digits: 4, peak: 1 });
   const other = classes.length === 2 ? `for “${visibleText(classes[1 - place])}”` : "against it";
   const what = methodOf(state.method).signed ? `: green words speak for it, orange words ${other}.` : ", without a sign: blue words matter, for or against it.";
-  return ["The model says ", visibleText(prediction), ` (${percent(probabilities[index])}). Scores are for “${visibleText(target)}” (logit ${logit})${what}`];
+  return ["The model says ", visibleText(prediction), ` (${formatPercent(probabilities[index])}). Scores are for “${visibleText(target)}” (logit ${logit})${what}`];
 }
 
 // What cannot be answered is a RangeError with a sentence, which is told; null is returned then.
@@ -94,10 +94,10 @@ function showMethod() {
   shown = record(explainer.explain(state.text, state.method, asked));
   words.explanation = shown;
   bars.explanation = shown;
-  byId("legend").explanation = shown;
-  byId("precision").textContent = `${precisionSentence(shown)} That includes the rounding of the stored tables.`;
-  byId("about").textContent = `It sees ${sees}; it cannot see ${blind}.`;
-  answered(() => showCurve(asked), (sentence) => { curve.lines = []; byId("share").textContent = sentence; });
+  findById("legend").explanation = shown;
+  findById("precision").textContent = `${precisionSentence(shown)} That includes the rounding of the stored tables.`;
+  findById("about").textContent = `It sees ${sees}; it cannot see ${blind}.`;
+  answered(() => showCurve(asked), (sentence) => { curve.lines = []; findById("share").textContent = sentence; });
 }
 
 function showCurve(asked) {
@@ -108,16 +108,16 @@ function showCurve(asked) {
     { label: "chance", kind: "chance", points: [[0, found.curve[0]], ...found.random, [1, found.curve[d]]] },
     { label: "ceiling", kind: "ceiling", points: found.lowest.map((f, k) => [k / d, f]) },
   ];
-  byId("share").replaceChildren(...shareSentence(found));
+  findById("share").replaceChildren(...shareSentence(found));
 }
 
 function shareSentence({ share, area, chance, ceiling, greedy, bound }) {
   if (share === null || ceiling - chance <= bound) return ["No order of these words is better than another: removing them changes next to nothing."];
-  const numbers = [area, chance, ceiling].map((one) => written(one, { signed: false }));
-  const reached = minus(((greedy - chance) / (ceiling - chance)).toFixed(3));
+  const numbers = [area, chance, ceiling].map((one) => formatNumber(one, { signed: false }));
+  const reached = typographicMinus(((greedy - chance) / (ceiling - chance)).toFixed(3));
   return [
-    made("b", {}, minus(share.toFixed(3))), ` of the way from chance to ceiling; greedy search reaches ${reached}. `,
-    made("span", { class: "note" }, `Area ${numbers[0]}, chance ${numbers[1]}, ceiling ${numbers[2]}, each within ${boundInWords(bound)}.`),
+    makeElement("b", {}, typographicMinus(share.toFixed(3))), ` of the way from chance to ceiling; greedy search reaches ${reached}. `,
+    makeElement("span", { class: "note" }, `Area ${numbers[0]}, chance ${numbers[1]}, ceiling ${numbers[2]}, each within ${formatBound(bound)}.`),
   ];
 }
 
@@ -126,10 +126,10 @@ function blank(sentence) {
   shown = null;
   words.explanation = null;
   bars.explanation = null;
-  byId("legend").explanation = null;
+  findById("legend").explanation = null;
   curve.lines = [];
-  for (const id of ["share", "about"]) byId(id).replaceChildren();
-  byId("precision").textContent = sentence;
+  for (const id of ["share", "about"]) findById(id).replaceChildren();
+  findById("precision").textContent = sentence;
 }
 
 // One drawing for all keys that came since the last one; where a drawing takes long, not before the
@@ -142,7 +142,7 @@ function soon() {
     show();
     cost = performance.now() - before;
   }, cost > 80 ? 200 : 0);
-  stateToAddress(state, DEFAULTS);
+  writeAddressState(state, DEFAULTS);
 }
 
 function change(part) {
@@ -153,19 +153,19 @@ function change(part) {
 function point(feature) {
   words.mark(feature);
   bars.mark(feature);
-  if (feature === null || shown === null) { byId("readout").textContent = POINT; return; }
+  if (feature === null || shown === null) { findById("readout").textContent = POINT; return; }
   const { text, spans, score } = shown.features[feature], size = (one) => Math.abs(one.score);
   const rank = 1 + shown.features.filter((one) => size(one) > Math.abs(score)).length;
   const times = spans.length > 1 ? `, all ${spans.length} occurrences` : "";
-  byId("readout").replaceChildren(made("b", {}, visibleText(text)), `  ${shown.settings.label} ${written(score, { signed: shown.settings.signed })} (within ${boundInWords(shown.bound)}), rank ${rank} of ${shown.features.length}${times}`);
+  findById("readout").replaceChildren(makeElement("b", {}, visibleText(text)), `  ${shown.settings.label} ${formatNumber(score, { signed: shown.settings.signed })} (within ${formatBound(shown.bound)}), rank ${rank} of ${shown.features.length}${times}`);
 }
 
 function makeMethods() {
-  byId("methods").replaceChildren(...data.methods.map(({ id, label, formula }) => made("button", { type: "button", role: "radio", value: id, title: formula }, label)));
-  byId("methods").addEventListener("click", ({ target }) => { if (target.value) change({ method: target.value }); });
-  byId("methods").addEventListener("keydown", (event) => {
-    const buttons = [...byId("methods").children], here = buttons.indexOf(document.activeElement);
-    const there = ringPlace({ ArrowDown: "ArrowRight", ArrowUp: "ArrowLeft" }[event.key] ?? event.key, here, buttons.length);
+  findById("methods").replaceChildren(...data.methods.map(({ id, label, formula }) => makeElement("button", { type: "button", role: "radio", value: id, title: formula }, label)));
+  findById("methods").addEventListener("click", ({ target }) => { if (target.value) change({ method: target.value }); });
+  findById("methods").addEventListener("keydown", (event) => {
+    const buttons = [...findById("methods").children], here = buttons.indexOf(document.activeElement);
+    const there = ringPosition({ ArrowDown: "ArrowRight", ArrowUp: "ArrowLeft" }[event.key] ?? event.key, here, buttons.length);
     if (there === undefined || here < 0) return;
     event.preventDefault();
     buttons[there].focus();
@@ -175,13 +175,13 @@ function makeMethods() {
 
 function makeTargets() {
   const { classes } = explainer, usual = classes.length > 2 ? "the predicted class" : classes.at(-1);
-  byId("target").append(made("option", { value: "" }, usual), ...classes.filter((name) => name !== usual).map((name) => made("option", { value: name }, visibleText(name))));
-  byId("target").addEventListener("change", ({ target }) => change({ target: target.value || null }));
+  findById("target").append(makeElement("option", { value: "" }, usual), ...classes.filter((name) => name !== usual).map((name) => makeElement("option", { value: name }, visibleText(name))));
+  findById("target").addEventListener("change", ({ target }) => change({ target: target.value || null }));
 }
 
 makeMethods();
 makeTargets();
 box.addEventListener("input", () => change({ text: box.value }));
-heard(window, "limelight-point", ({ detail }) => point(detail.feature));
+listen(window, "limelight-point", ({ detail }) => point(detail.feature));
 addEventListener("hashchange", () => { state = inAddress(); show(); });
 show();

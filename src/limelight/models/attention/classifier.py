@@ -1,4 +1,4 @@
-"""The paper's classifier: one layer of attention heads, read at [cls], then a linear map."""
+"""`AttentionClassifier`: one layer of attention heads, read at [cls], then a linear map."""
 
 import hashlib
 import json
@@ -10,18 +10,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from limelight.errors import InputError, about_text
-from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.attention.inputs import padded_ids, read_document
-from limelight.models.attention.masked import deleted_windows, looked_up, replacement_game
+from limelight.errors import InputError, add_text_number
+from limelight.models.attention.collapsed import CollapsedInputs
+from limelight.models.attention.inputs import encode_text, padded_ids
+from limelight.models.attention.masked import deleted_windows, make_window_lookup, replacement_game
 from limelight.models.attention.tables import (
     Directions,
     TableErrors,
     Tables,
     collapse,
-    in_chunks,
+    compute_in_chunks,
     position_errors,
-    predicted_logits,
+    predict_logits,
     read_directions,
     sinusoidal_positions,
     table_errors,
@@ -29,13 +29,13 @@ from limelight.models.attention.tables import (
 )
 from limelight.models.attention.weights import (
     check_weights,
-    shuffled_weights,
-    weights_of,
+    model_weights,
+    shuffle_arrays,
 )
 from limelight.models.protocol import Capability, Link, Property, class_probabilities
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
-from limelight.text import UNK, Features, ModelInput, Vocabulary, few_names
+from limelight.text import UNK, Features, ModelInput, Vocabulary, abbreviate_names
 from limelight.theory.attention import attention, unit_logits
 from limelight.theory.ratio_game import RatioGame
 from limelight.threads import cached_property
@@ -57,29 +57,31 @@ LIMITATIONS: Mapping[Property, str] = MappingProxyType(
         "pairs",
     }
 )
-# Largest spread of logits whose exponentials keep all their digits; beyond, the caller takes the
-# maximum of each document off first (`tables.predicted_logits`).
+# The largest spread of logits whose exponentials keep all digits. For larger spreads, the maximum
+# of each input is subtracted first (`tables.predict_logits`).
 SPREAD = 600.0
-_CHUNK = 128  # documents at a time: the gathered rows stay inside the cache
-_MASKS = 1024  # at a time: of a novel each takes a hundred kilobytes
-_FEW_MASKS = 64  # for which no table is made
-_TOGETHER = 32  # documents whose arrays stay inside the cache
-_TOGETHER_ON_DEVICE = 512  # fewer leave a GPU idle between two launches
+_CHUNK = 128  # inputs at a time, so that the gathered rows stay inside the cache
+_MASK_CHUNK = 1024  # masks at a time; for a novel, each takes a hundred kilobytes
+_MIN_LOOKUP_MASKS = 64  # fewer masks are not worth a table
+_BATCH_SIZE = 32  # inputs whose arrays stay inside the cache
+_DEVICE_BATCH_SIZE = 512  # smaller batches leave a GPU idle between two launches
 
 
-# Models are equal where they are the same object; comparing arrays would give no truth value.
+# Models are equal only if they are the same object, because comparing arrays gives no truth value.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionClassifier:
     r"""K attention heads averaged into C logits (Eq. 1–9 of the paper).
 
     .. math:: f = \frac1K \sum_i W_\ell^{(i)} \sum_t \alpha_t^{(i)} v_t^{(i)}
 
-    Shapes, finiteness and class names are checked when a model is made, so its fields are what
-    their comments say. Weights keep the precision they were stored in; everything is computed in
-    float64. With one output (C = 1) there are two classes, and f > 0 is the second.
-    Options: biases; a ``skip`` connection W_s from the "mean" of the window or from [cls], which is
-    added to f; ``head_embeddings``, with rows of K · d_e numbers, d_e for each head; "additive"
-    attention, whose logits are w_a · tanh(q + k_t) instead of q · k_t/√d_att.
+    Shapes, finiteness and class names are checked when a model is created. Weights keep the
+    precision in which they were stored, and everything is computed in float64. With one output
+    (C = 1) there are two classes, and f > 0 means the second one.
+
+    The weights may include biases. ``skip`` names a skip connection W_s from the "mean" of the
+    window or from [cls], which is added to f. With ``head_embeddings``, the embedding has
+    K · d_e numbers per word, d_e for each head. With ``attention="additive"``, logits are
+    w_a · tanh(q + k_t) instead of q · k_t/√d_att.
     """
 
     embedding: np.ndarray  # V d_e, or V K·d_e
@@ -102,51 +104,50 @@ class AttentionClassifier:
     position_scale: float = 1.0
     tokenizer: str = "basic_english"
     record: Mapping[str, Any] = field(default_factory=dict)
-    device: str | None = None  # of torch, on which lists of texts are explained; None: NumPy
+    device: str | None = None  # a device of torch for lists of texts; None means NumPy
 
-    # Of every model of this family, and read often: what outputs become probabilities by, what may
-    # stand for a removed word, and what the model offers.
+    # Read often and equal for all models of this class, so they are no properties.
     link: ClassVar[Link] = "softmax"
     replacements: ClassVar[tuple[str, ...]] = ("unk", "delete")
     capabilities: ClassVar[Mapping[Capability, str | None]] = _CAPABILITIES
     is_exclusive: ClassVar[bool] = True
     limitations: ClassVar[Mapping[Property, str]] = LIMITATIONS
-    embedding_error: ClassVar[np.ndarray | None] = None  # of embeddings that were computed
+    embedding_error: ClassVar[np.ndarray | None] = None  # bounds for a computed embedding
 
     def __post_init__(self) -> None:
-        # A dictionary could be changed after the fingerprint was made of it.
+        # The fingerprint depends on the record, so that nobody may change it later.
         object.__setattr__(self, "record", MappingProxyType(dict(self.record)))
-        # Read-only: tables, fingerprint and everything cached below were made of these numbers.
-        for name, given in weights_of(self).items():
-            own = np.array(given)  # freezing it must not freeze the caller's array
-            own.setflags(write=False)
-            object.__setattr__(self, name, own)
+        # Tables, fingerprint and all cached values depend on the weights, so these are read-only.
+        for name, array in model_weights(self).items():
+            copy = np.array(array)  # the array of the caller must stay writable
+            copy.setflags(write=False)
+            object.__setattr__(self, name, copy)
         check_weights(self)
 
     def __repr__(self) -> str:
         size = self.sizes
-        place = "" if self.device is None else f" on {self.device}"
+        device = "" if self.device is None else f" on {self.device}"
         return (
-            f"<AttentionClassifier {few_names(self.classes)}: {size['K']} heads, "
-            f"{size['V']:,} words, {self.T_max} tokens{place}; {self.fingerprint[:8]}>"
+            f"<AttentionClassifier {abbreviate_names(self.classes)}: {size['K']} heads, "
+            f"{size['V']:,} words, {self.T_max} tokens{device}; {self.fingerprint[:8]}>"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A read-only mapping cannot be pickled; and tables are cheaper to make than to send.
-        own = {one.name: getattr(self, one.name) for one in fields(self)}
-        changed = {name: dict(x) for name, x in vars(self).items() if name == "capabilities"}
-        return partial(type(self), **own | {"record": dict(self.record)}), (), changed or None
+        # A read-only mapping cannot be pickled, and tables are cheaper to compute than to send.
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        state = {name: dict(x) for name, x in vars(self).items() if name == "capabilities"}
+        return partial(type(self), **values | {"record": dict(self.record)}), (), state or None
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The letters of the notation table and their values for this model."""
+        """The sizes of the model, by their letters in the table of notation."""
         V, (K, d_att, d_e), (_, C, d_out) = len(self.embedding), self.W_q.shape, self.W_l.shape
         letters = ("V", "d_e", "K", "d_att", "d_out", "C", "T_max")
         return dict(zip(letters, (V, d_e, K, d_att, d_out, C, self.T_max), strict=True))
 
     @property
     def config(self) -> dict[str, Any]:
-        """Settings that say how to read the weights, then the record of the training."""
+        """The settings of the model, followed by the record of its training."""
         return {
             "skip": self.skip,
             "head_embeddings": self.head_embeddings,
@@ -161,180 +162,203 @@ class AttentionClassifier:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of configuration, vocabulary and weights: equal for equal models only."""
+        """The SHA-256 of configuration, vocabulary and weights, which identifies the model."""
         digest = hashlib.sha256(json.dumps(self.config, sort_keys=True).encode())
         digest.update("\n".join(self.vocabulary.words).encode())
-        for name, array in weights_of(self).items():
+        for name, array in model_weights(self).items():
             digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-            # Without a copy: embeddings are tens of megabytes.
+            # This makes no copy; embeddings have tens of megabytes.
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()
 
     @cached_property
     def positions(self) -> Float[np.ndarray, "T_max d_e"]:
-        """The positional part of every embedding."""
-        return self._of_parts(sinusoidal_positions)
+        """The embeddings of the positions, which are added to those of the words."""
+        return self._position_array(sinusoidal_positions)
 
     @cached_property
     def directions(self) -> Directions:
-        """What each head reads of an embedding."""
+        """The directions of embedding space that each head reads."""
         return read_directions(self)
 
     @cached_property
     def tables(self) -> Tables:
-        """The model as two tables per head: all that a prediction needs."""
+        """The model as two tables per head, from which predictions are computed."""
         return collapse(self)
 
     @cached_property
     def table_errors(self) -> TableErrors:
-        """How far the tables may be from what the weights say."""
+        """Bounds of the rounding errors of the tables."""
         return table_errors(self)
 
     @cached_property
     def position_errors(self) -> Float[np.ndarray, "T_max d_e"]:
-        """How far the positional parts may be from what their formula says."""
-        return self._of_parts(position_errors)
+        """Bounds of the rounding errors of `positions`."""
+        return self._position_array(position_errors)
 
-    def _of_parts(self, of_positions: Callable[..., np.ndarray]) -> Float[np.ndarray, "T_max d_e"]:
-        """What ``of_positions`` says of one embedding, for each that a row holds."""
+    def _position_array(
+        self, function: Callable[..., np.ndarray]
+    ) -> Float[np.ndarray, "T_max d_e"]:
+        """Return a function of the positions, repeated for each head with its own embeddings."""
         size = self.sizes
-        one = of_positions(
+        array = function(
             self.T_max, size["d_e"], base=self.position_base, scale=self.position_scale
         )
-        return np.tile(one, size["K"]) if self.head_embeddings else one
+        return np.tile(array, size["K"]) if self.head_embeddings else array
 
     @cached_property
-    def _factored(self) -> "Factored | None":
-        return factored(self.tables)
+    def _factored_tables(self) -> "FactoredTables | None":
+        """The tables in factored form, for fast predictions."""
+        return factor_tables(self.tables)
 
-    def rounded(self, dtype: str) -> "AttentionClassifier":
+    def with_precision(self, dtype: str) -> "AttentionClassifier":
         """Return the model with its weights in another precision, such as "float16"."""
-        rounded: dict[str, Any] = {n: x.astype(dtype) for n, x in weights_of(self).items()}
-        return replace(self, **rounded)
+        weights: dict[str, Any] = {n: x.astype(dtype) for n, x in model_weights(self).items()}
+        return replace(self, **weights)
 
     def shuffle_weights(self, seed: int) -> "AttentionClassifier":
-        """Return the model with the numbers of every weight in random places."""
-        weights: dict[str, Any] = shuffled_weights(weights_of(self), seed)
+        """Return the model with the numbers of every weight in random order."""
+        weights: dict[str, Any] = shuffle_arrays(model_weights(self), seed)
         return replace(self, **weights)
 
     @property
-    def documents_per_batch(self) -> int:
-        """How many documents are worth collapsing at a time."""
-        return _TOGETHER if self.device is None else _TOGETHER_ON_DEVICE
+    def inputs_per_batch(self) -> int:
+        """The number of inputs that are computed together fastest."""
+        return _BATCH_SIZE if self.device is None else _DEVICE_BATCH_SIZE
 
     @cached_property
     def device_tables(self) -> tuple[Tables, TableErrors] | None:
-        """The tables and their errors on the device; None where NumPy computes."""
+        """The tables and their errors as tensors of the device; None for NumPy."""
         return None if self.device is None else tables_on_device(self)
 
-    def on(self, device: str | None) -> "AttentionClassifier":
+    def to_device(self, device: str | None) -> "AttentionClassifier":
         """Return the model for a torch device such as "cuda", or for NumPy with None."""
         if device == self.device:
             return self
         moved = replace(self, device=device)
-        _ = moved.device_tables  # what cannot be used is refused here, not in the middle of work
+        _ = (
+            moved.device_tables
+        )  # an unusable device raises its error now, not in the middle of work
         return moved
 
-    def read(self, text: str, *, pieces: bool = False) -> ModelInput:
-        """Return ``text`` as this model sees it."""
-        if pieces:
+    def read(self, text: str, *, subwords: bool = False) -> ModelInput:
+        """Return a text as this model reads it."""
+        if subwords:
             raise InputError(f"{self.limitations['has_subwords']}; read words.")
-        return read_document(text, self.vocabulary, T_max=self.T_max)
+        return encode_text(text, self.vocabulary, T_max=self.T_max)
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
-        """Return the C outputs of the model for texts that it has read."""
-        return self.logits_of_ids([model_input.input.ids for model_input in inputs])
+        """Return the C outputs of the model for inputs that it has read."""
+        return self.logits_of_ids([model_input.encoding.ids for model_input in inputs])
 
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
-        """Return the outputs as a function of which features stay: a few matrix products."""
+        """Return the outputs for an input as a function of masks.
+
+        Parameters
+        ----------
+        model_input
+            The input, read by this model.
+        features
+            Its features.
+        replacement
+            "unk" replaces the tokens of removed features by UNK. "delete" deletes them.
+        """
         if replacement != "delete":
-            return replacement_game(self.collapsed([model_input], [features]))
-        # A feature of words is all their occurrences, those that the model does not read too: with
-        # the others gone they move into the window.
-        row = {s: j for j, s in enumerate(features.strings)} if features.unit == "words" else {}
-        later = [row.get(string, -1) for string in model_input.input.beyond]
-        of_token = np.array([*features.of_token, *later])
-        ids = np.append(model_input.input.ids, self.vocabulary.encode(model_input.input.beyond))
+            return replacement_game(self.compute_tables([model_input], [features]))
+        # A word as a feature includes its occurrences behind the window, because they move into the
+        # window if words before them are deleted.
+        row = {s: j for j, s in enumerate(features.strings)} if features.kind == "words" else {}
+        later = [row.get(string, -1) for string in model_input.encoding.beyond]
+        feature_index = np.array([*features.feature_index, *later])
+        ids = np.append(
+            model_input.encoding.ids, self.vocabulary.encode(model_input.encoding.beyond)
+        )
         T = min(self.T_max, 1 + len(ids))
-        table = cache(lambda: looked_up(self.tables, ids, T=T))
+        make_lookup = cache(lambda: make_window_lookup(self.tables, ids, T=T))
 
-        def outputs(keep: np.ndarray) -> np.ndarray:
-            # To make the table costs as much as some dozens of masks do without it.
-            known = table() if self.device is None and len(keep) > _FEW_MASKS else None
-            answer = known or self._of_windows
-            windows = partial(deleted_windows, ids=ids, of_token=of_token, T_max=T)
-            return in_chunks(lambda part: answer(windows(part)), keep, _MASKS, C=self.sizes["C"])
+        def compute_outputs(keep: np.ndarray) -> np.ndarray:
+            # The table takes as long as some dozens of masks without it.
+            use_lookup = self.device is None and len(keep) > _MIN_LOOKUP_MASKS
+            predict = (make_lookup() if use_lookup else None) or self._predict_windows
+            windows = partial(deleted_windows, ids=ids, feature_index=feature_index, T_max=T)
+            return compute_in_chunks(
+                lambda masks: predict(windows(masks)), keep, _MASK_CHUNK, C=self.sizes["C"]
+            )
 
-        return outputs
+        return compute_outputs
 
-    def games(self, inputs: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame:
-        """Return the games of the documents, one class for each output."""
-        return self.collapsed(inputs, features).game
+    def exact_games(self, inputs: Sequence[ModelInput], features: Sequence[Features]) -> RatioGame:
+        """Return the exact games of the inputs, with one class for each output."""
+        return self.compute_tables(inputs, features).game
 
-    def asked_about(self, features: Any, scale: str) -> "AttentionClassifier":  # noqa: ARG002
-        """Return the same, which answers exactly on every scale but that of probabilities."""
-        return self._for_probabilities if scale == "probability" else self
+    def for_request(self, features: Any, scale: str) -> "AttentionClassifier":  # noqa: ARG002
+        """Return the model without exact games if the scale is that of probabilities."""
+        return self._without_exact_games if scale == "probability" else self
 
     @cached_property
-    def _for_probabilities(self) -> "AttentionClassifier":
-        """The same model without games: its probabilities are asked mask by mask."""
-        _ = self.tables  # known before, and not anew for every question
-        # No copy by `replace`, which would check all weights again.
-        asked = object.__new__(type(self))
-        why = "probabilities are no quotients of sums over words"
-        known = {**self.capabilities, "exact_game": why}
-        vars(asked).update(vars(self), capabilities=MappingProxyType(known))
-        return asked
+    def _without_exact_games(self) -> "AttentionClassifier":
+        """The same model without exact games, so that methods call it for each mask."""
+        _ = self.tables  # computed before copying, so that all copies share them
+        # `replace` would check all weights again.
+        model = object.__new__(type(self))
+        reason = "probabilities are no quotients of sums over words"
+        capabilities = {**self.capabilities, "exact_game": reason}
+        vars(model).update(vars(self), capabilities=MappingProxyType(capabilities))
+        return model
 
-    def collapsed(
+    def compute_tables(
         self, inputs: Sequence[ModelInput], features: Sequence[Features]
-    ) -> CollapsedDocuments:
-        """Return documents as the arrays that exact methods need."""
-        return CollapsedDocuments(model=self, inputs=tuple(inputs), features=tuple(features))
+    ) -> CollapsedInputs:
+        """Return the arrays that exact methods need for these inputs."""
+        return CollapsedInputs(model=self, inputs=tuple(inputs), features=tuple(features))
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for every text."""
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
-        given, inputs = list(texts), []  # they may come one by one
-        for number, text in enumerate(given):
-            with about_text(number if len(given) > 1 else None):
+        text_list, inputs = list(texts), []  # `texts` may be a generator
+        for number, text in enumerate(text_list):
+            with add_text_number(number if len(text_list) > 1 else None):
                 inputs.append(self.read(text))
         return self.outputs(inputs)
 
     def logits_of_ids(self, rows: Sequence[np.ndarray]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs for documents that are encoded already, without [cls] and padding."""
+        """Return the outputs for texts encoded as rows of ids, without [cls] and padding."""
         longest = 1 + max(map(len, rows), default=0)
-        return self._of_windows(padded_ids(rows, T_max=min(self.T_max, longest)))
+        return self._predict_windows(padded_ids(rows, T_max=min(self.T_max, longest)))
 
-    def _of_windows(self, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs for windows, of which the rest is padding."""
+    def _predict_windows(self, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs for windows; positions behind the given ids are padding."""
         if self.device_tables is not None:
-            return predicted_logits(self.device_tables[0], ids)
-        return predicted_logits(self.tables, ids) if self._factored is None else self._factored(ids)
+            return predict_logits(self.device_tables[0], ids)
+        return (
+            predict_logits(self.tables, ids)
+            if self._factored_tables is None
+            else self._factored_tables(ids)
+        )
 
     def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
-        """Return the probability of every class for every text; rows sum to one."""
+        """Return the probability of every class for every text."""
         return class_probabilities(self.logits(texts))
 
     def attention_matrices(self, model_input: ModelInput) -> Float[np.ndarray, "K T T"]:
-        """Return every head's attention of every token to every token, [cls] first (Figure 3).
+        """Return the attention of every token to every token for each head, [cls] first (Figure 3).
 
-        Rows are softmaxes over the whole window, as in the model; the columns of the padding are
-        left out, so a row sums to one minus the attention it pays to padding.
+        The softmax of a row runs over the complete window, as in the model. The columns of padding
+        are left out, so that a row sums to one minus the attention to padding.
         """
-        ids = padded_ids([model_input.input.ids], T_max=self.T_max)[0]
-        # Of the weights and not of the tables: these hold the row of [cls] alone.
+        ids = padded_ids([model_input.encoding.ids], T_max=self.T_max)[0]
+        # This needs the weights, because the tables contain only the row of [cls].
         e = self.embedding[ids].astype(np.float64) + self.positions
-        T, K, seen = 1 + len(model_input.tokens), self.sizes["K"], self.directions
-        # The first K heads: a skip connection from the mean, the last, attends to nothing.
-        logit = np.einsum("se,kef,tf->kst", e[:T], seen.query[:K], e, optimize=True)
-        # The key's bias adds the same to a whole row of products, which a softmax does not notice.
-        logit += (seen.asked[:K] @ e.T)[:, None]
-        if (units := seen.units) is not None:
+        T, K, directions = 1 + len(model_input.tokens), self.sizes["K"], self.directions
+        # Only the first K heads: the last one can be a skip connection from the mean.
+        logit = np.einsum("se,kef,tf->kst", e[:T], directions.query[:K], e, optimize=True)
+        # The bias of keys adds the same number to all logits of a row, so that it cancels.
+        logit += (directions.query_bias_key[:K] @ e.T)[:, None]
+        if (units := directions.units) is not None:
             keys = np.einsum("te,kae->kta", e, units.key, optimize=True)
             queries = np.einsum("se,kae->ska", e[:T], units.query, optimize=True) + units.bias
-            # Row by row: all at once would be T · T_max · K · d_h numbers.
+            # Row by row, because all rows together need T · T_max · K · d_h numbers.
             weight = units.weight[:, None]
             rows = [unit_logits(keys + query[:, None], weight) for query in queries]
             logit += np.stack(rows, axis=1)[:K]
@@ -342,25 +366,25 @@ class AttentionClassifier:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Factored:
-    """What every word and every position adds to numerator and denominator."""
+class FactoredTables:
+    """The factors of every word and every position in numerator and denominator."""
 
     word: Float[np.ndarray, "V terms"]  # g_w, then g_w u_w for each class: one row to gather
     position: Float[np.ndarray, "T_max K"]  # g_t
     position_value: Float[np.ndarray, "T_max C K"]  # g_t u_t
 
     def __call__(self, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
-        """Return f for every document; padding follows its ids."""
+        """Return f for every row of ids; positions behind them are padding."""
         (n, T), (_, C, K) = ids.shape, self.position_value.shape
-        # One more word, UNK, stands in all places behind: sums over places are all that counts.
+        # One more UNK stands for all positions of padding, because only their sums matter.
         position, position_value = (
             np.concatenate([x[:T], x[T:].sum(axis=0, keepdims=True)])
             for x in (self.position, self.position_value)
         )
 
-        def chunk(ids: np.ndarray) -> np.ndarray:
-            # exp(ℓ_w + ℓ_t) = g_w g_t: exponentials are those of the tables, not of every token.
-            rows = self.word.take(ids, axis=0)  # two thirds of the time of an index
+        def predict_chunk(ids: np.ndarray) -> np.ndarray:
+            # exp(ℓ_w + ℓ_t) = g_w g_t, so that tokens need no exponentials of their own.
+            rows = self.word.take(ids, axis=0)  # takes two thirds of the time of indexing
             g, gu = rows[..., :K], rows[..., K:].reshape(*ids.shape, C, K)
             D = np.einsum("ntk,tk->nk", g, position)
             N = np.einsum("ntck,tk->nck", gu, position)
@@ -368,23 +392,24 @@ class Factored:
             return (N / D[:, None]).mean(axis=-1)
 
         padded = np.concatenate([ids, np.full((n, 1), UNK, ids.dtype)], axis=1)
-        return in_chunks(chunk, padded, _CHUNK, C=C)
+        return compute_in_chunks(predict_chunk, padded, _CHUNK, C=C)
 
 
-def factored(tables: Tables) -> Factored | None:
-    """Return the model in factored form, or None where its logits spread too far for that.
+def factor_tables(tables: Tables) -> FactoredTables | None:
+    """Return the tables in factored form.
 
-    None too where hidden units make the logits: those are no sums over word and position.
+    Return None if the spread of the logits is too large. Return None for hidden units too, because
+    their logits are no sums of a part of the word and a part of the position.
     """
     if tables.units is not None:
         return None
     word, position = tables.word_logit, tables.position_logit
-    # Beyond, every term of a text that lacks the largest word could underflow.
+    # For larger spreads, all terms of a text without the largest word could underflow.
     if np.ptp(word, axis=0).max() + np.ptp(position, axis=0).max() > SPREAD:
         return None
     g_w, g_t = np.exp(word - word.max(axis=0)), np.exp(position - position.max(axis=0))
     gu = g_w[:, None, :] * tables.word_value
-    return Factored(
+    return FactoredTables(
         word=np.concatenate([g_w, gu.reshape(len(gu), -1)], axis=1),
         position=g_t,
         position_value=g_t[:, None, :] * tables.position_value,

@@ -23,7 +23,7 @@ else:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CollapsedDocuments:
+class CollapsedInputs:
     """``n`` documents under one model, each with its features.
 
     Arrays are computed when first asked for and shared by all methods. Padding takes part in
@@ -38,7 +38,7 @@ class CollapsedDocuments:
     @cached_property
     def ids(self) -> Int[np.ndarray, "n T_max"]:
         """Vocabulary rows over the whole window."""
-        rows = [model_input.input.ids for model_input in self.inputs]
+        rows = [model_input.encoding.ids for model_input in self.inputs]
         return padded_ids(rows, T_max=self.model.T_max)
 
     @cached_property
@@ -61,15 +61,15 @@ class CollapsedDocuments:
         """The documents with every feature removed: UNK at its places, or what stands there."""
         removed: Any = np.int32(UNK)
         # All of one model: if one document knows what stands in its removed places, all do.
-        if self.inputs[0].input.removed is not None:
-            rows = [model_input.input.removed for model_input in self.inputs]
+        if self.inputs[0].encoding.removed is not None:
+            rows = [model_input.encoding.removed for model_input in self.inputs]
             removed = padded_ids(rows, T_max=self.model.T_max)
-        return np.where(self.of_position >= 0, removed, self.ids)
+        return np.where(self.position_features >= 0, removed, self.ids)
 
     @property
-    def seen_ids(self) -> Int[np.ndarray, "n seen"]:
+    def possible_ids(self) -> Int[np.ndarray, "n seen"]:
         """All words that may stand anywhere in a document, but for UNK, which always may."""
-        if self.inputs[0].input.removed is None:
+        if self.inputs[0].encoding.removed is None:
             return self.ids
         return np.concatenate([self.ids, self.base_ids], axis=1)
 
@@ -121,15 +121,15 @@ class CollapsedDocuments:
         return (attention(self.base_logit)[:, None] * self.base_u).sum(-1).mean(-1)
 
     @cached_property
-    def of_position(self) -> Int[np.ndarray, "n T_max"]:
+    def position_features(self) -> Int[np.ndarray, "n T_max"]:
         """The feature at every position; -1 at [cls], padding and protected words."""
         places = np.full((len(self.inputs), self.model.T_max), -1)
         for line, features in zip(places, self.features, strict=True):
-            line[1 : 1 + len(features.of_token)] = features.of_token
+            line[1 : 1 + len(features.feature_index)] = features.feature_index
         return places
 
     @cached_property
-    def embedded(self) -> Float[np.ndarray, "n T_max d_e"]:
+    def embeddings(self) -> Float[np.ndarray, "n T_max d_e"]:
         """The embedded tokens, positions included."""
         return self.model.embedding[self.ids].astype(np.float64) + self.model.positions
 
@@ -151,7 +151,7 @@ class CollapsedDocuments:
         g, g_h = (xp.exp(x - top)[:, None] for x in (logit, base_logit))
         # Summed over the places of each feature; [cls], padding and protected words come last.
         d, C = max(map(len, self.features)), u.shape[1]
-        place = np.where(self.of_position >= 0, self.of_position, d)
+        place = np.where(self.position_features >= 0, self.position_features, d)
         sums = _summed(xp.concat([g, g_h, g * u, g_h * base_u], axis=1), place, d + 1)
         a, b, A, B = sums[:, 0], sums[:, 1], sums[:, 2 : 2 + C], sums[:, 2 + C :]
         game = RatioGame(
@@ -164,21 +164,21 @@ class CollapsedDocuments:
             sizes=array_like(np.array([len(features) for features in self.features]), a),
         )
         smallest = denominator_range(game)[0]
-        return replace(game, error=seen.of_outputs(self.seen_ids.shape[1], smallest))
+        return replace(game, error=seen.output_errors(self.possible_ids.shape[1], smallest))
 
     def _on_device(self, tables: Tables, errors: TableErrors) -> tuple[Any, ...]:
         """What a game is made of, as tensors."""
-        ids, base_ids, seen_ids = (
+        ids, base_ids, possible_ids = (
             array_like(x.astype(np.int64), errors.logit)  # indices of torch have 64 bits
-            for x in (self.ids, self.base_ids, self.seen_ids)
+            for x in (self.ids, self.base_ids, self.possible_ids)
         )
         read = [f(x) for f in (tables.logit, tables.value) for x in (ids, base_ids)]
-        return *(x.movedim(1, -1).contiguous() for x in read), errors.of_texts(seen_ids)
+        return *(x.movedim(1, -1).contiguous() for x in read), errors.for_texts(possible_ids)
 
     @cached_property
     def bounds(self) -> TableErrors:
         """What is known of the logits and values of each document."""
-        return self.model.table_errors.of_texts(self.seen_ids)
+        return self.model.table_errors.for_texts(self.possible_ids)
 
     def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:
         """The gradient at the tokens alone, which is all that features need."""
@@ -197,7 +197,7 @@ class CollapsedDocuments:
     def gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T_max d_e"]:
         """The gradient of the explained number at every position, [cls] included."""
         # A skip connection reads [cls] besides, past all heads.
-        rows = gradient(**self.at_the_text(weights))
+        rows = gradient(**self.gradient_arguments(weights))
         rows[:, 0] += weights @ self.model.directions.cls_value
         return rows
 
@@ -206,7 +206,7 @@ class CollapsedDocuments:
     ) -> Float[np.ndarray, "n K T_max d_e"]:
         """Every head's own gradient at every position, [cls] included."""
         # Whole for every head: f is their mean, and so is its gradient.
-        rows = head_gradients(**self.at_the_text(weights))
+        rows = head_gradients(**self.gradient_arguments(weights))
         rows[:, :, 0] += (weights @ self.model.directions.cls_value)[:, None]
         return rows
 
@@ -232,13 +232,13 @@ class CollapsedDocuments:
         """Values seen by the target: Σ_c ∂F/∂f_c u_c."""
         return np.einsum("nc,nckt->nkt", weights, self.u)
 
-    def at_the_text(self, weights: Float[np.ndarray, "n C"]) -> dict[str, Any]:
+    def gradient_arguments(self, weights: Float[np.ndarray, "n C"]) -> dict[str, Any]:
         """The arguments of Theorem 4.1 for the explained number."""
         units = self._units_at(0, self.model.T_max)
         return {
             "alpha": self.alpha,
             "u": self.target_u(weights),
-            "e": self.embedded,
+            "e": self.embeddings,
             "key": self.model.directions.key,
             "value": self._target_value(weights),
             "query": self.model.directions.query,
@@ -257,7 +257,7 @@ class CollapsedDocuments:
         """The direction of embedding space along which each head reads the target's value."""
         return np.einsum("nc,cke->nke", weights, self.model.directions.value)
 
-    def pooled(self, scores: Float[np.ndarray, "n *K T"]) -> list[Float[np.ndarray, "*K d"]]:
+    def pool_features(self, scores: Float[np.ndarray, "n *K T"]) -> list[Float[np.ndarray, "*K d"]]:
         """Return, for every document, scores of tokens summed over each feature's places.
 
         Tokens count from the one after [cls]; the padding after a document's own is left out.
@@ -265,8 +265,8 @@ class CollapsedDocuments:
         flat = scores.reshape(len(scores), -1, scores.shape[-1])
         pooled = []
         for rows, features in zip(flat, self.features, strict=True):
-            inside = features.of_token >= 0
-            at, d = features.of_token[inside], len(features)
+            inside = features.feature_index >= 0
+            at, d = features.feature_index[inside], len(features)
             tokens = rows[:, : len(inside)][:, inside]
             sums = [np.bincount(at, weights=row, minlength=d) for row in tokens]
             pooled.append(np.array(sums).reshape(*scores.shape[1:-1], d))

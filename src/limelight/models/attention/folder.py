@@ -18,12 +18,12 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from limelight.errors import InputError
 from limelight.files import (
-    alone_in,
-    bounded_bytes,
-    bounded_json,
+    folder_lock,
     is_temporary_name,
+    parse_json,
+    read_bounded_bytes,
     remove_abandoned_parts,
-    write_whole_files,
+    write_files_atomically,
 )
 from limelight.models.attention.classifier import AttentionClassifier
 from limelight.models.attention.patches import PatchClassifier
@@ -33,9 +33,9 @@ from limelight.models.attention.weights import (
     PATCHES,
     SKIPS,
     WEIGHTS,
-    weights_of,
+    model_weights,
 )
-from limelight.text import Vocabulary, one_line
+from limelight.text import Vocabulary, truncate_line
 from limelight.text.characters import LONE_SURROGATE
 
 FORMAT = "limelight.attention/3"
@@ -63,7 +63,7 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
         raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
     created = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    with alone_in(folder, "another process is saving a model to"):
+    with folder_lock(folder, "another process is saving a model to"):
         try:
             remove_abandoned_parts(folder)
             names = {file.name for file in folder.iterdir() if not is_temporary_name(file.name)}
@@ -82,7 +82,7 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
 
 def write_files(model: AttentionClassifier, folder: Path) -> None:
     """Write the files of ``model`` into ``folder`` and leave every other file there alone."""
-    weights = {name: np.ascontiguousarray(array) for name, array in weights_of(model).items()}
+    weights = {name: np.ascontiguousarray(array) for name, array in model_weights(model).items()}
     contents = {
         "vocab.txt": "".join(f"{word}\n" for word in model.vocabulary.words).encode(),
         "model.safetensors": tensors_to_bytes(weights),
@@ -91,7 +91,7 @@ def write_files(model: AttentionClassifier, folder: Path) -> None:
     config = {"format": FORMAT, **model.config, "sha256": digests}
     text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
     # The configuration takes its place first: the files of an older model are refused from then on.
-    write_whole_files(folder, {"config.json": text.encode(), **contents})
+    write_files_atomically(folder, {"config.json": text.encode(), **contents})
 
 
 def is_incomplete_folder(folder: Path) -> bool:
@@ -183,14 +183,14 @@ def _digest(content: bytes) -> str:
 
 def _content(folder: Path, name: str) -> bytes:
     try:
-        return bounded_bytes(folder / name, _MOST_BYTES[name])
+        return read_bounded_bytes(folder / name, _MOST_BYTES[name])
     except FileNotFoundError:
         raise InputError(f"{name} is missing.") from None
 
 
 def _config(content: bytes) -> dict[str, Any]:
     """Return the configuration, after checking that it is one of ours."""
-    config = bounded_json(content, "config.json")
+    config = parse_json(content, "config.json")
     form = config.pop("format", None) if isinstance(config, dict) else None
     if form != FORMAT:
         raise InputError(f"config.json must have the format {FORMAT!r}; it has {form!r}.")
@@ -215,4 +215,4 @@ def _config(content: bytes) -> dict[str, Any]:
 
 def _unusable(name: str, value: Any) -> InputError:
     # In a line: a file may hold a number of four thousand digits.
-    return InputError(f"config.json has an unusable {name!r}: {one_line(repr(value))}.")
+    return InputError(f"config.json has an unusable {name!r}: {truncate_line(repr(value))}.")

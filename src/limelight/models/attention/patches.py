@@ -12,23 +12,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from limelight.errors import InputError, MissingExtraError, nearest
+from limelight.errors import InputError, MissingExtraError, unknown_name_message
 from limelight.models.attention.classifier import LIMITATIONS, AttentionClassifier
-from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.attention.inputs import Encoded
+from limelight.models.attention.collapsed import CollapsedInputs
+from limelight.models.attention.inputs import EncodedTokens
 from limelight.models.attention.masked import replacement_game
-from limelight.models.attention.tables import in_chunks, sinusoidal_positions
+from limelight.models.attention.tables import compute_in_chunks, sinusoidal_positions
 from limelight.models.protocol import Property
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Num
-from limelight.text import UNK, Features, ModelInput, PatchedImage, few_names, read_image
+from limelight.text import UNK, Features, ModelInput, PatchedImage, abbreviate_names, read_image
 from limelight.text.images import grid_boxes
 from limelight.theory.table_rounding import ROUNDING, product_error
 
 _CHUNK = 256  # images at a time: their patches' rows of tables stay a few megabytes
 _MOST = 1 << 17  # pixels of a patch, and patches of an image
 # Made of the vocabulary.
-_OF_WORDS = ("tables", "table_errors", "_factored", "device_tables", "_for_probabilities")
+_OF_WORDS = ("tables", "table_errors", "_factored_tables", "device_tables", "_without_exact_games")
 REMOVALS = ("mean", "black", "blurred")
 _GREY = (0.299, 0.587, 0.114)  # of red, green and blue in gray, as Pillow and television have it
 
@@ -79,14 +79,14 @@ class PatchClassifier(AttentionClassifier):
                 f"{self.T_max} and {found}."
             )
         if self.removal not in REMOVALS:
-            raise InputError(nearest("removal", self.removal, REMOVALS))
+            raise InputError(unknown_name_message("removal", self.removal, REMOVALS))
         super().__post_init__()
 
     def __repr__(self) -> str:
         rows, columns = self.grid
         width, height = self.image_size
         return (
-            f"<PatchClassifier {few_names(self.classes)}: {self.sizes['K']} heads, {rows} × "
+            f"<PatchClassifier {abbreviate_names(self.classes)}: {self.sizes['K']} heads, {rows} × "
             f"{columns} patches of images of {width} × {height}; {self.fingerprint[:8]}>"
         )
 
@@ -100,7 +100,7 @@ class PatchClassifier(AttentionClassifier):
         """What may stand for a removed patch, first what exact methods put there."""
         return (self.removal, *(name for name in REMOVALS if name != self.removal))
 
-    def removing(self, removal: str) -> "PatchClassifier":
+    def with_removal(self, removal: str) -> "PatchClassifier":
         """Return the model for which a removed patch becomes "mean", "black" or "blurred"."""
         return replace(self, removal=removal)
 
@@ -118,41 +118,41 @@ class PatchClassifier(AttentionClassifier):
         # Learned numbers are what they are, without an error.
         return table if of_positions is sinusoidal_positions else np.zeros_like(table)
 
-    def read(self, text: Any, *, pieces: bool = False) -> ModelInput:
+    def read(self, text: Any, *, subwords: bool = False) -> ModelInput:
         """Return an image as this model sees it: brought to its size, and cut into patches."""
-        if pieces:
-            raise InputError(f"{self.limitations['has_subwords']}; leave pieces out.")
+        if subwords:
+            raise InputError(f"{self.limitations['has_subwords']}; leave subwords out.")
         image = read_image(text)
         rows, columns = self.grid
         cut = PatchedImage(image, grid_boxes((0, 0, *image.size), rows, columns))
         (width, height), (wide, high) = self.image_size, image.size
         said = f"The image has {wide} × {high} pixels and is read at {width} × {height}."
-        notices = () if (wide, high) == (width, height) else (said,)
-        pixels = fitted_pixels(image.pixels, self.image_size, self.channels)
-        return ModelInput.from_image(cut, notices=notices, input=pixels)
+        warnings = () if (wide, high) == (width, height) else (said,)
+        pixels = resize_pixels(image.pixels, self.image_size, self.channels)
+        return ModelInput.from_image(cut, warnings=warnings, encoding=pixels)
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for images that it has read."""
 
         def outputs(some: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
             seen, encoded = self.with_patches(some)
-            return seen.logits_of_ids([model_input.input.ids for model_input in encoded])
+            return seen.logits_of_ids([model_input.encoding.ids for model_input in encoded])
 
-        return in_chunks(outputs, inputs, _CHUNK, C=self.sizes["C"])
+        return compute_in_chunks(outputs, inputs, _CHUNK, C=self.sizes["C"])
 
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs as a function of which features stay: a few matrix products."""
-        return replacement_game(self.collapsed([model_input], [features], replacement))
+        return replacement_game(self.compute_tables([model_input], [features], replacement))
 
-    def collapsed(
+    def compute_tables(
         self,
         inputs: Sequence[ModelInput],
         features: Sequence[Features],
         removal: str | None = None,
-    ) -> CollapsedDocuments:
+    ) -> CollapsedInputs:
         """Return images as the arrays that exact methods need."""
         seen, encoded = self.with_patches(inputs, removal)
-        return CollapsedDocuments(model=seen, inputs=encoded, features=tuple(features))
+        return CollapsedInputs(model=seen, inputs=encoded, features=tuple(features))
 
     def with_patches(
         self, inputs: Sequence[ModelInput], removal: str | None = None
@@ -171,10 +171,10 @@ class PatchClassifier(AttentionClassifier):
                     "the paper's classifier loses whole patches of its own; explain 'patches', a "
                     "coarser grid of them, or groups of them."
                 )
-        pixels = [model_input.input for model_input in inputs]
+        pixels = [model_input.encoding for model_input in inputs]
         if removal != "mean":
             pixels += [_removed(one, removal, self.patch_size) for one in pixels]
-        rows, errors = self.embedded(np.concatenate([cut(one, self.grid) for one in pixels]))
+        rows, errors = self.embed_patches(np.concatenate([cut(one, self.grid) for one in pixels]))
         # In double precision like the rows beside them, which were computed so.
         specials = self.embedding.astype(np.float64)
         # No copy by `replace`: it would check all weights again, and lose what is known of them.
@@ -187,11 +187,11 @@ class PatchClassifier(AttentionClassifier):
         ids = (len(specials) + np.arange(len(rows), dtype=np.int32)).reshape(-1, T)
         removed = [None] * n if removal == "mean" else ids[n:]
         return seen, tuple(
-            replace(model_input, input=Encoded(own, (), gone))
+            replace(model_input, encoding=EncodedTokens(own, (), gone))
             for model_input, own, gone in zip(inputs, ids, removed, strict=False)
         )
 
-    def embedded(self, patches: Patches) -> tuple[Float[np.ndarray, "n d_e"], ...]:
+    def embed_patches(self, patches: Patches) -> tuple[Float[np.ndarray, "n d_e"], ...]:
         """Return patches embedded, without their positions, and what rounding may have moved."""
         network = (self.patch_mean, self.patch_in, self.patch_bias, self.patch_out)
         m, W_i, b, W_o = (x.astype(np.float64) for x in network)
@@ -214,7 +214,7 @@ def cut(pixels: Num[np.ndarray, "H W channels"], grid: tuple[int, int]) -> Patch
     return apart.swapaxes(1, 2).reshape(rows * columns, -1)
 
 
-def fitted_pixels(
+def resize_pixels(
     pixels: Num[np.ndarray, "H W C"], size: tuple[int, int], channels: int
 ) -> Num[np.ndarray, "height width channels"]:
     """Return 8-bit pixels in another size (width, height), and gray or in colors."""

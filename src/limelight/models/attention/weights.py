@@ -1,11 +1,11 @@
-"""The weights of a classifier by name, and what they must be before anything is computed."""
+"""The weights of a classifier: their names, their shapes and the checks on them."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, unknown_name_message
 from limelight.shapes import Float
 
 WEIGHTS = ("embedding", "W_q", "W_k", "W_v", "W_l")
@@ -15,47 +15,47 @@ SKIPS = ("mean", "cls")
 ATTENTIONS = ("dot-product", "additive")
 
 
-def weights_of(model: Any) -> dict[str, np.ndarray]:
-    """Return the weights that ``model`` has, in the order of their names above."""
-    # By getattr: only a model of images has the last ones.
-    found = {name: getattr(model, name, None) for name in (*WEIGHTS, *OPTIONS, *PATCHES)}
-    return {name: array for name, array in found.items() if array is not None}
+def model_weights(model: Any) -> dict[str, np.ndarray]:
+    """Return the weights of ``model`` by name, in the order of the constants above."""
+    # getattr has a default, because only models of images have the last ones.
+    arrays = {name: getattr(model, name, None) for name in (*WEIGHTS, *OPTIONS, *PATCHES)}
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
 def wide_weights(model: Any) -> dict[str, Float[np.ndarray, "..."]]:
-    """Return W_q, W_k, W_v, W_l in float64, each reading the whole embedding.
+    """Return W_q, W_k, W_v and W_l in float64, as maps of the complete embedding.
 
-    Where every head has embeddings of its own, a row of ``embedding`` holds those of all heads one
-    after another, and head i reads part i alone: zeros elsewhere.
+    If every head has its own embeddings, a row of ``embedding`` contains those of all heads in
+    turn. Head i then has zeros outside part i.
     """
-    found = {name: getattr(model, name).astype(np.float64) for name in WEIGHTS[1:]}
+    weights = {name: getattr(model, name).astype(np.float64) for name in WEIGHTS[1:]}
     if not model.head_embeddings:
-        return found
+        return weights
     for name in ("W_q", "W_k", "W_v"):
-        K, rows, d_e = found[name].shape
-        # Zeros cost K times the products, and no other line needs to know of embeddings by head.
+        K, rows, d_e = weights[name].shape
+        # The zeros make products K times slower, but no other code needs a case for such models.
         wide = np.zeros((K, rows, K, d_e))
-        wide[np.arange(K), :, np.arange(K)] = found[name]
-        found[name] = wide.reshape(K, rows, K * d_e)
-    return found
+        wide[np.arange(K), :, np.arange(K)] = weights[name]
+        weights[name] = wide.reshape(K, rows, K * d_e)
+    return weights
 
 
-def shuffled_weights(weights: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
-    """Return the numbers of every weight in random places."""
+def shuffle_arrays(weights: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+    """Shuffle the numbers inside each weight."""
     rng = np.random.default_rng(seed)
-    found = {
+    arrays = {
         name: rng.permutation(array.ravel()).reshape(array.shape) for name, array in weights.items()
     }
-    # The mean patch is what the training images were, and what removal means: nothing learned.
-    return found | {name: weights[name] for name in ("patch_mean",) if name in weights}
+    # The mean patch is not learned: it is the mean of the training images and defines removal.
+    return arrays | {name: weights[name] for name in ("patch_mean",) if name in weights}
 
 
-_LONGEST = 1 << 17  # tokens, a novel: a table has a row for each
+_MAX_TOKENS = 1 << 17  # a novel; a table has a row for each position
 
 
 def check_weights(model: Any) -> None:
-    """Refuse weights that do not fit together, are not finite, or do not fit the vocabulary."""
-    # W_q comes first: it says what K and d_e are, by which all others are measured.
+    """Raise `InputError` if weights are not finite, or do not fit together or the vocabulary."""
+    # W_q comes first, because it defines K and d_e for all others.
     letters = {
         "W_q": "K d_att d_e",
         "W_k": "K d_att d_e",
@@ -74,11 +74,11 @@ def check_weights(model: Any) -> None:
         "position_table": "T_max K·d_e" if model.head_embeddings else "T_max d_e",
     }
     if model.skip is not None and model.skip not in SKIPS:
-        raise InputError(nearest("skip", model.skip, SKIPS))
+        raise InputError(unknown_name_message("skip", model.skip, SKIPS))
     if (model.skip is None) != (model.W_s is None):
         raise InputError("a skip connection needs both its kind (skip) and its weights (W_s).")
     if model.attention not in ATTENTIONS:
-        raise InputError(nearest("attention", model.attention, ATTENTIONS))
+        raise InputError(unknown_name_message("attention", model.attention, ATTENTIONS))
     if (model.attention == "additive") != (model.w_a is not None):
         raise InputError(
             "additive attention needs both its name (attention) and the weights of its hidden "
@@ -91,7 +91,7 @@ def check_weights(model: Any) -> None:
             continue
         if "K·d_e" in axes:
             size["K·d_e"] = size["K"] * size["d_e"]
-        # A quantised export leaves whole numbers, which mean nothing without their scales.
+        # A quantized export contains integers, which mean nothing without their scales.
         if array.dtype.kind != "f":
             raise InputError(f"{name} must hold floating-point numbers; got {array.dtype}.")
         if array.ndim != len(axes.split()):
@@ -105,26 +105,27 @@ def check_weights(model: Any) -> None:
             raise InputError(f"{name} must have no empty axis ({axes}); got shape {array.shape}.")
         if not np.isfinite(array).all():
             raise InputError(f"{name} holds NaN or infinite values; train or export it again.")
-    # A single output is a logit: it has two classes, and two names.
-    outputs, named = size["C"], len(model.classes)
-    if named != max(outputs, 2) or len(set(model.classes)) != named:
+    # A single output is the logit of two classes.
+    outputs, classes = size["C"], len(model.classes)
+    if classes != max(outputs, 2) or len(set(model.classes)) != classes:
         raise InputError(
             f"a model with {outputs} output(s) needs {max(outputs, 2)} distinct class names; "
             f"got {list(model.classes)}."
         )
     _check_positions(model)
-    if model.tokenizer != (own := type(model).tokenizer):
-        raise InputError(f"the tokenizer must be {own!r}; got {model.tokenizer!r}.")
+    if model.tokenizer != (expected := type(model).tokenizer):
+        raise InputError(f"the tokenizer must be {expected!r}; got {model.tokenizer!r}.")
 
 
 def _check_positions(model: Any) -> None:
+    """Raise `InputError` if the sinusoidal positions cannot be computed."""
     base, scale = model.position_base, model.position_scale
-    # The largest angle, of which a sine is taken; NaN is not below anything.
-    usable = (
+    # T_max / base bounds the angles. A comparison with NaN is False.
+    is_usable = (
         base > 0 and np.isfinite(scale) and model.T_max / min(1.0, base) < 1e300 and base < np.inf
     )
-    if not 2 <= model.T_max <= _LONGEST or not usable:
+    if not 2 <= model.T_max <= _MAX_TOKENS or not is_usable:
         raise InputError(
-            f"T_max must lie between 2 and {_LONGEST:,}, and position_base and position_scale be "
+            f"T_max must lie between 2 and {_MAX_TOKENS:,}, and position_base and position_scale be "
             f"finite, the former positive and not too small; got {model.T_max}, {base} and {scale}."
         )

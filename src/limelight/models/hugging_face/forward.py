@@ -1,4 +1,4 @@
-"""How a transformers network is asked: rows of ids in, outputs out, and the network as it was."""
+"""Call a transformers network with rows of token ids, and leave the network as it was."""
 
 import contextlib
 import copy
@@ -16,31 +16,32 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import DomainError, InputError
-from limelight.models.engine import Engine, answers_of
+from limelight.models.engine import Engine, call_function
 from limelight.models.protocol import Capability, Property
 from limelight.shapes import Bool, Float, Int
 from limelight.threads import ForkSafeLock
 
-# A segment travels in the upper half of its id, and above it the mark of a piece that is asked
-# about: a row stays one array of integers, so that masks, batches, cache keys and paddings need not
-# know that there are segments and places. Segment k + 1 is the token type k of the tokenizer, and 0
-# says that it names none: XLM and GPT-2 answer otherwise to tokens of type 0 than without types.
-_BITS, _MARK_BITS = 32, 40
-_TOKEN, _SEGMENT = (1 << _BITS) - 1, (1 << (_MARK_BITS - _BITS)) - 1
-MASKED_OUT = -1  # stands for a piece that attention does not see
-# Where torch keeps what runs after a module.
+# The upper half of an id holds its segment, and above it the mark of a subword of the query. So a
+# row is one array of integers, and masks, batches, cache keys and paddings need not know about
+# segments and marks. Segment k + 1 is the token type k of the tokenizer. Segment 0 means that the
+# tokenizer gives no types, because XLM and GPT-2 distinguish type 0 from no types.
+_SEGMENT_SHIFT, _MARK_SHIFT = 32, 40
+_TOKEN_MASK, _SEGMENT_MASK = (1 << _SEGMENT_SHIFT) - 1, (1 << (_MARK_SHIFT - _SEGMENT_SHIFT)) - 1
+MASKED_OUT = -1  # the id of a subword that attention does not see
+# The attributes in which torch stores the hooks that run after a module.
 _HOOKS = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called")
-_INSTALLED = "_output_capturing_hooks_installed"  # how transformers remembers its recorders
-_HALF = 1e-2  # how far half precision may be off, of the outputs' size, before it is not used
+_RECORDERS_INSTALLED = "_output_capturing_hooks_installed"  # set on modules by transformers
+_HALF_TOLERANCE = 1e-2  # largest error of half precision, relative to the size of the outputs
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Pixels:
-    """An image as a network reads it, in the place of a row of ids: ``len`` counts positions.
+    """An image as a network reads it, which takes the place of a row of ids.
 
-    Before those of its ``patches`` stand ``special`` ones, such as [CLS]; ``frame`` is the part of
-    the image that is seen. It costs as much as a text of ``size`` pieces.
+    ``len`` counts the positions of the network: first ``special`` ones, such as [CLS], then those
+    of its ``patches``. ``frame`` is the part of the image that the network sees. Computing the
+    image costs as much as computing a text of ``size`` subwords.
     """
 
     values: Float[np.ndarray, "C h w"]
@@ -53,60 +54,63 @@ class Pixels:
         return self.special + self.patches
 
     def __getitem__(self, axis: None) -> Float[np.ndarray, "1 C h w"]:
-        return self.values[axis]  # as ids[None] is a batch of one row
+        return self.values[axis]  # like ids[None], a batch of one row
 
     def tobytes(self) -> bytes:
-        """Return what tells this image from another."""
+        """Return bytes that differ for different images."""
         # Two shapes may have the same bytes.
         return repr(self.values.shape).encode() + self.values.tobytes()
 
 
 Row = Int[np.ndarray, " T"] | Pixels
-Rows = Any  # ids (n, T) of texts, or pixels (n, C, h, w), which may be on a device
-Ask = Callable[[Any, Rows], tuple[np.ndarray, ...]]  # a network about rows
+Rows = Any  # ids (n, T) of texts or pixels (n, C, h, w), perhaps on a device
+NetworkCall = Callable[[Any, Rows], tuple[np.ndarray, ...]]
 
 
-def with_segments(
+def pack_rows(
     ids: Int[np.ndarray, "*n L"],
     segment: Int[np.ndarray, "*n L"] | Literal[0],
     mark: Int[np.ndarray, "*n L"] | Literal[0],
 ) -> Int[np.ndarray, "*n L"]:
-    """Return ids, segments and marks as one row."""
-    return ids + (segment << _BITS) + (mark << _MARK_BITS)
+    """Pack ids, segments and marks into one array of integers."""
+    return ids + (segment << _SEGMENT_SHIFT) + (mark << _MARK_SHIFT)
 
 
-def plain_ids(rows: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
-    """Return the ids of rows; what is negative stands for no token and stays."""
-    return np.where(rows < 0, rows, rows & _TOKEN)
+def unpack_ids(rows: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
+    """Return the token ids of packed rows. Negative entries stand for no token and stay."""
+    return np.where(rows < 0, rows, rows & _TOKEN_MASK)
 
 
-def is_marked(row: Int[np.ndarray, "*n L"], least: int = 1) -> Bool[np.ndarray, "*n L"]:
-    """Which pieces of the row are asked about: their mark is ``least`` or more."""
-    found: np.ndarray = row >= least << _MARK_BITS
-    return found
+def is_marked(row: Int[np.ndarray, "*n L"], min_mark: int = 1) -> Bool[np.ndarray, "*n L"]:
+    """Return which subwords of packed rows have a mark of at least ``min_mark``."""
+    is_at_least: np.ndarray = row >= min_mark << _MARK_SHIFT
+    return is_at_least
 
 
 def network_input(network: Any, rows: Rows, *, filler: int | None = None) -> dict[str, Any]:
-    """Return what the network is called with; a negative id is ``filler``, and is not attended to.
+    """Return the keyword arguments with which a network is called.
 
-    Token types are passed to networks that read them, and marks only where a piece has one.
+    A negative id becomes ``filler``, by default the padding, and is not attended to. Token types
+    are passed to networks that read them. Marks are passed if a subword has one.
     """
-    given = torch.as_tensor(rows).to(network.device)
-    if given.dim() == 4:
-        return {"pixel_values": given.to(network.dtype)}
-    there = given >= 0
-    padding = (network.config.pad_token_id or 0) if filler is None else filler
+    ids = torch.as_tensor(rows).to(network.device)
+    if ids.dim() == 4:
+        return {"pixel_values": ids.to(network.dtype)}
+    is_token = ids >= 0
+    filler_id = (network.config.pad_token_id or 0) if filler is None else filler
     inputs = {
-        "input_ids": (given & _TOKEN).masked_fill(~there, padding),
-        "attention_mask": there.long(),
+        "input_ids": (ids & _TOKEN_MASK).masked_fill(~is_token, filler_id),
+        "attention_mask": is_token.long(),
     }
-    most = int(rows.max(initial=0)) >> _BITS  # on the host: a GPU would have to be waited for
-    if most >> (_MARK_BITS - _BITS):
-        inputs["marks"] = (given >> _MARK_BITS).masked_fill(~there, 0)
-        most = int(((rows[rows >= 0] >> _BITS) & _SEGMENT).max())
-    if 0 < most <= token_type_count(network):
-        types = ((given >> _BITS) & _SEGMENT) - 1
-        inputs["token_type_ids"] = types.clamp(min=0).masked_fill(~there, 0)
+    max_segment = (
+        int(rows.max(initial=0)) >> _SEGMENT_SHIFT
+    )  # on the host, to avoid waiting for a GPU
+    if max_segment >> (_MARK_SHIFT - _SEGMENT_SHIFT):
+        inputs["marks"] = (ids >> _MARK_SHIFT).masked_fill(~is_token, 0)
+        max_segment = int(((rows[rows >= 0] >> _SEGMENT_SHIFT) & _SEGMENT_MASK).max())
+    if 0 < max_segment <= token_type_count(network):
+        types = ((ids >> _SEGMENT_SHIFT) & _SEGMENT_MASK) - 1
+        inputs["token_type_ids"] = types.clamp(min=0).masked_fill(~is_token, 0)
     return inputs
 
 
@@ -114,10 +118,17 @@ _TYPE_COUNTS: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
 def token_type_count(network: Any) -> int:
-    """Return how many token types the network knows, 0 if it reads none; RoBERTa's table has 1."""
+    """Return the number of token types that the network knows, 0 if it reads none.
+
+    RoBERTa's table has one row.
+    """
     if (count := _TYPE_COUNTS.get(network)) is None:
-        inner = getattr(network, network.held) if isinstance(network, AnotherHead) else network
-        # The table itself where there is one, rather than what a configuration says of it.
+        inner = (
+            getattr(network, network.network_attribute)
+            if isinstance(network, CustomHead)
+            else network
+        )
+        # The size of the table counts. The configuration may say something else.
         tables = [
             len(weight)
             for name, weight in inner.named_parameters()
@@ -126,13 +137,20 @@ def token_type_count(network: Any) -> int:
         count = min(tables, default=getattr(inner.config, "type_vocab_size", None))
         if not tables and "token_type_ids" not in inspect.signature(inner.forward).parameters:
             count = 0
-        # GPT-2 and XLM look token types up among their words, and XLNet compares them.
-        _TYPE_COUNTS[network] = count = _SEGMENT if count is None else count
+        # GPT-2 and XLM look token types up in their table of words, and XLNet compares them. So
+        # they take any number of types.
+        _TYPE_COUNTS[network] = count = _SEGMENT_MASK if count is None else count
     return count
 
 
-def input_table(network: Any) -> Any:
-    """Return the input embedding; not every network has a single one."""
+def input_embedding(network: Any) -> Any:
+    """Return the layer that embeds the input.
+
+    Raises
+    ------
+    DomainError
+        If the network has no single such layer.
+    """
     try:
         table = network.get_input_embeddings()
     except NotImplementedError:
@@ -144,106 +162,124 @@ def input_table(network: Any) -> Any:
     return table
 
 
-def embedding_rows(network: Any) -> int | None:
-    """Return how many tokens the input embedding knows; None where there is not one table."""
+def embedding_row_count(network: Any) -> int | None:
+    """Return how many tokens the input embedding knows, or None if it is not one table."""
     try:
-        table = input_table(network)
+        table = input_embedding(network)
     except DomainError:
         return None
-    return len(table.weight) if hasattr(table, "weight") else None  # pixels are no tokens
+    return len(table.weight) if hasattr(table, "weight") else None  # pixels have no table
 
 
 def takes_batches(network: Any, rows: Iterable[Any] = ()) -> bool:
-    """Whether it may be asked about several ``rows`` at once."""
-    # A processor that cuts nothing leaves images of different sizes, of which nothing is padded.
-    images = {row.values.shape for row in rows if isinstance(row, Pixels)}
-    # Heads that look for the last piece refuse batches if they do not know the padding.
-    return len(images) < 2 and getattr(network.config, "pad_token_id", 0) is not None
+    """Tell whether the network can be called on several ``rows`` at once."""
+    # Some processors keep the sizes of images, and images are not padded.
+    shapes = {row.values.shape for row in rows if isinstance(row, Pixels)}
+    # Heads that look for the last subword fail on batches if they do not know the padding.
+    return len(shapes) < 2 and getattr(network.config, "pad_token_id", 0) is not None
 
 
-# Weak: a lock must not keep a network in memory.
+# The references are weak, since a lock must not keep a network in memory.
 _LOCKS: WeakKeyDictionary[Any, ForkSafeLock] = WeakKeyDictionary()
-_MAKING = ForkSafeLock()
-_KERNELS = ForkSafeLock()
-_FORKED = (
+_LOCK_CREATION = ForkSafeLock()
+_KERNEL_CHOICE = ForkSafeLock()
+_FORK_ERROR = (
     "this process was forked while another thread was using the model; load the model again in "
     "this process, or fork when no thread uses it."
 )
 
 
-def alone_with(part: Any) -> ForkSafeLock:
-    """Return the lock of a network, or of what is behind a tokenizer, whoever has wrapped it.
+def network_lock(owner: Any) -> ForkSafeLock:
+    """Return the lock of a network, or of the backend of a tokenizer.
 
-    Whoever changes one for a moment must be alone with it, and so must whoever asks it meanwhile:
-    modes, hooks and ways to compute attention belong to the object, not to the thread.
+    Modes, hooks and attention implementations belong to the object, not to the thread. So a thread
+    must hold the lock while it changes the object for a moment, and also while it calls it.
+    Wrappers of the same network share one lock.
     """
-    # By the body: two heads, or two templates around a language model, may share it.
-    with _MAKING:
-        body = getattr(part, "base_model", part)
+    # The key is the body, which two heads or two templates of a language model may share.
+    with _LOCK_CREATION:
+        body = getattr(owner, "base_model", owner)
         lock = _LOCKS.get(body)
         if lock is None:
-            lock = _LOCKS[body] = ForkSafeLock(forked_message=_FORKED)
+            lock = _LOCKS[body] = ForkSafeLock(forked_message=_FORK_ERROR)
         return lock
 
 
 @contextlib.contextmanager
-def restoring(
-    model: Any, *, eager: bool = False, hook: Any = None, ours: bool = False
+def evaluation_mode(
+    model: Any, *, eager: bool = False, hook: Any = None, is_copy: bool = False
 ) -> Iterator[None]:
-    """Run a block in evaluation mode, then restore every mode, whatever happened.
+    """Run a block with a network in evaluation mode, then restore the network.
 
-    ``eager`` computes attention in the one way that shows it; ``hook`` takes the place of the
-    embedded input. A network that is ``ours`` stays in evaluation mode, and nothing of it is
-    restored. Other threads wait until the block ends.
+    Other threads wait until the block ends.
+
+    Parameters
+    ----------
+    model
+        The network.
+    eager
+        Compute attention in the one implementation that returns it.
+    hook
+        A forward hook that replaces the embedded input.
+    is_copy
+        Whether the network is a copy that belongs to Limelight. It stays in evaluation mode, and
+        nothing of it is restored.
     """
-    # Alone with ours too, for heads hook into its layers; and before the choice of kernels: two
-    # threads that took these two locks in turn would wait for each other.
-    with alone_with(model), _without_plans(model.device.type):
-        if ours:
+    # A copy is locked too, since heads hook into its layers. The lock of the network comes before
+    # the choice of kernels. Otherwise two threads could wait for each other.
+    with network_lock(model), _any_shape_kernels(model.device.type):
+        if is_copy:
             yield
             return
-        # Module by module: somebody may train the head of a network whose body is evaluated. And
-        # recorders of transformers would stay on it for good once its attention was asked for.
-        before = [
-            (module, module.training, set(module._forward_hooks), _INSTALLED in vars(module))
+        # Modes are stored for each module, since a user may train the head of a network whose body
+        # is in evaluation mode. Transformers installs recorders when attention is requested, and
+        # does not remove them.
+        states = [
+            (
+                module,
+                module.training,
+                set(module._forward_hooks),
+                _RECORDERS_INSTALLED in vars(module),
+            )
             for module in model.modules()
         ]
-        usual = model.config._attn_implementation
+        implementation = model.config._attn_implementation
         try:
             model.eval()
-            if eager and usual != "eager":
+            if eager and implementation != "eager":
                 model.set_attn_implementation("eager")
             if hook is not None:
-                table = input_table(model)
+                table = input_embedding(model)
                 weight = getattr(table, "weight", None)
-                for one in model.modules():
-                    # An encoder and its decoder may embed by two layers that share a weight.
-                    shared = isinstance(one, torch.nn.Embedding) and one.weight is weight
-                    if shared or one is table:
-                        one.register_forward_hook(hook)
+                for module in model.modules():
+                    # An encoder and its decoder may have two embeddings that share a weight.
+                    is_shared = isinstance(module, torch.nn.Embedding) and module.weight is weight
+                    if is_shared or module is table:
+                        module.register_forward_hook(hook)
             yield
         finally:
-            if eager and usual != "eager":
-                model.set_attn_implementation(usual)
-            # Also after a failure: a hook left behind would answer for every text to come.
-            for module, training, hooks, installed in before:
+            if eager and implementation != "eager":
+                model.set_attn_implementation(implementation)
+            # Also after a failure, since a remaining hook would change the outputs for every later
+            # text.
+            for module, training, hooks, installed in states:
                 module.training = training
                 for number in module._forward_hooks.keys() - hooks:
                     for name in _HOOKS:
                         getattr(module, name).pop(number, None)
                 if not installed:
-                    vars(module).pop(_INSTALLED, None)
+                    vars(module).pop(_RECORDERS_INSTALLED, None)
 
 
 @contextlib.contextmanager
-def restoring_tokenizer(tokenizer: Any) -> Iterator[None]:
-    """Run a block, then cut and pad texts as before: every call of a tokenizer sets it anew.
+def preserve_tokenizer(tokenizer: Any) -> Iterator[None]:
+    """Run a block, then restore the truncation and the padding of a tokenizer.
 
-    Other threads wait until the block ends.
+    Every call of a tokenizer sets both anew. Other threads wait until the block ends.
     """
     backend = tokenizer.backend_tokenizer
-    with alone_with(backend):
-        # A call that asks for neither takes them off, for whoever lent the tokenizer too.
+    with network_lock(backend):
+        # A call without truncation or padding switches them off, also for the user's own calls.
         truncation, padding = backend.truncation, backend.padding
         try:
             yield
@@ -254,8 +290,11 @@ def restoring_tokenizer(tokenizer: Any) -> Iterator[None]:
                 backend.enable_padding(**padding)
 
 
-def rectangle(rows: Sequence[Any]) -> Rows:
-    """Return rows of ids, each at least one long, as one array, padded; or pixels of images."""
+def stack_rows(rows: Sequence[Any]) -> Rows:
+    """Return rows of ids as one padded array, or the pixels of images as one array.
+
+    Each row of ids must have at least one entry.
+    """
     if isinstance(rows[0], Pixels):
         return np.stack([row.values for row in rows])
     ids = np.full((len(rows), max(map(len, rows))), MASKED_OUT)
@@ -264,111 +303,144 @@ def rectangle(rows: Sequence[Any]) -> Rows:
     return ids
 
 
-def found_by_row(
-    engine: Engine, sizes: Sequence[int], ask: Callable[[Int[np.ndarray, " _"]], tuple[Any, ...]]
+def collect_by_row(
+    engine: Engine,
+    sizes: Sequence[int],
+    compute: Callable[[Int[np.ndarray, " _"]], tuple[Any, ...]],
 ) -> tuple[list[tuple[Any, ...]], Float[np.ndarray, "n C"]]:
-    """Return what ``ask`` finds of each row of those sizes, and the outputs, which it gives last.
+    """Compute several arrays for every row, a few rows at a time.
 
-    It is asked about the places of a few rows at a time, as many as the engine takes.
+    Parameters
+    ----------
+    engine
+        Engine that decides how many rows are computed at a time.
+    sizes
+        Cost of each row, in subwords.
+    compute
+        Function from the indices of some rows to arrays over these rows. The last array holds
+        the outputs.
+
+    Returns
+    -------
+    A tuple of values for each row, without the outputs, and the outputs of all rows.
     """
-    found: list[tuple[Any, ...]] = [()] * len(sizes)
+    results: list[tuple[Any, ...]] = [()] * len(sizes)
 
-    def answer(places: Int[np.ndarray, " _"]) -> Float[np.ndarray, "_ C"]:
-        *others, outputs = ask(places)
-        for i, *own in zip(places, *others, strict=True):
-            found[i] = tuple(own)
+    def run_batch(rows: Int[np.ndarray, " _"]) -> Float[np.ndarray, "_ C"]:
+        """Store the values of some rows and return their outputs."""
+        *columns, outputs = compute(rows)
+        for i, *row_values in zip(rows, *columns, strict=True):
+            results[i] = tuple(row_values)
         return outputs
 
-    return found, engine.rows(np.array(sizes), answer)
+    return results, engine.compute_rows(np.array(sizes), run_batch)
 
 
 def network_outputs(
-    network: Any, ids: Rows, *, filler: int | None = None, ours: bool = False
+    network: Any, ids: Rows, *, filler: int | None = None, is_copy: bool = False
 ) -> Float[np.ndarray, "n C"]:
-    """Return the outputs for rows of ids, in the precision of the network.
+    """Call a network on rows of ids and return its outputs, in the precision of the network.
 
-    ``filler`` is the token at places that attention does not see, by default the padding.
+    Parameters
+    ----------
+    network
+        The network.
+    ids
+        Packed rows of ids, or pixels.
+    filler
+        Token at positions that attention does not see, by default the padding.
+    is_copy
+        Whether the network is a copy that belongs to Limelight (see :func:`evaluation_mode`).
     """
-    given = network_input(network, ids, filler=filler)
-    with restoring(network, ours=ours), torch.inference_mode():
-        found: np.ndarray = network(**given).logits.double().cpu().numpy()
-    return found
+    inputs = network_input(network, ids, filler=filler)
+    with evaluation_mode(network, is_copy=is_copy), torch.inference_mode():
+        outputs: np.ndarray = network(**inputs).logits.double().cpu().numpy()
+    return outputs
 
 
 @contextlib.contextmanager
-def _without_plans(device: str) -> Iterator[None]:
-    """Compute attention by kernels that take any shape: cuDNN's makes a plan for each new one."""
+def _any_shape_kernels(device: str) -> Iterator[None]:
+    """Compute attention by kernels that take any shape.
+
+    cuDNN's kernel makes a plan for each new shape.
+    """
     if device != "cuda":
         yield
         return
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     any_shape = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-    with _KERNELS, sdpa_kernel(any_shape):  # the choice is that of the whole process
+    with _KERNEL_CHOICE, sdpa_kernel(any_shape):  # the choice holds for the whole process
         yield
 
 
-class AnotherHead(torch.nn.Module):  # type: ignore[misc]
-    """A network under another head, held as the attribute that ``held`` names.
+class CustomHead(torch.nn.Module):  # type: ignore[misc]
+    """A network with another head than its own.
 
-    Its configuration is a copy of the network's, with other classes. What is ``told`` there is part
-    of what the model is, and so of its fingerprint.
+    The attribute that ``network_attribute`` names holds the network. The configuration is a copy
+    of the network's, with other classes. Further ``settings`` are written into it. They are part
+    of the model, so they change its fingerprint.
     """
 
-    held = "network"
-    # What differs by head, here as a classifier without another one has it: its capabilities, why
-    # it lacks properties, what is said where nothing is asked of one that needs it, at which
-    # positions it says what is asked (see layers), what is said of a text that is cut, and what may
-    # stand for a removed word, the best first.
+    network_attribute = "network"
+    # These class attributes differ by head. The values here are those of a classifier with its own
+    # head: capabilities, reasons for missing properties, the error if a required query is missing,
+    # the positions at which the head reads (see layers), the end of the warning about a truncated
+    # text, and replacements, the best first.
     capabilities: Mapping[Capability, str | None] = {}
     limitations: Mapping[Property, str] = {}
-    unasked = ""
-    reads = ""
-    if_cut = "; window='auto' (--window auto) explains all"
-    removals = ("mask", "unk", "delete", "pad")
+    missing_query_error = ""
+    read_position = ""
+    truncation_advice = "; window='auto' (--window auto) explains all"
+    replacement_order = ("mask", "unk", "delete", "pad")
 
-    def __init__(self, network: Any, classes: Sequence[str], **told: Any) -> None:
+    def __init__(self, network: Any, classes: Sequence[str], **settings: Any) -> None:
         super().__init__()
-        setattr(self, self.held, network)
+        setattr(self, self.network_attribute, network)
         self.training = network.training
-        self.config = copy.deepcopy(network.config)  # somebody else's, which stays as it is
+        self.config = copy.deepcopy(network.config)  # the user's stays unchanged
         self.config.id2label = dict(enumerate(classes))
         self.config.label2id = {name: i for i, name in self.config.id2label.items()}
-        for name, value in {"problem_type": "single_label_classification", **told}.items():
+        for name, value in {"problem_type": "single_label_classification", **settings}.items():
             setattr(self.config, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        """Device, precision, embedding and ways to compute attention are the network's."""
+        """Return an attribute of the network, such as its device or its embedding."""
         try:
             return super().__getattr__(name)
         except AttributeError:
-            # Else what is not there yet would be looked for without end.
-            if name.startswith("__") or name == self.held:  # while it is being copied
+            # Otherwise an attribute that is not set yet would be searched for without end.
+            if name.startswith("__") or name == self.network_attribute:  # while it is being copied
                 raise
-            return getattr(getattr(self, self.held), name)
+            return getattr(getattr(self, self.network_attribute), name)
 
     @staticmethod
-    def said(out: Any, logits: Any) -> SequenceClassifierOutput:
-        """Return the outputs of the head, with what ``out`` shows of the network's layers."""
-        shown = {name: getattr(out, name, None) for name in ("hidden_states", "attentions")}
-        return SequenceClassifierOutput(logits=logits, **shown)
+    def make_output(out: Any, logits: Any) -> SequenceClassifierOutput:
+        """Return the logits of the head with the states and the attention of the network."""
+        layers = {name: getattr(out, name, None) for name in ("hidden_states", "attentions")}
+        return SequenceClassifierOutput(logits=logits, **layers)
 
 
 def is_kind(network: Any, *kinds: str) -> bool:
-    """Whether a network is one of these, by its classes: somebody's own may stand on one."""
-    names = [one.__name__ for one in type(network).__mro__]
+    """Tell whether the name of a network's class, or of a base class, contains one of ``kinds``.
+
+    A user's own class may be derived from a class of transformers.
+    """
+    names = [base.__name__ for base in type(network).__mro__]
     return any(kind in name for name in names for kind in kinds)
 
 
 def network_name(network: Any) -> str:
-    """Return the name of a network's class, as its user knows it: that under another head."""
-    own = getattr(network, network.held) if isinstance(network, AnotherHead) else network
-    return type(own).__name__
+    """Return the name of a network's class as its user knows it, without a custom head."""
+    inner = (
+        getattr(network, network.network_attribute) if isinstance(network, CustomHead) else network
+    )
+    return type(inner).__name__
 
 
-# What a library writes into a configuration about itself, and where the weights lay; precision is
+# Keys of a configuration that describe a library or a location, not the model. The precision is
 # that of the weights.
-_OF_THE_LIBRARY = frozenset(
+_LIBRARY_KEYS = frozenset(
     (
         "transformers_version",
         "_name_or_path",
@@ -376,76 +448,84 @@ _OF_THE_LIBRARY = frozenset(
         "torch_dtype",
         "truncation",
         "padding",
-        "image_processor_type",
-    )  # of which there is one with torchvision and one without
+        "image_processor_type",  # one with torchvision and one without
+    )
 )
 
 
 @final
 class NetworkFingerprint:
-    """SHA-256 of weights, configuration and tokenizer, whatever version of a library reads them.
+    """SHA-256 of the weights, configuration and tokenizer of a network.
 
-    Weights are read again when torch has counted a change of them. What is written through
-    ``.data`` it does not count. A tokenizer is read once; every call sets its padding anew.
+    It does not depend on the version of the library that reads them. Weights are read again if
+    torch has counted a change. Writing through ``.data`` is not counted. A tokenizer is read once,
+    since every call sets its padding anew.
     """
 
     def __init__(self, network: Any, tokenizer: Any) -> None:
         self._network, self._tokenizer = network, tokenizer
         self._stamp: tuple[Any, ...] = ()
-        self._weights = self._words = b""
+        self._weights = self._tokenizer_json = b""
 
     def __call__(self) -> str:
         """Return the fingerprint."""
-        if (stamp := changes(self._network)) != self._stamp:
-            # By name: in which order layers were made is no part of a model.
+        if (stamp := weights_stamp(self._network)) != self._stamp:
+            # Sorted by name, since the order in which layers were made is not part of a model.
             tensors = sorted(self._network.state_dict().items())
             self._weights, self._stamp = _weights_digest(tensors), stamp
-        if not self._words:
+        if not self._tokenizer_json:
             backend = getattr(self._tokenizer, "backend_tokenizer", None)
-            written = self._tokenizer.to_dict() if backend is None else json.loads(backend.to_str())
-            self._words = json.dumps(_set(written), sort_keys=True).encode()
-        # A network that was never saved does not name its class; one that was read does.
+            settings = (
+                self._tokenizer.to_dict() if backend is None else json.loads(backend.to_str())
+            )
+            self._tokenizer_json = json.dumps(_drop_unset(settings), sort_keys=True).encode()
+        # The configuration names the class only if the network was saved before.
         saved = {"architectures": [network_name(self._network)]}
-        written = self._network.config.to_diff_dict()
-        config = {**saved, **_set(written), **_switched_off(self._network.config, written)}
-        said = json.dumps([type(self._network).__name__, config], sort_keys=True, default=str)
-        return hashlib.sha256(said.encode() + self._words + self._weights).hexdigest()
+        settings = self._network.config.to_diff_dict()
+        config = {
+            **saved,
+            **_drop_unset(settings),
+            **_disabled_defaults(self._network.config, settings),
+        }
+        name = getattr(self._network, "fingerprint_name", type(self._network).__name__)
+        text = json.dumps([name, config], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode() + self._tokenizer_json + self._weights).hexdigest()
 
 
-def _set(value: Any) -> Any:
-    """Return what is set in a configuration: an option that is off is as good as an unknown one.
+def _drop_unset(value: Any) -> Any:
+    """Return a configuration without the options that are off.
 
-    A newer version of a library knows more options than the one that wrote the file.
+    A newer version of a library knows more options than the version that wrote the file.
     """
     if isinstance(value, dict):
-        known = ((str(k), _set(v)) for k, v in value.items() if k not in _OF_THE_LIBRARY)
-        off: tuple[Any, ...] = ({}, [], "")  # 0 is a number of something
+        settings = ((str(k), _drop_unset(v)) for k, v in value.items() if k not in _LIBRARY_KEYS)
+        empty_values: tuple[Any, ...] = ({}, [], "")  # 0 may be a count
         return {
             k: v
-            for k, v in known
-            # Of accents alone False is not None, which leaves them to the letters' case.
-            if v is not None and (v is not False or k == "strip_accents") and v not in off
+            for k, v in settings
+            # For strip_accents, None means that lowercasing decides, so it differs from False.
+            if v is not None and (v is not False or k == "strip_accents") and v not in empty_values
         }
-    return [_set(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_drop_unset(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def _switched_off(config: Any, written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are off in a configuration, and on by default in its class."""
-    with contextlib.suppress(Exception):  # not every class can be made without arguments
-        usual = type(config)().to_dict()
-        off = (name for name, value in written.items() if not value and usual.get(name))
-        return {f"{name} off": repr(written[name]) for name in off if name not in _OF_THE_LIBRARY}
+def _disabled_defaults(config: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are off in ``settings`` but on by default."""
+    with contextlib.suppress(Exception):  # some classes need arguments
+        defaults = type(config)().to_dict()
+        names = (name for name, value in settings.items() if not value and defaults.get(name))
+        return {f"{name} off": repr(settings[name]) for name in names if name not in _LIBRARY_KEYS}
     return {}
 
 
-def changes(network: Any) -> tuple[Any, ...]:
-    """Return what differs after a weight was replaced or written to."""
-    # Not of state_dict, which takes as long as a tenth of a call. Tensors of inference mode have no
-    # count, and are read every time.
+def weights_stamp(network: Any) -> tuple[Any, ...]:
+    """Return a tuple that changes if a weight is replaced or written to."""
+    # state_dict would take as long as a tenth of a call. Tensors of inference mode have no count of
+    # changes, so they are read every time.
     tensors = itertools.chain(network.parameters(), network.buffers())
     return tuple(
-        (one.data_ptr(), one.dtype, object() if one.is_inference() else one._version)
-        for one in tensors
+        (tensor.data_ptr(), tensor.dtype, object() if tensor.is_inference() else tensor._version)
+        for tensor in tensors
     )
 
 
@@ -453,7 +533,7 @@ def _weights_digest(tensors: list[tuple[str, Any]]) -> bytes:
     digest = hashlib.sha256()
     for name, tensor in tensors:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        # As bytes: NumPy has no bfloat16, and a cast would make two precisions one.
+        # Bytes are hashed, because NumPy has no bfloat16 and a cast would make two precisions equal.
         flat = tensor.detach().cpu().contiguous().flatten()
         digest.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
     return digest.digest()
@@ -461,11 +541,11 @@ def _weights_digest(tensors: list[tuple[str, Any]]) -> bytes:
 
 @final
 class ForwardPass:
-    """Calls a network on rows of ids, with ``half`` in half precision on a graphics card.
+    """Calls a network on rows of ids, on a GPU in half precision if ``half`` is true.
 
-    There the weights are cast once, into a copy of the network: casting them in every call took
-    longer than the call. A text that is read afterwards meets the weights as they are then. A row
-    on which the network fails is named as the text that ``shown`` makes of it.
+    The weights are cast once, into a copy of the network, since casting in every call took longer
+    than the call. ``refresh`` casts them again if they have changed. If the network fails on a
+    row, the error contains the text that ``describe`` makes of the row.
     """
 
     def __init__(
@@ -473,61 +553,74 @@ class ForwardPass:
         network: Any,
         *,
         half: bool,
-        shown: Callable[[Int[np.ndarray, " _"]], str],
+        describe: Callable[[Int[np.ndarray, " _"]], str],
         example: Callable[[], Rows],
     ) -> None:
-        self.network, self._shown, self._example = network, shown, example
-        self._halves = half and network.device.type == "cuda"
-        self._half: Any = None  # the copy, None where it does not do
+        self.network, self._describe, self._example = network, describe, example
+        self._uses_half = half and network.device.type == "cuda"
+        self._half_network: Any = None  # the copy, or None if it is not usable
         self._stamp: tuple[Any, ...] = ()
 
-    def renew(self) -> None:
+    def refresh(self) -> None:
         """Cast the weights again if they have changed."""
-        if not self._halves:
+        if not self._uses_half:
             return
-        stamp = changes(self.network)
-        with alone_with(self.network):
+        stamp = weights_stamp(self.network)
+        with network_lock(self.network):
             if stamp != self._stamp:
-                self._half, self._stamp = _halved(self.network, self._example()), stamp
+                self._half_network, self._stamp = (
+                    _half_precision_copy(self.network, self._example()),
+                    stamp,
+                )
 
     def __call__(self, ids: Rows) -> Float[np.ndarray, "n C"]:
-        """Return the outputs; what is masked out is not attended to."""
-        (found,) = self.apart(
-            ids, lambda network, ids: (network_outputs(network, ids, ours=network is self._half),)
+        """Return the outputs for rows. Masked-out positions are not attended to."""
+        (outputs,) = self.run(
+            ids,
+            lambda network, ids: (
+                network_outputs(network, ids, is_copy=network is self._half_network),
+            ),
         )
-        return found
+        return outputs
 
-    def apart(self, ids: Rows, ask: Ask) -> tuple[np.ndarray, ...]:
-        """Return the arrays that ``ask`` gets from the network, or from its copy where it can."""
+    def run(self, ids: Rows, call: NetworkCall) -> tuple[np.ndarray, ...]:
+        """Run ``call`` on the network, or on its copy in half precision, and return its arrays.
 
-        def asked(some: Rows) -> tuple[np.ndarray, ...]:
-            if self._half is not None and _finite(found := ask(self._half, some)):
-                return found  # else too large for half precision
-            return ask(self.network, some)
+        The copy is not used for rows whose numbers are too large for half precision.
+        """
 
-        found: tuple[np.ndarray, ...] = answers_of(
-            asked,
+        def run_rows(rows: Rows) -> tuple[np.ndarray, ...]:
+            """Call the copy, then the network if a number is not finite."""
+            if self._half_network is not None and _are_finite(
+                arrays := call(self._half_network, rows)
+            ):
+                return arrays
+            return call(self.network, rows)
+
+        arrays: tuple[np.ndarray, ...] = call_function(
+            run_rows,
             ids,
             who=network_name(self.network),
-            shown=lambda row: self._shown(row[row != MASKED_OUT]),
+            item_text=lambda row: self._describe(row[row != MASKED_OUT]),
         )
-        if not _finite(found):
+        if not _are_finite(arrays):
             raise InputError("the model returns numbers that are not finite; check its weights.")
-        return found
+        return arrays
 
 
-def _finite(arrays: tuple[np.ndarray, ...]) -> bool:
-    # A sum needs no array of its own; it may overflow where no number does, hence the second look.
-    return all(bool(np.isfinite(one.sum()) or np.isfinite(one).all()) for one in arrays)
+def _are_finite(arrays: tuple[np.ndarray, ...]) -> bool:
+    # A sum needs no further array. It may overflow although all numbers are finite, so the second
+    # test follows.
+    return all(bool(np.isfinite(array.sum()) or np.isfinite(array).all()) for array in arrays)
 
 
-def _halved(network: Any, ids: Rows) -> Any:
-    """Return a copy in half precision, or None where that is not the same function."""
+def _half_precision_copy(network: Any, ids: Rows) -> Any:
+    """Return a copy in half precision, or None if its outputs are too different."""
     try:
         half = copy.deepcopy(network).half().eval()
-        found = network_outputs(half, ids, ours=True)
+        outputs = network_outputs(half, ids, is_copy=True)
     except (RuntimeError, TypeError, NotImplementedError):
-        return None  # a layer that knows no such numbers
-    true = network_outputs(network, ids)
-    off = float(np.abs(found - true).max())
-    return half if off <= _HALF * max(1.0, float(np.abs(true).max())) else None
+        return None  # a layer does not support half precision
+    exact = network_outputs(network, ids)
+    error = float(np.abs(outputs - exact).max())
+    return half if error <= _HALF_TOLERANCE * max(1.0, float(np.abs(exact).max())) else None

@@ -8,215 +8,299 @@ import numpy as np
 import torch
 
 from limelight.errors import DomainError
-from limelight.models.engine import Engine, answers_of
+from limelight.models.engine import Engine, call_function
 from limelight.models.hugging_face import forward
 from limelight.models.hugging_face.forward import Row, Rows
 from limelight.models.hugging_face.lrp import FrozenWeights, check_affine
-from limelight.models.hugging_face.pieces import rows_read
-from limelight.models.protocol import Gradients, InputProducts, Points, Slopes
+from limelight.models.hugging_face.subwords import input_rows
+from limelight.models.protocol import (
+    EmbeddedPoints,
+    Gradients,
+    InputProducts,
+    OutputGradientOrValues,
+)
 from limelight.shapes import Float
 from limelight.text import ModelInput
 
-_POINTS = 2048  # pieces in a batch of points whose gradient is taken
-# What a text costs then, for each piece: graphs of all its layers are held. A core gains nothing by
-# more than one, and a text alone has the same rounding whatever stands beside it in a list.
+_BATCH_SIZE = 2048  # subwords in a batch of points that are differentiated together
+# Cost of a subword on each device, since the graphs of all layers are stored. A CPU core gains
+# nothing by a batch of several texts. A single text has the same rounding in every list of texts.
 _COST = {"cuda": 8}
 
 
-def embedded(network: Any, ids: Row) -> Float[np.ndarray, "T d_e"]:
-    """Return the rows of the input embedding."""
+def embed_input(network: Any, ids: Row) -> Float[np.ndarray, "T d_e"]:
+    """Return the embedded tokens of one row, or the embedded patches of an image."""
     with torch.inference_mode():
-        rows = _embedding(network, forward.network_input(network, ids[None]))
-        found: np.ndarray = rows[0].double().cpu().numpy()
-    # Nothing is read at the special positions before the patches of an image.
-    return np.pad(found, ((getattr(ids, "special", 0), 0), (0, 0)))
+        batch = _embed(network, forward.network_input(network, ids[None]))
+        embedded: np.ndarray = batch[0].double().cpu().numpy()
+    # An image has no input at the special positions before its patches.
+    return np.pad(embedded, ((getattr(ids, "special", 0), 0), (0, 0)))
 
 
-def _embedding(network: Any, given: dict[str, Any]) -> Any:
-    """Return what the network embeds of its input, which must be vectors."""
-    with forward.alone_with(network):  # another thread may have put a text into its embedding
-        rows = forward.input_table(network)(next(iter(given.values())))
-    if not isinstance(rows, torch.Tensor):
+def _embed(network: Any, inputs: dict[str, Any]) -> Any:
+    """Return the embedded input of a network, given the keyword arguments of the call.
+
+    Raises
+    ------
+    DomainError
+        If the network embeds its input in more than vectors.
+    """
+    with forward.network_lock(network):  # another thread may have a hook in the embedding
+        embedded = forward.input_embedding(network)(next(iter(inputs.values())))
+    if not isinstance(embedded, torch.Tensor):
         raise DomainError(
             f"{forward.network_name(network)} embeds its tokens in more than vectors."
         )
-    return rows
+    return embedded
 
 
-def differentiated(
-    network: Any, ids: Row, points: Points, weigh: Slopes, *, frozen: bool = False
+def compute_gradients(
+    network: Any,
+    ids: Row,
+    points: EmbeddedPoints,
+    output_gradient: OutputGradientOrValues,
+    *,
+    frozen: bool = False,
 ) -> Gradients:
-    """Return the gradient of F at ``points``, put in place of the embedded ``ids``.
+    """Return the gradient of the explained number F at points of the embedding space.
 
-    ``weigh`` is ∂F/∂f as a function of f, or its values where f is not all that F depends on. With
-    ``frozen`` weights the gradient is that of layer-wise relevance.
+    Parameters
+    ----------
+    network
+        The network.
+    ids
+        The row whose embedding the points replace.
+    points
+        Embedded inputs at which the network is differentiated.
+    output_gradient
+        ∂F/∂f as a function of the outputs f, or its values if F depends on more than f.
+    frozen
+        Freeze the weights, as layer-wise relevance propagation does (see ``lrp``).
+
+    Raises
+    ------
+    DomainError
+        If the network does not read the text as one row of embedded tokens.
+    NotAffineError
+        If ``frozen`` and the network is not affine with its weights frozen.
     """
-    gradients, outputs, done = [], [], 0
-    for here in _batches(network, points):
-        now = weigh if callable(weigh) else weigh[done : done + len(here)]
-        # Whoever calls may stand in no_grad or inference mode, where there are no gradients.
+    gradients, outputs, start = [], [], 0
+    for batch in _split_points(network, points):
+        batch_gradient = (
+            output_gradient
+            if callable(output_gradient)
+            else output_gradient[start : start + len(batch)]
+        )
+        # The caller may be in no_grad or inference mode, which allow no gradients.
         with torch.inference_mode(mode=False), torch.enable_grad():
-            given = given_ids(network, ids, len(here))
-            gradient, found = _gradient(network, given, here.requires_grad_(), now, frozen=frozen)
-        # Added up in double precision: sums over a path of many points keep their digits.
+            inputs = repeat_input(network, ids, len(batch))
+            gradient, batch_outputs = _gradient(
+                network, inputs, batch.requires_grad_(), batch_gradient, frozen=frozen
+            )
+        # The gradients are summed in double precision, so that sums over many points stay accurate.
         gradients.append(gradient.cpu().numpy())
-        outputs.append(found)
-        done += len(here)
+        outputs.append(batch_outputs)
+        start += len(batch)
     return Gradients(np.concatenate(gradients), np.concatenate(outputs))
 
 
 def _gradient(
-    network: Any, given: dict[str, Any], here: Any, weigh: Slopes, *, frozen: bool
+    network: Any,
+    inputs: dict[str, Any],
+    embedded: Any,
+    output_gradient: OutputGradientOrValues,
+    *,
+    frozen: bool,
 ) -> tuple[Any, Float[np.ndarray, "n C"]]:
-    """Return the gradient of F at the embedded input ``here``, and the outputs there."""
+    """Return the gradient of F at the embedded input, and the outputs of the network there."""
     with FrozenWeights() if frozen else contextlib.nullcontext():
-        logits = _logits_at(network, given, here)
+        logits = _logits_from_points(network, inputs, embedded)
     if frozen:
         check_affine(network, logits)
-    # Not by backward, which would leave gradients in somebody's weights.
-    (gradient,) = torch.autograd.grad(aimed(logits, weigh), here)
+    # backward() would leave gradients in the user's weights.
+    (gradient,) = torch.autograd.grad(weigh_logits(logits, output_gradient), embedded)
     return gradient.double(), logits.detach().double().cpu().numpy()
 
 
-def frozen_times_input(
+def frozen_input_products(
     network: Any,
     inputs: Sequence[ModelInput],
     weights: Float[np.ndarray, "n C"],
     engine: Engine,
 ) -> InputProducts:
-    """Return e_t · ∇F of the network with frozen weights, at the texts themselves."""
-    several = [rows_read(model_input) for model_input in inputs]
-    rows = [row for some in several for row in some]
-    whose = np.repeat(np.arange(len(several)), [len(some) for some in several])
-    # A text in W windows has the mean of their outputs, so each of them ∂F/∂f / W.
-    slopes = weights[whose] / np.bincount(whose)[whose][:, None]
+    """Return gradient × input of a network with frozen weights, at the texts themselves.
 
-    def together(places: Any) -> tuple[Any, ...]:
-        return times_input(network, forward.rectangle([rows[i] for i in places]), slopes[places])
+    Parameters
+    ----------
+    network
+        The network.
+    inputs
+        Texts or images that the model has read.
+    weights
+        ∂F/∂f for each input, at its outputs f.
+    engine
+        Engine that decides how many rows are computed at a time.
+    """
+    rows_per_input = [input_rows(model_input) for model_input in inputs]
+    rows = [row for group in rows_per_input for row in group]
+    input_index = np.repeat(
+        np.arange(len(rows_per_input)), [len(group) for group in rows_per_input]
+    )
+    # The output of a text in W windows is the mean over the windows, so each window has ∂F/∂f / W.
+    row_slopes = weights[input_index] / np.bincount(input_index)[input_index][:, None]
 
-    cost, who = _COST.get(network.device.type, 1024), forward.network_name(network)
-    found, outputs = forward.found_by_row(
+    def multiply_batch(indices: Any) -> tuple[Any, ...]:
+        """Compute the products and the outputs of some rows."""
+        return input_products(
+            network, forward.stack_rows([rows[i] for i in indices]), row_slopes[indices]
+        )
+
+    cost, name = _COST.get(network.device.type, 1024), forward.network_name(network)
+    row_products, outputs = forward.collect_by_row(
         engine,
         [cost * len(row) for row in rows],
-        lambda places: answers_of(together, places, who=who, shown=lambda i: inputs[whose[i]].text),
+        lambda indices: call_function(
+            multiply_batch, indices, who=name, item_text=lambda i: inputs[input_index[i]].text
+        ),
     )
-    # As ``embedded`` has it: 0 at special positions, where nothing is read.
+    # Special positions of an image have no input, so their products are 0 (see ``embed_input``).
     products = [
         np.pad(product, (getattr(row, "special", 0), 0))[: len(row)]
-        for (product,), row in zip(found, rows, strict=True)
+        for (product,), row in zip(row_products, rows, strict=True)
     ]
-    own = [np.flatnonzero(whose == number) for number in range(len(several))]
+    row_indices = [np.flatnonzero(input_index == number) for number in range(len(rows_per_input))]
     return InputProducts(
-        [np.concatenate([products[i] for i in places]) for places in own],
-        np.array([outputs[places].mean(axis=0) for places in own]),
+        [np.concatenate([products[i] for i in indices]) for indices in row_indices],
+        np.array([outputs[indices].mean(axis=0) for indices in row_indices]),
     )
 
 
-def times_input(
+def input_products(
     network: Any, rows: Rows, weights: Float[np.ndarray, "n C"]
 ) -> tuple[Float[np.ndarray, "n T"], Float[np.ndarray, "n C"]]:
-    """Return e_t · ∇F at every place of ``rows``, which may be padded, and the outputs."""
+    """Return e_t · ∇F at every position of ``rows``, and the outputs.
+
+    The weights of the network are frozen. The rows may be padded. ``weights`` are ∂F/∂f, one row
+    for each row of ids.
+    """
     with torch.inference_mode(mode=False), torch.enable_grad():
-        given = forward.network_input(network, rows)
-        here = _embedding(network, given).detach().requires_grad_()
-        gradient, outputs = _gradient(network, given, here, weights, frozen=True)
-        product = (gradient * here.detach().double()).sum(-1)
+        inputs = forward.network_input(network, rows)
+        embedded = _embed(network, inputs).detach().requires_grad_()
+        gradient, outputs = _gradient(network, inputs, embedded, weights, frozen=True)
+        product = (gradient * embedded.detach().double()).sum(-1)
     return product.cpu().numpy(), outputs
 
 
-def outputs_at(network: Any, ids: Row, points: Points) -> Float[np.ndarray, "n C"]:
-    """Return the outputs at ``points``, put in place of the embedded ``ids``."""
+def outputs_at_points(network: Any, ids: Row, points: EmbeddedPoints) -> Float[np.ndarray, "n C"]:
+    """Return the outputs at ``points``, which replace the embedded ``ids``."""
     with torch.inference_mode():
-        found = [
-            _logits_at(network, given_ids(network, ids, len(here)), here)
-            for here in _batches(network, points)
+        logits = [
+            _logits_from_points(network, repeat_input(network, ids, len(batch)), batch)
+            for batch in _split_points(network, points)
         ]
-        return torch.cat(found).double().cpu().numpy()
+        return torch.cat(logits).double().cpu().numpy()
 
 
-def _batches(network: Any, points: Points) -> Iterator[Any]:
-    """Yield a few points at a time, in the network's precision and on its device."""
-    step = max(1, _POINTS // points.shape[1]) if forward.takes_batches(network) else 1
-    weight = getattr(forward.input_table(network), "weight", network)  # of images there is no table
-    for start in range(0, len(points), step):
-        # A tensor that is made in inference mode can never ask for a gradient.
+def _split_points(network: Any, points: EmbeddedPoints) -> Iterator[Any]:
+    """Yield batches of points, in the network's precision and on its device."""
+    batch_size = max(1, _BATCH_SIZE // points.shape[1]) if forward.takes_batches(network) else 1
+    weight = getattr(forward.input_embedding(network), "weight", network)  # images have no table
+    for start in range(0, len(points), batch_size):
+        # A tensor that is made in inference mode can never require a gradient.
         with torch.inference_mode(mode=False):
-            here = torch.as_tensor(
-                points[start : start + step], dtype=weight.dtype, device=weight.device
+            batch = torch.as_tensor(
+                points[start : start + batch_size], dtype=weight.dtype, device=weight.device
             )
-        yield here
+        yield batch
 
 
-def _logits_at(network: Any, given: dict[str, Any], here: Any) -> Any:
-    # By a hook and not by inputs_embeds: heads of decoders look for the last piece in input_ids,
-    # and an encoder with a decoder embeds its text twice.
-    types = given.get("token_type_ids")
-    embedding = _InPlace(network, next(iter(given.values())), here, types)
-    with forward.restoring(network, hook=embedding):
-        logits = network(**given).logits
-    # A network that never asked its table answered about the text, not about the points.
-    embedding.check_used()
+def _logits_from_points(network: Any, inputs: dict[str, Any], points: Any) -> Any:
+    """Call the network with ``points`` in place of its embedded input."""
+    # A hook is used instead of inputs_embeds, because heads of decoders look for the last subword in
+    # input_ids, and an encoder with a decoder embeds its text twice.
+    types = inputs.get("token_type_ids")
+    hook = _EmbeddingHook(network, next(iter(inputs.values())), points, types)
+    with forward.evaluation_mode(network, hook=hook):
+        logits = network(**inputs).logits
+    # If the network did not use its table, the outputs are those of the text, not of the points.
+    hook.check_used()
     return logits
 
 
 @final
-class _InPlace:
-    """Puts ``points`` in the place of what the embedding answers to ``ids``.
+class _EmbeddingHook:
+    """A forward hook that replaces the embedding of ``ids`` by ``points``.
 
-    A network may embed its text twice: a decoder reads it once more, moved on by one piece. The
-    gradient at a piece is then the sum over the places where it enters. Token ``types``, which
-    GPT-2 looks up in the same table, stay what they are.
+    A network may embed its text twice: a decoder reads it again, shifted by one subword. The
+    gradient at a subword is then the sum over the positions at which it enters. GPT-2 looks token
+    ``types`` up in the same table. They are not replaced.
     """
 
     def __init__(self, network: Any, ids: Any, points: Any, types: Any = None) -> None:
-        self._network, self._ids, self._points, self._whole = network, ids, points, False
+        self._network, self._ids, self._points, self._was_used = network, ids, points, False
         self._types = types
 
-    def __call__(self, _module: Any, given: Any, rows: Any) -> Any:
-        if self._ids.dim() == 4 and isinstance(rows, torch.Tensor):  # special positions come first
-            self._whole = True
-            return self._points[:, self._points.shape[1] - rows.shape[1] :].clone()
-        asked, (n, T) = given[0] if given else None, self._ids.shape
-        if asked is None or asked.ndim != 2 or rows.ndim != 3 or len(asked) != n:
-            raise self._refusal()
-        if self._types is not None and torch.equal(asked, self._types):
-            return rows
-        if asked.shape[1] < T:
-            return rows  # what a decoder writes beside the text; the network's check tells others
-        for start in (0, 1):  # where the text begins; further pieces may follow it
-            length = min(T, asked.shape[1] - start)
-            if bool((asked[:, start : start + length] == self._ids[:, :length]).all()):
-                self._whole |= length == T
-                if rows.shape == self._points.shape and not start:
-                    return self._points.clone()  # some scale it in place, which a leaf forbids
-                around = (rows[:, :start], self._points[:, :length], rows[:, start + length :])
-                return torch.cat(around, dim=1)
-        raise self._refusal()
+    def __call__(self, _module: Any, args: Any, embedded: Any) -> Any:
+        """Return the points instead of the embedded text."""
+        if self._ids.dim() == 4 and isinstance(
+            embedded, torch.Tensor
+        ):  # after the special positions
+            self._was_used = True
+            return self._points[:, self._points.shape[1] - embedded.shape[1] :].clone()
+        ids, (n, T) = args[0] if args else None, self._ids.shape
+        if ids is None or ids.ndim != 2 or embedded.ndim != 3 or len(ids) != n:
+            raise self._unreadable_error()
+        if self._types is not None and torch.equal(ids, self._types):
+            return embedded
+        if ids.shape[1] < T:
+            return embedded  # tokens that a decoder generates; the check of the network finds other cases
+        for start in (0, 1):  # where the text begins; more subwords may follow it
+            length = min(T, ids.shape[1] - start)
+            if bool((ids[:, start : start + length] == self._ids[:, :length]).all()):
+                self._was_used |= length == T
+                if embedded.shape == self._points.shape and not start:
+                    return (
+                        self._points.clone()
+                    )  # some networks scale it in place, which a leaf tensor forbids
+                parts = (
+                    embedded[:, :start],
+                    self._points[:, :length],
+                    embedded[:, start + length :],
+                )
+                return torch.cat(parts, dim=1)
+        raise self._unreadable_error()
 
     def check_used(self) -> None:
-        if not self._whole:
-            raise self._refusal()
+        """Raise an error if the points never replaced the whole text."""
+        if not self._was_used:
+            raise self._unreadable_error()
 
-    def _refusal(self) -> DomainError:
+    def _unreadable_error(self) -> DomainError:
         return DomainError(
             f"{forward.network_name(self._network)} does not read a text as one row of embedded "
             "tokens, so gradients at its words are not known; use 'lime', 'shapley' or 'loo'."
         )
 
 
-def given_ids(network: Any, ids: Row, copies: int) -> dict[str, Any]:
-    """Return what the network is called with: ``copies`` of one text without padding."""
-    # Views of one row: a hundred points need no hundred copies of it.
-    one = forward.network_input(network, ids[None])
-    return {name: rows.expand(copies, *rows.shape[1:]) for name, rows in one.items()}
+def repeat_input(network: Any, ids: Row, copies: int) -> dict[str, Any]:
+    """Return the keyword arguments of a call with ``copies`` of one unpadded row."""
+    # The copies are views of one row.
+    inputs = forward.network_input(network, ids[None])
+    return {name: values.expand(copies, *values.shape[1:]) for name, values in inputs.items()}
 
 
-def aimed(logits: Any, weigh: Slopes) -> Any:
-    """A number whose gradient is that of F: Σ ∂F/∂f_c f_c with the weights held fixed."""
-    # One backward pass whatever F is: the weights are its slopes at these outputs.
-    return (logits * logits.new_tensor(np.ascontiguousarray(slopes(logits, weigh)))).sum()
+def weigh_logits(logits: Any, output_gradient: OutputGradientOrValues) -> Any:
+    """Return Σ ∂F/∂f_c f_c with constant ∂F/∂f, a number with the gradient of F."""
+    # The weights are the slopes of F at these outputs, so one backward pass is enough for every F.
+    return (
+        logits * logits.new_tensor(np.ascontiguousarray(output_slopes(logits, output_gradient)))
+    ).sum()
 
 
-def slopes(logits: Any, weigh: Slopes) -> Float[np.ndarray, "n C"]:
+def output_slopes(logits: Any, output_gradient: OutputGradientOrValues) -> Float[np.ndarray, "n C"]:
     """Return ∂F/∂f at these outputs."""
-    return weigh(logits.detach().double().cpu().numpy()) if callable(weigh) else weigh
+    return (
+        output_gradient(logits.detach().double().cpu().numpy())
+        if callable(output_gradient)
+        else output_gradient
+    )

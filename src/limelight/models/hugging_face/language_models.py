@@ -1,8 +1,9 @@
-"""Language models that are asked: what is next, as classifiers, or how probable an answer is.
+"""Language models with another head: as classifiers by the next token, or to score an answer.
 
-What stands around a text is a prompt. The tokens of an answer follow those of the prompt in one row
-and carry a mark, which travels with their ids through masks, batches and deletions: 1 at a token
-that is given, 2 + s at one whose log-probability counts to the part s that is asked about.
+A template puts a prompt around the text. The tokens of an answer follow those of the prompt in the
+same row. They have a mark, which is packed with their ids and so kept in masks, batches and
+deletions. The mark is 1 for a token that is only context, and 2 + s for a token whose
+log-probability counts for part s of the query.
 """
 
 import contextlib
@@ -20,90 +21,112 @@ from transformers.cache_utils import DynamicLayer
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
-from limelight.models.engine import said
+from limelight.models.engine import describe_error
 from limelight.models.hugging_face import forward
-from limelight.models.hugging_face.forward import MASKED_OUT, AnotherHead
-from limelight.models.hugging_face.pieces import longest_input
+from limelight.models.hugging_face.forward import MASKED_OUT, CustomHead
+from limelight.models.hugging_face.subwords import max_input_length
 from limelight.models.protocol import (
-    NOTHING_WRITTEN,
-    OTHER_TOKENS,
+    EMPTY_ANSWER_ERROR,
+    TOKENIZATION_WARNING,
     Capability,
     Property,
-    adjoins,
-    check_writing,
-    cut_after,
-    notes_of_one,
-    tokens_of,
+    answer_warnings,
+    attaches_to_prompt,
+    check_generation_options,
+    part_token_indices,
+    truncation_warning,
 )
 from limelight.shapes import Int
-from limelight.text import Answer, ModelInput, Span, one_line
+from limelight.text import AnswerQuery, ModelInput, Span, truncate_line
 from limelight.threads import cached_property
 
 TEXT = "{text}"
-_ANY = "A film."  # what stands in the place of the text while a template is looked at
-_SHARED = 8  # tokens that all rows of a batch begin with, from which on they are computed once
-_SAME = 1e-4  # by which log-probabilities may differ when they are
-_ASIDE, COUNTS = 1, 2  # marks
+_SAMPLE_TEXT = "A film."  # takes the place of the text in checks of a template
+_MIN_SHARED_TOKENS = 8  # shorter common prefixes of a batch are not computed separately
+_SHARING_TOLERANCE = (
+    1e-4  # allowed difference of log-probabilities with and without a shared prefix
+)
+_CONTEXT_MARK, FIRST_PART_MARK = 1, 2
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class PromptTokenizer:
-    """A fast tokenizer whose special pieces around a text are those of a prompt.
+    """A fast tokenizer for a template, which treats the prompt around a text as special subwords.
 
-    The whole prompt is read at once, as the model would meet it. A piece that lies partly outside
-    the text is the prompt's and is never removed; only the space before the first word is not. With
-    ``special`` the tokenizer adds tokens of its own. A ``closed`` prompt, that of an encoder, keeps
-    those at its end: what comes next stands elsewhere.
+    The whole prompt is tokenized at once, as the model reads it. A subword that is partly outside
+    the text belongs to the prompt and is never removed. The space before the first word is an
+    exception.
+
+    Attributes
+    ----------
+    tokenizer
+        The tokenizer of the language model.
+    before
+        The prompt before the text.
+    after
+        The prompt after the text.
+    adds_special
+        Whether the tokenizer adds special tokens.
+    keeps_end
+        Whether special tokens at the end are kept. An encoder needs them. After the prompt of a
+        causal model more tokens follow.
     """
 
-    own: Any
+    tokenizer: Any
     before: str
     after: str
-    special: bool
-    closed: bool = False
+    adds_special: bool
+    keeps_end: bool = False
     is_fast = True
-    model_input_names = ("input_ids", "attention_mask")  # all that transformers generates from
+    model_input_names = (
+        "input_ids",
+        "attention_mask",
+    )  # the inputs from which transformers generates
     why_no_pairs = "a template has room for one text; write both into the template or the text"
 
     @staticmethod
-    def of(tokenizer: Any, template: Any, *, closed: bool = False) -> "PromptTokenizer":
-        """Return the prompt that ``template`` describes: a string, or messages of a chat."""
-        # A chat template writes the special tokens itself.
-        special = isinstance(template, str)
-        whole = template if special else _chat(tokenizer, template)
-        if (count := whole.count(TEXT)) != 1:
+    def from_template(
+        tokenizer: Any, template: Any, *, keeps_end: bool = False
+    ) -> "PromptTokenizer":
+        """Return the tokenizer for a template, which is a string or the messages of a chat."""
+        # A chat template contains the special tokens.
+        adds_special = isinstance(template, str)
+        prompt = template if adds_special else _apply_chat_template(tokenizer, template)
+        if (count := prompt.count(TEXT)) != 1:
             raise InputError(
-                f"template must have {TEXT} in it once; {one_line(whole, 80)!r} has it {count} "
+                f"template must have {TEXT} in it once; {truncate_line(prompt, 80)!r} has it {count} "
                 "times."
             )
-        before, after = whole.split(TEXT)
-        return PromptTokenizer(tokenizer, before, after.rstrip(" "), special, closed)
+        before, after = prompt.split(TEXT)
+        return PromptTokenizer(tokenizer, before, after.rstrip(" "), adds_special, keeps_end)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.own, name)
+        """Return an attribute of the tokenizer."""
+        return getattr(self.tokenizer, name)
 
     @cached_property
     def gap(self) -> str:
-        """The space that belongs between the prompt and the word that comes next, if any does.
+        """Return the space between the prompt and the next word, or "" if none belongs there.
 
-        Tokenizers count the space before a word as part of it, so a prompt never ends in one.
+        Tokenizers count the space before a word as part of the word, so a prompt never ends with
+        one.
         """
-        end, ids = (self.after or _ANY)[-1], self.ids(_ANY)
-        marked = bool(ids) and ids[-1] in set(self.all_special_ids)  # of a chat: the turn begins
-        return "" if end.isspace() or marked else " "
+        end, ids = (self.after or _SAMPLE_TEXT)[-1], self.ids(_SAMPLE_TEXT)
+        starts_turn = bool(ids) and ids[-1] in set(self.all_special_ids)  # a turn of a chat begins
+        return "" if end.isspace() or starts_turn else " "
 
     def ids(self, text: str, next_word: str = "") -> list[int]:
-        """Return the tokens of the whole prompt, without what the tokenizer puts at an end."""
-        found = self._encoded(self.before, text, self.after, next_word)
-        return list(found["input_ids"][: _continued(found)])
+        """Return the tokens of the whole prompt, without special tokens at the end."""
+        encoding = self._encode(self.before, text, self.after, next_word)
+        return list(encoding["input_ids"][: _length_without_end(encoding)])
 
-    def _encoded(self, *parts: str, special: bool | None = None) -> Any:
-        """Return the tokenizer's encoding of all parts together, whatever their length."""
-        with forward.restoring_tokenizer(self.own):
-            return self.own(
+    def _encode(self, *parts: str, adds_special: bool | None = None) -> Any:
+        """Tokenize the joined parts, without truncation."""
+        with forward.preserve_tokenizer(self.tokenizer):
+            return self.tokenizer(
                 "".join(parts),
-                add_special_tokens=self.special if special is None else special,
+                add_special_tokens=self.adds_special if adds_special is None else adds_special,
                 return_offsets_mapping=True,
                 return_special_tokens_mask=True,
                 truncation=False,
@@ -111,164 +134,190 @@ class PromptTokenizer:
             )
 
     def label_tokens(self, labels: Mapping[str, str]) -> dict[str, int]:
-        """Return the token of every class: that of its word as it comes right after the prompt."""
-        asked = self.ids(_ANY)
-        found: dict[str, int] = {}
+        """Return the token of each class, which is that of its word directly after the prompt."""
+        prompt = self.ids(_SAMPLE_TEXT)
+        tokens: dict[str, int] = {}
         for name, word in labels.items():
             gap = "" if word[:1].isspace() else self.gap
-            going_on = self.ids(_ANY, gap + word)
-            rest = going_on[len(asked) :]
-            # A word that changes the tokens before it does not come after this prompt.
-            follows = going_on[: len(asked)] == asked and len(rest) == 1
-            if not follows or rest[0] in (self.unk_token_id, *found.values()):
-                pieces = ", ".join(repr(self.decode([i])) for i in rest)
+            continued = self.ids(_SAMPLE_TEXT, gap + word)
+            label_ids = continued[len(prompt) :]
+            # The word must not change the tokens before it.
+            is_one_token = continued[: len(prompt)] == prompt and len(label_ids) == 1
+            if not is_one_token or label_ids[0] in (self.unk_token_id, *tokens.values()):
+                label_subwords = ", ".join(repr(self.decode([token])) for token in label_ids)
                 raise InputError(
                     "a label must be one token after the template, which the tokenizer knows and "
-                    f"no other label has; {word!r} is read as {pieces}. Choose another word for "
+                    f"no other label has; {word!r} is read as {label_subwords}. Choose another word for "
                     f"{name!r}."
                 )
-            found[name] = rest[0]
-        return found
+            tokens[name] = label_ids[0]
+        return tokens
 
     def __call__(self, texts: Sequence[str], **_: Any) -> SimpleNamespace:
-        """Return the pieces of the whole prompt; places and words are those of each text."""
-        return SimpleNamespace(encodings=[self._encoding(text) for text in texts])
+        """Tokenize prompts with each of the texts. Words and spans are those of the texts."""
+        return SimpleNamespace(encodings=[self._encode_text(text) for text in texts])
 
-    def _encoding(self, text: str) -> SimpleNamespace:
-        # White space around a text would stay when its words go; places are those in all of it.
-        lead, text = len(text) - len(text.lstrip()), text.strip()
-        encoded = self._encoded(self.before, text, self.after)
-        length = len(encoded["input_ids"]) if self.closed else _continued(encoded)
-        first, words, places = len(self.before), list[int | None](), list[Span]()
+    def _encode_text(self, text: str) -> SimpleNamespace:
+        """Tokenize the prompt with one text, and return ids, words and spans."""
+        # White space around a text would stay if its words are removed, so it is stripped. Spans refer
+        # to the whole text.
+        leading_spaces, text = len(text) - len(text.lstrip()), text.strip()
+        encoded = self._encode(self.before, text, self.after)
+        length = len(encoded["input_ids"]) if self.keeps_end else _length_without_end(encoded)
+        text_start, words, spans = len(self.before), list[int | None](), list[Span]()
         for word, (start, end) in zip(encoded.word_ids(), encoded["offset_mapping"], strict=True):
-            # A space before the first word that is a piece of its own goes with the word, too.
-            inside = start < end and first <= end <= first + len(text)
-            own = inside and not self.before[start:].strip(" ")
-            words.append(word if own else None)
-            places.append((max(start - first, 0) + lead, end - first + lead) if own else (0, 0))
+            # A space before the first word belongs to the word, even if it is a separate subword.
+            is_inside = start < end and text_start <= end <= text_start + len(text)
+            is_word = is_inside and not self.before[start:].strip(" ")
+            words.append(word if is_word else None)
+            spans.append(
+                (max(start - text_start, 0) + leading_spaces, end - text_start + leading_spaces)
+                if is_word
+                else (0, 0)
+            )
         ids = list(encoded["input_ids"])
-        return SimpleNamespace(ids=ids[:length], word_ids=words[:length], offsets=places[:length])
+        return SimpleNamespace(ids=ids[:length], word_ids=words[:length], offsets=spans[:length])
 
-    def answer_pieces(self, answer: str) -> tuple[list[int], list[Span]]:
-        """Return the tokens of an ``answer`` that follows the prompt, and where each stands in it.
+    def encode_answer(self, answer: str) -> tuple[list[int], list[Span]]:
+        """Return the tokens of an answer after the prompt, and their spans in the answer.
 
-        They are those of the whole, prompt and answer; by itself where both share a token.
+        Prompt and answer are tokenized together. If they share a token, the answer is tokenized
+        separately.
         """
-        gap, asked = "" if self.closed or adjoins(answer) else self.gap, self.ids(_ANY)
-        found = self._encoded(self.before, _ANY, self.after, gap, answer)
-        start, first = len(asked), len(f"{self.before}{_ANY}{self.after}{gap}")
-        if self.closed or list(found["input_ids"][:start]) != asked:
-            found = self._encoded(gap, answer, special=False)
-            start, first = 0, len(gap)
-        here = slice(start, _continued(found))
-        spans = [(a - first, b - first) for a, b in found["offset_mapping"][here]]
-        return list(found["input_ids"][here]), spans
+        gap, prompt = (
+            "" if self.keeps_end or attaches_to_prompt(answer) else self.gap,
+            self.ids(_SAMPLE_TEXT),
+        )
+        encoding = self._encode(self.before, _SAMPLE_TEXT, self.after, gap, answer)
+        start, answer_start = len(prompt), len(f"{self.before}{_SAMPLE_TEXT}{self.after}{gap}")
+        if self.keeps_end or list(encoding["input_ids"][:start]) != prompt:
+            encoding = self._encode(gap, answer, adds_special=False)
+            start, answer_start = 0, len(gap)
+        answer_slice = slice(start, _length_without_end(encoding))
+        spans = [
+            (begin - answer_start, end - answer_start)
+            for begin, end in encoding["offset_mapping"][answer_slice]
+        ]
+        return list(encoding["input_ids"][answer_slice]), spans
 
 
-def _continued(encoded: Any) -> int:
-    """Return how many tokens come before the end that a tokenizer adds: more is to follow here."""
+def _length_without_end(encoded: Any) -> int:
+    """Return the number of tokens before the special tokens at the end."""
     mask = list(encoded["special_tokens_mask"])
     while mask and mask[-1]:
         mask.pop()
     return len(mask)
 
 
-def _chat(tokenizer: Any, messages: Any) -> str:
-    """Return the messages as the chat template of the tokenizer writes them."""
+def _apply_chat_template(tokenizer: Any, messages: Any) -> str:
+    """Return the messages as one string, written by the tokenizer's chat template."""
     try:
-        # What the assistant has begun to say goes on; else it begins.
-        goes_on = messages[-1]["role"] == "assistant"
+        # If the last message is the assistant's, the model continues it.
+        is_continued = messages[-1]["role"] == "assistant"
         return str(
             tokenizer.apply_chat_template(
-                [{"role": one["role"], "content": one["content"]} for one in messages],
+                [{"role": message["role"], "content": message["content"]} for message in messages],
                 tokenize=False,
-                add_generation_prompt=not goes_on,
-                continue_final_message=goes_on,
+                add_generation_prompt=not is_continued,
+                continue_final_message=is_continued,
             )
         )
-    except Exception as error:  # jinja's own, or what a template raises: roles in another order
+    except (
+        Exception
+    ) as error:  # an error of jinja, or of the template, for example about the order of roles
         raise InputError(
             "the messages of a template must be as the chat template of the tokenizer takes them, "
-            f'like {{"role": "user", "content": "… {TEXT} …"}} ({said(error)}); or give template '
+            f'like {{"role": "user", "content": "… {TEXT} …"}} ({describe_error(error)}); or give template '
             f"as one string with {TEXT} in it."
         ) from error
 
 
-class AskedLanguageModel(AnotherHead):
-    """The network of a language model with another head."""
+class PromptedLanguageModel(CustomHead):
+    """The network of a language model with another head, which reads a prompt."""
 
-    held = "language_model"
+    network_attribute = "language_model"
 
     def __init__(
-        self, language_model: Any, prompt: PromptTokenizer, classes: Sequence[str], **told: Any
+        self, language_model: Any, prompt: PromptTokenizer, classes: Sequence[str], **settings: Any
     ) -> None:
-        super().__init__(language_model, classes, **told)
-        if self.config.pad_token_id is None:  # padding is masked out, so any token will do
-            choices = (prompt.pad_token_id, prompt.eos_token_id)
-            self.config.pad_token_id = next((int(one) for one in choices if one), 0)
+        super().__init__(language_model, classes, **settings)
+        if self.config.pad_token_id is None:  # padding is masked out, so any token works
+            tokens = (prompt.pad_token_id, prompt.eos_token_id)
+            self.config.pad_token_id = next((int(token) for token in tokens if token), 0)
 
-    def logits_at(self, ids: Any, mask: Any, places: Any, asked: dict[str, Any]) -> Any:
-        """Return what the network says, and its logits at the ``places`` (n, k) of each row."""
-        rows, own = torch.arange(len(ids), device=ids.device)[:, None], threading.get_ident()
+    def logits_at_positions(
+        self, ids: Any, mask: Any, positions: Any, options: dict[str, Any]
+    ) -> Any:
+        """Call the network and return its output and its logits at ``positions`` (n, k)."""
+        rows, thread = torch.arange(len(ids), device=ids.device)[:, None], threading.get_ident()
 
-        def picked(_module: Any, given: Any) -> Any:
-            # Whoever lent the network may ask it meanwhile, in a thread that knows no lock of ours.
-            here = threading.get_ident() == own and given[0].dim() == 3  # states, not ids
-            return (given[0][rows, places],) if here else None
+        def select_states(_module: Any, args: Any) -> Any:
+            """Select the hidden states at the positions, before logits are computed from them."""
+            # The user may call the network in another thread at the same time, without our lock.
+            is_own_call = threading.get_ident() == thread and args[0].dim() == 3  # states, not ids
+            return (args[0][rows, positions],) if is_own_call else None
 
-        # Before states are turned into words: 50,000 logits at each of 500 places would be most of
-        # the work, and logits_to_keep would keep every place that any row is asked about.
-        words = self.language_model.get_output_embeddings()
-        with contextlib.ExitStack() as after:
-            if words is not None:
-                after.callback(words.register_forward_pre_hook(picked).remove)
+        # States are selected before logits are computed, because 50,000 logits at each of 500
+        # positions would be most of the work. The option logits_to_keep would keep every position
+        # that is needed in any row.
+        output_layer = self.language_model.get_output_embeddings()
+        with contextlib.ExitStack() as stack:
+            if output_layer is not None:
+                stack.callback(output_layer.register_forward_pre_hook(select_states).remove)
             out = self.language_model(
-                **{"input_ids": ids, "attention_mask": mask, "use_cache": False, **asked}
+                **{"input_ids": ids, "attention_mask": mask, "use_cache": False, **options}
             )
-        # A network without such a layer answers at all places; an answer has fewer than its row.
-        known = out.logits.shape[1] == places.shape[1]
-        return out, out.logits if known else out.logits[rows, places]
+        # A network without an output layer returns logits at all positions. An answer has fewer
+        # positions than its row.
+        is_selected = out.logits.shape[1] == positions.shape[1]
+        return out, out.logits if is_selected else out.logits[rows, positions]
 
 
 @final
-class NextTokenForSequenceClassification(AskedLanguageModel):
-    """A language model as a classifier: what it says of the token of each label as the next.
+class NextTokenForSequenceClassification(PromptedLanguageModel):
+    """A language model as a classifier: each label is one token, which may be the next token.
 
-    Next after the last piece that attention sees. Of two tokens the one output is the log-odds of
-    the second, the difference of their logits. Of more, each output is a logit less the mean of
-    them: what is common to all words says nothing about the classes. Softmax of these is the
-    probability of each token given that it is one of them.
+    The next token follows the last subword that attention sees. With two labels, the one output is
+    the log-odds of the second, which is the difference of their logits. With more labels, each
+    output is a logit minus the mean of the logits, since a constant shift says nothing about the
+    classes. The softmax of the outputs is the probability of each token, given that it is one of
+    them.
     """
 
     def __init__(
         self, language_model: Any, prompt: PromptTokenizer, tokens: Mapping[str, int]
     ) -> None:
-        first, *others = tokens
-        two = {"other_label": first} if len(others) == 1 else {}  # then one output stands for both
-        asked = {"template": [prompt.before, prompt.after], "tokens": tokens}
-        classes = others if two else [*tokens]
-        super().__init__(language_model, prompt, classes, next_token=asked, **two)
+        first_label, *other_labels = tokens
+        two_classes = (
+            {"other_label": first_label} if len(other_labels) == 1 else {}
+        )  # one output for both classes
+        settings = {"template": [prompt.before, prompt.after], "tokens": tokens}
+        classes = other_labels if two_classes else [*tokens]
+        super().__init__(language_model, prompt, classes, next_token=settings, **two_classes)
         self.tokens = list(tokens.values())
 
     def forward(
-        self, input_ids: Any, attention_mask: Any, **asked: Any
+        self, input_ids: Any, attention_mask: Any, **options: Any
     ) -> SequenceClassifierOutput:
         """Return the logits of the label tokens for every row, which is padded on the right."""
-        last = attention_mask.shape[1] - 1 - attention_mask.flip(1).argmax(dim=1)
-        out, found = self.logits_at(input_ids, attention_mask, last[:, None], asked)
-        logits = found[:, 0, self.tokens]
+        last_position = attention_mask.shape[1] - 1 - attention_mask.flip(1).argmax(dim=1)
+        out, all_logits = self.logits_at_positions(
+            input_ids, attention_mask, last_position[:, None], options
+        )
+        logits = all_logits[:, 0, self.tokens]
         if len(self.tokens) == 2:
-            return self.said(out, logits[:, 1:] - logits[:, :1])
-        return self.said(out, logits - logits.mean(dim=1, keepdim=True))
+            return self.make_output(out, logits[:, 1:] - logits[:, :1])
+        return self.make_output(out, logits - logits.mean(dim=1, keepdim=True))
 
 
 @final
-class AnswerForSequenceClassification(AskedLanguageModel):
-    r"""A language model with another head: :math:`\sum_t \log p(y_t \mid x, y_{<t})` of an answer.
+class AnswerForSequenceClassification(PromptedLanguageModel):
+    r"""A language model whose output is the log-probability of an answer.
 
-    The outputs are (n, S), the sum over the tokens of each part of the answer that is asked about,
-    or with ``per_token`` their mean. A causal model reads prompt and answer in one row; of an
-    encoder with a decoder, the encoder reads the prompt and the decoder the answer.
+    The outputs are (n, S). Each is the sum :math:`\sum_t \log p(y_t \mid x, y_{<t})` over the
+    tokens of one part of the answer, or with ``per_token`` the mean. A causal model reads prompt
+    and answer in one row. In an encoder-decoder, the encoder reads the prompt and the decoder the
+    answer.
     """
 
     capabilities: Mapping[Capability, str | None] = {
@@ -278,13 +327,14 @@ class AnswerForSequenceClassification(AskedLanguageModel):
     limitations: Mapping[Property, str] = {
         "max_tokens": "an answer is written after one text, not after the windows of one",
     }
-    reads = "before"
-    unasked = (
+    read_position = "before"
+    missing_query_error = (
         "a model that writes has outputs for an answer, not of a text; ask limelight.predict for "
         "its answer, or explain with answer (--answer)."
     )
-    if_cut = ""
-    removals = ("delete", "mask", "unk", "pad")  # unknown words are no prompt that it has seen
+    truncation_advice = ""
+    # Unknown tokens come late, since prompts in the training data do not contain them.
+    replacement_order = ("delete", "mask", "unk", "pad")
 
     def __init__(
         self,
@@ -294,250 +344,323 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         per_token: Any = False,
         max_new_tokens: Any = 64,
     ) -> None:
-        check_writing(max_new_tokens, per_token)
-        asked = {"template": [prompt.before, prompt.after], "per_token": per_token}
-        # A regression: a number, of which there are no probabilities.
-        told = {"problem_type": "regression", "answer": asked}
-        super().__init__(language_model, prompt, ["answer"], **told)
+        check_generation_options(max_new_tokens, per_token)
+        answer_settings = {"template": [prompt.before, prompt.after], "per_token": per_token}
+        # A regression has no probabilities.
+        settings = {"problem_type": "regression", "answer": answer_settings}
+        super().__init__(language_model, prompt, ["answer"], **settings)
         self.per_token, self.max_new_tokens = per_token, max_new_tokens
-        self.encodes = prompt.closed
+        self.has_encoder = prompt.keeps_end
         self._prefix: tuple[Any, Any] = (None, None)
-        # Longrope turns positions by other angles from some length on, also those that are kept.
-        kinds = (str(getattr(one, "rope_type", "")) for one in language_model.modules())
-        self.shares = not self.encodes and not any("longrope" in kind for kind in kinds)
-        self.shares = self.shares and self._shares_rightly()
+        # Beyond some length, longrope changes the rotation of all positions, also of cached ones.
+        rope_types = (str(getattr(module, "rope_type", "")) for module in language_model.modules())
+        self.shares_prefix = not self.has_encoder and not any(
+            "longrope" in rope_type for rope_type in rope_types
+        )
+        self.shares_prefix = self.shares_prefix and self._is_sharing_exact()
 
-    def longest(self, limit: int) -> int:
-        """Return how many tokens the model may write, a quarter of what it reads at most."""
-        return min(self.max_new_tokens, limit if self.encodes else max(1, limit // 4))
+    def max_answer_length(self, limit: int) -> int:
+        """Return the maximum number of generated tokens, at most a quarter of ``limit``."""
+        return min(self.max_new_tokens, limit if self.has_encoder else max(1, limit // 4))
 
-    def room(self, limit: int, asked: Sequence[Answer], prompt: PromptTokenizer) -> int:
-        """Return how many pieces of prompt and text are read of ``limit``, beside an answer.
+    def max_prompt_length(
+        self, limit: int, queries: Sequence[AnswerQuery], prompt: PromptTokenizer
+    ) -> int:
+        """Return how many subwords of prompt and text fit into ``limit`` next to the answer.
 
-        Room for the longest that the model may write is kept whatever it does write.
+        There is always room for the longest answer that the model may generate.
         """
-        if self.encodes:
+        if self.has_encoder:
             return limit
-        answer = len(prompt.answer_pieces(asked[0].text)[0]) if asked else 0
-        left = limit - max(answer, self.longest(limit))
-        if left < 1:
+        answer_length = len(prompt.encode_answer(queries[0].text)[0]) if queries else 0
+        room = limit - max(answer_length, self.max_answer_length(limit))
+        if room < 1:
             raise InputError(
-                f"the answer has {answer} tokens, and the model reads {limit}, prompt and answer "
+                f"the answer has {answer_length} tokens, and the model reads {limit}, prompt and answer "
                 "together; explain a shorter answer."
             )
-        return left
+        return room
 
-    def asking(
-        self, model_input: ModelInput, asked: Sequence[Answer], prompt: PromptTokenizer, _limit: int
+    def attach_queries(
+        self,
+        model_input: ModelInput,
+        queries: Sequence[AnswerQuery],
+        prompt: PromptTokenizer,
+        _limit: int,
     ) -> ModelInput:
-        """Return ``document`` with an answer after it, marked by what is asked of its tokens.
+        """Append an answer to a model input, and mark the tokens that belong to the queries.
 
-        A token belongs to the part in which the first of its letters stands.
+        A token belongs to the part of the answer that contains its first letter.
+
+        Parameters
+        ----------
+        model_input
+            The text that the model has read.
+        queries
+            Parts of one answer.
+        prompt
+            The tokenizer of the template.
+        _limit
+            Not used. Other heads need it.
+
+        Raises
+        ------
+        InputError
+            If the parts overlap.
         """
-        answer, pieces, notes = asked[0].text, model_input.input, notes_of_one(asked)
-        ids, spans = prompt.answer_pieces(answer)
-        # What a piece has before its first letter is space, or the prompt's.
-        inner = [answer[max(start, 0) : end] for start, end in spans]
-        letters = [
-            max(start, 0) + (len(one) - len(one.lstrip()) if one.strip() else 0)
-            for (start, _), one in zip(spans, inner, strict=True)
+        answer, subwords, new_warnings = (
+            queries[0].text,
+            model_input.encoding,
+            answer_warnings(queries),
+        )
+        ids, spans = prompt.encode_answer(answer)
+        # Before its first letter, a token may contain a space or characters of the prompt.
+        token_texts = [answer[max(start, 0) : end] for start, end in spans]
+        first_letters = [
+            max(start, 0)
+            + (len(token_text) - len(token_text.lstrip()) if token_text.strip() else 0)
+            for (start, _), token_text in zip(spans, token_texts, strict=True)
         ]
-        mark, parts = np.full(len(ids), _ASIDE), list[Answer]()
-        for number, one in enumerate(asked):
-            own = tokens_of(one, letters)
-            if (mark[own] != _ASIDE).any():
+        mark, new_queries = np.full(len(ids), _CONTEXT_MARK), list[AnswerQuery]()
+        for number, query in enumerate(queries):
+            token_indices = part_token_indices(query, first_letters)
+            if (mark[token_indices] != _CONTEXT_MARK).any():
                 raise InputError(
                     "parts of an answer that are asked about together must not overlap."
                 )
-            mark[own] = COUNTS + number
-            parts.append(replace(one, length=len(own), per_token=self.per_token))
-        none = np.full(len(ids), -1)
+            mark[token_indices] = FIRST_PART_MARK + number
+            new_queries.append(replace(query, length=len(token_indices), per_token=self.per_token))
+        no_index = np.full(len(ids), -1)
         marked = replace(
-            pieces,
-            ids=np.concatenate([pieces.ids, np.array(ids, dtype=np.int64)]),
-            token=np.concatenate([pieces.token, none]),
-            side=np.concatenate([pieces.side, none]),
-            mark=np.concatenate([np.zeros_like(pieces.ids), mark]),
+            subwords,
+            ids=np.concatenate([subwords.ids, np.array(ids, dtype=np.int64)]),
+            token=np.concatenate([subwords.token, no_index]),
+            side=np.concatenate([subwords.side, no_index]),
+            mark=np.concatenate([np.zeros_like(subwords.ids), mark]),
         )
-        unknown = [
-            repr(one.strip())
-            for i, one, counts in zip(ids, inner, mark, strict=True)
-            if i == prompt.unk_token_id and counts != _ASIDE
+        unknown_tokens = [
+            repr(token_text.strip())
+            for i, token_text, token_mark in zip(ids, token_texts, mark, strict=True)
+            if i == prompt.unk_token_id and token_mark != _CONTEXT_MARK
         ]
-        if unknown:
-            words = one_line(", ".join(dict.fromkeys(unknown)), 60)
-            notes += (
-                f"The tokenizer does not know {words}; in that place of the answer, what is "
+        if unknown_tokens:
+            names = truncate_line(", ".join(dict.fromkeys(unknown_tokens)), 60)
+            new_warnings += (
+                f"The tokenizer does not know {names}; in that place of the answer, what is "
                 f"explained is the log-probability of {prompt.unk_token}.",
             )
-        notices = model_input.notices + notes
-        return replace(model_input, input=marked, asked=tuple(parts), notices=notices)
+        warnings = model_input.warnings + new_warnings
+        return replace(model_input, encoding=marked, queries=tuple(new_queries), warnings=warnings)
 
-    def written(self, row: Int[np.ndarray, " T"], prompt: PromptTokenizer, limit: int) -> Answer:
-        """Return what the model writes after a prompt, the likeliest token each time."""
-        given = forward.network_input(self, row[None])
-        own = self.language_model.generation_config
-        # Somebody's settings (penalties, sampling, beams) are not the model's own answer.
-        plain = GenerationConfig(
-            max_new_tokens=self.longest(limit),
+    def generate_answer(
+        self, row: Int[np.ndarray, " T"], prompt: PromptTokenizer, limit: int
+    ) -> AnswerQuery:
+        """Generate an answer after a prompt, with the likeliest token each time."""
+        inputs = forward.network_input(self, row[None])
+        model_config = self.language_model.generation_config
+        # Settings such as penalties, sampling and beams are ignored.
+        greedy_config = GenerationConfig(
+            max_new_tokens=self.max_answer_length(limit),
             do_sample=False,
             num_beams=1,
             pad_token_id=self.config.pad_token_id,
-            bos_token_id=own.bos_token_id,
-            eos_token_id=own.eos_token_id,
-            decoder_start_token_id=own.decoder_start_token_id,
+            bos_token_id=model_config.bos_token_id,
+            eos_token_id=model_config.eos_token_id,
+            decoder_start_token_id=model_config.decoder_start_token_id,
         )
-        with forward.restoring(self), torch.inference_mode():
-            found = self.language_model.generate(**given, generation_config=plain)[0].tolist()
+        with forward.evaluation_mode(self), torch.inference_mode():
+            ids = self.language_model.generate(**inputs, generation_config=greedy_config)[
+                0
+            ].tolist()
         # A decoder begins with its start token, and a causal model repeats the prompt.
-        new = found[1:] if self.encodes else found[len(row) :]
-        ends = np.atleast_1d([] if own.eos_token_id is None else own.eos_token_id).tolist()
-        finished = bool(new) and new[-1] in ends
-        new = new[:-1] if finished else new
-        text = prompt.decode(new, skip_special_tokens=True)
-        while new and text.endswith("\ufffd"):  # an answer that is cut inside a character
-            new = new[:-1]
-            text = prompt.decode(new, skip_special_tokens=True)
+        answer_ids = ids[1:] if self.has_encoder else ids[len(row) :]
+        end_ids = np.atleast_1d(
+            [] if model_config.eos_token_id is None else model_config.eos_token_id
+        ).tolist()
+        is_finished = bool(answer_ids) and answer_ids[-1] in end_ids
+        answer_ids = answer_ids[:-1] if is_finished else answer_ids
+        text = prompt.decode(answer_ids, skip_special_tokens=True)
+        while answer_ids and text.endswith("\ufffd"):  # the answer ends inside a character
+            answer_ids = answer_ids[:-1]
+            text = prompt.decode(answer_ids, skip_special_tokens=True)
         text = text.removeprefix(prompt.gap)
         if not text.strip():
-            raise InputError(NOTHING_WRITTEN)
+            raise InputError(EMPTY_ANSWER_ERROR)
         notes = []
-        if not finished:
-            notes.append(cut_after(len(new), "max_new_tokens (--max-new-tokens)"))
-        if prompt.answer_pieces(text)[0] != new:
-            notes.append(OTHER_TOKENS)
-        return Answer(text, written=True, note=" ".join(notes))
+        if not is_finished:
+            notes.append(truncation_warning(len(answer_ids), "max_new_tokens (--max-new-tokens)"))
+        if prompt.encode_answer(text)[0] != answer_ids:
+            notes.append(TOKENIZATION_WARNING)
+        return AnswerQuery(text, is_generated=True, note=" ".join(notes))
 
     def forward(
-        self, input_ids: Any, attention_mask: Any, marks: Any = None, **asked: Any
+        self, input_ids: Any, attention_mask: Any, marks: Any = None, **options: Any
     ) -> SequenceClassifierOutput:
-        """Return the log-probability of each part of the answers in rows, padded on the right.
+        """Return the log-probability of each part of the answers. Rows are padded on the right.
 
-        Of rows without an answer, by which the network is looked at, that of one token more.
+        In the check of a network, rows have no answer. Then the answer is one further token.
         """
         if marks is None:
-            end = input_ids.shape[1] - attention_mask.flip(1).argmax(dim=1)[:, None]
-            tokens, part = torch.zeros_like(end), torch.zeros_like(end)
-            hidden = attention_mask
+            positions = input_ids.shape[1] - attention_mask.flip(1).argmax(dim=1)[:, None]
+            tokens, part = torch.zeros_like(positions), torch.zeros_like(positions)
+            encoder_mask = attention_mask
         else:
-            most = int((marks > 0).sum(dim=1).max())
-            end = (marks == 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
-            own = marks.gather(1, end)
-            # Of a shorter answer, its first token stands for what is missing, and does not count.
-            end = torch.where(own > 0, end, end[:, :1])
-            tokens, part = input_ids.gather(1, end), own - COUNTS
-            # An encoder must not read the answer that is asked about.
-            hidden = attention_mask * (marks == 0)
-        if self.encodes:
-            out, logits = self._decoded(input_ids, hidden, tokens, asked)
-        elif self.shares and not asked and torch.is_inference_mode_enabled():
-            out, logits = self._going_on(input_ids, attention_mask, end - 1)
+            max_count = int((marks > 0).sum(dim=1).max())
+            positions = (marks == 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :max_count]
+            token_marks = marks.gather(1, positions)
+            # A shorter answer is filled up with its first token, which then does not count.
+            positions = torch.where(token_marks > 0, positions, positions[:, :1])
+            tokens, part = input_ids.gather(1, positions), token_marks - FIRST_PART_MARK
+            # The encoder must not read the explained answer.
+            encoder_mask = attention_mask * (marks == 0)
+        if self.has_encoder:
+            out, logits = self._decoder_logits(input_ids, encoder_mask, tokens, options)
+        elif self.shares_prefix and not options and torch.is_inference_mode_enabled():
+            out, logits = self._shared_prefix_logits(input_ids, attention_mask, positions - 1)
         else:
-            out, logits = self.logits_at(input_ids, attention_mask, end - 1, asked)
-        chance = _log_probability(logits, tokens)
-        own = part[:, None] == torch.arange(int(part.max()) + 1, device=part.device)[:, None]
-        # In double precision: single rounds the −100 of a long answer to 1e-5.
-        own = own.double()
-        found = (own * chance[:, None]).sum(-1)
+            out, logits = self.logits_at_positions(
+                input_ids, attention_mask, positions - 1, options
+            )
+        log_p = _log_probabilities(logits, tokens)
+        token_marks = (
+            part[:, None] == torch.arange(int(part.max()) + 1, device=part.device)[:, None]
+        )
+        # Single precision would round the −100 of a long answer to 1e-5.
+        token_marks = token_marks.double()
+        outputs = (token_marks * log_p[:, None]).sum(-1)
         if self.per_token:
-            found = found / own.sum(-1).clamp(min=1)
-        return self.said(out, found)
+            outputs = outputs / token_marks.sum(-1).clamp(min=1)
+        return self.make_output(out, outputs)
 
-    def _decoded(self, ids: Any, hidden: Any, tokens: Any, asked: dict[str, Any]) -> Any:
-        """Return the logits of a decoder at each of ``tokens``, given those before it."""
-        if torch.is_inference_mode_enabled():  # a gradient is taken at the answer's places too
-            width = hidden.shape[1] - int(hidden.flip(1).argmax(dim=1).min())
-            ids, hidden = ids[:, :width], hidden[:, :width]
-        first = self.config.decoder_start_token_id
-        start = torch.full_like(tokens[:, :1], self.config.pad_token_id if first is None else first)
+    def _decoder_logits(
+        self, ids: Any, attention_mask: Any, tokens: Any, options: dict[str, Any]
+    ) -> Any:
+        """Return the decoder's logits at each token of the answer, given earlier tokens."""
+        if torch.is_inference_mode_enabled():  # gradients need all positions
+            width = attention_mask.shape[1] - int(attention_mask.flip(1).argmax(dim=1).min())
+            ids, attention_mask = ids[:, :width], attention_mask[:, :width]
+        start_id = self.config.decoder_start_token_id
+        start = torch.full_like(
+            tokens[:, :1], self.config.pad_token_id if start_id is None else start_id
+        )
         out = self.language_model(
             input_ids=ids,
-            attention_mask=hidden,
+            attention_mask=attention_mask,
             decoder_input_ids=torch.cat([start, tokens[:, :-1]], dim=1),
             use_cache=False,
-            **asked,
+            **options,
         )
         return out, out.logits
 
-    def _going_on(self, ids: Any, mask: Any, places: Any) -> Any:
-        """Return the same logits, what all rows begin with being computed once."""
-        same = ((ids == ids[:1]) & (mask > 0)).all(dim=0).long().cumprod(dim=0)
-        shared = min(int(same.sum()), int(places.min())) if len(ids) > 1 else 0
-        if shared < _SHARED:
-            return self.logits_at(ids, mask, places, {})
-        cache = copy.deepcopy(self._begun(ids[:1, :shared]))  # each batch writes into its own
+    def _shared_prefix_logits(self, ids: Any, mask: Any, positions: Any) -> Any:
+        """Return the logits at ``positions``, computing the common beginning only once."""
+        is_shared = ((ids == ids[:1]) & (mask > 0)).all(dim=0).long().cumprod(dim=0)
+        shared_count = min(int(is_shared.sum()), int(positions.min())) if len(ids) > 1 else 0
+        if shared_count < _MIN_SHARED_TOKENS:
+            return self.logits_at_positions(ids, mask, positions, {})
+        cache = copy.deepcopy(
+            self._compute_prefix(ids[:1, :shared_count])
+        )  # a batch changes its cache
         cache.batch_repeat_interleave(len(ids))
-        asked = {"past_key_values": cache, "use_cache": True}
-        return self.logits_at(ids[:, shared:], mask, places - shared, asked)
+        options = {"past_key_values": cache, "use_cache": True}
+        return self.logits_at_positions(
+            ids[:, shared_count:], mask, positions - shared_count, options
+        )
 
-    def _begun(self, ids: Any) -> Any:
-        """Return the keys and values of what rows begin with, kept from one batch to the next."""
-        # Somebody may train the network between two questions, which begin alike.
-        weights = forward.changes(self.language_model)
-        key, (known, cache) = (ids.cpu().numpy().tobytes(), weights), self._prefix
-        if known != key:
-            last = torch.full_like(ids[:, :1], ids.shape[1] - 1)
-            out, _ = self.logits_at(ids, torch.ones_like(ids), last, {"use_cache": True})
+    def _compute_prefix(self, ids: Any) -> Any:
+        """Return the keys and values of a common beginning, which are cached for the next batch."""
+        # The user may train the network between two calls with the same beginning.
+        weights = forward.weights_stamp(self.language_model)
+        key, (cached_key, cache) = (ids.cpu().numpy().tobytes(), weights), self._prefix
+        if cached_key != key:
+            last_position = torch.full_like(ids[:, :1], ids.shape[1] - 1)
+            out, _ = self.logits_at_positions(
+                ids, torch.ones_like(ids), last_position, {"use_cache": True}
+            )
             cache = out.past_key_values
             self._prefix = (key, cache)
         return cache
 
-    def _shares_rightly(self) -> bool:
-        """Whether rows computed together from what they share are what each is by itself."""
+    def _is_sharing_exact(self) -> bool:
+        """Tell whether rows with a shared prefix have the same outputs as separate rows."""
         try:
-            # Three rows that differ from the middle on, two of them shorter than the first.
+            # The three rows differ in their second half, and two are shorter than the first.
             rows = np.arange(24) + np.arange(3)[:, None] * (np.arange(24) > 11)
-            mark = np.zeros_like(rows)
-            mark[:, -5:-2] = COUNTS
-            rows = forward.with_segments(rows % min(self.config.vocab_size, 61), 0, mark)
+            marks = np.zeros_like(rows)
+            marks[:, -5:-2] = FIRST_PART_MARK
+            rows = forward.pack_rows(rows % min(self.config.vocab_size, 61), 0, marks)
             rows[1:, -2:] = MASKED_OUT
-            with forward.restoring(self), torch.inference_mode():
-                together, *alone = (
-                    self(**forward.network_input(self, some)).logits
-                    for some in (rows, *rows[:, None])
+            with forward.evaluation_mode(self), torch.inference_mode():
+                batch_outputs, *row_outputs = (
+                    self(**forward.network_input(self, ids)).logits
+                    for ids in (rows, *rows[:, None])
                 )
-            each = torch.cat(alone)
-            # A trial as short as this does not show a layer that forgets what lies far back.
-            keeps = all(type(layer) is DynamicLayer for layer in self._prefix[1].layers)
-            return keeps and bool((together - each).abs().max() <= _SAME * (1 + each.abs().max()))
-        except Exception:  # a cache of its own kind: each row is then computed whole
+            outputs = torch.cat(row_outputs)
+            # This trial is too short to find a layer that forgets distant tokens.
+            keeps_all = all(type(layer) is DynamicLayer for layer in self._prefix[1].layers)
+            return keeps_all and bool(
+                (batch_outputs - outputs).abs().max()
+                <= _SHARING_TOLERANCE * (1 + outputs.abs().max())
+            )
+        except Exception:  # an unknown kind of cache, so rows are computed separately
             return False
         finally:
             self._prefix = (None, None)
 
 
-def _log_probability(logits: Any, tokens: Any) -> Any:
+def _log_probabilities(logits: Any, tokens: Any) -> Any:
     """Return log p of each token, in single precision at least."""
     z = logits if logits.dtype == torch.float64 else logits.float()
-    if torch.is_inference_mode_enabled():  # the softmax of all words need not be held
+    if torch.is_inference_mode_enabled():  # this needs no memory for the softmax
         return z.gather(-1, tokens[..., None])[..., 0] - z.logsumexp(-1)
     return torch.log_softmax(z, -1).gather(-1, tokens[..., None])[..., 0]
 
 
-def asked_language_model(
-    language_model: Any, tokenizer: Any, *, template: Any = None, labels: Any = None, **told: Any
-) -> tuple[AskedLanguageModel, PromptTokenizer]:
-    """Return network and tokenizer of a language model; with ``labels``, of a classifier.
+def prompt_language_model(
+    language_model: Any,
+    tokenizer: Any,
+    *,
+    template: Any = None,
+    labels: Any = None,
+    **settings: Any,
+) -> tuple[PromptedLanguageModel, PromptTokenizer]:
+    """Return the network with another head, and its tokenizer, for a language model.
 
-    Without them its answers are explained, of which more may be ``told``.
+    Parameters
+    ----------
+    language_model
+        The network of the user.
+    tokenizer
+        Its tokenizer.
+    template
+        A string or the messages of a chat, with {text} in it once.
+    labels
+        A word for each class. Without labels, answers are explained.
+    settings
+        Options of answers: ``per_token`` and ``max_new_tokens``.
+
+    Raises
+    ------
+    InputError
+        If the model does not fit the options, or if an option is not valid.
     """
-    encodes = bool(getattr(language_model.config, "is_encoder_decoder", False))
-    generates = getattr(language_model, "can_generate", lambda: False)()
-    if not generates or (encodes and labels is not None):
+    has_encoder = bool(getattr(language_model.config, "is_encoder_decoder", False))
+    can_generate = getattr(language_model, "can_generate", lambda: False)()
+    if not can_generate or (has_encoder and labels is not None):
         raise InputError(
             "template is for language models that write: with labels causal ones (…ForCausalLM, "
             "…LMHeadModel), without them …ForConditionalGeneration too; got "
             f"{type(language_model).__name__}."
         )
     if labels is None:
-        prompt = PromptTokenizer.of(tokenizer, template, closed=encodes)
-        return AnswerForSequenceClassification(language_model, prompt, **told), prompt
-    for name in sorted(told):
+        prompt = PromptTokenizer.from_template(tokenizer, template, keeps_end=has_encoder)
+        return AnswerForSequenceClassification(language_model, prompt, **settings), prompt
+    for name in sorted(settings):
         raise InputError(f"{name} is about an answer, and labels ask for none; leave it out.")
-    prompt = PromptTokenizer.of(tokenizer, template)
+    prompt = PromptTokenizer.from_template(tokenizer, template)
     words = list(labels.items()) if isinstance(labels, Mapping) else []
     if len(words) < 2 or not all(
-        isinstance(one, str) and one.strip() for pair in words for one in pair
+        isinstance(text, str) and text.strip() for pair in words for text in pair
     ):
         raise InputError(
             'labels must give at least two classes a word each, like {"negative": "bad", '
@@ -545,11 +668,11 @@ def asked_language_model(
         )
     tokens = prompt.label_tokens(dict(words))
     head = NextTokenForSequenceClassification(language_model, prompt, tokens)
-    # Refused here, or every text would be cut to nothing.
-    around, limit = len(prompt.ids("")), longest_input(head, tokenizer)
-    if around >= limit:
+    # Otherwise every text would be cut to nothing.
+    prompt_length, limit = len(prompt.ids("")), max_input_length(head, tokenizer)
+    if prompt_length >= limit:
         raise InputError(
-            f"template must leave room for the text; it has {around} tokens, and the model reads "
+            f"template must leave room for the text; it has {prompt_length} tokens, and the model reads "
             f"{limit}."
         )
     return head, prompt

@@ -1,4 +1,4 @@
-"""What the layers of a transformers model show: attention, and states of every word."""
+"""What the layers of a transformers model show: attention, and the states of every word."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,255 +11,372 @@ from limelight.errors import DomainError
 from limelight.models.engine import Engine
 from limelight.models.hugging_face import forward
 from limelight.models.hugging_face.forward import ForwardPass, Pixels, Row, Rows
-from limelight.models.hugging_face.gradients import aimed, given_ids, slopes
-from limelight.models.hugging_face.language_models import COUNTS
-from limelight.models.protocol import Attention, HiddenStates, Slopes
+from limelight.models.hugging_face.gradients import output_slopes, repeat_input, weigh_logits
+from limelight.models.hugging_face.language_models import FIRST_PART_MARK
+from limelight.models.protocol import Attention, HiddenStates, OutputGradientOrValues
 from limelight.shapes import Float, Int
 
-_ROUNDING = 1e-4  # of the largest hidden number
-_SLACK = 0.02  # half precision rounds the sum of a row by this much
-_SINKS = "sinks"  # what transformers calls the logits of a place that is no token
+_TOLERANCE = 1e-4  # of a hidden state, relative to the largest number
+_SUM_TOLERANCE = 0.02  # rounding error of the sum of a row in half precision
+_SINKS = "sinks"  # the parameter of attention logits that belong to no token
 _SOFTMAXES = (torch.softmax, torch.Tensor.softmax, torch.nn.functional.softmax)
-# What a piece costs on a graphics card, beside its outputs alone: states of all layers are held at
-# once, and where something is asked the attention of all of them too.
-_STATES, _ATTENDING = 4, 32
+# Cost of a subword on a GPU, relative to computing outputs only. The states of all layers are
+# stored, and with a query also the attention of all layers.
+_STATES_COST, _ATTENTION_COST = 4, 32
 
 
-def attended(network: Any, ids: Row, weigh: Slopes | None) -> Attention:
-    """Return the attention on ``ids``, which positions the head reads, and ∂F/∂α for ``weigh``."""
+def compute_attention(
+    network: Any, ids: Row, output_gradient: OutputGradientOrValues | None
+) -> Attention:
+    """Return the attention of all layers on one row of ids.
+
+    With ``output_gradient``, which is ∂F/∂f of the explained number F, also return ∂F/∂α. The
+    result contains the positions that the head reads.
+    """
     with (
         torch.inference_mode(mode=False),
-        forward.restoring(network, eager=True, hook=_begin),
+        forward.evaluation_mode(network, eager=True, hook=_start_graph),
         torch.enable_grad(),
     ):
-        out = network(**given_ids(network, ids, 1), output_attentions=True)
-        layers = _layers(network, out, len(ids))
-        # Before the other gradient, which frees the graph that both need.
-        reads = _reads(network, out.logits, layers[-1], weigh)
-        alpha = _stacked(layers)
+        out = network(**repeat_input(network, ids, 1), output_attentions=True)
+        layers = _attention_layers(network, out, len(ids))
+        # The other gradient comes later, since it frees the graph that both need.
+        reads = _head_positions(network, out.logits, layers[-1], output_gradient)
+        alpha = _stack_layers(layers)
         gradient = np.broadcast_to(np.nan, alpha.shape)  # takes no memory
-        if weigh is not None:
-            gradient = _stacked(torch.autograd.grad(aimed(out.logits, weigh), layers))
+        if output_gradient is not None:
+            gradient = _stack_layers(
+                torch.autograd.grad(weigh_logits(out.logits, output_gradient), layers)
+            )
     return Attention(alpha, reads, gradient)
 
 
-def _begin(_module: Any, _given: Any, rows: Any) -> Any:
-    """Let a graph begin at the embedded input, for networks whose weights are frozen."""
-    return rows if rows.requires_grad else rows.requires_grad_().clone()
+def _start_graph(_module: Any, _args: Any, embedded: Any) -> Any:
+    """Start a graph at the embedded input, for networks whose weights need no gradient."""
+    return embedded if embedded.requires_grad else embedded.requires_grad_().clone()
 
 
-def _layers(network: Any, out: Any, T: int) -> list[Any]:
-    """Return the attention of every layer, from every position to every position."""
+def _attention_layers(network: Any, out: Any, T: int) -> list[Any]:
+    """Return the attention of every layer, from every position to every position.
+
+    Raises
+    ------
+    DomainError
+        If the network does not return attention weights of a single stack of layers.
+    """
     layers = [layer for layer in getattr(out, "attentions", None) or () if layer is not None]
-    # A decoder beside an encoder reads the text moved on by one piece, so in other places.
+    # The decoder of an encoder-decoder reads the text shifted by one subword, so positions differ.
     if not layers or getattr(network.config, "is_encoder_decoder", False):
         raise DomainError(
             f"{forward.network_name(network)} does not show the attention of a single stack of "
             "layers; use 'lime', 'shapley' or 'loo'."
         )
-    # Longformer shows windows, and Funnel fewer positions from layer to layer: such numbers are no
-    # weights of words.
+    # Longformer returns windows, and Funnel returns fewer positions from layer to layer. Such
+    # numbers are not weights of words.
     shapes = {tuple(layer.shape[-2:]) for layer in layers}
     if shapes != {(T, T)} or len({layer.shape[1] for layer in layers}) > 1:
         raise DomainError(
             f"the attention of {forward.network_name(network)} does not go from every token to "
             "every token; use 'lime', 'shapley' or 'loo'."
         )
-    _check_rows(network, layers)
+    _check_attention_rows(network, layers)
     return layers
 
 
-def _check_rows(network: Any, layers: list[Any]) -> None:
-    """Weights are not negative and a row of them adds up to one; a learned sink may take a part."""
-    least = min(layer.detach().min().item() for layer in layers)
+def _check_attention_rows(network: Any, layers: list[Any]) -> None:
+    """Raise an error if a weight is negative or if a row of weights does not sum to one.
+
+    With a learned sink, the sum of a row may be smaller.
+    """
+    lowest_weight = min(layer.detach().min().item() for layer in layers)
     sums = [layer.detach().double().sum(dim=-1) for layer in layers]
-    low, high = min(s.min().item() for s in sums), max(s.max().item() for s in sums)
-    sinks = any(name.endswith(_SINKS) for name, _ in network.named_parameters())
-    if least < -_SLACK or high > 1 + _SLACK or (low < 1 - _SLACK and not sinks):
-        worst = high if high - 1 > 1 - low else low
+    lowest_sum, highest_sum = (
+        min(row_sum.min().item() for row_sum in sums),
+        max(row_sum.max().item() for row_sum in sums),
+    )
+    has_sinks = any(name.endswith(_SINKS) for name, _ in network.named_parameters())
+    if (
+        lowest_weight < -_SUM_TOLERANCE
+        or highest_sum > 1 + _SUM_TOLERANCE
+        or (lowest_sum < 1 - _SUM_TOLERANCE and not has_sinks)
+    ):
+        worst_sum = highest_sum if highest_sum - 1 > 1 - lowest_sum else lowest_sum
         raise DomainError(
             f"what {forward.network_name(network)} shows as attention are not weights that add up "
-            f"to one (a row adds up to {worst:.3g}, its least is {least:.3g}); use 'gxi', 'lime' "
+            f"to one (a row adds up to {worst_sum:.3g}, its least is {lowest_weight:.3g}); use 'gxi', 'lime' "
             "or 'loo'."
         )
 
 
-def _reads(network: Any, logits: Any, last: Any, weigh: Slopes | None) -> Float[np.ndarray, " T"]:
-    """Which positions the classification head reads, by how the outputs depend on the last layer.
+def _head_positions(
+    network: Any, logits: Any, last_layer: Any, output_gradient: OutputGradientOrValues | None
+) -> Float[np.ndarray, " T"]:
+    """Return how much the classification head reads of each position.
 
-    After its attention a layer works on each position by itself, so the row of the last layer's
-    attention at s moves the outputs exactly when the head reads s. Several count alike: a mean.
-    Outputs that do not count, as ``weigh`` tells, are those of another place or sentence.
+    After its attention, a layer works on each position separately. So the row of the last layer's
+    attention at position s changes the outputs exactly if the head reads s. All positions that are
+    read get the same weight. Outputs with ``output_gradient`` zero belong to other spans or
+    sentences and do not count.
     """
-    counts = None if weigh is None else slopes(logits, weigh) != 0
-    if counts is not None and counts.any():
-        logits = logits * torch.as_tensor(counts).to(logits)
-    # Weights without a pattern: a plain sum of outputs may be constant.
-    mixed = (logits * torch.cos(torch.arange(logits.numel(), device=logits.device) + 1.0)).sum()
-    (slope,) = torch.autograd.grad(mixed, last, retain_graph=True, allow_unused=True)
-    read = np.zeros(0) if slope is None else _stacked([slope])[0].any(axis=(0, 2)).astype(float)
-    if not read.any():
+    is_explained = None if output_gradient is None else output_slopes(logits, output_gradient) != 0
+    if is_explained is not None and is_explained.any():
+        logits = logits * torch.as_tensor(is_explained).to(logits)
+    # The weights have no pattern, because a plain sum of outputs may be constant.
+    mixture = (logits * torch.cos(torch.arange(logits.numel(), device=logits.device) + 1.0)).sum()
+    (gradient,) = torch.autograd.grad(mixture, last_layer, retain_graph=True, allow_unused=True)
+    positions = (
+        np.zeros(0)
+        if gradient is None
+        else _stack_layers([gradient])[0].any(axis=(0, 2)).astype(float)
+    )
+    if not positions.any():
         raise DomainError(
             f"which position the head of {forward.network_name(network)} reads cannot be seen: its "
             "outputs do not depend on the attention that it shows; use 'lime', 'shapley' or 'loo'."
         )
-    return read / read.sum()
+    return positions / positions.sum()
 
 
-def _stacked(layers: Any) -> Float[np.ndarray, "L H T T"]:
+def _stack_layers(layers: Any) -> Float[np.ndarray, "L H T T"]:
     return np.stack([layer[0].detach().double().cpu().numpy() for layer in layers])
 
 
-def why_not_attention_alone(network: Any, ids: Row, layers: int) -> str | None:
-    """Return None if the ``layers`` of attention that a network shows are all that mixes tokens.
+def reason_not_attention_only(network: Any, ids: Row, layers: int) -> str | None:
+    """Return why attention is not all that mixes the tokens of a network, or None if it is.
 
-    Every attention is replaced by the identity, so that each token sees itself alone; then one
-    embedded token is moved. If another position feels it, something else has carried it there:
-    a convolution, a recurrence, or attention that the network does not show.
+    Every attention is replaced by the identity, so that each token sees only itself. Then one
+    embedded token is changed. If the state at another position changes, something else has carried
+    the change there: a convolution, a recurrence, or attention that the network does not return.
+    ``layers`` is the number of attention layers that the network returns.
     """
     name = forward.network_name(network)
     if len(ids) < 3:
         return None
 
-    def away(rows: Any) -> Any:
-        moved = rows.clone()
-        moved[:, 1] = 2 * moved[:, 1] - moved[:, 2]  # from its neighbor: no direction is special
+    def move_second(embedded: Any) -> Any:
+        """Move the second token away from the third one."""
+        moved = embedded.clone()
+        moved[:, 1] = 2 * moved[:, 1] - moved[:, 2]  # no direction is special
         return moved
 
     with torch.inference_mode():
-        still, seen = _hidden(network, ids, lambda rows: rows)
-        moved, _ = _hidden(network, ids, away)
-    if still is None or moved is None or still.shape[0] != len(ids):
+        unchanged, softmax_count = _isolated_states(network, ids, lambda embedded: embedded)
+        changed, _ = _isolated_states(network, ids, move_second)
+    if unchanged is None or changed is None or unchanged.shape[0] != len(ids):
         return f"what {name} holds at each token cannot be seen"
-    # Another softmax over tokens is attention that the network computes and does not show.
-    if seen != layers:
-        return f"{name} shows {layers} layers of attention and computes {seen}"
-    felt = np.abs(moved - still).max(axis=1) > _ROUNDING * np.abs(still).max()
-    second = 1 + (ids.special if isinstance(ids, Pixels) else 0)
-    if felt[np.arange(len(ids)) != second].any():
+    # Another softmax over tokens is attention that the network computes but does not return.
+    if softmax_count != layers:
+        return f"{name} shows {layers} layers of attention and computes {softmax_count}"
+    is_affected = np.abs(changed - unchanged).max(axis=1) > _TOLERANCE * np.abs(unchanged).max()
+    changed_position = 1 + (ids.special if isinstance(ids, Pixels) else 0)
+    if is_affected[np.arange(len(ids)) != changed_position].any():
         return f"{name} mixes its tokens by other means than attention too"
     return None
 
 
-def _hidden(network: Any, ids: Row, change: Callable[[Any], Any]) -> tuple[np.ndarray | None, int]:
-    """Return the last hidden state at every token, each seeing itself alone."""
-    alone, hook = _ItselfAlone(len(ids)), lambda _module, _given, rows: change(rows)
-    with forward.restoring(network, eager=True, hook=hook), alone:
-        # Some networks take another road through a layer unless its attention is asked for.
-        asked = {"output_hidden_states": True, "output_attentions": True}
-        out = network(**given_ids(network, ids, 1), **asked)
-    states = getattr(out, "hidden_states", None)
-    return (states[-1][0].double().cpu().numpy() if states else None), alone.seen
+def _isolated_states(
+    network: Any, ids: Row, change: Callable[[Any], Any]
+) -> tuple[np.ndarray | None, int]:
+    """Return the last hidden states if each token sees only itself, and the number of softmaxes.
+
+    ``change`` is applied to the embedded input.
+    """
+    identity_attention, hook = (
+        _IdentityAttention(len(ids)),
+        lambda _module, _args, rows: change(rows),
+    )
+    with forward.evaluation_mode(network, eager=True, hook=hook), identity_attention:
+        # Some networks use another implementation if no attention is requested.
+        options = {"output_hidden_states": True, "output_attentions": True}
+        out = network(**repeat_input(network, ids, 1), **options)
+    hidden_states = getattr(out, "hidden_states", None)
+    return (
+        hidden_states[-1][0].double().cpu().numpy() if hidden_states else None
+    ), identity_attention.softmax_count
 
 
-class _ItselfAlone(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
-    """A context in which every softmax over tokens is the identity; ``seen`` counts them."""
+class _IdentityAttention(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
+    """A context in which every softmax over tokens returns the identity.
+
+    ``softmax_count`` is the number of such softmaxes.
+    """
 
     def __init__(self, length: int) -> None:
         super().__init__()
-        self._length, self.seen = length, 0
+        self._length, self.softmax_count = length, 0
 
     def __torch_function__(
-        self, function: Any, _types: Any, given: Any = (), options: Any = None
+        self, function: Any, _types: Any, args: Any = (), options: Any = None
     ) -> Any:
-        found = function(*given, **(options or {}))
-        over_tokens = (  # weights of tokens over tokens, perhaps with one sink more
+        weights = function(*args, **(options or {}))
+        is_over_tokens = (  # the matrix is tokens × tokens, perhaps with one sink
             function in _SOFTMAXES
-            and found.dim() >= 3
-            and found.shape[-2] == self._length
-            and found.shape[-1] in (self._length, self._length + 1)
+            and weights.dim() >= 3
+            and weights.shape[-2] == self._length
+            and weights.shape[-1] in (self._length, self._length + 1)
         )
-        if not over_tokens:
-            return found
-        self.seen += 1
-        eye = torch.eye(self._length, found.shape[-1], dtype=found.dtype, device=found.device)
-        return eye.expand(found.shape)
+        if not is_over_tokens:
+            return weights
+        self.softmax_count += 1
+        eye = torch.eye(self._length, weights.shape[-1], dtype=weights.dtype, device=weights.device)
+        return eye.expand(weights.shape)
 
 
-def signals(
-    asked: ForwardPass,
+def feature_states(
+    forward_pass: ForwardPass,
     engine: Engine,
     rows: Sequence[Any],  # ids of texts, or pixels of images
-    owners: Sequence[Int[np.ndarray, " _"]],
-    sizes: Sequence[int],
+    feature_indices: Sequence[Int[np.ndarray, " _"]],
+    feature_counts: Sequence[int],
     *,
-    reads: str,
-    attends: bool,
+    read_position: str,
+    with_attention: bool,
 ) -> HiddenStates:
-    """Return states of the embedded text, the middle layer and the last one, feature by feature.
+    """Return the states of every feature at three layers, and the outputs, in one pass.
 
-    ``owners`` has the feature at every position of a row, -1 where there is none. The state of a
-    feature is the mean over its positions, 0 where it has none. Where the network ``attends``, what
-    the positions that the head ``reads`` attend to of a feature follows, layer by layer and head by
-    head. These are the "first" or "last" one, "marked" ones, those "before" the tokens of an answer
-    that count, or the "mean" of all stands in.
+    Parameters
+    ----------
+    forward_pass
+        Caller of the network.
+    engine
+        Engine that decides how many rows are computed at a time.
+    rows
+        Ids of texts, or pixels of images.
+    feature_indices
+        The feature at every position of each row, -1 for positions without a feature.
+    feature_counts
+        Number of features of each row.
+    read_position
+        Positions that the head reads: the "first" or "last" one, the "marked" ones, those "before"
+        the explained tokens of an answer, or the "mean" of all.
+    with_attention
+        Add the attention of the positions that the head reads to each feature, layer by layer and
+        head by head.
+
+    Returns
+    -------
+    States of the embedded text, the middle layer and the last layer. The state of a feature is the
+    mean over its positions, or 0 if it has none.
     """
 
-    def ask(places: Int[np.ndarray, " _"]) -> tuple[Any, ...]:
-        most = max(sizes[i] for i in places)
-        owner = np.full((len(places), max(len(owners[i]) for i in places)), most)
-        for line, i in zip(owner, places, strict=True):
-            line[: len(owners[i])] = np.where(owners[i] < 0, most, owners[i])
-        return asked.apart(
-            forward.rectangle([rows[i] for i in places]),
-            lambda network, ids: _pass(network, ids, owner, most, reads, attends),
+    def run_batch(indices: Int[np.ndarray, " _"]) -> tuple[Any, ...]:
+        """Compute states, head states and outputs of some rows."""
+        max_count = max(feature_counts[i] for i in indices)
+        feature_index = np.full(
+            (len(indices), max(len(feature_indices[i]) for i in indices)), max_count
+        )
+        for line, i in zip(feature_index, indices, strict=True):
+            line[: len(feature_indices[i])] = np.where(
+                feature_indices[i] < 0, max_count, feature_indices[i]
+            )
+        return forward_pass.run(
+            forward.stack_rows([rows[i] for i in indices]),
+            lambda network, ids: _states_and_outputs(
+                network, ids, feature_index, max_count, read_position, with_attention
+            ),
         )
 
-    cost = (_ATTENDING if attends else _STATES) if asked.network.device.type == "cuda" else 1
-    found, outputs = forward.found_by_row(engine, [cost * len(row) for row in rows], ask)
-    words = [own[:size] for (own, _), size in zip(found, sizes, strict=True)]
-    return HiddenStates(words, np.array([read for _, read in found]), outputs)
+    cost = (
+        (_ATTENTION_COST if with_attention else _STATES_COST)
+        if forward_pass.network.device.type == "cuda"
+        else 1
+    )
+    row_states, outputs = forward.collect_by_row(
+        engine, [cost * len(row) for row in rows], run_batch
+    )
+    states = [state[:size] for (state, _), size in zip(row_states, feature_counts, strict=True)]
+    return HiddenStates(states, np.array([head_state for _, head_state in row_states]), outputs)
 
 
-def _pass(
-    network: Any, ids: Rows, owner: Int[np.ndarray, "n T"], most: int, reads: str, attends: bool
+def _states_and_outputs(
+    network: Any,
+    ids: Rows,
+    feature_index: Int[np.ndarray, "n T"],
+    feature_count: int,
+    read_position: str,
+    with_attention: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (n, d, s) states of features, (n, h) of what the head reads, and the outputs."""
-    T = owner.shape[1]
-    layers, out = states(network, ids, T, attends=attends)
+    """Call the network on a batch and return the states of its features.
+
+    Parameters
+    ----------
+    network
+        The network.
+    ids
+        A batch of rows.
+    feature_index
+        The feature at every position, ``feature_count`` for positions without a feature.
+    feature_count
+        Largest number of features of a row.
+    read_position, with_attention
+        As in :func:`feature_states`.
+
+    Returns
+    -------
+    (n, d, s) states of features, (n, h) states that the head reads, and (n, C) outputs.
+    """
+    T = feature_index.shape[1]
+    layers, out = layer_states(network, ids, T, with_attention=with_attention)
     with torch.inference_mode():
         device = layers[0].device
-        # Column ``most`` takes what belongs to no feature; a mean is a product with a sparse
-        # matrix, which on a device is one sum over the positions.
-        place = torch.as_tensor(owner).to(device)
-        one_hot = torch.nn.functional.one_hot(place, most + 1)[..., :most].float()
+        # Positions without a feature have the last column, which is dropped. A mean is a product
+        # with a sparse matrix. On a device that is one sum over the positions.
+        index = torch.as_tensor(feature_index).to(device)
+        one_hot = torch.nn.functional.one_hot(index, feature_count + 1)[..., :feature_count].float()
         mean = (one_hot / one_hot.sum(dim=1, keepdim=True).clamp(min=1)).transpose(1, 2)
-        words = [mean @ layer for layer in layers]
-        weight = torch.as_tensor(_read_at(ids, T, reads)).to(device)[:, None]
-        for layer in out.attentions if attends else ():
-            seen = (weight[:, None] @ layer.float())[:, :, 0]
-            words.append((seen @ one_hot).transpose(1, 2))
-        head = (weight @ layers[-1])[:, 0]
+        states = [mean @ layer for layer in layers]
+        read_weight = torch.as_tensor(_read_weights(ids, T, read_position)).to(device)[:, None]
+        for layer in out.attentions if with_attention else ():
+            attention = (read_weight[:, None] @ layer.float())[:, :, 0]
+            states.append((attention @ one_hot).transpose(1, 2))
+        head_state = (read_weight @ layers[-1])[:, 0]
         outputs = out.logits.double().cpu().numpy()
-    return torch.cat(words, dim=2).cpu().numpy(), head.cpu().numpy(), outputs
+    return torch.cat(states, dim=2).cpu().numpy(), head_state.cpu().numpy(), outputs
 
 
-def states(network: Any, ids: Rows, T: int, *, attends: bool = False) -> tuple[list[Any], Any]:
-    """Return the embedded text, the middle and the last hidden state, and all that was said.
+def layer_states(
+    network: Any, ids: Rows, T: int, *, with_attention: bool = False
+) -> tuple[list[Any], Any]:
+    """Return the embedded text, the middle and last hidden states, and the network's output.
 
-    A network that does not show a state for each of the T positions is refused.
+    Raises
+    ------
+    DomainError
+        If the network does not return one state for each of the T positions.
     """
-    given = forward.network_input(network, ids) | ({"output_attentions": True} if attends else {})
-    with forward.restoring(network, eager=attends), torch.inference_mode():
-        out = network(**given, output_hidden_states=True)
-    found = getattr(out, "hidden_states", None) or ()
-    if not found or any(one.dim() != 3 or one.shape[1:] != (T, found[0].shape[2]) for one in found):
+    inputs = forward.network_input(network, ids) | (
+        {"output_attentions": True} if with_attention else {}
+    )
+    with forward.evaluation_mode(network, eager=with_attention), torch.inference_mode():
+        out = network(**inputs, output_hidden_states=True)
+    hidden_states = getattr(out, "hidden_states", None) or ()
+    if not hidden_states or any(
+        state.dim() != 3 or state.shape[1:] != (T, hidden_states[0].shape[2])
+        for state in hidden_states
+    ):
         raise DomainError(
             f"{forward.network_name(network)} does not show one state for every token and layer"
         )
-    # In single precision: a mean over many positions would lose digits in half.
-    return [layer.float() for layer in (found[0], found[(len(found) - 1) // 2], found[-1])], out
+    # In half precision, a mean over many positions would lose digits.
+    return [
+        layer.float()
+        for layer in (
+            hidden_states[0],
+            hidden_states[(len(hidden_states) - 1) // 2],
+            hidden_states[-1],
+        )
+    ], out
 
 
-def _read_at(ids: Rows, T: int, reads: str) -> Float[np.ndarray, "n T"]:
+def _read_weights(ids: Rows, T: int, read_position: str) -> Float[np.ndarray, "n T"]:
     """Return how much the head reads of the state at each position."""
-    there = ids >= 0 if ids.ndim == 2 else np.ones((len(ids), T), bool)
-    if reads == "first":
-        there = np.broadcast_to(np.arange(T) == 0, there.shape)
-    elif reads == "last":
-        there = np.cumsum(there[:, ::-1], axis=1)[:, ::-1] * there == 1
-    elif reads == "marked":
-        there = forward.is_marked(ids)
-    elif reads == "before":  # a token is said at the position before it
-        there = np.roll(forward.is_marked(ids, COUNTS), -1, axis=1)
-    return (there / np.maximum(there.sum(axis=1, keepdims=True), 1)).astype(np.float32)
+    is_read = ids >= 0 if ids.ndim == 2 else np.ones((len(ids), T), bool)
+    if read_position == "first":
+        is_read = np.broadcast_to(np.arange(T) == 0, is_read.shape)
+    elif read_position == "last":
+        is_read = np.cumsum(is_read[:, ::-1], axis=1)[:, ::-1] * is_read == 1
+    elif read_position == "marked":
+        is_read = forward.is_marked(ids)
+    elif read_position == "before":  # a token is predicted at the position before it
+        is_read = np.roll(forward.is_marked(ids, FIRST_PART_MARK), -1, axis=1)
+    return (is_read / np.maximum(is_read.sum(axis=1, keepdims=True), 1)).astype(np.float32)

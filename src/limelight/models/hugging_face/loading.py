@@ -1,4 +1,4 @@
-"""Where a Hugging Face model comes from: somebody's objects, a folder, or the hub."""
+"""Where Hugging Face models come from: loaded objects, a folder, or the Hugging Face hub."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -21,116 +21,150 @@ from transformers import (
 from transformers.utils import find_adapter_config_file, logging
 
 from limelight.errors import InputError
-from limelight.files import bounded_bytes, bounded_json
+from limelight.files import parse_json, read_bounded_bytes
 from limelight.models.hugging_face.forward import is_kind
 from limelight.models.hugging_face.images import HuggingFaceImages
-from limelight.models.hugging_face.language_models import asked_language_model
+from limelight.models.hugging_face.language_models import prompt_language_model
 from limelight.models.hugging_face.model import HuggingFace
-from limelight.models.hugging_face.tags import PlaceForSequenceClassification
-from limelight.text import one_line
+from limelight.models.hugging_face.tags import SpanForSequenceClassification
+from limelight.text import truncate_line
 from limelight.threads import ForkSafeLock
 
 _IMAGE_CLASSIFIER = "ForImageClassification"
-_MOST_JSON = 1 << 28  # bytes: the largest tokenizers have a tenth of that
-_MOST, _MOST_LAYERS = 10**8, 10**4  # of anything; of layers, each of which is built by itself
-# Ways to compute that transformers has itself. Other names are looked for on the hub, as
-# "owner/repo" or as a kernel that stands for the name, and the code that is found there is run.
-_BUILT_IN = {
+_MAX_JSON_BYTES = 1 << 28  # the largest tokenizers have a tenth of it
+_MAX_NUMBER, _MAX_LAYERS = 10**8, 10**4  # layers are built one by one, so fewer are allowed
+# Implementations that are part of transformers. It would download other names from the hub, as
+# "owner/repo" or as a kernel of that name, and run their code.
+_BUILT_IN_IMPLEMENTATIONS = {
     "attn_implementation": ("eager", "sdpa", "flex_attention"),
     "experts_implementation": ("eager", "batched_mm", "grouped_mm"),
 }
-_LOADING = ForkSafeLock()  # how much transformers reports is set for the whole process
-# How a language model is asked, by name: a template around the text; to classify, labels, a word
-# per class; else what is told of its answers.
-Asked = Mapping[str, Any]
+_LOADING = ForkSafeLock()  # the verbosity of transformers belongs to the whole process
+# Options of a language model, by name: the template around the text, and either the words of the
+# labels or options of answers.
+PromptOptions = Mapping[str, Any]
 
 
-def from_objects(network: Any, tokenizer: Any, asked: Asked | None = None) -> HuggingFace:
-    """Return somebody's loaded model; it stays on its device and in its precision.
+def from_objects(
+    network: Any, tokenizer: Any, prompt_options: PromptOptions | None = None
+) -> HuggingFace:
+    """Return the model of a loaded network, which stays on its device and in its precision.
 
-    Of what torch.compile returned, the model inside is asked, and stays as it was.
+    If torch.compile returned the network, the original one inside is used and not changed.
+
+    Raises
+    ------
+    InputError
+        If there is no tokenizer or processor, or if the network cannot be used.
     """
     if tokenizer is None:
-        own = "processor" if is_kind(network, _IMAGE_CLASSIFIER) else "tokenizer"
-        raise InputError(f"a Hugging Face model comes with its {own}: wrap(model, {own}=…).")
-    return _classifier(getattr(network, "_orig_mod", network), tokenizer, asked)
+        kind = "processor" if is_kind(network, _IMAGE_CLASSIFIER) else "tokenizer"
+        raise InputError(f"a Hugging Face model comes with its {kind}: wrap(model, {kind}=…).")
+    return _make_model(getattr(network, "_orig_mod", network), tokenizer, prompt_options)
 
 
-def _classifier(network: Any, tokenizer: Any, asked: Asked | None) -> HuggingFace:
-    """Return the model, which can answer: else it is refused here and not in a long run."""
-    if asked is not None:
-        network, tokenizer = asked_language_model(network, tokenizer, **asked)
+def _make_model(network: Any, tokenizer: Any, prompt_options: PromptOptions | None) -> HuggingFace:
+    """Return the model after its check, so that errors occur now and not in a long run."""
+    if prompt_options is not None:
+        network, tokenizer = prompt_language_model(network, tokenizer, **prompt_options)
     elif is_kind(network, "TokenClassification", "QuestionAnswering"):
-        network = PlaceForSequenceClassification(network)
-    # Heads of ours are sequence classifiers by name, so that what follows knows one kind.
-    kind = HuggingFaceImages if is_kind(network, _IMAGE_CLASSIFIER) else HuggingFace
-    model = kind(network=network, tokenizer=tokenizer)
+        network = SpanForSequenceClassification(network)
+    # The custom heads count as sequence classifiers by their names, so one family is enough.
+    family = HuggingFaceImages if is_kind(network, _IMAGE_CLASSIFIER) else HuggingFace
+    model = family(network=network, tokenizer=tokenizer)
     _ = model.check
     return model
 
 
 def from_pretrained(
-    name: str, *, network: bool, device: str | None = None, asked: Asked | None = None
+    name: str,
+    *,
+    allow_download: bool,
+    device: str | None = None,
+    prompt_options: PromptOptions | None = None,
 ) -> HuggingFace:
-    """Return the model in a folder, or with ``network`` one on the hub; its code is never run."""
-    if not network:
+    """Return the model in a folder, or one from the hub. Code of the model is never run.
+
+    Parameters
+    ----------
+    name
+        A folder, or the name of a model on the hub.
+    allow_download
+        Whether the model may be downloaded.
+    device
+        The device, by default a GPU if there is one.
+    prompt_options
+        Options of a language model.
+
+    Raises
+    ------
+    InputError
+        If the model cannot be loaded or is not usable.
+    """
+    if not allow_download:
         check_folder(Path(name))
-    options: dict[str, Any] = {"local_files_only": not network, "trust_remote_code": False}
+    options: dict[str, Any] = {"local_files_only": not allow_download, "trust_remote_code": False}
     try:
-        with _quiet():
-            _check_fetched(name, local_files_only=not network)
-            kind = _kind(name, asked=asked, **options)
-            # In single precision, whatever was saved: half has three digits, and a word may move
-            # the fourth.
-            model, found = kind.from_pretrained(
+        with _silence_transformers():
+            _check_downloads(name, local_files_only=not allow_download)
+            model_class = _auto_class(name, prompt_options=prompt_options, **options)
+            # The model is loaded in single precision, also if half was saved. Half precision has three
+            # digits, and the effect of a word may be in the fourth.
+            model, loading_info = model_class.from_pretrained(
                 name, dtype=torch.float32, output_loading_info=True, **options
             )
-            reads = AutoImageProcessor if is_kind(model, _IMAGE_CLASSIFIER) else AutoTokenizer
-            tokenizer = reads.from_pretrained(name, **options)
+            reader = AutoImageProcessor if is_kind(model, _IMAGE_CLASSIFIER) else AutoTokenizer
+            tokenizer = reader.from_pretrained(name, **options)
     except (KeyboardInterrupt, SystemExit, MemoryError, InputError):
         raise
-    # A damaged file may raise anything in there, and the tokenizers panic outside of Exception.
+    # A damaged file may raise any error. A panic of the tokenizers library is not an Exception.
     except BaseException as error:
         raise InputError(
-            f"the Hugging Face model '{name}' cannot be loaded: {_reason(error)}"
+            f"the Hugging Face model '{name}' cannot be loaded: {_loading_failure(error)}"
         ) from None
-    # transformers fills them with random numbers, and only warns.
-    if missing := sorted(found["missing_keys"]):
-        head = "classification head" if asked is None else "head of words"
+    # Transformers fills missing weights with random numbers and only warns.
+    if missing := sorted(loading_info["missing_keys"]):
+        head = "classification head" if prompt_options is None else "head of words"
         raise InputError(
             f"the Hugging Face model '{name}' has no trained {head} (it lacks "
             f"{', '.join(missing[:3])}); fine-tune it first, or choose another"
-            + ("." if asked else ", or give a language model a template (--template).")
+            + ("." if prompt_options else ", or give a language model a template (--template).")
         )
-    images = is_kind(model, _IMAGE_CLASSIFIER)
-    if not images and set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
-        # transformers makes an empty one where the files are missing: every word is unknown to it
+    reads_images = is_kind(model, _IMAGE_CLASSIFIER)
+    if not reads_images and set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
+        # If files are missing, transformers makes an empty tokenizer, to which all words are unknown.
         raise InputError(
             f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary); "
             "put its files next to the model, with tokenizer.save_pretrained(…)."
         )
-    return _classifier(_moved(model, device).eval(), tokenizer, asked)
+    return _make_model(_move_model(model, device).eval(), tokenizer, prompt_options)
 
 
-def _kind(name: str, asked: Asked | None, **options: Any) -> Any:
-    """Return what loads the model: its configuration names the classes that it was saved from."""
+def _auto_class(name: str, prompt_options: PromptOptions | None, **options: Any) -> Any:
+    """Return the class of transformers that loads the model, according to its configuration."""
     config = AutoConfig.from_pretrained(name, **options)
-    if asked is not None:
+    if prompt_options is not None:
         return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    saved = config.architectures or []
-    for ending, kind in (
+    architectures = config.architectures or []
+    for ending, auto_class in (
         ("ForTokenClassification", AutoModelForTokenClassification),
         ("ForQuestionAnswering", AutoModelForQuestionAnswering),
         (_IMAGE_CLASSIFIER, AutoModelForImageClassification),
     ):
-        # Some go on: DeiTForImageClassificationWithTeacher.
-        if any(ending in one for one in saved):
-            return kind
+        # Some names are longer, such as DeiTForImageClassificationWithTeacher.
+        if any(ending in architecture for architecture in architectures):
+            return auto_class
     return AutoModelForSequenceClassification
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse files that never end, and sizes that no memory holds."""
+    """Check a folder before transformers reads it.
+
+    Raises
+    ------
+    InputError
+        If a file is a device, a pipe or a broken link, or if a size is too large for memory.
+    """
     for path in sorted(folder.iterdir()):
         if path.is_dir():
             continue
@@ -138,33 +172,40 @@ def check_folder(folder: Path) -> None:
             raise InputError(
                 f"'{path}' must be a file; it is a device, a pipe or a link that leads nowhere."
             )
-        if path.suffix in (".json", ".txt", ".model") and path.stat().st_size > _MOST_JSON:
-            raise InputError(f"'{path}' must have at most {_MOST_JSON:,} bytes; it has more.")
+        if path.suffix in (".json", ".txt", ".model") and path.stat().st_size > _MAX_JSON_BYTES:
+            raise InputError(f"'{path}' must have at most {_MAX_JSON_BYTES:,} bytes; it has more.")
     config = folder / "config.json"
-    found = bounded_json(bounded_bytes(config, _MOST_JSON), f"'{config}'")
-    for name, number in _entries(found):
-        most = _MOST_LAYERS if "layer" in name else _MOST
-        if isinstance(number, int) and not isinstance(number, bool) and number > most:
+    content = parse_json(read_bounded_bytes(config, _MAX_JSON_BYTES), f"'{config}'")
+    for name, number in _walk_config(content):
+        maximum = _MAX_LAYERS if "layer" in name else _MAX_NUMBER
+        if isinstance(number, int) and not isinstance(number, bool) and number > maximum:
             raise InputError(
-                f"'{config}' must be that of a model; {one_line(name)!r} is above {most:,} there."
+                f"'{config}' must be that of a model; {truncate_line(name)!r} is above {maximum:,} there."
             )
 
 
-def _check_fetched(name: str, **options: Any) -> None:
-    """Refuse what would let transformers fetch more than this model, and run or read it.
+def _check_downloads(name: str, **options: Any) -> None:
+    """Raise an error if loading the model would download further code or models.
 
-    Code of a model's own (auto_map, in either configuration) is refused by trust_remote_code.
+    trust_remote_code already prevents that the model's own code is run (auto_map in a
+    configuration).
     """
     advice = "Load it with transformers if you trust that, and give it to limelight.wrap."
     config, _ = PreTrainedConfig.get_config_dict(name, **options)
-    for key, value in _entries(config):
-        if (usable := _BUILT_IN.get(key.removeprefix("_"))) is not None:
-            asked = value.values() if isinstance(value, dict) else [value]  # or one for each part
-            if strange := [one for one in asked if one is not None and one not in usable]:
+    for key, value in _walk_config(config):
+        if (built_in := _BUILT_IN_IMPLEMENTATIONS.get(key.removeprefix("_"))) is not None:
+            values = (
+                value.values() if isinstance(value, dict) else [value]
+            )  # a dictionary has a value for each part
+            if unknown := [
+                implementation
+                for implementation in values
+                if implementation is not None and implementation not in built_in
+            ]:
                 raise InputError(
                     f"the Hugging Face model '{name}' must compute with what transformers has "
-                    f"({', '.join(usable)}); its config.json asks for "
-                    f"{one_line(repr(strange[0]))}, which would be fetched and run. {advice}"
+                    f"({', '.join(built_in)}); its config.json asks for "
+                    f"{truncate_line(repr(unknown[0]))}, which would be fetched and run. {advice}"
                 )
         if key == "quantization_config" and value is not None:
             raise InputError(
@@ -178,51 +219,52 @@ def _check_fetched(name: str, **options: Any) -> None:
         )
 
 
-def _entries(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield everything that a configuration holds, wherever it stands, with its name."""
+def _walk_config(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every name and value in a configuration, at every depth."""
     yield name, value
     if isinstance(value, dict):
-        for key, one in value.items():
-            yield from _entries(one, str(key))
+        for key, entry in value.items():
+            yield from _walk_config(entry, str(key))
     elif isinstance(value, list):
-        for one in value:
-            yield from _entries(one, name)
+        for entry in value:
+            yield from _walk_config(entry, name)
 
 
-def _reason(error: BaseException) -> str:
-    reason = one_line(str(error), 400)
+def _loading_failure(error: BaseException) -> str:
+    """Return a sentence that says why a model could not be loaded."""
+    reason = truncate_line(str(error), 400)
     if "ignore_mismatched_sizes" in str(error):
         return "the shapes of its weights are not those of its config.json."
     if "weights_only" in str(error):
-        # torch's own words advise to load it without that check, which runs what the file holds.
+        # torch's message recommends loading without this check, which would run code in the file.
         return "its .bin file is damaged, or holds more than weights; save it as .safetensors."
     if isinstance(error, OSError | ValueError | RuntimeError | ImportError) and reason:
         return reason
     return f"its files are damaged ({type(error).__name__}: {reason.rstrip('.')})."
 
 
-def _moved(model: Any, device: str | None) -> Any:
+def _move_model(model: Any, device: str | None) -> Any:
     """Return the model on ``device``, by default on a GPU if there is one."""
     try:
         if torch.device(device or "cpu").type == "meta":
             raise RuntimeError("tensors of the device 'meta' have no values")
         return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    # A torch without CUDA raises the second.
+    # torch without CUDA raises an AssertionError.
     except (RuntimeError, AssertionError) as error:
         (reason, *_) = str(error).splitlines() or [""]
         raise InputError(f"device {device!r} cannot be used here ({reason.rstrip('.')}).") from None
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Load without the progress bar and the report of transformers, one thread at a time."""
+def _silence_transformers() -> Iterator[None]:
+    """Switch off progress bars and reports of transformers in a block, for one thread at a time."""
     with _LOADING:
-        shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+        has_progress_bar, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
         logging.disable_progress_bar()
         logging.set_verbosity_error()
         try:
             yield
         finally:
             logging.set_verbosity(level)
-            if shown:
+            if has_progress_bar:
                 logging.enable_progress_bar()

@@ -13,56 +13,56 @@ import numpy as np
 import torch
 
 from limelight.errors import InputError
-from limelight.models.engine import Engine, naming
+from limelight.models.engine import Engine, name_failing_text
 from limelight.models.hugging_face import forward, gradients, layers, selfcheck
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
-    AnotherHead,
+    CustomHead,
     ForwardPass,
     NetworkFingerprint,
 )
 from limelight.models.hugging_face.language_models import AnswerForSequenceClassification
-from limelight.models.hugging_face.pieces import (
+from limelight.models.hugging_face.subwords import (
     MaskedText,
-    Pieces,
-    document_of,
-    encodings,
-    feature_of_piece,
-    ids_moved,
-    in_windows,
-    longest_input,
-    names_types,
-    pieces_of,
-    rows_read,
-    windows_in,
+    Subwords,
+    baseline_ids,
+    encode_texts,
+    has_token_types,
+    input_rows,
+    input_windows,
+    make_model_input,
+    max_input_length,
+    read_subwords,
+    read_windows,
+    subword_features,
 )
-from limelight.models.hugging_face.tags import PlaceForSequenceClassification
+from limelight.models.hugging_face.tags import SpanForSequenceClassification
 from limelight.models.protocol import (
     Attention,
     Capability,
+    EmbeddedPoints,
     Gradients,
     HiddenStates,
     InputProducts,
     Link,
-    Points,
+    OutputGradient,
+    OutputGradientOrValues,
     Property,
-    Slopes,
-    Weigh,
     class_probabilities,
 )
 from limelight.progress import split_calls
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
-    Answer,
+    AnswerQuery,
     Features,
     ModelInput,
-    Place,
     Span,
+    SpanQuery,
     UserInput,
     Windows,
-    check_listed,
-    few_names,
+    abbreviate_names,
+    check_text_list,
 )
 from limelight.threads import cached_property
 
@@ -77,44 +77,51 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "spans": "this one classifies whole texts",
     "generation": "this one classifies texts and writes nothing",
 }
-_NO_CHOICE = {
+_NOT_EXCLUSIVE = {
     "sigmoid": "each label of this one is a yes or no of its own",
     "none": "this one predicts scores and not a class",
 }
 _NO_WINDOWED_STATES = "a word is seen in its own window alone; leave window out"
-_IN_WINDOWS: Mapping[Property, str] = {
+_WINDOW_LIMITATIONS: Mapping[Property, str] = {
     "max_tokens": "this one reads its texts in windows already",
     "reads_pairs": "a pair is read whole, not in windows; leave window out",
 }
-_ONE_OUTPUT = (
+_ONE_OUTPUT_WARNING = (
     "The model has one output and no problem_type, so the output is explained as a score. If it is "
     "the logit of a label, set problem_type='multi_label_classification' in its configuration."
 )
-_UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
-_TOGETHER = 256  # texts that the tokenizer is given at a time, or that are differentiated
+_DEFAULT_LABEL = "LABEL_0"  # the name that transformers gives to an unnamed output
+_TEXTS_PER_BATCH = 256  # texts that are tokenized or differentiated together
 
 
-def _activation(config: Any) -> str:
-    """Return the class that a cross-encoder of sentence-transformers applies to its outputs."""
-    recorded = getattr(config, "sentence_transformers", None)
-    path = recorded.get("activation_fn") if isinstance(recorded, Mapping) else None
-    path = path or getattr(config, "sbert_ce_default_activation_function", None)  # before its 4.0
+def _recorded_activation(config: Any) -> str:
+    """Return the class of the activation that a cross-encoder applies to its outputs.
+
+    Cross-encoders of sentence-transformers record it in their configuration. Other models give "".
+    """
+    settings = getattr(config, "sentence_transformers", None)
+    path = settings.get("activation_fn") if isinstance(settings, Mapping) else None
+    path = path or getattr(
+        config, "sbert_ce_default_activation_function", None
+    )  # before version 4.0
     return str(path or "").rpartition(".")[2]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HuggingFace:
-    r"""A sequence classifier with its fast tokenizer, which it never changes.
+    r"""A sequence classifier of transformers with its fast tokenizer, which are never changed.
 
-    On a graphics card its outputs are computed in half precision, unless ``half`` says no. With a
-    ``window``, pieces at most, special ones included, it is :math:`f(x) = \frac1W \sum_w g(x_w)` of
-    a whole text cut into W windows: every method explains that one function.
+    On a GPU, outputs are computed in half precision, unless ``half`` is false. With a ``window``,
+    the largest number of subwords including special ones, a text is split into W windows
+    :math:`x_w`. Every method then explains the mean :math:`f(x) = \frac1W \sum_w g(x_w)` over the
+    windows.
     """
 
-    # In a batch, to begin with. A core is busy with few, and few of alike length pad little.
-    positions: ClassVar[Mapping[str, int]] = {"cpu": 1024, "cuda": 262_144}
+    # Initial number of positions in a batch. A CPU core is busy with few, and few rows of similar
+    # length need little padding.
+    positions_per_batch: ClassVar[Mapping[str, int]] = {"cpu": 1024, "cuda": 262_144}
 
-    _usual_capabilities: ClassVar[Mapping[Capability, str | None]] = _CAPABILITIES
+    _default_capabilities: ClassVar[Mapping[Capability, str | None]] = _CAPABILITIES
     has_subwords: ClassVar[bool] = True
 
     network: Any
@@ -123,14 +130,14 @@ class HuggingFace:
     window: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a tokenizer without places, and a network that does not classify."""
+        """Raise an error if the tokenizer is slow or if the network does not classify."""
         if not getattr(self.tokenizer, "is_fast", False):
             raise InputError(
                 "a model needs its fast tokenizer, which knows the place of every word; got "
                 f"{type(self.tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
             )
-        classifies = forward.is_kind(self.network, "SequenceClassification")
-        if not classifies or not hasattr(self.network.config, "id2label"):
+        is_classifier = forward.is_kind(self.network, "SequenceClassification")
+        if not is_classifier or not hasattr(self.network.config, "id2label"):
             raise InputError(
                 "the model must classify, tag, answer from a passage, or be a language model; got "
                 f"{type(self.network).__name__}. For a language model, give template= with "
@@ -138,113 +145,128 @@ class HuggingFace:
             )
 
     def __repr__(self) -> str:
-        own, network = type(self).__name__, forward.network_name(self.network)
+        family, network = type(self).__name__, forward.network_name(self.network)
         windows = "" if self.window is None else f", {self.window} tokens at a time"
-        return f"<{own} {network} of {few_names(self.classes)} on {self.network.device}{windows}>"
+        return f"<{family} {network} of {abbreviate_names(self.classes)} on {self.network.device}{windows}>"
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes; of a single output, the second's is the label.
+        """Return the names of the classes.
 
-        The first is then called what the configuration says it is (``other_label``), else "not"
-        the second. A regression has names of scores instead, which may be one, and so has a single
-        output of which the configuration says nothing. Classes of the same name are told apart by
-        their numbers.
+        A single output is the log-odds of the second of two classes. The first class is then named
+        by ``other_label`` of the configuration, or "not" and the name of the second. A regression
+        has names of scores instead. A single output without ``problem_type`` counts as a
+        regression. Classes with the same name get their numbers.
         """
         config = self.network.config
-        named = tuple(str(config.id2label[i]) for i in sorted(config.id2label))
-        # A target is chosen by its name, which must be that of one class.
-        if len(named) > 1:
-            return tuple(f"{n} #{i}" if named.count(n) > 1 else n for i, n in enumerate(named))
+        names = tuple(str(config.id2label[i]) for i in sorted(config.id2label))
+        # A target is chosen by its name, so names must be unique.
+        if len(names) > 1:
+            return tuple(
+                f"{name} #{i}" if names.count(name) > 1 else name for i, name in enumerate(names)
+            )
         if self.link == "none":
-            return ("score",) if named[0] == _UNNAMED else named
-        return str(getattr(config, "other_label", f"not {named[0]}")), named[0]
+            return ("score",) if names[0] == _DEFAULT_LABEL else names
+        return str(getattr(config, "other_label", f"not {names[0]}")), names[0]
 
     @property
     def link(self) -> Link:
-        """How outputs become probabilities: by sigmoids of independent labels, else softmax.
+        """Return how outputs become probabilities: by "softmax", by "sigmoid", or not at all.
 
-        A regression has none. Without a ``problem_type`` the activation that a cross-encoder
-        records decides, and a single output is a score, as transformers trains it.
+        Independent labels have a sigmoid each. The outputs of a regression have no probabilities.
+        Without a ``problem_type`` the activation that a cross-encoder records decides. Otherwise a
+        single output is a score, as transformers trains it.
         """
-        # Nothing else tells: logits of independent labels look like those of classes.
+        # Only problem_type decides, since logits of independent labels look like those of classes.
         links: dict[str, Link] = {"multi_label_classification": "sigmoid", "regression": "none"}
-        config, several = self.network.config, len(self.network.config.id2label) > 1
+        config, has_several_outputs = self.network.config, len(self.network.config.id2label) > 1
         kind = getattr(config, "problem_type", None)
         if kind is None:
-            unnamed: Link = "softmax" if several else "none"
-            link = "sigmoid" if _activation(config) == "Sigmoid" else unnamed
+            default: Link = "softmax" if has_several_outputs else "none"
+            link = "sigmoid" if _recorded_activation(config) == "Sigmoid" else default
         else:
             link = links.get(str(kind), "softmax")
-        # One independent label has two classes: it and "not" it.
-        return "softmax" if link == "sigmoid" and not several else link
+        # One independent label has two classes, the label and "not" the label.
+        return "softmax" if link == "sigmoid" and not has_several_outputs else link
 
     @property
-    def notices(self) -> tuple[str, ...]:
-        """What a reader must know of every result: what the network was seen to do, its scale."""
+    def warnings(self) -> tuple[str, ...]:
+        """Return the warnings for every result, about the network and its scale."""
         config = self.network.config
-        named = getattr(config, "problem_type", None) or _activation(config)
-        if named or len(config.id2label) > 1:
-            return self.check.notices
-        return (*self.check.notices, _ONE_OUTPUT)
+        has_problem_type = getattr(config, "problem_type", None) or _recorded_activation(config)
+        if has_problem_type or len(config.id2label) > 1:
+            return self.check.warnings
+        return (*self.check.warnings, _ONE_OUTPUT_WARNING)
 
     @cached_property
     def capabilities(self) -> Mapping[Capability, str | None]:
-        """What the network shows, as far as it was seen to."""
-        # What was seen wins over what the family usually has.
-        seen = {**self._usual_capabilities, **self._head.capabilities, **self.check.refused}
-        return seen if self.window is None else seen | {"hidden_states": _NO_WINDOWED_STATES}
+        """Return the capabilities of the network, as far as its check confirmed them."""
+        # The results of the check replace the defaults of the family.
+        capabilities = {
+            **self._default_capabilities,
+            **self._head.capabilities,
+            **self.check.missing_capabilities,
+        }
+        return (
+            capabilities
+            if self.window is None
+            else capabilities | {"hidden_states": _NO_WINDOWED_STATES}
+        )
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether the model predicts one of its classes."""
-        return self.link not in _NO_CHOICE
+        """Return whether the model predicts one of its classes."""
+        return self.link not in _NOT_EXCLUSIVE
 
     @property
     def max_tokens(self) -> int | None:
-        """How many pieces a window may have, special ones included."""
-        return None if "max_tokens" in self.limitations else self.limit
+        """Return the maximum number of subwords in a window, including special ones."""
+        return None if "max_tokens" in self.limitations else self.max_length
 
     @property
     def reads_pairs(self) -> bool:
-        """Whether the model reads tuples of two texts."""
+        """Return whether the model reads tuples of two texts."""
         return "reads_pairs" not in self.limitations
 
     @property
     def limitations(self) -> Mapping[Property, str]:
-        """Why the model lacks a property."""
+        """Return the reasons for the properties that the model lacks."""
         reasons: dict[Property, str] = {}
         if not self.is_exclusive:
-            reasons["is_exclusive"] = _NO_CHOICE[self.link]
-        if why := getattr(self.tokenizer, "why_no_pairs", ""):
-            reasons["reads_pairs"] = why
-        return {**reasons, **self._head.limitations, **(_IN_WINDOWS if self.window else {})}
+            reasons["is_exclusive"] = _NOT_EXCLUSIVE[self.link]
+        if reason := getattr(self.tokenizer, "why_no_pairs", ""):
+            reasons["reads_pairs"] = reason
+        return {**reasons, **self._head.limitations, **(_WINDOW_LIMITATIONS if self.window else {})}
 
     @cached_property
     def check(self) -> selfcheck.NetworkCheck:
-        """What a few calls showed about the network."""
-        self._forward.renew()
-        return selfcheck.checked_network(
-            self.network, self._example_ids, self._tokens, asked=self._forward
+        """Return the results of a few calls that check the network."""
+        self._forward_pass.refresh()
+        return selfcheck.check_network(
+            self.network, self._example_ids, self._tokens, call=self._forward_pass
         )
 
     @property
     def _example_ids(self) -> selfcheck.ExampleIds:
-        example = selfcheck.example_ids(self.network, self.tokenizer, self.limit)
+        """Return the rows with which the network is checked."""
+        example = selfcheck.example_ids(self.network, self.tokenizer, self.max_length)
         self._check_ids(example.ids)
         return example
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of weights, configuration, tokenizer and how texts are read, as they are now."""
-        read = json.dumps(self.identity, sort_keys=True)
-        return hashlib.sha256((self._fingerprint() + read).encode()).hexdigest()
+        """Return the SHA-256 of weights, configuration, tokenizer and identity, as they are now."""
+        identity = json.dumps(self.identity, sort_keys=True)
+        return hashlib.sha256((self._fingerprint() + identity).encode()).hexdigest()
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What changes a number beside weights, configuration and the file of the tokenizer."""
+        """Return further settings that change the outputs.
+
+        These are not part of the weights, of the configuration or of the tokenizer file.
+        """
         return {
-            "limit of tokens": self.limit,
+            "limit of tokens": self.max_length,
             "tokens of replacements": self._tokens,
             "tokens of an empty text": [
                 getattr(self.tokenizer, f"{name}_token_id", None) for name in ("bos", "eos", "pad")
@@ -255,142 +277,169 @@ class HuggingFace:
 
     @cached_property
     def _fingerprint(self) -> NetworkFingerprint:
+        """Return the fingerprint of network and tokenizer, which caches the weights."""
         return NetworkFingerprint(self.network, self.tokenizer)
 
     @cached_property
-    def limit(self) -> int:
-        """How many pieces the model reads, special ones included."""
-        return longest_input(self.network, self.tokenizer)
+    def max_length(self) -> int:
+        """Return how many subwords the model reads, including special ones."""
+        return max_input_length(self.network, self.tokenizer)
 
     @property
     def _head(self) -> Any:
-        """The network with another head, or what a classifier without one has instead."""
-        return self.network if isinstance(self.network, AnotherHead) else AnotherHead
+        """Return the custom head of the network, or the defaults of a classifier without one."""
+        return self.network if isinstance(self.network, CustomHead) else CustomHead
 
     @property
     def generation_settings(self) -> Mapping[str, Any]:
-        """How it writes an answer that is not given."""
+        """Return the settings with which the model generates answers."""
         return {"max_new_tokens": self.network.max_new_tokens}
 
     def announce_calls(self, calls: int) -> None:
-        """Calls of a model in memory cost nothing that must be said."""
+        """Do nothing, since calls of a model in memory cost no money."""
 
-    def generate(self, text: UserInput) -> Answer:
-        """Return what the model writes after a text, the likeliest token each time."""
+    def generate(self, text: UserInput) -> AnswerQuery:
+        """Return the answer that the model generates for a text, the likeliest token each time."""
         model_input = self.read(text)
-        with self._naming(model_input):
-            return self._head.written(*rows_read(model_input), self.tokenizer, self.limit)
+        with self._name_errors(model_input):
+            return self._head.generate_answer(
+                *input_rows(model_input), self.tokenizer, self.max_length
+            )
 
     def with_classes(self, names: Collection[Any]) -> "HuggingFace":
-        """Return a tagger whose classes are its tags where one of the ``names`` is no type."""
+        """Return a tagger that has the classes ``names``, as far as possible.
+
+        The classes of a tagger are types such as "ORG". If a name is a tag such as "B-ORG", the
+        classes are the tags.
+        """
         tags = self.network.tags if self.network.types else ()
-        return self._by_tag if any(n in tags and n not in self.classes for n in names) else self
+        return self._tag_model if any(n in tags and n not in self.classes for n in names) else self
 
     @cached_property
-    def _by_tag(self) -> "HuggingFace":
-        # Once: what is seen of a network is kept with its model, and takes some calls.
-        head = PlaceForSequenceClassification(self.network.network, types=False)
+    def _tag_model(self) -> "HuggingFace":
+        """Return the tagger whose classes are its tags."""
+        # The model is cached, because the check of a network takes some calls.
+        head = SpanForSequenceClassification(self.network.network, types=False)
         return replace(self, network=head)
 
-    def spans(self, text: UserInput, *, first_pieces: bool = False) -> tuple[Place, ...]:
-        """Return the spans that a tagger finds, or the answer in the passage of a pair."""
-        head: PlaceForSequenceClassification = self.network
+    def spans(self, text: UserInput, *, first_subwords: bool = False) -> tuple[SpanQuery, ...]:
+        """Return the spans that a tagger predicts, or the answer in the passage of a pair."""
+        head: SpanForSequenceClassification = self.network
         model_input = self.read(text)
-        with self._naming(model_input):
-            return head.spans(model_input, first_pieces=first_pieces)
+        with self._name_errors(model_input):
+            return head.spans(model_input, first_subwords=first_subwords)
 
     def read(
-        self, text: UserInput, *, asked: tuple[Any, ...] = (), pieces: bool = False
+        self, text: UserInput, *, queries: tuple[Any, ...] = (), subwords: bool = False
     ) -> ModelInput:
-        """Return a text or a pair in the tokenizer's words, or in its ``pieces``.
+        """Tokenize a text or a pair into words, or into ``subwords``.
 
-        What is ``asked`` are places of it, or with a language model parts of an answer.
+        The ``queries`` are spans of the text. For a language model they are parts of an answer.
         """
         if self.window is not None:
-            return self._in_windows(text, self.window, pieces=pieces)
-        limit = self.limit
+            return self._read_windows(text, self.window, subwords=subwords)
+        limit = self.max_length
         if isinstance(self.network, AnswerForSequenceClassification):
-            limit = self.network.room(limit, asked, self.tokenizer)
-        (model_input,) = self._documents([text], limit=limit, pieces=pieces)
-        if asked:
-            model_input = self.network.asking(model_input, asked, self.tokenizer, self.limit)
-            self._check_ids(model_input.input.ids)
+            limit = self.network.max_prompt_length(limit, queries, self.tokenizer)
+        (model_input,) = self._read_inputs([text], limit=limit, subwords=subwords)
+        if queries:
+            model_input = self.network.attach_queries(
+                model_input, queries, self.tokenizer, self.max_length
+            )
+            self._check_ids(model_input.encoding.ids)
         return model_input
 
-    def read_together(
-        self, texts: Sequence[UserInput], *, pieces: bool = False
+    def read_batch(
+        self, texts: Sequence[UserInput], *, subwords: bool = False
     ) -> Iterator[ModelInput]:
-        """Yield texts as ``read`` returns them; the tokenizer is called once for many."""
-        return self._documents(texts, limit=self.limit, pieces=pieces)
+        """Yield texts as ``read`` returns them; the tokenizer is called once for many texts."""
+        return self._read_inputs(texts, limit=self.max_length, subwords=subwords)
 
-    def _documents(
-        self, texts: Sequence[UserInput], *, limit: int, pieces: bool
+    def _read_inputs(
+        self, texts: Sequence[UserInput], *, limit: int, subwords: bool
     ) -> Iterator[ModelInput]:
-        classes, if_cut = self.classes, self._head.if_cut
-        for text, read in zip(texts, self._pieces(texts, limit=limit, apart=pieces), strict=True):
-            model_input = document_of(self.tokenizer, text, *read, classes=classes, if_cut=if_cut)
-            yield replace(model_input, notices=model_input.notices + self.notices)
+        """Yield each text with its tokens, subwords and warnings."""
+        classes, truncation_advice = self.classes, self._head.truncation_advice
+        for text, subwords_and_spans in zip(
+            texts, self._read_subwords(texts, limit=limit, per_subword=subwords), strict=True
+        ):
+            model_input = make_model_input(
+                self.tokenizer,
+                text,
+                *subwords_and_spans,
+                classes=classes,
+                truncation_advice=truncation_advice,
+            )
+            yield replace(model_input, warnings=model_input.warnings + self.warnings)
 
-    def _pieces(
-        self, texts: Sequence[UserInput], *, limit: int, apart: bool = False
-    ) -> Iterator[tuple[Pieces, list[Span]]]:
-        """Yield the pieces of each text, and where its words stand."""
-        for start in range(0, len(texts), _TOGETHER):
-            some = texts[start : start + _TOGETHER]
-            found: Sequence[Any] = [None] * len(some)
-            if len(some) > 1 and {type(text) for text in some} in ({str}, {tuple}):
-                with contextlib.suppress(InputError):  # of one of them: whoever reads that is told
-                    found = encodings(self.tokenizer, some)
-            for text, own in zip(some, found, strict=True):
-                read = pieces_of(self.tokenizer, text, limit=limit, apart=apart, encoding=own)
-                self._check_ids(read[0].ids)
-                yield read
+    def _read_subwords(
+        self, texts: Sequence[UserInput], *, limit: int, per_subword: bool = False
+    ) -> Iterator[tuple[Subwords, list[Span]]]:
+        """Yield the subwords of each text and the spans of its words."""
+        for start in range(0, len(texts), _TEXTS_PER_BATCH):
+            batch = texts[start : start + _TEXTS_PER_BATCH]
+            encodings: Sequence[Any] = [None] * len(batch)
+            if len(batch) > 1 and {type(text) for text in batch} in ({str}, {tuple}):
+                with contextlib.suppress(InputError):  # the text that fails raises its error below
+                    encodings = encode_texts(self.tokenizer, batch)
+            for text, encoding in zip(batch, encodings, strict=True):
+                subwords_and_spans = read_subwords(
+                    self.tokenizer, text, limit=limit, per_subword=per_subword, encoding=encoding
+                )
+                self._check_ids(subwords_and_spans[0].ids)
+                yield subwords_and_spans
 
-    def _in_windows(self, text: Any, size: int, *, pieces: bool) -> ModelInput:
-        """Return all of a text, and its windows with the model's outputs there."""
-        whole, spans = in_windows(self.tokenizer, text, size, apart=pieces)
-        rows = [part.row for part in whole.input]
+    def _read_windows(self, text: Any, size: int, *, subwords: bool) -> ModelInput:
+        """Tokenize a whole text, split it into windows, and call the model on each window."""
+        model_input, spans = read_windows(self.tokenizer, text, size, per_subword=subwords)
+        rows = [window.row for window in model_input.encoding]
         self._check_ids(np.concatenate(rows))
-        windows = Windows(size, spans, self._outputs_of(rows))
-        return replace(whole, windows=windows, notices=whole.notices + self.notices)
+        windows = Windows(size, spans, self._row_outputs(rows))
+        return replace(model_input, windows=windows, warnings=model_input.warnings + self.warnings)
 
     def _check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
-        """Refuse tokens that the embedding does not know; not every network has one table."""
-        rows = forward.embedding_rows(self.network)
-        most = int(forward.plain_ids(ids).max(initial=0))
-        if rows is not None and most >= rows:
-            token = self.tokenizer.convert_ids_to_tokens(most)
+        """Raise an error if the embedding does not have a row for every token."""
+        rows = forward.embedding_row_count(self.network)
+        max_id = int(forward.unpack_ids(ids).max(initial=0))
+        if rows is not None and max_id >= rows:
+            token = self.tokenizer.convert_ids_to_tokens(max_id)
             raise InputError(
-                f"the tokenizer reads {token!r} as the token {most}, but the embedding of the "
+                f"the tokenizer reads {token!r} as the token {max_id}, but the embedding of the "
                 f"model has {rows} rows; load the tokenizer that belongs to the model."
             )
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for texts that the model has read."""
-        if self.window is not None and inputs:  # reading found them
-            return np.array([cast(Windows, one.windows).outputs.mean(axis=0) for one in inputs])
-        return self._outputs_of([row for model_input in inputs for row in rows_read(model_input)])
+        if self.window is not None and inputs:  # computed when the text was read
+            return np.array(
+                [cast(Windows, model_input.windows).outputs.mean(axis=0) for model_input in inputs]
+            )
+        return self._row_outputs([row for model_input in inputs for row in input_rows(model_input)])
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs of the model for every text, cut to its window.
+        """Return the outputs of the model for every text, truncated to its maximum length.
 
-        What is not a text is refused here, with its number, and not by a type checker.
+        An input that is not a text raises an error with its number.
         """
         if self.window is not None:
             return self.outputs([self.read(text) for text in texts])
-        check_listed(texts)
-        rows = [one.row[one.inside] for one, _ in self._pieces(texts, limit=self.limit)]
-        # Not every tokenizer puts something around an empty text.
-        none = np.array([self._nothing])
-        return self._outputs_of([row if len(row) else none for row in rows])
+        check_text_list(texts)
+        rows = [
+            subwords.row[subwords.read_indices]
+            for subwords, _ in self._read_subwords(texts, limit=self.max_length)
+        ]
+        # Some tokenizers give an empty text no special tokens.
+        empty_row = np.array([self._empty_row_token])
+        return self._row_outputs([row if len(row) else empty_row for row in rows])
 
-    def _outputs_of(self, rows: list[Any]) -> Float[np.ndarray, "n C"]:
+    def _row_outputs(self, rows: list[Any]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs for rows, in batches."""
         if not rows:
             return np.empty((0, len(self.network.config.id2label)))
-        if self._head.unasked and not all(forward.is_marked(row).any() for row in rows):
-            # Else the head would answer as it does when a network is looked at: about any place.
-            raise InputError(self._head.unasked)
-        self._forward.renew()
+        if self._head.missing_query_error and not all(forward.is_marked(row).any() for row in rows):
+            # Without this error, the head would use an arbitrary position, as in the check of a network.
+            raise InputError(self._head.missing_query_error)
+        self._forward_pass.refresh()
         return self.engine(rows)
 
     def predict_proba(self, texts: Sequence[UserInput]) -> Float[np.ndarray, "n classes"]:
@@ -399,236 +448,287 @@ class HuggingFace:
 
     @property
     def replacements(self) -> tuple[str, ...]:
-        """What may stand for a removed word: the mask token if any, unknown, nothing, padding."""
+        """Return the replacements of a removed word that the model supports, the best first.
+
+        They are the mask token, the unknown token, no token, and padding.
+        """
         usable = {"delete", *self._tokens} - set(self.check.unusable_replacements)
-        return tuple(one for one in self._head.removals if one in usable)
+        return tuple(name for name in self._head.replacement_order if name in usable)
 
     @property
     def unusable_replacements(self) -> Mapping[str, str]:
-        """Replacements that the network would have if it could read them, and why it cannot."""
+        """Return the replacements that the network cannot read, with the reasons."""
         return self.check.unusable_replacements
 
     @property
     def _tokens(self) -> dict[str, int]:
-        """Tokens that may stand in the place of another, by name."""
+        """Return the tokens that can replace another token, by name."""
         pad, unknown = self.network.config.pad_token_id, self.tokenizer.unk_token_id
-        # Decoders read the last piece that is not padding: one that is both moves the head.
+        # Decoders read the last subword that is not padding. An unknown token that is also the padding
+        # would move that position.
         unknown = None if unknown == pad else unknown
-        known = {"mask": self.tokenizer.mask_token_id, "unk": unknown, "pad": pad}
-        return {name: int(token) for name, token in known.items() if token is not None}
+        tokens = {"mask": self.tokenizer.mask_token_id, "unk": unknown, "pad": pad}
+        return {name: int(token) for name, token in tokens.items() if token is not None}
 
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
-        """Return the outputs for each mask; all pieces of a removed word are replaced."""
-        # Once for a game, not for every mask: each weight is looked at.
-        self._forward.renew()
-        games = [self._game(part, features, replacement) for part in windows_in(model_input)]
+        """Return the outputs as a function of masks.
+
+        All subwords of a removed word are replaced.
+        """
+        # This happens once per game and not for every mask, since it inspects each weight.
+        self._forward_pass.refresh()
+        games = [
+            self._game(subwords, features, replacement) for subwords in input_windows(model_input)
+        ]
         if model_input.windows is None:
             return games[0]
 
-        def mean(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-            # Progress counts masks, and each of them is a call in every window.
+        def mean_output(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+            """Return the mean of the outputs over the windows."""
+            # Progress counts masks. Each mask is a call in every window.
             with split_calls(len(games)):
                 return np.mean([game(keep) for game in games], axis=0)
 
-        return mean
+        return mean_output
 
-    def _game(self, pieces: Pieces, features: Features, replacement: str) -> MaskedText:
-        feature = feature_of_piece(pieces, features)
-        leaves = replacement not in ("delete", "pad")
-        if not leaves and (feature[forward.is_marked(pieces.row)] >= 0).any():
+    def _game(self, subwords: Subwords, features: Features, replacement: str) -> MaskedText:
+        """Return the game of one window, or of a text that is read at once."""
+        feature = subword_features(subwords, features)
+        has_token = replacement not in ("delete", "pad")
+        if not has_token and (feature[forward.is_marked(subwords.row)] >= 0).any():
             raise InputError(
                 f"with protect_span=False the words that are asked about are removed, and "
                 f"{replacement!r} leaves nothing in their place; use replacement='mask' or 'unk', "
                 "if the model has one, or protect the span."
             )
-        other = None
-        if replacement != "delete":  # a piece that becomes padding is masked out, others are not
-            other = self._tokens[replacement] if leaves else MASKED_OUT
+        replacement_id = None
+        if replacement != "delete":  # padding is masked out, other tokens are not
+            replacement_id = self._tokens[replacement] if has_token else MASKED_OUT
         return MaskedText(
             engine=self.engine,
-            forward=self._forward,
-            pieces=pieces,
+            forward=self._forward_pass,
+            subwords=subwords,
             feature=feature,
-            other=other,
-            nothing=self._nothing if other is None else 0,
+            replacement_id=replacement_id,
+            empty_id=self._empty_row_token if replacement_id is None else 0,
         )
 
     def token_positions(self, model_input: ModelInput) -> Int[np.ndarray, " T"]:
-        """Return the token at every position of the input, -1 at special pieces."""
-        return np.concatenate([pieces.token[pieces.inside] for pieces in windows_in(model_input)])
+        """Return the token at every position of the input, -1 at special subwords."""
+        return np.concatenate(
+            [subwords.token[subwords.read_indices] for subwords in input_windows(model_input)]
+        )
 
-    def attention(self, model_input: ModelInput, weigh: Weigh | None = None) -> Iterator[Attention]:
-        """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it.
+    def attention(
+        self, model_input: ModelInput, output_gradient: OutputGradient | None = None
+    ) -> Iterator[Attention]:
+        """Yield the attention of all layers, window by window.
 
-        In full precision, whatever the engine uses.
+        With ``output_gradient`` also yield the gradient with respect to the attention. Both are in
+        full precision, even if outputs are computed in half precision.
         """
-        rows, slopes = rows_read(model_input), cast(Slopes | None, weigh)
-        if weigh is not None and model_input.windows is not None:
+        rows, slopes = input_rows(model_input), cast(OutputGradientOrValues | None, output_gradient)
+        if output_gradient is not None and model_input.windows is not None:
             mean = model_input.windows.outputs.mean(axis=0, keepdims=True)
-            slopes = weigh(mean) / len(rows)
-        # One window at a time: the attention of each head has T² numbers.
+            slopes = output_gradient(mean) / len(rows)
+        # Windows are computed one by one, since the attention of each head has T² numbers.
         for row in rows:
-            with self._naming(model_input):
-                found = layers.attended(self.network, row, slopes)
-            yield found
+            with self._name_errors(model_input):
+                attention = layers.compute_attention(self.network, row, slopes)
+            yield attention
 
-    def embedded(
+    def embed(
         self, model_input: ModelInput, features: Features | None = None, replacement: str = ""
     ) -> Float[np.ndarray, "T d_e"]:
-        """Return the embedded pieces, those of ``features`` replaced."""
-        rows = rows_read(model_input)
+        """Return the embedded subwords, with those of ``features`` replaced if they are given."""
+        rows = input_rows(model_input)
         if features is not None:
-            rows = self._moved(model_input, features, replacement)
-        with self._naming(model_input):
-            return np.concatenate([gradients.embedded(self.network, row) for row in rows])
+            rows = self._baseline_rows(model_input, features, replacement)
+        with self._name_errors(model_input):
+            return np.concatenate([gradients.embed_input(self.network, row) for row in rows])
 
-    def _moved(self, model_input: ModelInput, features: Features, replacement: str) -> list[Any]:
-        # A token that the network cannot read was withdrawn, and is no place to start from.
-        tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
-        return [ids_moved(one, features, tokens, replacement) for one in windows_in(model_input)]
+    def _baseline_rows(
+        self, model_input: ModelInput, features: Features, replacement: str
+    ) -> list[Any]:
+        """Return the rows with the tokens of ``features`` replaced."""
+        # Replacements that the network cannot read are left out.
+        tokens = {name: token for name, token in self._tokens.items() if name in self.replacements}
+        return [
+            baseline_ids(subwords, features, tokens, replacement)
+            for subwords in input_windows(model_input)
+        ]
 
-    def frozen_gradient(self, model_input: ModelInput, points: Points, weigh: Slopes) -> Gradients:
+    def frozen_gradient(
+        self,
+        model_input: ModelInput,
+        points: EmbeddedPoints,
+        output_gradient: OutputGradientOrValues,
+    ) -> Gradients:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
-        return self.gradients(model_input, points, weigh, frozen=True)
+        return self.gradients(model_input, points, output_gradient, frozen=True)
 
     def gradients(
-        self, model_input: ModelInput, points: Points, weigh: Slopes, *, frozen: bool = False
+        self,
+        model_input: ModelInput,
+        points: EmbeddedPoints,
+        output_gradient: OutputGradientOrValues,
+        *,
+        frozen: bool = False,
     ) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``.
 
-        In one window after the other: graphs of all may not fit.
+        Windows are differentiated one after the other, since the graphs of all may not fit into
+        memory.
         """
-        rows = rows_read(model_input)
+        rows = input_rows(model_input)
         ends = np.cumsum([len(row) for row in rows])[:-1]
-        parts = list(zip(rows, np.split(points, ends, axis=1), strict=True))
-        with self._naming(model_input):
-            if (
-                model_input.windows is not None
-            ):  # ∂F/∂g_w = weigh(f)/W needs f: all outputs come first
-                found = [gradients.outputs_at(self.network, row, here) for row, here in parts]
-                slopes = weigh(np.mean(found, axis=0)) if callable(weigh) else weigh
-                weigh = slopes / len(parts)
-            each = [
-                gradients.differentiated(self.network, row, here, weigh, frozen=frozen)
-                for row, here in parts
+        window_points = list(zip(rows, np.split(points, ends, axis=1), strict=True))
+        with self._name_errors(model_input):
+            # ∂F/∂g_w = output_gradient(f)/W depends on f, so all outputs are computed first.
+            if model_input.windows is not None:
+                outputs = [
+                    gradients.outputs_at_points(self.network, row, points)
+                    for row, points in window_points
+                ]
+                slopes = (
+                    output_gradient(np.mean(outputs, axis=0))
+                    if callable(output_gradient)
+                    else output_gradient
+                )
+                output_gradient = slopes / len(window_points)
+            results = [
+                gradients.compute_gradients(
+                    self.network, row, points, output_gradient, frozen=frozen
+                )
+                for row, points in window_points
             ]
         return Gradients(
-            np.concatenate([one.gradient for one in each], axis=1),
-            np.mean([one.outputs for one in each], axis=0),
+            np.concatenate([result.gradient for result in results], axis=1),
+            np.mean([result.outputs for result in results], axis=0),
         )
 
     @property
-    def documents_per_batch(self) -> int:
-        """How many texts or images are differentiated at a time."""
-        # A core gains nothing by more than one.
-        several = forward.takes_batches(self.network) and self.network.device.type == "cuda"
-        return _TOGETHER if several else 1
+    def inputs_per_batch(self) -> int:
+        """Return how many texts or images are differentiated at a time."""
+        # A CPU core gains nothing by more than one.
+        is_batched = forward.takes_batches(self.network) and self.network.device.type == "cuda"
+        return _TEXTS_PER_BATCH if is_batched else 1
 
-    def frozen_times_input(
+    def frozen_input_products(
         self, inputs: Sequence[ModelInput], weights: Float[np.ndarray, "n C"]
     ) -> InputProducts:
         """Return the gradient of the network with frozen weights times its embedded input."""
-        return gradients.frozen_times_input(self.network, inputs, weights, self.engine)
+        return gradients.frozen_input_products(self.network, inputs, weights, self.engine)
 
     def hidden_states(
         self, inputs: Sequence[ModelInput], features: Sequence[Features]
     ) -> HiddenStates:
         """Return the states of all features at three layers, and the outputs, in one pass.
 
-        Where something is asked of the documents, also the attention of the places that say it.
+        If the inputs have queries, also return the attention of the positions that the head reads.
         """
-        self._forward.renew()
-        owners = [
-            np.append(own.of_token, -1)[self.token_positions(model_input)]
-            for model_input, own in zip(inputs, features, strict=True)
+        self._forward_pass.refresh()
+        feature_indices = [
+            np.append(input_features.feature_index, -1)[self.token_positions(model_input)]
+            for model_input, input_features in zip(inputs, features, strict=True)
         ]
-        asked = any(model_input.asked for model_input in inputs)
-        return layers.signals(
-            self._forward,
+        has_queries = any(model_input.queries for model_input in inputs)
+        return layers.feature_states(
+            self._forward_pass,
             self.engine,
-            [row for model_input in inputs for row in rows_read(model_input)],
-            owners,
-            [len(own) for own in features],
-            reads=self._head.reads or self.check.reads,
-            attends=asked and "attention" not in self.check.refused,
+            [row for model_input in inputs for row in input_rows(model_input)],
+            feature_indices,
+            [len(input_features) for input_features in features],
+            read_position=self._head.read_position or self.check.read_position,
+            with_attention=has_queries and "attention" not in self.check.missing_capabilities,
         )
 
-    def _naming(self, model_input: ModelInput) -> AbstractContextManager[None]:
-        return naming(forward.network_name(self.network), model_input.text)
+    def _name_errors(self, model_input: ModelInput) -> AbstractContextManager[None]:
+        """Return a context that names the model and the text in the error of a failing call."""
+        return name_failing_text(forward.network_name(self.network), model_input.text)
 
-    def in_windows(self, window: str | int) -> "HuggingFace":
+    def with_windows(self, window: str | int) -> "HuggingFace":
         """Return this model for whole texts, which it reads in windows of that many tokens."""
-        size = self.limit if window == "auto" else window
-        # True would pass for a window of one.
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= self.limit:
+        size = self.max_length if window == "auto" else window
+        # True would otherwise count as a window of one token.
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= self.max_length:
             raise InputError(
-                f"window must be 'auto' or a number of tokens up to {self.limit}, all that this "
+                f"window must be 'auto' or a number of tokens up to {self.max_length}, all that this "
                 f"model reads; got {window!r}."
             )
-        same = copy.copy(self)  # with what was seen of the network, and is not looked at again
-        vars(same)["window"] = size
-        vars(same).pop("capabilities", None)  # which depend on the window
-        return same
+        twin = copy.copy(self)  # the copy keeps the results of the check
+        vars(twin)["window"] = size
+        vars(twin).pop("capabilities", None)  # capabilities depend on the window
+        return twin
 
     def shuffle_weights(self, seed: int) -> "HuggingFace":
-        """Return a copy of the model in which every weight holds its own numbers in random places.
+        """Return a copy of the model in which the numbers of every weight are shuffled.
 
-        The sizes of the weights stay what they were, so the network answers numbers of the usual
-        size, which fresh weights need not do. Weights that layers share stay shared.
+        The sizes of the weights are unchanged, so the outputs have their usual size. New random
+        weights could change it. Weights that layers share stay shared.
         """
-        with forward.alone_with(self.network):
+        with forward.network_lock(self.network):
             twin = copy.deepcopy(self.network)
-        drawn = torch.Generator().manual_seed(seed)  # on the host: the same on every device
+        generator = torch.Generator().manual_seed(
+            seed
+        )  # on the host, for the same order on every device
         with torch.no_grad():
             for weight in twin.parameters():
                 if weight.is_floating_point():
-                    places = torch.randperm(weight.numel(), generator=drawn).to(weight.device)
-                    weight.copy_(weight.flatten()[places].reshape(weight.shape))
-        # With nothing of what was seen: a shuffled network is looked at anew.
+                    order = torch.randperm(weight.numel(), generator=generator).to(weight.device)
+                    weight.copy_(weight.flatten()[order].reshape(weight.shape))
+        # The copy does not keep the results of the check, so the shuffled network is checked anew.
         return replace(self, network=twin)
 
     @cached_property
-    def _nothing(self) -> int:
-        """What stands in a row for a text of no pieces: a token that begins or ends others."""
-        writes = isinstance(self.network, AnswerForSequenceClassification)
-        sources = (self.tokenizer, self.network.config) if writes else (self.tokenizer,)
-        # The padding last: decoders look for the last piece that is not padding.
-        names = ("bos", "eos") if writes else ("bos", "eos", "pad")
-        choices = [getattr(one, f"{name}_token_id", None) for name in names for one in sources]
-        known = [int(np.atleast_1d(one)[0]) for one in choices if one is not None]
-        if writes and not known and not next(self._pieces(["a"], limit=self.limit))[0].text.start:
+    def _empty_row_token(self) -> int:
+        """Return the packed id of the only token in the row of an empty text."""
+        is_generative = isinstance(self.network, AnswerForSequenceClassification)
+        sources = (self.tokenizer, self.network.config) if is_generative else (self.tokenizer,)
+        # Padding is the last choice, since decoders look for the last subword that is not padding.
+        names = ("bos", "eos") if is_generative else ("bos", "eos", "pad")
+        ids = [getattr(source, f"{name}_token_id", None) for name in names for source in sources]
+        tokens = [int(np.atleast_1d(source)[0]) for source in ids if source is not None]
+        if (
+            is_generative
+            and not tokens
+            and not next(self._read_subwords(["a"], limit=self.max_length))[0].text_slice.start
+        ):
             raise InputError(
                 "an answer is written after a token at least; this model has none that begins or "
                 "ends a text (bos, eos), so put words into the template before {text}."
             )
-        segment = np.array(int(names_types(self.tokenizer)))
-        return int(forward.with_segments(np.array(known[0] if known else 0), segment, 0))
+        segment = np.array(int(has_token_types(self.tokenizer)))
+        return int(forward.pack_rows(np.array(tokens[0] if tokens else 0), segment, 0))
 
     @cached_property
     def engine(self) -> Engine:
-        """The one way to the model's outputs."""
+        """Return the engine, through which all calls of the network pass."""
         return Engine(
-            self._answers,
+            self._call_rows,
             size=lambda row: int(row.size),
             key=lambda row: row.tobytes(),
-            budget=self.positions.get(self.network.device.type, 1024),
-            most=4096 if forward.takes_batches(self.network) else 1,
-            alike=self.check.alike,
+            max_batch_size=self.positions_per_batch.get(self.network.device.type, 1024),
+            max_items=4096 if forward.takes_batches(self.network) else 1,
+            same_size=self.check.needs_equal_lengths,
         )
 
     @cached_property
-    def _forward(self) -> ForwardPass:
+    def _forward_pass(self) -> ForwardPass:
+        """Return the caller of the network."""
         return ForwardPass(
             self.network,
             half=self.half,
-            shown=self._shown,
+            describe=self._describe_row,
             example=lambda: self._example_ids.ids[None],
         )
 
-    def _answers(self, rows: list[Any]) -> Float[np.ndarray, "n C"]:
+    def _call_rows(self, rows: list[Any]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs for rows, in one call if they can be padded."""
         groups = [rows] if forward.takes_batches(self.network, rows) else [[row] for row in rows]
-        return np.concatenate([self._forward(forward.rectangle(some)) for some in groups])
+        return np.concatenate([self._forward_pass(forward.stack_rows(group)) for group in groups])
 
-    def _shown(self, ids: Int[np.ndarray, " _"]) -> str:
-        with forward.restoring_tokenizer(self.tokenizer):
-            return str(self.tokenizer.decode(forward.plain_ids(ids)))
+    def _describe_row(self, ids: Int[np.ndarray, " _"]) -> str:
+        """Return the text of a row, for errors."""
+        with forward.preserve_tokenizer(self.tokenizer):
+            return str(self.tokenizer.decode(forward.unpack_ids(ids)))

@@ -1,4 +1,4 @@
-"""What a few calls show about a network before anybody relies on it."""
+"""A few calls that show the capabilities of a network before it is used."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -9,89 +9,125 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import DomainError, InputError
-from limelight.models.engine import said
+from limelight.models.engine import describe_error
 from limelight.models.hugging_face import forward
 from limelight.models.hugging_face.forward import MASKED_OUT, Row, Rows
-from limelight.models.hugging_face.gradients import differentiated, embedded, outputs_at
-from limelight.models.hugging_face.layers import attended, states, why_not_attention_alone
-from limelight.models.hugging_face.pieces import pieces_of
+from limelight.models.hugging_face.gradients import (
+    compute_gradients,
+    embed_input,
+    outputs_at_points,
+)
+from limelight.models.hugging_face.layers import (
+    compute_attention,
+    layer_states,
+    reason_not_attention_only,
+)
+from limelight.models.hugging_face.subwords import read_subwords
 from limelight.models.protocol import Attention, Capability
 from limelight.shapes import Float, Int
 
-_TEXT = "The plot is bad, but the acting is good."
-# Between the special ones. Reformer's chunks have 64, and only what is longer is hashed at random.
-_PIECES, _FEW, _MANY = 6, (1, 4), 70
-# Outputs of a float32 network differ by this part of the largest from one order of sums to another.
-_ROUNDING = 1e-4
-_DIGITS = {"torch.float16": 3, "torch.bfloat16": 2}
-Ask = Callable[[Rows], Float[np.ndarray, "n C"]]
+_EXAMPLE_TEXT = "The plot is bad, but the acting is good."
+# Numbers of tokens between the special ones. Reformer's chunks have 64 tokens, and only longer texts
+# are hashed at random.
+_EXAMPLE_LENGTH, _SHORTER_LENGTHS, _LONGER_LENGTH = 6, (1, 4), 70
+# In float32, outputs differ by this part of the largest number if sums have another order.
+_TOLERANCE = 1e-4
+_PRECISION_DIGITS = {"torch.float16": 3, "torch.bfloat16": 2}
+OutputFunction = Callable[[Rows], Float[np.ndarray, "n C"]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkCheck:
-    """What a network was seen to do with a few tokens.
+    """The results of the check of a network.
 
-    ``refused`` says why a capability is withdrawn, ``unusable_replacements`` why
-    a replacement cannot be used, ``alike``
-    that texts of different lengths must not stand in one batch, and ``reads`` which position the
-    head reads: the "first" or "last"; of several, or where it cannot be seen, "mean".
+    Attributes
+    ----------
+    missing_capabilities
+        Reasons for capabilities that the network lacks.
+    unusable_replacements
+        Reasons for replacements that cannot be used.
+    needs_equal_lengths
+        Whether texts of different lengths cannot be in one batch.
+    read_position
+        The position that the head reads: "first", "last", or "mean" for several or unknown
+        positions.
+    warnings
+        Warnings for every result.
     """
 
-    refused: Mapping[Capability, str]
+    missing_capabilities: Mapping[Capability, str]
     unusable_replacements: Mapping[str, str]
-    alike: bool
-    reads: str
-    notices: tuple[str, ...]
+    needs_equal_lengths: bool
+    read_position: str
+    warnings: tuple[str, ...]
 
 
-def checked_network(
-    network: Any, example: "ExampleIds", tokens: Mapping[str, int], *, asked: Ask
+def check_network(
+    network: Any, example: "ExampleIds", tokens: Mapping[str, int], *, call: OutputFunction
 ) -> NetworkCheck:
-    """Ask ``network`` about a few ``example`` tokens; ``tokens`` may stand for a removed word.
+    """Check a network with a few calls.
 
-    ``asked`` is how it will be asked from then on, perhaps in half precision. A network that
-    cannot answer at all is refused.
+    Parameters
+    ----------
+    network
+        The network.
+    example
+        Rows of token ids, or pixels.
+    tokens
+        Ids of tokens that can replace removed words, by name.
+    call
+        The function that will be called for outputs, perhaps in half precision.
+
+    Raises
+    ------
+    InputError
+        If the network cannot be called, or if its outputs do not match its classes.
     """
-    whole = _answer(network, example.ids[None])
-    # A dropout that is always on shows by the second answer.
-    again = _answer(network, example.ids[None])
-    noise = _distance(again, whole)
-    # Reformer hashes longer texts at random; a length that a network does not take is no noise.
+    outputs = _call_example(network, example.ids[None])
+    # A second call reveals dropout that is always on.
+    repeated = _call_example(network, example.ids[None])
+    noise = _distance(repeated, outputs)
+    # Reformer hashes longer texts at random. A network may not accept this length, which is not noise.
     with contextlib.suppress(Exception):
-        longer = (forward.network_outputs(network, example.longer[None]) for _ in range(2))
-        noise = max(noise, _distance(*longer))
-    digits = _DIGITS.get(str(network.dtype))
-    part = _ROUNDING if digits is None else 10.0 ** (1 - digits)
-    rounding = part * float(np.abs(whole).max() + 1)  # + 1: outputs near zero are sums of larger
-    alike = getattr(network.config, "pad_token_id", None) is not None and (
-        noise > rounding or _feels_padding(network, example, rounding)
+        longer_outputs = (forward.network_outputs(network, example.longer[None]) for _ in range(2))
+        noise = max(noise, _distance(*longer_outputs))
+    digits = _PRECISION_DIGITS.get(str(network.dtype))
+    relative_error = _TOLERANCE if digits is None else 10.0 ** (1 - digits)
+    rounding = relative_error * float(
+        np.abs(outputs).max() + 1
+    )  # + 1, since outputs near zero are sums of larger numbers
+    needs_equal_lengths = getattr(network.config, "pad_token_id", None) is not None and (
+        noise > rounding or _depends_on_padding(network, example, rounding)
     )
-    notices = []
+    warnings = []
     if noise > rounding:
-        notices = [
+        warnings = [
             f"The model answers the same text differently from call to call (by {noise:.1g}, asked "
             "twice): scores of that size are noise. Switch off whatever is random in it."
         ]
-    elif alike:
-        notices = [
+    elif needs_equal_lengths:
+        warnings = [
             "The answers of this model change with padding, so it is asked about texts of one "
             "length at a time."
         ]
-    refused, reads = _refused(network, example, rounding)
+    missing, read_position = _find_missing_capabilities(network, example, rounding)
     return NetworkCheck(
-        refused=MappingProxyType(refused),
-        unusable_replacements=MappingProxyType(_withdrawn(network, example, tokens, rounding)),
-        alike=alike,
-        reads=reads,
-        notices=(*notices, *_precision_notice(network, asked(example.ids[None]), whole)),
+        missing_capabilities=MappingProxyType(missing),
+        unusable_replacements=MappingProxyType(
+            _find_unusable_replacements(network, example, tokens, rounding)
+        ),
+        needs_equal_lengths=needs_equal_lengths,
+        read_position=read_position,
+        warnings=(*warnings, *_precision_warnings(network, call(example.ids[None]), outputs)),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class ExampleIds:
-    """Ids of a short text, of another of the same length, of shorter ones and of a longer one.
+    """Rows with which a network is checked: token ids of texts, or pixels.
 
-    ``middle`` is the place of an ordinary piece in the first two, which differ at all such places.
+    ``ids`` and ``other`` have the same length and differ at every ordinary token. ``middle`` is the
+    position of such a token. ``shorter`` and ``longer`` are texts of other lengths.
     """
 
     ids: Any  # or pixels
@@ -102,186 +138,226 @@ class ExampleIds:
 
 
 def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
-    """Return tokens from all over the vocabulary, between the special ones of a text."""
-    pieces, _ = pieces_of(tokenizer, _TEXT, limit=limit)
-    before, after = pieces.row[: pieces.text.start], pieces.row[pieces.text.stop :]
-    segment = np.broadcast_to(pieces.segment, pieces.ids.shape)[pieces.text.start]
+    """Return rows with tokens from the whole vocabulary, between special tokens."""
+    subwords, _ = read_subwords(tokenizer, _EXAMPLE_TEXT, limit=limit)
+    before, after = (
+        subwords.row[: subwords.text_slice.start],
+        subwords.row[subwords.text_slice.stop :],
+    )
+    segment = np.broadcast_to(subwords.segment, subwords.ids.shape)[subwords.text_slice.start]
     count, special = tokenizer.vocab_size, set(tokenizer.all_special_ids)
-    count = min(count, forward.embedding_rows(network) or count)
-    usable = [i for i in range(count) if i not in special] or [0]
-    known = list(dict.fromkeys(usable[len(usable) * k // _PIECES] for k in range(_PIECES)))
-    short = max(1, min(pieces.room, len(known)))
-    many = max(1, min(_MANY, pieces.room))
+    count = min(count, forward.embedding_row_count(network) or count)
+    usable = [token for token in range(count) if token not in special] or [0]
+    distinct = list(
+        dict.fromkeys(
+            usable[len(usable) * part // _EXAMPLE_LENGTH] for part in range(_EXAMPLE_LENGTH)
+        )
+    )
+    length = max(1, min(subwords.room, len(distinct)))
+    longer_length = max(1, min(_LONGER_LENGTH, subwords.room))
 
-    def around(some: list[int]) -> Int[np.ndarray, " _"]:
-        inner = forward.with_segments(np.array(some, dtype=int), segment, 0)
+    def make_row(tokens: list[int]) -> Int[np.ndarray, " _"]:
+        """Return a row with these tokens between the special ones."""
+        inner = forward.pack_rows(np.array(tokens, dtype=int), segment, 0)
         return np.concatenate([before, inner, after])
 
-    rolled = known[1:short] + known[:1]  # distinct ids, so it differs from the first everywhere
+    rolled = (
+        distinct[1:length] + distinct[:1]
+    )  # distinct ids, so it differs from the first everywhere
     return ExampleIds(
-        ids=around(known[:short]),
-        other=around(rolled),
-        shorter=tuple(around(known[:few]) for few in _FEW if few < short),
-        longer=around((known * many)[:many]),
-        middle=len(before) + short // 2,
+        ids=make_row(distinct[:length]),
+        other=make_row(rolled),
+        shorter=tuple(
+            make_row(distinct[:shorter_length])
+            for shorter_length in _SHORTER_LENGTHS
+            if shorter_length < length
+        ),
+        longer=make_row((distinct * longer_length)[:longer_length]),
+        middle=len(before) + length // 2,
     )
 
 
-def _distance(one: Float[np.ndarray, "n C"], other: Float[np.ndarray, "n C"]) -> float:
-    return float(np.abs(one - other).max())
+def _distance(outputs: Float[np.ndarray, "n C"], other_outputs: Float[np.ndarray, "n C"]) -> float:
+    """Return the largest difference between outputs."""
+    return float(np.abs(outputs - other_outputs).max())
 
 
-def _differ(ask: Callable[[], Sequence[Float[np.ndarray, "n C"]]], rounding: float) -> bool:
-    """Whether two answers that should be the same are not, or cannot be had."""
+def _is_different(call: Callable[[], Sequence[Float[np.ndarray, "n C"]]], rounding: float) -> bool:
+    """Tell whether two outputs that should be equal differ, or cannot be computed."""
     try:
-        return not _distance(*ask()) <= rounding
-    except Exception:  # of any kind: it is somebody else's network
+        return not _distance(*call()) <= rounding
+    except Exception:  # a network may raise any error
         return True
 
 
-def _answer(network: Any, ids: Rows) -> Float[np.ndarray, "n C"]:
+def _call_example(network: Any, ids: Rows) -> Float[np.ndarray, "n C"]:
+    """Call the network on one row.
+
+    Raises
+    ------
+    InputError
+        If the call fails, or if the outputs do not match the classes.
+    """
     try:
-        found = forward.network_outputs(network, ids)
+        outputs = forward.network_outputs(network, ids)
     except (InputError, MemoryError):
         raise
     except Exception as error:
-        one = "text" if np.ndim(ids) == 2 else "image"
+        noun = "text" if np.ndim(ids) == 2 else "image"
         raise InputError(
-            f"{forward.network_name(network)} cannot be asked about a {one} alone ({said(error)})."
+            f"{forward.network_name(network)} cannot be asked about a {noun} alone ({describe_error(error)})."
         ) from error
-    if found.shape[1] != (labels := len(network.config.id2label)):
+    if outputs.shape[1] != (labels := len(network.config.id2label)):
         raise InputError(
-            f"the model returns {found.shape[1]} outputs, but its config.id2label names "
+            f"the model returns {outputs.shape[1]} outputs, but its config.id2label names "
             f"{labels} classes; make the two agree."
         )
-    return found
+    return outputs
 
 
-def _feels_padding(network: Any, example: ExampleIds, rounding: float) -> bool:
-    """Whether the answer to a text changes when longer ones stand beside it."""
+def _depends_on_padding(network: Any, example: ExampleIds, rounding: float) -> bool:
+    """Tell whether the outputs for a text change if longer texts are in the same batch."""
     rows = [example.ids, *example.shorter]
 
-    def asked() -> Sequence[Float[np.ndarray, "n C"]]:
-        beside = forward.network_outputs(network, forward.rectangle([*rows, example.longer]))
-        alone = [forward.network_outputs(network, row[None])[0] for row in rows]
-        return beside[:-1], np.array(alone)
+    def compare_batches() -> Sequence[Float[np.ndarray, "n C"]]:
+        """Return the outputs for texts in one batch, and for each text separately."""
+        batch_outputs = forward.network_outputs(
+            network, forward.stack_rows([*rows, example.longer])
+        )
+        row_outputs = [forward.network_outputs(network, row[None])[0] for row in rows]
+        return batch_outputs[:-1], np.array(row_outputs)
 
-    # It fails on a text that only padding makes long enough, or refuses batches.
-    return _differ(asked, rounding)
+    # The network may also fail, because a text is too short without padding, or for all batches.
+    return _is_different(compare_batches, rounding)
 
 
-def _withdrawn(
+def _find_unusable_replacements(
     network: Any, example: ExampleIds, tokens: Mapping[str, int], rounding: float
 ) -> dict[str, str]:
-    """Say which tokens cannot stand for a removed word, and why."""
-    rows = forward.embedding_rows(network)
-    found = {
+    """Return the tokens that cannot replace a removed word, with the reasons."""
+    row_count = forward.embedding_row_count(network)
+    reasons = {
         name: f"its token has the number {token}, and the embedding of the model has only "
-        f"{rows} rows"
+        f"{row_count} rows"
         for name, token in tokens.items()
-        if rows is not None and not 0 <= token < rows
+        if row_count is not None and not 0 <= token < row_count
     }
-    if "pad" not in tokens or "pad" in found:
-        return found
-    # Two texts that differ only where nobody should look, and so must have the same answer. By
-    # ordinary tokens: RoBERTa moves later words up where the padding stands, which is fine.
+    if "pad" not in tokens or "pad" in reasons:
+        return reasons
+    # Two texts differ only at a masked position, so they must have the same outputs. The position
+    # gets ordinary tokens, because RoBERTa moves later words up over padding, which is valid.
     hidden = example.ids.copy()
     hidden[example.middle] = MASKED_OUT
     pair = (example.ids[example.middle], example.other[example.middle])
-    fillers = forward.plain_ids(np.array(pair)).tolist()
-    if _differ(
-        lambda: [forward.network_outputs(network, hidden[None], filler=f) for f in fillers],
+    fillers = forward.unpack_ids(np.array(pair)).tolist()
+    if _is_different(
+        lambda: [
+            forward.network_outputs(network, hidden[None], filler=filler) for filler in fillers
+        ],
         rounding,
     ):
-        found["pad"] = "masking a token out does not hide it from this model"
-    return found
+        reasons["pad"] = "masking a token out does not hide it from this model"
+    return reasons
 
 
-def _refused(
+def _find_missing_capabilities(
     network: Any, example: ExampleIds, rounding: float
 ) -> tuple[dict[Capability, str], str]:
-    """Say what the network cannot show, and why; and which position its head reads."""
-    ids, reads, seen = example.ids, "mean", list[Attention]()
+    """Return reasons for missing capabilities, and the position that the head reads."""
+    ids, read_position, attentions = example.ids, "mean", list[Attention]()
 
-    def look() -> None:
-        embedded(network, ids)  # or else it says why not: I-BERT's come with a scale
-        seen.append(attended(network, ids, _first))
+    def compute_example() -> None:
+        """Compute the attention on an example."""
+        embed_input(network, ids)  # raises an error for I-BERT, whose embedding has a scale
+        attentions.append(compute_attention(network, ids, _first_output_gradient))
 
-    differs, attends = _tried(lambda: _why_no_gradient(network, example, rounding)), _tried(look)
-    relays = attends
-    if seen:
-        layers, read = len(seen[0].alpha), np.flatnonzero(seen[0].reads)
-        relays = _tried(lambda: why_not_attention_alone(network, ids, layers))
-        # Rows that reach the head through another mixing layer are not rows that it reads.
-        if len(read) > 1:
-            attends = relays
+    gradient_reason, attention_reason = (
+        _failure_reason(lambda: _reason_no_gradient(network, example, rounding)),
+        _failure_reason(compute_example),
+    )
+    attention_only_reason = attention_reason
+    if attentions:
+        layers, positions = len(attentions[0].alpha), np.flatnonzero(attentions[0].readout_weights)
+        attention_only_reason = _failure_reason(
+            lambda: reason_not_attention_only(network, ids, layers)
+        )
+        # If other layers mix positions too, the positions found are not those that the head reads.
+        if len(positions) > 1:
+            attention_reason = attention_only_reason
         else:
-            reads = {0: "first", len(ids) - 1: "last"}.get(int(read[0]), "mean")
-    found: dict[Capability, str | None] = {
-        "gradients": differs,
-        "lrp": differs or _tried(lambda: _frozen(network, ids)),
-        "attention": attends,
-        "attention_only": relays,
-        "hidden_states": _tried(lambda: states(network, ids[None], len(ids))),
+            read_position = {0: "first", len(ids) - 1: "last"}.get(int(positions[0]), "mean")
+    reasons: dict[Capability, str | None] = {
+        "gradients": gradient_reason,
+        "lrp": gradient_reason or _failure_reason(lambda: _frozen_gradients(network, ids)),
+        "attention": attention_reason,
+        "attention_only": attention_only_reason,
+        "hidden_states": _failure_reason(lambda: layer_states(network, ids[None], len(ids))),
     }
-    return {name: why for name, why in found.items() if why is not None}, reads
+    return {name: reason for name, reason in reasons.items() if reason is not None}, read_position
 
 
-def _frozen(network: Any, ids: Row) -> object:
-    return differentiated(network, ids, embedded(network, ids)[None], _first, frozen=True)
+def _frozen_gradients(network: Any, ids: Row) -> object:
+    """Compute the gradients of an example with frozen weights."""
+    return compute_gradients(
+        network, ids, embed_input(network, ids)[None], _first_output_gradient, frozen=True
+    )
 
 
-def _tried(look: Callable[[], object]) -> str | None:
-    """Return why not: what ``look`` says, or how it fails; None where it finds something else."""
+def _failure_reason(check: Callable[[], object]) -> str | None:
+    """Return a reason if a check returns one or fails, otherwise None.
+
+    A check may return anything. Only a string is a reason.
+    """
     try:
-        found = look()
-        return found if isinstance(found, str) else None
+        result = check()
+        return result if isinstance(result, str) else None
     except DomainError as error:
         return str(error).partition(";")[0].rstrip(".")
     except MemoryError:
         raise
-    except Exception as error:  # of any kind: it is somebody else's network
-        return f"this network fails when it is asked for them ({said(error)})"
+    except Exception as error:  # a network may raise any error
+        return f"this network fails when it is asked for them ({describe_error(error)})"
 
 
-def _first(outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
+def _first_output_gradient(outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
+    """Return the gradient of the first output with respect to all outputs."""
     return np.eye(1, outputs.shape[1]).repeat(len(outputs), axis=0)
 
 
-def _why_no_gradient(network: Any, example: ExampleIds, rounding: float) -> str | None:
-    """Whether the embedded tokens are all that the outputs depend on, and move them smoothly.
+def _reason_no_gradient(network: Any, example: ExampleIds, rounding: float) -> str | None:
+    """Return why the network has no usable gradient with respect to the embedded tokens, or None.
 
-    The embedded tokens of one text take the place of those of another: what comes must be the
-    answer to the first, or the network reads its tokens in another way too, which no gradient at
-    the embedding would show.
+    The embedded tokens of one text take the place of those of another. The outputs must then be
+    those of the first text. Otherwise the network reads its tokens in a second way, which no
+    gradient at the embedding contains.
     """
     name = forward.network_name(network)
-    points = embedded(network, example.other)[None]
-    told = forward.network_outputs(network, example.other[None])
-    if _distance(outputs_at(network, example.ids, points), told) > rounding:
+    points = embed_input(network, example.other)[None]
+    outputs = forward.network_outputs(network, example.other[None])
+    if _distance(outputs_at_points(network, example.ids, points), outputs) > rounding:
         return f"{name} reads its tokens by more than one embedding"
-    gradient = differentiated(network, example.ids, points, _first).gradient
+    gradient = compute_gradients(network, example.ids, points, _first_output_gradient).gradient
     if not np.isfinite(gradient).all():
         return f"the gradients of {name} are not finite"
-    # Rounding inside a network has slope 0 everywhere, and raises nothing.
+    # Rounding inside a network has slope 0 everywhere and raises no error.
     if not gradient.any():
         return f"the gradient of {name} is zero whatever the text, so something in it has none"
     return None
 
 
-def _precision_notice(
-    network: Any, asked: Float[np.ndarray, "1 C"], whole: Float[np.ndarray, "1 C"]
+def _precision_warnings(
+    network: Any, outputs: Float[np.ndarray, "1 C"], exact_outputs: Float[np.ndarray, "1 C"]
 ) -> tuple[str, ...]:
-    """Say that numbers are coarse: those of the model, or those that a GPU is ``asked`` for."""
-    kind = str(network.dtype)
-    if kind in _DIGITS:
+    """Warn if outputs have few digits: those of the model, or those in half precision on a GPU."""
+    dtype = str(network.dtype)
+    if dtype in _PRECISION_DIGITS:
         return (
-            f"The model computes in half precision ({kind.removeprefix('torch.')}): its outputs "
-            f"have about {_DIGITS[kind]} digits, and smaller effects are rounding.",
+            f"The model computes in half precision ({dtype.removeprefix('torch.')}): its outputs "
+            f"have about {_PRECISION_DIGITS[dtype]} digits, and smaller effects are rounding.",
         )
-    if network.device.type != "cuda" or not (coarse := _distance(asked, whole)):
+    if network.device.type != "cuda" or not (difference := _distance(outputs, exact_outputs)):
         return ()
     return (
         "On a GPU the model is asked in half precision (float16), which moved its outputs by "
-        f"{coarse:.1g} on a short text; gradients and attention are in full precision.",
+        f"{difference:.1g} on a short text; gradients and attention are in full precision.",
     )

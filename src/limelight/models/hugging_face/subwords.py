@@ -1,6 +1,6 @@
-"""A text as a Hugging Face model reads it: its words by the model's own tokenizer, in pieces.
+"""A text as a Hugging Face model reads it: subwords of its tokenizer, grouped into words.
 
-Whole or window by window, and with words removed, as rows of ids and as a game.
+A text is read at once or in windows. With removed words it becomes rows of ids, and a game.
 """
 
 from bisect import bisect_left
@@ -11,7 +11,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.engine import Engine, said
+from limelight.models.engine import Engine, describe_error
 from limelight.models.hugging_face import forward
 from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass
 from limelight.shapes import Bool, Float, Int
@@ -22,34 +22,49 @@ from limelight.text import (
     Span,
     Tokens,
     UserInput,
-    checked_text_or_pair,
-    inside_character,
     join_pair,
-    one_line,
     sentence_spans,
-    side_at,
+    side_index,
+    splits_character,
+    truncate_line,
+    validate_text_or_pair,
 )
 from limelight.text.characters import is_unspaced_script
 from limelight.threads import cached_property
 
-_ENDLESS = 10**30  # what transformers says where nobody set a limit
-_WHOLE = 1 << 62  # what limits a text that is cut later
-# What configurations call the number of places that were trained.
-_NAMES = ("max_position_embeddings", "max_seq_len")
-# Names of classes that only two texts together can have.
-_COMPARED = ("entailment", "contradiction", "not_entailment", "paraphrase", "equivalent")
+_UNLIMITED = 10**30  # the limit that transformers stores if none was set
+_NO_LIMIT = 1 << 62  # the limit of a text that is split into windows later
+# Keys of configurations for the number of trained positions.
+_LENGTH_KEYS = ("max_position_embeddings", "max_seq_len")
+# Names of classes that are about two texts.
+_PAIR_CLASSES = ("entailment", "contradiction", "not_entailment", "paraphrase", "equivalent")
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Pieces:
-    """The model's own input: ids of the whole text, beyond the window too.
+class Subwords:
+    """The input of the model: subwords of the whole text, also beyond the maximum length.
 
-    ``token`` is the place of each piece's word among ``strings``, -1 at special pieces. ``room``
-    pieces that are not special fit. ``side`` is 0 at the pieces of a text, of a ``pair`` 0 or 1,
-    and -1 at special ones; ``side_of_word`` is the same of each of ``strings``. ``segment`` is 1 +
-    the type that the tokenizer gives each token, or 0 if it gives none, and ``mark`` is set where a
-    text is asked about places: 0 at other pieces (see ``hugging_face.tags``).
+    Attributes
+    ----------
+    ids
+        Token ids.
+    token
+        Index of each subword's word in ``strings``, -1 for special subwords.
+    side
+        0 for subwords of a text, 0 or 1 for subwords of a pair, and -1 for special subwords.
+    strings
+        The words.
+    side_of_word
+        ``side`` for each of ``strings``.
+    room
+        Maximum number of subwords that are not special.
+    is_pair
+        Whether the input is a pair of texts.
+    segment
+        1 + the token type of each subword, or 0 if the tokenizer gives no types.
+    mark
+        Marks of the subwords of a query (see ``tags`` and ``language_models``), 0 elsewhere.
     """
 
     ids: Int[np.ndarray, " L"]
@@ -58,411 +73,510 @@ class Pieces:
     strings: tuple[str, ...]
     side_of_word: tuple[int, ...]
     room: int
-    pair: bool = False
+    is_pair: bool = False
     segment: Int[np.ndarray, " L"] | Literal[0] = 0
     mark: Int[np.ndarray, " L"] | Literal[0] = 0
 
     @cached_property
     def row(self) -> Int[np.ndarray, " L"]:
-        """The ids with their segments and marks, as networks are asked about them."""
-        return forward.with_segments(self.ids, self.segment, self.mark)
+        """Return the ids, packed with their segments and marks."""
+        return forward.pack_rows(self.ids, self.segment, self.mark)
 
     @cached_property
-    def text(self) -> slice:
-        """Where the text stands between the special pieces around it."""
-        own = np.flatnonzero(self.side >= 0).tolist() or [len(self.ids), len(self.ids) - 1]
-        return slice(own[0], own[-1] + 1)
+    def text_slice(self) -> slice:
+        """Return the slice of the text between the special subwords around it."""
+        positions = np.flatnonzero(self.side >= 0).tolist() or [len(self.ids), len(self.ids) - 1]
+        return slice(positions[0], positions[-1] + 1)
 
     @cached_property
-    def cut(self) -> int:
-        """How many pieces of the text do not fit."""
-        return max(0, int(self._lengths.sum()) - self.room)
+    def cut_count(self) -> int:
+        """Return how many subwords of the text are cut off."""
+        return max(0, int(self._side_lengths.sum()) - self.room)
 
     @cached_property
-    def inside(self) -> Int[np.ndarray, " T"]:
-        """Which pieces the model reads when nothing is removed."""
-        return np.flatnonzero(self.fitting(np.ones((1, len(self.ids)), bool))[0])
+    def read_indices(self) -> Int[np.ndarray, " T"]:
+        """Return the indices of the subwords that the model reads if nothing is removed."""
+        return np.flatnonzero(self.select_fitting(np.ones((1, len(self.ids)), bool))[0])
 
-    def fitting(self, left: Bool[np.ndarray, "n L"]) -> Bool[np.ndarray, "n L"]:
-        """Return which of the pieces that are ``left`` fit: special ones, and the first of a text.
+    def select_fitting(self, present: Bool[np.ndarray, "n L"]) -> Bool[np.ndarray, "n L"]:
+        """Select those of the ``present`` subwords that fit: special ones, and the first of a text.
 
-        Of a pair, each text keeps its first pieces, as many as :func:`rooms` says.
+        Each text of a pair keeps its first subwords, as many as :func:`allocate_room` returns.
         """
-        if not self.cut:
-            return left
-        counts = np.stack([left[:, own].sum(axis=1) for own in self._sides], axis=1)
-        room = rooms(counts, self.room)
-        fits = left.copy()
-        for own, most in zip(self._sides, room.T, strict=True):
-            # What is removed leaves room: words beyond the limit are read instead.
-            fits[:, own] &= np.cumsum(left[:, own], axis=1) <= most[:, None]
+        if not self.cut_count:
+            return present
+        counts = np.stack([present[:, is_side].sum(axis=1) for is_side in self._side_masks], axis=1)
+        room = allocate_room(counts, self.room)
+        fits = present.copy()
+        for is_side, max_count in zip(self._side_masks, room.T, strict=True):
+            # Removed words leave room for words beyond the limit.
+            fits[:, is_side] &= np.cumsum(present[:, is_side], axis=1) <= max_count[:, None]
         return fits
 
     @property
-    def shares(self) -> tuple[tuple[int, int], ...]:
-        """Of each text, how many of its pieces are read, and how many there are."""
-        read = rooms(self._lengths[None], self.room)[0]
-        return tuple(zip(map(int, read), map(int, self._lengths), strict=True))
+    def read_counts(self) -> tuple[tuple[int, int], ...]:
+        """Return how many subwords of each text are read, and how many it has."""
+        read = allocate_room(self._side_lengths[None], self.room)[0]
+        return tuple(zip(map(int, read), map(int, self._side_lengths), strict=True))
 
     @cached_property
-    def _sides(self) -> tuple[Bool[np.ndarray, " L"], ...]:
-        """Where the pieces of each text stand."""
-        return tuple(self.side == number for number in range(1 + self.pair))
+    def _side_masks(self) -> tuple[Bool[np.ndarray, " L"], ...]:
+        """Return for each text which subwords belong to it."""
+        return tuple(self.side == number for number in range(1 + self.is_pair))
 
     @property
-    def _lengths(self) -> Int[np.ndarray, " sides"]:
-        return np.array([np.count_nonzero(own) for own in self._sides])
+    def _side_lengths(self) -> Int[np.ndarray, " sides"]:
+        """Return the number of subwords of each text."""
+        return np.array([np.count_nonzero(is_side) for is_side in self._side_masks])
 
 
-def rooms(lengths: Int[np.ndarray, "n sides"], room: int) -> Int[np.ndarray, "n sides"]:
-    """Return how many pieces of each text are read where ``room`` fit.
+def allocate_room(lengths: Int[np.ndarray, "n sides"], room: int) -> Int[np.ndarray, "n sides"]:
+    """Return how many subwords of each text are read if ``room`` subwords fit.
 
-    Of a pair the longer text is cut first, down to the length of the shorter one, then both to a
-    half (the larger half is the longer text's): what tokenizers call "longest_first".
+    In a pair, the longer text is first cut down to the length of the shorter one. Then both are cut
+    to one half, and the longer text gets the larger half. Tokenizers call this rule
+    "longest_first".
     """
-    room = min(room, int(lengths.sum(axis=1).max(initial=0)))  # a model without a limit has 10³⁰
+    room = min(room, int(lengths.sum(axis=1).max(initial=0)))  # without a limit, room is 10³⁰
     if lengths.shape[1] == 1:
         return np.minimum(lengths, room)
     short = np.minimum(lengths.min(axis=1), room // 2)
     long = np.minimum(lengths.max(axis=1), room - short)
-    swapped = lengths[:, 0] > lengths[:, 1]
-    return np.stack([np.where(swapped, long, short), np.where(swapped, short, long)], axis=1)
+    is_first_longer = lengths[:, 0] > lengths[:, 1]
+    return np.stack(
+        [np.where(is_first_longer, long, short), np.where(is_first_longer, short, long)], axis=1
+    )
 
 
-def windows_in(model_input: ModelInput) -> tuple[Any, ...]:
-    """Return the pieces of each window in which a text was read; there may be one alone."""
-    return model_input.input if model_input.windows is not None else (model_input.input,)
+def input_windows(model_input: ModelInput) -> tuple[Any, ...]:
+    """Return the subwords of each window of a text, or of the one text that was read at once."""
+    return model_input.encoding if model_input.windows is not None else (model_input.encoding,)
 
 
-def rows_read(model_input: ModelInput) -> list[Any]:
-    """Return the rows that the model reads when nothing is removed, or pixels of an image."""
+def input_rows(model_input: ModelInput) -> list[Any]:
+    """Return the rows that the model reads if nothing is removed; for an image, its pixels."""
     if model_input.image is not None:
-        return [model_input.input]
-    return [pieces.row[pieces.inside] for pieces in windows_in(model_input)]
+        return [model_input.encoding]
+    return [subwords.row[subwords.read_indices] for subwords in input_windows(model_input)]
 
 
-def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"]:
-    """Return the feature of every piece, -1 where nothing is removed.
+def subword_features(subwords: Subwords, features: Features) -> Int[np.ndarray, " L"]:
+    """Return the feature of every subword, -1 for subwords that are never removed.
 
-    Words beyond the window go with the feature of the same string, if there is one; of a pair, of
-    the same string on the same side.
+    A word beyond the maximum length belongs to the feature with the same string, if there is one.
+    In a pair, that word must be in the same text.
     """
-    words = list(zip(pieces.side_of_word, pieces.strings, strict=True))
-    # Words that are read come first among ``strings``, so that features pair with their beginning.
-    count = len(features.of_token)
-    row = dict(zip(words[:count], features.of_token.tolist(), strict=True))
-    later = [row.get(word, -1) if features.unit == "words" else -1 for word in words[count:]]
-    of_token = np.array([*features.of_token, *later, -1], dtype=np.int64)
-    return of_token[pieces.token]
+    words = list(zip(subwords.side_of_word, subwords.strings, strict=True))
+    # Words that are read come first among ``strings``, so features belong to the first strings.
+    count = len(features.feature_index)
+    feature_of_word = dict(zip(words[:count], features.feature_index.tolist(), strict=True))
+    unread_features = [
+        feature_of_word.get(word, -1) if features.kind == "words" else -1 for word in words[count:]
+    ]
+    token_features = np.array([*features.feature_index, *unread_features, -1], dtype=np.int64)
+    return token_features[subwords.token]
 
 
-def document_of(
+def make_model_input(
     tokenizer: Any,
-    given: UserInput,
-    pieces: Pieces,
+    user_input: UserInput,
+    subwords: Subwords,
     spans: Sequence[Span],
     *,
     classes: tuple[str, ...] = (),
-    if_cut: str = "",
+    truncation_advice: str = "",
 ) -> ModelInput:
-    """Return a text of which the ``pieces`` and the ``spans`` of its words are known.
+    """Return the model input of a text that was split into subwords.
 
-    A single text is told of where the names of the ``classes`` are about two; ``if_cut`` is
-    said of a long one.
+    Parameters
+    ----------
+    tokenizer
+        The tokenizer of the model.
+    user_input
+        A text or a pair.
+    subwords
+        Subwords of the text.
+    spans
+        Spans of its words.
+    classes
+        Names of the classes. A warning is added if they are about two texts and one text was given.
+    truncation_advice
+        End of the warning about a text that was cut.
+
+    Raises
+    ------
+    InputError
+        If the model reads no word of a text.
     """
-    text, parts = join_pair(given)
-    # A word of which the first pieces are read counts as read.
-    count = 1 + int(pieces.token[pieces.inside].max(initial=-1))
+    text, parts = join_pair(user_input)
+    # A word counts as read if its first subwords are read.
+    count = 1 + int(subwords.token[subwords.read_indices].max(initial=-1))
     if not parts and not count:
         raise InputError("the text has no words; give at least one word.")
     for number, name in enumerate(SIDES[: len(parts)]):
-        if number not in pieces.side_of_word[:count]:
+        if number not in subwords.side_of_word[:count]:
             raise InputError(
                 f"the {name} text of the pair has no words that the model reads; give it at least "
                 "one."
             )
-    read, there = pieces.shares[-1]
+    read_count, total_count = subwords.read_counts[-1]
     return ModelInput(
         text,
-        Tokens(pieces.strings[:count], tuple(spans[:count])),
-        # Where the reading ends; a first text that was cut is told of in a notice only.
-        cut=spans[count - 1][1] if read < there else None,
-        notices=tuple(_notices(pieces, tokenizer, classes, if_cut)),
-        input=pieces,
+        Tokens(subwords.strings[:count], tuple(spans[:count])),
+        # The position where reading ends. A cut first text is only reported in a warning.
+        cutoff=spans[count - 1][1] if read_count < total_count else None,
+        warnings=tuple(_reading_warnings(subwords, tokenizer, classes, truncation_advice)),
+        encoding=subwords,
         parts=parts,
     )
 
 
-def _notices(
-    pieces: Pieces, tokenizer: Any, classes: tuple[str, ...], if_cut: str
+def _reading_warnings(
+    subwords: Subwords, tokenizer: Any, classes: tuple[str, ...], truncation_advice: str
 ) -> Iterator[str]:
-    """Yield what a reader must know about how the text was read."""
-    if pieces.cut and pieces.pair:
-        (first, of_first), (second, of_second) = pieces.shares
+    """Yield warnings about how the text was read."""
+    if subwords.cut_count and subwords.is_pair:
+        (first_read, first_total), (second_read, second_total) = subwords.read_counts
         yield (
-            f"The pair has {of_first + of_second} tokens, and the model reads {pieces.room}: the "
-            f"first {first} of {of_first} of the first text and {second} of {of_second} of the "
+            f"The pair has {first_total + second_total} tokens, and the model reads {subwords.room}: the "
+            f"first {first_read} of {first_total} of the first text and {second_read} of {second_total} of the "
             "second; the longer text is cut first."
         )
-    elif pieces.cut:
-        ((_, total),) = pieces.shares
+    elif subwords.cut_count:
+        ((_, total),) = subwords.read_counts
         yield (
-            f"The text has {total} tokens; the model reads the first {pieces.room}, "
-            f"and the last {pieces.cut} were cut off{if_cut}."
+            f"The text has {total} tokens; the model reads the first {subwords.room}, "
+            f"and the last {subwords.cut_count} were cut off{truncation_advice}."
         )
-    read = pieces.inside[pieces.token[pieces.inside] >= 0]
-    unknown = int(np.count_nonzero(pieces.ids[read] == tokenizer.unk_token_id))  # None: none
-    if unknown:
+    read_indices = subwords.read_indices[subwords.token[subwords.read_indices] >= 0]
+    unknown_count = int(
+        np.count_nonzero(subwords.ids[read_indices] == tokenizer.unk_token_id)
+    )  # 0 if unk_token_id is None
+    if unknown_count:
         yield (
-            f"{unknown} of {len(read)} tokens are not in the vocabulary; the model sees "
+            f"{unknown_count} of {len(read_indices)} tokens are not in the vocabulary; the model sees "
             f"{tokenizer.unk_token}."
         )
-    # Nothing but the names of its classes tells that a model was trained on pairs.
-    compared = [name for name in classes if name.lower() in _COMPARED]
-    if not pieces.pair and compared:
+    # Only the names of its classes show that a model was trained on pairs.
+    pair_classes = [name for name in classes if name.lower() in _PAIR_CLASSES]
+    if not subwords.is_pair and pair_classes:
         yield (
-            f"This model was given one text, and its class {compared[0]!r} is about two; give it a "
+            f"This model was given one text, and its class {pair_classes[0]!r} is about two; give it a "
             "pair, (first, second), if it was trained on pairs."
         )
-    adjoin = (pieces.side[:-1] == 0) & (pieces.side[1:] == 1)
-    if adjoin.any() and not np.ptp(pieces.segment):
+    is_boundary = (subwords.side[:-1] == 0) & (subwords.side[1:] == 1)
+    if is_boundary.any() and not np.ptp(subwords.segment):
         yield (
             "The tokenizer puts nothing between the two texts of a pair, so the model sees them as "
             "one that goes on."
         )
 
 
-def pieces_of(
-    tokenizer: Any, given: UserInput, *, limit: int, apart: bool = False, encoding: Any = None
-) -> tuple[Pieces, list[Span]]:
-    """Return all pieces of a text or a pair, and the place of every word.
+def read_subwords(
+    tokenizer: Any,
+    user_input: UserInput,
+    *,
+    limit: int,
+    per_subword: bool = False,
+    encoding: Any = None,
+) -> tuple[Subwords, list[Span]]:
+    """Tokenize a text or a pair, and return all its subwords and the span of every word.
 
-    Words that the model reads come first, in the order of the text, then those that are cut off.
-    ``encoding`` is what :func:`encodings` found, where several texts were read together.
+    Words that the model reads come first, in the order of the text, then the words that are cut
+    off.
+
+    Parameters
+    ----------
+    tokenizer
+        The tokenizer of the model.
+    user_input
+        A text or a pair.
+    limit
+        Maximum number of subwords that the model reads.
+    per_subword
+        Return the spans of subwords instead of words.
+    encoding
+        Result of :func:`encode_texts` for this text, if several texts were tokenized together.
     """
-    text, parts = join_pair(checked_text_or_pair(given))
+    text, parts = join_pair(validate_text_or_pair(user_input))
     if encoding is None:
-        (encoding,) = encodings(tokenizer, [given])
-    # Not cut by the tokenizer: when words are deleted, those beyond the window move into it.
-    ids, word = np.array(encoding.ids, dtype=np.int64), _numbers(encoding.word_ids)
+        (encoding,) = encode_texts(tokenizer, [user_input])
+    # The tokenizer does not truncate, because words beyond the limit move up if others are deleted.
+    ids, word = np.array(encoding.ids, dtype=np.int64), _index_array(encoding.word_ids)
     if parts:
-        side = _numbers(encoding.sequence_ids)
-    else:  # all that stands between the first and the last word
-        side, own = np.full(len(ids), -1), np.flatnonzero(word >= 0)
-        side[own.min(initial=len(ids)) : own.max(initial=-1) + 1] = 0
+        side = _index_array(encoding.sequence_ids)
+    else:  # the text extends from the first to the last word
+        side, word_positions = np.full(len(ids), -1), np.flatnonzero(word >= 0)
+        side[word_positions.min(initial=len(ids)) : word_positions.max(initial=-1) + 1] = 0
     starts = np.array([start for start, _ in parts] or [0])
-    places = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
-    places = places + starts[np.maximum(side, 0)][:, None]
-    token, spans = _tokens(word, side, places, text, apart=apart)
-    # Words are one feature if the model cannot tell them apart, so "Good" and "good" are here.
-    same = str.lower if lowers(tokenizer) else str
-    pieces = Pieces(
+    subword_spans = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
+    subword_spans = subword_spans + starts[np.maximum(side, 0)][:, None]
+    token, spans = _number_tokens(word, side, subword_spans, text, per_subword=per_subword)
+    # Words that the model cannot distinguish, such as "Good" and "good", are one feature.
+    normalize = str.lower if ignores_case(tokenizer) else str
+    subwords = Subwords(
         ids,
         token,
         side,
-        strings=tuple(same(text[start:end]) for start, end in spans),
-        side_of_word=tuple(side_at(start, parts) for start, _ in spans),
+        strings=tuple(normalize(text[start:end]) for start, end in spans),
+        side_of_word=tuple(side_index(start, parts) for start, _ in spans),
         room=max(limit - int(np.count_nonzero(side < 0)), 0),
-        pair=bool(parts),
-        segment=np.array(encoding.type_ids) + 1 if names_types(tokenizer) else 0,
+        is_pair=bool(parts),
+        segment=np.array(encoding.type_ids) + 1 if has_token_types(tokenizer) else 0,
     )
-    return _read_first(pieces, spans) if parts else (pieces, spans)
+    return _order_by_reading(subwords, spans) if parts else (subwords, spans)
 
 
-def names_types(tokenizer: Any) -> bool:
-    """Whether the tokenizer gives networks the type of every token, as transformers passes it."""
+def has_token_types(tokenizer: Any) -> bool:
+    """Tell whether the tokenizer returns token types for the network."""
     return "token_type_ids" in tokenizer.model_input_names
 
 
-def _numbers(given: Sequence[int | None]) -> Int[np.ndarray, " L"]:
-    return np.array([-1 if one is None else one for one in given], dtype=np.int64)
+def _index_array(indices: Sequence[int | None]) -> Int[np.ndarray, " L"]:
+    """Return indices as an array with -1 for None."""
+    return np.array([-1 if index is None else index for index in indices], dtype=np.int64)
 
 
-def _read_first(pieces: Pieces, spans: list[Span]) -> tuple[Pieces, list[Span]]:
-    """Number the words of a pair anew, so that those which are read come before those cut off."""
-    if not pieces.cut:
-        return pieces, spans
-    read = set(pieces.token[pieces.inside].tolist())
-    order = sorted(range(len(spans)), key=lambda word: (word not in read, word))
-    number = np.append(np.argsort(np.array(order, dtype=np.int64)), -1)
+def _order_by_reading(subwords: Subwords, spans: list[Span]) -> tuple[Subwords, list[Span]]:
+    """Renumber the words of a pair, so that words that are read precede those that are cut off."""
+    if not subwords.cut_count:
+        return subwords, spans
+    read_words = set(subwords.token[subwords.read_indices].tolist())
+    order = sorted(range(len(spans)), key=lambda word: (word not in read_words, word))
+    new_index = np.append(np.argsort(np.array(order, dtype=np.int64)), -1)
     renumbered = replace(
-        pieces,
-        token=number[pieces.token],
-        strings=tuple(pieces.strings[word] for word in order),
-        side_of_word=tuple(pieces.side_of_word[word] for word in order),
+        subwords,
+        token=new_index[subwords.token],
+        strings=tuple(subwords.strings[word] for word in order),
+        side_of_word=tuple(subwords.side_of_word[word] for word in order),
     )
     return renumbered, [spans[word] for word in order]
 
 
-def encodings(tokenizer: Any, several: Sequence[UserInput]) -> list[Any]:
-    """Return what the tokenizer makes of texts, all of them single or pairs, in one call of it.
+def encode_texts(tokenizer: Any, texts: Sequence[UserInput]) -> list[Any]:
+    """Tokenize texts, which are all single texts or all pairs, in one call of the tokenizer.
 
-    It may fail on a text where it reads others; with one text, that is named.
+    The call may fail because of one of the texts. The error names it if it is the only one.
     """
-    sides = [one if isinstance(one, tuple) else (one,) for one in several]
+    sides = [text if isinstance(text, tuple) else (text,) for text in texts]
     try:
-        with forward.restoring_tokenizer(tokenizer):
+        with forward.preserve_tokenizer(tokenizer):
             columns = [list(column) for column in zip(*sides, strict=True)]
-            asked = {"return_offsets_mapping": True, "truncation": False, "verbose": False}
-            return list(tokenizer(*columns, **asked).encodings)
+            options = {"return_offsets_mapping": True, "truncation": False, "verbose": False}
+            return list(tokenizer(*columns, **options).encodings)
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
-    except BaseException as error:  # a panic of the library is not an Exception
-        text = one_line(" ".join(map(str, sides[0])), 80)
-        raise InputError(f"the tokenizer fails on the text {text!r} ({said(error)}).") from error
+    except BaseException as error:  # a panic of the tokenizers library is not an Exception
+        text = truncate_line(" ".join(map(str, sides[0])), 80)
+        raise InputError(
+            f"the tokenizer fails on the text {text!r} ({describe_error(error)})."
+        ) from error
 
 
-def lowers(tokenizer: Any) -> bool:
-    """Whether upper and lower case are the same to the tokenizer."""
-    # Tried and not looked up: normalizers may be chained, and named by anybody.
+def ignores_case(tokenizer: Any) -> bool:
+    """Tell whether the tokenizer lowercases texts."""
+    # The normalizer is tried out, since normalizers can be chained and have any name.
     normalizer = getattr(tokenizer.backend_tokenizer, "normalizer", None)
     return normalizer is not None and normalizer.normalize_str("AbC") == "abc"
 
 
-def _tokens(
+def _number_tokens(
     word: Int[np.ndarray, " L"],
     side: Int[np.ndarray, " L"],
-    places: Int[np.ndarray, "L 2"],
+    subword_spans: Int[np.ndarray, "L 2"],
     text: str,
     *,
-    apart: bool,
+    per_subword: bool,
 ) -> tuple[Int[np.ndarray, " L"], list[Span]]:
-    """Number the words (or, ``apart``, the pieces) that show in the text, and join their places.
+    """Number the visible words, or the visible subwords, and compute their spans.
 
-    A piece that is only white space belongs to its word if that has other pieces, else to none.
-    Pieces of the same character, such as the bytes of an emoji or its skin tone, are one: a page
-    could not show them apart.
+    A subword that is only white space belongs to its word if that has other subwords, otherwise to
+    no word. Subwords of the same character, such as the bytes of an emoji or its skin tone, count
+    as one, since a page cannot show them separately.
+
+    Parameters
+    ----------
+    word
+        Index of each subword's word according to the tokenizer, -1 for special subwords.
+    side
+        Index of each subword's text in a pair.
+    subword_spans
+        First character of each subword, and the character after its last one.
+    text
+        The text.
+    per_subword
+        Number subwords instead of words.
+
+    Returns
+    -------
+    The number of each subword's token, -1 if it has none, and the spans of the tokens.
     """
     characters = np.frombuffer(text.encode("utf-32-le"), "<U1")
-    solid = np.append(~np.char.isspace(characters), False)
-    # Byte-level tokenizers include the white space before a word in its first piece.
-    known = np.concatenate([[-1], np.flatnonzero(solid), [len(text)]])
-    start, end = places.T
-    start = np.minimum(known[np.searchsorted(known, start)], end)
-    end = np.maximum(known[np.searchsorted(known, end) - 1] + 1, start)
-    shown = (word >= 0) & (start < end)
-    first, last = start[shown], end[shown]
-    before = np.maximum.accumulate(np.append(0, last))[:-1]  # where the pieces so far end
-    # Tokenizers without a notion of words call everything one: white space tells them.
-    breaks = np.cumsum(np.append(False, solid[:-1] & ~solid[1:]))[start]
-    inside = np.zeros(len(first), bool)
+    is_visible = np.append(~np.char.isspace(characters), False)
+    # Byte-level tokenizers include the white space before a word in its first subword.
+    boundaries = np.concatenate([[-1], np.flatnonzero(is_visible), [len(text)]])
+    start, end = subword_spans.T
+    start = np.minimum(boundaries[np.searchsorted(boundaries, start)], end)
+    end = np.maximum(boundaries[np.searchsorted(boundaries, end) - 1] + 1, start)
+    is_shown = (word >= 0) & (start < end)
+    first, last = start[is_shown], end[is_shown]
+    previous_end = np.maximum.accumulate(np.append(0, last))[:-1]  # end of all earlier subwords
+    # Some tokenizers take a whole text for one word. Then white space separates words.
+    break_count = np.cumsum(np.append(False, is_visible[:-1] & ~is_visible[1:]))[start]
+    is_inside_character = np.zeros(len(first), bool)
     if not text.isascii():
-        inside[:] = [inside_character(text, place) for place in first.tolist()]
-        # Nor does a script without spaces have any: its pieces are all that tells words apart.
-        bare = np.array([is_unspaced_script(character) for character in text])
-        turns = np.zeros(len(word), int)
-        turns[shown] = (first >= before) & (before > 0) & ~inside & (bare[first] | bare[before - 1])
-        breaks = breaks + np.cumsum(turns)
-    within = inside & (first == before)
+        is_inside_character[:] = [splits_character(text, index) for index in first.tolist()]
+        # In scripts without spaces, only the subwords separate words.
+        is_unspaced = np.array([is_unspaced_script(character) for character in text])
+        is_break = np.zeros(len(word), int)
+        is_break[is_shown] = (
+            (first >= previous_end)
+            & (previous_end > 0)
+            & ~is_inside_character
+            & (is_unspaced[first] | is_unspaced[previous_end - 1])
+        )
+        break_count = break_count + np.cumsum(is_break)
+    continues_character = is_inside_character & (first == previous_end)
     token = np.full(len(word), -1)
-    if apart:
-        token[shown] = np.cumsum(~within & (first >= before)) - 1
+    if per_subword:
+        token[is_shown] = np.cumsum(~continues_character & (first >= previous_end)) - 1
     elif len(first):
-        key = np.where(word < 0, -1, (np.maximum(side, 0) << 62) + (breaks << 31) + word)
-        words, begin = np.unique(key[shown], return_index=True)
-        begins = np.isin(np.arange(len(first)), begin)
-        number = (np.cumsum(begins & ~within) - 1)[begin]
-        place = np.minimum(np.searchsorted(words, key), len(words) - 1)
-        token = np.where(words[place] == key, number[place], -1)
+        key = np.where(word < 0, -1, (np.maximum(side, 0) << 62) + (break_count << 31) + word)
+        words, first_index = np.unique(key[is_shown], return_index=True)
+        is_first = np.isin(np.arange(len(first)), first_index)
+        word_number = (np.cumsum(is_first & ~continues_character) - 1)[first_index]
+        index = np.minimum(np.searchsorted(words, key), len(words) - 1)
+        token = np.where(words[index] == key, word_number[index], -1)
     ends = np.zeros((2, 1 + token.max(initial=-1)), int)
     ends[0] = len(text)
-    np.minimum.at(ends[0], token[shown], first)
-    np.maximum.at(ends[1], token[shown], last)
+    np.minimum.at(ends[0], token[is_shown], first)
+    np.maximum.at(ends[1], token[is_shown], last)
     return token, list(zip(*ends.tolist(), strict=True))
 
 
-def longest_input(network: Any, tokenizer: Any) -> int:
-    """Return how many pieces the model reads, special ones included."""
-    most = tokenizer.model_max_length  # stands in a file and may be anything
-    if not isinstance(most, int | float) or not most >= 1:
+def max_input_length(network: Any, tokenizer: Any) -> int:
+    """Return how many subwords the model reads, including special ones."""
+    tokenizer_limit = tokenizer.model_max_length  # read from a file, so of any type
+    if not isinstance(tokenizer_limit, int | float) or not tokenizer_limit >= 1:
         raise InputError(
             "model_max_length of the tokenizer must be a positive number; got "
-            f"{one_line(repr(most))}."
+            f"{truncate_line(repr(tokenizer_limit))}."
         )
-    offsets = [  # RoBERTa counts its places from after the index of the padding
+    offsets = [  # RoBERTa's positions start after the index of the padding
         module.padding_idx + 1
         for name, module in network.named_modules()
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
     ]
-    # Tokenizer and network may name different limits: the least of them can be read.
-    trained = [getattr(network.config, name, None) for name in _NAMES]
-    first = max(offsets, default=0)
-    places = [count - first for count in trained if isinstance(count, int) and count > 0]
-    return min([int(min(most, _ENDLESS)), *places])
+    # The tokenizer and the network may have different limits. The smallest one counts.
+    lengths = [getattr(network.config, name, None) for name in _LENGTH_KEYS]
+    offset = max(offsets, default=0)
+    limits = [count - offset for count in lengths if isinstance(count, int) and count > 0]
+    return min([int(min(tokenizer_limit, _UNLIMITED)), *limits])
 
 
-def in_windows(
-    tokenizer: Any, text: str, size: int, *, apart: bool
+def read_windows(
+    tokenizer: Any, text: str, size: int, *, per_subword: bool
 ) -> tuple[ModelInput, tuple[Span | None, ...]]:
-    """Return all of a text, its input the pieces of each window, and where these stand in it.
+    """Tokenize a whole text and split it into windows.
 
-    Each window has the special pieces of the whole around it. Windows adjoin, each word belongs to
-    one, and where they end does not depend on which words are removed.
+    Each window has the special subwords of the text around it. Windows adjoin, and each word
+    belongs to one window. Where windows end does not depend on removed words.
+
+    Parameters
+    ----------
+    tokenizer
+        The tokenizer of the model.
+    text
+        A single text.
+    size
+        Maximum number of subwords in a window, including special ones.
+    per_subword
+        Return subwords instead of words as tokens.
+
+    Returns
+    -------
+    The model input, whose encoding is a tuple with the subwords of each window, and the span of
+    each window.
     """
-    pieces, spans = pieces_of(tokenizer, text, limit=_WHOLE, apart=apart)
-    whole, words = document_of(tokenizer, text, pieces, spans), pieces
-    special = int(np.count_nonzero(pieces.side < 0))
-    if (room := size - special) < 1:
-        raise InputError(f"a window must have at least {special + 1} tokens; got {size}.")
-    if apart:  # words are whole whatever is explained
-        words, spans = pieces_of(tokenizer, text, limit=_WHOLE)
-    inner = words.token[words.text]
-    last = np.flatnonzero(np.diff(inner, append=-2))  # the last piece of every word
-    starts = [first for first, _ in spans]
-    stops = {bisect_left(starts, stop) - 1 for _, stop in sentence_spans(text)}
+    subwords, spans = read_subwords(tokenizer, text, limit=_NO_LIMIT, per_subword=per_subword)
+    model_input, word_subwords = make_model_input(tokenizer, text, subwords, spans), subwords
+    special_count = int(np.count_nonzero(subwords.side < 0))
+    if (room := size - special_count) < 1:
+        raise InputError(f"a window must have at least {special_count + 1} tokens; got {size}.")
+    if per_subword:  # windows never split a word
+        word_subwords, spans = read_subwords(tokenizer, text, limit=_NO_LIMIT)
+    word_of_subword = word_subwords.token[word_subwords.text_slice]
+    last_subwords = np.flatnonzero(np.diff(word_of_subword, append=-2))
+    starts = [start for start, _ in spans]
+    last_words = {bisect_left(starts, stop) - 1 for _, stop in sentence_spans(text)}
     ends = window_ends(
-        len(inner),
+        len(word_of_subword),
         room,
-        words=[int(i) + 1 for i in last],
-        sentences=[int(i) + 1 for i in last if inner[i] in stops],
+        words=[int(i) + 1 for i in last_subwords],
+        sentences=[int(i) + 1 for i in last_subwords if word_of_subword[i] in last_words],
     )
-    window = np.full(len(pieces.ids), -1)  # the number of each piece's own
-    window[pieces.text] = np.searchsorted(ends, np.arange(len(inner)), side="right")
-    parts = []
+    window_number = np.full(len(subwords.ids), -1)  # window of each subword, -1 for special ones
+    window_number[subwords.text_slice] = np.searchsorted(
+        ends, np.arange(len(word_of_subword)), side="right"
+    )
+    windows = []
     for number in range(len(ends)):
-        # Special pieces stand in every window: no network was trained without them.
-        own = (window == number) | (window < 0)
-        some = {name: getattr(pieces, name)[own] for name in ("ids", "token", "side")}
-        if names_types(tokenizer):
-            some["segment"] = np.asarray(pieces.segment)[own]
-        parts.append(replace(pieces, **some, room=room))
-    several: tuple[str, ...] = ()
-    if len(parts) > 1:
-        several = (
-            f"The text was read in {len(parts)} windows; what is explained is the mean of "
+        # Special subwords are in every window, since networks were trained with them.
+        is_in_window = (window_number == number) | (window_number < 0)
+        columns = {name: getattr(subwords, name)[is_in_window] for name in ("ids", "token", "side")}
+        if has_token_types(tokenizer):
+            columns["segment"] = np.asarray(subwords.segment)[is_in_window]
+        windows.append(replace(subwords, **columns, room=room))
+    window_warnings: tuple[str, ...] = ()
+    if len(windows) > 1:
+        window_warnings = (
+            f"The text was read in {len(windows)} windows; what is explained is the mean of "
             "the model's outputs over them.",
         )
-    whole = replace(whole, input=tuple(parts), notices=several + whole.notices)
-    return whole, tuple(_span(whole, part) for part in parts)
+    model_input = replace(
+        model_input, encoding=tuple(windows), warnings=window_warnings + model_input.warnings
+    )
+    return model_input, tuple(_window_span(model_input, window) for window in windows)
 
 
-def _span(whole: ModelInput, window: Pieces) -> Span | None:
-    """Return the first and last character of the words of a window."""
-    words, spans = window.token[window.token >= 0], whole.tokens.spans
+def _window_span(model_input: ModelInput, window: Subwords) -> Span | None:
+    """Return the first character of a window's words, and the character after the last one."""
+    words, spans = window.token[window.token >= 0], model_input.tokens.spans
     return (spans[words[0]][0], spans[words[-1]][1]) if len(words) else None
 
 
 def window_ends(
     total: int, room: int, *, words: Collection[int], sentences: Collection[int]
 ) -> list[int]:
-    """Return the ends of windows of at most ``room`` pieces that together hold all ``total``.
+    """Return the ends of windows of at most ``room`` subwords.
 
-    ``words`` and ``sentences`` are the numbers of pieces before their ends. Windows are made
-    alike: of the sentence ends in the second half of what fits, the one nearest to an equal share
-    of the rest is taken, else such a word end, else the last piece that fits.
+    Windows get similar sizes. A window ends at the sentence end that is nearest to an equal share
+    of the remaining text, if one is in the second half of the room. Otherwise it ends at such a
+    word end, or at the last subword that fits.
+
+    Parameters
+    ----------
+    total
+        Number of subwords of the text.
+    room
+        Maximum number of subwords of a window.
+    words
+        Numbers of subwords before the ends of words.
+    sentences
+        Numbers of subwords before the ends of sentences.
     """
     ends, start = [], 0
-    while (rest := total - start) > room:
-        # An equal share of what is left: a full window and a rest of three words would give those
-        # three as much say as all the others.
-        share = start + rest / -(-rest // room)
-        half, most = start + room // 2, start + room
+    while (remaining := total - start) > room:
+        # A full window and a remainder of three words would give these words as much weight as all
+        # others together. So the target is an equal share of the remaining text.
+        share = start + remaining / -(-remaining // room)
+        earliest, latest = start + room // 2, start + room
         for choices in (sentences, words):
-            if inside := [end for end in choices if half < end <= most]:
-                start = min(inside, key=lambda end: abs(end - share))
+            if possible_ends := [end for end in choices if earliest < end <= latest]:
+                start = min(possible_ends, key=lambda end: abs(end - share))
                 break
         else:
-            start = most
+            start = latest
         ends.append(start)
     return [*ends, total]
 
@@ -470,100 +584,122 @@ def window_ends(
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MaskedText:
-    """The outputs for each mask of one text, by rows of ids that are padded on the right.
+    """The outputs of a model as a function of masks of one text, computed from padded rows of ids.
 
-    ``other`` is the id in the place of every piece of a removed word. Where it is None the pieces
-    are taken out, and what lay beyond the window moves up into it; ``nothing`` is then the id that
-    stands for a text of no pieces at all.
+    ``replacement_id`` takes the position of every subword of a removed word. If it is None, the
+    subwords are taken out, and words beyond the maximum length move up. ``empty_id`` is then the
+    only token of an empty text.
     """
 
     engine: Engine
     forward: ForwardPass
-    pieces: Pieces
-    feature: Int[np.ndarray, " L"]  # of every piece, -1 where nothing is removed
-    other: int | None = None
-    nothing: int = 0
+    subwords: Subwords
+    feature: Int[np.ndarray, " L"]  # of every subword, -1 if it is never removed
+    replacement_id: int | None = None
+    empty_id: int = 0
 
     def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for each mask."""
-        return self.engine.rows(self.sizes(keep), lambda rows: self.forward(self.ids(keep[rows])))
+        return self.engine.compute_rows(
+            self.sizes(keep), lambda rows: self.forward(self.ids(keep[rows]))
+        )
 
     def sizes(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
-        """Return how many pieces each mask leaves."""
-        if self.other is not None:
-            return np.full(len(keep), len(self.pieces.inside))
-        return self.pieces.fitting(self._stays(keep)).sum(axis=1)
+        """Return the number of subwords in the row of each mask."""
+        if self.replacement_id is not None:
+            return np.full(len(keep), len(self.subwords.read_indices))
+        return self.subwords.select_fitting(self._kept_subwords(keep)).sum(axis=1)
 
     def ids(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T"]:
-        """Return the row of each mask."""
-        pieces = self.pieces
-        if self.other is not None:
-            row, inside = pieces.row[pieces.inside], pieces.inside
-            # Its segment stays that of the place; what is masked out has none.
-            segment = 0 if self.other == MASKED_OUT else row - pieces.ids[inside]
-            return np.where(self._stays(keep, inside), row, self.other + segment)
-        left = pieces.fitting(self._stays(keep))
-        sizes = left.sum(axis=1)
-        # A stable sort moves what is left to the front in its order, for all masks at once.
-        order = np.argsort(~left, axis=1, kind="stable")[:, : max(1, int(sizes.max()))]
-        ids = np.where(np.arange(order.shape[1]) < sizes[:, None], pieces.row[order], MASKED_OUT)
-        # Neither is an answer written after nothing: a token stands where it would begin the row.
-        bare = np.flatnonzero((sizes == 0) | forward.is_marked(ids[:, 0]))
-        if len(bare):
+        """Return the padded rows of all masks."""
+        subwords = self.subwords
+        if self.replacement_id is not None:
+            row, indices = subwords.row[subwords.read_indices], subwords.read_indices
+            # The replacement has the segment of its position. Masked-out subwords have none.
+            segment = 0 if self.replacement_id == MASKED_OUT else row - subwords.ids[indices]
+            return np.where(self._kept_subwords(keep, indices), row, self.replacement_id + segment)
+        is_read = subwords.select_fitting(self._kept_subwords(keep))
+        sizes = is_read.sum(axis=1)
+        # A stable sort moves the remaining subwords of all masks to the front, in their order.
+        order = np.argsort(~is_read, axis=1, kind="stable")[:, : max(1, int(sizes.max()))]
+        ids = np.where(np.arange(order.shape[1]) < sizes[:, None], subwords.row[order], MASKED_OUT)
+        # An empty text gets one token, and so does an answer that would otherwise start the row.
+        rows_without_start = np.flatnonzero((sizes == 0) | forward.is_marked(ids[:, 0]))
+        if len(rows_without_start):
             ids = np.pad(ids, ((0, 0), (0, 1)), constant_values=MASKED_OUT)
-            ids[bare] = np.roll(ids[bare], 1, axis=1)
-            ids[bare, 0] = self.nothing
+            ids[rows_without_start] = np.roll(ids[rows_without_start], 1, axis=1)
+            ids[rows_without_start, 0] = self.empty_id
         return ids
 
-    def _stays(
-        self, keep: Bool[np.ndarray, "n d"], places: Any = slice(None)
+    def _kept_subwords(
+        self, keep: Bool[np.ndarray, "n d"], indices: Any = slice(None)
     ) -> Bool[np.ndarray, "n T"]:
-        """Which of the pieces stay: those of kept features, and those that belong to none."""
-        always = np.ones((len(keep), 1), bool)
-        found: np.ndarray = np.concatenate([keep, always], axis=1)[:, self.feature[places]]
-        return found
+        """Return which subwords stay: those of kept features, and those without a feature."""
+        ones = np.ones((len(keep), 1), bool)
+        is_kept: np.ndarray = np.concatenate([keep, ones], axis=1)[:, self.feature[indices]]
+        return is_kept
 
     @property
-    def joins(self) -> object:
-        """What games that may be asked together have in common: the engine of their model."""
+    def join_key(self) -> object:
+        """Return the engine, which games that can be computed together have in common."""
         return self.engine
 
     @staticmethod
-    def joint(
+    def joint_call(
         games: Sequence[Any], masks: Sequence[Bool[np.ndarray, "_ _d"]]
     ) -> list[Float[np.ndarray, "_ C"]]:
-        """Return the outputs for the masks of each text, asked as if they were one text's."""
-        # Short texts alone would leave a device idle: one batch may hold masks of many.
+        """Return the outputs for the masks of several texts, computed in common batches."""
+        # A batch may contain masks of many texts, since short texts would not use a GPU fully.
         sizes = np.concatenate([game.sizes(keep) for game, keep in zip(games, masks, strict=True)])
         counts = [len(keep) for keep in masks]
-        owner = np.repeat(np.arange(len(games)), counts)
+        game_index = np.repeat(np.arange(len(games)), counts)
         starts = np.cumsum([0, *counts[:-1]])
 
-        def answer(places: Int[np.ndarray, " _"]) -> Float[np.ndarray, "_ C"]:
-            whose = owner[places]
+        def run_batch(indices: Int[np.ndarray, " _"]) -> Float[np.ndarray, "_ C"]:
+            """Return the outputs for some rows of all games."""
+            games_of_rows = game_index[indices]
             rows = [
-                (own, games[g].ids(masks[g][places[own] - starts[g]]))
-                for g in np.unique(whose)
-                for own in [whose == g]
+                (is_game, games[g].ids(masks[g][indices[is_game] - starts[g]]))
+                for g in np.unique(games_of_rows)
+                for is_game in [games_of_rows == g]
             ]
-            ids = np.full((len(places), max(part.shape[1] for _, part in rows)), MASKED_OUT)
-            for own, part in rows:
-                ids[own, : part.shape[1]] = part
-            found: np.ndarray = games[0].forward(ids)
-            return found
+            ids = np.full(
+                (len(indices), max(game_ids.shape[1] for _, game_ids in rows)), MASKED_OUT
+            )
+            for is_game, game_ids in rows:
+                ids[is_game, : game_ids.shape[1]] = game_ids
+            outputs: np.ndarray = games[0].forward(ids)
+            return outputs
 
-        return np.split(games[0].engine.rows(sizes, answer), starts[1:])
+        return np.split(games[0].engine.compute_rows(sizes, run_batch), starts[1:])
 
 
-def ids_moved(
-    pieces: Pieces, features: Features, tokens: Mapping[str, int], replacement: str
+def baseline_ids(
+    subwords: Subwords, features: Features, tokens: Mapping[str, int], replacement: str
 ) -> Int[np.ndarray, " T"]:
-    """Return the ids that are read, those of ``features`` moved to the token of that name."""
+    """Return the ids that the model reads, with those of ``features`` replaced.
+
+    Parameters
+    ----------
+    subwords
+        Subwords of a text.
+    features
+        Features to replace.
+    tokens
+        Ids of replacements, by name.
+    replacement
+        Name of the replacement.
+
+    Raises
+    ------
+    InputError
+        If the replacement is not a token.
+    """
     if replacement not in tokens:
-        named = " or ".join(map(repr, tokens))
+        names = " or ".join(map(repr, tokens))
         raise InputError(
             "integrated gradients move every word to a token in its own place; "
-            + (f"use replacement {named}." if named else "use 'lime' or 'shapley'.")
+            + (f"use replacement {names}." if names else "use 'lime' or 'shapley'.")
         )
-    feature = feature_of_piece(pieces, features)[pieces.inside]
-    return np.where(feature >= 0, tokens[replacement], pieces.ids[pieces.inside])
+    feature = subword_features(subwords, features)[subwords.read_indices]
+    return np.where(feature >= 0, tokens[replacement], subwords.ids[subwords.read_indices])

@@ -1,9 +1,9 @@
-"""Token classifiers and extractive answers: the number that they say of a place, and their spans.
+"""Token classifiers and models of extractive answers: their spans, and the output at given spans.
 
-A piece that is asked about carries a mark, which travels with its id through masks, batches and
-deletions. The mark says to which place the piece belongs, and whether its word is the only one
-there, the first, one inside, or the last: a type such as ORG is read as B-ORG at the first word of
-a place and as I-ORG after it.
+A subword of a span has a mark, which is packed with its id and so kept in masks, batches and
+deletions. The mark contains the number of the span and the role of the subword's word: the only
+word of the span, the first, one inside, or the last. A type such as ORG is read as B-ORG at the
+first word of a span and as I-ORG after it.
 """
 
 import re
@@ -16,247 +16,335 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
-from limelight.models.hugging_face.forward import AnotherHead, is_kind, network_input, restoring
-from limelight.models.hugging_face.pieces import pieces_of
-from limelight.models.protocol import NO_PLACE
+from limelight.models.hugging_face.forward import (
+    CustomHead,
+    evaluation_mode,
+    is_kind,
+    network_input,
+)
+from limelight.models.hugging_face.subwords import read_subwords
+from limelight.models.protocol import NO_SPAN_ERROR
 from limelight.shapes import Bool, Float, Int
-from limelight.text import ModelInput, Place, one_line
+from limelight.text import ModelInput, SpanQuery, truncate_line
 
-_OUTSIDE = ("O", "0", "NONE", "NULL", "OUTSIDE", "_")  # how taggers spell "no tag"
-_TAG = re.compile(r"([BILUESM])[-_](.+)")
-# What the word of a type may be called: alone, first, inside and last; BIO, BILOU, BIOES, BMES.
-_ROLES = ("USBI", "BIUS", "IMB", "LEIMB")
-_ALONE, _FIRST, _INSIDE, _LAST = range(4)
-_BEGINS, _ENDS = set("BUS"), set("LEUSO")
-_LONGEST_ANSWER = 64  # pieces
+_OUTSIDE_TAGS = ("O", "0", "NONE", "NULL", "OUTSIDE", "_")  # the tags that mean "no tag"
+_TAG_PATTERN = re.compile(r"([BILUESM])[-_](.+)")
+# Letters of the only word of a span, the first, one inside and the last, in the schemes BIO, BILOU,
+# BIOES and BMES. The best letter comes first.
+_ROLE_LETTERS = ("USBI", "BIUS", "IMB", "LEIMB")
+_SINGLE, _FIRST, _INSIDE, _LAST = range(4)
+_BEGIN_LETTERS, _END_LETTERS = set("BUS"), set("LEUSO")
+_MAX_ANSWER_LENGTH = 64  # subwords
 
 
 @final
-class PlaceForSequenceClassification(AnotherHead):
-    r"""A tagger or a model of extractive answers with another head: what it says of marked pieces.
+class SpanForSequenceClassification(CustomHead):
+    r"""A tagger or a model of extractive answers whose outputs belong to marked spans.
 
-    Of a tagger, the logit of each tag or type, averaged over the pieces of the place. Of answers,
-    one output, the log-odds of :math:`p = p_{start}(s)\,p_{end}(e)`, s and e being the first and
-    the last piece of the place. With S places the outputs are (n, S · C).
+    The outputs of a tagger are the logits of its tags or types, averaged over the subwords of the
+    span. A model of answers has one output, the log-odds of :math:`p = p_{start}(s)\,p_{end}(e)`
+    for the first subword s and the last subword e of the span. With S spans the outputs are (n, S ·
+    C).
     """
 
-    reads = "marked"
-    unasked = NO_PLACE
-    if_cut = "; a span that the cut goes through is left out"
+    # Stored runs and learned methods contain fingerprints, so the name in them does not change.
+    fingerprint_name = "PlaceForSequenceClassification"
+    read_position = "marked"
+    missing_query_error = NO_SPAN_ERROR
+    truncation_advice = "; a span that the cut goes through is left out"
 
     def __init__(self, network: Any, *, types: bool = True) -> None:
-        known = network.config.id2label
-        tags = tuple(str(known[i]) for i in sorted(known))
-        answers = is_kind(network, "QuestionAnswering")
-        read = _types(tags) if types else {tag: (tag,) * 4 for tag in tags}
-        classes = ["answer"] if answers else [*read]
-        told = {"other_label": "another answer"} if answers else {}
-        super().__init__(network, classes, place=classes, **told)
-        self.tags, self.types = tags, {} if answers else read
+        labels = network.config.id2label
+        tags = tuple(str(labels[i]) for i in sorted(labels))
+        is_extractive = is_kind(network, "QuestionAnswering")
+        tags_of_type = _tags_by_role(tags) if types else {tag: (tag,) * 4 for tag in tags}
+        classes = ["answer"] if is_extractive else [*tags_of_type]
+        settings = {"other_label": "another answer"} if is_extractive else {}
+        # The key is part of the fingerprint.
+        super().__init__(network, classes, place=classes, **settings)
+        self.tags, self.types = tags, {} if is_extractive else tags_of_type
         self.capabilities = {"spans": None}
         self.limitations = {
             "max_tokens": "this one is asked about a place in what it reads of a text",
-            **({} if answers else {"reads_pairs": "a tagger reads one text"}),
+            **({} if is_extractive else {"reads_pairs": "a tagger reads one text"}),
         }
 
     def forward(
-        self, input_ids: Any, attention_mask: Any, marks: Any = None, **asked: Any
+        self, input_ids: Any, attention_mask: Any, marks: Any = None, **options: Any
     ) -> SequenceClassifierOutput:
-        """Return the outputs at the marked pieces; of a row without marks, at its second piece."""
-        out = self.network(input_ids=input_ids, attention_mask=attention_mask, **asked)
-        if marks is None:  # a few ids, by which the network is looked at
+        """Return the outputs at the marked subwords of each row.
+
+        If no row has marks, the second subword counts as the span.
+        """
+        out = self.network(input_ids=input_ids, attention_mask=attention_mask, **options)
+        if marks is None:  # the network is being checked
             marks = torch.zeros_like(input_ids)
             marks[:, min(1, input_ids.shape[1] - 1)] = 1
-        places, role = (marks - 1) // 4, (marks - 1) % 4
-        count = int(places.max()) + 1
-        own = places[:, None] == torch.arange(count, device=places.device)[:, None]
+        spans, role = (marks - 1) // 4, (marks - 1) % 4
+        span_count = int(spans.max()) + 1
+        is_in_span = spans[:, None] == torch.arange(span_count, device=spans.device)[:, None]
         if self.types:
-            return self.said(out, self._tagged(out, own, role).flatten(1))
-        return self.said(out, self._answered(out, attention_mask, own, role).flatten(1))
+            return self.make_output(out, self._tag_logits(out, is_in_span, role).flatten(1))
+        return self.make_output(
+            out, self._answer_log_odds(out, attention_mask, is_in_span, role).flatten(1)
+        )
 
-    def _tagged(self, out: Any, own: Any, role: Any) -> Any:
-        """Return (n, S, C): the tag that is read at each piece, averaged over those of a place."""
-        share = own.to(out.logits.dtype) / own.sum(-1, keepdim=True).clamp(min=1)
-        by_role = zip(*self.types.values(), strict=True)
-        paths = [[self.tags.index(tag) for tag in tags] for tags in by_role]
+    def _tag_logits(self, out: Any, is_in_span: Any, role: Any) -> Any:
+        """Return (n, S, C) logits of the tags at each span, averaged over its subwords."""
+        weight = is_in_span.to(out.logits.dtype) / is_in_span.sum(-1, keepdim=True).clamp(min=1)
+        tags_of_roles = zip(*self.types.values(), strict=True)
+        columns_of_roles = [[self.tags.index(tag) for tag in tags] for tags in tags_of_roles]
         return sum(
-            (share * (role == number)[:, None]) @ out.logits[:, :, path]
-            for number, path in enumerate(paths)
+            (weight * (role == number)[:, None]) @ out.logits[:, :, columns]
+            for number, columns in enumerate(columns_of_roles)
         )
 
-    def _answered(self, out: Any, attention_mask: Any, own: Any, role: Any) -> Any:
-        """Return (n, S, 1): log p − log(1 − p), in single precision at least."""
-        hidden, exact = attention_mask == 0, out.start_logits.dtype == torch.float64
-        own = own.double() if exact else own.float()
-        # A padded place has no chance; and then 0, for the products below would make NaN of −∞.
-        first, last = (
-            torch.log_softmax(one.to(own.dtype).masked_fill(hidden, -torch.inf), -1).masked_fill(
-                hidden, 0
-            )
-            for one in (out.start_logits, out.end_logits)
+    def _answer_log_odds(self, out: Any, attention_mask: Any, is_in_span: Any, role: Any) -> Any:
+        """Return (n, S, 1) log-odds log p − log(1 − p), in single precision at least."""
+        is_padding, is_double = attention_mask == 0, out.start_logits.dtype == torch.float64
+        is_in_span = is_in_span.double() if is_double else is_in_span.float()
+        # Padding has probability 0. Afterwards its logarithm is set to 0, since the products below
+        # would turn −∞ into NaN.
+        log_p_start, log_p_end = (
+            torch.log_softmax(
+                logits.to(is_in_span.dtype).masked_fill(is_padding, -torch.inf), -1
+            ).masked_fill(is_padding, 0)
+            for logits in (out.start_logits, out.end_logits)
         )
-        starts, ends = (role == _ALONE) | (role == _FIRST), (role == _ALONE) | (role == _LAST)
-        log_p = ((own * starts[:, None]) @ first[..., None])[..., 0]
-        log_p = log_p + ((own * ends[:, None]) @ last[..., None])[..., 0]
-        # 1 − p of a sure answer is rounding: no more than 1/ε stands for its odds.
+        is_start, is_end = (role == _SINGLE) | (role == _FIRST), (role == _SINGLE) | (role == _LAST)
+        log_p = ((is_in_span * is_start[:, None]) @ log_p_start[..., None])[..., 0]
+        log_p = log_p + ((is_in_span * is_end[:, None]) @ log_p_end[..., None])[..., 0]
+        # If the model is certain, 1 − p is rounding error, so the odds are at most 1/ε.
         log_p = log_p.clamp(max=-torch.finfo(log_p.dtype).eps)
         return log_p - torch.log(-torch.expm1(log_p))
 
     def token_logits(self, row: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T C"]:
-        """Return what the network itself says of every piece: its tags, or start and end."""
-        given = network_input(self, row[None])
-        with restoring(self), torch.inference_mode():
-            out = self.network(**given)
-            both = () if self.types else (out.start_logits, out.end_logits)
-            found = torch.stack(both, -1) if both else out.logits
-            numbers: np.ndarray = found[0].double().cpu().numpy()
-        return numbers
+        """Return the network's own logits at every subword: of tags, or of start and end."""
+        inputs = network_input(self, row[None])
+        with evaluation_mode(self), torch.inference_mode():
+            out = self.network(**inputs)
+            start_and_end = () if self.types else (out.start_logits, out.end_logits)
+            logits = torch.stack(start_and_end, -1) if start_and_end else out.logits
+            array: np.ndarray = logits[0].double().cpu().numpy()
+        return array
 
-    def asking(
-        self, model_input: ModelInput, asked: Sequence[Place], tokenizer: Any, limit: int
+    def attach_queries(
+        self, model_input: ModelInput, queries: Sequence[SpanQuery], tokenizer: Any, limit: int
     ) -> ModelInput:
-        """Return ``document`` with a mark at every piece that is asked about.
+        """Mark the subwords of the spans in a model input.
 
-        Of tags every piece of a place has one, of answers its first and its last.
+        In a tagger every subword of a span has a mark. In a model of answers only the first and the
+        last subword count.
+
+        Parameters
+        ----------
+        model_input
+            The text that the model has read.
+        queries
+            The spans.
+        tokenizer
+            The tokenizer of the model.
+        limit
+            Maximum number of subwords that the model reads.
+
+        Raises
+        ------
+        InputError
+            If a span is beyond the maximum length, or if spans overlap.
         """
-        # Places are made of words, whatever is removed later.
-        words, spans = pieces_of(tokenizer, model_input.given, limit=limit)
-        pieces, inside = model_input.input, set(words.inside.tolist())
-        mark = np.zeros(len(pieces.ids), dtype=np.int64)
-        for number, place in enumerate(asked):
-            here = [
-                np.flatnonzero(words.token == word).tolist()
-                for word in place.tokens(spans, model_input.text)
+        # Spans consist of words, also if the tokens are subwords.
+        word_subwords, spans = read_subwords(tokenizer, model_input.user_input, limit=limit)
+        subwords, readable = model_input.encoding, set(word_subwords.read_indices.tolist())
+        mark = np.zeros(len(subwords.ids), dtype=np.int64)
+        for number, query in enumerate(queries):
+            groups = [
+                np.flatnonzero(word_subwords.token == word).tolist()
+                for word in query.tokens(spans, model_input.text)
             ]
-            if not inside.issuperset(i for own in here for i in own):
-                words_there = place.named(model_input.text).removeprefix("at ")
+            if not readable.issuperset(i for group in groups for i in group):
+                description = query.describe(model_input.text).removeprefix("at ")
                 raise InputError(
-                    f"{words_there} lies beyond the part of the text that the model "
-                    f"reads, its first {pieces.room} tokens; explain a shorter text around it."
+                    f"{description} lies beyond the part of the text that the model "
+                    f"reads, its first {subwords.room} tokens; explain a shorter text around it."
                 )
-            if place.first_pieces and self.types:
-                here = [own[:1] for own in here]
+            if query.first_subwords and self.types:
+                groups = [group[:1] for group in groups]
             if not self.types:
-                here = [[i] for own in here for i in own]
-            for word, own in enumerate(here):
-                if mark[own].any():
+                groups = [[i] for group in groups for i in group]
+            for word, group in enumerate(groups):
+                if mark[group].any():
                     raise InputError("places that are asked about together must not overlap.")
-                # Place and role are one number: a row has room for one mark at each piece.
-                mark[own] = 1 + 4 * number + _role(word, len(here))
-        return replace(model_input, input=replace(pieces, mark=mark), asked=tuple(asked))
+                # Span and role are one number, since a subword has only one mark.
+                mark[group] = 1 + 4 * number + _word_role(word, len(groups))
+        return replace(model_input, encoding=replace(subwords, mark=mark), queries=tuple(queries))
 
-    def spans(self, model_input: ModelInput, *, first_pieces: bool) -> tuple[Place, ...]:
+    def spans(self, model_input: ModelInput, *, first_subwords: bool) -> tuple[SpanQuery, ...]:
         """Return the spans of a tagger, or the answer in the passage of a pair.
 
-        One with a word of which the model does not read all pieces is left out.
+        A span is left out if the model does not read all subwords of its words.
         """
-        words, token = model_input.input, model_input.input.token
-        counts = [np.bincount(some[some >= 0]) for some in (token[words.inside], token)]
-        whole = counts[0] == counts[1][: len(counts[0])]
+        subwords, token = model_input.encoding, model_input.encoding.token
+        counts = [
+            np.bincount(word_indices[word_indices >= 0])
+            for word_indices in (token[subwords.read_indices], token)
+        ]
+        is_complete = counts[0] == counts[1][: len(counts[0])]
         if self.types:
-            return self._tagged_spans(model_input, whole, first_pieces=first_pieces)
+            return self._tagged_spans(model_input, is_complete, first_subwords=first_subwords)
         if not model_input.parts:
             raise InputError(
                 "an answer is looked for in a passage; give a pair, (question, passage)."
             )
-        return self._answer_spans(model_input, whole)
+        return self._answer_spans(model_input, is_complete)
 
     def _tagged_spans(
-        self, model_input: ModelInput, whole: Bool[np.ndarray, " words"], *, first_pieces: bool
-    ) -> tuple[Place, ...]:
-        """Return the spans of a tagger: a word has the tag of the largest mean over its pieces."""
-        words, spans, text = model_input.input, model_input.tokens.spans, model_input.text
-        token = words.token[words.inside]
-        logits = self.token_logits(words.row[words.inside])
-        rows = [np.flatnonzero(token == word) for word in range(1 + int(token.max(initial=-1)))]
-        # Of logits and not of chances: that mean is the number that is explained.
-        means = np.array([logits[own[:1] if first_pieces else own].mean(axis=0) for own in rows])
-        tags = [self.tags[i] for i in means.argmax(axis=1)]
-        chances = np.exp(means - np.logaddexp.reduce(means, axis=1, keepdims=True)).max(axis=1)
-        found = list[Place]()
-        for first, last, name in decoded(tags, self.tags):
-            here = slice(first, last + 1)
-            if not whole[here].all():
-                continue
-            (start, _), (_, end), own, note = spans[first], spans[last], tags[here], ""
-            path = [
-                self.types[name][_role(i, len(own))] for i in range(len(own)) if name in self.types
+        self,
+        model_input: ModelInput,
+        is_complete: Bool[np.ndarray, " words"],
+        *,
+        first_subwords: bool,
+    ) -> tuple[SpanQuery, ...]:
+        """Return the spans of a tagger. Each word has the tag with the largest mean logit."""
+        subwords, spans, text = model_input.encoding, model_input.tokens.spans, model_input.text
+        token = subwords.token[subwords.read_indices]
+        logits = self.token_logits(subwords.row[subwords.read_indices])
+        word_rows = [
+            np.flatnonzero(token == word) for word in range(1 + int(token.max(initial=-1)))
+        ]
+        # Logits are averaged instead of probabilities, because their mean is what is explained.
+        means = np.array(
+            [
+                logits[word_row[:1] if first_subwords else word_row].mean(axis=0)
+                for word_row in word_rows
             ]
-            if path and path != own:
-                said, read = (" ".join(some[:6]) + " …" * (len(some) > 6) for some in (own, path))
+        )
+        tags = [self.tags[i] for i in means.argmax(axis=1)]
+        probabilities = np.exp(means - np.logaddexp.reduce(means, axis=1, keepdims=True)).max(
+            axis=1
+        )
+        queries = list[SpanQuery]()
+        for first, last, name in decode_tags(tags, self.tags):
+            word_slice = slice(first, last + 1)
+            if not is_complete[word_slice].all():
+                continue
+            (start, _), (_, end), word_tags, note = spans[first], spans[last], tags[word_slice], ""
+            expected_tags = [
+                self.types[name][_word_role(i, len(word_tags))]
+                for i in range(len(word_tags))
+                if name in self.types
+            ]
+            if expected_tags and expected_tags != word_tags:
+                predicted, expected = (
+                    " ".join(sequence[:6]) + " …" * (len(sequence) > 6)
+                    for sequence in (word_tags, expected_tags)
+                )
                 note = (
-                    f"The model tags “{one_line(text[start:end], 40)}” as {said}, and what is "
-                    f"explained of {name!r} is {read}; target={own[0]!r} reads that one tag at "
+                    f"The model tags “{truncate_line(text[start:end], 40)}” as {predicted}, and what is "
+                    f"explained of {name!r} is {expected}; target={word_tags[0]!r} reads that one tag at "
                     "every piece."
                 )
-            found.append(Place(start, end, first_pieces, name, float(chances[here].mean()), note))
-        return tuple(found)
+            queries.append(
+                SpanQuery(
+                    start, end, first_subwords, name, float(probabilities[word_slice].mean()), note
+                )
+            )
+        return tuple(queries)
 
     def _answer_spans(
-        self, model_input: ModelInput, whole: Bool[np.ndarray, " words"]
-    ) -> tuple[Place, ...]:
-        """Return the most probable answer in the passage; none where "no answer" is more so."""
-        words, spans = model_input.input, model_input.tokens.spans
-        inside = words.inside
-        chances = self.token_logits(words.row[inside])
-        chances -= np.logaddexp.reduce(chances, axis=0)
-        token = words.token[inside]
-        # In words of which all pieces are read: what a cut goes through is no answer.
-        passage = (words.side[inside] == 1) & (token >= 0) & np.append(whole, False)[token]
-        begins = passage & (np.append(-1, token[:-1]) != token)
-        ends = passage & (np.append(token[1:], -1) != token)
-        both = chances[:, None, 0] + chances[None, :, 1]
-        apart = np.arange(len(inside))[None] - np.arange(len(inside))[:, None]
-        both[~(begins[:, None] & ends & (apart >= 0) & (apart < _LONGEST_ANSWER))] = -np.inf
-        first, last = np.unravel_index(both.argmax(), both.shape)
-        # Models of SQuAD 2 say that there is none by the first piece, as start and end.
-        if not both[first, last] > chances[0].sum():
-            return ()
-        start, end, score = spans[token[first]][0], spans[token[last]][1], np.exp(both[first, last])
-        return (Place(start, end, tag="answer", score=float(score)),)
-
-
-def _types(tags: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the tag that stands for each type at a word alone, first, inside and last."""
-    known, found = scheme(tags), dict[str, tuple[str, ...]]()
-    for tag, (_, name) in known.items():
-        own = {letter: one for one, (letter, other) in known.items() if other == name}
-        found[name] = tuple(
-            next((own[letter] for letter in letters if letter in own), tag) for letters in _ROLES
+        self, model_input: ModelInput, is_complete: Bool[np.ndarray, " words"]
+    ) -> tuple[SpanQuery, ...]:
+        """Return the most probable answer in the passage, unless "no answer" is more probable."""
+        subwords, spans = model_input.encoding, model_input.tokens.spans
+        indices = subwords.read_indices
+        log_p = self.token_logits(subwords.row[indices])
+        log_p -= np.logaddexp.reduce(log_p, axis=0)
+        token = subwords.token[indices]
+        # Words of which a subword is cut off are not part of an answer.
+        is_passage = (
+            (subwords.side[indices] == 1) & (token >= 0) & np.append(is_complete, False)[token]
         )
-    return found
+        is_start = is_passage & (np.append(-1, token[:-1]) != token)
+        is_end = is_passage & (np.append(token[1:], -1) != token)
+        log_p_answer = log_p[:, None, 0] + log_p[None, :, 1]
+        length = np.arange(len(indices))[None] - np.arange(len(indices))[:, None]
+        log_p_answer[
+            ~(is_start[:, None] & is_end & (length >= 0) & (length < _MAX_ANSWER_LENGTH))
+        ] = -np.inf
+        first, last = np.unravel_index(log_p_answer.argmax(), log_p_answer.shape)
+        # In models of SQuAD 2, the first subword as start and end means that there is no answer.
+        if not log_p_answer[first, last] > log_p[0].sum():
+            return ()
+        start, end, score = (
+            spans[token[first]][0],
+            spans[token[last]][1],
+            np.exp(log_p_answer[first, last]),
+        )
+        return (SpanQuery(start, end, tag="answer", score=float(score)),)
 
 
-def scheme(tags: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return the letter and the type of every tag: "O" outside, "" where it is a type itself."""
-    cut = {tag: match.groups() for tag in tags if (match := _TAG.fullmatch(tag))}
-    # An E-MAIL is no end of a MAIL that never begins, and a lone S-BAR may be what it is called.
-    begun = {name for letter, name in cut.values() if letter in "BI"}
-    begun |= {name for letter, name in cut.values() if letter in "US" and begun}
-    found = {tag: (cut[tag][0], cut[tag][1]) for tag in cut if cut[tag][1] in begun}
-    outside = {tag for tag in tags if tag.upper() in _OUTSIDE and not (tag == "0" and "1" in tags)}
-    return {tag: found.get(tag, ("O" if tag in outside else "", tag)) for tag in tags}
+def _tags_by_role(tags: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return for each type its tags at the only word, the first, one inside and the last."""
+    letters_and_types, tags_of_type = parse_tags(tags), dict[str, tuple[str, ...]]()
+    for tag, (_, name) in letters_and_types.items():
+        tag_of_letter = {
+            letter: other_tag
+            for other_tag, (letter, other_name) in letters_and_types.items()
+            if other_name == name
+        }
+        tags_of_type[name] = tuple(
+            next((tag_of_letter[letter] for letter in letters if letter in tag_of_letter), tag)
+            for letters in _ROLE_LETTERS
+        )
+    return tags_of_type
 
 
-def decoded(words: Sequence[str], tags: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Return the first and last word of every span, and its type, from the tag of each word.
+def parse_tags(tags: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Split every tag into a letter and a type.
 
-    Words that go on without a beginning begin a span. Tags without a letter join their neighbors
-    of the same tag where some tag means "no tag"; else, as parts of speech, each is for itself.
+    The letter is "O" for a tag that means "no tag", and "" for a tag that is itself a type.
     """
-    known, found = scheme(tags), list[tuple[int, int, str]]()
-    ending = _ENDS if any(letter == "O" for letter, _ in known.values()) else {*_ENDS, ""}
-    before = "O"
-    for i, (letter, name) in enumerate(known[tag] for tag in words):
-        if letter != "O" and (before in ending or letter in _BEGINS or found[-1][2] != name):
-            found.append((i, i, name))
+    split_tags = {tag: match.groups() for tag in tags if (match := _TAG_PATTERN.fullmatch(tag))}
+    # E-MAIL is a type, not the end of MAIL, if no tag begins MAIL. The same holds for a single S-BAR.
+    types = {name for letter, name in split_tags.values() if letter in "BI"}
+    types |= {name for letter, name in split_tags.values() if letter in "US" and types}
+    parsed = {
+        tag: (split_tags[tag][0], split_tags[tag][1])
+        for tag in split_tags
+        if split_tags[tag][1] in types
+    }
+    outside = {
+        tag for tag in tags if tag.upper() in _OUTSIDE_TAGS and not (tag == "0" and "1" in tags)
+    }
+    return {tag: parsed.get(tag, ("O" if tag in outside else "", tag)) for tag in tags}
+
+
+def decode_tags(words: Sequence[str], tags: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Return the first word, the last word and the type of every span, given the tag of each word.
+
+    A span that has no beginning starts at its first word. If there is a tag for "no tag", neighbors
+    with the same tag without a letter form one span. Otherwise, as for parts of speech, each word
+    is a span.
+    """
+    letters_and_types, spans = parse_tags(tags), list[tuple[int, int, str]]()
+    end_letters = (
+        _END_LETTERS
+        if any(letter == "O" for letter, _ in letters_and_types.values())
+        else {*_END_LETTERS, ""}
+    )
+    previous_letter = "O"
+    for i, (letter, name) in enumerate(letters_and_types[tag] for tag in words):
+        if letter != "O" and (
+            previous_letter in end_letters or letter in _BEGIN_LETTERS or spans[-1][2] != name
+        ):
+            spans.append((i, i, name))
         elif letter != "O":
-            found[-1] = (found[-1][0], i, name)
-        before = letter
-    return found
+            spans[-1] = (spans[-1][0], i, name)
+        previous_letter = letter
+    return spans
 
 
-def _role(word: int, count: int) -> int:
+def _word_role(word: int, count: int) -> int:
+    """Return the role of a word in a span of ``count`` words."""
     if count == 1:
-        return _ALONE
+        return _SINGLE
     return _FIRST if not word else _LAST if word == count - 1 else _INSIDE

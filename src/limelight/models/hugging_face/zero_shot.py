@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.functions import Function, wrapped_function
+from limelight.models.functions import Function, wrap_function
 from limelight.models.hugging_face.loading import from_objects
 from limelight.models.hugging_face.model import HuggingFace
 from limelight.shapes import Float
@@ -52,13 +52,13 @@ class ZeroShotFunction(Function):
         digest = sha256(words.encode()).hexdigest()[:12]
         return f"{self.name} {asked.network.fingerprint} asked {digest}".lstrip()
 
-    def read(self, text: Any, *, pieces: bool = False) -> ModelInput:
+    def read(self, text: Any, *, subwords: bool = False) -> ModelInput:
         """Return the words of a text, with a warning if the network does not read all of it."""
-        model_input = super().read(text, pieces=pieces)
+        model_input = super().read(text, subwords=subwords)
         asked: Any = self.function
         longest = max(asked.hypotheses, key=len)
         read = asked.network.read((model_input.text, longest))
-        return replace(model_input, notices=(*model_input.notices, *read.notices))
+        return replace(model_input, warnings=(*model_input.warnings, *read.warnings))
 
 
 def wrap_zero_shot(pipeline: Any, options: Mapping[str, Any]) -> Function:
@@ -104,4 +104,4 @@ def wrap_zero_shot(pipeline: Any, options: Mapping[str, Any]) -> Function:
         contradiction=contradiction if independent else None,
     )
     settings = {"batch_size": 256, **options, "classes": labels, "multi_label": independent}
-    return wrapped_function(function, ZeroShotFunction, scale="logit", **settings)
+    return wrap_function(function, ZeroShotFunction, scale="logit", **settings)

@@ -7,7 +7,7 @@ const SEPARATE = 250; // milliseconds: an address that changes with every key is
  * The state in the address, with what `defaults` says where it says nothing. A link may be
  * anybody's, or be cut short: what `fits` refuses, by the same names, is as it was at the start.
  */
-export function stateInAddress(defaults, fits = {}) {
+export function readAddressState(defaults, fits = {}) {
   const given = new URLSearchParams(location.hash.slice(1)), state = { ...defaults };
   for (const [name, usual] of Object.entries(defaults)) {
     const said = given.get(name);
@@ -31,13 +31,13 @@ function parsed(value, usual) {
 let waiting = 0;
 
 /** Write the state into the address, soon. */
-export function stateToAddress(state, defaults) {
+export function writeAddressState(state, defaults) {
   clearTimeout(waiting);
-  waiting = setTimeout(() => stateToAddressNow(state, defaults), SEPARATE);
+  waiting = setTimeout(() => writeAddressStateNow(state, defaults), SEPARATE);
 }
 
 /** Write it at once. */
-export function stateToAddressNow(state, defaults) {
+export function writeAddressStateNow(state, defaults) {
   clearTimeout(waiting);
   const found = new URLSearchParams();
   for (const [name, usual] of Object.entries(defaults)) {

@@ -6,8 +6,8 @@
 // small weights visible. A cell is the largest of `block` × `block` values. The classifier reads the
 // first row alone, in which [cls] attends to token `most` with `weight`.
 
-import { defined, made } from "./nodes.js";
-import { visibleText } from "./text_pieces.js";
+import { defineElement, makeElement } from "./nodes.js";
+import { visibleText } from "./text_parts.js";
 
 const INK = [58, 70, 186];
 const LABELLED = 16; // more tokens than this leave no room for their names
@@ -16,7 +16,7 @@ const bytesOf = (content) => Uint8Array.from(atob(content), (letter) => letter.c
 
 // Its opacity is the value, so that it lies on light and dark paper.
 function drawCells(cells, size, said) {
-  const canvas = made("canvas", { width: size, height: size, class: "head", role: "img", "aria-label": said });
+  const canvas = makeElement("canvas", { width: size, height: size, class: "head", role: "img", "aria-label": said });
   const pixels = new ImageData(size, size);
   cells.forEach((value, i) => pixels.data.set([...INK, value], 4 * i));
   canvas.getContext("2d").putImageData(pixels, 0, 0);
@@ -30,8 +30,8 @@ export class AttentionHeads extends HTMLElement {
       const first = shown[cell * block], last = shown[Math.min((cell + 1) * block, shown.length) - 1];
       return block > 1 && first !== last ? `“${first}” … “${last}”` : `“${first}”`;
     };
-    const names = (side) => (labeled ? made("ol", { class: side }, ...shown.map((token) => made("li", {}, token))) : null);
-    const readout = made("p", { class: "readout" }, "Point at a cell to read its value.");
+    const names = (side) => (labeled ? makeElement("ol", { class: side }, ...shown.map((token) => makeElement("li", {}, token))) : null);
+    const readout = makeElement("p", { class: "readout" }, "Point at a cell to read its value.");
     const figures = heads.map(({ peak, most, weight, cells }, head) => {
       const values = bytesOf(cells);
       const said = `Head ${head + 1}. [cls] attends most to “${shown[most]}” (${weight.toFixed(2)}); largest value ${peak.toFixed(2)}.`;
@@ -43,12 +43,12 @@ export class AttentionHeads extends HTMLElement {
         const value = (values[row * size + column] / 255) ** 2 * peak;
         readout.textContent = `Head ${head + 1}: ${name(row)} attends to ${name(column)}, about ${value.toFixed(3)}`;
       });
-      return made("figure", {}, made("figcaption", {}, made("b", {}, `Head ${head + 1}`), ` full color = ${peak.toFixed(2)}`),
-        made("div", { class: labeled ? "grid named" : "grid" }, names("down"), canvas, names("across")));
+      return makeElement("figure", {}, makeElement("figcaption", {}, makeElement("b", {}, `Head ${head + 1}`), ` full color = ${peak.toFixed(2)}`),
+        makeElement("div", { class: labeled ? "grid named" : "grid" }, names("down"), canvas, names("across")));
     });
     const pooled = block > 1 ? ` A cell shows the largest of ${block} × ${block} values.` : "";
-    this.replaceChildren(made("p", { class: "note" }, `Row: the token that asks; column: the token attended to. The classifier reads only the first row, that of [cls]. Each head has its own scale; opacity is the square root.${pooled}`),
-      made("div", { class: "heads" }, ...figures), readout);
+    this.replaceChildren(makeElement("p", { class: "note" }, `Row: the token that asks; column: the token attended to. The classifier reads only the first row, that of [cls]. Each head has its own scale; opacity is the square root.${pooled}`),
+      makeElement("div", { class: "heads" }, ...figures), readout);
   }
 }
-defined("limelight-attention", AttentionHeads);
+defineElement("limelight-attention", AttentionHeads);

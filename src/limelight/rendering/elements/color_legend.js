@@ -3,13 +3,13 @@
 //   legend.explanation = {…}        one explanation, as limelight.explanation/2 has it
 //   legend.explanations = [{…}, …]  several of one text, each with its own scale
 
-import { defined, made } from "./nodes.js";
-import { isSigned, nounOf, pluralOf } from "./shades.js";
-import { textPieces, visibleText } from "./text_pieces.js";
+import { defineElement, makeElement } from "./nodes.js";
+import { isSigned, featureNoun, pluralize } from "./shades.js";
+import { splitText, visibleText } from "./text_parts.js";
 
 function key(hue, meaning) {
-  const swatches = [2, 6, 10].map((step) => made("i", { class: `swatch ${hue}${step}` }));
-  return made("span", {}, made("span", { "aria-hidden": "true" }, ...swatches), " ", visibleText(meaning));
+  const swatches = [2, 6, 10].map((step) => makeElement("i", { class: `swatch ${hue}${step}` }));
+  return makeElement("span", {}, makeElement("span", { "aria-hidden": "true" }, ...swatches), " ", visibleText(meaning));
 }
 
 export class ColorLegend extends HTMLElement {
@@ -24,16 +24,16 @@ export class ColorLegend extends HTMLElement {
     const several = this.#explanations, [e] = several;
     if (!several.length) return this.replaceChildren();
     const against = e.against ? `for ${e.against}` : `against ${e.target}`;
-    const [up, down] = e.asked?.answer ? [`raises the ${e.asked.per_token ? "mean log-probability per token" : "log-probability"}`, "lowers it"] : [`for ${e.target}`, against];
+    const [up, down] = e.query?.answer ? [`raises the ${e.query.per_token ? "mean log-probability per token" : "log-probability"}`, "lowers it"] : [`for ${e.target}`, against];
     const keys = several.some(isSigned) ? [key("f", up), key("a", down)] : [];
     if (!several.every(isSigned)) keys.push(key("n", "size only, no sign"));
-    keys.push(made("span", {}, made("span", { class: e.image ? "w outlined" : "w top" }, nounOf(e)), " strongest"));
-    if (textPieces(e).some(({ seen }) => !seen)) keys.push(made("span", {}, made("span", { class: "cut" }, "gray"), " not read by the model"));
+    keys.push(makeElement("span", {}, makeElement("span", { class: e.image ? "w outlined" : "w top" }, featureNoun(e)), " strongest"));
+    if (splitText(e).some(({ seen }) => !seen)) keys.push(makeElement("span", {}, makeElement("span", { class: "cut" }, "gray"), " not read by the model"));
     let note = "Deeper color, larger score. The colors are safe for color-blind readers.";
-    if (several.length > 1) note += ` Each method has its own scale: the number after its ${pluralOf(nounOf(e))} is the deepest color.`;
+    if (several.length > 1) note += ` Each method has its own scale: the number after its ${pluralize(featureNoun(e))} is the deepest color.`;
     if (e.image) note += " Under the colors the image is gray.";
-    if (e.features.some(({ spans }) => spans.length > 1)) note += ` A score counts all occurrences of its ${nounOf(e)}${e.parts ? " in its own text" : ""}.`;
-    return this.replaceChildren(made("div", { class: "legend" }, ...keys, made("span", { class: "note" }, note)));
+    if (e.features.some(({ spans }) => spans.length > 1)) note += ` A score counts all occurrences of its ${featureNoun(e)}${e.parts ? " in its own text" : ""}.`;
+    return this.replaceChildren(makeElement("div", { class: "legend" }, ...keys, makeElement("span", { class: "note" }, note)));
   }
 }
-defined("limelight-legend", ColorLegend);
+defineElement("limelight-legend", ColorLegend);

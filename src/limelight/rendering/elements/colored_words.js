@@ -1,16 +1,16 @@
 // <limelight-words>: a text with its words colored by their scores.
 //
 //   words.explanation = {…}   one explanation, as limelight.explanation/2 has it
-//   words.drawing = "<svg…"   of an image, before: what pages/images.py made of it
+//   words.drawing = "<svg…"   of an image, before: what rendering/images.py made of it
 //
-// The markup is that of the reports (pages/html.py), so one style sheet serves both. Words
+// The markup is that of the reports (rendering/html.py), so one style sheet serves both. Words
 // can be pointed at and walked with the arrow keys; then the element sends "limelight-point" with
 // {feature}, null when the pointer leaves, and "limelight-choose" on a click or Enter.
 
-import { all, defined, made, markupOf } from "./nodes.js";
-import { written } from "./numbers_in_words.js";
-import { inBlocks, isSigned, labelOf, largestScore, shade, strongestFeature } from "./shades.js";
-import { featureName, shortenedPieces, visibleText } from "./text_pieces.js";
+import { selectAll, defineElement, makeElement, parseMarkup } from "./nodes.js";
+import { formatNumber } from "./numbers_in_words.js";
+import { hasBlockFeatures, isSigned, methodLabel, largestScore, shadeClass, strongestFeature } from "./shades.js";
+import { featureName, shortenPieces, visibleText } from "./text_parts.js";
 
 const spaced = (text) => /^\s$/u.test(text);
 
@@ -39,7 +39,7 @@ export class ColoredWords extends HTMLElement {
 
   /** Mark all places of a feature; null marks none. */
   mark(feature) {
-    for (const word of all(".w", this)) word.classList.toggle("same", Number(word.dataset.f) === feature);
+    for (const word of selectAll(".w", this)) word.classList.toggle("same", Number(word.dataset.f) === feature);
   }
 
   connectedCallback() {
@@ -76,7 +76,7 @@ export class ColoredWords extends HTMLElement {
       event.preventDefault();
       return this.#send("limelight-choose", Number(word.dataset.f));
     }
-    const words = all(".w", this), here = words.indexOf(word), last = words.length - 1;
+    const words = selectAll(".w", this), here = words.indexOf(word), last = words.length - 1;
     const beside = (up) => (this.#explanation.image ? besideIn(words, here, up) : here + up);
     const there = { ArrowRight: here + 1, ArrowDown: beside(1), ArrowLeft: here - 1, ArrowUp: beside(-1), Home: 0, End: last }[event.key];
     if (there === undefined || there < 0 || there > last) return undefined;
@@ -85,7 +85,7 @@ export class ColoredWords extends HTMLElement {
   }
 
   #focusWord(word) {
-    for (const other of all(".w[tabindex='0']", this)) other.tabIndex = -1;
+    for (const other of selectAll(".w[tabindex='0']", this)) other.tabIndex = -1;
     word.tabIndex = 0;
     word.focus();
   }
@@ -94,18 +94,18 @@ export class ColoredWords extends HTMLElement {
     const e = this.#explanation;
     if (e === null) return this.replaceChildren();
     if (e.image) return this.#showImage();
-    const peak = largestScore(e), signed = isSigned(e), top = strongestFeature(e), blocks = inBlocks(e);
+    const peak = largestScore(e), signed = isSigned(e), top = strongestFeature(e), blocks = hasBlockFeatures(e);
     let first = true;
-    const nodes = shortenedPieces(e).flatMap((piece, i, pieces) => {
+    const nodes = shortenPieces(e).flatMap((piece, i, pieces) => {
       const text = visibleText(piece.text);
-      if (piece.opens) return [made("span", { class: "side" }, piece.opens)];
-      if (!piece.seen) return [made("span", { class: "stop" }, "not read from here"), made("span", { class: "cut", title: "past the model's window: not read" }, text)];
+      if (piece.opens) return [makeElement("span", { class: "side" }, piece.opens)];
+      if (!piece.seen) return [makeElement("span", { class: "stop" }, "not read from here"), makeElement("span", { class: "cut", title: "past the model's window: not read" }, text)];
       if (piece.feature === null) return blocks && !text.trim() ? [] : [text];
       const { score } = e.features[piece.feature], name = featureName(e, piece.feature);
-      const said = written(score, { peak, signed });
-      const classes = ["w", ...(blocks ? ["b"] : roomAround(pieces, i)), shade(score, { peak, signed }), piece.feature === top ? "top" : ""];
-      const word = made("span", {
-        class: classes.filter(Boolean).join(" "), "data-f": piece.feature, title: `${labelOf(e)} ${said}`,
+      const said = formatNumber(score, { peak, signed });
+      const classes = ["w", ...(blocks ? ["b"] : roomAround(pieces, i)), shadeClass(score, { peak, signed }), piece.feature === top ? "top" : ""];
+      const word = makeElement("span", {
+        class: classes.filter(Boolean).join(" "), "data-f": piece.feature, title: `${methodLabel(e)} ${said}`,
         role: "button", tabindex: first ? 0 : -1, "aria-label": `${visibleText(name)}: ${said}`,
       }, text);
       first = false;
@@ -116,11 +116,11 @@ export class ColoredWords extends HTMLElement {
 
   // An image is drawn by the renderer of the reports; here its parts learn to be reached.
   #showImage() {
-    if (this.drawing) this.replaceChildren(markupOf(this.drawing));
-    all(".w", this).forEach((part, k) => {
+    if (this.drawing) this.replaceChildren(parseMarkup(this.drawing));
+    selectAll(".w", this).forEach((part, k) => {
       for (const [name, value] of [["role", "button"], ["tabindex", k ? -1 : 0], ["aria-label", part.textContent]]) part.setAttribute(name, value);
       part.closest("svg").setAttribute("role", "group");
     });
   }
 }
-defined("limelight-words", ColoredWords);
+defineElement("limelight-words", ColoredWords);

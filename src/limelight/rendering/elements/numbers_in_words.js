@@ -1,37 +1,37 @@
-// Numbers as people read them: the same digits as in the reports (pages/wording.py).
+// Numbers as people read them: the same digits as in the reports (rendering/wording.py).
 
 const SMALLEST_DECIMAL = 1e-4; // below it, powers of ten read better than rows of zeros
 
 /** The number with a true minus sign. */
-export const minus = (text) => text.replaceAll("-", "−");
+export const typographicMinus = (text) => text.replaceAll("-", "−");
 
 /** `value` with as many decimals as give `peak` three digits. */
-export function written(value, { peak = Math.abs(value), signed = true, digits = 3 } = {}) {
+export function formatNumber(value, { peak = Math.abs(value), signed = true, digits = 3 } = {}) {
   const sign = signed && value >= 0 ? "+" : "";
-  if (peak && (peak < SMALLEST_DECIMAL || peak >= 1e6)) return sign + minus(value.toExponential(digits - 1));
+  if (peak && (peak < SMALLEST_DECIMAL || peak >= 1e6)) return sign + typographicMinus(value.toExponential(digits - 1));
   const decimals = peak ? digits - 1 - Math.floor(Math.log10(peak)) : digits - 1;
-  return sign + minus(value.toFixed(Math.max(decimals, 0)));
+  return sign + typographicMinus(value.toFixed(Math.max(decimals, 0)));
 }
 
 /** A percentage that never rounds to certainty. */
-export function percent(probability) {
+export function formatPercent(probability) {
   if (probability > 0.999 && probability < 1) return ">99.9%";
   return probability > 0 && probability < 0.001 ? "<0.1%" : `${(100 * probability).toFixed(1)}%`;
 }
 
 /** A bound with two digits, rounded up: what is said to hold must hold. */
-export function boundInWords(bound) {
+export function formatBound(bound) {
   const rounded = Number(bound.toExponential(1));
   const up = rounded >= bound ? rounded : rounded + 10 ** (Math.floor(Math.log10(bound)) - 1);
-  return minus(up.toExponential(1));
+  return typographicMinus(up.toExponential(1));
 }
 
-const BOUND_KINDS = { proven: "proven", checked: "checked on this text, not proven" }; // as in pages/wording.py
+const BOUND_KINDS = { proven: "proven", checked: "checked on this text, not proven" }; // as in rendering/wording.py
 
 /** How far the scores of an explanation can be trusted as numbers. */
 export function precisionSentence({ bound, bound_kind: kind = "proven", features, method }) {
   if (features.some(({ stderr }) => stderr !== null && stderr !== undefined)) return `${method === "learned" ? "Learned" : "Sampled"}: ± is one standard error.`;
   if (bound === null || bound === undefined) return "No sampling error.";
   if (bound === "inf" || !Number.isFinite(bound)) return "No sampling; the error of the scores is not bounded.";
-  return `No sampling; every score is within ${boundInWords(bound)} of the exact value (${BOUND_KINDS[kind]}).`;
+  return `No sampling; every score is within ${formatBound(bound)} of the exact value (${BOUND_KINDS[kind]}).`;
 }

@@ -9,8 +9,8 @@
 // the arrow keys move a cursor; what it reads is said as text, and "limelight-step" is sent with
 // {removed}.
 
-import { defined, drawn, made } from "./nodes.js";
-import { written } from "./numbers_in_words.js";
+import { defineElement, makeSvg, makeElement } from "./nodes.js";
+import { formatNumber } from "./numbers_in_words.js";
 import { HUES } from "./shades.js";
 
 const DASHES = { chance: "6 4", ceiling: "1.5 3" };
@@ -93,19 +93,19 @@ export class RemovalCurve extends HTMLElement {
     const values = this.#lines.flatMap(({ points }) => points.map(([, y]) => y));
     const low = values.reduce((a, b) => Math.min(a, b), 0), high = values.reduce((a, b) => Math.max(a, b), 0), span = high - low || 1;
     const x = (share) => LEFT + share * (WIDTH - LEFT - RIGHT), y = (f) => TOP + ((high - f) / span) * (HEIGHT - TOP - BOTTOM);
-    const label = (px, py, text, anchor) => drawn("text", { x: px, y: py, "text-anchor": anchor, "font-size": 12, fill: "currentColor" }, text);
+    const label = (px, py, text, anchor) => makeSvg("text", { x: px, y: py, "text-anchor": anchor, "font-size": 12, fill: "currentColor" }, text);
     const apart = (f) => f === low || f === high || Math.min(y(low) - y(f), y(f) - y(high)) > LINE;
     const axes = [...new Set([low, 0, high])].filter(apart).flatMap((f) => [
-      drawn("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(f), y2: y(f), class: "axis" }),
-      label(LEFT - 6, y(f) + 4, written(f, { signed: false }), "end"),
+      makeSvg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(f), y2: y(f), class: "axis" }),
+      label(LEFT - 6, y(f) + 4, formatNumber(f, { signed: false }), "end"),
     ]);
-    const paths = this.#lines.map((line) => drawn("polyline", { points: line.points.map(([s, f]) => `${x(s).toFixed(1)},${y(f).toFixed(1)}`).join(" "), ...this.#stroke(line) }));
+    const paths = this.#lines.map((line) => makeSvg("polyline", { points: line.points.map(([s, f]) => `${x(s).toFixed(1)},${y(f).toFixed(1)}`).join(" "), ...this.#stroke(line) }));
     const share = this.#words ? this.#at / this.#words : 0;
-    const cursor = drawn("line", { x1: x(share), x2: x(share), y1: TOP, y2: HEIGHT - BOTTOM, stroke: "currentColor", "stroke-width": 1 });
-    const plot = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "plot", "aria-hidden": "true" }, ...axes,
+    const cursor = makeSvg("line", { x1: x(share), x2: x(share), y1: TOP, y2: HEIGHT - BOTTOM, stroke: "currentColor", "stroke-width": 1 });
+    const plot = makeSvg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "plot", "aria-hidden": "true" }, ...axes,
       label(LEFT, HEIGHT - 12, "0", "middle"), label(WIDTH - RIGHT, HEIGHT - 12, String(this.#words), "end"),
       label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, `${this.#units} removed`, "middle"), ...paths, cursor);
-    const said = this.#lines.map((line) => `${line.label} ${written(valueAt(line.points, share))}`);
+    const said = this.#lines.map((line) => `${line.label} ${formatNumber(valueAt(line.points, share))}`);
     this.setAttribute("aria-valuemin", "0");
     this.setAttribute("aria-valuemax", String(this.#words));
     this.setAttribute("aria-valuenow", String(this.#at));
@@ -115,10 +115,10 @@ export class RemovalCurve extends HTMLElement {
 
   // The legend, which says the values too: nothing here is told by color alone.
   #keys(share) {
-    const keys = this.#lines.map((line) => made("span", {},
-      drawn("svg", { viewBox: "0 0 24 8", class: "key", "aria-hidden": "true" }, drawn("line", { x1: 0, x2: 24, y1: 4, y2: 4, ...this.#stroke(line), "stroke-width": 3 })),
-      ` ${line.label} `, made("b", {}, written(valueAt(line.points, share)))));
-    return made("p", { class: "legend" }, made("span", {}, `after ${this.#at} of ${this.#words} ${this.#units}:`), ...keys);
+    const keys = this.#lines.map((line) => makeElement("span", {},
+      makeSvg("svg", { viewBox: "0 0 24 8", class: "key", "aria-hidden": "true" }, makeSvg("line", { x1: 0, x2: 24, y1: 4, y2: 4, ...this.#stroke(line), "stroke-width": 3 })),
+      ` ${line.label} `, makeElement("b", {}, formatNumber(valueAt(line.points, share)))));
+    return makeElement("p", { class: "legend" }, makeElement("span", {}, `after ${this.#at} of ${this.#words} ${this.#units}:`), ...keys);
   }
 }
-defined("limelight-curve", RemovalCurve);
+defineElement("limelight-curve", RemovalCurve);

@@ -5,23 +5,23 @@
 //
 // Sends "limelight-point" with {feature} when a row is pointed at.
 
-import { all, defined, drawn, made } from "./nodes.js";
-import { written } from "./numbers_in_words.js";
-import { isSigned, labelOf, largestScore, nounOf, pluralOf } from "./shades.js";
-import { featureName, visibleText } from "./text_pieces.js";
+import { selectAll, defineElement, makeSvg, makeElement } from "./nodes.js";
+import { formatNumber } from "./numbers_in_words.js";
+import { isSigned, methodLabel, largestScore, featureNoun, pluralize } from "./shades.js";
+import { featureName, visibleText } from "./text_parts.js";
 
 // A bar from zero, with a whisker of one standard error each way.
 function bar(score, stderr, reach, signed) {
   const zero = signed ? 50 : 0, unit = zero ? 50 / reach : 100 / reach;
   const end = zero + (signed ? score : Math.abs(score)) * unit, left = Math.min(zero, end);
   const hue = !signed ? "n" : score >= 0 ? "f" : "a";
-  const parts = [drawn("rect", { x: left.toFixed(2), y: 3, width: Math.abs(end - zero).toFixed(2), height: 6, class: `bar-${hue}` })];
+  const parts = [makeSvg("rect", { x: left.toFixed(2), y: 3, width: Math.abs(end - zero).toFixed(2), height: 6, class: `bar-${hue}` })];
   if (stderr !== null) {
     const low = (end - stderr * unit).toFixed(2), high = (end + stderr * unit).toFixed(2);
-    parts.push(drawn("path", { d: `M${low} 6H${high}M${low} 4v4M${high} 4v4`, class: "whisker" }));
+    parts.push(makeSvg("path", { d: `M${low} 6H${high}M${low} 4v4M${high} 4v4`, class: "whisker" }));
   }
-  if (signed) parts.push(drawn("path", { d: "M50 0v12", class: "axis" }));
-  return drawn("svg", { viewBox: "0 0 100 12", preserveAspectRatio: "none", "aria-hidden": "true" }, ...parts);
+  if (signed) parts.push(makeSvg("path", { d: "M50 0v12", class: "axis" }));
+  return makeSvg("svg", { viewBox: "0 0 100 12", preserveAspectRatio: "none", "aria-hidden": "true" }, ...parts);
 }
 
 export class ScoreBars extends HTMLElement {
@@ -35,7 +35,7 @@ export class ScoreBars extends HTMLElement {
 
   /** Mark the row of a feature; null marks none. */
   mark(feature) {
-    for (const row of all("tbody tr", this)) row.classList.toggle("same", Number(row.dataset.f) === feature);
+    for (const row of selectAll("tbody tr", this)) row.classList.toggle("same", Number(row.dataset.f) === feature);
   }
 
   connectedCallback() { this.addEventListener("pointerover", this); this.addEventListener("pointerleave", this); }
@@ -57,19 +57,19 @@ export class ScoreBars extends HTMLElement {
     const shown = order.slice(0, this.#most);
     const rows = shown.map((j) => {
       const { spans, score, stderr = null } = e.features[j];
-      const times = spans.length > 1 ? made("span", { class: "note" }, ` ×${spans.length}`) : null;
-      return made("tr", { "data-f": j },
-        made("th", { scope: "row" }, made("bdi", {}, visibleText(featureName(e, j))), times),
-        made("td", {}, written(score, { peak, signed })),
-        sampled ? made("td", { class: "note" }, stderr === null ? "" : written(stderr, { peak, signed: false })) : null,
-        made("td", { class: "bar" }, bar(score, stderr, reach, signed)));
+      const times = spans.length > 1 ? makeElement("span", { class: "note" }, ` ×${spans.length}`) : null;
+      return makeElement("tr", { "data-f": j },
+        makeElement("th", { scope: "row" }, makeElement("bdi", {}, visibleText(featureName(e, j))), times),
+        makeElement("td", {}, formatNumber(score, { peak, signed })),
+        sampled ? makeElement("td", { class: "note" }, stderr === null ? "" : formatNumber(stderr, { peak, signed: false })) : null,
+        makeElement("td", { class: "bar" }, bar(score, stderr, reach, signed)));
     });
-    const noun = nounOf(e), names = [noun, "score", ...(sampled ? ["± s.e."] : []), ""];
-    const caption = shown.length < order.length ? `The ${shown.length} strongest of ${order.length} ${pluralOf(noun)}` : `All ${pluralOf(noun)}`;
-    return this.replaceChildren(made("table", { class: "scores" },
-      made("caption", {}, `${caption}, ${labelOf(e)}`),
-      made("thead", {}, made("tr", {}, ...names.map((name) => (name ? made("th", { scope: "col" }, name) : made("td"))))),
-      made("tbody", {}, ...rows)));
+    const noun = featureNoun(e), names = [noun, "score", ...(sampled ? ["± s.e."] : []), ""];
+    const caption = shown.length < order.length ? `The ${shown.length} strongest of ${order.length} ${pluralize(noun)}` : `All ${pluralize(noun)}`;
+    return this.replaceChildren(makeElement("table", { class: "scores" },
+      makeElement("caption", {}, `${caption}, ${methodLabel(e)}`),
+      makeElement("thead", {}, makeElement("tr", {}, ...names.map((name) => (name ? makeElement("th", { scope: "col" }, name) : makeElement("td"))))),
+      makeElement("tbody", {}, ...rows)));
   }
 }
-defined("limelight-bars", ScoreBars);
+defineElement("limelight-bars", ScoreBars);

@@ -1,19 +1,19 @@
 // A score with how far it can be trusted, as text.
 
-import { boundInWords, written } from "./numbers_in_words.js";
+import { formatBound, formatNumber } from "./numbers_in_words.js";
 import { isSigned, largestScore } from "./shades.js";
 
 /** "+1.20 ± 0.03", or "+1.20 (within 6.6e−7)". */
-export function scoreInWords(e, feature) {
+export function formatScore(e, feature) {
   const { score, stderr } = e.features[feature], peak = largestScore(e);
-  const said = written(score, { peak, signed: isSigned(e) });
-  if (stderr !== null && stderr !== undefined) return `${said} ± ${written(stderr, { peak, signed: false })}`;
-  return Number.isFinite(e.bound) && e.bound > 0 ? `${said} (within ${boundInWords(e.bound)})` : said;
+  const said = formatNumber(score, { peak, signed: isSigned(e) });
+  if (stderr !== null && stderr !== undefined) return `${said} ± ${formatNumber(stderr, { peak, signed: false })}`;
+  return Number.isFinite(e.bound) && e.bound > 0 ? `${said} (within ${formatBound(e.bound)})` : said;
 }
 
 /** The score that is drawn in full color: "±1.20", or "0 to 1.20" where scores have no sign. */
-export function scaleInWords(e) {
-  const peak = largestScore(e), number = written(peak, { peak, signed: false });
+export function formatScale(e) {
+  const peak = largestScore(e), number = formatNumber(peak, { peak, signed: false });
   if (!peak) return "all scores are 0";
   return isSigned(e) ? `±${number}` : `0 to ${number}`;
 }

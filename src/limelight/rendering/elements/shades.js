@@ -8,12 +8,12 @@ export const HUES = ["#0072b2", "#d98a00", "#009e73", "#c7619a", "#4aa3dd", "#d5
 
 export const isSigned = (e) => e.settings?.signed ?? true;
 /** What one feature is called: "word", "sentence", or "part" where a cutter made it. */
-export const nounOf = (e) => (/\d patches$/.test(e.units) ? "patch" : { sentences: "sentence", paragraphs: "paragraph", lines: "line", tokens: "token", words: "word", positions: "word", patches: "patch", segments: "segment" }[e.units ?? "words"] ?? "part");
+export const featureNoun = (e) => (/\d patches$/.test(e.feature_kind) ? "patch" : { sentences: "sentence", paragraphs: "paragraph", lines: "line", tokens: "token", words: "word", positions: "word", patches: "patch", segments: "segment" }[e.feature_kind ?? "words"] ?? "part");
 /** What several are called. */
-export const pluralOf = (noun) => `${noun}${noun.endsWith("ch") ? "es" : "s"}`;
+export const pluralize = (noun) => `${noun}${noun.endsWith("ch") ? "es" : "s"}`;
 /** Whether features are stretches of the text that stand on lines of their own. */
-export const inBlocks = (e) => ["sentences", "paragraphs", "lines"].includes(e.units);
-export const labelOf = (e) => e.settings?.label ?? e.method;
+export const hasBlockFeatures = (e) => ["sentences", "paragraphs", "lines"].includes(e.feature_kind);
+export const methodLabel = (e) => e.settings?.label ?? e.method;
 
 /** The largest absolute score: the one drawn in full color. */
 export const largestScore = (e) => e.features.reduce((most, { score }) => Math.max(most, Math.abs(score)), 0);
@@ -25,15 +25,15 @@ export function strongestFeature(e) {
 }
 
 /** The class of one score's color, "" where it stays plain. */
-export function shade(score, { peak, signed }) {
+export function shadeClass(score, { peak, signed }) {
   const size = peak ? Math.min(Math.abs(score) / peak, 1) : 0;
   if (size < FAINTEST) return "";
   const hue = !signed ? "n" : score >= 0 ? "f" : "a";
-  return hue + Math.max(1, evenRound(size * LEVELS));
+  return hue + Math.max(1, roundHalfToEven(size * LEVELS));
 }
 
 // Half goes to the even neighbor, as Python rounds: pages and reports must not differ by a shade.
-function evenRound(x) {
+function roundHalfToEven(x) {
   const floor = Math.floor(x);
   if (x - floor !== 0.5) return Math.round(x);
   return floor % 2 ? floor + 1 : floor;

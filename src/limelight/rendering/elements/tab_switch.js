@@ -2,7 +2,7 @@
 // the arrow keys, Home and End walk the others.
 
 /** Where a key leads from place `here` of `count` in a ring; undefined for any other key. */
-export function ringPlace(key, here, count) {
+export function ringPosition(key, here, count) {
   return { ArrowRight: (here + 1) % count, ArrowLeft: (here + count - 1) % count, Home: 0, End: count - 1 }[key];
 }
 
@@ -10,7 +10,7 @@ export function ringPlace(key, here, count) {
  * Let `tabs` switch between `panels`; the function that is returned chooses one, and `then` hears of it.
  * @param {HTMLElement[]} tabs @param {HTMLElement[]} panels @param {(index: number) => void} then
  */
-export function switchedTabs(tabs, panels, then = () => {}) {
+export function connectTabs(tabs, panels, then = () => {}) {
   const choose = (index, { focus = false } = {}) => {
     tabs.forEach((tab, k) => {
       tab.setAttribute("aria-selected", String(k === index));
@@ -24,7 +24,7 @@ export function switchedTabs(tabs, panels, then = () => {}) {
     tab.addEventListener("click", () => choose(k));
     tab.addEventListener("keydown", (event) => {
       const upright = tab.closest("[aria-orientation=vertical]") && { ArrowDown: "ArrowRight", ArrowUp: "ArrowLeft" }[event.key];
-      const there = ringPlace(upright || event.key, k, tabs.length);
+      const there = ringPosition(upright || event.key, k, tabs.length);
       if (there === undefined) return;
       event.preventDefault();
       choose(there, { focus: true });

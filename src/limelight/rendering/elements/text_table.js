@@ -8,12 +8,12 @@
 // arrow keys, Page Up and Down, Home and End, and opened with Enter; a screen reader hears of all of
 // them by their numbers. Hence a grid, in which a row may have the focus and be selected.
 
-import { defined, made } from "./nodes.js";
+import { defineElement, makeElement } from "./nodes.js";
 
 const HEIGHT = 36, MORE = 8; // pixels of a row; rows beyond the edges
 
 /** `rows` by their values, the other way round if `falling`; what is missing (null) comes last. */
-export function sortedRows(rows, value, falling) {
+export function sortRows(rows, value, falling) {
   const values = new Map(rows.map((i) => [i, value(i)])), sign = falling ? -1 : 1;
   const compared = (x, y) => (typeof x === "string" ? x.localeCompare(y) : x - y);
   return [...rows].sort((a, b) => {
@@ -24,11 +24,11 @@ export function sortedRows(rows, value, falling) {
 }
 
 /** A plain table; the first cell of a row names it, and a cell may be a node. */
-export function headedTable(heads, rows, caption = null) {
-  const cell = (shown) => (shown instanceof Node ? shown : made("td", {}, shown));
-  return made("table", { class: "numbers" }, caption === null ? null : made("caption", {}, caption),
-    made("thead", {}, made("tr", {}, ...heads.map((name) => made("th", { scope: "col" }, name)))),
-    made("tbody", {}, ...rows.map(([name, ...others]) => made("tr", {}, made("th", { scope: "row" }, name), ...others.map(cell)))));
+export function makeTable(heads, rows, caption = null) {
+  const cell = (shown) => (shown instanceof Node ? shown : makeElement("td", {}, shown));
+  return makeElement("table", { class: "numbers" }, caption === null ? null : makeElement("caption", {}, caption),
+    makeElement("thead", {}, makeElement("tr", {}, ...heads.map((name) => makeElement("th", { scope: "col" }, name)))),
+    makeElement("tbody", {}, ...rows.map(([name, ...others]) => makeElement("tr", {}, makeElement("th", { scope: "row" }, name), ...others.map(cell)))));
 }
 
 export class TextTable extends HTMLElement {
@@ -39,10 +39,10 @@ export class TextTable extends HTMLElement {
   #here = 0; // the row that the keyboard is on
   #drawn = "";
   #waiting = false;
-  #window = made("div", { class: "texts-window", tabindex: -1 });
-  #head = made("thead");
-  #body = made("tbody");
-  #table = made("table", { role: "grid", "aria-label": "Texts" });
+  #window = makeElement("div", { class: "texts-window", tabindex: -1 });
+  #head = makeElement("thead");
+  #body = makeElement("tbody");
+  #table = makeElement("table", { role: "grid", "aria-label": "Texts" });
 
   connectedCallback() {
     this.#table.append(this.#head, this.#body);
@@ -82,11 +82,11 @@ export class TextTable extends HTMLElement {
     const focused = [...this.#head.querySelectorAll("button")].indexOf(document.activeElement);
     const cells = this.#columns.map(({ label }, c) => {
       const own = c === this.#sorted.column, falling = this.#sorted.falling;
-      const button = made("button", { type: "button" }, `${label}${own ? (falling ? " ↓" : " ↑") : ""}`);
+      const button = makeElement("button", { type: "button" }, `${label}${own ? (falling ? " ↓" : " ↑") : ""}`);
       button.addEventListener("click", () => this.dispatchEvent(new CustomEvent("limelight-sort", { detail: { column: c } })));
-      return made("th", { scope: "col", "aria-sort": own ? (falling ? "descending" : "ascending") : null }, button);
+      return makeElement("th", { scope: "col", "aria-sort": own ? (falling ? "descending" : "ascending") : null }, button);
     });
-    this.#head.replaceChildren(made("tr", { "aria-rowindex": 1 }, ...cells));
+    this.#head.replaceChildren(makeElement("tr", { "aria-rowindex": 1 }, ...cells));
     if (focused >= 0) this.#head.querySelectorAll("button")[focused]?.focus();
   }
 
@@ -104,7 +104,7 @@ export class TextTable extends HTMLElement {
     this.#drawn = drawn;
     const focused = this.#body.contains(document.activeElement);
     const rows = this.#order.slice(first, last).map((i, k) => this.#row(i, first + k));
-    const gap = (count) => (count > 0 ? [made("tr", { class: "gap", "aria-hidden": "true" }, made("td", { class: "gap", colspan: this.#columns.length }))] : []);
+    const gap = (count) => (count > 0 ? [makeElement("tr", { class: "gap", "aria-hidden": "true" }, makeElement("td", { class: "gap", colspan: this.#columns.length }))] : []);
     const [above, below] = [gap(first), gap(this.#order.length - last)];
     if (above.length) above[0].style.height = above[0].firstChild.style.height = `${first * HEIGHT}px`;
     if (below.length) below[0].style.height = below[0].firstChild.style.height = `${(this.#order.length - last) * HEIGHT}px`;
@@ -114,9 +114,9 @@ export class TextTable extends HTMLElement {
 
   #row(i, place) {
     const [first, ...others] = this.#columns.map(({ shown }) => shown(i));
-    const cells = others.map((shown) => (shown instanceof Node ? shown : made("td", {}, shown)));
-    return made("tr", { "data-place": i, "aria-rowindex": place + 2, tabindex: place === this.#here ? 0 : -1, "aria-selected": String(i === this.#chosen) },
-      made("th", { scope: "row" }, ...(Array.isArray(first) ? first : [first])), ...cells);
+    const cells = others.map((shown) => (shown instanceof Node ? shown : makeElement("td", {}, shown)));
+    return makeElement("tr", { "data-place": i, "aria-rowindex": place + 2, tabindex: place === this.#here ? 0 : -1, "aria-selected": String(i === this.#chosen) },
+      makeElement("th", { scope: "row" }, ...(Array.isArray(first) ? first : [first])), ...cells);
   }
 
   #open(row) {
@@ -143,4 +143,4 @@ export class TextTable extends HTMLElement {
     if (top > this.#window.scrollTop + height) this.#window.scrollTop = top - height;
   }
 }
-defined("limelight-texts", TextTable);
+defineElement("limelight-texts", TextTable);

@@ -7,18 +7,18 @@
 // and a pair that is pointed at, or has the focus, stands out.
 
 import "./colored_words.js";
-import { defined, drawn, made } from "./nodes.js";
-import { written } from "./numbers_in_words.js";
-import { featureName, visibleText } from "./text_pieces.js";
+import { defineElement, makeSvg, makeElement } from "./nodes.js";
+import { formatNumber } from "./numbers_in_words.js";
+import { featureName, visibleText } from "./text_parts.js";
 
 const LOWEST = 14, HIGHEST = 58, SLOPE = 0.12, THICKEST = 5; // pixels; arcs that reach far are higher
 
 export class WordArcs extends HTMLElement {
   #explanation = null;
   #most = 12;
-  #words = made("limelight-words");
-  #drawing = drawn("svg", { class: "arcs", "aria-hidden": "true" });
-  #list = made("ol", { class: "pair-list" });
+  #words = makeElement("limelight-words");
+  #drawing = makeSvg("svg", { class: "arcs", "aria-hidden": "true" });
+  #list = makeElement("ol", { class: "pair-list" });
   #watch = new ResizeObserver(() => this.#draw());
 
   get explanation() { return this.#explanation; }
@@ -34,7 +34,7 @@ export class WordArcs extends HTMLElement {
   }
 
   connectedCallback() {
-    this.append(made("div", { class: "arced" }, this.#drawing, this.#words), this.#list);
+    this.append(makeElement("div", { class: "arced" }, this.#drawing, this.#words), this.#list);
     this.#watch.observe(this.#words);
   }
   disconnectedCallback() { this.#watch.disconnect(); this.replaceChildren(); }
@@ -45,8 +45,8 @@ export class WordArcs extends HTMLElement {
     const peak = Math.max(...this.pairs.map(({ score }) => Math.abs(score)), 0);
     this.#list.replaceChildren(...this.pairs.map((pair, k) => {
       const [first, second] = pair.features.map((j) => visibleText(featureName(e, j)));
-      const error = pair.stderr === null || pair.stderr === undefined ? "" : ` ± ${written(pair.stderr, { peak, signed: false })}`;
-      const item = made("li", { tabindex: 0, "data-pair": k }, made("bdi", {}, first), " × ", made("bdi", {}, second), ` ${written(pair.score, { peak })}${error}`);
+      const error = pair.stderr === null || pair.stderr === undefined ? "" : ` ± ${formatNumber(pair.stderr, { peak, signed: false })}`;
+      const item = makeElement("li", { tabindex: 0, "data-pair": k }, makeElement("bdi", {}, first), " × ", makeElement("bdi", {}, second), ` ${formatNumber(pair.score, { peak })}${error}`);
       for (const [name, on] of [["pointerenter", true], ["focus", true], ["pointerleave", false], ["blur", false]]) item.addEventListener(name, () => this.#stress(on ? k : null));
       return item;
     }));
@@ -71,7 +71,7 @@ export class WordArcs extends HTMLElement {
       const [one, other] = features.map(place);
       if (!one || !other) return [];
       const lift = Math.min(HIGHEST, LOWEST + SLOPE * Math.abs(one.x - other.x)), top = (Math.min(one.y, other.y) - lift).toFixed(1);
-      return [drawn("path", {
+      return [makeSvg("path", {
         d: `M${one.x.toFixed(1)} ${one.y.toFixed(1)}C${one.x.toFixed(1)} ${top},${other.x.toFixed(1)} ${top},${other.x.toFixed(1)} ${other.y.toFixed(1)}`,
         class: score >= 0 ? "arc-f" : "arc-a", "stroke-width": (1 + (THICKEST - 1) * Math.abs(score) / peak).toFixed(1), "data-pair": k,
         "stroke-dasharray": score >= 0 ? null : "6 3",
@@ -79,4 +79,4 @@ export class WordArcs extends HTMLElement {
     }));
   }
 }
-defined("limelight-arcs", WordArcs);
+defineElement("limelight-arcs", WordArcs);

@@ -1,6 +1,6 @@
 // Questions to the server. Its answers are lines of JSON: how far it is, then what it found.
 
-import { made } from "../../rendering/elements/nodes.js";
+import { makeElement } from "../../rendering/elements/nodes.js";
 
 const TAB = crypto.randomUUID?.() ?? String(Math.random()).slice(2); // tells this window from another
 
@@ -53,7 +53,7 @@ export function showTrouble(sentence, again = null) {
   place.hidden = sentence === null;
   place.replaceChildren(sentence ?? "");
   if (sentence === null || again === null) return;
-  const button = made("button", { type: "button" }, "Try again");
+  const button = makeElement("button", { type: "button" }, "Try again");
   button.addEventListener("click", again);
   place.append(" ", button);
 }

@@ -1,17 +1,17 @@
 // What a reader can choose: class, scale, features and methods.
 
-import { made } from "../../rendering/elements/nodes.js";
+import { makeElement } from "../../rendering/elements/nodes.js";
 
 export const NAMES = { words: "words", positions: "every token", sentences: "sentences", paragraphs: "paragraphs", lines: "lines", tokens: "pieces of words" };
 /** Units that are opened with a click, and shown as blocks. */
 export const BLOCKS = ["sentences", "paragraphs", "lines"];
 
 function chooser(label, options, value, choose) {
-  const nodes = options.map(([key, name]) => made("option", { value: key ?? "" }, name));
-  const select = made("select", {}, ...nodes);
+  const nodes = options.map(([key, name]) => makeElement("option", { value: key ?? "" }, name));
+  const select = makeElement("select", {}, ...nodes);
   select.value = value ?? "";
   select.addEventListener("change", () => choose(select.value || null));
-  return made("label", {}, label, select);
+  return makeElement("label", {}, label, select);
 }
 
 /** Put the choices into `place`; `change` hears of what is chosen. */
@@ -33,17 +33,17 @@ export function layChoices(place, facts, state, change) {
 function methodChoice(facts, state, change) {
   const known = new Map(facts.models.flatMap(({ methods }) => methods.map((method) => [method.id, method])));
   const box = (method) => {
-    const input = made("input", { type: "checkbox", value: method.id, checked: state.methods.includes(method.id) });
+    const input = makeElement("input", { type: "checkbox", value: method.id, checked: state.methods.includes(method.id) });
     input.addEventListener("change", () => {
       const chosen = new Set(state.methods);
       if (input.checked) chosen.add(method.id); else chosen.delete(method.id);
       change({ methods: [...known.keys()].filter((id) => chosen.has(id)) });
     });
-    return made("label", { title: method.formula }, input, ` ${method.label} `, made("code", { class: "note" }, method.id));
+    return makeElement("label", { title: method.formula }, input, ` ${method.label} `, makeElement("code", { class: "note" }, method.id));
   };
-  const group = (name, methods) => (methods.length ? made("fieldset", {}, made("legend", {}, name), ...methods.map(box)) : null);
+  const group = (name, methods) => (methods.length ? makeElement("fieldset", {}, makeElement("legend", {}, name), ...methods.map(box)) : null);
   const all = [...known.values()];
-  return made("details", { id: "methods" }, made("summary", {}, `Methods: ${state.methods.length} of ${all.length} shown`),
+  return makeElement("details", { id: "methods" }, makeElement("summary", {}, `Methods: ${state.methods.length} of ${all.length} shown`),
     ...[group("At every keystroke: these follow from what the model computes anyway", all.filter(({ quick }) => quick)),
       group("When you pause: these ask the model many times", all.filter(({ quick }) => !quick))].filter(Boolean));
 }

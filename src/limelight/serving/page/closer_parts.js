@@ -2,45 +2,45 @@
 
 import { Refused, ServerGone, asked } from "./asking.js";
 import "../../rendering/elements/attention_cells.js";
-import { made, markupOf } from "../../rendering/elements/nodes.js";
-import { minus, precisionSentence, written } from "../../rendering/elements/numbers_in_words.js";
+import { makeElement, parseMarkup } from "../../rendering/elements/nodes.js";
+import { typographicMinus, precisionSentence, formatNumber } from "../../rendering/elements/numbers_in_words.js";
 import "../../rendering/elements/removal_curve.js";
 import "../../rendering/elements/score_bars.js";
-import { labelOf, nounOf, pluralOf } from "../../rendering/elements/shades.js";
-import { visibleText } from "../../rendering/elements/text_pieces.js";
-import { headedTable } from "../../rendering/elements/text_table.js";
+import { methodLabel, featureNoun, pluralize } from "../../rendering/elements/shades.js";
+import { visibleText } from "../../rendering/elements/text_parts.js";
+import { makeTable } from "../../rendering/elements/text_table.js";
 import "../../rendering/elements/word_arcs.js";
 
 const PAUSE = 500;
 
 // Tables of the reports, of which those that are folded there are open here.
 function markup(html) {
-  const found = markupOf(html);
+  const found = parseMarkup(html);
   for (const folded of found.querySelectorAll("details")) folded.replaceWith(...[...folded.children].filter((child) => child.tagName !== "SUMMARY"));
   return found;
 }
 
 function curves({ lines, words, noun, kind, chance, ceiling, chance_error: error, methods, has_room: room }) {
-  const curve = made("limelight-curve");
-  curve.dataset.units = pluralOf(noun);
+  const curve = makeElement("limelight-curve");
+  curve.dataset.units = pluralize(noun);
   curve.words = words;
   curve.lines = lines;
-  const rows = methods.map(({ label, area, share }) => [label, area === null ? "–" : written(area), share === null || !room ? "–" : minus(share.toFixed(3))]);
+  const rows = methods.map(({ label, area, share }) => [label, area === null ? "–" : formatNumber(area), share === null || !room ? "–" : typographicMinus(share.toFixed(3))]);
   const tops = { proven: "ceiling (proven: no order is above it)", checked: "ceiling (checked, not proven)" };
   const top = tops[kind] ?? "best order found";
-  const note = `${noun[0].toUpperCase()}${pluralOf(noun).slice(1)} go in the order of each method's scores; the area is how far the output falls on average. Chance has ${written(chance)}${error === null ? "" : ` ± ${written(error, { signed: false })}`}, the ${top} ${written(ceiling)}; a share of 0 is chance, 1 is the ${tops[kind] ? "ceiling" : "best order found"}.`;
-  const table = headedTable(["method", "area", "share"], rows, "From chance to ceiling, on this text");
-  return [curve, made("p", { class: "note" }, note, room ? "" : ` No order of these ${pluralOf(noun)} is better than another.`), table];
+  const note = `${noun[0].toUpperCase()}${pluralize(noun).slice(1)} go in the order of each method's scores; the area is how far the output falls on average. Chance has ${formatNumber(chance)}${error === null ? "" : ` ± ${formatNumber(error, { signed: false })}`}, the ${top} ${formatNumber(ceiling)}; a share of 0 is chance, 1 is the ${tops[kind] ? "ceiling" : "best order found"}.`;
+  const table = makeTable(["method", "area", "share"], rows, "From chance to ceiling, on this text");
+  return [curve, makeElement("p", { class: "note" }, note, room ? "" : ` No order of these ${pluralize(noun)} is better than another.`), table];
 }
 
 function pairs({ explanation }) {
-  const arcs = made("limelight-arcs");
+  const arcs = makeElement("limelight-arcs");
   queueMicrotask(() => { arcs.explanation = explanation; }); // when it is in the page and has a width
-  return [made("p", { class: "note" }, `What two ${pluralOf(nounOf(explanation))} do together beyond what each does alone: green arcs for ${visibleText(explanation.target)}, dashed ones against it. ${precisionSentence(explanation)}`), arcs];
+  return [makeElement("p", { class: "note" }, `What two ${pluralize(featureNoun(explanation))} do together beyond what each does alone: green arcs for ${visibleText(explanation.target)}, dashed ones against it. ${precisionSentence(explanation)}`), arcs];
 }
 
 function attention(matrices) {
-  const heads = made("limelight-attention");
+  const heads = makeElement("limelight-attention");
   heads.matrices = matrices;
   return [heads];
 }
@@ -66,7 +66,7 @@ export class CloserParts {
     [this.#place, this.#facts] = [place, facts];
     const known = Object.entries(PARTS).filter(([, part]) => facts.models.some((model) => this.#fits(part, model)));
     place.replaceChildren(...known.map(([name, { title }]) => {
-      const node = made("details", { id: `part-${name}`, "data-part": name }, made("summary", {}, title), made("div", { class: "part", "aria-live": "polite" }));
+      const node = makeElement("details", { id: `part-${name}`, "data-part": name }, makeElement("summary", {}, title), makeElement("div", { class: "part", "aria-live": "polite" }));
       node.addEventListener("toggle", () => opened(this.open));
       return node;
     }));
@@ -100,11 +100,11 @@ export class CloserParts {
     const place = this.#body("closer");
     if (!this.#state?.open.includes("closer") || !place) return;
     const cards = readings.flatMap(({ explanations, name }) => explanations.map((e) => {
-      const bars = made("limelight-bars");
+      const bars = makeElement("limelight-bars");
       bars.explanation = e;
-      return made("div", {}, made("h3", {}, `${name ? `${visibleText(name)} · ` : ""}${labelOf(e)} `, made("span", { class: "note" }, precisionSentence(e))), bars);
+      return makeElement("div", {}, makeElement("h3", {}, `${name ? `${visibleText(name)} · ` : ""}${methodLabel(e)} `, makeElement("span", { class: "note" }, precisionSentence(e))), bars);
     }));
-    place.replaceChildren(made("div", { class: "columns" }, ...cards));
+    place.replaceChildren(makeElement("div", { class: "columns" }, ...cards));
   }
 
   async #ask() {
@@ -132,14 +132,14 @@ export class CloserParts {
   #place_(name, model) {
     const body = this.#body(name);
     let place = body.querySelector(`:scope > [data-model="${model}"]`);
-    if (!place) { place = made("div", { "data-model": model }); body.append(place); }
+    if (!place) { place = makeElement("div", { "data-model": model }); body.append(place); }
     return place;
   }
 
   #fill(name, model, found) {
     const place = this.#place_(name, model), several = this.#facts.models.length > 1;
     place.classList.remove("stale");
-    const nodes = found.refused ? [made("p", { class: "note" }, found.refused)] : PARTS[name].show(found);
-    place.replaceChildren(...(several ? [made("h3", {}, visibleText(this.#facts.models[model].name))] : []), ...nodes);
+    const nodes = found.refused ? [makeElement("p", { class: "note" }, found.refused)] : PARTS[name].show(found);
+    place.replaceChildren(...(several ? [makeElement("h3", {}, visibleText(this.#facts.models[model].name))] : []), ...nodes);
   }
 }

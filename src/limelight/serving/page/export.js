@@ -1,6 +1,6 @@
 // What a reading shows, as one image file: words where the page has them, as text and rectangles of SVG.
 
-import { drawn } from "../../rendering/elements/nodes.js";
+import { makeSvg } from "../../rendering/elements/nodes.js";
 
 const MARGIN = 24, LINE = 26;
 
@@ -18,7 +18,7 @@ function stretches(root) {
   return found;
 }
 
-const textNode = (x, y, text, style) => drawn("text", { x: x.toFixed(1), y: y.toFixed(1), "font-family": style.fontFamily, "font-size": style.fontSize,
+const textNode = (x, y, text, style) => makeSvg("text", { x: x.toFixed(1), y: y.toFixed(1), "font-family": style.fontFamily, "font-size": style.fontSize,
   "font-weight": style.fontWeight, fill: style.color }, text);
 
 /** The prediction and the colored words of a reading, as an SVG element. */
@@ -28,14 +28,14 @@ export function drawReading(reading) {
   const left = MARGIN - frame.left, top = MARGIN + 2 * LINE - frame.top;
   const tints = [...rows.querySelectorAll(".w")].flatMap((word) => [...word.getClientRects()].map((box) => [box, getComputedStyle(word).backgroundColor]))
     .filter(([, color]) => color !== "rgba(0, 0, 0, 0)")
-    .map(([box, color]) => drawn("rect", { x: (box.left + left).toFixed(1), y: (box.top + top).toFixed(1), width: box.width.toFixed(1), height: box.height.toFixed(1), rx: 4, fill: color }));
+    .map(([box, color]) => makeSvg("rect", { x: (box.left + left).toFixed(1), y: (box.top + top).toFixed(1), width: box.width.toFixed(1), height: box.height.toFixed(1), rx: 4, fill: color }));
   const words = stretches(rows).map(({ text, box, node }) => {
     const style = getComputedStyle(node);
     return textNode(box.left + left, box.top + top + box.height / 2 + 0.35 * parseFloat(style.fontSize), text, style);
   });
   const width = Math.ceil(frame.width + 2 * MARGIN), height = Math.ceil(frame.height + 2 * MARGIN + 2 * LINE);
-  return drawn("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, role: "img" }, drawn("title", {}, said),
-    drawn("rect", { width, height, fill: page.backgroundColor }), textNode(MARGIN, MARGIN + 16, said, page), ...tints, ...words);
+  return makeSvg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, role: "img" }, makeSvg("title", {}, said),
+    makeSvg("rect", { width, height, fill: page.backgroundColor }), textNode(MARGIN, MARGIN + 16, said, page), ...tints, ...words);
 }
 
 /** The same as the text of an SVG file. */

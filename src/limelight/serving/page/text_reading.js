@@ -11,11 +11,11 @@ import { GONE, Refused, ServerGone, asked, showTrouble } from "./asking.js";
 import "../../rendering/elements/class_meters.js";
 import "../../rendering/elements/color_legend.js";
 import "../../rendering/elements/colored_words.js";
-import { all, defined, made, markupOf, openingNodes } from "../../rendering/elements/nodes.js";
-import { written } from "../../rendering/elements/numbers_in_words.js";
-import { scaleInWords, scoreInWords } from "../../rendering/elements/score_words.js";
-import { isSigned, labelOf } from "../../rendering/elements/shades.js";
-import { visibleText } from "../../rendering/elements/text_pieces.js";
+import { selectAll, defineElement, makeElement, parseMarkup, openingNodes } from "../../rendering/elements/nodes.js";
+import { formatNumber } from "../../rendering/elements/numbers_in_words.js";
+import { formatScale, formatScore } from "../../rendering/elements/score_words.js";
+import { isSigned, methodLabel } from "../../rendering/elements/shades.js";
+import { visibleText } from "../../rendering/elements/text_parts.js";
 import { kept, pngFile, svgFile } from "./export.js";
 
 const PAUSE = 600; // milliseconds without a key
@@ -41,24 +41,24 @@ export class TextReading extends HTMLElement {
     [this.#facts, this.#model, this.#changed] = [facts, model, changed];
     this.dataset.model = model;
     this.dataset.changed = changed;
-    this.#card = facts.images ? made("div", { class: "method" }, made("h3", {}, changed ? "What is left" : "The image"), made("div")) : null;
+    this.#card = facts.images ? makeElement("div", { class: "method" }, makeElement("h3", {}, changed ? "What is left" : "The image"), makeElement("div")) : null;
     const parts = {
-      title: made("h2", {}, title), text: made("p", { class: "changed-text", dir: "auto", hidden: true }),
-      classes: made("limelight-classes"), spans: made("p", { class: "spans", dir: "auto", hidden: true, role: "group", "aria-label": "Spans that the model finds" }), opening: made("p", { class: "opening" }), difference: made("p", { class: "difference", hidden: true }),
-      trouble: made("p", { class: "trouble", hidden: true }), notices: made("ul", { class: "notices", role: "note", "aria-label": "Notices" }),
-      rows: made("div", { class: "overview" }), readout: made("p", { class: "readout", "aria-live": "polite" }), key: made("limelight-legend"),
+      title: makeElement("h2", {}, title), text: makeElement("p", { class: "changed-text", dir: "auto", hidden: true }),
+      classes: makeElement("limelight-classes"), spans: makeElement("p", { class: "spans", dir: "auto", hidden: true, role: "group", "aria-label": "Spans that the model finds" }), opening: makeElement("p", { class: "opening" }), difference: makeElement("p", { class: "difference", hidden: true }),
+      trouble: makeElement("p", { class: "trouble", hidden: true }), warnings: makeElement("ul", { class: "warnings", role: "note", "aria-label": "Warnings" }),
+      rows: makeElement("div", { class: "overview" }), readout: makeElement("p", { class: "readout", "aria-live": "polite" }), key: makeElement("limelight-legend"),
     };
     this.#parts = parts;
     const shown = [parts.rows, parts.readout, parts.key], said = [parts.classes]; // an image stands above its many classes
     this.replaceChildren(parts.title, parts.text, parts.spans, parts.opening, ...(this.#card ? [] : said), parts.difference, parts.trouble,
-      ...shown, ...(this.#card ? said : []), parts.notices, this.#downloads());
+      ...shown, ...(this.#card ? said : []), parts.warnings, this.#downloads());
     for (const name of ["limelight-point", "limelight-choose"]) this.addEventListener(name, this);
   }
 
   // What is shown, to keep: a page that needs no server, an image, or the numbers.
   #downloads() {
     const button = (name, make) => {
-      const node = made("button", { type: "button", "data-file": name }, name);
+      const node = makeElement("button", { type: "button", "data-file": name }, name);
       node.addEventListener("click", () => make().catch((error) => this.#failed(error, [])));
       return node;
     };
@@ -67,8 +67,8 @@ export class TextReading extends HTMLElement {
       if (found) kept(`limelight.${kind}`, found.content, type);
     };
     const whole = [button("HTML", () => file("html", "text/html")), button("JSON", () => file("json", "application/json"))];
-    if (this.#card) return made("p", { class: "downloads", role: "group", "aria-label": "Download", hidden: this.#changed }, "Download: ", ...whole);
-    return made("p", { class: "downloads", role: "group", "aria-label": "Download" }, "Download: ",
+    if (this.#card) return makeElement("p", { class: "downloads", role: "group", "aria-label": "Download", hidden: this.#changed }, "Download: ", ...whole);
+    return makeElement("p", { class: "downloads", role: "group", "aria-label": "Download" }, "Download: ",
       whole[0], button("SVG", async () => kept("limelight.svg", svgFile(this), "image/svg+xml")),
       button("PNG", async () => kept("limelight.png", await pngFile(this))), whole[1]);
   }
@@ -136,21 +136,21 @@ export class TextReading extends HTMLElement {
   }
 
   #present(found, methods, when) {
-    const { trouble, notices, classes } = this.#parts;
+    const { trouble, warnings, classes } = this.#parts;
     trouble.hidden = true;
     if (when === "now") this.classList.remove("waiting");
     this.said = found.says;
     classes.outcomes = found.says.outcomes;
     this.#sayDifference(found);
     this.#laySpans(found);
-    const names = new Set(methods.map(({ id }) => id)), kept = this.explanations.filter((e) => !names.has(e.method) && e.text === found.text && String(e.asked?.place ?? "") === String(found.at));
+    const names = new Set(methods.map(({ id }) => id)), kept = this.explanations.filter((e) => !names.has(e.method) && e.text === found.text && String(e.query?.place ?? "") === String(found.at));
     const order = this.methods.map(({ id }) => id);
     this.explanations = [...kept, ...found.explanations].sort((a, b) => order.indexOf(a.method) - order.indexOf(b.method));
-    if (this.#card) this.#card.lastChild.replaceChildren(markupOf(found.drawn[""]), made("small", { class: "note" }, visibleText(found.text)));
+    if (this.#card) this.#card.lastChild.replaceChildren(parseMarkup(found.drawn[""]), makeElement("small", { class: "note" }, visibleText(found.text)));
     for (const e of found.explanations) this.#fill(e, found.drawn[e.method]);
     for (const [id, reason] of Object.entries(found.refused)) this.#rows.get(id)?.refuse(reason);
-    const said = new Set([...found.notices, ...kept.flatMap((e) => e.notices)]);
-    notices.replaceChildren(...[...said].map((notice) => made("li", {}, visibleText(notice))));
+    const said = new Set([...found.warnings, ...kept.flatMap((e) => e.warnings)]);
+    warnings.replaceChildren(...[...said].map((warning) => makeElement("li", {}, visibleText(warning))));
     this.#parts.key.explanations = this.explanations;
     const kindOf = (e) => (isSigned(e) ? "signed" : found.says.one_sided.includes(e.method) ? "one-sided" : "unsigned");
     const shown = this.explanations.map(kindOf);
@@ -167,7 +167,7 @@ export class TextReading extends HTMLElement {
     let done = 0;
     for (const [start, end, tag] of spans) {
       const place = `${start}:${end}`, chosen = place === at?.join(":");
-      const node = made(this.#changed ? "span" : "button", { class: "span", type: "button", "data-at": place, "aria-pressed": String(chosen) }, visibleText(letters.slice(start, end).join("")), " ", made("small", {}, visibleText(tag)));
+      const node = makeElement(this.#changed ? "span" : "button", { class: "span", type: "button", "data-at": place, "aria-pressed": String(chosen) }, visibleText(letters.slice(start, end).join("")), " ", makeElement("small", {}, visibleText(tag)));
       if (!this.#changed) node.addEventListener("click", () => this.dispatchEvent(new CustomEvent("limelight-span", { bubbles: true, detail: { at: place } })));
       if (start < done) { after.push(" ", node); continue; }
       nodes.push(visibleText(letters.slice(done, start).join("")), node);
@@ -185,9 +185,9 @@ export class TextReading extends HTMLElement {
     if (change === null) return;
     place.textContent = visibleText(text);
     const step = change.after - change.before;
-    const parts = [`The ${says.scale} of ${visibleText(says.target)} goes from ${written(change.before)} to ${written(change.after)}: `, made("b", {}, written(step)), "."];
-    if (this.#card) parts.push(made("span", { class: "note" }, ` A removed part is replaced by: ${change.replacement}.`));
-    else if (change.removed !== null) parts.push(made("span", { class: "note" }, ` As the methods remove it (by ${change.replacement}): ${written(change.removed - change.before)}.`));
+    const parts = [`The ${says.scale} of ${visibleText(says.target)} goes from ${formatNumber(change.before)} to ${formatNumber(change.after)}: `, makeElement("b", {}, formatNumber(step)), "."];
+    if (this.#card) parts.push(makeElement("span", { class: "note" }, ` A removed part is replaced by: ${change.replacement}.`));
+    else if (change.removed !== null) parts.push(makeElement("span", { class: "note" }, ` As the methods remove it (by ${change.replacement}): ${formatNumber(change.removed - change.before)}.`));
     difference.replaceChildren(...parts);
   }
 
@@ -197,7 +197,7 @@ export class TextReading extends HTMLElement {
     this.classList.remove("waiting");
     this.#parts.classes.outcomes = [];
     this.#parts.key.explanations = [];
-    for (const part of ["opening", "notices"]) this.#parts[part].replaceChildren();
+    for (const part of ["opening", "warnings"]) this.#parts[part].replaceChildren();
     for (const part of ["difference", "trouble", "text", "spans"]) this.#parts[part].hidden = true;
     for (const row of this.#rows.values()) { row.words.explanation = null; row.note.replaceChildren(); }
     this.#card?.lastChild.replaceChildren();
@@ -217,9 +217,9 @@ export class TextReading extends HTMLElement {
   }
 
   #row({ id, label, formula }) {
-    const words = made("limelight-words"), note = made("span", { class: "scale" });
-    const node = made("div", { class: "method", "data-method": id }, made("h3", { title: formula }, label), words, note);
-    const refuse = (reason) => { words.explanation = null; words.replaceChildren(made("span", { class: "note" }, reason)); note.replaceChildren(); };
+    const words = makeElement("limelight-words"), note = makeElement("span", { class: "scale" });
+    const node = makeElement("div", { class: "method", "data-method": id }, makeElement("h3", { title: formula }, label), words, note);
+    const refuse = (reason) => { words.explanation = null; words.replaceChildren(makeElement("span", { class: "note" }, reason)); note.replaceChildren(); };
     return { node, words, note, refuse };
   }
 
@@ -230,11 +230,11 @@ export class TextReading extends HTMLElement {
     row.words.drawing = drawing;
     row.words.explanation = e;
     const gone = new Set(this.#card ? this.#state.changes.map(([name]) => name) : []);
-    for (const part of all(".w", row.words)) part.classList.toggle("gone", gone.has(e.features[Number(part.dataset.f)].text));
+    for (const part of selectAll(".w", row.words)) part.classList.toggle("gone", gone.has(e.features[Number(part.dataset.f)].text));
     row.words.classList.remove("stale");
     if (word !== null) (row.words.querySelector(`[data-f="${CSS.escape(word)}"]`) ?? row.words.querySelector(".w"))?.focus();
     row.note.title = "score drawn in full color";
-    row.note.replaceChildren(scaleInWords(e));
+    row.note.replaceChildren(formatScale(e));
   }
 
   #wait(id, why, share = null) {
@@ -244,10 +244,10 @@ export class TextReading extends HTMLElement {
     // A button that is made anew ten times a second is gone before a click on it has ended.
     const moving = row.note.querySelector("progress");
     if (moving && share !== null) { moving.value = share; return; }
-    const bar = share === null ? null : made("progress", { max: 1, value: share, "aria-label": `${row.node.firstChild.textContent}: ${why}` });
-    const stop = share === null ? null : made("button", { type: "button" }, "Stop");
+    const bar = share === null ? null : makeElement("progress", { max: 1, value: share, "aria-label": `${row.node.firstChild.textContent}: ${why}` });
+    const stop = share === null ? null : makeElement("button", { type: "button" }, "Stop");
     stop?.addEventListener("click", () => { this.#slow?.abort(); for (const one of this.#rows.values()) one.note.querySelector("progress")?.parentElement.replaceChildren("stopped"); });
-    row.note.replaceChildren(made("span", { class: "bar-of-time" }, why, ...[bar, stop].filter(Boolean)));
+    row.note.replaceChildren(makeElement("span", { class: "bar-of-time" }, why, ...[bar, stop].filter(Boolean)));
   }
 
   #sayHow() {
@@ -265,7 +265,7 @@ export class TextReading extends HTMLElement {
     const said = this.numbers(e, feature);
     for (const row of this.#rows.values()) if (row.words.explanation?.text === e.text) row.words.mark(feature);
     const { text, spans } = e.features[feature], times = spans.length > 1 ? ` (all ${spans.length} occurrences)` : "";
-    this.#parts.readout.replaceChildren(made("b", {}, visibleText(text)), `${times}: ${said.map(([label, number]) => `${label} ${number}`).join(" · ")}`);
+    this.#parts.readout.replaceChildren(makeElement("b", {}, visibleText(text)), `${times}: ${said.map(([label, number]) => `${label} ${number}`).join(" · ")}`);
     if (event.type !== "limelight-choose" || this.#changed) return;
     const same = text.toLowerCase(), number = e.features.slice(0, feature).filter((one) => one.text.toLowerCase() === same).length; // as the server counts
     const anchor = words.querySelector(`.w[data-f="${feature}"]:focus`) ?? words.querySelector(`.w[data-f="${feature}"]`);
@@ -274,7 +274,7 @@ export class TextReading extends HTMLElement {
 
   /** [label, number in words] of a feature, for every method that has it. */
   numbers(e, feature) {
-    return this.explanations.filter((one) => one.text === e.text && one.features.length === e.features.length).map((one) => [labelOf(one), scoreInWords(one, feature)]);
+    return this.explanations.filter((one) => one.text === e.text && one.features.length === e.features.length).map((one) => [methodLabel(one), formatScore(one, feature)]);
   }
 }
-defined("limelight-reading", TextReading);
+defineElement("limelight-reading", TextReading);

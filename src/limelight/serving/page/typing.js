@@ -2,14 +2,14 @@
 
 import { BLOCKS, NAMES, layChoices } from "./choices.js";
 import { CloserParts } from "./closer_parts.js";
-import { all, byId, dataIn, heard, made } from "../../rendering/elements/nodes.js";
-import { visibleText } from "../../rendering/elements/text_pieces.js";
+import { selectAll, findById, readData, listen, makeElement } from "../../rendering/elements/nodes.js";
+import { visibleText } from "../../rendering/elements/text_parts.js";
 import { takeImages } from "./image_input.js";
 import "./text_reading.js";
-import { stateInAddress, stateToAddress } from "../../rendering/elements/address_state.js";
+import { readAddressState, writeAddressState } from "../../rendering/elements/address_state.js";
 import { closeWordMenu, openWordMenu } from "./word_menu.js";
 
-const facts = dataIn("limelight-facts"), images = facts.models[0].images;
+const facts = readData("limelight-facts"), images = facts.models[0].images;
 const { classes, scales, features, unit } = facts.models[0], offered = new Set(facts.models.flatMap((model) => model.methods.map(({ id }) => id)));
 const DEFAULTS = {
   text: "", methods: facts.models[0].first, target: null, against: null, scale: scales[0],
@@ -23,32 +23,32 @@ const FITS = {
   protect: (words) => words.every(isWord), changes: (several) => several.every(isChange), open: (names) => names.every(isWord),
   inside: (place) => place.length === 3 && place.every(Number.isInteger), at: (place) => /^\d{1,9}:\d{1,9}$/.test(place),
 };
-const inAddress = () => stateInAddress(DEFAULTS, FITS);
+const inAddress = () => readAddressState(DEFAULTS, FITS);
 let state = inAddress();
 
 function change(what, { address = true } = {}) {
   state = { ...state, ...what };
-  layChoices(byId("choices"), facts, state, refocused);
+  layChoices(findById("choices"), facts, state, refocused);
   layChanges();
   if (String(Object.keys(what)) !== "open") layReadings(); // a part that opens asks nothing anew of the methods
   closer.show(state, originals());
-  if (address) stateToAddress(images ? { ...state, text: "" } : state, DEFAULTS); // bytes are no link
+  if (address) writeAddressState(images ? { ...state, text: "" } : state, DEFAULTS); // bytes are no link
 }
 
-const closer = new CloserParts(byId("closer"), facts, (open) => { if (String(open) !== String(state.open)) change({ open }); });
-const originals = () => all("[data-changed=false]", byId("readings"))
+const closer = new CloserParts(findById("closer"), facts, (open) => { if (String(open) !== String(state.open)) change({ open }); });
+const originals = () => selectAll("[data-changed=false]", findById("readings"))
   .map((node) => ({ explanations: node.explanations, name: facts.models.length > 1 ? facts.models[Number(node.dataset.model)].name : "" }));
-byId("readings").addEventListener("limelight-answer", () => closer.showOwn(originals()));
+findById("readings").addEventListener("limelight-answer", () => closer.showOwn(originals()));
 
 // The choices are laid anew; whoever changed one with the keyboard stays on it.
 function refocused(what) {
-  const controls = () => all("select, input, summary", byId("choices")), here = controls().indexOf(document.activeElement);
+  const controls = () => selectAll("select, input, summary", findById("choices")), here = controls().indexOf(document.activeElement);
   change(what);
   if (here >= 0) controls()[here]?.focus();
 }
 
 function layReadings() {
-  const place = byId("readings"), changed = state.changes.length > 0, several = facts.models.length > 1;
+  const place = findById("readings"), changed = state.changes.length > 0, several = facts.models.length > 1;
   const wanted = facts.models.flatMap((model, i) => (changed ? [[model, i, false], [model, i, true]] : [[model, i, false]]));
   place.dataset.columns = wanted.length > 1 ? "2" : "1";
   const key = ([, i, own]) => `${i} ${own}`, known = new Map([...place.children].map((node) => [`${node.dataset.model} ${node.dataset.changed}`, node]));
@@ -62,7 +62,7 @@ function layReadings() {
 }
 
 function begun([model, i, changed]) {
-  const node = made("limelight-reading");
+  const node = makeElement("limelight-reading");
   node.begin({ facts: model, model: i, changed, title: "" });
   return node;
 }
@@ -70,9 +70,9 @@ function begun([model, i, changed]) {
 // What was changed, as chips that take it back.
 function layChanges() {
   const chip = (text, undo, name) => {
-    const button = made("button", { type: "button", "aria-label": `Undo: ${name}` }, "×");
+    const button = makeElement("button", { type: "button", "aria-label": `Undo: ${name}` }, "×");
     button.addEventListener("click", undo);
-    return made("span", { class: "chip" }, text, " ", button);
+    return makeElement("span", { class: "chip" }, text, " ", button);
   };
   const without = (list, i) => list.filter((_, k) => k !== i);
   const nodes = state.changes.map(([word, , instead], i) => {
@@ -81,25 +81,25 @@ function layChanges() {
   });
   nodes.push(...state.protect.map((word, i) => chip(`“${visibleText(word)}” protected`, () => change({ protect: without(state.protect, i) }), `“${visibleText(word)}” protected`)));
   if (state.changes.length && !images) {
-    const keep = made("button", { type: "button", id: "keep" }, "Keep the changes");
+    const keep = makeElement("button", { type: "button", id: "keep" }, "Keep the changes");
     keep.addEventListener("click", () => {
-      const text = byId("readings").querySelector("[data-changed=true]")?.querySelector(".changed-text")?.textContent;
-      if (text) { byId("text").value = text; change({ text, changes: [], at: null }); }
+      const text = findById("readings").querySelector("[data-changed=true]")?.querySelector(".changed-text")?.textContent;
+      if (text) { findById("text").value = text; change({ text, changes: [], at: null }); }
     });
     nodes.push(keep);
   }
   if (state.inside.length) {
     const name = NAMES[state.features] ?? state.features, [start, end, number] = state.inside;
     const own = Array.from(state.text).slice(start, end).join(""), text = visibleText(own);
-    const back = made("button", { type: "button", id: "back" }, `‹ Back to all ${name}`), remove = made("button", { type: "button" }, "Remove this one");
+    const back = makeElement("button", { type: "button", id: "back" }, `‹ Back to all ${name}`), remove = makeElement("button", { type: "button" }, "Remove this one");
     back.addEventListener("click", () => change({ inside: [] }));
     remove.addEventListener("click", () => change({ changes: [[own, number, null]], inside: [] }));
-    nodes.unshift(back, made("span", { class: "note" }, "The words of “", made("bdi", {}, text.length > 60 ? `${text.slice(0, 59)}…` : text), "”, the rest as it is."), remove);
+    nodes.unshift(back, makeElement("span", { class: "note" }, "The words of “", makeElement("bdi", {}, text.length > 60 ? `${text.slice(0, 59)}…` : text), "”, the rest as it is."), remove);
   }
-  byId("changes").replaceChildren(...nodes);
+  findById("changes").replaceChildren(...nodes);
 }
 
-heard(byId("readings"), "limelight-word", ({ detail: { word, number, said, anchor, place } }) => {
+listen(findById("readings"), "limelight-word", ({ detail: { word, number, said, anchor, place } }) => {
   if (images) { // a part goes with a click, and comes back with another
     const others = state.changes.filter(([other]) => other !== word);
     change({ changes: others.length < state.changes.length ? others : [...others, [word, number, null]] });
@@ -112,11 +112,11 @@ heard(byId("readings"), "limelight-word", ({ detail: { word, number, said, ancho
     change({ changes: [...others, [word, number, instead]] });
   } });
 });
-if (images) takeImages(byId("file"), byId("drop"), (text) => change({ text, changes: [] }));
-else byId("text").addEventListener("input", () => { closeWordMenu(); change({ text: byId("text").value, inside: [], at: null }); });
-heard(byId("readings"), "limelight-span", ({ detail: { at } }) => { closeWordMenu(); change({ at, changes: [], inside: [] }); });
-byId("readings").addEventListener("keydown", (event) => { if (event.key === "Escape" && state.inside.length) change({ inside: [] }); });
-const restore = () => { if (!images) byId("text").value = state.text; change({}, { address: false }); };
+if (images) takeImages(findById("file"), findById("drop"), (text) => change({ text, changes: [] }));
+else findById("text").addEventListener("input", () => { closeWordMenu(); change({ text: findById("text").value, inside: [], at: null }); });
+listen(findById("readings"), "limelight-span", ({ detail: { at } }) => { closeWordMenu(); change({ at, changes: [], inside: [] }); });
+findById("readings").addEventListener("keydown", (event) => { if (event.key === "Escape" && state.inside.length) change({ inside: [] }); });
+const restore = () => { if (!images) findById("text").value = state.text; change({}, { address: false }); };
 addEventListener("hashchange", () => { state = { ...inAddress(), ...(images ? { text: state.text } : {}) }; restore(); });
 restore();
-byId(images ? "file" : "text").focus({ preventScroll: true });
+findById(images ? "file" : "text").focus({ preventScroll: true });

@@ -1,7 +1,7 @@
 // The menu of a word: its numbers, and what can be done to it. Escape and a click elsewhere close it.
 
-import { made } from "../../rendering/elements/nodes.js";
-import { visibleText } from "../../rendering/elements/text_pieces.js";
+import { makeElement } from "../../rendering/elements/nodes.js";
+import { visibleText } from "../../rendering/elements/text_parts.js";
 
 let shown = null, home = null;
 
@@ -18,17 +18,17 @@ export function openWordMenu({ anchor, word, said, act }) {
   home = anchor;
   const done = (what, instead = null) => { closeWordMenu({ focus: true }); act(what, instead); };
   const button = (name, what) => {
-    const node = made("button", { type: "button", "data-act": what }, name);
+    const node = makeElement("button", { type: "button", "data-act": what }, name);
     node.addEventListener("click", () => done(what));
     return node;
   };
-  const instead = made("input", { type: "text", maxlength: 1000, "aria-label": `Replace ${word} with`, placeholder: "another word", autocomplete: "off" });
-  const form = made("form", {}, instead, made("button", { type: "submit" }, "Replace"));
+  const instead = makeElement("input", { type: "text", maxlength: 1000, "aria-label": `Replace ${word} with`, placeholder: "another word", autocomplete: "off" });
+  const form = makeElement("form", {}, instead, makeElement("button", { type: "submit" }, "Replace"));
   form.addEventListener("submit", (event) => { event.preventDefault(); if (instead.value.trim()) done("replace", instead.value.trim()); });
-  const rows = said.map(([label, number]) => made("tr", {}, made("th", { scope: "row" }, label), made("td", {}, number)));
-  shown = made("div", { class: "word-menu", role: "dialog", "aria-label": visibleText(word) },
-    made("h3", {}, made("bdi", {}, visibleText(word))), made("table", {}, made("tbody", {}, ...rows)),
-    made("div", { class: "actions" }, button("Remove", "remove"), button("Protect", "protect")), form);
+  const rows = said.map(([label, number]) => makeElement("tr", {}, makeElement("th", { scope: "row" }, label), makeElement("td", {}, number)));
+  shown = makeElement("div", { class: "word-menu", role: "dialog", "aria-label": visibleText(word) },
+    makeElement("h3", {}, makeElement("bdi", {}, visibleText(word))), makeElement("table", {}, makeElement("tbody", {}, ...rows)),
+    makeElement("div", { class: "actions" }, button("Remove", "remove"), button("Protect", "protect")), form);
   shown.addEventListener("keydown", (event) => { if (event.key === "Escape") { event.preventDefault(); closeWordMenu({ focus: true }); } });
   document.body.append(shown);
   place(anchor);

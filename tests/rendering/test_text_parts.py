@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from limelight import explain
 from limelight.models import load
-from limelight.rendering.pieces import pieces, shortened, token_strings_of, visible, writable
+from limelight.rendering.text_parts import split_text, shorten_unread, model_tokens, visible_text, replace_surrogates
 from limelight.results import Explanation
 from limelight.text import tokenize
 
@@ -16,7 +16,7 @@ from render_samples import HOSTILE, REVIEW, SENTENCE, explanation
 def test_the_pieces_joined_are_the_text(text, T_max):
     assume(len(tokenize(text)))
     e = explanation(text, T_max=T_max)
-    assert "".join(piece.text for piece in pieces(e)) == text
+    assert "".join(piece.text for piece in split_text(e)) == text
 
 
 @given(
@@ -33,56 +33,56 @@ def test_overlapping_and_odd_spans_lose_no_character(text, spans):
         target="positive",
         prediction={"positive": 0.0},
     )
-    assert "".join(piece.text for piece in pieces(e)) == text
+    assert "".join(piece.text for piece in split_text(e)) == text
 
 
 def test_features_are_cut_out_in_order():
-    found = [(piece.text, piece.feature) for piece in pieces(explanation("Good, good film"))]
+    found = [(piece.text, piece.feature) for piece in split_text(explanation("Good, good film"))]
     assert found == [("Good", 0), (",", 1), (" ", None), ("good", 0), (" ", None), ("film", 2)]
 
 
 def test_text_past_the_window_is_not_seen():
     e = explanation(REVIEW, T_max=5)
-    read = "".join(piece.text for piece in pieces(e) if piece.seen)
+    read = "".join(piece.text for piece in split_text(e) if piece.seen)
     assert read == "I did not expect" == e.text[: e.explained_end]
-    assert all(piece.feature is None for piece in pieces(e) if not piece.seen)
+    assert all(piece.feature is None for piece in split_text(e) if not piece.seen)
 
 
 def test_a_long_unread_rest_is_shortened_and_its_length_said():
-    rest = shortened(pieces(explanation(REVIEW, T_max=5)))[-1]
+    rest = shorten_unread(split_text(explanation(REVIEW, T_max=5)))[-1]
     assert rest.text.endswith(f"… ({len(REVIEW) - len('I did not expect')} characters)")
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=40))
 def test_no_control_character_survives(text):
-    shown = visible(text)
+    shown = visible_text(text)
     assert not any(ord(c) < 32 and c not in "\n\t" for c in shown)
     assert not any(0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in shown)
     assert not set(shown) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028")
-    assert visible(shown) == shown
+    assert visible_text(shown) == shown
 
 
 def test_an_escape_sequence_is_shown_not_obeyed():
-    assert visible("\x1b[31mred\x9b0m\u202e\x7f") == "␛[31mred⟨009B⟩0m⟨202E⟩␡"
+    assert visible_text("\x1b[31mred\x9b0m\u202e\x7f") == "␛[31mred⟨009B⟩0m⟨202E⟩␡"
 
 
 @pytest.mark.parametrize("text", [SENTENCE, HOSTILE, "שלום 😀 日本語"])
 def test_ordinary_text_is_left_alone(text):
     plain = text.replace("\x1b", "")
-    assert visible(plain) == plain
+    assert visible_text(plain) == plain
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=20))
 def test_writable_text_keeps_its_length_and_can_be_encoded(text):
-    assert len(writable(text)) == len(text)
-    writable(text).encode()
+    assert len(replace_surrogates(text)) == len(text)
+    replace_surrogates(text).encode()
 
 
 def test_the_tokens_of_the_model_start_with_cls():
-    assert token_strings_of(explanation("good bad good")) == ["[cls]", "good", "bad", "good"]
+    assert model_tokens(explanation("good bad good")) == ["[cls]", "good", "bad", "good"]
 
 
 @pytest.mark.parametrize("options", [{"protect": ["good"]}, {"features": "sentences"}])
 def test_tokens_are_those_of_the_model_whatever_the_features_are(options):
     e = explain(load(), "A good film. A bad one", "loo", **options)
-    assert token_strings_of(e) == ["[cls]", "a", "good", "film", ".", "a", "bad", "one"]
+    assert model_tokens(e) == ["[cls]", "a", "good", "film", ".", "a", "bad", "one"]

@@ -31,7 +31,7 @@ export function featureName(e, j) {
  * Pieces {text, feature, seen, opens} in the order of the text; joined they are the text again. A piece
  * without characters `opens` one side of a pair, which it names.
  */
-export function textPieces(e) {
+export function splitText(e) {
   const letters = Array.from(e.text);
   const edge = e.settings?.cut_at ?? letters.length;
   const found = [];
@@ -65,8 +65,8 @@ export function textPieces(e) {
 }
 
 /** The same, of the text that was not read only the beginning: it would drown what was. */
-export function shortenedPieces(e) {
-  return textPieces(e).map((piece) => {
+export function shortenPieces(e) {
+  return splitText(e).map((piece) => {
     const letters = piece.seen ? [] : Array.from(piece.text);
     if (letters.length <= SHOWN_REST) return piece;
     const start = letters.slice(0, SHOWN_REST).join("");

@@ -1,0 +1,113 @@
+"""A text split into its features, the text between them, and the part that the model did not read."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from limelight.errors import OBEYED
+from limelight.results import Explanation
+from limelight.text import SIDES, token_strings
+from limelight.text.characters import LONE_SURROGATE
+
+MAX_UNREAD_LETTERS = 60  # characters of unread text that a view shows
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A stretch of a text.
+
+    ``feature`` is the index of its feature, or None between features. ``seen`` is False for text
+    past the model's window. A part without characters ``opens`` a side of a pair: it is the name of
+    that side.
+    """
+
+    text: str
+    feature: int | None = None
+    seen: bool = True
+    opens: str = ""
+
+
+def split_text(e: Explanation) -> list[TextPart]:
+    """Split the text at the edges of its features. The parts joined are the text again."""
+    parts: list[TextPart] = []
+    position = 0
+    spans = sorted((*span, j) for j, spans in enumerate(e.spans) for span in spans)
+    for span_start, end, feature in spans:
+        start = max(span_start, position)  # if subwords overlap, the first keeps the overlap
+        if end <= start:
+            continue
+        parts += _split_gap(e, position, start)
+        parts.append(TextPart(e.text[start:end], feature))
+        position = end
+    return parts + _split_gap(e, position, len(e.text))
+
+
+def shorten_unread(parts: Iterable[TextPart], mark: str = "") -> list[TextPart]:
+    """Shorten the text that the model did not read to its first characters.
+
+    If there is a ``mark``, it is inserted where that text begins.
+    """
+    shortened = [
+        part
+        if part.seen or len(part.text) <= MAX_UNREAD_LETTERS
+        else TextPart(
+            f"{part.text[:MAX_UNREAD_LETTERS]}… ({len(part.text):,} characters)", seen=False
+        )
+        for part in parts
+    ]
+    first = next((i for i, part in enumerate(shortened) if not part.seen), None)
+    if mark and first is not None:
+        shortened.insert(first, TextPart(mark, seen=False))
+    return shortened
+
+
+def model_tokens(e: Explanation) -> list[str]:
+    """Return the tokens that the model read, [cls] first, including tokens without a score."""
+    if e.image is not None:
+        return ["[cls]", *e.features]
+    return ["[cls]", *token_strings(e.text[: e.explained_end])]
+
+
+def _split_gap(e: Explanation, start: int, end: int) -> list[TextPart]:
+    """Return the text between two features, with a part for each side of a pair that begins."""
+    parts: list[TextPart] = []
+    for (side_start, _), name in zip(e.parts, SIDES, strict=False):
+        if start <= side_start <= end:
+            parts += [*_split_at_window(e, start, side_start), TextPart("", opens=name)]
+            start = side_start
+    return parts + _split_at_window(e, start, end)
+
+
+def _split_at_window(e: Explanation, start: int, end: int) -> list[TextPart]:
+    edge = min(max(e.explained_end, start), end)
+    read, unread = e.text[start:edge], e.text[edge:end]
+    return [part for part in (TextPart(read), TextPart(unread, seen=False)) if part.text]
+
+
+_LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
+
+
+def visible_text(text: str) -> str:
+    """Return ``text`` with control characters as symbols, except line ends and tabs."""
+    return OBEYED.sub(_symbol, _LINE_ENDS.sub("\n", text))
+
+
+def _symbol(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if 0xD800 <= code <= 0xDFFF:
+        return "\ufffd"
+    return "\u2421" if code == 0x7F else f"⟨{code:04X}⟩"
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace each lone surrogate, which UTF-8 cannot encode, by U+FFFD."""
+    return LONE_SURROGATE.sub("\ufffd", text)
+
+
+def replace_explanation_surrogates(e: Explanation) -> Explanation:
+    """Return ``e`` without lone surrogates, which no file and no JSON can contain."""
+    return replace(
+        e, text=replace_surrogates(e.text), features=tuple(map(replace_surrogates, e.features))
+    )
