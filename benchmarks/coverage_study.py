@@ -563,7 +563,9 @@ def owen_games(*, smoke: bool) -> Iterator[Nested]:
             truth = draw(np.random.default_rng([number, 13]), d)
             model, text = _words_model(truth.f, d)
             lines = "\n".join(" ".join(text.split()[k : k + 4]) for k in range(0, d, 4))
-            exact = owen_values_from_all_masks(lambda keep, f=truth.f: f(keep)[:, None], line[None])[0]
+            exact = owen_values_from_all_masks(
+                lambda keep, f=truth.f: f(keep)[:, None], line[None]
+            )[0]
             exact = np.append(exact, np.bincount(line, exact))
             yield Nested(what, model, lines, {"within": "lines"}, d, exact)
 
@@ -755,7 +757,9 @@ def exact_values(method: Method, table: Table) -> np.ndarray:
     if method.name == "lime":
         return lime_from_all_masks(game, D).scores[0]
     if method.name == "interactions":
-        return pair_interactions_from_all_masks(game, D, index=method.settings.get("index", "shapley"))[0]
+        return pair_interactions_from_all_masks(
+            game, D, index=method.settings.get("index", "shapley")
+        )[0]
     exactly = {"shapley": shapley_values_from_all_masks, "banzhaf": banzhaf_values_from_all_masks}
     return exactly[method.name](game, D)[0]
 

@@ -206,8 +206,12 @@ def _gain(
     yield Measure(
         id=f"{how}_speedup", what=f"lime over ours, same samples, {how}", value=faster, at_least=1.0
     )
-    variance = {name: _variance(model, texts, samples, how, sizes=name) for name in MASK_SIZE_POWERS}
-    gains = {name: variance["uniform"] / variance[name] for name in MASK_SIZE_POWERS if name != "uniform"}
+    variance = {
+        name: _variance(model, texts, samples, how, sizes=name) for name in MASK_SIZE_POWERS
+    }
+    gains = {
+        name: variance["uniform"] / variance[name] for name in MASK_SIZE_POWERS if name != "uniform"
+    }
     for name, gain in gains.items():
         note = "ours" if name == OURS else ""
         what = f"variance of uniform sizes, which lime draws, over {name} ones, {how}"

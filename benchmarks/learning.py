@@ -43,7 +43,7 @@ import numpy as np
 
 import limelight
 from limelight.explainers import Shapley
-from limelight.explainers.batch import sum_subword_scores, read_batch
+from limelight.explainers.batch import read_batch, sum_subword_scores
 from limelight.explainers.learned import WITH_STATES, LearnedMethod
 from limelight.models.queries import expand_texts
 from limelight.progress import ProgressTracker

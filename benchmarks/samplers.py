@@ -80,7 +80,9 @@ def by_orders(f: Asked, d: int, calls: int, seed: int) -> Found | None:
     if inner < each:
         return None
     rng = np.random.default_rng(seed)
-    one = shapley_values_from_orders(_column(f), d, rng, pairs=inner // each, spare_calls=inner % each)
+    one = shapley_values_from_orders(
+        _column(f), d, rng, pairs=inner // each, spare_calls=inner % each
+    )
     return one.values[0], one.stderr[0]
 
 

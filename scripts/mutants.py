@@ -37,7 +37,11 @@ MUTANTS = (
         "(N / D[:, None]).mean(axis=-1)",
         "(N / D[:, None]).sum(axis=-1)",
     ),
-    Mutant("results/comparison.py", "max(noise, _SINGLE_PRECISION * size)", "min(noise, _SINGLE_PRECISION * size)"),
+    Mutant(
+        "results/comparison.py",
+        "max(noise, _SINGLE_PRECISION * size)",
+        "min(noise, _SINGLE_PRECISION * size)",
+    ),
     Mutant("rendering/wording.py", "0 < probability < 0.001", "0 <= probability < 0.001"),
     Mutant("explainers/target_game.py", "self.output_game(keep))", "self.output_game(~keep))"),
     Mutant("data/labels.py", "spread / (4 * total)", "spread / (2 * total)"),

@@ -184,7 +184,10 @@ QUESTIONS = {
     "why is it slow": ("quickstart.md#a-budget", 'budget="300 calls"'),
     "which method": ("how-to/choose-method.md#all-methods", "shapley"),
     "what is ±": ("explanation/standard-errors.md", "within two of them in about 95 of 100 cases"),
-    "what does the score mean": ("how-to/choose-method.md#what-a-score-means", "+0.7 doubles the odds"),
+    "what does the score mean": (
+        "how-to/choose-method.md#what-a-score-means",
+        "+0.7 doubles the odds",
+    ),
     "my labels": ("how-to/data-sets.md#the-data", "matched with classes by name"),
     "Chinese": ("how-to/features.md#scripts-without-spaces", "Chinese, Japanese, Thai"),
     "GPU": ("how-to/own-model.md#the-papers-classifier-on-a-gpu", 'device="cuda"'),

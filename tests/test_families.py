@@ -65,7 +65,8 @@ def test_both_families_are_models(centroid, bag):
 def test_capabilities_decide_which_methods_there_are(centroid, bag):
     asking, gradients = set(known.BY_ASKING), {"g-avg", "g-l1", "g-l2", "gxi", "ig"}
     usable = [
-        {row.id for row in package.methods(m) if row.reason_unavailable is None} for m in (centroid, bag)
+        {row.id for row in package.methods(m) if row.reason_unavailable is None}
+        for m in (centroid, bag)
     ]
     assert usable == [asking, asking | gradients]
 

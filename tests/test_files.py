@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from limelight.files import (
+    atomic_file,
+    atomic_folder,
     folder_lock,
     growing_file,
     remove_abandoned_parts,
-    atomic_file,
-    atomic_folder,
     write_atomically,
     write_files_atomically,
 )

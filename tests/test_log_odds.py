@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.rendering.wording import typographic_minus, headline, class_outcomes
+from limelight.rendering.wording import class_outcomes, headline, typographic_minus
 from limelight.results import Explanation
 
 from tiny_models import tiny_model

@@ -170,7 +170,9 @@ def off(error: np.ndarray, truth: object) -> float:
 def by_orders(answer: Answer, d: int, n: int, rng: np.random.Generator) -> np.ndarray:
     """Return Shapley values by permutations with about n calls."""
     pairs = max(1, round(n / (2 * (d - 1))))
-    return shapley_values_from_orders(lambda keep: answer(keep)[:, None], d, rng, pairs=pairs).values[0]
+    return shapley_values_from_orders(
+        lambda keep: answer(keep)[:, None], d, rng, pairs=pairs
+    ).values[0]
 
 
 def one_fit(keep: np.ndarray, y: np.ndarray) -> float:

@@ -92,7 +92,9 @@ def test_figures_of_the_page_are_there(rows, maker):
 
 def test_accuracies_elsewhere_are_the_stored_ones():
     shipped = 100 * numbers("accuracy", "shipped")["accuracy"][0]
-    assert written("docs/reference/limits.md", r"right on ([\d.]+) % of the IMDB") == f"{shipped:.1f}"
+    assert (
+        written("docs/reference/limits.md", r"right on ([\d.]+) % of the IMDB") == f"{shipped:.1f}"
+    )
     assert written("CHANGELOG.md", r"package: ([\d.]+) %") == f"{shipped:.2f}"
     assert written("docs/how-to/train.md", r"\| `shipped`.*?\| 0 \| ([\d.]+) %") == f"{shipped:.2f}"
     card = "src/limelight/shipped/imdb/MODEL_CARD.md"

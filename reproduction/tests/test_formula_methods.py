@@ -73,7 +73,10 @@ def first_order_by_token(batch):
         "lime-theorem": 1.5 * (alpha * u - alpha_h * u_h),
         "lime-first-order": alpha * (u - f) - replaced * (u_h - f),
     }
-    return {name: arrays.pool_features(rows.mean(axis=0)[None, 1:])[0] for name, rows in formulas.items()}
+    return {
+        name: arrays.pool_features(rows.mean(axis=0)[None, 1:])[0]
+        for name, rows in formulas.items()
+    }
 
 
 STEPS = 2_000

@@ -95,7 +95,13 @@ EXCEPTIONS = {
         "pair_influence_sums",
         "shapley_pair_coefficients",
     },
-    "limelight.sampling.spread": {"PowerSums", "RARE_EFFECT_SHARE", "ROUNDING", "r_squared", "unseen_effect_error"},
+    "limelight.sampling.spread": {
+        "PowerSums",
+        "RARE_EFFECT_SHARE",
+        "ROUNDING",
+        "r_squared",
+        "unseen_effect_error",
+    },
     "limelight.sampling.all_masks": {
         "lime_from_all_masks",
         "pair_interactions_from_all_masks",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from limelight.live.live_page import live_data
 from limelight.models.attention import AttentionClassifier
-from limelight.rendering.markup import render_template, render_page
+from limelight.rendering.markup import render_page, render_template
 
 FIGURES = {
     "2": "The architecture, with the numbers of this text",

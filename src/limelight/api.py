@@ -18,9 +18,9 @@ from limelight.explainers.budget import (
 )
 from limelight.explainers.explaining import (
     Texts,
+    as_list,
     compare_methods,
     explain_batch,
-    as_list,
     read_single_text,
     stream_batches,
     track_progress,
@@ -202,9 +202,9 @@ def _answers(
                 texts,
                 request,
                 progress=callback,
-                chosen=methods,
-                feasible=partial(check_feasible, budget, methods) if strict and refuses else None,
-                alone=budget is not None,
+                methods=methods,
+                check_size=partial(check_feasible, budget, methods) if strict and refuses else None,
+                single_texts=budget is not None,
             )
         ):
             if not number and len(texts) > 1:
@@ -396,7 +396,10 @@ def compare(
     strict = methods is not None
 
     def of_each_text(within: list[ConfiguredMethod], batch: Batch) -> list[Comparison]:
-        return [compare_methods(within, one, strict=strict, attention=attention) for one in batch.split()]
+        return [
+            compare_methods(within, one, strict=strict, attention=attention)
+            for one in batch.split()
+        ]
 
     call = _prepare_call(model, methods, settings, several=True)
     return _answers(call, text, of_each_text, strict=strict)

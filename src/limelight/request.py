@@ -23,7 +23,7 @@ from typing import (
 
 import numpy as np
 
-from limelight.errors import InputError, unknown_name_message, short_repr
+from limelight.errors import InputError, short_repr, unknown_name_message
 from limelight.models import (
     SCALES,
     Model,
@@ -143,7 +143,9 @@ class Targets:
                 curvature=n,
             )
         size = np.abs(self._output_weights(output_count))
-        return DerivativeBounds(lambda psi: np.broadcast_to(size, (*psi.shape, output_count)), curvature=0.0)
+        return DerivativeBounds(
+            lambda psi: np.broadcast_to(size, (*psi.shape, output_count)), curvature=0.0
+        )
 
     def _probabilities(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n classes"]:
         probabilities = class_probabilities(f.reshape(-1, f.shape[-1]), self.link)
@@ -336,7 +338,9 @@ class Request:
         ]
 
 
-def prepare_model(model: Any, request: Request, *, needs: Requirements = ()) -> tuple[Model, Request]:
+def prepare_model(
+    model: Any, request: Request, *, needs: Requirements = ()
+) -> tuple[Model, Request]:
     """Return ``model`` as it answers ``question``, and the question with its defaults filled in.
 
     Every function of the package does this once, before it chooses methods and reads texts. The

@@ -9,8 +9,8 @@ from limelight.errors import InputError
 from limelight.models.attention import load_folder
 from limelight.text import Vocabulary
 from limelight.training.loop import Training
-from limelight.training.train_classifier import no_learning_warning
 from limelight.training.texts import EncodedTexts, PreparedData
+from limelight.training.train_classifier import no_learning_warning
 
 SMALL = ("--set", "d_e=7", "--set", "heads=3", "--set", "d_att=5", "--set", "d_out=11",
          "--set", "T_max=13", "--set", "batch=4", "--set", "least_steps=100",

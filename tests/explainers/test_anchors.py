@@ -159,7 +159,9 @@ def test_probabilities_that_sum_to_one_are_of_one_class():
 def test_a_text_has_the_same_anchor_alone_and_in_a_list():
     model = tiny_model(4, outputs=5)
     texts = random_texts(7, seed=2)
-    for text, found in zip(texts, findings(Anchors(samples=64), prepare_batch(model, texts)), strict=True):
+    for text, found in zip(
+        texts, findings(Anchors(samples=64), prepare_batch(model, texts)), strict=True
+    ):
         alone = findings(Anchors(samples=64), prepare_batch(model, [text]))[0]
         assert found.anchor.features == alone.anchor.features
         assert found.anchor.precision == alone.anchor.precision

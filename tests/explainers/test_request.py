@@ -102,7 +102,9 @@ def test_what_a_verb_is_given_is_what_the_model_is_asked(put, verb, name):
 
 
 def test_the_keywords_that_are_checked_by_type_are_those_of_the_question():
-    own = get_type_hints(Request) | {"features": FeatureSpec | None}  # a record cannot name functions
+    own = get_type_hints(Request) | {
+        "features": FeatureSpec | None
+    }  # a record cannot name functions
     assert get_type_hints(RequestKeywords) == {name: own[name] for name in OF_ONE_TEXT}
     assert get_type_hints(Keywords).keys() >= OF_ONE_TEXT
 

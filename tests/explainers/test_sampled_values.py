@@ -278,7 +278,9 @@ def test_errors_of_the_strongest_pairs_allow_for_their_selection():
     assert wider == pytest.approx(normal.inv_cdf(1 - 0.025 / 15) / normal.inv_cdf(0.975))
     # Noise alone: of the ten largest of 780, ±2 of an error of 1 would hold none.
     rng = np.random.default_rng(0)
-    chosen = [select_strongest_pairs(rng.normal(size=(40, 40)), np.ones((40, 40)), 10) for _ in range(50)]
+    chosen = [
+        select_strongest_pairs(rng.normal(size=(40, 40)), np.ones((40, 40)), 10) for _ in range(50)
+    ]
     assert np.mean([np.abs(one.scores) <= 2 * one.stderr for one in chosen]) > 0.93
     assert all((np.abs(one.scores) > 2).all() for one in chosen)
 

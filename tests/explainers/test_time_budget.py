@@ -199,7 +199,9 @@ def test_rows_are_the_first_ones_and_never_fewer_than_the_least():
         return 2 * rows
 
     rows = np.arange(50)
-    assert (evaluate_before_deadline(ask, rows) == 2 * rows).all(), "without a deadline all are asked"
+    assert (evaluate_before_deadline(ask, rows) == 2 * rows).all(), (
+        "without a deadline all are asked"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(deadline, "time", SimpleNamespace(monotonic=lambda: now[0]))
         for seconds, least, answered in ((20.0, 0, 20), (20.0, 30, 30), (0.0, 0, 0)):

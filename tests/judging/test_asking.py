@@ -110,7 +110,9 @@ def test_the_best_found_says_whose_order_it_is():
 
     found = judge(wrapped(), TEXTS, {"mine": by_hand}, budget=0.0)
     assert {text.best for text in found.texts_with_room} == {"mine"}
-    assert any(f"that of mine ({len(found.texts_with_room)})" in warning for warning in found.warnings)
+    assert any(
+        f"that of mine ({len(found.texts_with_room)})" in warning for warning in found.warnings
+    )
     whole = judge(wrapped(), TEXTS, {"alike": lambda m, t: np.ones(words(m, t))})
     assert {text.best for text in whole.texts_with_room} == {"greedy"}
     assert any("of greedy (" in warning for warning in whole.warnings)

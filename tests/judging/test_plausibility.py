@@ -13,12 +13,12 @@ from limelight.judging.candidates import Candidate, ScoredText
 from limelight.judging.measures import TOP_COUNT, pairwise_similarity
 from limelight.judging.plausibility import (
     Rationales,
-    strongest_positions,
     compare_with_rationale,
-    locate_marks,
-    span_precision_recall,
     f1_contributions,
     find_runs,
+    locate_marks,
+    span_precision_recall,
+    strongest_positions,
     token_f1,
 )
 from limelight.results.judgment import PLAUSIBILITY_CAVEAT
@@ -137,7 +137,8 @@ def test_agreement_is_the_mean_of_the_texts_beside_that_of_another_seed(judged):
         for name, more in (("loo", {}), ("lime-sampled", {"samples": 300, "seed": 1}))
     )
     expected = [
-        pairwise_similarity(np.stack(both), [True, True])[0, 0, 1] for both in zip(loo, lime, strict=True)
+        pairwise_similarity(np.stack(both), [True, True])[0, 0, 1]
+        for both in zip(loo, lime, strict=True)
     ]
     assert found.pair("loo", "lime-sampled").rank == pytest.approx(np.mean(expected))
     own = found.pair("lime-sampled", "lime-sampled")
@@ -361,5 +362,7 @@ def test_words_without_signs_are_ranked_by_size(signed, precision):
     text, scores = "w1 w2 w3 w4", np.array([-5.0, 1.0, 2.0, 3.0])
     rationales = Rationales.parse([[[0, 2]]], [text])
     candidates = [Candidate("m", "m", signed, list)]
-    found = compare_with_rationale(ScoredText(0, prepare_batch(MODEL, [text]), candidates, [scores]), rationales)
+    found = compare_with_rationale(
+        ScoredText(0, prepare_batch(MODEL, [text]), candidates, [scores]), rationales
+    )
     assert found.precision.methods[0] == pytest.approx(precision)

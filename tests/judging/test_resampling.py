@@ -12,11 +12,11 @@ from limelight.judging.candidates import Candidate
 from limelight.judging.removals import count_ties, draw_orders, sample_chance, tied_groups
 from limelight.judging.statistics import (
     DRAWS,
+    bootstrap_means,
+    bootstrap_shares,
+    compare_pairs,
     holm_p_values,
     summarize_methods,
-    bootstrap_means,
-    compare_pairs,
-    bootstrap_shares,
     verdict,
 )
 from limelight.results.judgment import JudgedMethod, JudgedPair, JudgedText, format_interval_end

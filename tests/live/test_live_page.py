@@ -205,7 +205,9 @@ def test_names_of_classes_are_whole_in_a_frame_on_a_telephone(opened):
 def test_the_system_chooses_the_theme_and_the_button_changes_it(opened, scheme):
     color = "node => getComputedStyle(node).backgroundColor"
     with opened(color_scheme=scheme) as page:
-        full = {theme: "rgb({}, {}, {})".format(*color_ramp("against", theme)[-1]) for theme in THEMES}
+        full = {
+            theme: "rgb({}, {}, {})".format(*color_ramp("against", theme)[-1]) for theme in THEMES
+        }
         assert page.eval_on_selector(".top", color) == full[scheme]
         page.click("#theme")
         (other,) = set(THEMES) - {scheme}

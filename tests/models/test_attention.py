@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import linprog
 
 import limelight
-from limelight.explainers.attention import maximum_flows, average_heads_with_residual
+from limelight.explainers.attention import average_heads_with_residual, maximum_flows
 
 from tiny_models import tiny_model
 from tiny_transformers import FAMILIES, tiny, unusual

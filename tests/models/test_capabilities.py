@@ -45,7 +45,9 @@ def test_the_table_for_a_model_says_how_or_why_not():
     exact = limelight.methods(tiny_model())["lime"].implementations[0]
     assert (exact.needs, exact.exactness) == ("exact_game", "bound")
     assert {s.name: s.default for s in exact.settings}["tolerance"] == 1e-6
-    assert {s.name: s.default for s in table["lime"].implementations[0].settings}["tolerance"] is None
+    assert {s.name: s.default for s in table["lime"].implementations[0].settings}[
+        "tolerance"
+    ] is None
 
 
 def test_tolerance_means_one_thing_per_way_and_the_table_says_which():
@@ -54,7 +56,10 @@ def test_tolerance_means_one_thing_per_way_and_the_table_says_which():
             for setting in implementation.settings:
                 if setting.name == "tolerance":
                     sampled = "standard error" in setting.meaning
-                    assert sampled == (implementation.exactness == "sampled"), (row.id, setting.meaning)
+                    assert sampled == (implementation.exactness == "sampled"), (
+                        row.id,
+                        setting.meaning,
+                    )
 
 
 def test_a_capability_may_be_withdrawn_from_one_instance(monkeypatch):

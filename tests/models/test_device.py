@@ -33,7 +33,9 @@ def test_every_method_gives_the_same_numbers(method, outputs):
 def test_games_are_tensors_of_the_device_and_equal_ours():
     model = tiny_model(4, outputs=3)
     texts = random_texts(9, 2)
-    here, there = (prepare_batch(one, texts).collapsed_inputs.game for one in (model, model.to_device("cpu")))
+    here, there = (
+        prepare_batch(one, texts).collapsed_inputs.game for one in (model, model.to_device("cpu"))
+    )
     assert isinstance(there.a, torch.Tensor)
     for name in ("D0", "a", "b", "N0", "A", "B", "sizes", "error"):
         np.testing.assert_allclose(getattr(there, name).numpy(), getattr(here, name), rtol=1e-12)

@@ -35,7 +35,9 @@ def test_every_method_that_a_function_allows_explains_it(method):
 def test_what_stands_in_is_said_only_where_it_stands_in():
     loo, shapley = (limelight.explain(refusing(), TEXT, name) for name in ("loo", "shapley"))
     assert f"{NO_BASE_VALUE}." in loo.warnings
-    assert any(warning.endswith("each word alone stands in for it.") for warning in shapley.warnings)
+    assert any(
+        warning.endswith("each word alone stands in for it.") for warning in shapley.warnings
+    )
 
 
 def test_shapley_values_are_those_of_the_game_with_the_stand_in():

@@ -427,7 +427,8 @@ def test_requests_are_spread_over_the_minute(server, slept, monkeypatch):
 def test_requests_are_under_way_together(server):
     model = wrapped(server, parallel=3)
     several = [
-        model.read(f"{CONTEXT} {word}", queries=(AnswerQuery(ANSWER),)) for word in ("a", "it", "is")
+        model.read(f"{CONTEXT} {word}", queries=(AnswerQuery(ANSWER),))
+        for word in ("a", "it", "is")
     ]
     first = model.outputs(several)  # known from reading, and asked for no more than once
     server.meeting = threading.Barrier(3)

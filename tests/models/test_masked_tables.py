@@ -36,7 +36,9 @@ def changed(model, text, features, keep, protect, *, delete):
         for t, word in enumerate(text.split()):
             inside = t < len(features.feature_index)
             if features.kind == "positions":
-                stays = not inside or features.feature_index[t] < 0 or mask[features.feature_index[t]]
+                stays = (
+                    not inside or features.feature_index[t] < 0 or mask[features.feature_index[t]]
+                )
             else:
                 stays = word in protect or word in kept or word not in features.strings
             if stays or not delete:

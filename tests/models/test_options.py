@@ -79,7 +79,9 @@ def test_gradients_are_those_of_autograd_at_every_position(kind):
     batch = prepare_batch(model, [TEXT], target=1, scale="score")
     G, e = by_torch(model, window(model, TEXT), gradient_of=1)
     weights = batch.target_gradient
-    np.testing.assert_allclose(batch.collapsed_inputs.gradient(weights)[0], G, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        batch.collapsed_inputs.gradient(weights)[0], G, rtol=1e-9, atol=1e-12
+    )
     heads = batch.collapsed_inputs.head_gradients(weights)[0]
     np.testing.assert_allclose(heads.mean(axis=0), G, rtol=1e-9, atol=1e-12)
     asked = {"target": 1, "scale": "score", "features": "positions"}
@@ -252,8 +254,12 @@ def test_a_folder_that_lost_half_of_additive_attention_is_refused(lost, tmp_path
 @pytest.mark.parametrize("kind", ["all", "additive, all"])
 def test_a_device_gives_the_same_numbers(kind):
     model = model_with(kind)
-    np.testing.assert_allclose(model.to_device("cpu").logits([TEXT]), model.logits([TEXT]), rtol=1e-12)
-    here, there = (limelight.explain(m, [TEXT], "shapley")[0] for m in (model, model.to_device("cpu")))
+    np.testing.assert_allclose(
+        model.to_device("cpu").logits([TEXT]), model.logits([TEXT]), rtol=1e-12
+    )
+    here, there = (
+        limelight.explain(m, [TEXT], "shapley")[0] for m in (model, model.to_device("cpu"))
+    )
     np.testing.assert_allclose(there.scores, here.scores, atol=1e-9)
     here, there = (limelight.explain(m, TEXT, "ig") for m in (model, model.to_device("cpu")))
     np.testing.assert_allclose(there.scores, here.scores, atol=1e-12)

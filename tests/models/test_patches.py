@@ -248,7 +248,9 @@ def test_a_device_knows_the_errors_of_what_stands_for_removed_patches(removal):
     pytest.importorskip("torch")
     model = image_model(3, removal=removal)
     images = [random_image(model, seed) for seed in range(2)]
-    here, there = (prepare_batch(one, images).collapsed_inputs.game for one in (model, model.to_device("cpu")))
+    here, there = (
+        prepare_batch(one, images).collapsed_inputs.game for one in (model, model.to_device("cpu"))
+    )
     np.testing.assert_allclose(there.error.numpy(), here.error, rtol=1e-9)
 
 

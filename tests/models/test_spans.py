@@ -273,12 +273,17 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(text, asked, sentence):
 
 def test_a_span_that_the_cut_goes_through_is_left_out_and_the_others_are_explained():
     model, network, tokenizer = tagger("bert", ("NN", "VB"))  # every word is a span
-    words = ["film"] * (model.max_length - 3) + ["predictable", "film"]  # of two pieces, the last is cut
+    words = ["film"] * (model.max_length - 3) + [
+        "predictable",
+        "film",
+    ]  # of two pieces, the last is cut
     found = limelight.explain_spans(model, " ".join(words), "gxi", protect_span=False)
     assert len(found) == model.max_length - 3
     assert found[-1].asked.end == len(" ".join(words[:-2]))
     assert "a span that the cut goes through is left out" in found[0].warnings[0]
-    read = tokenizer(" ".join(words), truncation=True, max_length=model.max_length, return_tensors="pt")
+    read = tokenizer(
+        " ".join(words), truncation=True, max_length=model.max_length, return_tensors="pt"
+    )
     with torch.no_grad():
         known = network(read["input_ids"], read["attention_mask"]).logits[0, len(found)]
     assert list(found[-1].prediction.values()) == pytest.approx(known.tolist(), abs=1e-9)

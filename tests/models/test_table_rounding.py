@@ -202,12 +202,15 @@ def test_a_device_carries_the_same_errors(made):
     torch = pytest.importorskip("torch")
     model = made(1)
     texts = [TEXT, "w2 w0", "never w1"]
-    here, there = (prepare_batch(one, texts).collapsed_inputs.game for one in (model, model.to_device("cpu")))
+    here, there = (
+        prepare_batch(one, texts).collapsed_inputs.game for one in (model, model.to_device("cpu"))
+    )
     assert isinstance(there.error, torch.Tensor)
     np.testing.assert_allclose(there.error.numpy(), here.error, rtol=1e-9)
     for method in METHODS:
         one, other = (
-            limelight.explain(m, TEXT, method, **SETTINGS[method]) for m in (model, model.to_device("cpu"))
+            limelight.explain(m, TEXT, method, **SETTINGS[method])
+            for m in (model, model.to_device("cpu"))
         )
         assert other.bound == pytest.approx(one.bound, rel=1e-6)
 

@@ -55,7 +55,10 @@ def test_words_and_bars_have_the_markup_of_the_reports(shown, text):
     e = explanation(text, T_max=60)
     with shown(e) as page:
         same = "html => Object.assign(document.createElement('div'), {innerHTML: html}).innerHTML"
-        for tag, python in (("limelight-words", words_html(e)), ("limelight-bars", score_table_html(e))):
+        for tag, python in (
+            ("limelight-words", words_html(e)),
+            ("limelight-bars", score_table_html(e)),
+        ):
             there = page.eval_on_selector(tag, "node => node.innerHTML")
             assert LIVE.sub("", there) == LIVE.sub("", page.evaluate(same, python)), tag
 
@@ -65,7 +68,10 @@ def test_the_two_sides_of_a_pair_have_the_markup_of_the_reports(shown):
     e = replace(e, parts=((0, 16), (17, 30)))
     with shown(e) as page:
         same = "html => Object.assign(document.createElement('div'), {innerHTML: html}).innerHTML"
-        for tag, python in (("limelight-words", words_html(e)), ("limelight-bars", score_table_html(e))):
+        for tag, python in (
+            ("limelight-words", words_html(e)),
+            ("limelight-bars", score_table_html(e)),
+        ):
             there = page.eval_on_selector(tag, "node => node.innerHTML")
             assert LIVE.sub("", there) == LIVE.sub("", page.evaluate(same, python)), tag
         assert page.locator("limelight-words .side").all_inner_texts() == ["first", "second"]

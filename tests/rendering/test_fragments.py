@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from limelight.rendering.palette import hex_color, color_ramp
+from limelight.rendering.palette import color_ramp, hex_color
 
 from browsing import leave, new_page
 from render_samples import HOSTILE, SENTENCE, comparison, explanation

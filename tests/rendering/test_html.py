@@ -17,7 +17,7 @@ import limelight
 from limelight.rendering.html import attention_data, explanation_fragment, max_pool
 from limelight.rendering.markup import data_block, table_html
 from limelight.rendering.text_parts import replace_surrogates
-from limelight.rendering.wording import pair_agreement, least_similar_pairs, reference_index
+from limelight.rendering.wording import least_similar_pairs, pair_agreement, reference_index
 from limelight.results import Comparison, Explanation
 from limelight.results.table import plain_table
 from limelight.text import tokenize
@@ -93,7 +93,9 @@ def test_any_text_can_be_written_and_read_back(text):
     assert set(table.tags) <= {"div", "table", "thead", "tbody", "tr", "th", "td"}
     if not len(tokenize(text)):
         return
-    page = explanation(replace_surrogates(text)).as_html()  # an explanation refuses half a character
+    page = explanation(
+        replace_surrogates(text)
+    ).as_html()  # an explanation refuses half a character
     page.encode()
     assert json.loads(data_of(page))["schema"] == "limelight.explanation/2"
     assert Explanation.from_json(data_of(page)).text == replace_surrogates(text)
@@ -278,7 +280,9 @@ def test_the_page_says_where_methods_disagree():
     table, _, rest = c.as_html().partition("Held against lime")[2].partition("</table>")
     found = re.findall(r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>', table)
     chosen = reference_index(c)
-    expected = [(e.label, *pair_agreement(c, i, chosen)[:2]) for i, e in enumerate(c) if i != chosen]
+    expected = [
+        (e.label, *pair_agreement(c, i, chosen)[:2]) for i, e in enumerate(c) if i != chosen
+    ]
     assert found == [
         (name, f"{ranks:+.2f}".replace("-", "−"), "–" if signs is None else str(signs))
         for name, ranks, signs in expected

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limelight.rendering.images import color_opacity, pixel_features, outlines, resize_pixels
+from limelight.rendering.images import color_opacity, outlines, pixel_features, resize_pixels
 from limelight.rendering.palette import FAINTEST, full_color, mix_colors, relative_scores
-from limelight.rendering.wording import format_stderr, format_score
+from limelight.rendering.wording import format_score, format_stderr
 from limelight.results import Comparison, Explanation
 
 from browsing import watched_page
@@ -173,7 +173,9 @@ def test_on_a_terminal_half_a_letter_is_a_pixel_under_its_color():
     full = tuple(
         int(full_color("for" if e.scores[j] > 0 else "against")[k : k + 2], 16) for k in (1, 3, 5)
     )
-    assert shown == pytest.approx(np.array(mix_colors((pale,) * 3, full, color_opacity(1.0))), abs=3)
+    assert shown == pytest.approx(
+        np.array(mix_colors((pale,) * 3, full, color_opacity(1.0))), abs=3
+    )
 
 
 def test_without_colors_methods_are_a_table_of_their_scores():
@@ -181,7 +183,9 @@ def test_without_colors_methods_are_a_table_of_their_scores():
     plain = printed(several, 100, no_color=True, color_system=None)
     first = several.explanations[0]
     j = int(np.abs(first.scores).argmax())
-    (row,) = [line for line in plain.splitlines() if line.startswith(f"{first.feature_labels[j]}  ")]
+    (row,) = [
+        line for line in plain.splitlines() if line.startswith(f"{first.feature_labels[j]}  ")
+    ]
     known = [said for e in several for said in (format_score(e, j), format_stderr(e, j)) if said]
     assert re.findall(r"[+-]?\d\.\d+", row) == known
 

@@ -7,10 +7,10 @@ from limelight.rendering.palette import (
     LEVELS,
     TERMINAL_INK,
     color_level,
-    palette_css,
     color_ramp,
-    select_hue,
+    palette_css,
     relative_scores,
+    select_hue,
     terminal_color,
 )
 

@@ -5,7 +5,13 @@ from hypothesis import strategies as st
 
 from limelight import explain
 from limelight.models import load
-from limelight.rendering.text_parts import split_text, shorten_unread, model_tokens, visible_text, replace_surrogates
+from limelight.rendering.text_parts import (
+    model_tokens,
+    replace_surrogates,
+    shorten_unread,
+    split_text,
+    visible_text,
+)
 from limelight.results import Explanation
 from limelight.text import tokenize
 

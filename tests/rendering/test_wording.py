@@ -5,9 +5,9 @@ from limelight.rendering.wording import (
     ONE_SIDED,
     SIGNS,
     base_sentence,
-    headline,
     class_outcomes,
     format_percent,
+    headline,
     typeset_sentence,
 )
 
@@ -174,5 +174,6 @@ def test_what_is_left_without_words_is_said_of_a_class():
 
 def test_hyphens_of_names_stay_where_minus_signs_are_printed():
     assert (
-        typeset_sentence("for “non-toxic -2” (logit -2.944): -3") == "for “non-toxic −2” (logit −2.944): −3"
+        typeset_sentence("for “non-toxic -2” (logit -2.944): -3")
+        == "for “non-toxic −2” (logit −2.944): −3"
     )

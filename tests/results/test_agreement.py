@@ -28,7 +28,10 @@ def test_scores_at_the_rounding_of_the_output_are_ties():
     clean = scored([5.0, 4.0, 0.0, 0.0, 0.0])
     found, wanted = (measure_agreement([scored(LARGE), e]) for e in (noisy, clean))
     assert found.rank_correlation == wanted.rank_correlation
-    assert found.rank_correlation[0][1] != measure_agreement([scored(LARGE)] * 2).rank_correlation[0][1]
+    assert (
+        found.rank_correlation[0][1]
+        != measure_agreement([scored(LARGE)] * 2).rank_correlation[0][1]
+    )
     assert found.sign_conflicts[0][1] == 0
     assert found.top3_overlap[0][1] == 2  # the third place is nobody's
 

@@ -10,7 +10,14 @@ from scipy.stats import spearmanr
 
 from limelight import Judgment
 from limelight.errors import InputError
-from limelight.results import Anchor, Comparison, Explanation, Pairs, measure_agreement, rank_correlation
+from limelight.results import (
+    Anchor,
+    Comparison,
+    Explanation,
+    Pairs,
+    measure_agreement,
+    rank_correlation,
+)
 from limelight.results import codec as written
 from limelight.results.explanation import FEATURE_COLUMNS, explanations_csv
 from limelight.text.queries import SpanQuery

@@ -415,4 +415,6 @@ def test_images_of_all_sizes_are_joined_alike_and_a_grid_has_one_name():
 
 def test_too_many_segments_are_refused_before_anything_is_computed():
     with pytest.raises(InputError, match="255 segments at most; these are 400"):
-        segment_image(lambda p: np.arange(400).reshape(p.shape[:2]), read_image(pixels(20, 20)), "mine")
+        segment_image(
+            lambda p: np.arange(400).reshape(p.shape[:2]), read_image(pixels(20, 20)), "mine"
+        )

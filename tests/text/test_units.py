@@ -137,7 +137,9 @@ def test_paragraphs_and_lines():
 def test_a_word_of_two_sentences_lies_in_both():
     text = "a b. a c! d"
     model_input = ModelInput(text, tokenize(text))
-    found = nest_features(build_features(model_input), build_features(model_input, [(0, 4), (5, 9)]))
+    found = nest_features(
+        build_features(model_input), build_features(model_input, [(0, 4), (5, 9)])
+    )
     assert [(found.parts.strings[k], int(o)) for k, o in enumerate(found.outer)] == [
         ("a", 0), ("a", 1), ("b", 0), (".", 0), ("c", 1), ("!", 1), ("d", 2),
     ]  # fmt: skip

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.errors import InputError
-from limelight.models.attention import padded_ids, encode_text
+from limelight.models.attention import encode_text, padded_ids
 from limelight.text import CLS, UNK, Vocabulary, build_features, tokenize
 
 VOCABULARY = Vocabulary(("[cls]", "UNK", "a", "great", "film"))

@@ -218,5 +218,11 @@ def test_torch_gives_the_same_numbers():
         for name in ("logit", "u", "base_logit", "base_u")
     }
     logits = LogitPath(tensors.pop("base_logit"), tensors.pop("logit"))
-    found = ig(batch, logits=logits, **tensors, output_gradient=torch.ones_like, explained_value=lambda f: f[..., 0])
+    found = ig(
+        batch,
+        logits=logits,
+        **tensors,
+        output_gradient=torch.ones_like,
+        explained_value=lambda f: f[..., 0],
+    )
     np.testing.assert_allclose(found.scores.numpy(), ig(batch).scores, rtol=1e-9, atol=1e-12)

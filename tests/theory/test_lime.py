@@ -44,7 +44,9 @@ def test_what_an_error_of_f_can_do_is_the_absolute_sum_over_all_subsets(d, desig
     ridge = design["penalty"] * np.diag([0.0] + [1.0] * d)
     c = np.linalg.solve(X.T @ (weight[:, None] * X) + ridge, X.T * weight)
     intercept, *slopes = np.abs(c).sum(axis=1)
-    assert lime_design(d, **design).error_factors() == pytest.approx((slopes[0], intercept), rel=1e-9)
+    assert lime_design(d, **design).error_factors() == pytest.approx(
+        (slopes[0], intercept), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=str)

@@ -132,7 +132,9 @@ def test_a_bound_that_takes_units_for_linear_fails(monkeypatch):
 
     def linear(self, H):
         level = REACH(self, 0 * H)
-        return LogitBounds(H[:, None] * self.slope_range / 2, level.slope_deviation, level.max_slope)
+        return LogitBounds(
+            H[:, None] * self.slope_range / 2, level.slope_deviation, level.max_slope
+        )
 
     monkeypatch.setattr(LogitPath, "bounds", linear)
     monkeypatch.setattr(LogitPath, "max_unit_change", np.zeros((1, 1)))
@@ -234,7 +236,9 @@ def test_units_that_hardly_move_are_dot_products():
     read_end = (path.units.weight[:, None] * path.units.end).sum(axis=-1)
     linear = LogitPath(1e9 * read, 1e9 * read_end)
     close = replace(path, units=path.units._replace(weight=1e9 * path.units.weight))
-    assert (close.slope_range >= linear.slope_range).all()  # units may undo each other; the bound adds them up
+    assert (
+        close.slope_range >= linear.slope_range
+    ).all()  # units may undo each other; the bound adds them up
     np.testing.assert_allclose(
         ig(close, u, base_u).scores, ig(linear, u, base_u).scores, rtol=1e-5, atol=1e-7
     )

@@ -108,7 +108,10 @@ def test_a_word_that_changes_nothing_gets_nothing_and_a_constant_moves_nothing(g
     same["a"][..., 1], same["A"][..., 1] = game.b[..., 1], game.B[..., 1]
     found = owen(replace(game, **same), groups)
     assert worst(found.scores[:, 1:2], found.bound) <= 1
-    before, after = owen(game, groups), owen(subtract_constants(game, np.full_like(game.N0, 3.0)), groups)
+    before, after = (
+        owen(game, groups),
+        owen(subtract_constants(game, np.full_like(game.N0, 3.0)), groups),
+    )
     assert worst(after.scores - before.scores, after.bound + before.bound) <= 1
 
 

@@ -33,7 +33,9 @@ def games(shared, shipped):
     table = parquet.read_table(shared / "data" / "imdb" / "test.parquet", columns=["text"])
     texts = table["text"].to_pylist()[:: table.num_rows // REVIEWS][:REVIEWS]
     texts.sort(key=len)
-    return [prepare_batch(shipped, texts[i : i + BATCH]).ratio_game for i in range(0, REVIEWS, BATCH)]
+    return [
+        prepare_batch(shipped, texts[i : i + BATCH]).ratio_game for i in range(0, REVIEWS, BATCH)
+    ]
 
 
 def assert_agree(batch):

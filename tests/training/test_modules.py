@@ -4,7 +4,7 @@ import torch
 
 from limelight.models.attention import padded_ids
 from limelight.training import AttentionModule
-from limelight.training.module import dropout_mask, keep_probability, drop_words
+from limelight.training.module import drop_words, dropout_mask, keep_probability
 from limelight_reproduction.one_layer.full_attention import FullAttention
 
 from tiny_models import SIZES, random_texts, tiny_model

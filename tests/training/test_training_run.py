@@ -282,7 +282,7 @@ def test_the_vocabulary_counts_all_words_of_the_file_and_keeps_the_frequent():
 
 
 def test_encoded_rows_are_those_the_classifier_reads():
-    from limelight.models.attention import padded_ids, encode_text
+    from limelight.models.attention import encode_text, padded_ids
     from limelight.training.texts import encode_texts
 
     data = toy_data()

@@ -8,6 +8,7 @@ import numpy as np
 
 from limelight import AttentionClassifier, DomainError, InputError, Model
 from limelight.explainers import Batch, read_single_text
+from limelight.request import Request
 from limelight.shapes import Float
 from limelight.text import Features, ModelInput, UserInput
 from limelight.theory.lime_weights import LimeLimit
@@ -55,7 +56,7 @@ def limit_under_deletion(
     DomainError
         If the text has fewer than two words, repeats a token or is longer than the window.
     """
-    batch = read_single_text("limit_under_deletion", model, text, request)
+    batch = read_single_text("limit_under_deletion", model, text, Request(**request))
     if not (isinstance(batch.model, AttentionClassifier) and batch.exact):
         raise InputError(
             "LIME under deletion is exact for logits of an AttentionClassifier. For others, use "

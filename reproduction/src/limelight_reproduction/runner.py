@@ -238,7 +238,9 @@ def chosen(only: Sequence[str]) -> list[tuple[Experiment, Part]]:
         whole = name.partition(".")[0]
         inside = [part for part in parts if part.startswith(f"{whole}.")]
         raise InputError(
-            unknown_name_message("part", name, inside) if inside else unknown_name_message("experiment", name, names)
+            unknown_name_message("part", name, inside)
+            if inside
+            else unknown_name_message("experiment", name, names)
         )
     return [
         (experiment, part)

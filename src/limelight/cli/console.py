@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from rich.console import Console, RenderableType
 
 from limelight.errors import InputError, escape_controls
-from limelight.files import growing_file, is_device, remove_abandoned_parts, atomic_file
+from limelight.files import atomic_file, growing_file, is_device, remove_abandoned_parts
 from limelight.progress import ProgressDisplay, RunProgress
 
 if TYPE_CHECKING:

@@ -178,9 +178,7 @@ class ModelOptions:
             raise InputError("--key-variable is about a server; add --endpoint URL.")
         if self.template is not None:
             listed = self.template.lstrip().startswith("[")  # chat messages
-            told["template"] = (
-                parse_json(self.template, "--template") if listed else self.template
-            )
+            told["template"] = parse_json(self.template, "--template") if listed else self.template
             told["labels"] = None if self.labels is None else _labels(self.labels)
         elif self.labels is not None and not labeled:
             raise InputError("--labels are about a language model; add --template.")

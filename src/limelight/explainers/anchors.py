@@ -108,7 +108,9 @@ def sign_bracket_of(one: Batch, words: list[int], held: int) -> tuple[float, flo
     if game.error is not None:
         largest = float(host_array(denominator_range(game)[1])[0, 0])
         slack += largest * float(np.abs(contrast) @ host_array(game.error)[0, :, 0])
-    low, high = positive_probability_bounds(float(start), (kept_sum - removed_sum)[at_random], slack=slack)
+    low, high = positive_probability_bounds(
+        float(start), (kept_sum - removed_sum)[at_random], slack=slack
+    )
     return (low, high) if held == 1 else (1 - high, 1 - low)
 
 
@@ -135,7 +137,10 @@ def _found_in(settings: "Anchors", one: Batch, *, brackets: bool) -> Attribution
         found, samples = anchor_from_all_masks(holds(enumerate_masks(d)), d, settings=search), 2**d
         asked = {"masks": samples}
     else:
-        found, samples = find_anchor(holds, d, rng=rng, settings=search), cast(int, settings.samples)
+        found, samples = (
+            find_anchor(holds, d, rng=rng, settings=search),
+            cast(int, settings.samples),
+        )
         asked = {"search_samples": found.sample_count}
     words = list(found.features)
     masks, every = _fresh_masks(d, words, samples, rng)
@@ -192,7 +197,10 @@ def _fresh_masks(
 
 
 def _gains(
-    holds: KeepsPrediction, masks: Bool[np.ndarray, "n d"], held: Bool[np.ndarray, " n"], words: list[int]
+    holds: KeepsPrediction,
+    masks: Bool[np.ndarray, "n d"],
+    held: Bool[np.ndarray, " n"],
+    words: list[int],
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
     """What precision loses without each anchor word, which a fair coin would then remove.
 

@@ -155,7 +155,9 @@ def _of_layer(settings: "AlphaAvg", one: Batch, *, summary: Summary) -> Attribut
     """Score every feature by the attention that the classification head's token pays to it."""
 
     def read_rows(found: Attention) -> Float[np.ndarray, "H T"]:
-        return chosen_layer(np.einsum("s,lhst->lht", found.readout_weights, found.alpha), settings.layer)
+        return chosen_layer(
+            np.einsum("s,lhst->lht", found.readout_weights, found.alpha), settings.layer
+        )
 
     heads = _mean_over_windows(one, read_rows)
     return Attribution(
@@ -175,7 +177,8 @@ def _gradient_of_layer(settings: "AlphaGrad", one: Batch) -> Attribution:
 
     heads = _mean_over_windows(one, product, gradients=True)
     return Attribution(
-        scores=sum_subword_scores(one, heads.sum(axis=0)), heads=sum_subword_scores(one, heads * len(heads))
+        scores=sum_subword_scores(one, heads.sum(axis=0)),
+        heads=sum_subword_scores(one, heads * len(heads)),
     )
 
 

@@ -27,11 +27,14 @@ from limelight.explainers.target_game import (
     rare_effect_warning,
 )
 from limelight.results import Attribution, Pairs
-from limelight.sampling.all_masks import banzhaf_values_from_all_masks, pair_interactions_from_all_masks
+from limelight.sampling.all_masks import (
+    banzhaf_values_from_all_masks,
+    pair_interactions_from_all_masks,
+)
 from limelight.sampling.deadline import evaluate_before_deadline
 from limelight.sampling.masks import PerMask, draw_coin_masks, text_rng
 from limelight.sampling.pairs import INDICES, PairSampler, fit_pair_interactions
-from limelight.sampling.regression import fit_sampled_lime, fit_lasso
+from limelight.sampling.regression import fit_lasso, fit_sampled_lime
 from limelight.sampling.sample import make_coin_sampler
 from limelight.sampling.spread import count_tail_carriers
 from limelight.shapes import Bool, Float
@@ -176,7 +179,7 @@ def _cited(settings: "ContextCite", one: Batch) -> Attribution:
         possible_effect=size,
         sample_count=len(keep),
         tail_carriers=float(count_tail_carriers(y[:, None])[0]),
-        part_count=fit.parts,
+        part_count=fit.part_count,
     )
     return game.make_attribution(
         fit.coefficients / share,

@@ -156,9 +156,7 @@ class Batch:
     def hidden_states(self) -> HiddenStates:
         """The model's hidden states at every feature, computed once for all classes."""
         if self.cache.hidden_states is None:
-            self.cache.hidden_states = compute_hidden_states(
-                self.model, self.inputs, self.features
-            )
+            self.cache.hidden_states = compute_hidden_states(self.model, self.inputs, self.features)
         return self.cache.hidden_states
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:

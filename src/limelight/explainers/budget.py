@@ -17,9 +17,9 @@ from limelight.explainers.method import (
     setting_defaults,
 )
 from limelight.explainers.registry import (
-    default_comparison,
     configure_method,
     configure_methods,
+    default_comparison,
     default_method,
 )
 from limelight.models import Model

@@ -71,9 +71,7 @@ def _run_method(method: ConfiguredMethod, batch: Batch) -> list[Explanation]:
             f"returned {truncate_line(repr(result))}."
         )
     return [
-        _make_explanation(
-            method.with_drawn_samples(attribution.diagnostics), batch, i, attribution
-        )
+        _make_explanation(method.with_drawn_samples(attribution.diagnostics), batch, i, attribution)
         for i, attribution in enumerate(attributions)
     ]
 
@@ -122,13 +120,15 @@ def _make_explanation(
 ) -> Explanation:
     """Return the explanation of input ``i`` from the attribution of a method."""
     method, base_fields = configured.method, batch.base_fields(i)
-    has_own_base = attribution.base_value is not ...
-    base_value = attribution.base_value if has_own_base else batch.base_values[i]
+    base_value = attribution.base_value
+    has_default_base = base_value is ...
+    if base_value is ...:
+        base_value = batch.base_values[i]
     warnings = base_fields["warnings"] + attribution.warnings
     if attribution.bound == math.inf:
         warnings += (_UNBOUNDED,)
     # A method that returns no base value itself has warned, or does not need one.
-    if not has_own_base and base_value is None:
+    if has_default_base and base_value is None:
         warnings += (f"{NO_BASE_VALUE}.",)
     method_settings = configured.settings_used()
     if attribution.features is not None:

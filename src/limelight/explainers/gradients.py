@@ -342,7 +342,9 @@ def _start_if_any(model: Model, name: str) -> str:
     if name == "auto" and set(model.replacements) == {"delete"}:
         return name
     return (
-        position_preserving_replacement(model, name) if name == "auto" else resolve_replacement(model, name)
+        position_preserving_replacement(model, name)
+        if name == "auto"
+        else resolve_replacement(model, name)
     )
 
 

@@ -29,7 +29,7 @@ from limelight.explainers.method import (
     settings_class,
 )
 from limelight.explainers.target_game import TargetGame
-from limelight.files import read_bounded_bytes, parse_json, write_atomically
+from limelight.files import parse_json, read_bounded_bytes, write_atomically
 from limelight.models import are_opposite, class_weights
 from limelight.results import Attribution
 from limelight.sampling.masks import draw_masks_by_size, text_rng
@@ -350,7 +350,9 @@ class LearnedMethod:
 
     def _explained(self, settings: "LearnedSettings", batch: Batch) -> list[Attribution]:
         units: list[Features | None] = [None] * len(batch.inputs)
-        if batch.targets.query_count > 1:  # words of other places may be removed, as they were learned
+        if (
+            batch.targets.query_count > 1
+        ):  # words of other places may be removed, as they were learned
             needs_states = not set(STATES).isdisjoint(self.record["signals"])
             batch = batch.select_target_query(with_hidden_states=needs_states)
             units = list(batch.features)

@@ -108,7 +108,9 @@ def explain_by_regression(settings: "Lime | LimeSampled", one: Batch) -> Attribu
         r2 = float(found.r2[0])
         intercept = float(found.intercept[0])
         said = _poor_fit_warning(r2)
-        return game.make_attribution(found.scores[0], said=said, intercept=intercept, masks=2**d, r2=r2)
+        return game.make_attribution(
+            found.scores[0], said=said, intercept=intercept, masks=2**d, r2=r2
+        )
     sampler = make_lime_sampler(d, bandwidth=settings.bandwidth, sizes=settings.sizes)
     how = partial(
         fit_sampled_lime,
@@ -140,8 +142,10 @@ def _fit_warnings(
 ) -> tuple[str, ...]:
     """Return warnings about a regression on samples; ``noun`` names a feature."""
     warnings, features = [], pluralize(noun)
-    if (kept := int(fit.selected_count[0])) < design.d:
-        warnings.append(f"LIME kept {selected_count} of {design.d} {features}; the others have no score (0).")
+    if (selected_count := int(fit.selected_count[0])) < design.d:
+        warnings.append(
+            f"LIME kept {selected_count} of {design.d} {features}; the others have no score (0)."
+        )
     shrunk = settings.ridge / (settings.ridge + fit.samples * design.V)
     if shrunk > _SHRUNK:
         warnings.append(
@@ -149,7 +153,7 @@ def _fit_warnings(
             "scores; draw more, or use a larger bandwidth or a smaller ridge."
         )
     warnings += _poor_fit_warning(float(fit.r2[0]))
-    if fit.samples <= 2 * kept:
+    if fit.samples <= 2 * selected_count:
         warnings.append(
             f"{fit.samples} samples are few for {selected_count} {features}: do not trust the standard "
             "errors."
@@ -157,7 +161,7 @@ def _fit_warnings(
     return tuple(warnings)
 
 
-def _undetermined(samples: int, kept: int, d: int) -> DomainError:
+def _undetermined(samples: int, selected_count: int, d: int) -> DomainError:
     return DomainError(
         f"{samples} samples do not determine LIME's scores of {selected_count} features: set samples to "
         f"{max(_advised(d), 2 * samples)} or more, or use a larger bandwidth."

@@ -15,7 +15,7 @@ from typing import (
     get_type_hints,
 )
 
-from limelight.errors import InputError, unknown_name_message, short_repr
+from limelight.errors import InputError, short_repr, unknown_name_message
 from limelight.explainers.batch import Batch
 from limelight.models import (
     CAPABILITIES,
@@ -378,9 +378,7 @@ class ConfiguredMethod(NamedTuple):
         }
         # A replacement that is no string is rejected with the other settings.
         if "replacement" in implementation.settings and isinstance(values["replacement"], str):
-            changed["replacement"] = implementation.choose_replacement(
-                model, values["replacement"]
-            )
+            changed["replacement"] = implementation.choose_replacement(model, values["replacement"])
         return cls(method, implementation, make_settings(method.settings, **changed), model)
 
     def for_model(self, model: Model) -> "ConfiguredMethod":

@@ -26,16 +26,20 @@ from limelight.explainers.shapley import (
     ENOUGH_PAIRS,
     MIN_PAIRS,
     Shapley,
+    explain_by_sampling,
     fit_pair_count,
     pair_warnings,
-    explain_by_sampling,
 )
 from limelight.explainers.target_game import TargetGame, nonzero_or_none
 from limelight.results import Attribution
 from limelight.sampling.all_masks import count_owen_masks, owen_values_from_all_masks
-from limelight.sampling.deadline import has_time, limit_time_share, count_masks_before_deadline
+from limelight.sampling.deadline import count_masks_before_deadline, has_time, limit_time_share
 from limelight.sampling.masks import text_rng
-from limelight.sampling.orders import MIN_RELIABLE_PAIRS, group_owen_values, shapley_values_from_orders
+from limelight.sampling.orders import (
+    MIN_RELIABLE_PAIRS,
+    group_owen_values,
+    shapley_values_from_orders,
+)
 from limelight.shapes import Float, Int
 from limelight.text import Features, build_features, feature_noun, nest_features, truncate_line
 from limelight.text.splitters import SPLITTERS
@@ -118,9 +122,7 @@ def _in_sentences(settings: "Owen", one: Batch) -> Attribution:
     )
 
 
-def _in_nested_orders(
-    settings: "Owen", one: Batch, *, usual_pairs: int = MIN_PAIRS
-) -> Attribution:
+def _in_nested_orders(settings: "Owen", one: Batch, *, usual_pairs: int = MIN_PAIRS) -> Attribution:
     """Score every feature by what it adds in orders that keep the units around it together.
 
     ``usual_pairs`` of orders or more are drawn unless the settings say how many.
@@ -233,7 +235,9 @@ def _zoomed(settings: "Zoom", one: Batch) -> Attribution:
         raise InputError(
             f"zoom looks at {unit} and then at words, which is what it scores; leave features out."
         )
-    around = np.where(features.feature_index >= 0, build_features(model_input, unit).feature_index, -1)
+    around = np.where(
+        features.feature_index >= 0, build_features(model_input, unit).feature_index, -1
+    )
     whole = build_features(model_input, around.tolist())
     asked = settings.sample_size.initial_count(len(features))
     usual = Shapley(replacement=settings.replacement, seed=settings.seed)
@@ -344,7 +348,9 @@ def _opened(
             )
         drawn.append(count)
         (*found, total), (*off, off_total) = values[0], spread[0]
-        if count < MIN_RELIABLE_PAIRS:  # draws that happen to agree say nothing: words vary as their sentence's
+        if (
+            count < MIN_RELIABLE_PAIRS
+        ):  # draws that happen to agree say nothing: words vary as their sentence's
             off = np.maximum(off, np.sqrt(np.mean(np.square(off))))
         # Words add up to their sentence, whose own score more was asked about.
         count = len(found)

@@ -21,7 +21,13 @@ from limelight.explainers.method import (
 )
 from limelight.models import CAPABILITIES, Model, get_property, has, reason_missing
 from limelight.request import Request
-from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, ImplementationRow
+from limelight.results.method_table import (
+    ImplementationRow,
+    MethodFacts,
+    MethodRow,
+    MethodTable,
+    SettingRow,
+)
 
 # Modules that register methods, in the order of the catalogue. They are imported when a method is
 # looked up: a comparison of attention and gradients needs neither anchors nor their searches.
@@ -217,15 +223,11 @@ def register(method: Method | type[Any]) -> None:
         if needs is not None and needs not in CAPABILITIES:
             raise InputError(unknown_name_message("capability", needs, CAPABILITIES))
         if implementation.exactness not in (choices := get_args(Exactness)):
-            raise InputError(
-                unknown_name_message("exactness", implementation.exactness, choices)
-            )
+            raise InputError(unknown_name_message("exactness", implementation.exactness, choices))
         for setting_name in (*implementation.cost.settings, *implementation.hidden_settings):
             if setting_name not in implementation.settings:
                 noun = f"setting of an implementation of method {name!r} named"
-                raise InputError(
-                    unknown_name_message(noun, setting_name, implementation.settings)
-                )
+                raise InputError(unknown_name_message(noun, setting_name, implementation.settings))
     if mismatched := sorted(declared_names ^ used_names):
         raise InputError(
             f"each setting of method {name!r} must be in its class and in an implementation, "
@@ -422,7 +424,9 @@ def _make_row(method: Method, model: Model | None) -> MethodRow:
         exactness = exactness_for_model(implementation, model)
         rows.append(ImplementationRow(implementation.needs, exactness, tuple(settings)))
     facts = {fact.name: getattr(method, fact.name) for fact in fields(MethodFacts)}
-    return MethodRow(**facts | {"cost": cost}, implementations=tuple(rows), reason_unavailable=reason)
+    return MethodRow(
+        **facts | {"cost": cost}, implementations=tuple(rows), reason_unavailable=reason
+    )
 
 
 # Methods that `compare` uses by default. If LIME is exact for the model, these are the seven methods

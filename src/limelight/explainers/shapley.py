@@ -108,7 +108,9 @@ def explain_by_sampling(settings: "Shapley", one: Batch) -> Attribution:
     rng, regressed = text_rng(settings.seed, one.inputs[0].text), settings.uses_regression(d)
     pairs = sample_size.initial_count(d)
     if regressed:
-        found = shapley_values_from_regression(game, d, rng, pairs=pairs, known_range=game.known_range)
+        found = shapley_values_from_regression(
+            game, d, rng, pairs=pairs, known_range=game.known_range
+        )
     else:
         found = shapley_values_from_orders(
             game,

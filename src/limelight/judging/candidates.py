@@ -192,9 +192,7 @@ def _describe_changes(settings: Any) -> str:
     return ", ".join(f"{name}={value}" for name, default, value in values if value != default)
 
 
-_OTHER_FEATURES = (
-    "it scores units of its own; judge its explanations, with their spans as features"
-)
+_OTHER_FEATURES = "it scores units of its own; judge its explanations, with their spans as features"
 
 
 def _method_scorer(method: ConfiguredMethod) -> Callable[[Batch], list[ScoresOrReason]]:

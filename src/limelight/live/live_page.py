@@ -14,7 +14,7 @@ from limelight.explainers import METHODS
 from limelight.models import CAPABILITIES, Model, reason_missing
 from limelight.models.attention import AttentionClassifier, Tables
 from limelight.models.protocol import query_kind
-from limelight.rendering.markup import render_template, render_page
+from limelight.rendering.markup import render_page, render_template
 from limelight.rendering.text_parts import replace_surrogates
 
 METHODS_SHOWN = ("shapley", "lime", "loo", "gxi", "alpha-avg", "alpha-max")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, overload
 from weakref import WeakKeyDictionary
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.files import read_bounded_bytes, parse_json
+from limelight.files import parse_json, read_bounded_bytes
 from limelight.models.attention import AttentionClassifier, load_folder
 from limelight.models.functions import wrap_function, wrap_image_function
 from limelight.models.protocol import Model, check_model

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import DomainError, InputError
-from limelight.models.engine import joint_outputs, is_out_of_memory
+from limelight.models.engine import is_out_of_memory, joint_outputs
 from limelight.progress import count_calls, track_calls
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float

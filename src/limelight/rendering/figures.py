@@ -25,25 +25,25 @@ from limelight.files import write_atomically
 from limelight.rendering import palette
 from limelight.rendering.images import paint_image
 from limelight.rendering.palette import (
+    color_level,
+    color_ramp,
     full_color,
     hex_color,
-    color_level,
-    strongest_feature,
-    color_ramp,
-    select_hue,
     relative_scores,
+    select_hue,
+    strongest_feature,
     strongest_indices,
 )
-from limelight.rendering.text_parts import TextPart, split_text, shorten_unread, visible_text
+from limelight.rendering.text_parts import TextPart, shorten_unread, split_text, visible_text
 from limelight.rendering.wording import (
     COLORS,
     Marks,
-    quoted_target,
-    hue_meanings,
     headline,
-    typeset_sentence,
+    hue_meanings,
+    quoted_target,
     scale_note,
     share_interval,
+    typeset_sentence,
 )
 from limelight.results import Comparison, Explanation
 from limelight.results.judgment import Judgment
@@ -149,7 +149,8 @@ def _legend(figure: Any, explanations: Sequence[Explanation], mark: Any, place: 
     from matplotlib.patches import Patch
 
     meanings = {
-        full_color(hue): truncate_line(visible_text(s), 30) for hue, s in hue_meanings(explanations).items()
+        full_color(hue): truncate_line(visible_text(s), 30)
+        for hue, s in hue_meanings(explanations).items()
     }
     keys = [Patch(fc=color, label=meaning) for color, meaning in meanings.items()]
     mark.set_label(f"strongest {explanations[0].feature_noun}")
@@ -330,7 +331,11 @@ def color_map(kind: str) -> Any:
     if kind == "neutral":
         colors = [hex_color(palette.PAPER["light"]), "#7e8ae0", "#232c7a"]
     else:
-        against, paper, best = color_ramp("against")[-1], palette.PAPER["light"], color_ramp("for")[-1]
+        against, paper, best = (
+            color_ramp("against")[-1],
+            palette.PAPER["light"],
+            color_ramp("for")[-1],
+        )
         colors = [hex_color(color) for color in (against, paper, best)]
     return LinearSegmentedColormap.from_list(f"limelight-{kind}", colors)
 

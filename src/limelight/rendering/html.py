@@ -15,24 +15,31 @@ import msgspec
 import numpy as np
 
 from limelight.rendering import wording
-from limelight.rendering.images import image_html, drop_image
-from limelight.rendering.markup import data_block, render_fragment, render_macro, render_template, table_html, render_page
+from limelight.rendering.images import drop_image, image_html
+from limelight.rendering.markup import (
+    data_block,
+    render_fragment,
+    render_macro,
+    render_page,
+    render_template,
+    table_html,
+)
 from limelight.rendering.palette import (
-    inline_style,
     color_level,
-    strongest_feature,
-    select_hue,
+    inline_style,
     relative_scores,
+    select_hue,
+    strongest_feature,
     strongest_indices,
 )
 from limelight.rendering.text_parts import (
     MAX_UNREAD_LETTERS,
     TextPart,
-    split_text,
-    shorten_unread,
     model_tokens,
-    replace_surrogates,
     replace_explanation_surrogates,
+    replace_surrogates,
+    shorten_unread,
+    split_text,
 )
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.codec import settings_with_facts
@@ -153,7 +160,9 @@ def score_table_html(e: Explanation, count: int = SHOWN_FEATURES) -> "Markup":
     caption = (
         f"The {len(rows)} strongest of {len(e.features)} {several}" if few else f"All {several}"
     )
-    return render_macro("score_table", f"{caption}, {e.label}", e.stderr is not None, rows, e.feature_noun)
+    return render_macro(
+        "score_table", f"{caption}, {e.label}", e.stderr is not None, rows, e.feature_noun
+    )
 
 
 def _bar(e: Explanation, j: int, reach: float) -> dict[str, str | bool]:
@@ -259,7 +268,11 @@ def attention_data(c: Comparison) -> dict[str, Any] | None:
     block = -(-T // CELLS)
     tokens = (model_tokens(c.explanations[0]) + ["·"] * T)[:T]
     heads = [_head_data(matrix, block) for matrix in matrices]
-    return {"tokens": [replace_surrogates(token) for token in tokens], "block": block, "heads": heads}
+    return {
+        "tokens": [replace_surrogates(token) for token in tokens],
+        "block": block,
+        "heads": heads,
+    }
 
 
 def _head_data(matrix: Float[np.ndarray, "T T"], block: int) -> dict[str, Any]:

@@ -13,15 +13,15 @@ from limelight.rendering.markup import render_macro
 from limelight.rendering.palette import (
     INK,
     LEVELS,
+    color_level,
+    color_ramp,
     full_color,
     hex_color,
-    color_level,
-    strongest_feature,
-    color_ramp,
-    select_hue,
     relative_scores,
+    select_hue,
+    strongest_feature,
 )
-from limelight.rendering.wording import format_stderr, typographic_minus, scale_note, format_score
+from limelight.rendering.wording import format_score, format_stderr, scale_note, typographic_minus
 from limelight.results import Explanation
 from limelight.shapes import Bool, Int, Num
 from limelight.text import Image, read_image
@@ -88,14 +88,23 @@ def color_opacity(strength: float) -> float:
 def _shapes(e: Explanation, image: Image) -> list[dict[str, Any]]:
     """Return the part of the image that each feature is: its path, color, and what it says."""
     found: list[dict[str, Any]] = []
-    for j, (size, loops) in enumerate(zip(relative_scores(e).tolist(), outlines(image), strict=True)):
-        hue, title = select_hue(e, size), f"{e.feature_labels[j]}: {typographic_minus(format_score(e, j))}"
+    for j, (size, loops) in enumerate(
+        zip(relative_scores(e).tolist(), outlines(image), strict=True)
+    ):
+        hue, title = (
+            select_hue(e, size),
+            f"{e.feature_labels[j]}: {typographic_minus(format_score(e, j))}",
+        )
         drawn: dict[str, Any] = {
             "path": "".join(map(_path, loops)),
             "hue": hue[0] if color_opacity(size) else "",
         }
         # A color also where it covers nothing: "none" hears no pointer.
-        drawn |= {"fill": full_color(hue), "cover": f"{color_opacity(size):.3g}", "top": j == strongest_feature(e)}
+        drawn |= {
+            "fill": full_color(hue),
+            "cover": f"{color_opacity(size):.3g}",
+            "top": j == strongest_feature(e),
+        }
         error = f" ± {format_stderr(e, j)}" * (e.stderr is not None)
         found.append(drawn | {"feature": j, "title": title + error})
     return found

@@ -12,23 +12,23 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from limelight.rendering.markup import render_fragment, render_template, render_page
+from limelight.rendering.markup import render_fragment, render_page, render_template
+from limelight.rendering.terminal import ALL, Look, sections_text, table_text, terminal_view
 from limelight.rendering.text_parts import visible_text
-from limelight.rendering.terminal import ALL, Look, terminal_view, sections_text, table_text
-from limelight.rendering.wording import lowest_share, typographic_minus, share_interval
+from limelight.rendering.wording import lowest_share, share_interval, typographic_minus
 from limelight.results.judgment import (
     COLUMNS,
     TIE_ORDERS,
     Interval,
-    MeasureDescription,
     JudgedMethod,
     JudgedPair,
     JudgedText,
     Judgment,
     Measure,
+    MeasureDescription,
     MethodAgreement,
-    Plausibility,
     MethodPlausibility,
+    Plausibility,
     RemovalCurve,
     format_interval_end,
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from limelight.rendering.bundle import bundle_module
 from limelight.rendering.palette import palette_css
 from limelight.rendering.text_parts import visible_text
-from limelight.rendering.wording import typographic_minus, format_percent, typeset_sentence
+from limelight.rendering.wording import format_percent, typeset_sentence, typographic_minus
 from limelight.results.table import Cell, Column, Table
 from limelight.text import pluralize
 

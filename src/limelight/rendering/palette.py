@@ -111,10 +111,10 @@ def palette_css(*, over_inline: bool = False) -> str:
 
     ``over_inline`` lets them win over :func:`inline_color`, which knows no dark theme.
     """
-    wins = "!important" if over_inline else ""
-    letters = f";color:inherit{wins}" if over_inline else ""
-    light, dark = _variables("light"), _variables("dark")
-    dark_places = (
+    priority = "!important" if over_inline else ""
+    letters = f";color:inherit{priority}" if over_inline else ""
+    light, dark = _css_variables("light"), _css_variables("dark")
+    dark_selectors = (
         ".limelight[data-theme=dark],"
         ':where([data-jp-theme-light="false"],.vscode-dark) .limelight:not([data-theme])'
     )

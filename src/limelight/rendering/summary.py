@@ -10,11 +10,11 @@ from rich.text import Text
 
 from limelight.rendering.html import bar_shape, legend_html, words_html
 from limelight.rendering.images import average_image, thumbnail
-from limelight.rendering.markup import render_template, table_html, render_page
+from limelight.rendering.markup import render_page, render_template, table_html
 from limelight.rendering.palette import Hue
+from limelight.rendering.terminal import ALL, Look, draw_bar, sections_text, terminal_view
 from limelight.rendering.text_parts import visible_text
-from limelight.rendering.terminal import ALL, Look, draw_bar, terminal_view, sections_text
-from limelight.rendering.wording import format_share, confidence_phrase, format_number
+from limelight.rendering.wording import confidence_phrase, format_number, format_share
 from limelight.results.explanation import target_name
 from limelight.results.summary import RIGHT, RunComparison, RunSummary
 from limelight.results.table import Cell, Column, Section, Table

@@ -28,13 +28,13 @@ from limelight.rendering.palette import (
     TERMINAL_INK,
     Hue,
     largest_score,
-    strongest_feature,
-    select_hue,
     relative_scores,
+    select_hue,
+    strongest_feature,
     strongest_indices,
     terminal_color,
 )
-from limelight.rendering.text_parts import TextPart, split_text, shorten_unread, visible_text
+from limelight.rendering.text_parts import TextPart, shorten_unread, split_text, visible_text
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.table import Cell, Column, Section, Table
 from limelight.text import Image, pluralize
@@ -278,7 +278,9 @@ def _score_tables(
 
 def _score_table(several: Sequence[Explanation], labels: Sequence[str]) -> Table:
     """Return the features that are strongest in any, with their score in each."""
-    order = strongest_indices(np.abs([relative_scores(e) for e in several]).max(axis=0), SHOWN_FEATURES)
+    order = strongest_indices(
+        np.abs([relative_scores(e) for e in several]).max(axis=0), SHOWN_FEATURES
+    )
     widest = 60 if several[0].has_block_features else 24
     return wording.score_table(several, labels, sorted(order), widest=widest)
 
@@ -381,7 +383,9 @@ def _card_columns(explanations: Sequence[Explanation], image: Image, look: Look)
 
 def legend_text(explanations: Sequence[Explanation], look: Look) -> Text:
     """Say what colors, signs and marks mean."""
-    meanings = {hue: look.safe(meaning) for hue, meaning in wording.hue_meanings(explanations).items()}
+    meanings = {
+        hue: look.safe(meaning) for hue, meaning in wording.hue_meanings(explanations).items()
+    }
     if meanings.get("against", "").startswith("against "):
         meanings["against"] = "against"  # it stands beside "for …", and lines are short
     text, noun = Text(style="dim", overflow="fold"), explanations[0].feature_noun

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from limelight.errors import OBEYED
+from limelight.errors import CONTROL_CHARACTERS
 from limelight.results import Explanation
 from limelight.text import SIDES, token_strings
 from limelight.text.characters import LONE_SURROGATE
@@ -89,7 +89,7 @@ _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
 
 def visible_text(text: str) -> str:
     """Return ``text`` with control characters as symbols, except line ends and tabs."""
-    return OBEYED.sub(_symbol, _LINE_ENDS.sub("\n", text))
+    return CONTROL_CHARACTERS.sub(_symbol, _LINE_ENDS.sub("\n", text))
 
 
 def _symbol(match: re.Match[str]) -> str:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight.models.protocol import class_probabilities, class_weights
-from limelight.rendering.palette import FAINTEST, Hue, largest_score, select_hue, relative_scores, strongest_indices
+from limelight.rendering.palette import (
+    FAINTEST,
+    Hue,
+    largest_score,
+    relative_scores,
+    select_hue,
+    strongest_indices,
+)
 from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
@@ -52,9 +59,7 @@ def quoted_target(e: Explanation) -> str:
     """Return what the scores speak for, in quotes: “positive”, or “positive” against “negative”."""
     if isinstance(e.query, AnswerQuery):
         return "the answer"
-    return (
-        quote(e.target) if e.against is None else f"{quote(e.target)} against {quote(e.against)}"
-    )
+    return quote(e.target) if e.against is None else f"{quote(e.target)} against {quote(e.against)}"
 
 
 def query_phrase(e: Explanation) -> str:
@@ -264,7 +269,9 @@ def headline(explanations: Sequence[Explanation], marks: Marks = COLORS) -> tupl
         begin, name, after = _answered(explanations, e.query)
     else:
         begin = (
-            f"At{query_phrase(e).removeprefix(' at')} the model says " if e.query else "The model says "
+            f"At{query_phrase(e).removeprefix(' at')} the model says "
+            if e.query
+            else "The model says "
         )
         name, sure = prediction_phrase(e)
         after = f"{sure} Scores are for {quoted_target(e)}{_explained_number(e)}"

@@ -404,7 +404,9 @@ def shard_table(
             target if e is None else e.target
             for (_, target), e in zip(row_kinds, explained, strict=True)
         ],
-        "image": [_map_optional(lambda e: e.image_json(with_pixels=keep_texts), e) for e in explained],
+        "image": [
+            _map_optional(lambda e: e.image_json(with_pixels=keep_texts), e) for e in explained
+        ],
         "error": [outcome if isinstance(outcome, str) else None for outcome in checked],
     }
     for name, (kind, value) in _COLUMNS.items():

@@ -442,7 +442,9 @@ class Run:
             if row_values["method"] == method
         }
         if target is not None and target not in rows_by_target:
-            raise InputError(unknown_name_message("class explained here", target, map(str, rows_by_target)))
+            raise InputError(
+                unknown_name_message("class explained here", target, map(str, rows_by_target))
+            )
         stored = (
             rows_by_target[target] if target is not None else next(iter(rows_by_target.values()))
         )

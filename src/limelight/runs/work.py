@@ -20,7 +20,7 @@ from limelight.explainers.registry import configure_method
 from limelight.models import Model
 from limelight.models.loading import ModelSource
 from limelight.request import prepare_model
-from limelight.results.values import plain_value, decode_value, encode_value
+from limelight.results.values import decode_value, encode_value, plain_value
 from limelight.runs.record import MethodRecord, RunRecord
 from limelight.runs.rows import Outcome, input_texts, shard_bytes, shard_table
 from limelight.text import QueriedText, join_pair, truncate_line

@@ -187,7 +187,9 @@ def texts_page(served: Served) -> str:
     facts = {"typing": bool(served.models)}
     title = "What does the model do on these texts?"
     above = navigation(served, "texts", kept=("texts.json", "texts.json"))
-    return _page(title, render_template("texts.html"), served, script="texts.js", above=above, facts=facts)
+    return _page(
+        title, render_template("texts.html"), served, script="texts.js", above=above, facts=facts
+    )
 
 
 def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None) -> "Markup":
@@ -206,7 +208,9 @@ def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None
         ]
     if served.judgment is not None:
         places.append(("judgment", "Judgment"))
-    return render_macro("navigation", places if len(places) > 1 else [], here, kept, served.warnings)
+    return render_macro(
+        "navigation", places if len(places) > 1 else [], here, kept, served.warnings
+    )
 
 
 def _message(
@@ -403,7 +407,9 @@ def _json(found: Callable[[HttpRequest], Any]) -> Handler:
 def _report(served: Served, here: str, page: Callable[..., str]) -> Response:
     """Return a page that is one file, with the policy that it brings itself."""
     above = navigation(served, here, kept=(here, f"{here}.html"))
-    return HTMLResponse(page(navigation=above), headers={"content-security-policy": WHOLE_PAGE_POLICY})
+    return HTMLResponse(
+        page(navigation=above), headers={"content-security-policy": WHOLE_PAGE_POLICY}
+    )
 
 
 def _sent(content: str) -> Handler:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError, escape_controls
-from limelight.rendering.text_parts import visible_text, replace_explanation_surrogates
+from limelight.rendering.text_parts import replace_explanation_surrogates, visible_text
 from limelight.serving.texts import explanation_data, shown_opening
 from limelight.shapes import Float
 from limelight.text import feature_kind, feature_noun
@@ -124,7 +124,11 @@ class RunViews:
             "is_probability": run.record.model.link != "none",
             "columns": shown,
             "unexplained": [
-                {"row": one["row"], "id": visible_text(str(one["id"])), "error": visible_text(one["error"])}
+                {
+                    "row": one["row"],
+                    "id": visible_text(str(one["id"])),
+                    "error": visible_text(one["error"]),
+                }
                 for one in failed
             ],
         }

@@ -25,8 +25,18 @@ from limelight.models.queries import expand_queries
 from limelight.rendering.html import attention_data, disagreement_section, head_tables
 from limelight.rendering.images import draw_images, drop_image
 from limelight.rendering.markup import render_macro
-from limelight.rendering.text_parts import visible_text, replace_surrogates, replace_explanation_surrogates
-from limelight.rendering.wording import ONE_SIDED, headline, typeset_sentence, reader_outcomes, merge_warnings
+from limelight.rendering.text_parts import (
+    replace_explanation_surrogates,
+    replace_surrogates,
+    visible_text,
+)
+from limelight.rendering.wording import (
+    ONE_SIDED,
+    headline,
+    merge_warnings,
+    reader_outcomes,
+    typeset_sentence,
+)
 from limelight.request import FIELDS, Request, RequestField, prepare_model
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report

@@ -193,8 +193,9 @@ def check_values(size: Float[Array, "*n K"]) -> None:
     largest = xp.max(size, axis=-1)
     if not bool(xp.all((largest == 0) | (largest >= _MIN_VALUE) & (largest <= _MAX_VALUE))):
         raise DomainError(
-            f"a ratio game needs values that are 0 or between {_MIN_VALUE:g} and {_MAX_VALUE:g} in
-            size; " "multiply them by a number, and the scores are multiplied by it too."
+            f"a ratio game needs values that are 0 or between {_MIN_VALUE:g} and {_MAX_VALUE:g} "
+            "in absolute value. Multiply all values by one number. The scores are multiplied by "
+            "it too."
         )
 
 

@@ -32,7 +32,12 @@ from limelight.explainers.learned import (
 )
 from limelight.explainers.method import select_implementation
 from limelight.explainers.registry import METHODS
-from limelight.files import folder_lock, read_bounded_bytes, remove_abandoned_parts, write_atomically
+from limelight.files import (
+    folder_lock,
+    read_bounded_bytes,
+    remove_abandoned_parts,
+    write_atomically,
+)
 from limelight.judging import judge
 from limelight.judging.estimate import measure_call_seconds, read_sample_batches
 from limelight.models import (
@@ -49,7 +54,7 @@ from limelight.progress import Estimate, ProgressCallback, ProgressTracker, open
 from limelight.request import Request, prepare_model
 from limelight.results import Explanation
 from limelight.sampling.masks import text_rng
-from limelight.sampling.orders import evaluate_orders, draw_orders
+from limelight.sampling.orders import draw_orders, evaluate_orders
 from limelight.shapes import Bool, Float
 from limelight.text import QueriedText, feature_noun, join_pair, pluralize
 from limelight.threads import cached_property
@@ -127,7 +132,9 @@ def learn(
     for name, value, least in (("seed", seed, 0), ("judged", judged or 0, 0), ("pairs", pairs, 1)):
         if not isinstance(value, Integral) or not least <= value < 1 << 63:
             most = " to 2^63 − 1" if name == "seed" else " or more"
-            raise InputError(f"{name} must be a whole number, {least}{most}; got {short_repr(value)}.")
+            raise InputError(
+                f"{name} must be a whole number, {least}{most}; got {short_repr(value)}."
+            )
     request = Request(features=features, answer=answer)
     model, request = prepare_model(model, request)
     implementation = select_implementation(METHODS["shapley"], model)
@@ -184,7 +191,11 @@ def _read_explanations(texts: Any) -> list[Explanation] | None:
 
 
 def _from_explanations(
-    model: Model, found: list[Explanation], request: Request, plan: "SamplingPlan", judged: int | None
+    model: Model,
+    found: list[Explanation],
+    request: Request,
+    plan: "SamplingPlan",
+    judged: int | None,
 ) -> LearnedMethod:
     """Return the method learned from values that were sampled before, of one class.
 
@@ -320,7 +331,9 @@ def _planned(
         read_batch(model, texts[:1], request, first_index=0)  # which says why
         raise InputError("none of the first texts can be read; check them.")
     d = float(np.mean([len(one.features[0]) for one in tried]))
-    each = measure_call_seconds(tried[len(tried) // 2].game()) if most is not None or estimate else 0.0
+    each = (
+        measure_call_seconds(tried[len(tried) // 2].game()) if most is not None or estimate else 0.0
+    )
     count = len(texts)
 
     def calls(pairs: int, count: int) -> int:
@@ -357,7 +370,11 @@ def _identity(text: Any) -> Any:
 
 
 def _draw_all_values(
-    model: Model, plan: SamplingPlan, request: Request, folder: Path | None, tracker: ProgressTracker
+    model: Model,
+    plan: SamplingPlan,
+    request: Request,
+    folder: Path | None,
+    tracker: ProgressTracker,
 ) -> list[ShapleyDraws | None]:
     """Return the values of every text, None where it cannot be read; stored ones are not drawn."""
     found: list[ShapleyDraws | None] = []
@@ -390,15 +407,15 @@ def sample_values(
     games = [one.game() for _, one in there]
     # A stream of its own: values of the same text that a method draws are independent of these.
     orders = [
-        draw_orders(
-            len(game), plan.pairs_of(i), text_rng(plan.seed, f"learn {one.inputs[0].text}")
-        )
+        draw_orders(len(game), plan.pairs_of(i), text_rng(plan.seed, f"learn {one.inputs[0].text}"))
         for (i, one), game in zip(there, games, strict=True)
     ]
 
     def ask(masks: list[Bool[np.ndarray, "_ _d"]]) -> list[Float[np.ndarray, "_ m"]]:
         with tracker.track(numbers[0], texts=len(numbers), calls=sum(map(len, masks))):
-            TextGame.precompute_outputs(games, masks)  # then known, where the model takes texts together
+            TextGame.precompute_outputs(
+                games, masks
+            )  # then known, where the model takes texts together
             return [game(own) for game, own in zip(games, masks, strict=True)]
 
     draws = iter(evaluate_orders(ask, orders))

@@ -26,8 +26,8 @@ from limelight.training.state import (
     CHECKPOINT,
     MAKE_ROOM,
     Checkpoint,
-    make_writable_folder,
     explain_write_errors,
+    make_writable_folder,
 )
 from limelight.training.texts import PreparedData, prepare
 

@@ -125,7 +125,9 @@ def output_values(batch: Batch, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarr
         outputs = classifier(batch).logits_of_ids(masked_rows(batch, keep))
     else:
         (model_input,), (features,) = batch.inputs, batch.features
-        texts = [blank_features(model_input, features, row) for row in keep]  # no vectorizer reads a space
+        texts = [
+            blank_features(model_input, features, row) for row in keep
+        ]  # no vectorizer reads a space
         outputs = cast(Function, batch.model).logits(texts)
     return batch.targets.value(outputs[:, None])[:, 0]
 

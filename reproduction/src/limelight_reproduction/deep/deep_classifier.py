@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from limelight import InputError
-from limelight.models import Attention, Capability, Gradients, Link, Property, OutputGradient
+from limelight.models import Attention, Capability, Gradients, Link, OutputGradient, Property
 from limelight.models.attention.masked import deleted_windows, replaced_windows
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.text import CLS, UNK, Features, ModelInput, Tokens, Vocabulary, tokenize
@@ -141,18 +141,26 @@ class DeepClassifier:
         """Return the word at every place of the window, -1 at [cls] and padding."""
         return self._placed(_spelled(model_input).word)
 
-    def attention(self, model_input: ModelInput, output_gradient: OutputGradient | None = None) -> Iterator[Attention]:
+    def attention(
+        self, model_input: ModelInput, output_gradient: OutputGradient | None = None
+    ) -> Iterator[Attention]:
         """Yield the attention of all layers, and with ``output_gradient`` the gradient with respect to it."""
         e = self.network.embedded(self._sent(self._window(model_input)[None])).detach()
         layers: list[Any] = []
         with torch.enable_grad():
             # A graph begins where something wants a gradient: the weights do not.
             f = self.network.of_embedded(e.requires_grad_(output_gradient is not None), layers)
-            gradients = None if output_gradient is None else torch.autograd.grad(_aimed(f, output_gradient), layers)
+            gradients = (
+                None
+                if output_gradient is None
+                else torch.autograd.grad(_aimed(f, output_gradient), layers)
+            )
         alpha = _stacked(layers)
         yield Attention(
             alpha=alpha,
-            readout_weights=np.eye(alpha.shape[-1])[0],  # the linear map after the last layer reads [cls]
+            readout_weights=np.eye(alpha.shape[-1])[
+                0
+            ],  # the linear map after the last layer reads [cls]
             gradient=np.broadcast_to(np.nan, alpha.shape)
             if gradients is None
             else _stacked(gradients),
@@ -234,7 +242,9 @@ def _features_of_pieces(model_input: ModelInput, features: Features) -> Int[np.n
     return np.array([*features.feature_index, *later])[spelled.word]
 
 
-def _aimed(f: Float[Array, "n C"], output_gradient: OutputGradient | Float[np.ndarray, "n C"]) -> Any:
+def _aimed(
+    f: Float[Array, "n C"], output_gradient: OutputGradient | Float[np.ndarray, "n C"]
+) -> Any:
     """Return a number whose gradient is that of F: Σ ∂F/∂f_c f_c with the weights held fixed."""
     weights = output_gradient(_numbers(f)) if callable(output_gradient) else output_gradient
     return (f * torch.from_numpy(np.array(weights)).to(f)).sum()

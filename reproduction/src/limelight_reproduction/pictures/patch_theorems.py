@@ -93,7 +93,10 @@ def _distances(rng: np.random.Generator) -> dict[str, float]:
     whole(e)[0, target].backward()
     aim = np.eye(len(model.classes))[[target]]
     roads = {
-        "gradient": (model.compute_tables([model_input], [features]).gradient(aim)[0], e.grad[0].numpy())
+        "gradient": (
+            model.compute_tables([model_input], [features]).gradient(aim)[0],
+            e.grad[0].numpy(),
+        )
     }
     keep = enumerate_masks(len(features))
     f = whole.removed(picture.pixels, keep)[:, target : target + 1]

@@ -11,7 +11,7 @@ import numpy as np
 
 from limelight import DomainError, InputError, Model, __version__
 from limelight.explainers import (
-    SIZES,
+    MASK_SIZE_POWERS,
     Attribution,
     Batch,
     LimeSampled,
@@ -23,6 +23,7 @@ from limelight.explainers import (
     settings_class,
 )
 from limelight.models.protocol import has_exact_game
+from limelight.request import Request
 from limelight.text import UserInput, side_names
 from limelight.theory.lime import lime
 from limelight.theory.lime_weights import lime_design, size_weight
@@ -106,8 +107,8 @@ def plan(
     """
     settings = {"bandwidth": bandwidth, "ridge": ridge, "row0": row0, "sizes": sizes, "seed": seed}
     regression: _Regression = make_settings(_Regression, **settings, error=error, pilot=pilot)
-    feasible = partial(_check_features, bandwidth=regression.bandwidth)
-    batch = read_single_text("plan", model, text, request, feasible=feasible)
+    check_size = partial(_check_features, bandwidth=regression.bandwidth)
+    batch = read_single_text("plan", model, text, Request(**request), check_size=check_size)
     overhead = _overhead(len(batch.features[0]), regression)
     replacement = batch.model.replacements[0]
     exact = has_exact_game(batch.model, batch.targets.scale, replacement)
@@ -149,7 +150,9 @@ def _computed_limit(batch: Batch, regression: _Regression) -> Attribution:
     """Return where the regression goes, and √(n Var β̂) of every word on the way, n → ∞."""
     game = extract_document(batch.ratio_game, 0)
     limit = lime(game, bandwidth=regression.bandwidth)
-    variance = lime_variance(game, bandwidth=regression.bandwidth, power=SIZES[regression.sizes])
+    variance = lime_variance(
+        game, bandwidth=regression.bandwidth, power=MASK_SIZE_POWERS[regression.sizes]
+    )
     return Attribution(
         scores=host_array(limit.scores)[0],
         intercept=float(limit.intercept[0]),
@@ -180,7 +183,7 @@ def _overhead(d: int, regression: LimeSampled) -> int:
 
     n samples of uneven weights w count as n E[w]²/E[w²] even ones.
     """
-    psi, power = size_weight(d, regression.bandwidth)[1:], SIZES[regression.sizes]
+    psi, power = size_weight(d, regression.bandwidth)[1:], MASK_SIZE_POWERS[regression.sizes]
     # Drawn by q ∝ ψ^p with weights ψ/q; nothing is divided where ψ vanishes.
     share = np.sum(psi) ** 2 / (np.sum(psi**power) * np.sum(psi ** (2 - power)))
     return math.ceil((d + 1) / float(share))

@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from limelight.rendering.terminal import ALL, SHOWN_FEATURES, Look, terminal_view, table_text
+from limelight.rendering.terminal import ALL, SHOWN_FEATURES, Look, table_text, terminal_view
 from limelight.results.table import Column, Table
 from limelight_reproduction.planning.sampling_plan import SamplingPlan
 

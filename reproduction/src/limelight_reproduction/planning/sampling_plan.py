@@ -11,7 +11,7 @@ import numpy as np
 
 from limelight import InputError
 from limelight.errors import unknown_name_message
-from limelight.explainers import SIZES
+from limelight.explainers import MASK_SIZE_POWERS
 from limelight.results.codec import decode_record, encode_record
 from limelight.results.mixins import TableMixin
 from limelight.results.table import Table, plain_table
@@ -66,8 +66,8 @@ class SamplingPlan(EqualByFields, TableMixin):
     def __post_init__(self) -> None:
         if not 0 < self.error < math.inf:
             raise InputError(f"error must be positive and finite; got {self.error}.")
-        if self.sizes not in SIZES:
-            raise InputError(unknown_name_message("sizes", self.sizes, SIZES))
+        if self.sizes not in MASK_SIZE_POWERS:
+            raise InputError(unknown_name_message("sizes", self.sizes, MASK_SIZE_POWERS))
         if not 1 <= self.overhead <= _BEYOND // 4:
             raise InputError(
                 f"overhead must be a number of samples; got {truncate_line(str(self.overhead), 30)}."
@@ -134,7 +134,7 @@ class SamplingPlan(EqualByFields, TableMixin):
 
     def _more_scatter(self, samples: int | Int[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
         """What they add to the scatter."""
-        how = self._pull() | {"power": SIZES[self.sizes]}
+        how = self._pull() | {"power": MASK_SIZE_POWERS[self.sizes]}
         return shift_scatter(self.scores, self.left, samples=samples, **how)
 
     def _pull(self) -> dict[str, Any]:

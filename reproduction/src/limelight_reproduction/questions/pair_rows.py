@@ -156,7 +156,9 @@ def _attention(model: Model, pair: Pair) -> dict[str, Any]:
     (attended,) = reader.attention(model_input)
     feature = np.append(features.feature_index, -1)[reader.token_positions(model_input)]
     belongs = (feature[:, None] == np.arange(len(features))).astype(np.float64)
-    read = np.einsum("s,lhst->lt", attended.readout_weights, attended.alpha) / attended.alpha.shape[1]
+    read = (
+        np.einsum("s,lhst->lt", attended.readout_weights, attended.alpha) / attended.alpha.shape[1]
+    )
     # What a piece of one word pays to all pieces of the other, either way, in every layer.
     paid = (belongs / belongs.sum(axis=0)).T @ attended.alpha.mean(axis=1) @ belongs
     both_ways = (paid + paid.transpose(0, 2, 1)) / 2

@@ -8,7 +8,11 @@ from typing import Any, final
 
 import numpy as np
 
-from limelight.sampling.all_masks import lime_from_all_masks, pair_interactions_from_all_masks, shapley_values_from_all_masks
+from limelight.sampling.all_masks import (
+    lime_from_all_masks,
+    pair_interactions_from_all_masks,
+    shapley_values_from_all_masks,
+)
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import enumerate_masks

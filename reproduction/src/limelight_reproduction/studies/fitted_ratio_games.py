@@ -9,11 +9,17 @@ from limelight.sampling.masks import Indicators, Masks, PerMask, Rng, draw_masks
 from limelight.sampling.pairs import (
     PerPair,
     PerSize,
-    pair_standard_error,
     pair_influence_sums,
+    pair_standard_error,
     shapley_pair_coefficients,
 )
-from limelight.sampling.spread import RARE_EFFECT_SHARE, ROUNDING, PowerSums, r_squared, unseen_effect_error
+from limelight.sampling.spread import (
+    RARE_EFFECT_SHARE,
+    ROUNDING,
+    PowerSums,
+    r_squared,
+    unseen_effect_error,
+)
 from limelight.shapes import Float, Int
 from limelight.theory.lime_weights import lime_design
 from limelight.theory.ratio_game import RatioGame

@@ -49,7 +49,12 @@ def compute_surrogate_values(fits: CrossFits, kind: str) -> SurrogateValues:
     else:
         stderr, spike = word_errors(fits.out, scores, np.stack(scores_of_parts), kind)
     out = fits.out
-    unseen = rare_effect_warning(has_no_spread=out.flat, largest_share=spike, possible_effect=out.size, sample_count=out.draws)
+    unseen = rare_effect_warning(
+        has_no_spread=out.flat,
+        largest_share=spike,
+        possible_effect=out.size,
+        sample_count=out.draws,
+    )
     return SurrogateValues(scores, stderr, fit_warnings(fits) + unseen)
 
 

@@ -62,7 +62,10 @@ def lime_variance(
     # On the same nodes: every one of them is a pass over all pairs.
     shares = [(x, np.full_like(x, 1 / np.sum(x))) for x in (kept, removed)]
     with_word, without = mixtures_with_shared_nodes(shares, tolerance, free_ends=True)
-    if max(with_word.total_residual / np.sum(kept), without.total_residual / np.sum(removed)) > _LOST:
+    if (
+        max(with_word.total_residual / np.sum(kept), without.total_residual / np.sum(removed))
+        > _LOST
+    ):
         raise DomainError(
             "the standard error of LIME needs a larger bandwidth for so few features as "
             f"{game.d}: nearly all weight lies on one size."
@@ -72,7 +75,9 @@ def lime_variance(
     center = xp.mean(form.c, axis=0) - limit.intercept
     line = ExponentialSum(one[:, 0], one, one, -limit.scores, xp.zeros_like(limit.scores), center)
     total = xp.zeros_like(limit.scores)
-    for times, first, second in unordered_pairs([*exponential_sums(form, reciprocal_sums(form, tolerance)), line]):
+    for times, first, second in unordered_pairs(
+        [*exponential_sums(form, reciprocal_sums(form, tolerance)), line]
+    ):
         total = total + times * _pair(first, second, with_word, without)
     full, empty = (xp.mean(x, axis=0) for x in full_and_empty_values(form))
     full, empty = full + center - xp.sum(limit.scores, axis=-1), empty + center

@@ -130,7 +130,9 @@ def second_order(game: RatioGame, values: Sequence[SymmetricValue]) -> BoundedSc
     return found
 
 
-def distance_bound(scores: Float[Array, "*batch C d"], near: BoundedScores) -> Float[Array, "*batch C"]:
+def distance_bound(
+    scores: Float[Array, "*batch C d"], near: BoundedScores
+) -> Float[Array, "*batch C"]:
     """A bound on the distance of ``scores`` to the values that ``near`` is within its bound of."""
     xp = array_namespace(scores)
     return xp.max(xp.abs(scores - near.scores), axis=-1) + near.bound

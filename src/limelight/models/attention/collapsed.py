@@ -98,7 +98,7 @@ class CollapsedInputs:
             there = words[:, places]
             linear = tables.word_logit[there] + tables.position_logit[places]
             logit[..., places] = _positions_last(linear)
-            given.append(_heads_first(units.given(there, places)))
+            given.append(_heads_first(units.unit_inputs(there, places)))
         return LogitPath(start, end, UnitPath(places, given[0], given[1], units.weight))
 
     @cached_property
@@ -107,7 +107,7 @@ class CollapsedInputs:
         tables = self.model.tables
         if (units := tables.units) is None:
             return self.logit
-        h = units.given(self.ids, np.arange(self.model.T_max))
+        h = units.unit_inputs(self.ids, np.arange(self.model.T_max))
         # Less the offset, which is read of [cls] and belongs to no e_t.
         along = (unit_slopes(h, units.weight) * (h - units.offset)).sum(axis=-1)
         return _positions_last(tables.word_logit[self.ids] + tables.position_logit + along)
@@ -250,7 +250,7 @@ class CollapsedInputs:
         tables, seen = self.model.tables.units, self.model.directions.units
         if tables is None or seen is None:
             return None
-        h = tables.given(self.ids[:, first:end], np.arange(first, end))
+        h = tables.unit_inputs(self.ids[:, first:end], np.arange(first, end))
         return HiddenUnits(_heads_first(h), seen.weight, seen.key, seen.query)
 
     def _target_value(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K d_e"]:

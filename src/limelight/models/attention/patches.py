@@ -111,9 +111,11 @@ class PatchClassifier(AttentionClassifier):
         said = {name: list(x) if isinstance(x, tuple) else x for name, x in patches.items()}
         return {**super().config, "patches": {**said, "removal": self.removal}}
 
-    def _of_parts(self, of_positions: Callable[..., np.ndarray]) -> Float[np.ndarray, "T_max d_e"]:
+    def _position_array(
+        self, of_positions: Callable[..., np.ndarray]
+    ) -> Float[np.ndarray, "T_max d_e"]:
         if self.position_table is None:
-            return super()._of_parts(of_positions)
+            return super()._position_array(of_positions)
         table = self.position_table.astype(np.float64)
         # Learned numbers are what they are, without an error.
         return table if of_positions is sinusoidal_positions else np.zeros_like(table)

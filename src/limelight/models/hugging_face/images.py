@@ -275,7 +275,7 @@ class HuggingFaceImages(HuggingFace):
 
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
         """Return the outputs as a function of masks; pixels of removed patches are replaced."""
-        self._forward.refresh()
+        self._forward_pass.refresh()
         device, feature = self.network.device, self._feature_map(model_input, features)
         values = torch.as_tensor(model_input.encoding.values).to(device)
         replaced = torch.as_tensor(self._replaced_pixels(model_input, replacement)).to(device)
@@ -286,7 +286,7 @@ class HuggingFaceImages(HuggingFace):
             # Masking happens on the device, since a mask is a thousandth of an image.
             always = np.ones((len(keep), 1), bool)
             is_kept = torch.as_tensor(np.concatenate([keep, always], axis=1)).to(device)[:, index]
-            return self._forward(torch.where(is_kept[:, None], values, replaced))
+            return self._forward_pass(torch.where(is_kept[:, None], values, replaced))
 
         return lambda keep: self.engine.compute_rows(
             np.full(len(keep), model_input.encoding.size), lambda rows: compute_masks(keep[rows])
