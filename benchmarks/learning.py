@@ -44,7 +44,7 @@ import numpy as np
 import limelight
 from limelight.explainers import Shapley
 from limelight.explainers.batch import read_batch, sum_subword_scores
-from limelight.explainers.learned import WITH_STATES, LearnedMethod
+from limelight.explainers.learned import SIGNALS_WITH_STATES, LearnedMethod
 from limelight.models.queries import expand_texts
 from limelight.progress import ProgressTracker
 from limelight.request import Request, prepare_model
@@ -219,9 +219,9 @@ def curve(asked: argparse.Namespace) -> None:
         drawn(model, plan, asked, "values"),
         drawn(model, of_held, asked, "reference"),
     )
-    known = (*WITH_STATES, "lrp")
+    known = (*SIGNALS_WITH_STATES, "lrp")
     examples, others = (
-        with_lrp(model, own, learning.make_examples(model, own, x, ASKED, WITH_STATES))
+        with_lrp(model, own, learning.make_examples(model, own, x, ASKED, SIGNALS_WITH_STATES))
         for own, x in ((texts, values), (held, reference))
     )
     say(f"signals of {examples.text_count} and {others.text_count} texts")
@@ -236,22 +236,22 @@ def curve(asked: argparse.Namespace) -> None:
     noise = replace(
         examples, values=examples.values[shuffled], draw_variance=examples.draw_variance[shuffled]
     )
-    runs = [(f"{n} texts", examples, WITH_STATES, n) for n in sizes]
+    runs = [(f"{n} texts", examples, SIGNALS_WITH_STATES, n) for n in sizes]
     runs += [(f"{n} texts, with lrp", examples, known, n) for n in ablated]
     runs += [
-        (f"{n} texts, without {name}", examples, tuple(s for s in WITH_STATES if s != name), n)
+        (f"{n} texts, without {name}", examples, tuple(s for s in SIGNALS_WITH_STATES if s != name), n)
         for n in ablated
         for name in LEFT_OUT
     ]
-    runs += [(f"{sizes[-2]} texts, shuffled values", noise, WITH_STATES, sizes[-2])]
+    runs += [(f"{sizes[-2]} texts, shuffled values", noise, SIGNALS_WITH_STATES, sizes[-2])]
     for name, source, signals, n in runs:
         begun = time.perf_counter()
         some = part(source.select(np.arange(n)), signals, known)
-        whole = n == sizes[-1] and signals == WITH_STATES
+        whole = n == sizes[-1] and signals == SIGNALS_WITH_STATES
         learned = fitting.fit_examples(
             some, learning.SamplingPlan(texts[:n], 3, 0).held_out, seed=0, curve=whole
         )
-        predicted = learned.predicted(learned.standard(part(others, signals, known).network_inputs))
+        predicted = learned.predict_scores(learned.standardize_inputs(part(others, signals, known).network_inputs))
         scores[name] = predicted.values
         report = dict(learned.report) | coverage(predicted, others)
         report["seconds"] = time.perf_counter() - begun
@@ -294,7 +294,7 @@ def together(name: str, predicted: Any, truth: Any, scores: Any) -> Iterator[tup
     own = predicted.stderr**2
     for count in (1, 2):
         pairs = scores[f"{count} pair{'s' * (count > 1)}"]
-        share = own / (own + predicted.draw**2 / count)
+        share = own / (own + predicted.draw_deviation**2 / count)
         yield f"{name} and {count} pair(s)", predicted.values + share * (pairs - predicted.values)
         yield f"{name} and {count} pair(s), half and half", (predicted.values + pairs) / 2
     missing = truth.text_means(truth.values - predicted.values)[truth.network_inputs.owner]
@@ -325,7 +325,7 @@ def save(asked: Any, model: Any, learned: LearnedMethod, values: list[np.ndarray
         "classes": list(model.classes),
         "outputs": list(range(values[0].shape[1])),
         "features": "words",
-        "signals": list(WITH_STATES),
+        "signals": list(SIGNALS_WITH_STATES),
         "pairs": asked.pairs,
         "seed": 0,
         "version": limelight.__version__,
@@ -488,7 +488,7 @@ def of_family(asked: Any, name: str, model: Any, texts: list[Any], held: list[An
                 values.append(one)
                 kept.append(items[i])
     truth = learning.make_examples(model, kept, values, request, learned.record["signals"])
-    predicted = learned.predicted(learned.standard(truth.network_inputs))
+    predicted = learned.predict_scores(learned.standardize_inputs(truth.network_inputs))
     report |= coverage(predicted, truth) | {"reference": len(kept)}
     report["ablated"] = dict(ablated(asked, name, model, request, learned, truth, texts))
     say(f"{name}: R² {report['r2_reference']:.3f}, ±2 hold {report['covered']:.3f}")
@@ -554,7 +554,7 @@ def ablated(
             return replace(x, network_inputs=inputs)
 
         fit = fitting.fit_examples(only(source), held, seed=0, curve=False)
-        values = fit.predicted(fit.standard(only(truth).network_inputs)).values
+        values = fit.predict_scores(fit.standardize_inputs(only(truth).network_inputs)).values
         return fitting.r_squared(values, truth)
 
     yield "all", reached(examples)

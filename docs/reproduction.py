@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 
 from limelight_reproduction.markdown import documentation_page, repairs_table
-from limelight_reproduction.report import Row, rows_of
-from limelight_reproduction.results import stored
-from limelight_reproduction.trusting import DeepShares
+from limelight_reproduction.report import ReportRow, build_rows
+from limelight_reproduction.results import load_stored_results
+from limelight_reproduction.trust import DeepShares
 
 HERE = Path(__file__).parent
 PAGE, IMAGES = HERE / "reproduction.md", "images/reproduction"
@@ -19,9 +19,9 @@ DEEP = HERE.parent / "benchmarks/results/judging_cuda_every.json"
 MARKS = re.compile(r"(<!-- from results\.json -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def page(rows: list[Row]) -> str:
+def page(rows: list[ReportRow]) -> str:
     """Return the text of the page."""
-    return documentation_page(rows, IMAGES, deep_shares())
+    return f"<!-- generated -->\n\n{documentation_page(rows, IMAGES, deep_shares())}"
 
 
 def deep_shares() -> DeepShares:
@@ -48,7 +48,7 @@ def _marked(page: Path, lines: str) -> str:
 def main() -> None:
     """Write everything."""
     (HERE / IMAGES).mkdir(parents=True, exist_ok=True)
-    rows = list(rows_of(stored(), HERE / IMAGES, suffixes=(".png",), dpi=110))
+    rows = list(build_rows(load_stored_results(), HERE / IMAGES, suffixes=(".png",), dpi=110))
     PAGE.write_text(page(rows), "utf-8")
     THEOREM.write_text(theorem(), "utf-8")
 

@@ -90,7 +90,7 @@ def shipped():
 @pytest.fixture
 def short_texts_are_sampled(monkeypatch):
     """Draw masks of short texts too, where all of them would be asked otherwise."""
-    monkeypatch.setattr("limelight.sampling.all_masks._FEW", 0)
+    monkeypatch.setattr("limelight.sampling.all_masks._CHEAP_MASKS", 0)
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ def test_a_folder_of_images_is_run_and_a_broken_one_has_a_sentence(tmp_path):
     with pytest.raises(InputError, match=r"'x.png' cannot be read as an image"):
         run.explanation(3)
     bare = limelight.explain_data(
-        MODEL, tmp_path / "shots", output=tmp_path / "bare", texts_kept=False, **asked
+        MODEL, tmp_path / "shots", output=tmp_path / "bare", store_texts=False, **asked
     )
     shown = bare.explanation(1, text=limelight.text.read_image(IMAGES[1], "1.png"))
     assert shown.image.png is None

@@ -193,7 +193,7 @@ VERBS = {
     "explain at": lambda m, a, _b: limelight.explain(m, a, "loo", at=PLACE),
     "explain at a number": lambda m, a, _b: limelight.explain(m, a, "loo", at=0),
     "explain first pieces": lambda m, a, _b: limelight.explain(
-        m, a, "loo", at=0, first_pieces=True
+        m, a, "loo", at=0, first_subwords=True
     ),
     "explain an answer": lambda m, a, _b: limelight.explain(m, a, "loo", answer=ANSWER),
     "explain answers": lambda m, a, b: limelight.explain(m, [a, b], "loo", answer=[ANSWER, None]),

@@ -245,11 +245,11 @@ def pictures_section(folder: Path) -> str:
             "@sec-exact speaks of words; measuring it is future work.\n"
         )
     from limelight_reproduction.registry import EXPERIMENTS
-    from limelight_reproduction.report import row_of
-    from limelight_reproduction.results import stored
+    from limelight_reproduction.report import build_row
+    from limelight_reproduction.results import load_stored_results
 
     experiment = next(one for one in EXPERIMENTS if one.name == PICTURES)
-    row = row_of(experiment, stored()[PICTURES], folder, suffixes=(".svg",))
+    row = build_row(experiment, load_stored_results()[PICTURES], folder, suffixes=(".svg",))
     told = (
         "Test pictures of Fashion-MNIST were cut into patches and read by the paper's architecture "
         "and by a vision transformer of six layers, each trained on its training pictures. "
@@ -273,8 +273,8 @@ def draw(folder: Path) -> None:
     import matplotlib as mpl
 
     from limelight_reproduction.registry import EXPERIMENTS
-    from limelight_reproduction.report import row_of
-    from limelight_reproduction.results import stored
+    from limelight_reproduction.report import build_row
+    from limelight_reproduction.results import load_stored_results
 
     sys.path.insert(0, str(ROOT / "docs" / "theorems"))
     from figures import FIGURES as DRAWN
@@ -282,7 +282,7 @@ def draw(folder: Path) -> None:
     with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "limelight"}):
         for experiment in EXPERIMENTS:
             if experiment.name in FIGURES:
-                row_of(experiment, stored()[experiment.name], folder, suffixes=(".svg",))
+                build_row(experiment, load_stored_results()[experiment.name], folder, suffixes=(".svg",))
         for theorem in THEOREMS:
             DRAWN[theorem]().figure.savefig(folder / f"{theorem}.svg")
         rivals().savefig(folder / "rivals.svg")
@@ -290,7 +290,7 @@ def draw(folder: Path) -> None:
 
 def rivals() -> Any:
     """Draw R² of every kind of local model: median and quartiles over texts."""
-    from limelight_reproduction.drawing import canvas, plain
+    from limelight_reproduction.drawing import canvas, style_axes
 
     found = _read(_result_file("surrogate_rivals_cuda"))
     of = {one["id"]: one for one in found["measures"]}
@@ -307,7 +307,7 @@ def rivals() -> Any:
         one.set_yticks(range(len(names)), labels)
         one.invert_yaxis()
         one.set_xlim(-0.05, 1.03)
-        plain(one, title=f"{kind}, words masked", x="R² on masks that no fit has seen")
+        style_axes(one, title=f"{kind}, words masked", x="R² on masks that no fit has seen")
     axes[0].legend(fontsize=7, frameon=False, loc="lower left")
     return figure
 

@@ -37,9 +37,9 @@ from limelight.sampling.orders import shapley_values_from_orders
 from limelight.theory.ratio_game import RatioGame, value
 from limelight.theory.shapley import shapley
 from limelight_reproduction.studies.fitted_ratio_games import (
-    cross_fits,
-    fitted_ratios,
-    paired_masks,
+    cross_fit_ratio_game,
+    fit_ratio_games,
+    draw_paired_masks,
     word_errors,
 )
 from limelight_reproduction.studies.surrogate_values import compute_surrogate_values
@@ -106,12 +106,12 @@ def of_review(
     """Return what is found for one review, by number of masks."""
     answer, d = log_odds(model, text)
     few = arguments.smoke
-    unseen = paired_masks(d, 200 if few else arguments.unseen, rng)
+    unseen = draw_paired_masks(d, 200 if few else arguments.unseen, rng)
     f = answer(unseen)
     truth = shapley_values_from_orders(
         lambda keep: answer(keep)[:, None], d, rng, pairs=3 if few else arguments.pairs
     )
-    keep = paired_masks(d, max(sizes(arguments)), rng)
+    keep = draw_paired_masks(d, max(sizes(arguments)), rng)
     y = answer(keep)
     found: Numbers = {"words": d}
     for n in sizes(arguments):
@@ -141,15 +141,15 @@ def of_masks(
 ) -> Numbers:
     """Return R² on unseen masks of several fits, and the errors of the chosen one's values."""
     start = time.process_time()
-    chosen = cross_fits(keep, y)
+    chosen = cross_fit_ratio_game(keep, y)
     own, *of_parts = shapley(chosen.games).scores[:, 0]
     stderr = word_errors(chosen.out, own, np.stack(of_parts), "shapley").stderr
     seconds = time.process_time() - start
     error = own - truth[0]
     return {
         "linear": max(explained(line(keep, y, ridge, unseen[0]), unseen[1]) for ridge in RIDGES),
-        "one_head": of_game(cross_fits(keep, y, heads=1).games, unseen),
-        "three_heads": of_game(cross_fits(keep, y, heads=3).games, unseen),
+        "one_head": of_game(cross_fit_ratio_game(keep, y, heads=1).games, unseen),
+        "three_heads": of_game(cross_fit_ratio_game(keep, y, heads=3).games, unseen),
         "chosen": of_game(chosen.games, unseen),
         "heads": chosen.heads,
         "left_out": chosen.r2,
@@ -180,7 +180,7 @@ def one_fit(keep: np.ndarray, y: np.ndarray) -> float:
     start = time.process_time()
     scaled = ((y - y.mean()) / y.std())[None]
     penalties = np.array([[0.03, 1.0]])
-    fitted_ratios(keep.astype(float), scaled, np.ones_like(scaled), heads=3, penalties=penalties)
+    fit_ratio_games(keep.astype(float), scaled, np.ones_like(scaled), heads=3, penalties=penalties)
     return time.process_time() - start
 
 
@@ -265,10 +265,10 @@ def run_coverage(
 ) -> tuple[float, bool, float, float]:
     """Return coverage, whether rare effects are warned of, mean squared error and variance."""
     table = family.draw(np.random.default_rng([number, 7]))
-    keep = paired_masks(D, samples, np.random.default_rng(seed))
+    keep = draw_paired_masks(D, samples, np.random.default_rng(seed))
     outputs = table[keep @ (1 << np.arange(D))]
     known_range = 1.0 if family.probability else abs(float(table[-1] - table[0]))
-    found = compute_surrogate_values(cross_fits(keep, outputs, known_range=known_range), kind)
+    found = compute_surrogate_values(cross_fit_ratio_game(keep, outputs, known_range=known_range), kind)
     place = np.triu_indices(D, 1) if kind == "interactions" else slice(None)
     error = (found.scores - exact_values(Method(kind, {}), table))[place]
     stderr = found.stderr[place]

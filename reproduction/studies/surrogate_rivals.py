@@ -43,7 +43,7 @@ from surrogate import set_output
 import limelight
 from limelight.text import token_strings
 from limelight.theory.ratio_game import value
-from limelight_reproduction.studies.fitted_ratio_games import cross_fits, paired_masks
+from limelight_reproduction.studies.fitted_ratio_games import cross_fit_ratio_game, draw_paired_masks
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "models" / "minilm-imdb"
 SIZES = (200, 1000)
@@ -117,8 +117,8 @@ def questions(model: limelight.Model, arguments: argparse.Namespace) -> Iterator
                 rng = np.random.default_rng([11, i])
                 game = limelight.game(model, text, replacement=replacement)
                 d = len(game)
-                keep = paired_masks(d, 60 if few else max(SIZES), rng)
-                unseen = paired_masks(d, 100 if few else arguments.unseen, rng)
+                keep = draw_paired_masks(d, 60 if few else max(SIZES), rng)
+                unseen = draw_paired_masks(d, 100 if few else arguments.unseen, rng)
                 unseen = unseen[~seen(unseen, keep)]
                 outputs = game(np.concatenate([keep, unseen]))
                 y = outputs[:, -1] - (outputs[:, 0] if outputs.shape[1] > 1 else 0.0)
@@ -147,7 +147,7 @@ def judged(one: Asked) -> dict[str, float]:
     mean, scale = one.y.mean(), one.y.std() or 1.0
     y, keep = (one.y - mean) / scale, one.keep.astype(float)
     said = {name: chosen(fits, keep, y, one.unseen.astype(float)) for name, fits in KINDS.items()}
-    own = value(cross_fits(one.keep, y).games, one.unseen)[0, 0]
+    own = value(cross_fit_ratio_game(one.keep, y).games, one.unseen)[0, 0]
     left = (one.f - mean) / scale
     return {
         name: 1 - float(np.mean((left - guess) ** 2) / left.var())

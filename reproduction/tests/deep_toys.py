@@ -6,9 +6,9 @@ import torch
 from limelight.text import Vocabulary
 from limelight_reproduction.deep.deep_classifier import DeepClassifier
 from limelight_reproduction.deep.networks import NetworkPlan
-from limelight_reproduction.deep.transformer import Shape, Transformer
+from limelight_reproduction.deep.transformer import NetworkShape, Transformer
 
-SHAPE = Shape(layers=2, heads=3, d_e=10, d_att=5, d_hidden=11, T_max=13, position_scale=1.0)
+SHAPE = NetworkShape(layers=2, heads=3, d_e=10, d_att=5, d_hidden=11, T_max=13, position_scale=1.0)
 WORDS = tuple(f"w{number}" for number in range(17))
 VOCABULARY = Vocabulary(("[cls]", "UNK", *WORDS))
 TOY = NetworkPlan(shape=SHAPE, epochs=8)

@@ -19,4 +19,4 @@ def tick(done, total):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-networks.trained(Setting(data=data, models=folder, tick=tick), "toy")
+networks.load_or_train(Setting(data=data, models=folder, tick=tick), "toy")

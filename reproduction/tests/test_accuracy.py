@@ -19,14 +19,14 @@ PAPER = {
 def test_the_models_of_earlier_seeds_are_used_again(toy_setting, toy_model):
     for seed in PAPER_SEEDS:
         save_folder(toy_model(seed), toy_setting.models / f"paper-{seed}")
-    found = accuracy.of_paper(toy_setting)
+    numbers = accuracy.evaluate_recipe_seeds(toy_setting)
     texts = toy_setting.texts("imdb", "test")
-    assert found["seeds"] == list(PAPER_SEEDS)
-    assert found["test_texts"] == len(texts) == 30
+    assert numbers["seeds"] == list(PAPER_SEEDS)
+    assert numbers["test_texts"] == len(texts) == 30
     expected = [evaluate(toy_model(seed), texts).accuracy for seed in PAPER_SEEDS]
-    assert found["accuracy"] == pytest.approx(expected, rel=1e-4)
-    assert len(set(found["accuracy"])) > 1
-    assert found["validation"] == [[0.5, 0.75]] * len(PAPER_SEEDS)
+    assert numbers["accuracy"] == pytest.approx(expected, rel=1e-4)
+    assert len(set(numbers["accuracy"])) > 1
+    assert numbers["validation"] == [[0.5, 0.75]] * len(PAPER_SEEDS)
 
 
 def test_a_seed_that_was_not_trained_is_trained_with_the_papers_recipe(
@@ -34,45 +34,45 @@ def test_a_seed_that_was_not_trained_is_trained_with_the_papers_recipe(
 ):
     import limelight.training
 
-    asked = []
+    calls = []
 
     def train(texts, *, recipe, seed, output, **_):
-        asked.append((recipe, seed, len(texts)))
+        calls.append((recipe, seed, len(texts)))
         save_folder(toy_model(seed), output)
 
     monkeypatch.setattr(limelight.training, "train", train)
     imdb = toy_setting.data / "imdb"
     (imdb / "train.jsonl").write_text((imdb / "test.jsonl").read_text())
-    found = accuracy.of_paper(toy_setting)
-    assert asked == [("paper", seed, 30) for seed in PAPER_SEEDS]
-    assert found["seeds"] == list(PAPER_SEEDS)
+    numbers = accuracy.evaluate_recipe_seeds(toy_setting)
+    assert calls == [("paper", seed, 30) for seed in PAPER_SEEDS]
+    assert numbers["seeds"] == list(PAPER_SEEDS)
 
 
 def test_the_findings_are_those_of_the_numbers(stored):
-    found = accuracy.findings(stored({"shipped": SHIPPED, "carried": SHIPPED, "paper": PAPER}))
-    assert "80.00% on 1,000 test reviews, mean of 3 seeds" in found.measured[0]
-    assert "standard deviation 1.00%, from 79.00% to 81.00%" in found.measured[0]
-    assert "lies 0.2 standard deviations above" in found.measured[0]
-    assert "collapsed to float16, reaches 87.50%." in found.measured[1]
-    assert "87.50% (95 % interval" in found.measured[2]
-    assert "6.5 points" in found.meaning
-    assert all(len(row) == len(found.table.columns) for row in found.table.rows)
+    findings = accuracy.findings(stored({"shipped": SHIPPED, "carried": SHIPPED, "paper": PAPER}))
+    assert "80.00% on 1,000 test reviews, mean of 3 seeds" in findings.measured[0]
+    assert "standard deviation 1.00%, from 79.00% to 81.00%" in findings.measured[0]
+    assert "lies 0.2 standard deviations above" in findings.measured[0]
+    assert "collapsed to float16, reaches 87.50%." in findings.measured[1]
+    assert "87.50% (95 % interval" in findings.measured[2]
+    assert "6.5 points" in findings.meaning
+    assert all(len(row) == len(findings.table.columns) for row in findings.table.rows)
 
 
 def test_a_model_that_was_given_is_not_called_the_one_that_travels(toy_setting):
-    given = accuracy.of_carried(toy_setting)
-    found = accuracy.findings({"shipped": SHIPPED, "carried": given, "paper": PAPER})
-    assert found.measured[1] == (
-        f"The model that was given in its place, 'paper', reaches {given['accuracy'][0]:.2%}."
+    numbers = accuracy.evaluate_recipe_model(toy_setting)
+    findings = accuracy.findings({"shipped": SHIPPED, "carried": numbers, "paper": PAPER})
+    assert findings.measured[1] == (
+        f"The model that was given in its place, 'paper', reaches {numbers['accuracy'][0]:.2%}."
     )
-    assert found.verdicts[0].parts == ("paper",)
+    assert findings.verdicts[0].parts == ("paper",)
 
 
 def test_a_far_off_recipe_is_not_called_typical():
-    other = PAPER | {"accuracy": [0.60, 0.61, 0.62]}
+    low_accuracies = PAPER | {"accuracy": [0.60, 0.61, 0.62]}
     near, far = (
         accuracy.findings({"shipped": SHIPPED, "carried": SHIPPED, "paper": numbers})
-        for numbers in (PAPER, other)
+        for numbers in (PAPER, low_accuracies)
     )
     assert "is what the paper's recipe gives" in near.meaning
     assert "is not typical" in far.meaning

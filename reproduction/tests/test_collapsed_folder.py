@@ -8,7 +8,7 @@ import pytest
 from limelight import InputError, explain
 from limelight_reproduction.collapsed_folder import is_collapsed, load_collapsed, save_collapsed
 from limelight_reproduction.one_layer.subjects import SENTENCE
-from limelight_reproduction.setting import CARRIED
+from limelight_reproduction.setting import BUNDLED_MODEL
 
 from tiny_models import tiny_model
 
@@ -71,14 +71,14 @@ def test_a_damaged_folder_is_said_in_a_sentence(tmp_path, whole, name):
 
 
 def test_the_carried_model_is_small_and_keeps_the_sentence_of_figure_1():
-    assert is_collapsed(CARRIED)
-    assert sum(file.stat().st_size for file in CARRIED.iterdir()) < 5.5e6
-    model = load_collapsed(CARRIED)
+    assert is_collapsed(BUNDLED_MODEL)
+    assert sum(file.stat().st_size for file in BUNDLED_MODEL.iterdir()) < 5.5e6
+    model = load_collapsed(BUNDLED_MODEL)
     rows = model.vocabulary.encode(SENTENCE.split())
     # A word that is kept whole has parts that no head reads; the others lie in what heads read.
     read = np.concatenate([model.directions.key, *model.directions.value])
     unread = np.eye(model.sizes["d_e"]) - np.linalg.pinv(read) @ read
     assert np.abs(model.embedding[rows] @ unread).max(axis=1).min() > 0.1
     assert np.abs(model.embedding[5000:6000] @ unread).max() < 1e-3
-    config = json.loads((CARRIED / "config.json").read_text("utf-8"))
+    config = json.loads((BUNDLED_MODEL / "config.json").read_text("utf-8"))
     assert config["training"]["training_rows"] == 20_000

@@ -17,9 +17,9 @@ from limelight.theory.gradient import head_gradients
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import RatioGame, value
 from limelight_reproduction.one_layer import claims, comments, comments_gradient, comments_lime
-from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
-from limelight_reproduction.one_layer.dilution import diluting_game, dilution
-from limelight_reproduction.spread import adjusted_r2, correlation, spread
+from limelight_reproduction.one_layer.collapsed_texts import collapse_texts
+from limelight_reproduction.one_layer.dilution import dilution_game, measure_dilution
+from limelight_reproduction.spread import adjusted_r2, correlation, summarize_spread
 from limelight_reproduction.theory.paper import lime_theorem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +41,7 @@ def scores(model, method, features):
 
 
 def test_quartiles_leave_out_what_is_not_defined():
-    found = spread([{"x": v} for v in (1.0, 2.0, 3.0, 4.0, 5.0, None)])
+    found = summarize_spread([{"x": v} for v in (1.0, 2.0, 3.0, 4.0, 5.0, None)])
     assert found == {"x": (2.0, 3.0, 4.0)}
 
 
@@ -63,7 +63,7 @@ def test_adjusted_r2_is_that_of_a_linear_regression():
 
 
 def test_correlations_of_section_4_are_those_of_the_public_methods(model):
-    seen = collapsed_texts(model, TEXTS, features="positions")
+    seen = collapse_texts(model, TEXTS, features="positions")
     found = comments_gradient.gradient_statistics(seen)
     for x, y in comments_gradient.PAIRS:
         one, other = (scores(model, name.strip("|"), "positions") for name in (x, y))
@@ -75,7 +75,7 @@ def test_correlations_of_section_4_are_those_of_the_public_methods(model):
 
 
 def test_signs_are_compared_with_leave_one_out_at_every_token(model):
-    seen = collapsed_texts(model, TEXTS, features="positions")
+    seen = collapse_texts(model, TEXTS, features="positions")
     found = comments_gradient.gradient_statistics(seen)
     effects = scores(model, "loo", "positions")
     for method in ("g-avg", "gxi"):
@@ -88,11 +88,11 @@ def test_signs_are_compared_with_leave_one_out_at_every_token(model):
 
 
 def test_a_typical_value_leaves_the_main_term_of_the_gradient(model):
-    seen = collapsed_texts(model, TEXTS, features="positions")
+    seen = collapse_texts(model, TEXTS, features="positions")
     heads = head_gradients(**seen.arrays.gradient_arguments(seen.weights))[:, :, 1:]
     main = seen.alpha[:, :, 1:, None] * seen.value[:, None, :]
     rest = np.linalg.norm(heads - main, axis=-1) / np.linalg.norm(main, axis=-1)
-    assert comments_gradient._atypical(seen) == pytest.approx(rest)
+    assert comments_gradient._second_term_ratio(seen) == pytest.approx(rest)
     T = len(TEXTS[1].split())
     found = comments_gradient.gradient_statistics(seen)[1]["typical"]
     assert found == pytest.approx(np.mean(rest[1, :, :T] <= comments_gradient.TYPICAL))
@@ -101,7 +101,8 @@ def test_a_typical_value_leaves_the_main_term_of_the_gradient(model):
 def test_the_last_layer_turned_round_turns_the_heads_that_are_negative(model):
     turned = replace(model, W_l=-model.W_l)
     counts = [
-        comments_gradient.negative_heads(collapsed_texts(m, TEXTS[:1])) for m in (model, turned)
+        comments_gradient.count_negative_heads(collapse_texts(m, TEXTS[:1]))
+        for m in (model, turned)
     ]
     assert sum(counts) == model.sizes["K"]
 
@@ -110,7 +111,7 @@ def test_the_last_layer_turned_round_turns_the_heads_that_are_negative(model):
 
 
 def test_correlations_of_section_5_are_those_of_the_public_methods(model):
-    found = comments_lime.lime_statistics(collapsed_texts(model, TEXTS))
+    found = comments_lime.lime_statistics(collapse_texts(model, TEXTS))
     names = {"alpha u": "alpha-grad"}
     for x, y in comments_lime.PAIRS:
         one, other = (scores(model, names.get(name, name), "words") for name in (x, y))
@@ -121,7 +122,7 @@ def test_correlations_of_section_5_are_those_of_the_public_methods(model):
 
 def test_the_leading_term_is_taken_off_lime_and_gxi_as_a_regression_does(model):
     """Comment 5 (i) excepts the term that is proportional to α_t u_t."""
-    found = comments_lime.lime_statistics(collapsed_texts(model, TEXTS))
+    found = comments_lime.lime_statistics(collapse_texts(model, TEXTS))
     rows = (scores(model, name, "words") for name in ("lime", "gxi", "alpha-grad"))
     for here, lime_scores, gxi, term in zip(found, *rows, strict=True):
         one, other = (
@@ -136,7 +137,7 @@ def test_the_leading_term_is_taken_off_lime_and_gxi_as_a_regression_does(model):
 
 
 def one_game(model, text):
-    return collapsed_texts(model, [text]).games
+    return collapse_texts(model, [text]).games
 
 
 def attended(game):
@@ -144,7 +145,7 @@ def attended(game):
 
 
 def test_interventions_on_a_word_are_those_of_all_subsets(model):
-    found = comments_lime.lime_statistics(collapsed_texts(model, TEXTS))
+    found = comments_lime.lime_statistics(collapse_texts(model, TEXTS))
     for text, here in zip(TEXTS, found, strict=True):
         game = one_game(model, text)
         j = attended(game)
@@ -198,7 +199,7 @@ def test_moving_attention_keeps_the_value_and_the_other_words(model):
 def test_words_near_unknown_are_the_tenth_with_the_smallest_gap():
     beta = np.array([0.01, -2.0, 1.0, 0.5])
     alpha = np.array([[0.1, 0.2, 0.3, 0.2]])
-    found = comments_lime._near_unknown(beta, alpha, np.array([0.0, 1.0, 2.0, 3.0]))
+    found = comments_lime._statistics_near_unknown(beta, alpha, np.array([0.0, 1.0, 2.0, 3.0]))
     assert found["lime near unknown"] == pytest.approx(0.005)
     assert found["lime of a word"] == pytest.approx(0.375)
     assert found["attention near unknown"] == pytest.approx(0.5)
@@ -219,9 +220,9 @@ def lime_by_hand(game):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.35, 0.8])
 def test_the_counterexample_by_hand(alpha):
-    found = dilution()
+    found = measure_dilution()
     at = int(np.argmin(np.abs(np.array(found["alpha"]) - alpha)))
-    beta = lime_by_hand(diluting_game(alpha))
+    beta = lime_by_hand(dilution_game(alpha))
     assert found["all_subsets"][at] == pytest.approx(beta[0], abs=1e-5)
     assert found["other_words"][at] == pytest.approx(beta[1], abs=1e-5)
 
@@ -258,7 +259,7 @@ def test_the_counterexample_can_be_computed_again_from_the_numbers_on_the_page(p
 
 
 def test_a_word_without_value_moves_lime_and_not_equation_19():
-    found = dilution()
+    found = measure_dilution()
     assert found["printed"] == [0.0] * len(found["alpha"])
     assert found["all_subsets"][-1] < -0.2
     assert found["error"] < 1e-8
@@ -280,11 +281,11 @@ def test_the_counterexample_of_any_size_in_the_regime_of_the_theorem(g, bandwidt
 
 
 def test_a_word_that_weighs_what_unknown_weighs_dilutes_nothing():
-    assert lime_by_hand(diluting_game(0.2))[0] == pytest.approx(0, abs=1e-12)
+    assert lime_by_hand(dilution_game(0.2))[0] == pytest.approx(0, abs=1e-12)
 
 
 def test_the_word_has_the_attention_it_is_said_to_have():
-    game = diluting_game(0.3)
+    game = dilution_game(0.3)
     assert game.a[0, 0] / (game.D0[0] + game.a[0].sum()) == pytest.approx(0.3)
 
 
@@ -299,8 +300,8 @@ def measured(shipped):
         "what a waste of time: bad acting, bad script and no story at all.",
         "one of the best films of the year, moving and funny, see it twice!",
     ]
-    by_word = collapsed_texts(shipped, texts)
-    by_token = collapsed_texts(shipped, texts, features="positions")
+    by_word = collapse_texts(shipped, texts)
+    by_token = collapse_texts(shipped, texts, features="positions")
     pairs = zip(
         comments_gradient.gradient_statistics(by_token),
         comments_lime.lime_statistics(by_word),
@@ -311,7 +312,7 @@ def measured(shipped):
         "words": 12.0,
         "heads": 6,
         "negative_heads": 6,
-        "spread": spread([a | b for a, b in pairs]),
+        "spread": summarize_spread([a | b for a, b in pairs]),
     }
 
 
@@ -321,7 +322,7 @@ def moved(measured, **medians):
 
 
 def claim(says):
-    (found,) = [one for one in claims.CLAIMS if says in one.says]
+    (found,) = [one for one in claims.CLAIMS if says in one.statement]
     return found
 
 
@@ -382,16 +383,16 @@ def test_a_verdict_changes_at_its_threshold(says, medians, verdict, measured):
 
 
 def test_every_claim_has_a_row_and_a_sentence_with_its_numbers(measured, stored):
-    numbers = {"shipped": measured, "paper": measured, "counterexample": dilution()}
+    numbers = {"shipped": measured, "paper": measured, "counterexample": measure_dilution()}
     found = comments.findings(stored(numbers))
     assert len(found.table.rows) == len(claims.CLAIMS) == 11
     assert all(len(row) == len(found.table.columns) for row in found.table.rows)
     for one in claims.CLAIMS:
-        assert any(one.says in s and one.shown(measured) in s for s in found.measured)
+        assert any(one.statement in s and one.evidence(measured) in s for s in found.measured)
 
 
 def test_the_meaning_says_only_what_the_numbers_say(measured):
-    toy = dilution()
+    toy = measure_dilution()
     agree = {"pearson lime ~ gxi": 0.9, "spearman lime ~ gxi": 0.9}
     apart = {"pearson lime ~ gxi": 0.1, "spearman lime ~ gxi": 0.1}
     both = [
@@ -403,7 +404,7 @@ def test_the_meaning_says_only_what_the_numbers_say(measured):
 
 
 def test_the_page_says_where_ranks_alone_decide_the_verdict_on_5_i(measured):
-    pair, toy = "lime ~ gxi without alpha u", dilution()
+    pair, toy = "lime ~ gxi without alpha u", measure_dilution()
 
     def sentences(pearson, spearman):
         n = moved(measured, **{f"pearson {pair}": pearson, f"spearman {pair}": spearman})
@@ -418,7 +419,7 @@ def test_the_page_says_where_ranks_alone_decide_the_verdict_on_5_i(measured):
 
 
 def test_the_figures_need_only_stored_numbers(measured, stored):
-    numbers = stored({"shipped": measured, "paper": measured, "counterexample": dilution()})
+    numbers = stored({"shipped": measured, "paper": measured, "counterexample": measure_dilution()})
     names = [name for name, _, figure in comments.figures(numbers) if figure.axes]
     assert names == ["comments-correlations", "comments-counterexample"]
 

@@ -10,8 +10,8 @@ from scipy.spatial.distance import jensenshannon
 from limelight import InputError
 from limelight_reproduction.one_layer.counterfactual import (
     DIVERGENCES,
-    farthest,
-    farthest_of_all,
+    farthest_weights,
+    unconstrained_farthest_weights,
     jensen_shannon,
     total_variation,
 )
@@ -69,7 +69,7 @@ def test_divergences_are_those_of_scipy_and_of_the_definition(seed):
 @given(seeds, divergences, st.booleans())
 def test_it_is_a_distribution_on_two_positions_with_the_same_answer(seed, divergence, ties):
     alpha, u = head(seed, 11, ties=ties)
-    found = farthest(alpha, u, divergence)
+    found = farthest_weights(alpha, u, divergence)
     assert np.count_nonzero(found) <= 2
     assert found.min() >= 0
     np.testing.assert_allclose(found.sum(), 1, rtol=1e-12)
@@ -82,7 +82,7 @@ def test_no_random_weights_with_the_same_answer_are_farther(seed, divergence, ti
     others = other_weights(alpha, u, np.random.default_rng(seed), 20)
     np.testing.assert_allclose(others @ u, alpha @ u, atol=1e-9)
     distance = DIVERGENCES[divergence]
-    best = distance(farthest(alpha, u, divergence), alpha)
+    best = distance(farthest_weights(alpha, u, divergence), alpha)
     assert distance(others, alpha).max() <= best + 1e-9
 
 
@@ -90,14 +90,14 @@ def test_random_weights_do_leave_the_original_far_behind():
     """Control: the search above goes far, so that a poor optimum would be beaten."""
     alpha, u = head(3)
     others = other_weights(alpha, u, np.random.default_rng(0), 200)
-    reached = jensen_shannon(others, alpha).max() / jensen_shannon(farthest(alpha, u), alpha)
+    reached = jensen_shannon(others, alpha).max() / jensen_shannon(farthest_weights(alpha, u), alpha)
     assert reached > 0.8
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_largest_total_variation_is_the_best_of_all_linear_programs(seed):
     alpha, u = head(seed, 5)
-    mine = total_variation(farthest(alpha, u, "total-variation"), alpha)
+    mine = total_variation(farthest_weights(alpha, u, "total-variation"), alpha)
     np.testing.assert_allclose(mine, farthest_total_variation(alpha, u), rtol=1e-7)
 
 
@@ -105,7 +105,7 @@ def test_the_largest_total_variation_is_the_best_of_all_linear_programs(seed):
 def test_weights_that_are_no_vertex_are_nearer(seed, divergence, share):
     """Control: mixed with the original, the optimum keeps the answer and loses distance."""
     alpha, u = head(seed)
-    found, distance = farthest(alpha, u, divergence), DIVERGENCES[divergence]
+    found, distance = farthest_weights(alpha, u, divergence), DIVERGENCES[divergence]
     mixed = (1 - share) * found + share * alpha
     np.testing.assert_allclose(mixed @ u, alpha @ u, atol=1e-12)
     assert distance(mixed, alpha) < distance(found, alpha)
@@ -115,22 +115,22 @@ def test_weights_that_are_no_vertex_are_nearer(seed, divergence, share):
 def test_without_the_constraint_one_position_is_farthest(seed, divergence):
     alpha, u = head(seed)
     distance = DIVERGENCES[divergence]
-    anywhere = distance(farthest_of_all(alpha, divergence), alpha)
+    anywhere = distance(unconstrained_farthest_weights(alpha, divergence), alpha)
     np.testing.assert_allclose(anywhere, distance(np.eye(len(alpha)), alpha).max(), rtol=1e-12)
-    assert anywhere >= distance(farthest(alpha, u, divergence), alpha) - 1e-12
+    assert anywhere >= distance(farthest_weights(alpha, u, divergence), alpha) - 1e-12
 
 
 @pytest.mark.parametrize("divergence", sorted(DIVERGENCES))
 def test_one_position_has_no_other_attention(divergence):
-    found = farthest(np.ones(1), np.array([0.3]), divergence)
+    found = farthest_weights(np.ones(1), np.array([0.3]), divergence)
     np.testing.assert_array_equal(found, [1.0])
 
 
 def test_with_equal_values_all_attention_goes_to_the_least_attended():
     alpha = np.array([0.5, 0.1, 0.4])
-    np.testing.assert_array_equal(farthest(alpha, np.full(3, 0.1)), [0.0, 1.0, 0.0])
+    np.testing.assert_array_equal(farthest_weights(alpha, np.full(3, 0.1)), [0.0, 1.0, 0.0])
 
 
 def test_an_unknown_divergence_is_refused():
     with pytest.raises(InputError, match="no divergence 'euclid'"):
-        farthest(np.ones(1), np.ones(1), "euclid")
+        farthest_weights(np.ones(1), np.ones(1), "euclid")

@@ -77,7 +77,7 @@ def same(one, other):
 
 @pytest.mark.slow
 def test_a_deep_model_learns_what_can_be_learnt(setting):
-    model = networks.trained(setting, "toy")
+    model = networks.load_or_train(setting, "toy")
     assert (
         limelight.evaluate(model, setting.texts("imdb", "test")).accuracy > 0.9
     )  # chance is a half
@@ -89,16 +89,16 @@ def test_a_deep_model_learns_what_can_be_learnt(setting):
 
 
 def test_accuracy_counts_the_texts_that_get_their_class(setting):
-    model = networks.trained(setting, "toy-three")
+    model = networks.load_or_train(setting, "toy-three")
     data = setting.texts("ag_news", "test")
     right = model.outputs([model.read(text) for text in data.texts]).argmax(axis=1) == data.labels
     assert limelight.evaluate(model, data).accuracy == pytest.approx(right.mean())
 
 
 def test_a_model_is_trained_once_and_read_again_to_the_same_outputs(setting, monkeypatch):
-    first = networks.trained(setting, "toy-fast")
+    first = networks.load_or_train(setting, "toy-fast")
     monkeypatch.setattr(networks, "_train", pytest.fail)
-    again = networks.trained(setting, "toy-fast")
+    again = networks.load_or_train(setting, "toy-fast")
     assert same(first, again)
     inputs = [first.read(text) for text in setting.texts("imdb", "test").texts[:20]]
     np.testing.assert_array_equal(first.outputs(inputs), again.outputs(inputs))
@@ -109,7 +109,7 @@ def test_a_model_is_trained_once_and_read_again_to_the_same_outputs(setting, mon
 
 def test_training_is_a_function_of_the_seed(data, tmp_path):
     found = [
-        networks.trained(Setting(data=data, models=tmp_path / place, seed=seed), "toy-fast")
+        networks.load_or_train(Setting(data=data, models=tmp_path / place, seed=seed), "toy-fast")
         for place, seed in (("a", 0), ("b", 0), ("b", 1))
     ]
     assert same(found[0], found[1])
@@ -123,15 +123,15 @@ def test_first_weights_come_from_the_stream_of_the_stored_results():
 
 def test_a_repeat_is_another_training_of_the_same_network(setting, monkeypatch):
     monkeypatch.setitem(networks.PLANS, "toy-again", replace(FAST, repeat=1))
-    first, again = (networks.trained(setting, name) for name in ("toy-fast", "toy-again"))
+    first, again = (networks.load_or_train(setting, name) for name in ("toy-fast", "toy-again"))
     assert not same(first, again)
     assert first.network.shape == again.network.shape
 
 
 def test_a_model_of_pieces_reads_them_again(setting, monkeypatch):
     monkeypatch.setitem(networks.PLANS, "toy-pieces", replace(FAST, pieces=True))
-    first, again = (networks.trained(setting, "toy-pieces") for _ in range(2))
-    assert again.pieces.of_word("w12") == first.pieces.of_word("w12")
+    first, again = (networks.load_or_train(setting, "toy-pieces") for _ in range(2))
+    assert again.pieces.split_word("w12") == first.pieces.split_word("w12")
     assert again.fingerprint == first.fingerprint
     assert 0 < limelight.evaluate(again, setting.texts("imdb", "test")).accuracy <= 1
 
@@ -154,7 +154,7 @@ def test_a_full_disk_leaves_no_half_written_model(setting, monkeypatch):
 
     monkeypatch.setattr(networks, "save", full)
     with pytest.raises(OSError, match="No space"):
-        networks.trained(setting, "toy-fast")
+        networks.load_or_train(setting, "toy-fast")
     assert list(setting.models.iterdir()) == []
 
 
@@ -307,7 +307,7 @@ def test_figure_six_survives_what_is_not_defined(changes):
 
 
 def test_a_text_of_one_word_has_no_correlation(setting, small):
-    model = networks.trained(setting, "toy-fast")
+    model = networks.load_or_train(setting, "toy-fast")
     output, signed, absolute = figure_6._correlations(setting, model, "w1 w1", 0)
     assert isinstance(output, float)
     assert signed is None
@@ -336,7 +336,7 @@ def test_next_checks_follow_from_stored_numbers(setting, small, stored):
 
 
 def test_short_texts_do_not_count(setting, small):
-    model = networks.trained(setting, "toy-fast")
+    model = networks.load_or_train(setting, "toy-fast")
     row, r2 = next_checks._one(setting, model, "w1 w2", 0)
     assert set(row) == set(next_checks.PAIRS)
     assert set(row.values()) == {None}

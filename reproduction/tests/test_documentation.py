@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from limelight_reproduction.registry import EXPERIMENTS
-from limelight_reproduction.report import rows_of
-from limelight_reproduction.results import STORED, stored
+from limelight_reproduction.report import build_rows
+from limelight_reproduction.results import STORED, load_stored_results
 
 ROOT = Path(__file__).resolve().parents[2]  # of the checkout, whose pages these are
 RESULTS = json.loads(STORED.read_text("utf-8"))
@@ -37,7 +37,7 @@ def maker():
 
 @pytest.fixture(scope="module")
 def rows():
-    return list(rows_of(stored(), None))
+    return list(build_rows(load_stored_results(), None))
 
 
 def test_every_part_of_every_experiment_is_stored_in_full():
@@ -75,12 +75,12 @@ def test_another_number_would_be_noticed(maker, rows):
     (name, value) = "accuracy", numbers("accuracy", "shipped")["accuracy"][0]
     text = maker.page(rows)
     assert f"{value:.2%}" in text
-    parts = {**stored()[name]}
+    parts = {**load_stored_results()[name]}
     one = parts["shipped"]
     parts["shipped"] = type(one)(
-        **one.plain() | {"numbers": one.numbers | {"accuracy": [value + 0.01]}}
+        **one.to_dict() | {"numbers": one.numbers | {"accuracy": [value + 0.01]}}
     )
-    (other,) = rows_of({name: parts}, None)
+    (other,) = build_rows({name: parts}, None)
     assert maker.page([other if row.experiment.name == name else row for row in rows]) != text
 
 

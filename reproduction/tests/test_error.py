@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import limelight
-from limelight_reproduction.document import OPENING, stripped
+from limelight_reproduction.document import OPENING, keep_letters_and_digits
 from limelight_reproduction.one_layer import error, error_measured, figure_4
-from limelight_reproduction.one_layer.lime_values import EXACT, exact_values, lime_runs
+from limelight_reproduction.one_layer.lime_values import UNSAMPLED, compute_unsampled_values, run_lime
 
 TEXTS = [
     "w1 w2 w3 w1 w4 w5 w6 w7",
@@ -39,13 +39,13 @@ def named(path):
 
 @given(paths)
 def test_shares_add_up_to_one(path):
-    found = error_measured.decomposition(named(path))
+    found = error_measured.decompose_error(named(path))
     assert sum(found["share"].values()) == pytest.approx(1, abs=1e-9)
 
 
 @given(paths)
 def test_steps_lead_from_one_value_to_the_next(path):
-    found = error_measured.decomposition(named(path))
+    found = error_measured.decompose_error(named(path))
     names = list(error.VALUES)
     assert list(found["step"]) == names[1:]
     for i, name in enumerate(names[1:], start=1):
@@ -62,7 +62,7 @@ def test_steps_lead_from_one_value_to_the_next(path):
 def test_a_step_that_is_the_whole_way_has_the_whole_share():
     path = np.zeros((6, 2))
     path[4:] = [1.0, 2.0]
-    found = error_measured.decomposition(named(path))
+    found = error_measured.decompose_error(named(path))
     assert found["share"] == pytest.approx(
         {"first_order": 0, "wide": 0, "exact": 0, "delete": 1, "lime": 0}
     )
@@ -73,7 +73,7 @@ def test_a_step_that_is_the_whole_way_has_the_whole_share():
 def test_a_detour_has_a_share_but_changes_no_total():
     path = np.zeros((6, 1))
     path[:, 0] = [0, 3, 1, 1, 1, 1]
-    found = error_measured.decomposition(named(path))
+    found = error_measured.decompose_error(named(path))
     assert found["share"]["first_order"] == pytest.approx(3)
     assert found["share"]["wide"] == pytest.approx(-2)
 
@@ -97,22 +97,22 @@ def explained(model, text, name):
 def test_every_value_is_that_of_explain_whatever_the_order(toy_model, monkeypatch, outputs, chunk):
     monkeypatch.setattr("limelight_reproduction.one_layer.lime_values._CHUNK", chunk)
     model = toy_model(outputs=outputs)
-    found = dict(exact_values(model, TEXTS))
+    found = dict(compute_unsampled_values(model, TEXTS))
     assert sorted(found) == DEFINED
     for i, values in found.items():
-        assert tuple(values) == EXACT
+        assert tuple(values) == UNSAMPLED
         for name, value in values.items():
             np.testing.assert_allclose(value, explained(model, TEXTS[i], name), atol=1e-4)
 
 
 def test_the_values_differ_from_one_another(toy_model):
-    ((_, values),) = exact_values(toy_model(), TEXTS[:1])
-    for one, other in itertools.pairwise(EXACT):
+    ((_, values),) = compute_unsampled_values(toy_model(), TEXTS[:1])
+    for one, other in itertools.pairwise(UNSAMPLED):
         assert np.abs(values[one] - values[other]).max() > 1e-2, (one, other)
 
 
 def test_no_text_of_two_words_gives_nothing(toy_model):
-    assert list(exact_values(toy_model(), ["w3", "w5 w5"])) == []
+    assert list(compute_unsampled_values(toy_model(), ["w3", "w5 w5"])) == []
 
 
 # ------------------------------------------------------------------ runs of LIME
@@ -121,7 +121,7 @@ def test_no_text_of_two_words_gives_nothing(toy_model):
 @pytest.mark.parametrize(("replacement", "samples"), [("delete", 8000), ("unk", 8000)])
 def test_the_mean_of_many_runs_approaches_the_exact_value(toy_model, replacement, samples):
     model, text = toy_model(), "w1 w2 w3 w4 w5"
-    runs = lime_runs(model, text, runs=12, replacement=replacement, samples=samples)
+    runs = run_lime(model, text, runs=12, replacement=replacement, samples=samples)
     assert runs.shape == (12, 5)
     exact, other = (
         limelight.explain(
@@ -139,7 +139,7 @@ def test_the_mean_of_many_runs_approaches_the_exact_value(toy_model, replacement
 def test_a_seed_has_runs_of_its_own(toy_model):
     settings = {"runs": 3, "replacement": "delete", "samples": 50}
     first, again, other = (
-        lime_runs(toy_model(), "w1 w2 w3", seed=seed, **settings) for seed in (0, 0, 1)
+        run_lime(toy_model(), "w1 w2 w3", seed=seed, **settings) for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, again)
     every = np.concatenate([first, other])
@@ -148,7 +148,7 @@ def test_a_seed_has_runs_of_its_own(toy_model):
 
 def test_the_runs_of_seed_zero_are_those_of_explain(toy_model):
     model = toy_model()
-    runs = lime_runs(model, "w1 w2 w3", runs=2, replacement="unk", samples=50)
+    runs = run_lime(model, "w1 w2 w3", runs=2, replacement="unk", samples=50)
     for seed, run in enumerate(runs):
         e = limelight.explain(
             model,
@@ -178,8 +178,8 @@ def measured(toy_setting, toy_model, monkeypatch, stored):
     monkeypatch.setattr(error_measured, "QUICK_TEXTS", 2)
     monkeypatch.setattr(error_measured, "QUICK_EXACT", 7)
     monkeypatch.setattr(error_measured, "QUICK_AUTHORS", 8)
-    monkeypatch.setattr(error_measured, "lime_runs", partial(lime_runs, samples=1000))
-    monkeypatch.setattr(type(toy_setting), "paper_of_seed", lambda _, seed: toy_model(seed))
+    monkeypatch.setattr(error_measured, "run_lime", partial(run_lime, samples=1000))
+    monkeypatch.setattr(type(toy_setting), "train_recipe_model", lambda _, seed: toy_model(seed))
     found = {
         part: error_measured.measure(toy_setting, toy_model(seed))
         for part, seed in (("shipped", 0), ("paper", 3))
@@ -209,9 +209,9 @@ def test_the_authors_protocol_strips_cuts_and_averages(toy_setting, toy_model, m
         asked.append((text, runs, replacement))
         return np.zeros((runs, len(set(text.split()))))
 
-    monkeypatch.setattr(error_measured, "lime_runs", runs)
-    found = error_measured.distances_of_authors(toy_setting, model, texts)
-    cut = [" ".join(stripped(text).split()[: model.T_max - 1]) for text in texts]
+    monkeypatch.setattr(error_measured, "run_lime", runs)
+    found = error_measured.authors_distances(toy_setting, model, texts)
+    cut = [" ".join(keep_letters_and_digits(text).split()[: model.T_max - 1]) for text in texts]
     assert sorted(asked) == sorted((text, 5, "delete") for text in cut)
     printed = [
         limelight.explain(model, text, "lime-theorem", target="positive", scale="score").scores
@@ -288,9 +288,9 @@ def figure_4_numbers(toy_setting, toy_model, monkeypatch, stored):
     row = json.dumps({"text": review, "label": 0})
     (toy_setting.data / "imdb" / "test.jsonl").write_text(row)
     monkeypatch.setattr(figure_4, "QUICK_LONG", 2000)
-    monkeypatch.setattr(figure_4, "lime_runs", partial(lime_runs, samples=500))
+    monkeypatch.setattr(figure_4, "run_lime", partial(run_lime, samples=500))
     monkeypatch.setattr(
-        type(toy_setting), "paper_of_seed", lambda _, seed: toy_model(seed, T_max=103)
+        type(toy_setting), "train_recipe_model", lambda _, seed: toy_model(seed, T_max=103)
     )
     found = {
         part: figure_4._measure(toy_setting, toy_model(seed, T_max=103))

@@ -7,7 +7,7 @@ import pytest
 
 import limelight
 from limelight_reproduction.one_layer import figure_1, figure_2, figure_3, figure_5
-from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
+from limelight_reproduction.one_layer.collapsed_texts import collapse_texts
 from limelight_reproduction.one_layer.subjects import SENTENCE
 
 FIGURES = {"1": figure_1, "2": figure_2, "3": figure_3, "5": figure_5}
@@ -60,7 +60,7 @@ def as_captioned():
 
 
 def broken(numbers):
-    return list(figure_1.claims(numbers).values())
+    return list(figure_1.broken_claims(numbers).values())
 
 
 def test_a_model_as_in_the_caption_breaks_no_claim():
@@ -88,7 +88,7 @@ def test_the_scores_of_figure_one_are_those_of_explain(toy_setting, shipped):
         e = limelight.explain(shipped, SENTENCE, method, target="positive")
         assert list(e.features) == numbers["words"]
         assert numbers["scores"][method] == pytest.approx(e.scores, rel=1e-4)
-    again = figure_1.shown(numbers)["lime"]
+    again = figure_1.rebuild_comparison(numbers)["lime"]
     for word, ((start, end),) in zip(again.features, again.spans, strict=True):
         assert SENTENCE[start:end] == word
 
@@ -146,8 +146,8 @@ def test_rows_of_the_matrices_lack_what_padding_takes(toy_setting, toy_model):
 
 def test_autograd_agrees_with_finite_differences(toy_model):
     model = toy_model()
-    seen = collapsed_texts(model, ["w1 w2 w3"])
-    found = figure_5.by_autograd(seen)
+    seen = collapse_texts(model, ["w1 w2 w3"])
+    found = figure_5.autograd_gradient(seen)
     e = model.embedding[seen.arrays.ids[0]] + model.positions
 
     def f(moved):

@@ -18,18 +18,18 @@ from limelight.theory.enumeration import (
 from limelight.theory.ratio_game import value
 from limelight.theory.shapley import shapley
 from limelight_reproduction.studies.fitted_ratio_games import (
-    LeftOut,
+    HeldOut,
     RatioFit,
     _coefficients,
     _derivatives,
     _point,
     _Rows,
-    cross_fits,
+    cross_fit_ratio_game,
     fitted_game,
-    fitted_ratios,
+    fit_ratio_games,
     fitted_values,
     pair_errors,
-    paired_masks,
+    draw_paired_masks,
     word_errors,
 )
 
@@ -95,7 +95,7 @@ def test_steps_lead_to_a_minimum_of_the_penalised_loss(monkeypatch):
     keep = enumerate_masks(d)
     y = np.tanh(keep @ rng.standard_normal(d)) + 0.2 * rng.standard_normal(len(keep))
     y = (y - y.mean()) / y.std()
-    fit = fitted_ratios(
+    fit = fit_ratio_games(
         keep.astype(float), y[None], np.ones((1, len(y))), heads=2, penalties=penalties[None]
     )
     least = loss_of(fit, keep, y, penalties)
@@ -116,8 +116,8 @@ def test_steps_lead_to_a_minimum_of_the_penalised_loss(monkeypatch):
 def test_an_exact_ratio_game_is_recovered(heads):
     d = 13
     truth = fitted_game(random_fit(0, heads=heads, d=d, spread=1.5), mean=1.0, scale=2.0)
-    keep = paired_masks(d, 600, np.random.default_rng(0))
-    found = cross_fits(keep, value(truth, keep)[0, 0], heads=heads)
+    keep = draw_paired_masks(d, 600, np.random.default_rng(0))
+    found = cross_fit_ratio_game(keep, value(truth, keep)[0, 0], heads=heads)
     assert found.r2 > 0.9999
     assert found.r2_linear < 0.99
     exact = shapley(truth).scores[0, 0]
@@ -126,9 +126,9 @@ def test_an_exact_ratio_game_is_recovered(heads):
 
 
 def test_parity_is_no_ratio_game_and_its_r2_says_so():
-    keep = paired_masks(12, 600, np.random.default_rng(0))
+    keep = draw_paired_masks(12, 600, np.random.default_rng(0))
     f = (-1.0) ** keep[:, :6].sum(axis=1)
-    found = cross_fits(keep, f)
+    found = cross_fit_ratio_game(keep, f)
     assert found.r2 < 0.3
     assert np.mean(found.out.left**2) > 0.7 * f.var()
 
@@ -137,9 +137,9 @@ def test_parity_is_no_ratio_game_and_its_r2_says_so():
 @settings(deadline=None, max_examples=5)
 def test_shifting_and_scaling_the_answers_does_the_same_to_the_game(seed, shift, scale):
     d = 7
-    keep = paired_masks(d, 200, np.random.default_rng(seed))
+    keep = draw_paired_masks(d, 200, np.random.default_rng(seed))
     f = np.tanh(keep @ np.random.default_rng(seed + 1).standard_normal(d))
-    one, other = (cross_fits(keep, x, heads=1) for x in (f, shift + scale * f))
+    one, other = (cross_fit_ratio_game(keep, x, heads=1) for x in (f, shift + scale * f))
     np.testing.assert_allclose(other.out.left, scale * one.out.left, atol=1e-5 * abs(scale))
     assert other.r2 == pytest.approx(one.r2, abs=1e-5)
 
@@ -147,16 +147,16 @@ def test_shifting_and_scaling_the_answers_does_the_same_to_the_game(seed, shift,
 def test_reordering_the_words_reorders_the_values():
     d = 11
     rng = np.random.default_rng(5)
-    keep, order = paired_masks(d, 300, rng), rng.permutation(d)
+    keep, order = draw_paired_masks(d, 300, rng), rng.permutation(d)
     f = np.tanh(keep @ rng.standard_normal(d)) + (keep[:, 0] & keep[:, 1])
-    one, other = (cross_fits(x, f, heads=1) for x in (keep, keep[:, order]))
+    one, other = (cross_fit_ratio_game(x, f, heads=1) for x in (keep, keep[:, order]))
     scores, moved = (shapley(x.games).scores[0, 0] for x in (one, other))
     np.testing.assert_allclose(moved, scores[order], atol=1e-8)
 
 
 def test_a_model_that_never_moves_has_a_flat_surrogate():
-    keep = paired_masks(6, 100, np.random.default_rng(0))
-    found = cross_fits(keep, np.full(100, 3.7))
+    keep = draw_paired_masks(6, 100, np.random.default_rng(0))
+    found = cross_fit_ratio_game(keep, np.full(100, 3.7))
     assert (found.r2, found.r2_linear) == (1.0, 1.0)
     np.testing.assert_allclose(value(found.games, enumerate_masks(6)), 3.7, rtol=1e-12)
     out = found.out._replace(size=2.0)
@@ -201,8 +201,8 @@ def test_two_standard_errors_hold_the_model_where_the_fit_is_wrong():
     d, held, r2 = 10, [], []
     for seed in range(12):
         game = misspecified(seed, d)
-        keep = paired_masks(d, 400, np.random.default_rng(seed))
-        found = cross_fits(keep, game(keep)[:, 0], heads=1)
+        keep = draw_paired_masks(d, 400, np.random.default_rng(seed))
+        found = cross_fit_ratio_game(keep, game(keep)[:, 0], heads=1)
         own, *of_parts = shapley(found.games).scores[:, 0]
         out = found.out._replace(size=3.0)
         errors = word_errors(out, own, np.stack(of_parts), "shapley").stderr
@@ -215,10 +215,10 @@ def test_two_standard_errors_hold_the_model_where_the_fit_is_wrong():
 
 def test_errors_of_pairs_hold_what_the_fit_misses():
     d = 8
-    keep = paired_masks(d, 2000, np.random.default_rng(0))
+    keep = draw_paired_masks(d, 2000, np.random.default_rng(0))
     # A game of which nothing was fitted: all that is left is one pair, of interaction 1.
     left = (keep[:, 2] & keep[:, 5]) * 1.0
-    out = LeftOut(keep, left, np.arange(2000) // 2 % 5, 1.0)
+    out = HeldOut(keep, left, np.arange(2000) // 2 % 5, 1.0)
     errors = pair_errors(out, np.zeros((d, d)), np.zeros((5, d, d)))
     assert (np.diag(errors) == 0).all()
     assert 2 * errors[2, 5] > 0.3

@@ -5,23 +5,23 @@ import pytest
 
 from limelight import explain
 from limelight.text import ImageInput
-from limelight_reproduction.pictures import images
-from limelight_reproduction.pictures.patch_attention import measure_one_layer, shuffled
-from limelight_reproduction.pictures.patch_theorems import RATES, measure_theorems
-from limelight_reproduction.pictures.whole_pictures import (
-    WholePictures,
-    random_pictures,
-    random_reader,
+from limelight_reproduction.images import images
+from limelight_reproduction.images.patch_attention import measure_one_layer, shuffle_patches
+from limelight_reproduction.images.patch_theorems import RATES, measure_theorems
+from limelight_reproduction.images.reference_classifier import (
+    ReferencePatchClassifier,
+    random_images,
+    random_patch_classifier,
 )
-from limelight_reproduction.results import stored
+from limelight_reproduction.results import load_stored_results
 from limelight_reproduction.setting import Setting
 
 
 def test_full_attention_from_pixels_gives_the_outputs_of_the_tables():
     rng = np.random.default_rng(1)
-    model = random_reader(rng, (2, 3), size=(3, 2))
-    pictures = random_pictures(rng, model, 4)
-    whole = WholePictures(model)
+    model = random_patch_classifier(rng, (2, 3), size=(3, 2))
+    pictures = random_images(rng, model, 4)
+    whole = ReferencePatchClassifier(model)
     every = np.ones((1, 6), bool)
     found = np.concatenate([whole.removed(one.pixels, every) for one in pictures])
     np.testing.assert_allclose(found, model.logits(pictures), atol=1e-12)
@@ -40,12 +40,12 @@ def test_a_quick_run_finds_what_the_theory_says(tmp_path):
 def test_patches_change_places_and_nothing_else():
     pixels = np.arange(28 * 28, dtype=np.int64).reshape(28, 28, 1)
     order = np.random.default_rng(0).permutation(49)
-    moved = shuffled(ImageInput(pixels), order).pixels
+    moved = shuffle_patches(ImageInput(pixels), order).pixels
     for place in (0, 20, 48):
         (i, j), (k, m) = divmod(place, 7), divmod(int(order[place]), 7)
         was = pixels[4 * k : 4 * k + 4, 4 * m : 4 * m + 4]
         assert np.array_equal(moved[4 * i : 4 * i + 4, 4 * j : 4 * j + 4], was)
-    back = shuffled(ImageInput(moved), np.argsort(order)).pixels
+    back = shuffle_patches(ImageInput(moved), np.argsort(order)).pixels
     assert np.array_equal(back, pixels)
 
 
@@ -77,7 +77,7 @@ def test_shares_and_slopes_are_judged_by_their_intervals():
 
 
 def test_the_stored_numbers_give_the_verdicts_of_the_page():
-    numbers = {name: one.numbers for name, one in stored()["images"].items()}
+    numbers = {name: one.numbers for name, one in load_stored_results()["images"].items()}
     found = images.findings(numbers)
     assert [verdict.holds for verdict in found.verdicts] == [
         "holds",

@@ -21,9 +21,9 @@ EXCEPTIONS = {
     # sentences for mistakes, files that are never half written, markup that is escaped: as there
     "limelight.errors": {"nearest"},
     # a command with the options of the library's commands
-    "limelight.cli.console": {"put_one"},
-    "limelight.cli.options": {"ModelOptions", "QuestionOptions", "Seed", "WholeNumber"},
-    "limelight.cli.texts": {"OneText"},
+    "limelight.cli.console": {"write_result"},
+    "limelight.cli.options": {"ModelOptions", "RequestOptions", "Seed", "WholeNumber"},
+    "limelight.cli.texts": {"TextSource"},
     # a result that prints itself, becomes a table and a file as the library's results do
     "limelight.rendering.terminal": {"ALL", "SHOWN_FEATURES", "Look", "on_terminal", "table_text"},
     "limelight.results.codec": {"decode_record", "encode_record"},

@@ -56,7 +56,7 @@ def test_lemma_d4_by_counting(n):
             kept_probability(n, s, words=2),
             mixed_probability(n, s),
             kept_probability(n, s, words=3),
-            mixed_probability(n, s, kept=2),
+            mixed_probability(n, s, kept_words=2),
         ]
         assert found == pytest.approx([float(p) for p in counted], rel=1e-14)
 

@@ -8,7 +8,7 @@ import pytest
 
 import limelight
 from limelight_reproduction.deletion_limit import limit_under_deletion
-from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
+from limelight_reproduction.one_layer.collapsed_texts import collapse_texts
 
 from own_classifier import OwnClassifier, game, lime_by_all_masks
 from tiny_models import tiny_model
@@ -52,9 +52,9 @@ def test_the_forward_pass(pair):
 @pytest.mark.parametrize("which", ["shipped", "paper"])
 def test_the_forward_pass_of_trained_models(which, shipped, request):
     from limelight_reproduction.collapsed_folder import load_collapsed
-    from limelight_reproduction.setting import CARRIED
+    from limelight_reproduction.setting import BUNDLED_MODEL
 
-    model = shipped if which == "shipped" else load_collapsed(CARRIED)
+    model = shipped if which == "shipped" else load_collapsed(BUNDLED_MODEL)
     text = "a great film with a dull middle and an ending i would not have missed"
     near(model.logits([text])[0, -1], OwnClassifier(model)(text.split()), 1e-8)
 
@@ -85,7 +85,7 @@ def test_collapsing_changes_nothing_that_a_classifier_of_the_whole_weights_compu
 
 def test_theorem_4_1_at_every_row(pair):
     model, own = pair
-    seen = collapsed_texts(model, [TEXT])
+    seen = collapse_texts(model, [TEXT])
     wanted = own.gradient(own.embedded(TEXT.split()))
     near(seen.arrays.gradient(seen.weights)[0], wanted)
 

@@ -39,7 +39,7 @@ def numbers(setting):
 
 def test_correlations_are_those_of_the_explanations(setting, numbers):
     for name, model in MODELS.items():
-        for i, text in enumerate(setting.some_texts("imdb", "test", 60).texts):
+        for i, text in enumerate(setting.sample_texts("imdb", "test", 60).texts):
             options = {"features": "positions", "scale": "probability"}
             attention, loo = (
                 explain(model, text, method=method, **options) for method in ("alpha-avg", "loo")

@@ -106,6 +106,6 @@ def test_torch_gives_the_same_numbers():
 def test_what_it_needs_is_said(monkeypatch):
     with pytest.raises(InputError, match="one document at a time"):
         lime_variance(random_game(0, batch=(2,)))
-    monkeypatch.setattr("limelight_reproduction.theory.lime_variance._LOST", 0.0)
+    monkeypatch.setattr("limelight_reproduction.theory.lime_variance._MAX_LOST_WEIGHT", 0.0)
     with pytest.raises(DomainError, match="larger bandwidth for so few features as 3"):
         lime_variance(random_game(0, d=3), bandwidth=0.05)

@@ -9,7 +9,7 @@ import pytest
 
 from limelight import explain
 from limelight.theory.ratio_game import full_value
-from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
+from limelight_reproduction.one_layer.collapsed_texts import collapse_texts
 from limelight_reproduction.questions import (
     erasure,
     erasure_measured,
@@ -25,7 +25,7 @@ TEXT = "w3 w1 w4 w1 w5 never w2"
 
 
 def test_the_game_of_unk_is_the_librarys(toy_model):
-    seen = collapsed_texts(toy_model(2), [TEXT])
+    seen = collapse_texts(toy_model(2), [TEXT])
     own, wanted = replacements.replaced_game(seen, "unk"), seen.games
     ratio = (wanted.D0[0] / own.D0)[:, None]  # a common factor of a head cancels
     for name in ("a", "b"):
@@ -36,7 +36,7 @@ def test_the_game_of_unk_is_the_librarys(toy_model):
 
 def test_other_replacements_change_what_is_removed_and_nothing_else(toy_model):
     model = toy_model(2)
-    seen = collapsed_texts(model, [TEXT])
+    seen = collapse_texts(model, [TEXT])
     games = {how: replacements.replaced_game(seen, how) for how in ("unk", "mean", "renormalise")}
     for game in games.values():
         np.testing.assert_allclose(full_value(game), model.logits([TEXT])[:, -1])
@@ -61,14 +61,14 @@ def test_the_decision_changes_when_it_changes_first(outputs, steps):
 
 
 def test_words_go_in_the_given_order():
-    kept = removal_order.kept_along(np.array([2, 0, 1]))
+    kept = removal_order.masks_along_order(np.array([2, 0, 1]))
     assert kept.astype(int).tolist() == [[1, 1, 1], [1, 1, 0], [0, 1, 0], [0, 0, 0]]
 
 
 def test_orders_with_a_sign_begin_with_what_speaks_for_the_decision(toy_model):
     model = toy_model(4)
-    seen = collapsed_texts(model, [TEXT])
-    (orders,) = erasure_measured._orders(seen, [TEXT], np.random.default_rng(0))
+    seen = collapse_texts(model, [TEXT])
+    (orders,) = erasure_measured._removal_orders(seen, [TEXT], np.random.default_rng(0))
     outputs = model.logits([TEXT])[0]
     lime = explain(model, TEXT, "lime", target="positive", scale="score").scores
     toward = lime if outputs[1] > outputs[0] else -lime
@@ -80,11 +80,11 @@ def test_orders_with_a_sign_begin_with_what_speaks_for_the_decision(toy_model):
 
 
 def test_attention_set_to_zero_leaves_the_rest_renormalised(toy_model):
-    seen = collapsed_texts(toy_model(2), [TEXT])
+    seen = collapse_texts(toy_model(2), [TEXT])
     d = len(seen.features[0])
     kept = np.array([[True] * d, [False, True] * (d // 2), [False] * d])
     alpha, u = seen.alpha[0], seen.arrays.u[0]
-    found = erasure_measured.zeroed(seen, 0, kept)
+    found = erasure_measured.zero_attention(seen, 0, kept)
     for row, stays in zip(found, kept, strict=True):
         left = [t for t, j in enumerate(seen.arrays.position_features[0]) if j < 0 or stays[j]]
         for c in range(2):
@@ -107,12 +107,12 @@ def _orders_needing(setting, **shares):
             for name, e in zip(erasure_measured.ORDERS, noise, strict=True)
             for how in erasure_measured.ERASURES
         })  # fmt: skip
-    return erasure_measured.summary(setting, rows)["unk"]
+    return erasure_measured.summarize_rows(setting, rows)["unk"]
 
 
 def test_the_rules_of_erasure_can_say_each_thing(toy_setting):
     def order(**shares):
-        return erasure.good_order(_orders_needing(toy_setting, **shares))
+        return erasure.judge_attention_order(_orders_needing(toy_setting, **shares))
 
     assert order(random=0.5, gxi=0.02).startswith("in part")
     assert order(random=0.1, gxi=0.02) == "no"
@@ -124,7 +124,7 @@ def test_the_rules_of_erasure_can_say_each_thing(toy_setting):
 def test_the_sign_is_the_reason_only_where_orders_without_it_gain_little(toy_setting):
     def reason(without):
         shares = {"gxi": 0.02, "lime": 0.02, "abs-gxi": without, "abs-lime": without}
-        return erasure.because_of_sign(_orders_needing(toy_setting, **shares))
+        return erasure.judge_sign(_orders_needing(toy_setting, **shares))
 
     assert reason(0.1) == "it is"
     assert reason(0.02) == "not the sign alone"
@@ -166,7 +166,7 @@ def test_two_replacements_are_one_explanation_or_not(interval, said):
 
 def test_the_norm_of_values_is_taken_before_the_read_out(toy_model):
     model = toy_model(2)
-    seen = collapsed_texts(model, [TEXT])
+    seen = collapse_texts(model, [TEXT])
     wanted = dict.fromkeys(TEXT.split(), 0.0)
     for t, word in enumerate(TEXT.split(), start=1):
         e = model.embedding[seen.arrays.ids[0, t]] + model.positions[t]
@@ -186,7 +186,7 @@ def test_a_summary_matters_and_a_norm_tells_more_by_their_intervals():
 
 def test_norm_based_attention_is_the_length_of_what_a_token_adds(toy_model):
     model = toy_model(2)
-    seen = collapsed_texts(model, [TEXT])
+    seen = collapse_texts(model, [TEXT])
     alpha, u = seen.alpha[0], seen.arrays.u[0]
     wanted = dict.fromkeys(TEXT.split(), 0.0)
     for t, word in enumerate(TEXT.split(), start=1):
@@ -201,7 +201,7 @@ def test_a_repeating_game_is_in_the_regime_of_the_theorem(kind, words):
     assert game.d == words
     full = game.D0[0] + game.a.sum()
     assert 1024 * math.exp(-0.5) <= full <= 1024 * math.exp(0.5)
-    errors = multiplicity._errors(game)
+    errors = multiplicity._first_order_errors(game)
     assert errors["first_order"] < 0.1 < errors["eq19"]
 
 
@@ -209,7 +209,7 @@ def test_a_power_of_draws_is_found_with_its_interval():
     windows = [256, 1024, 4096, 16384]
     rng = np.random.default_rng(0)
     rows = [[rng.lognormal() * w**-0.5 for w in windows] for _ in range(400)]
-    of = multiplicity._fitted(windows, rows, rng)
+    of = multiplicity._fit_power(windows, rows, rng)
     middle, low, high = of["slope"]
     assert low < -0.5 < high
     assert low < middle < high < low + 0.3
@@ -220,8 +220,8 @@ def test_a_rate_that_is_slower_than_proven_is_noticed():
         kinds = {kind: {"first_order": {"slope": slope}} for kind in multiplicity.KINDS}
         return dict.fromkeys(multiplicity.EPSILONS, kinds)
 
-    assert multiplicity.as_proven(error([-0.5, -0.52, -0.48]))
-    assert not multiplicity.as_proven(error([-0.3, -0.32, -0.28]))
+    assert multiplicity.matches_proof(error([-0.5, -0.52, -0.48]))
+    assert not multiplicity.matches_proof(error([-0.3, -0.32, -0.28]))
 
 
 def test_pieces_know_their_words():
@@ -260,7 +260,7 @@ def test_what_is_measured_on_toy_reviews_can_be_told(module, toy_setting, monkey
     monkeypatch.setattr(lengths, "TEXTS", 4)
     for name in ("QUICK_RUNS", "QUICK_DRAWS"):
         monkeypatch.setattr(module, name, 4, raising=False)
-    monkeypatch.setattr(type(toy_setting), "paper_of_seed", lambda setting, _seed: setting.paper)
+    monkeypatch.setattr(type(toy_setting), "train_recipe_model", lambda setting, _seed: setting.recipe_model)
     experiment = module.EXPERIMENT
     both = stored({p.name: p.measure(toy_setting) for p in experiment.parts if p.name != "shipped"})
     both["shipped"] = both.get("values", both["paper"])

@@ -8,11 +8,11 @@ import pytest
 from scipy.stats import spearmanr
 
 from limelight import explain
-from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
+from limelight_reproduction.one_layer.collapsed_texts import collapse_texts
 from limelight_reproduction.questions import reliability, reliability_measured, repairs
 from limelight_reproduction.questions.reliability_measured import SIGNS, judged_signs
-from limelight_reproduction.results import stored as carried
-from limelight_reproduction.trusting import DeepShares, when_to_trust
+from limelight_reproduction.results import load_stored_results as carried
+from limelight_reproduction.trust import DeepShares, trust_section
 
 TEXT = "w3 w1 w4 w1 w5 never w2"
 REVIEWS = 400
@@ -75,18 +75,18 @@ def test_what_is_told_of_a_text_is_by_its_definition(toy_model):
 
 
 def test_even_attention_has_the_largest_entropy(toy_model):
-    seen = collapsed_texts(toy_model(2), [TEXT])
+    seen = collapse_texts(toy_model(2), [TEXT])
     assert reliability_measured._spreads(seen, 0, np.full(6, 0.1))["entropy"] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("module", [reliability, repairs])
-def test_what_is_measured_on_toy_reviews_can_be_told(module, toy_setting, monkeypatch, stored):
+def test_what_is_measured_on_toy_reviews_can_be_told(module, toy_setting, monkeypatch, load_stored_results):
     monkeypatch.setattr(reliability_measured, "QUICK_TEXTS", 10)
     monkeypatch.setattr(reliability_measured, "QUICK_JUDGED", 10)
     monkeypatch.setattr(repairs, "QUICK_TEXTS", 4)
     experiment = module.EXPERIMENT
     (paper,) = (part for part in experiment.parts if part.name == "paper")
-    both = stored({"paper": paper.measure(toy_setting)})
+    both = load_stored_results({"paper": paper.measure(toy_setting)})
     both["shipped"] = both["paper"]
     found = experiment.findings(both)
     assert "nan" not in json.dumps([found.headline, *found.measured, found.meaning])
@@ -108,7 +108,7 @@ def test_a_sign_that_tells_on_both_models_is_the_finding():
 
 def test_the_constant_that_fits_is_the_best_one(toy_model):
     model = toy_model(3)
-    forms = {name: x[0] for name, x in repairs._forms(collapsed_texts(model, [TEXT]).games).items()}
+    forms = {name: x[0] for name, x in repairs._forms(collapse_texts(model, [TEXT]).games).items()}
     wanted = {"eq19": "lime-theorem", "first_order": "lime-first-order"}
     for form, method in (wanted | {"mean_field": "lime-mean-field"}).items():
         scores = explain(model, TEXT, method, target="positive", scale="score").scores
@@ -120,7 +120,7 @@ def test_repairs_are_measured_against_exact_lime(toy_setting, toy_model, monkeyp
     monkeypatch.setattr(repairs, "QUICK_TEXTS", 1)
     model = toy_model(3)
     found = repairs.measure(toy_setting, model)
-    (text,) = toy_setting.some_texts("imdb", "test", 1).texts
+    (text,) = toy_setting.sample_texts("imdb", "test", 1).texts
     exact = explain(model, text, "lime", target="positive", scale="score").scores
     printed = explain(model, text, "lime-theorem", target="positive", scale="score").scores
     assert found["far"]["eq19"][0] == pytest.approx(np.linalg.norm(printed - exact), rel=1e-3)
@@ -132,7 +132,7 @@ def test_repairs_are_measured_against_exact_lime(toy_setting, toy_model, monkeyp
 
 
 def test_the_paragraph_has_the_numbers_of_every_experiment():
-    told = when_to_trust(carried())
+    told = trust_section(carried())
     paper = carried()["reliability"]["paper"].numbers
     assert f"{paper['rho'][1]:.2f} [{paper['rho'][0]:.2f}, {paper['rho'][2]:.2f}]" in told
     erased = carried()["erasure"]["paper"].numbers["unk"]
@@ -150,7 +150,7 @@ def test_another_number_would_change_the_paragraph():
     changed = results | {
         "reliability": results["reliability"] | {"paper": replace(part, numbers=moved)}
     }
-    assert "0.20 [0.10, 0.30]" in when_to_trust(changed)
+    assert "0.20 [0.10, 0.30]" in trust_section(changed)
     deep = DeepShares(attention=(0.17, 0.15, 0.2), shapley=(0.89, 0.88, 0.9))
     said = "it goes 0.17 [0.15, 0.20], and Shapley values 0.89"
-    assert said in when_to_trust(results, deep)
+    assert said in trust_section(results, deep)

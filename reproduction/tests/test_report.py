@@ -6,7 +6,7 @@ import json
 import re
 
 from limelight_reproduction import report, results
-from limelight_reproduction.results import Measured
+from limelight_reproduction.results import PartResult
 
 from toy_experiments import CARRIED, Counted, experiment, stored
 
@@ -49,12 +49,12 @@ def test_words_of_a_text_are_escaped(run):
 
 
 def test_results_survive_their_file(tmp_path):
-    odd = Measured(**CARRIED.plain() | {"numbers": {"word": "naïve “x”\u2028", "a": [1, None]}})
+    odd = PartResult(**CARRIED.to_dict() | {"numbers": {"word": "naïve “x”\u2028", "a": [1, None]}})
     whole = {"one": {"a": odd, "b": stored(CARRIED)}, "two": {"c": CARRIED}}
-    told = json.loads(results.as_json(whole))["experiments"]
-    again = {n: {p: Measured(**one) for p, one in parts.items()} for n, parts in told.items()}
+    told = json.loads(results.results_to_json(whole))["experiments"]
+    again = {n: {p: PartResult(**one) for p, one in parts.items()} for n, parts in told.items()}
     assert again == whole
-    assert json.loads(results.as_json({}))["experiments"] == {}
+    assert json.loads(results.results_to_json({}))["experiments"] == {}
     path = tmp_path / "parts" / "x.json"
     results.write_part(path, odd)
     assert results.read_part(path) == odd
@@ -63,23 +63,23 @@ def test_results_survive_their_file(tmp_path):
 
 def test_stored_results_are_marked_as_such(tmp_path, monkeypatch):
     file = tmp_path / "results.json"
-    file.write_text(results.as_json({"one": {"a": CARRIED}}))
+    file.write_text(results.results_to_json({"one": {"a": CARRIED}}))
     monkeypatch.setattr(results, "STORED", file)
-    results.stored.cache_clear()
+    results.load_stored_results.cache_clear()
     try:
-        assert results.stored() == {"one": {"a": stored(CARRIED)}}
-        results.stored.cache_clear()
+        assert results.load_stored_results() == {"one": {"a": stored(CARRIED)}}
+        results.load_stored_results.cache_clear()
         monkeypatch.setattr(results, "STORED", tmp_path / "none.json")
-        assert results.stored() == {}
+        assert results.load_stored_results() == {}
     finally:
-        results.stored.cache_clear()
+        results.load_stored_results.cache_clear()
 
 
 def test_sources_name_every_run_by_its_own_size_and_seed():
     parts = {name: Counted(1) for name in "abc"}
     one = experiment("one", parts)
     quick, other = (
-        Measured(**CARRIED.plain() | change) for change in ({"quick": True}, {"seed": 7})
+        PartResult(**CARRIED.to_dict() | change) for change in ({"quick": True}, {"seed": 7})
     )
     said = report.source_sentence(one, {"a": CARRIED, "b": quick, "c": other})
     assert said == (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from limelight import InputError, save_folder
 from limelight_reproduction import registry, report, runner
-from limelight_reproduction.progress import Teller
+from limelight_reproduction.progress import PartReporter
 from limelight_reproduction.spread import quartiles
 
 from toy_experiments import CARRIED, Counted, experiment, stored
@@ -81,7 +81,7 @@ def test_the_report_grows_with_every_experiment(run, monkeypatch):
 def test_an_experiment_is_drawn_again_only_for_new_numbers(run, monkeypatch):
     one, two = experiment("one", {"a": Counted(1)}), experiment("two", {"b": Counted(2)})
     drawn = []
-    draw = report.row_of
+    draw = report.build_row
     monkeypatch.setattr(
         report, "row_of", lambda e, *rest, **more: drawn.append(e.name) or draw(e, *rest, **more)
     )
@@ -174,7 +174,7 @@ def test_another_papers_model_measures_again_what_looks_at_it_and_nothing_else(
 ):
     for seed in (1, 2):
         save_folder(toy_model(seed), tmp_path / f"model-{seed}")
-    looking, other = Counted(1, asks=lambda s: s.paper), Counted(2)
+    looking, other = Counted(1, asks=lambda s: s.recipe_model), Counted(2)
     one = experiment("one", {"looking": looking, "other": other})
     for folder in ("model-1", "model-1", "model-2", "model-2"):
         run(one, quick=True, paper_model=tmp_path / folder)
@@ -195,7 +195,7 @@ def test_other_data_measure_again_what_reads_them_and_nothing_else(run, tmp_path
 
 def test_a_report_shows_no_earlier_numbers_of_another_model(run, tmp_path, toy_model):
     save_folder(toy_model(1), tmp_path / "model")
-    one = experiment("one", {"a": Counted(1, asks=lambda s: s.paper)})
+    one = experiment("one", {"a": Counted(1, asks=lambda s: s.recipe_model)})
     two = experiment("two", {"b": Counted(2)})
     run(one, two)
     text = run(one, two, only=["two"], paper_model=tmp_path / "model").read_text("utf-8")
@@ -303,7 +303,7 @@ def test_a_papers_model_that_is_not_there_is_said_before_anything_is_measured(ru
 
 
 def names(only):
-    return [f"{experiment.name}.{part.name}" for experiment, part in runner.chosen(only)]
+    return [f"{experiment.name}.{part.name}" for experiment, part in runner.select_parts(only)]
 
 
 def test_experiments_and_parts_are_chosen_by_name_in_the_order_of_the_paper():
@@ -387,7 +387,7 @@ def test_progress_goes_part_by_part_and_ends_each_once(run):
 )
 def test_progress_never_goes_back_whatever_a_part_ticks(ticks, stages):
     heard = []
-    teller = Teller(heard.append, part="a", number=1, parts=1, stages=stages)
+    teller = PartReporter(heard.append, part="a", number=1, parts=1, stages=stages)
     for tick in ticks:
         teller.tick(*tick)
     teller.end("measured")

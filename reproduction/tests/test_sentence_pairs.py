@@ -27,7 +27,7 @@ from limelight_reproduction.questions.pair_rules import (
 )
 from limelight_reproduction.questions.pair_statistics import summarised
 from limelight_reproduction.questions.resampled_rows import Rows
-from limelight_reproduction.results import stored
+from limelight_reproduction.results import load_stored_results
 from limelight_reproduction.setting import Setting
 
 from tiny_transformers import tiny
@@ -238,7 +238,7 @@ def test_rows_say_what_the_library_says_of_the_same_pair(setting, few):
     assert 0 < share <= 1
     rows = list(pair_rows.measured_rows(setting, pairs, replacement="mask"))
     assert len(rows) == 2
-    model = setting.of_pairs
+    model = setting.pair_classifier
     for (pair, label), found in zip(pairs, rows, strict=True):
         assert (found["label"], len(found["words"]) <= 6) == (label, True)
         for name in METHODS:
@@ -254,7 +254,7 @@ def test_areas_and_what_they_lie_between_are_those_of_judge(setting, few):
     pairs, _ = pair_rows.short_pairs(setting)
     (found,) = pair_rows.measured_rows(setting, pairs[:1], replacement="mask")
     names = ["alpha-avg", "gxi", "loo"]
-    (judged,) = limelight.judge(setting.of_pairs, [pairs[0][0]], names, columns=()).texts
+    (judged,) = limelight.judge(setting.pair_classifier, [pairs[0][0]], names, columns=()).texts
     assert {name: found["areas"][name] for name in names} == pytest.approx(judged.areas, abs=1e-4)
     assert found["ceiling"] >= judged.deletion.ceiling - 1e-4
     error = 5 * (judged.deletion.stderr or 0) + 1e-3
@@ -263,8 +263,8 @@ def test_areas_and_what_they_lie_between_are_those_of_judge(setting, few):
 
 def test_attention_of_words_is_that_of_their_pieces(setting, few):
     pair = ("a predictable film", "the film")
-    found = pair_rows._attention(setting.of_pairs, pair)
-    one = explain(setting.of_pairs, pair, "alpha-avg")
+    found = pair_rows._attention(setting.pair_classifier, pair)
+    one = explain(setting.pair_classifier, pair, "alpha-avg")
     np.testing.assert_allclose(found["looks"][-1], one.scores, atol=1e-9)
     pays = np.array(found["pays"])
     assert pays.shape == (2, 5, 5)
@@ -314,15 +314,15 @@ def test_a_hidden_sentence_says_nothing(setting, few):
 
 def test_one_layer_is_told_what_it_reads():
     data = limelight.LabeledTexts([("a b", "c"), ("d", "e f")], np.array([0, 1]), ("x", "y"))
-    read = {name: one_sentence._read(data, name).texts for name in one_sentence.READ}
+    read = {name: one_sentence._choose_sentences(data, name).texts for name in one_sentence.SENTENCE_CHOICES}
     assert read == {"first": ("a b", "d"), "second": ("c", "e f"), "both": ("a b c", "d e f")}
 
 
 def test_a_gain_is_over_the_most_frequent_class():
     labels = np.array([1] * 60 + [0] * 40)
     always = labels == 1
-    assert one_sentence._gain(always, labels) == [0.0, 0.0, 0.0]
-    mean, low, high = one_sentence._gain(np.ones(100, bool), labels)
+    assert one_sentence._accuracy_gain(always, labels) == [0.0, 0.0, 0.0]
+    mean, low, high = one_sentence._accuracy_gain(np.ones(100, bool), labels)
     assert mean == pytest.approx(0.4)
     assert high - mean == pytest.approx(1.96 * math.sqrt(0.24 * 100 / 99) / 10)
     assert mean - low == pytest.approx(high - mean)
@@ -347,7 +347,7 @@ def test_small_files_become_a_report(files, tmp_path, few, monkeypatch):
 def lacks(part, **given):
     setting = Setting(**{"models": Path("out/models"), **given})
     (found,) = [one for one in sentence_pairs.EXPERIMENT.parts if one.name == part]
-    return found.lacks(setting)
+    return found.missing_needs(setting)
 
 
 def test_parts_say_what_they_lack(files, tmp_path):
@@ -365,7 +365,7 @@ def test_parts_say_what_they_lack(files, tmp_path):
 
 def test_the_plan_says_what_is_missing(tmp_path):
     setting = Setting(data=tmp_path, models=tmp_path / "models", quick=True)
-    plan = runner.plan(setting, runner.chosen(["pairs", "figure-2"]), tmp_path)
+    plan = runner.describe_plan(setting, runner.select_parts(["pairs", "figure-2"]), tmp_path)
     assert plan.splitlines() == [
         "From the stored results, since they need SICK's files in a folder sick and a model of "
         "sentence pairs (--pair-model): 2 of 6 parts, pairs (words, hidden).",
@@ -397,15 +397,15 @@ def test_another_model_is_refused(files, tmp_path, setting):
     assert config["id2label"] == {"0": "contradiction", "1": "neutral", "2": "entailment"}
     setting.pair_model = tmp_path / "other"
     with pytest.raises(InputError, match="the model of pairs must know SICK's classes, contra"):
-        _ = setting.of_pairs
+        _ = setting.pair_classifier
     setting.pair_model = None
     with pytest.raises(InputError, match="name it by --pair-model"):
-        _ = setting.of_pairs
+        _ = setting.pair_classifier
 
 
 def test_verdicts_that_depend_on_what_stands_for_a_word_are_named():
-    words = stored()["pairs"]["words"].numbers
-    numbers = {part: one.numbers for part, one in stored()["pairs"].items()} | {"deleted": words}
+    words = load_stored_results()["pairs"]["words"].numbers
+    numbers = {part: one.numbers for part, one in load_stored_results()["pairs"].items()} | {"deleted": words}
     assert sentence_pairs._same_verdicts(numbers) == (6, [])
     told = sentence_pairs._findings(numbers).measured
     assert any("All 6 verdicts about words are the same." in one for one in told)

@@ -11,7 +11,7 @@ import limelight
 from limelight import InputError
 from limelight.text import token_strings
 from limelight_reproduction import setting as module
-from limelight_reproduction.document import OPENING, TOKENS, WORDS, stripped
+from limelight_reproduction.document import OPENING, TOKENS, WORDS, keep_letters_and_digits
 from limelight_reproduction.setting import Setting
 
 ROWS = [{"text": f"w{i} w{i + 1}", "label": i % 2} for i in range(6)]
@@ -140,7 +140,7 @@ def test_texts_are_read_once(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "read_labeled", counted)
     setting = given(tmp_path)
     whole = setting.texts("imdb", "test")
-    setting.some_texts("imdb", "test", 3)
+    setting.sample_texts("imdb", "test", 3)
     assert setting.texts("imdb", "test") is whole
     assert calls == ["test.jsonl"]
 
@@ -148,15 +148,15 @@ def test_texts_are_read_once(tmp_path, monkeypatch):
 def test_some_texts_are_drawn_with_the_seed_and_keep_their_labels(tmp_path):
     rows = [{"text": f"w{i}", "label": i % 2} for i in range(50)]
     write(tmp_path / "test.jsonl", rows)
-    drawn = [given(tmp_path, seed=seed).some_texts("imdb", "test", 20) for seed in (3, 3, 4)]
+    drawn = [given(tmp_path, seed=seed).sample_texts("imdb", "test", 20) for seed in (3, 3, 4)]
     assert drawn[0].texts == drawn[1].texts != drawn[2].texts
     assert len(set(drawn[0].texts)) == 20
     label = {row["text"]: row["label"] for row in rows}
     for some in drawn:
         assert [label[text] for text in some.texts] == some.labels.tolist()
-    fewer = given(tmp_path, seed=3).some_texts("imdb", "test", 5)
+    fewer = given(tmp_path, seed=3).sample_texts("imdb", "test", 5)
     assert fewer.texts == drawn[0].texts[:5]
-    assert len(given(tmp_path).some_texts("imdb", "test", 1000)) == 50
+    assert len(given(tmp_path).sample_texts("imdb", "test", 1000)) == 50
 
 
 def test_inputs_are_noted_whenever_they_are_asked_for(tmp_path, toy_model):
@@ -165,9 +165,9 @@ def test_inputs_are_noted_whenever_they_are_asked_for(tmp_path, toy_model):
     setting = given(tmp_path, paper_model=tmp_path / "model")
     for ask, names in (
         (lambda: setting.review, {"imdb test"}),
-        (lambda: setting.some_texts("imdb", "test", 1), {"imdb test"}),
-        (lambda: setting.paper, {"paper model"}),
-        (lambda: setting.shipped, {"shipped model"}),
+        (lambda: setting.sample_texts("imdb", "test", 1), {"imdb test"}),
+        (lambda: setting.recipe_model, {"paper model"}),
+        (lambda: setting.shipped_model, {"shipped model"}),
     ):
         for _ in range(2):  # what is held already is noted like what is read now
             setting.used.clear()
@@ -232,7 +232,7 @@ def test_without_a_folder_the_papers_model_is_the_one_that_is_carried(tmp_path):
 
 
 def test_texts_are_stripped_as_the_authors_strip_them():
-    assert stripped("It's <br />fine, 7/10!") == "It s br fine 7 10"
+    assert keep_letters_and_digits("It's <br />fine, 7/10!") == "It s br fine 7 10"
 
 
 def test_the_review_is_found_by_its_words_wherever_it_stands(tmp_path):

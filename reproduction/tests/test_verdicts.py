@@ -16,11 +16,11 @@ from limelight_reproduction.one_layer import (
     figure_4,
 )
 from limelight_reproduction.registry import EXPERIMENTS
-from limelight_reproduction.results import stored
+from limelight_reproduction.results import load_stored_results
 
 
 def numbers(name):
-    return {part: copy.deepcopy(one.numbers) for part, one in stored()[name].items()}
+    return {part: copy.deepcopy(one.numbers) for part, one in load_stored_results()[name].items()}
 
 
 def test_verdicts_name_parts_that_there_are():
@@ -35,7 +35,7 @@ def test_the_caption_of_figure_one_is_counted_on_the_recipe_that_it_describes():
     of = numbers("figure-1")
     (verdict,) = figure_1.findings(of).verdicts
     answers = re.findall(r": (yes|no)(?:;|\.)", verdict.number)
-    broken = list(figure_1.claims(of["paper"]).values())
+    broken = list(figure_1.broken_claims(of["paper"]).values())
     assert answers == ["no" if methods else "yes" for methods in broken]
     assert answers.count("yes") == 2
     assert verdict.holds == "2 of 3 on the paper's recipe"

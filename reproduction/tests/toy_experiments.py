@@ -2,9 +2,9 @@
 
 from limelight_reproduction.drawing import canvas
 from limelight_reproduction.experiment import Experiment, Findings, Part, Table, Verdict
-from limelight_reproduction.results import Measured
+from limelight_reproduction.results import PartResult
 
-CARRIED = Measured(
+CARRIED = PartResult(
     numbers={"value": 100, "seed": 0},
     quick=False,
     seed=0,
@@ -78,4 +78,4 @@ def experiment(
 
 def stored(one):
     """Return numbers as the package would carry them."""
-    return Measured(**one.plain() | {"stored": True})
+    return PartResult(**one.to_dict() | {"stored": True})

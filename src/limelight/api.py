@@ -1,13 +1,13 @@
-"""What limelight does: explain, compare, play the game behind it, list the methods."""
+"""The main functions: explain, compare, predict, game and methods."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Unpack, overload
 from warnings import warn
 
-from limelight.errors import add_text_number
+from limelight.errors import InputError, add_text_number
 from limelight.explainers.batch import Batch
 from limelight.explainers.budget import (
     Budget,
@@ -27,46 +27,34 @@ from limelight.explainers.explaining import (
 )
 from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.registry import METHODS, method_table
-from limelight.models import (
-    Model,
-    check_model,
-)
+from limelight.models import Model, check_model
 from limelight.models.prediction import predict_rows
 from limelight.models.protocol import Requirements
 from limelight.models.queries import expand_queries, join_queries
 from limelight.models.text_game import TextGame
 from limelight.progress import ProgressCallback, open_progress
-from limelight.request import (
-    Request,
-    RequestKeywords,
-    prepare_model,
-    split,
-    with_request_signature,
-)
+from limelight.request import REQUEST_FIELDS, Request, prepare_model
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
 from limelight.setting_keywords import MethodSettings
-from limelight.text import AnswerQuery, Input, Query, UserInput, is_single, join_pair
+from limelight.text import (
+    AnswerQuery,
+    FeatureSpec,
+    Input,
+    Query,
+    UserInput,
+    is_single,
+    join_pair,
+)
 
-
-class Keywords(RequestKeywords, MethodSettings, total=False):
-    """What may be given by name to every verb that explains."""
-
-    budget: BudgetInput | None
-    progress: ProgressCallback | bool | None
-
-
-_SPENT = {name: Keywords.__annotations__[name] for name in ("budget", "progress")}
-# What a question about all classes, spans or sentences does not name, and what a game has not.
-_CLASS = ("target", "against")
+MethodChoice = str | object | None  # the name of a method, or its settings object
+_TARGET = ("target", "against")
 _SPAN = ("at", "answer")
-_SENTENCE = (*_CLASS, "scale", "at")
-_PLAYED = (*_CLASS, "scale")
-Named = str | object | None  # a method by its name, or its settings
+_SENTENCE = (*_TARGET, "scale", "at")
 
 
 class PreparedCall(NamedTuple):
-    """The keywords of one call, ready for its texts: ``model`` was prepared for ``question``."""
+    """The model, request, methods and budget of one call of a public function."""
 
     model: Model
     request: Request
@@ -76,125 +64,275 @@ class PreparedCall(NamedTuple):
 
 
 def _prepare_call(
+    function: str,
     model: Any,
     method: Any,
-    keywords: dict[str, Any],
-    without: tuple[str, ...] = (),
+    request: Request,
+    settings: dict[str, Any],
     *,
-    all_classes: bool = False,
-    several: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    is_list: bool = False,
     needs: Requirements = (),
 ) -> PreparedCall:
-    """Return the call that the keywords of a function describe; it takes none of ``without``."""
-    budget, progress = (keywords.pop(name, None) for name in _SPENT)
-    request, settings = split(keywords, without, all_classes=all_classes)
-    prepared, request = prepare_model(model, request, needs=needs)
-    methods, spent = configure_with_budget(prepared, method, settings, budget, several=several)
-    return PreparedCall(prepared, request, methods, spent, progress)
+    """Prepare the model and configure the methods of one call of a public function.
+
+    Parameters
+    ----------
+    function
+        The name of the public function, for error messages.
+    model, method, replacement, seed, budget, progress
+        As the user passed them.
+    request
+        The options of the explanation.
+    settings
+        Other settings of the methods.
+    is_list
+        Whether ``method`` may be a list of methods.
+    needs
+        Capabilities that the model needs, as :func:`prepare_model` takes them.
+
+    Raises
+    ------
+    InputError
+        If a keyword is an option that ``function`` does not have.
+    """
+    for field in REQUEST_FIELDS:
+        if field.name in settings:
+            raise InputError(f"{function} has no option {field.name}. Leave {field.name} out.")
+    # Not every method has these settings, so that their defaults are not passed on.
+    if replacement != "auto":
+        settings["replacement"] = replacement
+    if seed != 0:
+        settings["seed"] = seed
+    model, request = prepare_model(model, request, needs=needs)
+    methods, parsed = configure_with_budget(model, method, settings, budget, several=is_list)
+    return PreparedCall(model, request, methods, parsed, progress)
 
 
 @overload
 def explain(
-    model: Model, text: Input, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model,
+    text: Input,
+    method: MethodChoice = None,
+    *,
+    target: str | int | None = None,
+    against: str | int | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> Explanation: ...
 @overload
 def explain(
-    model: Model, text: Texts, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model,
+    text: Texts,
+    method: MethodChoice = None,
+    *,
+    target: str | int | None = None,
+    against: str | int | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> Explanations: ...
-@with_request_signature(**_SPENT)
 def explain(
-    model: Any, text: Any, method: Any = None, **settings: Any
+    model: Model,
+    text: Input | Texts,
+    method: MethodChoice = None,
+    *,
+    target: str | int | None = None,
+    against: str | int | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> Explanation | Explanations:
-    """Return the score of every feature of ``text``; a list of texts gives a list.
-
-    The list is a table too: ``explain(model, texts).to_frame()``, ``.to_csv()``.
+    """Explain the prediction of a model for a text: one score per feature.
 
     Parameters
     ----------
     model
-        What :func:`limelight.load` or :func:`limelight.wrap` returns.
+        A model from :func:`limelight.load` or :func:`limelight.wrap`.
     text
-        One text, a pair of texts as a tuple of two, an image (an array, a Pillow image, a
-        path), or a list of these.
+        A text, a pair of texts as a tuple, or an image (an array, a Pillow image or a path). A list
+        of these returns a list of explanations, which is also a table:
+        ``explain(model, texts).to_frame()``.
     method
-        A name from :func:`limelight.methods`, or the settings of one, such as
-        ``limelight.explainers.Lime(bandwidth=0.5)``; by default "lime" on models
-        for which it is exact, "banzhaf" where an answer is explained, else "shapley".
+        A name from :func:`limelight.methods`, or settings such as
+        ``limelight.explainers.Lime(bandwidth=0.5)``. By default "lime" if it is exact for the
+        model, "banzhaf" for answers of language models, otherwise "shapley".
     target
-        Class by name or index, or "predicted"; by default the last of two, else the predicted
-        one. For every class at once, see :func:`explain_classes`.
+        The class to explain: a name, an index, or "predicted". By default the second of two
+        classes, otherwise the predicted class. :func:`explain_classes` explains every class.
     against
-        Another class, by name or index, or "predicted": what is explained is then the target less
-        this one, f_a − f_b (p_a − p_b for probabilities).
+        Another class: a name, an index, or "predicted". The difference between the target and this
+        class is explained.
     features
-        "words": all occurrences of a word together; "positions": every token by itself;
-        "sentences", "paragraphs" or "lines"; a list of (start, end); a function from the text to
-        such a list; or one group number per token of the window, negative to leave a token out.
-        "tokens" are the pieces of a Hugging Face tokenizer. By default "words", and "sentences"
-        where an answer is explained.
-        Of an image: "patches", the model's own and the default; "segments" by SLIC of
-        scikit-image; or a function from the pixels to a label for each.
+        The parts of the input that get a score. "words": all occurrences of a word share one score.
+        "positions": every occurrence has its own. "tokens": the subwords of a Hugging Face
+        tokenizer. "sentences", "paragraphs" or "lines". You can also pass a list of (start, end), a
+        function from a text to this list, or one group number per token (negative numbers leave a
+        token out). For images, "patches", "segments" (SLIC of scikit-image), or a function from the
+        pixels to one label per pixel. By default words, sentences for answers, and patches for
+        images.
     grid
-        Of an image: so many patches a side, instead of the model's own.
+        Images: number of patches per side, instead of the patches of the model.
     scale
-        What is explained: the "logit" of the target, or its "probability"; for a model whose
-        outputs are not log-odds it is always the "score".
+        "logit" (for two classes, the log-odds of the target) or "probability". For a model whose
+        outputs are not log-odds the scale is always "score".
     protect
-        Words that stay as they are and get no score.
-    side
-        "first" or "second": of a pair, score only the words of this text; the other is left alone.
-    at
-        With a model that finds spans (a tagger, or one of extractive answers): the place that is
-        asked about. Words of the text, (start, end) in characters, or the number of a span that
-        the model finds, counting from 0; by default the only one. Of a question and a passage, in
-        the passage. For all spans, see :func:`explain_spans`.
-    answer
-        With a language model: the answer whose log-probability is explained, or a list with one for
-        each text; by default what the model writes, the likeliest token each time. For each
-        sentence of it, see :func:`explain_sentences`.
-    protect_span
-        Whether the words at that place stay, so that the scores say what the others did.
-    first_pieces
-        Read tags at the first piece of every word, instead of averaging over all pieces.
+        Words that are never removed and get no score.
     window
-        For texts that are longer than a Hugging Face model reads: cut them into windows of that
-        many tokens ("auto": as many as the model reads), after a sentence where possible, and
-        explain the mean of the model's outputs over them. None explains the first window.
+        Texts that are longer than a Hugging Face model can read: explain the mean output over
+        windows of this many tokens. "auto" is the largest window of the model. None explains the
+        first window.
+    side
+        Pairs of texts: score only the words of the "first" or the "second" text.
+    at
+        Models that find spans (taggers, extractive answers): the span to explain. Words of the
+        text, (start, end) in characters, or the number of a span that the model finds, counted
+        from 0. For a question and a passage, the span lies in the passage. By default the only
+        span. :func:`explain_spans` explains every span.
+    answer
+        Language models: explain the log-probability of this answer, or of one answer per text. By
+        default the answer that the model generates greedily. :func:`explain_sentences` explains
+        every sentence of it.
+    protect_span
+        Models that find spans: never remove the words of the explained span, and score only the
+        words around it.
+    first_subwords
+        Taggers: read the tag of the first subword of each word, not the mean over its subwords.
+    replacement
+        The token that replaces removed features. "auto" is the default of the model.
+    seed
+        The seed of a method that samples.
     budget
-        How much to spend on each text: a time, 30 or "30s" or "2min", or "400 calls" of the model.
-        Reading the text and timing the model are part of a time. When it is over, a method stops
-        with the draws that it has, so a time gives other scores on another machine.
-        How many samples or pairs of orders a method draws follows from it, and the result's
-        settings say what was used; what cannot be done within it is refused. Exact methods that ask
-        nothing need none of it. By default every method's own counts hold.
+        Limit for each text: seconds (30, "30s", "2min") or model calls ("400 calls"). The sample
+        size of the method follows from it and is in the settings of the result. With a time, the
+        scores differ between machines.
     progress
-        Called with (texts done, texts in all); while a model is asked many times about a text,
-        with the part of it that is done. True shows a line on standard error.
-    settings
-        Settings of the method, such as ``tolerance``.
+        A function that is called with (texts done, number of texts). While a text needs many model
+        calls, the first number is a fraction. True shows a progress bar on standard error.
+    **settings
+        Settings of the method, such as ``tolerance``. ``limelight.methods()`` lists them.
+
+    Returns
+    -------
+    An :class:`Explanation`, or a list of them for a list of texts.
+
+    Raises
+    ------
+    InputError
+        If an option is wrong, or if the method needs a capability that the model does not have.
+    DomainError
+        If the method is not defined for the text, such as LIME for a single word.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> model = limelight.load()
+    >>> text = "The plot is predictable, but the acting is superb."
+    >>> e = limelight.explain(model, text)
+    >>> print([(word, round(score, 2)) for word, score in e.top(3)])
+    [('superb', 1.29), ('predictable', -1.17), ('plot', -0.39)]
+    >>> e
+    <Explanation lime for 'positive' of 'The plot is predictable, but the acting…': 9 features, superb +1.29, predictable -1.17, plot -0.386>
     """
-    call = _prepare_call(model, method, settings)
-    found = _answers(call, text, lambda within, batch: explain_batch(within[0], batch))
-    return Explanations(found) if isinstance(found, list) else found
+    request = Request(
+        target=target,
+        against=against,
+        features=features,
+        grid=grid,
+        scale=scale,
+        protect=protect,
+        window=window,
+        side=side,
+        at=at,
+        answer=answer,
+        protect_span=protect_span,
+        first_subwords=first_subwords,
+    )
+    call = _prepare_call(
+        "explain",
+        model,
+        method,
+        request,
+        dict(settings),
+        replacement=replacement,
+        seed=seed,
+        budget=budget,
+        progress=progress,
+    )
+    results = _run_call(call, text, lambda methods, batch: explain_batch(methods[0], batch))
+    return Explanations(results) if isinstance(results, list) else results
 
 
-def _answers(
+def _run_call(
     call: PreparedCall,
     text: Any,
-    answers: Callable[[list[ConfiguredMethod], Batch], list[Any]],
+    explain_texts: Callable[[list[ConfiguredMethod], Batch], list[Any]],
     *,
     strict: bool = True,
     warning: str = "",
 ) -> Any:
-    """Return one of the ``answers`` for each text, or the one for a text that was given alone.
+    """Read the texts of a call in batches and explain each batch.
 
-    Unless ``strict``, a method that cannot work for a text is no error before it is tried. The
-    first of several texts that a language model answers has the warning about that, and the only
-    text has ``warning``.
+    Parameters
+    ----------
+    call
+        The model, request, methods and budget.
+    text
+        A text or a list of texts, as the user passed it.
+    explain_texts
+        Returns one result for each text of a batch.
+    strict
+        Whether a method that is not defined for a text raises an error before it runs.
+    warning
+        A warning for the first text.
+
+    Returns
+    -------
+    The result of a single text, or the list of results of a list of texts.
     """
     model, request, methods, budget, progress = call
-    texts, found = as_list(text), list[Any]()
-    refuses = budget is not None or any(method.implementation.cost.check for method in methods)
+    texts, results = as_list(text), list[Any]()
+    has_check = budget is not None or any(method.implementation.cost.check for method in methods)
     with open_progress(progress, "explaining") if progress else nullcontext() as callback:
         for number, batch in enumerate(
             stream_batches(
@@ -203,7 +341,9 @@ def _answers(
                 request,
                 progress=callback,
                 methods=methods,
-                check_size=partial(check_feasible, budget, methods) if strict and refuses else None,
+                check_size=partial(check_feasible, budget, methods)
+                if strict and has_check
+                else None,
                 single_texts=budget is not None,
             )
         ):
@@ -213,93 +353,422 @@ def _answers(
                 first, *others = batch.inputs
                 first = replace(first, warnings=(*first.warnings, warning))
                 batch, warning = replace(batch, inputs=(first, *others)), ""
-            within = allocate_budget(budget, methods, batch)
-            with track_progress(callback, within, batch, total=len(texts)):
-                found += answers(within, batch)
-            if budget is not None:  # it is for each text
+            configured = allocate_budget(budget, methods, batch)
+            with track_progress(callback, configured, batch, total=len(texts)):
+                results += explain_texts(configured, batch)
+            if budget is not None:  # every text has the whole budget
                 budget = budget.restart()
-    return found[0] if is_single(text) else found
+    return results[0] if is_single(text) else results
 
 
 @overload
 def explain_classes(
-    model: Model, text: Input, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model,
+    text: Input,
+    method: MethodChoice = None,
+    *,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> dict[str, Explanation]: ...
 @overload
 def explain_classes(
-    model: Model, text: Texts, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model,
+    text: Texts,
+    method: MethodChoice = None,
+    *,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> list[dict[str, Explanation]]: ...
-@with_request_signature(_CLASS, **_SPENT)
 def explain_classes(
-    model: Any, text: Any, method: Any = None, **settings: Any
+    model: Model,
+    text: Input | Texts,
+    method: MethodChoice = None,
+    *,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> dict[str, Explanation] | list[dict[str, Explanation]]:
-    """Return one explanation per class of the model, by the name of the class.
+    """Explain every class of a model.
 
-    The model is asked as often as for one class. A list of texts gives a list; the arguments are
-    those of :func:`explain`.
+    The number of model calls is the same as for one class.
+
+    Parameters
+    ----------
+    model
+        A model from :func:`limelight.load` or :func:`limelight.wrap`.
+    text
+        A text, or a list of texts, as in :func:`explain`.
+    method
+        As in :func:`explain`.
+    features, grid, scale, protect, window, side, at, answer, protect_span, first_subwords
+        As in :func:`explain`.
+    replacement, seed, budget, progress
+        As in :func:`explain`.
+    **settings
+        Settings of the method, as in :func:`explain`.
+
+    Returns
+    -------
+    A dictionary from class names to explanations, or a list of them for a list of texts.
+
+    Raises
+    ------
+    InputError
+        If an option is wrong, or if the method needs a capability that the model does not have.
+    DomainError
+        If the method is not defined for the text.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> model = limelight.load()
+    >>> text = "The plot is predictable, but the acting is superb."
+    >>> explanations = limelight.explain_classes(model, text)
+    >>> {name: round(e.scores.max(), 2) for name, e in explanations.items()}
+    {'negative': 1.17, 'positive': 1.29}
     """
-    call = _prepare_call(model, method, settings, _CLASS, all_classes=True)
+    request = Request(
+        all_classes=True,
+        features=features,
+        grid=grid,
+        scale=scale,
+        protect=protect,
+        window=window,
+        side=side,
+        at=at,
+        answer=answer,
+        protect_span=protect_span,
+        first_subwords=first_subwords,
+    )
+    call = _prepare_call(
+        "explain_classes",
+        model,
+        method,
+        request,
+        dict(settings),
+        replacement=replacement,
+        seed=seed,
+        budget=budget,
+        progress=progress,
+    )
 
-    def of_each_text(within: list[ConfiguredMethod], batch: Batch) -> list[dict[str, Explanation]]:
-        by_class = [explain_batch(within[0], aimed) for aimed in batch.split_by_target()]
-        each = zip(*by_class, strict=True)
-        return [dict(zip(call.model.classes, of_text, strict=True)) for of_text in each]
+    def explain_all_classes(
+        methods: list[ConfiguredMethod], batch: Batch
+    ) -> list[dict[str, Explanation]]:
+        by_class = [explain_batch(methods[0], target) for target in batch.split_by_target()]
+        return [
+            dict(zip(call.model.classes, explanations, strict=True))
+            for explanations in zip(*by_class, strict=True)
+        ]
 
-    return _answers(call, text, of_each_text)
+    return _run_call(call, text, explain_all_classes)
 
 
 @overload
 def explain_spans(
-    model: Model, text: UserInput, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model,
+    text: UserInput,
+    method: MethodChoice = None,
+    *,
+    target: str | int | None = None,
+    against: str | int | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> SpanExplanations: ...
 @overload
 def explain_spans(
-    model: Model, text: Texts, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model,
+    text: Texts,
+    method: MethodChoice = None,
+    *,
+    target: str | int | None = None,
+    against: str | int | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> list[SpanExplanations]: ...
-@with_request_signature(_SPAN, **_SPENT)
 def explain_spans(
-    model: Any, text: Any, method: Any = None, **settings: Any
+    model: Model,
+    text: UserInput | Texts,
+    method: MethodChoice = None,
+    *,
+    target: str | int | None = None,
+    against: str | int | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> SpanExplanations | list[SpanExplanations]:
-    """Return one explanation for every span that the model finds in ``text``; there may be none.
+    """Explain every span that a model finds in a text.
 
-    The words of all these spans are protected, or with ``protect_span=False`` none of them: methods
-    that remove words ask the model as often as for one span, those that look into it take a pass
-    for each. A list of texts gives a list; the arguments are those of :func:`explain`. Where no
-    ``target`` is named, each span is explained for its own tag.
+    There may be no span. If you pass no ``target``, each span is explained for its own tag. The
+    words of all spans are protected, unless you pass ``protect_span=False``. Methods that remove
+    words need as many model calls as for one span. Other methods need one pass per span.
+
+    Parameters
+    ----------
+    model
+        A model from :func:`limelight.load` or :func:`limelight.wrap`.
+    text
+        A text, or a list of texts, as in :func:`explain`.
+    method
+        As in :func:`explain`.
+    target, against, features, grid, scale, protect, window, side, protect_span, first_subwords
+        As in :func:`explain`.
+    replacement, seed, budget, progress
+        As in :func:`explain`.
+    **settings
+        Settings of the method, as in :func:`explain`.
+
+    Returns
+    -------
+    The explanations of the spans, or a list of them for a list of texts.
+
+    Raises
+    ------
+    InputError
+        If the model does not find spans, or if an option is wrong.
+
+    Examples
+    --------
+    >>> import re
+    >>> import limelight
+    >>> def find_companies(texts):
+    ...     return [
+    ...         [(*match.span(), "ORG", 0.9 if "Inc" in text else 0.6)
+    ...          for match in re.finditer("Acme", text)]
+    ...         for text in texts
+    ...     ]
+    >>> tagger = limelight.wrap(find_companies, tags=["ORG"])
+    >>> for e in limelight.explain_spans(tagger, "Acme Inc sued Acme", "loo"):
+    ...     print(e.target_phrase, [(word, round(score, 2)) for word, score in e.top(1)])
+    ORG at “Acme” (0:4) [('Inc', 1.79)]
+    ORG at “Acme” (14:18) [('Inc', 1.79)]
     """
-    call = _prepare_call(model, method, settings, _SPAN, needs=[("explain_spans", "spans", "")])
+    request = Request(
+        target=target,
+        against=against,
+        features=features,
+        grid=grid,
+        scale=scale,
+        protect=protect,
+        window=window,
+        side=side,
+        protect_span=protect_span,
+        first_subwords=first_subwords,
+    )
+    call = _prepare_call(
+        "explain_spans",
+        model,
+        method,
+        request,
+        dict(settings),
+        replacement=replacement,
+        seed=seed,
+        budget=budget,
+        progress=progress,
+        needs=[("explain_spans", "spans", "")],
+    )
     return _explain_queries(call, text)
 
 
 @overload
 def explain_sentences(
-    model: Model, text: UserInput, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model,
+    text: UserInput,
+    method: MethodChoice = None,
+    *,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> SpanExplanations: ...
 @overload
 def explain_sentences(
-    model: Model, text: Texts, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model,
+    text: Texts,
+    method: MethodChoice = None,
+    *,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> list[SpanExplanations]: ...
-@with_request_signature(_SENTENCE, **_SPENT)
 def explain_sentences(
-    model: Any, text: Any, method: Any = None, **settings: Any
+    model: Model,
+    text: UserInput | Texts,
+    method: MethodChoice = None,
+    *,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> SpanExplanations | list[SpanExplanations]:
-    """Return one explanation for every sentence of what a language model answers to ``text``.
+    """Explain every sentence of the answer of a language model.
 
-    What is explained is the log-probability of the sentence, given those before it; over all
-    sentences these add up to that of the ``answer``, by default what the model writes. Methods that
-    remove parts of the text ask the model as often as for one sentence. A list of texts gives a
-    list; the arguments are those of :func:`explain`.
+    The log-probability of each sentence is explained, given the sentences before it. The sum over
+    all sentences is the log-probability of the answer. By default, the model generates the answer.
+    Methods that remove features need as many model calls as for one sentence.
+
+    Parameters
+    ----------
+    model
+        A model from :func:`limelight.load` or :func:`limelight.wrap`.
+    text
+        A text, or a list of texts, as in :func:`explain`.
+    method
+        As in :func:`explain`.
+    features, grid, protect, window, side, answer, protect_span, first_subwords, replacement
+        As in :func:`explain`.
+    seed, budget, progress
+        As in :func:`explain`.
+    **settings
+        Settings of the method, as in :func:`explain`.
+
+    Returns
+    -------
+    The explanations of the sentences, or a list of them for a list of texts.
+
+    Raises
+    ------
+    InputError
+        If the model does not generate answers, or if an option is wrong.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> model = limelight.load("gpt2-mini-imdb", template="{text}")
+    >>> text, answer = "The acting is superb. The plot is dull.", " I liked it. It was dull."
+    >>> for e in limelight.explain_sentences(model, text, "loo", answer=answer):
+    ...     print(e.target_phrase, [(sentence, round(score, 2)) for sentence, score in e.top(1)])
+    answer “I liked it.” [('The acting is superb.', -0.9)]
+    answer “It was dull.” [('The plot is dull.', 0.32)]
     """
-    needs: Requirements = [("explain_sentences", "generation", "")]
-    call = _prepare_call(model, method, settings, _SENTENCE, needs=needs)
+    request = Request(
+        features=features,
+        grid=grid,
+        protect=protect,
+        window=window,
+        side=side,
+        answer=answer,
+        protect_span=protect_span,
+        first_subwords=first_subwords,
+    )
+    call = _prepare_call(
+        "explain_sentences",
+        model,
+        method,
+        request,
+        dict(settings),
+        replacement=replacement,
+        seed=seed,
+        budget=budget,
+        progress=progress,
+        needs=[("explain_sentences", "generation", "")],
+    )
     return _explain_queries(call, text)
 
 
 def _list_warning(request: Request, count: int, queries: Sequence[Query]) -> str:
-    """Return a warning if ``count`` texts may have been meant as documents of one question."""
-    # Answers in a list say that texts are apart.
-    is_list = isinstance(request.answer, tuple)
-    if count < 2 or is_list or not queries or not isinstance(queries[0], AnswerQuery):
+    """Return a warning if a list of texts may have been meant as documents of one question."""
+    # A list of answers shows that the texts are separate questions.
+    has_answer_list = isinstance(request.answer, tuple)
+    if count < 2 or has_answer_list or not queries or not isinstance(queries[0], AnswerQuery):
         return ""
     return (
         f"This list was read as {count} texts with an answer each. If they are documents for "
@@ -308,16 +777,17 @@ def _list_warning(request: Request, count: int, queries: Sequence[Query]) -> str
 
 
 def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[SpanExplanations]:
-    """Return the explanations of all queries of each text: its spans, or sentences."""
+    """Explain every query of each text: its spans, or the sentences of its answer."""
 
     def explain_all(methods: list[ConfiguredMethod], batch: Batch) -> list[list[Explanation]]:
-        return [[e for aimed in batch.split_by_target() for e in explain_batch(methods[0], aimed)]]
+        return [[e for query in batch.split_by_target() for e in explain_batch(methods[0], query)]]
 
     model, progress = call.model, call.progress
     texts, results, is_first = as_list(text), list[SpanExplanations](), True
     queried_texts = call.request.attach_queries(texts)
     without_answers = replace(call.request, answer=None)
-    # Text by text: outputs of all parts stand in a row, so texts of one reading have equally many.
+    # One text at a time: the outputs of all queries are in one row, so that all inputs of a batch
+    # need the same number of queries.
     with open_progress(progress, "explaining") if progress else nullcontext() as callback:
         for number, queried in enumerate(queried_texts):
             with add_text_number(number if len(texts) > 1 else None):
@@ -328,26 +798,51 @@ def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[S
                     if is_first:
                         warning = _list_warning(call.request, len(texts), joint.queries)
                         is_first = False
-                    part = None if callback is None else _after(callback, number, len(texts))
-                    call_of_text = call._replace(request=without_answers, progress=part)
-                    explained = _answers(call_of_text, [joint], explain_all, warning=warning)
+                    report = None
+                    if callback is not None:
+                        report = _offset_progress(callback, number, len(texts))
+                    call_of_text = call._replace(request=without_answers, progress=report)
+                    explained = _run_call(call_of_text, [joint], explain_all, warning=warning)
                 name = join_pair(texts[number])[0]
                 results.append(SpanExplanations(name, tuple(explained[0])))
     return results[0] if is_single(text) else results
 
 
-def _after(callback: ProgressCallback, done: int, total: int) -> ProgressCallback:
+def _offset_progress(callback: ProgressCallback, done: int, total: int) -> ProgressCallback:
+    """Return a callback for one text, which adds the number of texts that are done."""
     return lambda part, _: callback(done + part, total)
 
 
 def predict(model: Model, text: Input | Texts) -> Any:
-    """Return what the model says of a text, as a dictionary; a list of texts gives a list.
+    """Predict the class, spans or answer for a text.
 
-    Of a classifier: class, probability, logits (of two classes the log-odds of one against the
-    other), probabilities. Of a model that finds spans: the
-    ``spans``, each with start, end, text, tag and score. Of a language model: the ``answer`` that
-    it writes, its ``log_probability``, and the ``sentences`` of it with the log-probability of
-    each, given those before. All have the text and the ``warnings``.
+    Parameters
+    ----------
+    model
+        A model from :func:`limelight.load` or :func:`limelight.wrap`.
+    text
+        A text, or a list of texts, as in :func:`explain`.
+
+    Returns
+    -------
+    A dictionary with the text and its warnings, or a list of dictionaries for a list of texts. For
+    a classifier it has the class, probability, logits and probabilities. For two classes the logits
+    are the log-odds of each. For a model that finds spans it has ``spans``, each with start, end,
+    text, tag and score. For a language model it has the ``answer`` that the model generates, its
+    ``log_probability``, and its ``sentences`` with the log-probability of each, given the sentences
+    before it.
+
+    Raises
+    ------
+    InputError
+        If ``model`` is not a model, or if a text cannot be read.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> prediction = limelight.predict(limelight.load(), "A superb film.")
+    >>> prediction["class"], round(prediction["probability"], 2)
+    ('positive', 0.77)
     """
     rows = predict_rows(check_model(model), as_list(text))
     return rows[0] if is_single(text) else rows
@@ -357,76 +852,250 @@ def predict(model: Model, text: Input | Texts) -> Any:
 def compare(
     model: Model,
     text: Input,
-    *,
     methods: str | Sequence[str | object] | None = None,
+    *,
     attention: bool = False,
-    **keywords: Unpack[Keywords],
+    target: str | int | None = None,
+    against: str | int | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> Comparison: ...
 @overload
 def compare(
     model: Model,
     text: Texts,
-    *,
     methods: str | Sequence[str | object] | None = None,
+    *,
     attention: bool = False,
-    **keywords: Unpack[Keywords],
+    target: str | int | None = None,
+    against: str | int | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> list[Comparison]: ...
-@with_request_signature(**_SPENT)
 def compare(
-    model: Any,
-    text: Any,
-    *,
+    model: Model,
+    text: Input | Texts,
     methods: str | Sequence[str | object] | None = None,
+    *,
     attention: bool = False,
-    **settings: Any,
+    target: str | int | None = None,
+    against: str | int | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> Comparison | list[Comparison]:
-    """Return one explanation per method of the same text; a list of texts gives a list.
+    """Explain a text with several methods.
 
-    ``methods`` are by default those of :data:`limelight.explainers.registry`: the paper's
-    seven and Shapley values on the paper's classifier, elsewhere those that are faithful to deep
-    models, as far as the model allows them. One that is not defined for a text (LIME of a single
-    word) is then left out with a warning, while a method that was asked for by name and is not
-    defined is an error. A setting goes to every method that
-    has it, and one of them must; a method may also be given as its settings object.
-    ``attention`` adds the heads' attention matrices for the page and the figure (T × T numbers per
-    head, which nothing else needs). A ``budget`` is for all methods together: those of a fixed cost
-    take it first, the others share the rest evenly. The other arguments are those of
-    :func:`explain`.
+    The methods share the outputs of the model. A setting goes to every method that has it, and at
+    least one method must have it. All methods together have one ``budget``. Methods with fixed
+    costs are paid first, and the others share the rest equally.
+
+    Parameters
+    ----------
+    model
+        A model from :func:`limelight.load` or :func:`limelight.wrap`.
+    text
+        A text, or a list of texts, as in :func:`explain`.
+    methods
+        Names or settings of methods. The default depends on the model. For `AttentionClassifier` it
+        is the seven methods of the paper and Shapley values. For other models it is the methods
+        that are faithful to deep models, as far as the model has their capabilities. If a default
+        method is not defined for a text, the comparison leaves it out with a warning. If you name
+        the method, it raises an error.
+    attention
+        Store the attention matrices for the page and the figure (T × T numbers per head).
+    target, against, features, grid, scale, protect, window, side, at, answer, protect_span
+        As in :func:`explain`.
+    first_subwords, replacement, seed, budget, progress
+        As in :func:`explain`.
+    **settings
+        Settings of the method, as in :func:`explain`.
+
+    Returns
+    -------
+    The comparison, or a list of them for a list of texts.
+
+    Raises
+    ------
+    InputError
+        If an option is wrong, or if a method needs a capability that the model does not have.
+    DomainError
+        If a method that you name is not defined for the text.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> model = limelight.load()
+    >>> text = "The plot is predictable, but the acting is superb."
+    >>> for e in limelight.compare(model, text, ["lime", "shapley"]):
+    ...     print(e.method, [(word, round(score, 2)) for word, score in e.top(2)])
+    lime [('superb', 1.29), ('predictable', -1.17)]
+    shapley [('superb', 1.31), ('predictable', -1.19)]
     """
     strict = methods is not None
+    request = Request(
+        target=target,
+        against=against,
+        features=features,
+        grid=grid,
+        scale=scale,
+        protect=protect,
+        window=window,
+        side=side,
+        at=at,
+        answer=answer,
+        protect_span=protect_span,
+        first_subwords=first_subwords,
+    )
+    call = _prepare_call(
+        "compare",
+        model,
+        methods,
+        request,
+        dict(settings),
+        replacement=replacement,
+        seed=seed,
+        budget=budget,
+        progress=progress,
+        is_list=True,
+    )
 
-    def of_each_text(within: list[ConfiguredMethod], batch: Batch) -> list[Comparison]:
+    def compare_batch(configured: list[ConfiguredMethod], batch: Batch) -> list[Comparison]:
         return [
-            compare_methods(within, one, strict=strict, attention=attention)
-            for one in batch.split()
+            compare_methods(configured, single, strict=strict, attention=attention)
+            for single in batch.split()
         ]
 
-    call = _prepare_call(model, methods, settings, several=True)
-    return _answers(call, text, of_each_text, strict=strict)
+    return _run_call(call, text, compare_batch, strict=strict)
 
 
-@with_request_signature(_PLAYED)
 def game(
     model: Model,
     text: Input,
     *,
     replacement: str = "auto",
-    **asked: Unpack[RequestKeywords],
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
 ) -> TextGame:
-    """Return ``text`` as a game: masks (n, d), true where a feature stays, to outputs (n, C).
+    """Return the model's outputs as a function of the features that are present.
 
-    It is what every perturbation method asks. ``replacement`` is what stands for a removed word;
-    the other arguments are those of :func:`explain`.
+    Every method that removes features calls this function.
+
+    Parameters
+    ----------
+    model
+        A model from :func:`limelight.load` or :func:`limelight.wrap`.
+    text
+        One text, pair of texts or image.
+    replacement
+        The token that replaces removed features. "auto" is the default of the model.
+    features, grid, protect, window, side, at, answer, protect_span, first_subwords
+        As in :func:`explain`.
+
+    Returns
+    -------
+    A function from masks (n, d), true where a feature is present, to outputs (n, C).
+
+    Raises
+    ------
+    InputError
+        If ``text`` is a list, or if an option is wrong.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> game = limelight.game(limelight.load(), "a superb film")
+    >>> game([[True, True, True], [True, False, True]]).round(2)
+    array([[ 1.01],
+           [-0.24]])
     """
-    return read_single_text("game", model, text, asked, _PLAYED).game(replacement)
+    request = Request(
+        features=features,
+        grid=grid,
+        protect=protect,
+        window=window,
+        side=side,
+        at=at,
+        answer=answer,
+        protect_span=protect_span,
+        first_subwords=first_subwords,
+    )
+    return read_single_text("game", model, text, request).game(replacement)
 
 
 def methods(model: Model | None = None) -> MethodTable:
-    """Return what each method computes, sees and cannot see, and its settings.
+    """List the methods: what each computes, its limitations and its settings.
 
-    With a ``model``, how each is computed for it, or why it is not.
+    Parameters
+    ----------
+    model
+        A model from :func:`limelight.load` or :func:`limelight.wrap`. The table then says how each
+        method is computed for this model, or why it is not available.
+
+    Returns
+    -------
+    A table with one row per method.
+
+    Raises
+    ------
+    InputError
+        If ``model`` is not a model.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> table = limelight.methods(limelight.load())
+    >>> table
+    <MethodTable of 24 methods, 24 usable>
+    >>> [setting.name for setting in table["loo"].implementations[-1].settings]
+    ['replacement']
     """
     table = method_table(None if model is None else check_model(model))
-    for sentence in METHODS.load_errors.values():
-        warn(sentence, stacklevel=2)
+    for error in METHODS.load_errors.values():
+        warn(error, stacklevel=2)
     return table

@@ -1,21 +1,18 @@
-"""What is asked of a model about a text: class, scale, features, and settings of methods.
+"""The options of an explanation: target, scale, features and so on.
 
-A field of :class:`Question` is a keyword of every verb, an option of the commands and a parameter
-of the page. A new one is declared here, with its meaning, in ``Question`` and among the keywords
-that type checkers see; nothing else names it.
+A field of :class:`Request` is a keyword of the public functions, an option of the commands and a
+parameter of the web page. Each field is declared here, with its help text. Public functions list it
+in their signatures.
 """
 
-import inspect
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import (
     Annotated,
     Any,
     NamedTuple,
-    TypedDict,
-    TypeVar,
     final,
     get_args,
     get_type_hints,
@@ -35,7 +32,7 @@ from limelight.models import (
 from limelight.models.loading import copy_source
 from limelight.models.protocol import Requirements, adapt_model, query_kind
 from limelight.shapes import Float, Int
-from limelight.text import SIDES, FeatureSpec, QueriedText, feature_kind
+from limelight.text import SIDES, QueriedText, feature_kind
 from limelight.theory.path_quadrature import DerivativeBounds
 
 
@@ -173,16 +170,28 @@ def _probability_slope_bound(psi: Float[np.ndarray, "*n"]) -> Float[np.ndarray, 
 def target_indices(
     target: Any, classes: tuple[str, ...], logits: Float[np.ndarray, "n C"]
 ) -> Int[np.ndarray, " n"]:
-    """Return the class that ``target`` means for every document.
+    """Return the index of the target class for every input.
 
-    None is the last of two classes and the predicted one of several. Digits in a string, as a
-    command has them, are a name before they are a place; a whole number is a place, and refused
-    where it is the name of a class at another one.
+    Parameters
+    ----------
+    target
+        The name or the index of a class, or "predicted". None means the second of two classes,
+        otherwise the predicted class. A string of digits, as a command passes it, is first looked
+        up among the names.
+    classes
+        The names of all classes.
+    logits
+        The outputs of the model for the inputs.
+
+    Raises
+    ------
+    InputError
+        If there is no such class, or if an integer is also the name of another class.
     """
     if target is None:
         target = "predicted" if len(classes) > 2 else classes[-1]
     if target == "predicted" and target not in classes:
-        # A score has one class, and its only output would count as that of the second of two.
+        # A score has one class. class_probabilities would read its output as the second of two.
         return class_probabilities(logits).argmax(axis=1) * (len(classes) > 1)
     if isinstance(target, str) and target in classes:
         return np.full(len(logits), classes.index(target))
@@ -196,13 +205,13 @@ def target_indices(
         target = int(target)
         if (name := short_repr(target)) in classes and classes[target : target + 1] != (name,):
             raise InputError(
-                f"there is a class called '{name}', which is not number {name}, counting from 0; "
-                "give the name of the class that is meant, as a string."
+                f"target {name} is ambiguous: class number {name} is not the class called "
+                f"'{name}'. Pass the name of the class as a string."
             )
     if not 0 <= target < len(classes):
         raise InputError(
-            f"there are {len(classes)} classes, so a target index must lie in "
-            f"0..{len(classes) - 1}; got {short_repr(target)}. The classes are: {', '.join(classes)}."
+            f"target must be from 0 to {len(classes) - 1}, not {short_repr(target)}. "
+            f"The classes are {', '.join(classes)}."
         )
     return np.full(len(logits), target)
 
@@ -210,13 +219,13 @@ def target_indices(
 @final
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked about one text, or about each of several, whatever the method.
+    """The options of an explanation, which do not depend on the method.
 
-    The fields are the arguments of :func:`limelight.explain` that bear their names, each with what
-    it means to somebody who types a command; with ``all_classes`` every class is asked about in
-    turn, and no target is named. A run stores the question, so that only the same one goes on with
-    it. What can be checked without a model is checked here, the rest by :func:`prepare_model` and
-    when the texts are read.
+    The fields are the arguments of :func:`limelight.explain` with the same names. Each has the help
+    text of its option in the commands. With ``all_classes`` every class is explained, and there is
+    no target. A run stores its request, so that it continues only with the same one. This class
+    checks everything that needs no model. :func:`prepare_model` and the reading of the texts check
+    the rest.
     """
 
     target: Annotated[
@@ -231,7 +240,7 @@ class Request:
     ] = None
     all_classes: bool = False
     features: Annotated[
-        Any,  # a Unit, of which records know what JSON can hold
+        Any,  # a FeatureSpec. Records of runs can only store its JSON forms.
         'Parts of the input that get a score. "words": all occurrences of a word share one score; '
         '"positions": every occurrence has its own; "sentences", "paragraphs" or "lines". Hugging '
         'Face models also have "tokens". Images have "patches" or "segments". Default: words, '
@@ -273,23 +282,23 @@ class Request:
         "Models that find spans: never remove the words of the explained span, and score only the "
         "words around it.",
     ] = True
-    first_pieces: Annotated[
+    first_subwords: Annotated[
         bool,
-        "Models that tag words: use the tag of the first token of each word, not the mean over its "
-        "tokens.",
+        "Models that tag words: use the tag of the first subword of each word, not the mean over "
+        "its subwords.",
     ] = False
 
     def __post_init__(self) -> None:
-        for name, given in (("target", self.target), ("against", self.against)):
-            if self.all_classes and given is not None:
+        for name, class_name in (("target", self.target), ("against", self.against)):
+            if self.all_classes and class_name is not None:
                 raise InputError(f"give {name} or all_classes, not both.")
         if isinstance(self.protect, str) or not isinstance(self.protect, Collection):
             raise InputError(f"protect takes a list of words; got {self.protect!r}.")
-        if self.grid is not None:  # another way to write the unit, which results then tell
-            alone = self.features is None or (
+        if self.grid is not None:  # short for features="7 × 7 patches", which results show
+            has_patches = self.features is None or (
                 isinstance(self.features, str) and self.features == "patches"
             )
-            if type(self.grid) is not int or self.grid < 1 or not alone:
+            if type(self.grid) is not int or self.grid < 1 or not has_patches:
                 raise InputError(
                     "grid is a number of patches a side, from 1, and goes with features='patches'; "
                     f"got grid={short_repr(self.grid)} and features={self.features!r}."
@@ -302,27 +311,27 @@ class Request:
             raise InputError(unknown_name_message("side", self.side, SIDES))
         object.__setattr__(self, "protect", tuple(self.protect))
         if self.answer is not None and not isinstance(self.answer, str):
-            listed = isinstance(self.answer, list | tuple)
-            if not listed or not all(isinstance(one, str | None) for one in self.answer):
+            is_list = isinstance(self.answer, list | tuple)
+            if not is_list or not all(isinstance(answer, str | None) for answer in self.answer):
                 raise InputError(
                     "answer must be a text, or a list with a text or None for each text; got "
                     f"{short_repr(self.answer)}."
                 )
             object.__setattr__(self, "answer", tuple(self.answer))
         if not isinstance(self.at, str | Integral | None) or isinstance(self.at, bool):
-            object.__setattr__(self, "at", _offsets(self.at))
+            object.__setattr__(self, "at", _parse_offsets(self.at))
         for name in ("target", "against", "window", "at"):
-            given = getattr(self, name)
-            if isinstance(given, Integral) and not isinstance(given, bool):
-                # NumPy's whole numbers are welcome, and JSON knows Python's alone.
-                object.__setattr__(self, name, int(given))
+            value = getattr(self, name)
+            if isinstance(value, Integral) and not isinstance(value, bool):
+                # JSON can store Python's integers, but not NumPy's.
+                object.__setattr__(self, name, int(value))
 
     def attach_queries(self, texts: Sequence[Any]) -> Sequence[Any]:
-        """Return each text with what names its query: its answer, or its place.
+        """Attach the answer or the span that the request names to each text.
 
-        A text that brings a query along keeps it.
+        A text that already has a query keeps it.
         """
-        if self.answer is None and self.at is None and not self.first_pieces:
+        if self.answer is None and self.at is None and not self.first_subwords:
             return texts
         selectors = [self.at if self.answer is None else self.answer] * len(texts)
         if isinstance(self.answer, tuple):
@@ -333,7 +342,7 @@ class Request:
                 )
             selectors = list(self.answer)
         return [
-            QueriedText.attach(text, selector, first_subwords=self.first_pieces)
+            QueriedText.attach(text, selector, first_subwords=self.first_subwords)
             for text, selector in zip(texts, selectors, strict=True)
         ]
 
@@ -341,18 +350,30 @@ class Request:
 def prepare_model(
     model: Any, request: Request, *, needs: Requirements = ()
 ) -> tuple[Model, Request]:
-    """Return ``model`` as it answers ``question``, and the question with its defaults filled in.
+    """Adapt a model to a request, and fill in the defaults of the request.
 
-    Every function of the package does this once, before it chooses methods and reads texts. The
-    model that is returned reads texts in windows, names single tags, or is called about every mask,
-    if the question needs that. The defaults are the features of the model's own kind, and the scale
-    "score" for outputs that are not log-odds. ``needs`` has a row for whatever else needs a
-    capability: the option or function, the capability, and what to do without it.
+    Every public function calls this once, before it selects methods and reads texts.
+
+    Parameters
+    ----------
+    model
+        A model, as the user passed it.
+    request
+        The options of the explanation.
+    needs
+        Other options or functions that need a capability of the model. Each row has the name of
+        the option, the capability, and advice for a model without it.
+
+    Returns
+    -------
+    The model and the request. If the request needs it, the model reads texts in windows, has an
+    output for each tag, or is called for every mask. The request has features for the kind of the
+    model, and the scale "score" if the outputs of the model are not log-odds.
 
     Raises
     ------
     InputError
-        If ``model`` is no model, or does not answer such a question.
+        If ``model`` is not a model, or cannot be explained with these options.
     """
     model = check_model(model)
     kind, features = query_kind(model), request.features
@@ -371,10 +392,10 @@ def prepare_model(
         raise InputError(unknown_name_message("scale", scale, scales))
     if request.protect and kind == "images":
         raise InputError(
-            "protect keeps words of a text; of an image, give groups of patches as features, "
-            "with -1 for those that stay."
+            "protect is for words of a text. For an image, pass groups of patches as features, "
+            "with -1 for patches that stay."
         )
-    if prepared is not model:  # most models answer as they are, and need not be loaded again
+    if prepared is not model:
         prepared = copy_source(prepared, model)
     if scale != request.scale or features is not request.features:
         request = replace(request, scale=scale, features=features)
@@ -382,20 +403,20 @@ def prepare_model(
 
 
 def model_scales(model: Model) -> tuple[str, ...]:
-    """Return the scales on which ``model`` can be explained, the default first.
+    """Return the scales on which a model can be explained, the default first.
 
-    Where each class has probabilities of its own, its logit is all that there is besides: the
-    output of a function may be the probability.
+    A model with independent probabilities per class has no scale "score", because the output of a
+    function may be the probability itself.
     """
     if model.link == "none":
         return ("score",)
     return SCALES if model.link == "softmax" else SCALES[:2]
 
 
-def _offsets(at: Any) -> tuple[int, int]:
-    """Return (start, end) as Python's whole numbers."""
-    both = isinstance(at, Sequence) and len(at) == 2
-    if not both or not all(isinstance(one, Integral) for one in at):
+def _parse_offsets(at: Any) -> tuple[int, int]:
+    """Return (start, end) as integers of Python."""
+    is_pair = isinstance(at, Sequence) and len(at) == 2
+    if not is_pair or not all(isinstance(offset, Integral) for offset in at):
         raise InputError(
             "at must be words of the text, (start, end) in characters, or the number of a span; "
             f"got {at!r}."
@@ -404,51 +425,21 @@ def _offsets(at: Any) -> tuple[int, int]:
 
 
 class RequestField(NamedTuple):
-    """A field of a question that may be asked by name: in Python, in a command, on the page."""
+    """A field of a request that is a keyword, an option of commands and a parameter of the page."""
 
     name: str
     default: Any
     hint: Any
-    means: str  # to somebody who types a command
+    help: str
 
 
-FIELDS = tuple(
-    RequestField(one.name, one.default, *get_args(hint))
-    for one, hint in zip(
+REQUEST_FIELDS = tuple(
+    RequestField(field.name, field.default, *get_args(hint))
+    for field, hint in zip(
         fields(Request), get_type_hints(Request, include_extras=True).values(), strict=True
     )
-    if one.name != "all_classes"  # which is a verb of its own, or an option of a command's
+    if field.name != "all_classes"  # explain_classes, or an option of explain-data
 )
-
-
-class RequestKeywords(TypedDict, total=False):
-    """Keywords of a question about a text, as type checkers see them."""
-
-    target: str | int | None
-    against: str | int | None
-    features: FeatureSpec | None
-    grid: int | None
-    scale: str
-    protect: Collection[str]
-    window: str | int | None
-    side: str | None
-    at: str | int | tuple[int, int] | None
-    answer: str | Sequence[str | None] | None
-    protect_span: bool
-    first_pieces: bool
-
-
-def split(
-    keywords: Mapping[str, Any], without: Collection[str] = (), *, all_classes: bool = False
-) -> tuple[Request, dict[str, Any]]:
-    """Return the question in the keywords of a verb, which asks ``without`` some, and the rest."""
-    asked, rest = dict[str, Any](), dict(keywords)
-    for name in keywords.keys() & RequestKeywords.__annotations__.keys():
-        if name in without:
-            raise InputError(f"{name} has no meaning for this verb; leave {name} out.")
-        asked[name] = rest.pop(name)
-    return Request(all_classes=all_classes, **asked), rest
-
 
 # Fields that name a query, the capability that each needs, and what to do without it.
 _NEEDS: Requirements = (
@@ -456,31 +447,3 @@ _NEEDS: Requirements = (
     ("answer", "generation", " Leave answer out."),
 )
 _DEFAULT_FEATURES = {"images": "patches", "answers": "sentences"}
-_Verb = TypeVar("_Verb", bound=Callable[..., Any])
-
-
-def with_request_signature(
-    without: Collection[str] = (), **beside: Any
-) -> Callable[[_Verb], _Verb]:
-    """Show the keywords of the question in the signature of a verb, to ``help`` and completion.
-
-    They take the place of ``**asked``, or come before ``**settings``; so do those ``beside`` them,
-    each with its type, which are None unless they are given.
-    """
-    shown = [(name, None, hint) for name, hint in beside.items()]
-    shown += [one[:3] for one in FIELDS if one.name not in without]
-    named = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
-        for name, default, hint in shown
-    ]
-
-    def with_keywords(verb: _Verb) -> _Verb:
-        own = inspect.signature(verb)
-        *given, rest = own.parameters.values()
-        last = [] if rest.name == "asked" else [rest]
-        verb.__signature__ = own.replace(  # type: ignore[attr-defined]
-            parameters=[*given, *named, *last]
-        )
-        return verb
-
-    return with_keywords

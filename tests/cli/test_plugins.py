@@ -92,15 +92,15 @@ def test_a_mistyped_command_of_the_package_is_suggested(limelight, install):
 
 
 def test_the_package_gets_the_arguments_and_its_code_is_ours(limelight, install):
-    heard = []
+    received_signals = []
 
     def command(*, data: str, output: Annotated[str, Parameter(name=["--output", "-o"])]) -> int:
-        heard.append((data, output))
+        received_signals.append((data, output))
         return 3
 
     install(reproduce=command)
     assert limelight("reproduce", "--data", "x", "-o", "y") == (3, "", "")
-    assert heard == [("x", "y")]
+    assert received_signals == [("x", "y")]
 
 
 def test_the_help_is_that_of_the_package(limelight, install):

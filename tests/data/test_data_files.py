@@ -29,7 +29,7 @@ def write(path, rows=ROWS):
 
 
 def shards(data, size=1000, wanted=range(100), limit=None):
-    record = data.record(texts_kept=True, limit=limit)
+    record = data.record(store_texts=True, limit=limit)
     return list(data.shards(record, size, wanted))
 
 
@@ -74,7 +74,7 @@ def test_a_table_in_memory_is_data_too(tmp_path):
     expected = read_all_rows(open_data(write(tmp_path / "data.parquet")))
     for table in (columns, pa.table(columns), pd.DataFrame(columns)):
         assert read_all_rows(open_data(table)) == expected
-    first_record, two = (open_data({"text": [text]}).record(texts_kept=True) for text in "ab")
+    first_record, two = (open_data({"text": [text]}).record(store_texts=True) for text in "ab")
     assert first_record.files[0].sha256 != two.files[0].sha256
 
 
@@ -200,7 +200,7 @@ def test_what_is_no_file_is_refused_in_a_sentence(tmp_path):
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path):
     path = write(tmp_path / "data.csv")
     data = open_data(path)
-    record = data.record(texts_kept=True)
+    record = data.record(store_texts=True)
     write(path, ROWS[:2])
     with pytest.raises(InputError, match=r"was changed while it was read \(2 rows, not 3\)"):
         list(data.shards(record, 10, {0}))
@@ -235,7 +235,7 @@ def test_a_large_file_is_never_in_memory(tmp_path, ending):
         path.write_text(("" if ending == "jsonl" else "text\n") + f"{line}\n" * rows)
     size, before, most, seen = path.stat().st_size, pa.total_allocated_bytes(), 0, 0
     data = open_data(path)
-    for table in data.shards(data.record(texts_kept=True), 500, range(rows)):
+    for table in data.shards(data.record(store_texts=True), 500, range(rows)):
         most, seen = max(most, pa.total_allocated_bytes() - before), seen + len(table)
     assert seen == rows
     assert size > 15_000_000

@@ -78,9 +78,9 @@ def test_a_plain_folder_has_no_labels_and_its_rows_are_known_by_their_names(tmp_
     found = read_rows(tmp_path)
     assert found.labels == []
     assert [read_image(cell).name for cell in found.texts] == ["0.png", "1.png", "2.png", "3.png"]
-    before = open_data(tmp_path).record(texts_kept=True)
+    before = open_data(tmp_path).record(store_texts=True)
     (tmp_path / "2.png").write_bytes(png(PIXELS[0]))
-    after = open_data(tmp_path).record(texts_kept=True)
+    after = open_data(tmp_path).record(store_texts=True)
     assert before.files[0].sha256 != after.files[0].sha256
     assert before.rows == after.rows == 4
 

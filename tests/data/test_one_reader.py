@@ -263,7 +263,7 @@ def test_lists_are_texts_pairs_or_paths(tmp_path):
     for invalid in (["a", 3], {3}, 7, [("a", "b", "c")]):
         with pytest.raises(InputError, match="a table, or a list of texts; got"):
             read_texts(invalid)
-    same = (open_data(data).record(texts_kept=True) for data in (TEXTS, {"text": TEXTS}))
+    same = (open_data(data).record(store_texts=True) for data in (TEXTS, {"text": TEXTS}))
     assert len({record.files[0].sha256 for record in same}) == 1
 
 
@@ -328,7 +328,7 @@ def test_a_damaged_file_has_rows_or_one_sentence(tmp_path_factory, ending, cuts)
         lambda: read_labeled(path),
         lambda: read_rationales(path),
         lambda: data.append(open_data(path)),
-        lambda: list(data[0].shards(data[0].record(texts_kept=True), 2, range(99))) if data else [],
+        lambda: list(data[0].shards(data[0].record(store_texts=True), 2, range(99))) if data else [],
     ):
         with contextlib.suppress(InputError):
             read()

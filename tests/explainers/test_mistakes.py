@@ -200,7 +200,7 @@ def test_what_a_budget_cannot_be_is_refused_in_a_sentence(budget):
 
 @pytest.mark.parametrize("asked", [{"target": -(10**5000)}, {"against": 10**5000}])
 def test_a_class_by_a_number_that_no_sentence_can_hold_is_refused(asked):
-    with pytest.raises(InputError, match=r"must lie in 0\.\.1; got a number of about 5,001 digits"):
+    with pytest.raises(InputError, match="from 0 to 1, not a number of about 5,001 digits"):
         limelight.explain(MODELS["function"], "a b c", "loo", **asked)
 
 

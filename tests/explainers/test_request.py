@@ -11,12 +11,10 @@ import pytest
 
 import limelight
 from limelight import api
-from limelight.api import Keywords
-from limelight.cli.options import QuestionOptions
+from limelight.cli.options import RequestOptions
 from limelight.errors import InputError
 from limelight.explainers import explaining
-from limelight.request import FIELDS as FIELDS_ASKED
-from limelight.request import Request, RequestKeywords
+from limelight.request import REQUEST_FIELDS, Request
 from limelight.runs import job
 from limelight.serving.texts import question_of as asked_by_page
 from limelight.text import FeatureSpec
@@ -39,7 +37,7 @@ ASKED = {
     "at": "w5",
     "answer": "w7",
     "protect_span": False,
-    "first_pieces": True,
+    "first_subwords": True,
     "grid": 3,
 }
 OF_ONE_TEXT = FIELDS.keys() - {"all_classes"}
@@ -57,10 +55,10 @@ class PutError(Exception):
 
 
 @pytest.fixture
-def put(monkeypatch, tmp_path):
+def write_results(monkeypatch, tmp_path):
     """Return the question that a verb puts to the model, which is not asked."""
 
-    def prepare_model(_, request):
+    def prepare_model(_, request, **_options):
         raise PutError(request)
 
     for module in (api, explaining, job):
@@ -85,33 +83,82 @@ def test_a_verb_takes_the_fields_of_a_question_by_name_with_their_defaults(verb)
 
 
 @pytest.mark.parametrize(
-    ("verb", "name"), [(v, n) for v in VERBS for n in sorted(OF_ONE_TEXT - VERBS[v])]
+    ("verb", "name"),
+    [(v, n) for v in VERBS if v != "game" for n in sorted(OF_ONE_TEXT - VERBS[v])],
 )
 def test_a_field_that_a_verb_has_not_is_refused(verb, name):
     with pytest.raises(InputError) as caught:
         getattr(limelight, verb)(MODEL, TEXT, **{name: ASKED[name]})
-    assert str(caught.value) == f"{name} has no meaning for this verb; leave {name} out."
+    assert str(caught.value) == f"{verb} has no option {name}. Leave {name} out."
 
 
 @pytest.mark.parametrize(("verb", "name"), [(v, n) for v in VERBS for n in sorted(VERBS[v])])
-def test_what_a_verb_is_given_is_what_the_model_is_asked(put, verb, name):
-    found = put(verb, **{name: ASKED[name]})
+def test_what_a_verb_is_given_is_what_the_model_is_asked(write_results, verb, name):
+    found = write_results(verb, **{name: ASKED[name]})
     every = {"all_classes": True} if verb == "explain_classes" else {}
     assert found == Request(**every, **{name: ASKED[name]})
     assert found != Request(**every)
 
 
-def test_the_keywords_that_are_checked_by_type_are_those_of_the_question():
-    own = get_type_hints(Request) | {
-        "features": FeatureSpec | None
-    }  # a record cannot name functions
-    assert get_type_hints(RequestKeywords) == {name: own[name] for name in OF_ONE_TEXT}
-    assert get_type_hints(Keywords).keys() >= OF_ONE_TEXT
+FUNCTIONS = [
+    name
+    for name in limelight.__all__
+    if inspect.isfunction(getattr(limelight, name)) or name == "wrap_endpoint"
+]
+# Keywords that have another type or default on purpose.
+DIFFERENT = {
+    ("wrap", "scale"),  # of the function's outputs
+    ("wrap", "pairs"),  # whether the function takes pairs of texts
+    ("wrap_endpoint", "estimate"),  # the costs of the server
+    ("load", "template"),  # "" would be a template of a local model
+    ("load", "max_new_tokens"),  # a local model has its own default
+    ("load", "labels"),  # words that a language model may answer
+    ("wrap", "labels"),  # the same
+    ("explain_data", "progress"),  # shards, rows and errors too
+    ("explain_data", "output"),  # a run needs a folder
+    ("judge", "target"),  # the predicted class of each text
+    ("evaluate", "progress"),
+    ("train", "progress"),  # epochs and accuracies
+    ("learn", "features"),  # only features with a name can be stored
+    ("learn", "estimate"),  # one sentence
+    ("serve", "features"),  # the same for all texts
+}
 
 
-def test_every_field_says_what_it_means():
-    assert {one.name for one in FIELDS_ASKED} == OF_ONE_TEXT
-    assert all(len(one.means) > 20 and one.means[-1] == "." for one in FIELDS_ASKED)
+def test_functions_share_the_types_and_defaults_of_their_keywords():
+    first_uses = {}
+    for function in FUNCTIONS:
+        for name, parameter in inspect.signature(getattr(limelight, function)).parameters.items():
+            if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+                continue
+            if (function, name) in DIFFERENT:
+                continue
+            use = (str(parameter.annotation), parameter.default)
+            _, first_use = first_uses.setdefault(name, (function, use))
+            assert use == first_use, (function, first_uses[name][0], name)
+    assert len(first_uses) > 30
+
+
+def test_no_keyword_of_a_public_function_is_hidden():
+    for function in FUNCTIONS:
+        for parameter in inspect.signature(getattr(limelight, function)).parameters.values():
+            assert parameter.annotation is not inspect.Parameter.empty, (function, parameter.name)
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                assert "MethodSettings" in str(parameter.annotation), function
+
+
+@pytest.mark.parametrize("function", VERBS)
+def test_the_types_of_keywords_are_those_of_the_request(function):
+    # A stored request cannot name functions as features.
+    hints = get_type_hints(Request) | {"features": FeatureSpec | None}
+    keywords = get_type_hints(getattr(limelight, function))
+    for name in VERBS[function]:
+        assert keywords[name] == hints[name], name
+
+
+def test_every_field_has_a_help_text():
+    assert {field.name for field in REQUEST_FIELDS} == OF_ONE_TEXT
+    assert all(len(field.help) > 20 and field.help[-1] == "." for field in REQUEST_FIELDS)
 
 
 def test_the_page_asks_with_parameters_of_the_same_names():
@@ -124,10 +171,10 @@ def test_the_page_asks_with_parameters_of_the_same_names():
 
 
 def test_the_shell_asks_with_options_of_the_same_names():
-    options = {field.name: field.default for field in fields(QuestionOptions)}
+    options = {field.name: field.default for field in fields(RequestOptions)}
     assert MISSING not in options.values()
     assert options == {name: FIELDS[name] for name in OF_ONE_TEXT}
-    given = QuestionOptions(target="2", against="c0", window="100", protect=("w1",), side="first")
+    given = RequestOptions(target="2", against="c0", window="100", protect=("w1",), side="first")
     wanted = {"target": "2", "against": "c0", "window": 100, "protect": ("w1",), "side": "first"}
     assert Request(**given.keywords()) == Request(**wanted)
 

@@ -23,7 +23,7 @@ def bigrams(text):
 
 
 WHOLE = ("words", "positions", "sentences", "paragraphs", "lines")
-UNITS = {**{name: name for name in WHOLE}, "cutter": bigrams, "spans": [(0, 8), (15, 27)]}
+UNITS = {**{name: name for name in WHOLE}, "splitter": bigrams, "spans": [(0, 8), (15, 27)]}
 
 
 def feeling(text):
@@ -159,7 +159,7 @@ def test_removing_units_is_asking_the_model_without_them(family, unit, method):
         assert e.bound < 1e-5
 
 
-@pytest.mark.parametrize("unit", ["words", "sentences", "paragraphs", "lines", "cutter", "spans"])
+@pytest.mark.parametrize("unit", ["words", "sentences", "paragraphs", "lines", "splitter", "spans"])
 @pytest.mark.parametrize("method", ADDING)
 @pytest.mark.parametrize("family", ["shipped", "bert"])
 def test_what_tokens_have_adds_up_in_their_unit(family, method, unit):
@@ -174,7 +174,7 @@ def test_what_tokens_have_adds_up_in_their_unit(family, method, unit):
         np.testing.assert_allclose(score, alone.scores[inside].sum(), atol=room)
 
 
-@pytest.mark.parametrize("unit", ["sentences", "cutter"])
+@pytest.mark.parametrize("unit", ["sentences", "splitter"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_other_method_takes_units_too(family, unit):
     model, _ = FAMILIES[family]()

@@ -566,7 +566,7 @@ def test_several_texts_have_an_answer_each(tmp_path):
 
 @pytest.mark.parametrize("name", ["target", "against", "scale"])
 def test_the_sentences_of_an_answer_have_no_classes(name):
-    with pytest.raises(InputError, match=f"^{name} has no meaning for this verb"):
+    with pytest.raises(InputError, match=f"^explain_sentences has no option {name}"):
         limelight.explain_sentences(writer(), TEXT, "loo", **{name: "good"})
 
 

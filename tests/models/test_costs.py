@@ -91,7 +91,7 @@ def test_integrated_gradients_hold_a_few_nodes_at_a_time(monkeypatch):
         return inner(self, model_input, points, weigh)
 
     monkeypatch.setattr(type(model), "gradients", watched)
-    monkeypatch.setattr(integrated_methods, "_NODES", 5)
+    monkeypatch.setattr(integrated_methods, "_NODES_PER_CALL", 5)
     found = limelight.explain(model, text, "ig", steps=32, max_steps=32)
     np.testing.assert_allclose(found.scores, usual.scores, rtol=1e-5, atol=1e-7)
     assert asked == [2, 5, 5, 5, 5, 5, 5, 2]  # both ends, then 32 nodes

@@ -144,7 +144,7 @@ def test_gradients_and_relevances_match_autograd_on_the_network(family):
     [
         (BIO, {"target": "B-ORG"}, ("B-ORG", "B-ORG")),
         (BIO, {"target": "PER"}, ("B-PER", "I-PER")),
-        (BIO, {"target": "ORG", "first_pieces": True}, ("B-ORG", "I-ORG")),
+        (BIO, {"target": "ORG", "first_subwords": True}, ("B-ORG", "I-ORG")),
         (BILOU, {"target": "PER"}, ("B-PER", "L-PER")),
         (("O", "PER", "ORG"), {"target": "ORG"}, ("ORG", "ORG")),
         (("O", "I-PER", "I-ORG"), {"target": "ORG"}, ("I-ORG", "I-ORG")),
@@ -156,7 +156,7 @@ def test_gradients_and_relevances_match_autograd_on_the_network(family):
 def test_a_type_is_read_as_its_scheme_says_and_a_tag_at_every_piece(tags, asked, read):
     model, network, tokenizer = tagger("bert", tags)
     words = dict(zip((1, 2), read, strict=True))
-    first = asked.get("first_pieces", False)
+    first = asked.get("first_subwords", False)
     direct = Direct(network, tokenizer, TEXT, words, first=first)
     e = limelight.explain(model, TEXT, "loo", at=SPAN, **asked)
     assert e.prediction[asked["target"]] == pytest.approx(direct.values([set()])[0], abs=1e-9)

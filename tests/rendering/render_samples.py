@@ -81,11 +81,11 @@ def sample_image(name="photo.png", width=28, height=21):
     return read_image(np.stack([red, 8 * y, 8 * x], axis=2).astype(np.uint8), name)
 
 
-def explained_image(method="shapley", *, given=None, grid=(3, 7), cutter=None, seed=0, **fields):
-    """Return random scores for the patches of an image, or for what a cutter makes of it."""
+def explained_image(method="shapley", *, given=None, grid=(3, 7), splitter=None, seed=0, **fields):
+    """Return random scores for the patches of an image, or for what a splitter makes of it."""
     given = given or sample_image()
     boxes = grid_boxes((0, 0, *given.size), *grid)
-    cut = segment_image(cutter, given, "mine") if cutter else PatchedImage(given, boxes)
+    cut = segment_image(splitter, given, "mine") if splitter else PatchedImage(given, boxes)
     names = cut.token_names()
     rng = np.random.default_rng([seed, *method.encode()])
     scores, signed = rng.normal(size=len(names)) ** 3 / 5, method not in SIGNLESS
@@ -102,7 +102,7 @@ def explained_image(method="shapley", *, given=None, grid=(3, 7), cutter=None, s
         "target": "Bag",
         "prediction": {"Shirt": 0.2, "Bag": 1.2, "Boot": -1.0},
         "base_value": 0.1,
-        "settings": {"features": "segments" if cutter else "patches"},
+        "settings": {"features": "segments" if splitter else "patches"},
         "image": cut.stored_image(np.arange(len(names)), len(names)),
     }
     return Explanation(**(own | fields))

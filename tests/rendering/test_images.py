@@ -35,7 +35,7 @@ def signed_area(loop):
 
 def test_outlines_enclose_as_many_pixels_as_the_features_have():
     """A hole is walked the other way, so that areas add up."""
-    image = explained_image(cutter=ring).image
+    image = explained_image(splitter=ring).image
     labels = ring(sample_image().pixels)
     areas = [sum(map(signed_area, loops)) for loops in outlines(image)]
     assert areas == [float((labels == k).sum()) for k in range(3)]
@@ -44,11 +44,11 @@ def test_outlines_enclose_as_many_pixels_as_the_features_have():
     assert [signed_area(loop) for (loop,) in outlines(boxes)] == [28.0] * 21
 
 
-@pytest.mark.parametrize("cutter", [None, ring])
-def test_every_pixel_belongs_to_the_feature_that_it_was_cut_into(cutter):
-    e = explained_image(cutter=cutter)
+@pytest.mark.parametrize("splitter", [None, ring])
+def test_every_pixel_belongs_to_the_feature_that_it_was_cut_into(splitter):
+    e = explained_image(splitter=splitter)
     found = pixel_features(e.image, 28, 21)
-    if cutter:
+    if splitter:
         assert (found == ring(sample_image().pixels)).all()
     else:
         assert (found == np.arange(21).reshape(3, 7).repeat(7, 0).repeat(4, 1)).all()
@@ -104,30 +104,30 @@ def test_the_name_of_an_image_is_never_markup():
 
 
 def test_what_was_written_is_drawn_again(tmp_path):
-    for e in (explained_image(), explained_image(cutter=ring)):
+    for e in (explained_image(), explained_image(splitter=ring)):
         again = Explanation.from_json(e.to_json())
         assert again.to_html(fragment=True) == e.to_html(fragment=True)
     c = compared_images()
     assert Comparison.from_json(c.to_json()).to_html() == c.to_html()
 
 
-@pytest.mark.parametrize("cutter", [None, ring])
-def test_parts_are_walked_in_all_directions_and_say_their_numbers(browser, tmp_path, cutter):
+@pytest.mark.parametrize("splitter", [None, ring])
+def test_parts_are_walked_in_all_directions_and_say_their_numbers(browser, tmp_path, splitter):
     file = tmp_path / "page.html"
-    explained_image(cutter=cutter).save_html(file)
+    explained_image(splitter=splitter).save_html(file)
     with watched_page(browser, file) as page:
         patch = page.locator(".reading .w").first
         assert patch.get_attribute("role") == "button"
         patch.focus()
         at = lambda: int(page.evaluate("document.activeElement.dataset.f"))  # noqa: E731
-        if cutter is None:
+        if splitter is None:
             steps = ("ArrowDown", 7), ("ArrowRight", 8), ("ArrowUp", 1), ("End", 20), ("Home", 0)
             for key, there in steps:
                 page.keyboard.press(key)
                 assert at() == there
             page.keyboard.press("ArrowUp")  # there is nothing above
             assert at() == 0
-        assert page.inner_text(".readout").startswith(explained_image(cutter=cutter).features[at()])
+        assert page.inner_text(".readout").startswith(explained_image(splitter=splitter).features[at()])
         fill = page.locator(".reading .w.top").evaluate("node => getComputedStyle(node).fill")
         assert fill != "none"
 
@@ -197,7 +197,7 @@ def test_a_figure_has_every_part_of_every_method(tmp_path):
     figure = colored_sentence(compared_images())
     drawn = [len(axes.patches) for axes in figure.axes]
     assert drawn == [0, 21, 21, 21]
-    e = explained_image(cutter=ring)
+    e = explained_image(splitter=ring)
     (_, axes) = explanation_figure(e).axes
     covers = sorted(patch.get_facecolor()[3] for patch in axes.patches)
     assert covers == pytest.approx(sorted(map(color_opacity, relative_scores(e))))

@@ -25,7 +25,7 @@ def clauses(text):
 
 
 NOUNS = {"sentences": "sentence", "paragraphs": "paragraph", "lines": "line", clauses: "part"}
-units = pytest.mark.parametrize("unit", NOUNS, ids=["sentences", "paragraphs", "lines", "cutter"])
+units = pytest.mark.parametrize("unit", NOUNS, ids=["sentences", "paragraphs", "lines", "splitter"])
 
 
 def answer(texts):

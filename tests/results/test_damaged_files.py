@@ -153,7 +153,7 @@ def test_whatever_was_judged_can_be_stored():
         ({"seed": 10**5000}, "got a number of about 5,001 digits."),
         (
             {"target": 10**5000},
-            "target index must lie in 0..1; got a number of about 5,001 digits.",
+            "target must be from 0 to 1, not a number of about 5,001 digits.",
         ),
         ({"rationales": [[[0, 10**400]]]}, "the rationale of text 0 must be a list"),
     ],

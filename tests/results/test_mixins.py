@@ -32,7 +32,7 @@ def test_what_a_result_names_is_there(result):
         result._fragment,
         result._page if issubclass(result, HtmlMixin) else "",
     ]
-    assert all(callable(import_member("pages", name)) for name in pages if name)
+    assert all(callable(import_member("rendering", name)) for name in pages if name)
     if issubclass(result, TableMixin):
         assert result._table is not TableMixin._table
     if issubclass(result, JsonMixin):
@@ -42,12 +42,12 @@ def test_what_a_result_names_is_there(result):
 
 
 def test_no_result_was_forgotten():
-    assert every(TerminalMixin) - {"Page"} == {result.__name__ for result in RESULTS}
+    assert subclass_names(TerminalMixin) - {"HtmlMixin"} == {result.__name__ for result in RESULTS}
 
 
-def every(kind):  # by name: a class with slots is made twice
-    children = kind.__subclasses__()
-    return {name for child in children for name in (child.__name__, *every(child))}
+def subclass_names(parent):  # names, because a class with slots exists twice
+    children = parent.__subclasses__()
+    return {name for child in children for name in (child.__name__, *subclass_names(child))}
 
 
 def test_a_result_without_a_fragment_says_so():

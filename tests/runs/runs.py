@@ -19,7 +19,7 @@ from limelight.runs.statistics import WordMoments
 from tiny_models import tiny_model
 
 
-def make_record(model, methods, texts, *, shard=3, texts_kept=True, **request):
+def make_record(model, methods, texts, *, shard=3, store_texts=True, **request):
     chosen = [configure_method(name, model, {}) for name in methods]
     return RunRecord(
         schema="limelight.run/2",
@@ -44,7 +44,7 @@ def make_record(model, methods, texts, *, shard=3, texts_kept=True, **request):
         data=DataRecord(
             files=[DataFileRecord(path="memory", rows=len(texts), bytes=0, sha256="")],
             columns=DataColumns(text="text", id=None, label=None, carried=[]),
-            texts_kept=texts_kept,
+            store_texts=store_texts,
         ),
         shards=ShardPlan(texts=shard, count=-(-len(texts) // shard)),
     )

@@ -229,13 +229,13 @@ def commas(text):
 
 
 @pytest.mark.slow
-def test_a_cutter_travels_to_processes_with_its_job_and_another_one_resumes_nothing(tmp_path):
+def test_a_splitter_travels_to_processes_with_its_job_and_another_one_resumes_nothing(tmp_path):
     model = limelight.wrap(length_scores, classes=["n", "p"], scale="logit")
     texts = ["a good film, a bad one, fine", "no comma", "one, two, three and four"] * 4
 
-    def explain_run(cutter, name, **options):
+    def explain_run(splitter, name, **options):
         return limelight.explain_data(
-            model, texts, "loo", output=tmp_path / name, shard_texts=4, features=cutter, **options
+            model, texts, "loo", output=tmp_path / name, shard_texts=4, features=splitter, **options
         )
 
     two, single_worker = explain_run(commas, "two", workers=2), explain_run(commas, "one")
@@ -251,7 +251,7 @@ def test_a_cutter_travels_to_processes_with_its_job_and_another_one_resumes_noth
 
 
 @pytest.mark.slow
-def test_a_cutter_that_the_program_defines_is_found_by_its_processes(tmp_path):
+def test_a_splitter_that_the_program_defines_is_found_by_its_processes(tmp_path):
     (tmp_path / "lengths.py").write_text("def scores(texts): return [[0.0, len(t)] for t in texts]")
     (tmp_path / "program.py").write_text(
         "import limelight, lengths\n"
@@ -269,20 +269,20 @@ def test_a_cutter_that_the_program_defines_is_found_by_its_processes(tmp_path):
     assert done.stdout == "('good', ' film')\n", done.stderr
 
 
-def test_a_cutter_of_the_same_name_that_cuts_otherwise_resumes_nothing(tmp_path):
+def test_a_splitter_of_the_same_name_that_cuts_otherwise_resumes_nothing(tmp_path):
     model = limelight.wrap(length_scores, classes=["n", "p"], scale="logit")
 
     def explain_run(name, stop):
-        def cutter(text):
+        def splitter(text):
             return [match.span() for match in re.finditer(f"[^{stop}]+", text)]
 
         return limelight.explain_data(
-            model, ["one, two; three"], "loo", output=tmp_path / name, features=cutter
+            model, ["one, two; three"], "loo", output=tmp_path / name, features=splitter
         )
 
     commas = explain_run("run", ",")
     assert next(iter(explain_run("run", ","))).features == next(iter(commas)).features
-    with pytest.raises(InputError, match=r"its cutter \(by fingerprint\) is "):
+    with pytest.raises(InputError, match=r"its splitter \(by fingerprint\) is "):
         explain_run("run", ";")
     with pytest.raises(InputError, match=r"cut in another way; only runs over the same features"):
         commas.compare(explain_run("other", ";"))

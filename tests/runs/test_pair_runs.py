@@ -87,7 +87,7 @@ def test_no_phrase_goes_from_one_side_to_the_other(tmp_path):
 
 def test_one_side_of_a_run_and_texts_that_are_not_kept(tmp_path):
     run = limelight.explain_data(
-        model(), DATA, "loo", output=tmp_path / "run", side="second", texts_kept=False
+        model(), DATA, "loo", output=tmp_path / "run", side="second", store_texts=False
     )
     assert run.record.request.side == "second"
     pair = (PREMISES[0], HYPOTHESES[0])
@@ -96,7 +96,7 @@ def test_one_side_of_a_run_and_texts_that_are_not_kept(tmp_path):
     with pytest.raises(InputError, match="is not text 0 of the run"):
         run.explanation(0, text=pair[::-1])
     with pytest.raises(InputError, match="its side is 'second', not None"):
-        limelight.explain_data(model(), DATA, "loo", output=tmp_path / "run", texts_kept=False)
+        limelight.explain_data(model(), DATA, "loo", output=tmp_path / "run", store_texts=False)
 
 
 def test_a_missing_second_text_is_a_row_with_an_error(tmp_path):

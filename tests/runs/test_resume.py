@@ -131,7 +131,7 @@ CHANGES = {
     "its file 0 (by SHA-256) is ": {"data": {**DATA, "year": [0] * 23}},
     "its column for label is 'label', not 'year'": {"label_column": "year"},
     "its shard_texts is 5, not 6": {"shard_texts": 6},
-    "its texts_kept is True, not False": {"texts_kept": False},
+    "its store_texts is True, not False": {"store_texts": False},
 }
 
 
@@ -180,7 +180,7 @@ def test_a_run_without_samples_continues_under_a_version_with_the_same_scores(
 @pytest.mark.parametrize(
     ("part", "place"),
     [
-        (["question"], "question"),
+        (["request"], "request"),
         (["data", "files", 0], r"data\.files\[0\]"),
         (["model"], "model"),
     ],
@@ -201,7 +201,7 @@ def test_what_a_plan_could_not_ask_yet_is_what_nobody_asks(model, finished_run, 
     shutil.copytree(finished_run, tmp_path / "run")
     plan = tmp_path / "run" / "run.json"
     record = json.loads(plan.read_text())
-    del record["sha256"], record["question"]["protect_span"]
+    del record["sha256"], record["request"]["protect_span"]
     plan.write_text(json.dumps(record))
     (tmp_path / "run" / "shards" / "00002.parquet").unlink()
     explain_run(model, tmp_path / "run")
@@ -456,8 +456,8 @@ def test_a_limit_beyond_the_last_row_is_no_limit(model, finished_run, tmp_path):
             explain_run(model, tmp_path / "none", limit=limit)
     unchecked = inspect.unwrap(DataSet.record)
     with pytest.raises(InputError, match=r"limit must be a whole number from 1; got 2.5"):
-        unchecked(open_data(DATA), texts_kept=True, limit=2.5)
-    assert type(unchecked(open_data(DATA), texts_kept=True, limit=np.int64(2)).limit) is int
+        unchecked(open_data(DATA), store_texts=True, limit=2.5)
+    assert type(unchecked(open_data(DATA), store_texts=True, limit=np.int64(2)).limit) is int
 
 
 def test_the_list_of_what_is_to_do_does_not_grow_with_the_texts(finished_run):

@@ -125,7 +125,7 @@ def test_every_class_has_its_row_on_request(model, tmp_path):
 
 
 def test_without_stored_texts_the_text_must_be_given_and_be_the_same(model, tmp_path):
-    run = stored(tmp_path / "run", model, ("gxi",), texts_kept=False)
+    run = stored(tmp_path / "run", model, ("gxi",), store_texts=False)
     with pytest.raises(InputError, match="stores no texts; give the text"):
         run.explanation(0)
     with pytest.raises(InputError, match="is not text 0 of the run"):

@@ -448,7 +448,7 @@ def test_methods_without_signs_have_one_list(tmp_path):
 
 
 def test_a_run_that_stores_no_texts_still_has_a_summary(tmp_path):
-    run = make_run(tmp_path, random_texts(20, seed=2), texts_kept=False)
+    run = make_run(tmp_path, random_texts(20, seed=2), store_texts=False)
     result = run.summary()
     assert all(text["explanation"] is None for text in result.representatives.records())
     assert "this run stores no texts" in result.as_html()

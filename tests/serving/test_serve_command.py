@@ -22,7 +22,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 
 import limelight as limelight_library
 from limelight.cli import main as command_line
-from limelight.cli.pages import _announce
+from limelight.cli.pages import _print_address
 from limelight.cli.pages import serve as serve_command
 from limelight.errors import InputError
 from limelight.models.attention.folder import save_folder
@@ -295,7 +295,7 @@ def test_a_judgment_of_an_older_version_is_named(tmp_path):
 
 @pytest.mark.parametrize(("host", "named"), [("0.0.0.0", True), ("192.168.0.7", False)])
 def test_whoever_lets_others_in_is_told_and_which_address_they_open(capsys, host, named):
-    _announce(SimpleNamespace(url=f"http://{host}:1/x/", is_local=False, warnings=()), host)
+    _print_address(SimpleNamespace(url=f"http://{host}:1/x/", is_local=False, warnings=()), host)
     said = capsys.readouterr().err.replace("\n", " ")
     assert f"Whoever reaches {host} and has the address can use the model." in said
     assert (f"put the IP address of this one in place of {host}" in said) == named

@@ -304,7 +304,7 @@ def clauses(text):
     return [(0, middle), (middle + 2, len(text))]
 
 
-def test_a_cutter_is_offered_by_its_name_and_cuts_what_is_asked_by_it(shipped):
+def test_a_splitter_is_offered_by_its_name_and_cuts_what_is_asked_by_it(shipped):
     facts = model_facts(ServedModel(name="ours", model=shipped), clauses)
     assert facts["unit"] == facts["features"][-1] == f"{__name__}:clauses"
     asked = {"tab": "t", "place": "p", "text": TEXT, "methods": ["loo"], "features": facts["unit"]}

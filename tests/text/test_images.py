@@ -332,7 +332,7 @@ def halves(pixels):
     return labels
 
 
-def test_a_cutter_labels_every_pixel_and_negative_ones_are_left_alone():
+def test_a_splitter_labels_every_pixel_and_negative_ones_are_left_alone():
     model_input = read(read_image(pixels()), 2, 2, is_divisible=True)
     cut = split_input(model_input, halves)
     assert cut.boxes == ((0, 0, 5, 6), (5, 0, 10, 6))

@@ -48,7 +48,7 @@ def test_lemma_d4_counts_subsets(s):
     assert kept_probability(N, s, words=2) == pytest.approx(share(lambda x: not {0, 1} & x))
     assert mixed_probability(N, s) == pytest.approx(share(lambda x: 0 not in x and 1 in x))
     assert kept_probability(N, s, words=3) == pytest.approx(share(lambda x: not {0, 1, 2} & x))
-    assert mixed_probability(N, s, kept=2) == pytest.approx(
+    assert mixed_probability(N, s, kept_words=2) == pytest.approx(
         share(lambda x: not {0, 2} & x and 1 in x)
     )
 

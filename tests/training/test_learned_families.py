@@ -191,7 +191,7 @@ def reference(kind, seed=2):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_network_of_another_family_does_is_learned(kind):
     learned, (model, given, truth) = learned_of(kind), reference(kind)
-    assert learned.of == kind
+    assert learned.example_kind == kind
     mine = limelight.explain(model, given, learned, target=0)
     assert [one.features for one in mine] == [one.features for one in truth]
     values = np.concatenate([one.scores for one in truth])
@@ -282,7 +282,7 @@ def test_sentences_of_an_answer_are_explained_each_alone():
         batch = read_batch(
             model, [QueriedText(TEXT, (one.asked,))], request, with_hidden_states=True
         )
-        (start,) = learned.starts(batch)
+        (start,) = learned.score_texts(batch)
         np.testing.assert_allclose(one.scores, start.values, atol=1e-6)
     with pytest.raises(InputError, match="knows of one place or answer at a time"):
         limelight.explain_sentences(
@@ -315,7 +315,7 @@ def test_images_may_be_files_of_a_folder(tmp_path):
 
 def test_what_a_learned_method_has_not_seen_of_places_is_refused():
     model, learned = model_of("places"), learned_of("places")
-    for asked in ({"protect_span": False}, {"first_pieces": True}, {"features": "positions"}):
+    for asked in ({"protect_span": False}, {"first_subwords": True}, {"features": "positions"}):
         with pytest.raises(InputError):
             limelight.explain(model, "a good film", learned, at="good", **asked)
 
@@ -326,7 +326,7 @@ def test_stored_values_of_answers_are_learned_from_and_of_images_are_not():
     given = [QueriedText(text, (AnswerQuery("good film"),)) for text in items_of("answers", 30, 6)]
     stored = limelight.explain(model, given, "shapley")
     learned = limelight.learn(model, stored, judged=0)
-    assert learned.of == "answers"
+    assert learned.example_kind == "answers"
     drawn = limelight.explain(tiny_images("vit"), items_of("images", 1, 7), "shapley", pairs=2)
     with pytest.raises(InputError, match="give the images themselves"):
         limelight.learn(tiny_images("vit"), list(drawn) * 20)

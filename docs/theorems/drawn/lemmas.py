@@ -155,7 +155,7 @@ def lemma_d4() -> Picture:
         "a, b ∉ S": (GREEN, lambda s: kept_probability(N, s, words=2), {0, 1}, set()),
         "a ∉ S, b ∈ S": (ORANGE, lambda s: mixed_probability(N, s), {0}, {1}),
         "a, b, c ∉ S": (PURPLE, lambda s: kept_probability(N, s, words=3), {0, 1, 2}, set()),
-        "a, c ∉ S, b ∈ S": (GREY, lambda s: mixed_probability(N, s, kept=2), {0, 2}, {1}),
+        "a, c ∉ S, b ∈ S": (GREY, lambda s: mixed_probability(N, s, kept_words=2), {0, 2}, {1}),
     }
     off = 0.0
     for name, (color, formula, kept, removed) in lines.items():

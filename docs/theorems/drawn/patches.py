@@ -8,7 +8,7 @@ from drawn.picture import Picture, legend, logarithmic, number, panels
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import RatioGame
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE
-from limelight_reproduction.pictures.patch_theorems import RATES, SIDES, formula_errors
+from limelight_reproduction.images.patch_theorems import RATES, SIDES, formula_errors
 
 _MODELS = 30
 

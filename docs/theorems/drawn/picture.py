@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from limelight_reproduction.drawing import canvas, plain
+from limelight_reproduction.drawing import canvas, style_axes
 
 STYLE = {"svg.hashsalt": "limelight", "svg.fonttype": "none", "path.simplify_threshold": 0.3}
 
@@ -38,7 +38,7 @@ def panels(*words: tuple[str, str, str], width: float = 7.4, height: float = 3.0
     """Return a figure and its axes, side by side, from (title, x, y) of each."""
     figure, axes = canvas(width, height, columns=len(words), square=True)
     for one, (title, x, y) in zip(axes, words, strict=True):
-        plain(one, title=title, x=x, y=y)
+        style_axes(one, title=title, x=x, y=y)
     return figure, axes[0] if len(axes) == 1 else axes
 
 

@@ -24,7 +24,7 @@ from limelight_reproduction.drawing import (
     PURPLE,
     VERMILLION,
     canvas,
-    plain,
+    style_axes,
 )
 
 
@@ -39,15 +39,15 @@ def attention_rows() -> Picture:
     heads = len(alpha)
     top.pcolormesh(alpha, cmap=color_map("neutral"), vmin=0)
     top.set_yticks(np.arange(heads) + 0.5, labels=[str(i + 1) for i in range(heads)])
-    plain(top, title=f"attention α of [cls], white 0, dark {alpha.max():.2f}", y="head")
+    style_axes(top, title=f"attention α of [cls], white 0, dark {alpha.max():.2f}", y="head")
     at = np.arange(T) + 0.5
     middle.bar(at - 0.2, mean_attention(alpha), 0.4, color=BLUE, label="α-avg")
     middle.bar(at + 0.2, max_attention(alpha), 0.4, color=ORANGE, label="α-max")
-    plain(middle, y="attention")
+    style_axes(middle, y="attention")
     legend(middle, loc="upper left")
     bottom.bar(at, scores, 0.6, color=[VERMILLION if s < 0 else BLUE for s in scores])
     bottom.axhline(0, color=INK, linewidth=0.8)
-    plain(bottom, y="exact LIME")
+    style_axes(bottom, y="exact LIME")
     for axes in (top, middle, bottom):
         axes.set_xlim(0, T)
         axes.set_xticks(at, labels=words, rotation=40, ha="right", fontsize=8)

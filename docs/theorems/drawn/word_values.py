@@ -15,7 +15,7 @@ from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, value
 from limelight.theory.removal_mixture import FAIR_COINS
 from limelight.theory.shapley import shapley
-from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION, plain
+from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION, style_axes
 
 
 def converging() -> Picture:
@@ -161,7 +161,7 @@ def pairs() -> Picture:
     )
     figure.colorbar(image, ax=left, shrink=0.85).ax.tick_params(labelsize=8)
     at = np.arange(game.d) + 0.5
-    plain(left, title="what pairs add (green) or take (red)")
+    style_axes(left, title="what pairs add (green) or take (red)")
     left.set_xticks(at, labels=names, rotation=90, fontsize=8)
     left.set_yticks(at, labels=names[::-1], fontsize=8)
     shares = {}
@@ -174,7 +174,7 @@ def pairs() -> Picture:
         right.plot(shown, held[shown - 1], color=color, label=f"d = {len(other)}")
     logarithmic(right, "x")
     right.axhline(0.5, color=GREY, linestyle=":", linewidth=0.9)
-    plain(right, title="", x="strongest pairs", y="share of Σ|I|")
+    style_axes(right, title="", x="strongest pairs", y="share of Σ|I|")
     legend(right)
     off = float(np.abs(matrix - shapley_interactions_by_enumeration(game)[0]).max())
     d, (count, half) = list(shares.items())[-1]

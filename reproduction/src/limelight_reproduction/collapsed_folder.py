@@ -1,15 +1,15 @@
-r"""The paper's classifier in a fifth of its size: what its heads read of every word.
+r"""The paper's classifier in a fifth of its size: only the numbers that its heads read.
 
-A head reads an embedding along one key direction and C value directions, so that of every word
-K + C·K numbers matter to a prediction and to its explanations. The folder keeps these in float16,
-and the weights of the heads. Loading puts every word at the point nearest to the origin that is
-read so,
+A head reads an embedding along one key direction and C value directions. So only K + C·K numbers
+of every word matter to a prediction and to its explanations. The folder contains these numbers in
+float16, and the weights of the heads. For every word, loading computes the point nearest to the
+origin with the same numbers,
 
 .. math:: E' = M R^{+\top} \quad\text{with}\quad M = E R^\top ,
 
-where the rows of R are the directions and R⁺ is its pseudoinverse. What [cls] attends to, every
-output, and the gradient at every word are then as before; what *other* tokens attend to is not,
-except among the words that are kept whole.
+where the rows of R are the directions and R⁺ is its pseudoinverse. The attention of [cls], all
+outputs, and the gradient at every word stay the same. The attention of *other* tokens changes,
+except among the words whose full embeddings are saved.
 """
 
 __all__ = ["FORMAT", "is_collapsed", "load_collapsed", "save_collapsed"]
@@ -31,20 +31,25 @@ from limelight.text import CLS, UNK, Vocabulary
 
 FORMAT = "limelight.collapsed/1"
 _HEADS = ("W_q", "W_k", "W_v", "W_l")
-_READING = ("T_max", "position_base", "position_scale", "tokenizer")
+_INPUT_SETTINGS = ("T_max", "position_base", "position_scale", "tokenizer")
 
 
 def is_collapsed(folder: Path) -> bool:
-    """Whether ``folder`` holds a model in this form."""
+    """Whether ``folder`` contains a collapsed model."""
     try:
         return bool(json.loads((folder / "config.json").read_text("utf-8")).get("format") == FORMAT)
     except (OSError, ValueError, AttributeError):
         return False
 
 
-def save_collapsed(model: AttentionClassifier, folder: Path, *, whole: Sequence[str] = ()) -> None:
-    """Write ``model`` to ``folder``; [cls], UNK and the words of ``whole`` keep all they have."""
-    rows = np.unique([CLS, UNK, *model.vocabulary.encode(whole)])
+def save_collapsed(
+    model: AttentionClassifier, folder: Path, *, full_words: Sequence[str] = ()
+) -> None:
+    """Write ``model`` to ``folder`` in collapsed form.
+
+    Full embeddings are saved only for [cls], UNK and ``full_words``.
+    """
+    rows = np.unique([CLS, UNK, *model.vocabulary.encode(full_words)])
     E = model.embedding.astype(np.float64)
     arrays = {name: np.asarray(getattr(model, name), np.float32) for name in _HEADS}
     arrays |= {
@@ -60,18 +65,18 @@ def save_collapsed(model: AttentionClassifier, folder: Path, *, whole: Sequence[
 
 
 def load_collapsed(folder: Path) -> AttentionClassifier:
-    """Return the model in ``folder``, its words at the nearest points that are read as they were.
+    """Load a collapsed model, with embeddings that give the same outputs as the original ones.
 
-    A model of these embeddings is a model like any other, and exact methods are exact for it.
+    Exact methods are exact for the loaded model, as for any other model.
     """
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
         words = (folder / "vocab.txt").read_text("utf-8").removesuffix("\n").split("\n")
         arrays = tensors_from_bytes((folder / "model.safetensors").read_bytes())
-        model = _with_embedding(_empty(arrays), arrays, config, words)
+        model = _build_model(_initial_embedding(arrays), arrays, config, words)
         rows, R = arrays["whole_rows"], _directions(model)
         points = arrays["read"].astype(np.float64) @ np.linalg.pinv(R).T
-        return _with_embedding(_filled(points, rows, arrays), arrays, config, words)
+        return _build_model(_insert_full_rows(points, rows, arrays), arrays, config, words)
     except (OSError, KeyError, ValueError, IndexError, SafetensorError) as error:
         raise InputError(
             f"the collapsed model in '{folder}' cannot be read ({error}); copy it again."
@@ -79,35 +84,44 @@ def load_collapsed(folder: Path) -> AttentionClassifier:
 
 
 def _directions(model: AttentionClassifier) -> Float[np.ndarray, "R d_e"]:
-    """Return the key direction of every head, then its value directions, class by class."""
-    found = model.directions
-    return np.concatenate([found.key, *found.value])
+    """Return the key directions of all heads, then their value directions for each class."""
+    directions = model.directions
+    return np.concatenate([directions.key, *directions.value])
 
 
-def _empty(arrays: dict[str, Any]) -> Float[np.ndarray, "V d_e"]:
-    """Return embeddings in which the whole rows alone are known: the directions need [cls]."""
+def _initial_embedding(arrays: dict[str, Any]) -> Float[np.ndarray, "V d_e"]:
+    """Return embeddings that are zero except in the full rows.
+
+    They are enough for the directions of the heads, which depend on [cls].
+    """
     points = np.zeros((len(arrays["read"]), arrays["whole_embedding"].shape[1]))
-    return _filled(points, arrays["whole_rows"], arrays)
+    return _insert_full_rows(points, arrays["whole_rows"], arrays)
 
 
-def _filled(
+def _insert_full_rows(
     points: Float[np.ndarray, "V d_e"], rows: Int[np.ndarray, " n"], arrays: dict[str, Any]
 ) -> Float[np.ndarray, "V d_e"]:
+    """Insert the saved full embeddings into ``points``."""
     points[rows] = arrays["whole_embedding"]
     return points.astype(np.float32)
 
 
-def _with_embedding(
+def _build_model(
     embedding: Float[np.ndarray, "V d_e"],
     arrays: dict[str, Any],
     config: dict[str, Any],
     words: list[str],
 ) -> AttentionClassifier:
-    record = {k: v for k, v in config.items() if k not in (*_READING, "classes", "format")}
+    """Build the classifier from its embeddings and the saved weights and settings."""
+    record = {
+        key: value
+        for key, value in config.items()
+        if key not in (*_INPUT_SETTINGS, "classes", "format")
+    }
     return AttentionClassifier(
         embedding=embedding,
         **{name: arrays[name] for name in _HEADS},
-        **{name: config[name] for name in _READING},
+        **{name: config[name] for name in _INPUT_SETTINGS},
         vocabulary=Vocabulary(tuple(words)),
         classes=tuple(config["classes"]),
         record=record | {"collapsed": True},

@@ -1,4 +1,4 @@
-"""``limelight reproduce``, which the library finds by an entry point."""
+"""The command ``limelight reproduce``, which is registered as an entry point."""
 
 __all__ = ["reproduce"]
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
-    from limelight_reproduction.progress import At
+    from limelight_reproduction.progress import PartProgress
 
-_EVERY = 10  # seconds between two lines where no bar can move
-_SAID = {
+_LINE_INTERVAL = 10  # seconds between two lines if the output is not a terminal
+_SOURCE_PHRASES = {
     "measured": "measured",
     "kept": "kept from before",
     "stored": "from the stored results",
@@ -70,7 +70,7 @@ def reproduce(
     """
     from limelight_reproduction import runner  # it loads torch, which --help can do without
 
-    with _shown_progress() as progress:
+    with _open_progress() as progress:
         page = runner.reproduce(
             data,
             output,
@@ -82,41 +82,41 @@ def reproduce(
             pair_model=pair_model,
             picture_model=picture_model,
             progress=progress,
-            planned=lambda said: print(said, file=sys.stderr, flush=True),
+            on_plan=lambda plan: print(plan, file=sys.stderr, flush=True),
         )
     print(page)
 
 
 @contextlib.contextmanager
-def _shown_progress() -> Iterator[Callable[["At"], None]]:
-    """Yield a callback: bars that move on a terminal, else one line per part."""
+def _open_progress() -> Iterator[Callable[["PartProgress"], None]]:
+    """Yield a progress callback: it moves bars on a terminal, else it prints a line per part."""
     from rich.console import Console
     from rich.progress import Progress, TimeElapsedColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _Lines()
+        yield _LinePrinter()
         return
     columns = Progress.get_default_columns()
     with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
-        whole = bar.add_task("all parts", total=None)
+        run = bar.add_task("all parts", total=None)
         part = bar.add_task("")
 
-        def moved(at: "At") -> None:
-            bar.update(whole, completed=at.number - 1 + at.share, total=at.parts)
+        def update_bars(at: "PartProgress") -> None:
+            bar.update(run, completed=at.number - 1 + at.share, total=at.parts)
             bar.update(part, description=at.part, completed=at.share, total=1.0)
 
-        yield moved
+        yield update_bars
 
 
-class _Lines:
-    """A line for every part that ends, and now and then one for a part that goes on."""
+class _LinePrinter:
+    """Prints a line for every part that ends, and every ten seconds a line for the current part."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
 
-    def __call__(self, at: "At") -> None:
-        if at.ended or time.monotonic() - self._last > _EVERY:
+    def __call__(self, at: "PartProgress") -> None:
+        if at.is_finished or time.monotonic() - self._last > _LINE_INTERVAL:
             self._last = time.monotonic()
-            said = _SAID[at.source] if at.ended else f"{at.share:.0%}"
-            print(f"{at.number}/{at.parts} {at.part}: {said}", file=sys.stderr, flush=True)
+            state = _SOURCE_PHRASES[at.source] if at.is_finished else f"{at.share:.0%}"
+            print(f"{at.number}/{at.parts} {at.part}: {state}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""LIME of a text whose removed words are deleted, without sampling."""
+"""Exact LIME for texts whose removed words are deleted."""
 
 __all__ = ["deletion_game", "limit_under_deletion"]
 
@@ -25,7 +25,9 @@ def limit_under_deletion(
     tolerance: float = 1e-6,
     **request: Any,
 ) -> LimeLimit:
-    """Return the limit of LIME on ``text`` if removed words vanish and later ones move up.
+    """Return the limit of LIME on ``text`` when removed words are deleted.
+
+    The words after a deleted word move up.
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ def limit_under_deletion(
     Raises
     ------
     InputError
-        If the model is another one or reads pictures, or a probability is explained.
+        If the model is not such a classifier or reads images, or if a probability is explained.
     DomainError
         If the text has fewer than two words, repeats a token or is longer than the window.
     """
@@ -78,7 +80,7 @@ def limit_under_deletion(
 
 
 def deletion_game(batch: Batch, i: int) -> DeletionGame:
-    """Return the game of document ``i`` if removed words vanish and later ones move up."""
+    """Return the game of input ``i`` of a batch when removed words are deleted."""
     model_input, arrays = batch.inputs[i], batch.collapsed_inputs
     tables, weights = arrays.model.tables, batch.target_gradient[i]
     if (reason := _reason_inexact(model_input, batch.features[i])) is not None:
@@ -88,31 +90,34 @@ def deletion_game(batch: Batch, i: int) -> DeletionGame:
         )
     ids = model_input.encoding.ids
     d = len(ids)
-    word, place = ids[:, None], 1 + np.arange(d)[None, :]
-    logit = tables.logit(word, place)
-    u = tables.value(word, place)
-    # Per head, as in other games: a head far below another must not underflow.
+    word, position = ids[:, None], 1 + np.arange(d)[None, :]
+    logit = tables.logit(word, position)
+    u = tables.value(word, position)
+    # The maximum per head: a head with much smaller logits than another must not underflow.
     top = np.maximum(logit.max(axis=(0, 1)), arrays.base_logit[i].max(axis=-1))
     g = np.exp(np.moveaxis(logit - top, -1, 0))
     padding = np.exp(arrays.base_logit[i] - top[:, None])
     padding_gu = padding * np.einsum("c,ckt->kt", weights, arrays.base_u[i])
-    tail_g = _sums_beside(padding, d)
-    # The least Σg is that of [cls] and padding, for a word adds to it wherever it stands.
+    tail_g = _sums_around_words(padding, d)
+    # Σg is smallest for [cls] and padding alone, because every word adds to it.
     smallest = np.broadcast_to(tail_g.min(axis=-1), arrays.bounds.logit.shape)
     error = arrays.bounds.output_errors(arrays.possible_ids.shape[1], smallest)[i]
     return DeletionGame(
         g=g,
         u=np.einsum("c,tpck->ktp", weights, u)[None],
         tail_g=tail_g,
-        tail_gu=_sums_beside(padding_gu, d)[None],
+        tail_gu=_sums_around_words(padding_gu, d)[None],
         error=np.abs(weights[None]) @ error,
     )
 
 
 def _reason_inexact(model_input: ModelInput, features: Features) -> str | None:
-    """Say why positions under deletion depend on more than the number of words kept before."""
+    """Return the reason why the exact formula does not apply to an input, or None.
+
+    It needs positions that depend only on the number of words that remain before.
+    """
     strings = model_input.tokens.strings
-    # A word beyond the window moves into it when others go, at a place that depends on which.
+    # When words are deleted, a word beyond the window moves into it, at varying positions.
     if model_input.cutoff is not None:
         return "the last words were cut off"
     if len(features) == len(strings):
@@ -123,9 +128,9 @@ def _reason_inexact(model_input: ModelInput, features: Features) -> str | None:
     return "not every token is a feature of its own"
 
 
-def _sums_beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kept"]:
-    """Sum over [cls] and padding when 0, 1, … d words stand between them."""
-    # From the end: the whole less what stands before would cancel where a late place weighs little.
-    behind = np.cumsum(x[:, ::-1], axis=1)[:, ::-1]
-    after = np.concatenate([behind[:, 1:], np.zeros((len(x), 1))], axis=1)
+def _sums_around_words(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kept"]:
+    """Sum ``x`` over [cls] and padding, for 0, 1, … d words between them."""
+    # Summed from the end. A difference of sums would cancel where late positions weigh little.
+    suffix_sums = np.cumsum(x[:, ::-1], axis=1)[:, ::-1]
+    after = np.concatenate([suffix_sums[:, 1:], np.zeros((len(x), 1))], axis=1)
     return x[:, :1] + after[:, : d + 1]

@@ -1,6 +1,14 @@
 """The review of Figures 4 and 6, and how the authors prepare texts for LIME."""
 
-__all__ = ["OPENING", "TOKENS", "WORDS", "Review", "strings", "stripped", "the_review"]
+__all__ = [
+    "OPENING",
+    "TOKENS",
+    "WORDS",
+    "Review",
+    "find_review",
+    "keep_letters_and_digits",
+    "list_texts",
+]
 
 import re
 from dataclasses import dataclass
@@ -12,7 +20,7 @@ from limelight import InputError, LabeledTexts
 # files in other orders, so it is found by its words.
 OPENING = "I find it amazing, that so many people (probably Poles) have voted for this movie"
 TOKENS, WORDS = 99, 71
-_OTHERS = re.compile(r"[^A-Za-z0-9]+")
+_SYMBOLS = re.compile(r"[^A-Za-z0-9]+")
 
 
 @final
@@ -24,24 +32,27 @@ class Review:
     text: str
 
 
-def strings(data: LabeledTexts) -> list[str]:
-    """Return the texts of ``data``, none of which may be a pair."""
+def list_texts(data: LabeledTexts) -> list[str]:
+    """Return the texts of a data set as strings; raise `InputError` if it contains pairs."""
     texts = [text for text in data.texts if isinstance(text, str)]
     if len(texts) < len(data):
         raise InputError(f"the experiments are about single texts; {data.source} holds pairs.")
     return texts
 
 
-def stripped(text: str) -> str:
-    """Return ``text`` with a space in place of everything but letters and digits."""
-    return _OTHERS.sub(" ", text).strip()
+def keep_letters_and_digits(text: str) -> str:
+    """Replace every run of characters that are not letters or digits by a space."""
+    return _SYMBOLS.sub(" ", text).strip()
 
 
-def the_review(data: LabeledTexts) -> Review:
-    """Return the review of the paper, which has T = 99 tokens and d = 71 words when stripped."""
-    for number, text in enumerate(strings(data)):
+def find_review(data: LabeledTexts) -> Review:
+    """Find the review of Figures 4 and 6 in the test set by its first words.
+
+    It has T = 99 tokens and d = 71 words when only its letters and digits are kept.
+    """
+    for number, text in enumerate(list_texts(data)):
         if text.startswith(OPENING):
-            return Review(number=number, text=stripped(text))
+            return Review(number=number, text=keep_letters_and_digits(text))
     raise InputError(
         f"no test review begins with “{OPENING}”, as the paper's document does; the data folder "
         "must hold all of IMDB's test reviews."

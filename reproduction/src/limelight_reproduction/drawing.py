@@ -1,4 +1,4 @@
-"""The look that all figures of the reproduction share."""
+"""Colors and style that all figures of the reproduction share."""
 
 __all__ = [
     "BLUE",
@@ -9,8 +9,8 @@ __all__ = [
     "PURPLE",
     "VERMILLION",
     "canvas",
-    "plain",
-    "quartile_lines",
+    "draw_quartile_lines",
+    "style_axes",
 ]
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ import numpy as np
 
 from limelight.rendering.figures import canvas
 
-# Okabe and Ito's colors, which stay apart for color-blind readers.
+# Okabe and Ito's colors: color-blind readers can distinguish them.
 GREEN, VERMILLION, BLUE, ORANGE = "#009e73", "#d55e00", "#0072b2", "#e69f00"
 PURPLE, GREY, INK = "#cc79a7", "#7b858e", "#1c2126"
 
 
-def plain(axes: Any, *, title: str = "", x: str = "", y: str = "") -> Any:
-    """Return ``axes`` without a frame, with its words."""
+def style_axes(axes: Any, *, title: str = "", x: str = "", y: str = "") -> Any:
+    """Remove the top and right border of ``axes``, set its title and labels, and return it."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)
     axes.set_title(title, fontsize=9, parse_math=False)
@@ -35,11 +35,14 @@ def plain(axes: Any, *, title: str = "", x: str = "", y: str = "") -> Any:
     return axes
 
 
-def quartile_lines(axes: Any, rows: Sequence[Sequence[float]], labels: Sequence[str]) -> None:
-    """Draw one line per label, from the first quartile to the third, with the median on it."""
-    low, middle, high = np.transpose(rows)
-    places = np.arange(len(labels))
-    axes.hlines(places, low, high, color=BLUE, linewidth=3, alpha=0.35)
-    axes.plot(middle, places, "o", color=BLUE)
-    axes.set_yticks(places, list(labels))
+def draw_quartile_lines(axes: Any, rows: Sequence[Sequence[float]], labels: Sequence[str]) -> None:
+    """Draw for each label a line between the quartiles and a mark at the median.
+
+    Every row of ``rows`` has the lower quartile, the median and the upper quartile.
+    """
+    low, median, high = np.transpose(rows)
+    heights = np.arange(len(labels))
+    axes.hlines(heights, low, high, color=BLUE, linewidth=3, alpha=0.35)
+    axes.plot(median, heights, "o", color=BLUE)
+    axes.set_yticks(heights, list(labels))
     axes.invert_yaxis()

@@ -1,4 +1,4 @@
-"""What an experiment is: parts that measure, and functions of what they measured."""
+"""Experiments: parts that measure numbers, and functions that turn the numbers into findings."""
 
 __all__ = [
     "Experiment",
@@ -7,8 +7,8 @@ __all__ = [
     "Part",
     "Table",
     "Verdict",
-    "compact",
-    "on_both_models",
+    "parts_for_both_models",
+    "round_for_json",
 ]
 
 import math
@@ -21,38 +21,42 @@ import numpy as np
 from limelight import AttentionClassifier
 from limelight_reproduction.setting import Need, Setting
 
-# What a part measured, ready for JSON: numbers, words, and the small arrays that figures need.
+# The result of a part, ready for JSON: numbers, words, and the small arrays that figures need.
 Numbers = dict[str, Any]
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One measurement: what is kept when a run is killed, and what may come from stored results."""
+    """One measurement of an experiment.
+
+    Its numbers are saved when it is finished, so a run that was killed does not repeat it. If its
+    needs are missing, its numbers come from the stored results.
+    """
 
     name: str
     measure: Callable[[Setting], Numbers]
     needs: tuple[Need, ...] = ()
     quick_needs: tuple[Need, ...] | None = None
-    """What a quick run needs, where that is less."""
+    """The needs of a quick run, if they are fewer."""
     reads: tuple[str, ...] = ("imdb test",)
-    """Texts that must be there, which a run looks for before its first part: see `Setting.find`."""
+    """Texts that the part reads. `Setting.check_input` looks for them before the first part."""
     stages: int = 1
-    """How often ``setting.tick`` goes from nothing to its total."""
+    """How often ``setting.tick`` counts from 0 to its total."""
     version: int = 1
-    """Of what is measured: a higher one than that of numbers on disk measures them again."""
+    """Version of the measurement. Numbers on disk with a lower version are measured again."""
 
-    def lacks(self, setting: Setting) -> tuple[Need, ...]:
-        """Return which of its needs are not met; a quick run may need less than a full one."""
-        reduced = self.quick_needs if setting.quick else None
-        needs = self.needs if reduced is None else reduced
+    def missing_needs(self, setting: Setting) -> tuple[Need, ...]:
+        """Return the needs that the setting does not meet. A quick run may need less."""
+        quick_needs = self.quick_needs if setting.quick else None
+        needs = self.needs if quick_needs is None else quick_needs
         return tuple(need for need in needs if not setting.has(need))
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of a result; numbers are formatted by whoever shows them."""
+    """A result table with unformatted numbers. Reports format them with ``digits`` decimals."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -62,20 +66,20 @@ class Table:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """A line of the first table: what is claimed or asked, whether it holds, by which number."""
+    """A line of the verdict table: a claim or question, the verdict, and the number behind it."""
 
     claim: str
-    """What the paper says, or a question of ours that ends in "(our question)"."""
+    """A claim of the paper, or a question of ours that ends in "(our question)"."""
     holds: str
     number: str
     parts: tuple[str, ...] = ()
-    """The parts whose numbers decide it; all of the experiment where none is named."""
+    """The parts whose numbers decide the verdict. Empty means all parts of the experiment."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """The finding in one sentence; what was measured, one sentence each; and what it means."""
+    """The result of an experiment in words: headline, verdicts, measurements and meaning."""
 
     headline: str
     verdicts: Sequence[Verdict]
@@ -99,39 +103,41 @@ class Experiment:
     parts: tuple[Part, ...]
     findings: Callable[[Mapping[str, Numbers]], Findings]
     figures: Callable[[Mapping[str, Numbers]], Iterator[tuple[str, str, Any]]] | None = None
-    """Yields the name of a figure, what it shows in a sentence, and a matplotlib figure."""
+    """Yields for each figure its name, a caption and the matplotlib figure."""
 
 
-def on_both_models(
+def parts_for_both_models(
     measure: Callable[[Setting, AttentionClassifier], Numbers],
     *,
     version: int = 2,
     reads: tuple[str, ...] = ("imdb test",),
     stages: int = 1,
 ) -> tuple[Part, Part]:
-    """Return the parts "shipped" and "paper": the same measurement of either model.
+    """Return the parts "shipped" and "paper": one measurement on each of the two models.
 
-    Version 1 of any was on a model of the paper's recipe that was not carried along.
+    Version 1 of the parts measured a model of the paper's recipe that the package did not include.
     """
     shipped = Part(
         name="shipped",
-        measure=lambda setting: measure(setting, setting.shipped),
+        measure=lambda setting: measure(setting, setting.shipped_model),
         version=version,
         reads=reads,
         stages=stages,
     )
-    paper = replace(shipped, name="paper", measure=lambda setting: measure(setting, setting.paper))
+    paper = replace(
+        shipped, name="paper", measure=lambda setting: measure(setting, setting.recipe_model)
+    )
     return shipped, paper
 
 
-def compact(value: Any, digits: int = 5) -> Any:
-    """Return arrays as lists and floats with ``digits`` significant digits, for JSON."""
+def round_for_json(value: Any, digits: int = 5) -> Any:
+    """Convert arrays to lists and round floats to ``digits`` significant digits, for JSON."""
     if isinstance(value, Mapping):
-        return {str(key): compact(one, digits) for key, one in value.items()}
+        return {str(key): round_for_json(field, digits) for key, field in value.items()}
     if isinstance(value, np.ndarray):
-        return compact(value.tolist(), digits)
+        return round_for_json(value.tolist(), digits)
     if isinstance(value, list | tuple):
-        return [compact(one, digits) for one in value]
+        return [round_for_json(member, digits) for member in value]
     if isinstance(value, float | np.floating):
         number = float(value)
         return float(f"{number:.{digits}g}") if math.isfinite(number) else None

@@ -110,10 +110,10 @@ def conditional_mean(
     Domain: n ≥ 2, 0 ≤ s ≤ n − 1.
     """
     xp = array_namespace(a)
-    n = _checked_weights(a, s, 2)
+    n = _check_lemma_d3(a, s, 2)
     share = s / (n - 1)
-    both = (1 - share) * xp.sum(a, axis=-1) + share * xp.sum(b, axis=-1)
-    return both[..., None] + share * (a - b)
+    expected = (1 - share) * xp.sum(a, axis=-1) + share * xp.sum(b, axis=-1)
+    return expected[..., None] + share * (a - b)
 
 
 def conditional_variance(
@@ -124,27 +124,29 @@ def conditional_variance(
     Var̂ divides by n. Domain: n ≥ 3.
     """
     xp = array_namespace(a)
-    n = _checked_weights(a, s, 3)
+    n = _check_lemma_d3(a, s, 3)
     centered = a - b - xp.mean(a - b, axis=-1, keepdims=True)
     variance = xp.mean(centered**2, axis=-1, keepdims=True)
     return n * s * (n - s - 1) / ((n - 1) * (n - 2)) * (variance - centered**2 / (n - 1))
 
 
-def _checked_weights(a: Float[Array, "*batch n"], s: int, least: int) -> int:
+def _check_lemma_d3(a: Float[Array, "*batch n"], s: int, minimum: int) -> int:
+    """Return n, or raise if n is below ``minimum`` or s is outside 0..n − 1."""
     n = int(a.shape[-1])
-    if n < least or not 0 <= s <= n - 1:
-        raise DomainError(f"Lemma D.3 needs n ≥ {least} and 0 ≤ s ≤ n − 1; got n = {n}, s = {s}.")
+    if n < minimum or not 0 <= s <= n - 1:
+        raise DomainError(f"Lemma D.3 needs n ≥ {minimum} and 0 ≤ s ≤ n − 1; got n = {n}, s = {s}.")
     return n
 
 
-def _falling(x: int, m: int) -> int:
-    out = 1
+def _falling_factorial(x: int, m: int) -> int:
+    """x(x − 1)…(x − m + 1), with negative factors replaced by 0."""
+    product = 1
     for i in range(m):
-        out *= max(0, x - i)
-    return out
+        product *= max(0, x - i)
+    return product
 
 
-def _checked_sizes(n: int, s: int, words: int) -> None:
+def _check_sizes(n: int, s: int, words: int) -> None:
     if not 0 <= s <= n or words > n:
         raise DomainError(
             f"needs 0 ≤ s ≤ n and at most n words; got s = {s}, n = {n}, {words} words."
@@ -156,17 +158,19 @@ def kept_probability(n: int, s: int, *, words: int = 1) -> float:
 
     Lemma D.4, lines 1, 2 and 4.
     """
-    _checked_sizes(n, s, words)
-    return _falling(n - s, words) / _falling(n, words)
+    _check_sizes(n, s, words)
+    return _falling_factorial(n - s, words) / _falling_factorial(n, words)
 
 
-def mixed_probability(n: int, s: int, *, kept: int = 1, removed: int = 1) -> float:
+def mixed_probability(n: int, s: int, *, kept_words: int = 1, removed_words: int = 1) -> float:
     """P_s(given words kept and others removed).
 
-    Lemma D.4, lines 3 and 5, with kept = 1 or 2 and removed = 1.
+    Lemma D.4, lines 3 and 5, with ``kept_words`` = 1 or 2 and ``removed_words`` = 1.
     """
-    _checked_sizes(n, s, kept + removed)
-    return _falling(n - s, kept) * _falling(s, removed) / _falling(n, kept + removed)
+    words = kept_words + removed_words
+    _check_sizes(n, s, words)
+    favorable = _falling_factorial(n - s, kept_words) * _falling_factorial(s, removed_words)
+    return favorable / _falling_factorial(n, words)
 
 
 def kept_given_kept(n: int, s: int, *, words: int = 1) -> float:
@@ -174,10 +178,10 @@ def kept_given_kept(n: int, s: int, *, words: int = 1) -> float:
 
     Domain: s < n.
     """
-    _checked_sizes(n, s, words + 1)
+    _check_sizes(n, s, words + 1)
     if s == n:
         raise DomainError(f"no word is kept when all n = {n} are removed; needs s < n.")
-    return _falling(n - 1 - s, words) / _falling(n - 1, words)
+    return _falling_factorial(n - 1 - s, words) / _falling_factorial(n - 1, words)
 
 
 def removed_given_kept(n: int, s: int) -> float:

@@ -1,16 +1,16 @@
-"""The reproduction as pages of the documentation, every number from the stored results."""
+"""The documentation pages about the reproduction, with numbers from the stored results."""
 
-__all__ = ["documentation_page", "repairs_table", "summary"]
+__all__ = ["documentation_page", "repairs_table"]
 
 from collections.abc import Iterator, Sequence
 
 from limelight.provenance import describe_stamps
 from limelight_reproduction.experiment import Table
-from limelight_reproduction.one_layer.subjects import MODELS, paper_first
+from limelight_reproduction.one_layer.subjects import MODELS, order_paper_first
 from limelight_reproduction.questions.repairs import FORMS
-from limelight_reproduction.report import Row, shown
-from limelight_reproduction.results import stored
-from limelight_reproduction.trusting import DeepShares, when_to_trust
+from limelight_reproduction.report import ReportRow, format_cell
+from limelight_reproduction.results import load_stored_results
+from limelight_reproduction.trust import DeepShares, trust_section
 
 _INTRODUCTION = """\
 # What we found when we reproduced the paper
@@ -77,41 +77,50 @@ last page lists the command of every number. `reproduction/article/README.md` sa
 """
 
 
-def documentation_page(rows: Sequence[Row], images: str, deep: DeepShares | None = None) -> str:
-    """Return the whole page; figures are files in the folder ``images``.
+def documentation_page(
+    rows: Sequence[ReportRow], images: str, deep: DeepShares | None = None
+) -> str:
+    """Return the page about the reproduction, with figures from the folder ``images``.
 
-    ``deep`` are shares of a model that no experiment here looks at.
+    ``deep`` has the shares of a deep model, which are measured outside the reproduction.
     """
     introduction = _INTRODUCTION % {
-        "verdicts": _verdicts(rows),
-        "trust": when_to_trust(stored(), deep),
+        "verdicts": _verdict_table(rows),
+        "trust": trust_section(load_stored_results(), deep),
         **_minutes(rows),
     }
-    return "\n".join([introduction, *(line for row in rows for line in _section(row, images))])
+    return "\n".join(
+        [introduction, *(line for row in rows for line in _section_lines(row, images))]
+    )
 
 
-def _verdicts(rows: Sequence[Row]) -> str:
-    """Return the table of claims, each with a link to its section."""
+def _verdict_table(rows: Sequence[ReportRow]) -> str:
+    """Return the table of all verdicts with links to their sections."""
     lines = [["claim or question", "verdict", "number", "section"], ["---"] * 4]
     for row in rows:
         link = f"[{row.experiment.name}](#{row.experiment.name})"
-        lines += [[one.claim, one.holds, one.number, link] for one in row.findings.verdicts]
-    stamps = (one.stamp for row in rows for one in stored()[row.experiment.name].values())
-    table = "\n".join(f"| {' | '.join(_cell(c) for c in line)} |" for line in lines)
+        lines += [
+            [verdict.claim, verdict.holds, verdict.number, link]
+            for verdict in row.findings.verdicts
+        ]
+    stored = load_stored_results()
+    stamps = (result.stamp for row in rows for result in stored[row.experiment.name].values())
+    table = _join_lines(lines)
     return f"{table}\n\n{describe_stamps(stamps)}"
 
 
-def _minutes(rows: Sequence[Row]) -> dict[str, float]:
-    """Return how long the stored measurements took, with a graphics card and without."""
-    took = {"cpu": 0.0, "gpu": 0.0}
+def _minutes(rows: Sequence[ReportRow]) -> dict[str, float]:
+    """Return the minutes that the stored measurements took with and without a GPU."""
+    minutes = {"cpu": 0.0, "gpu": 0.0}
     for row in rows:
         for part in row.experiment.parts:
-            where = "gpu" if "gpu" in part.needs else "cpu"
-            took[where] += stored()[row.experiment.name][part.name].seconds / 60
-    return took
+            device = "gpu" if "gpu" in part.needs else "cpu"
+            minutes[device] += load_stored_results()[row.experiment.name][part.name].seconds / 60
+    return minutes
 
 
-def _section(row: Row, images: str) -> Iterator[str]:
+def _section_lines(row: ReportRow, images: str) -> Iterator[str]:
+    """Yield the blocks of the section about an experiment."""
     yield f'<a id="{row.experiment.name}"></a>\n'
     yield f"## {row.experiment.title}\n"
     yield f"{row.findings.headline}\n"
@@ -121,35 +130,42 @@ def _section(row: Row, images: str) -> Iterator[str]:
     for name, caption in row.figures.items():
         yield f"![{caption}]({images}/{name}.png)\n"
     if row.findings.table is not None:
-        yield _table(row.findings.table) + "\n"
+        yield _format_table(row.findings.table) + "\n"
     yield f"**What it means.** {row.findings.meaning}\n"
     command = f"limelight reproduce --data DIR --output DIR --only {row.experiment.name}"
     yield f"Command: `{command}`. {row.stamp}\n"
 
 
-def _table(table: Table) -> str:
+def _format_table(table: Table) -> str:
+    """Return a result table in Markdown."""
     lines = [table.columns, ["---"] * len(table.columns)]
-    lines += [[shown(cell, table.digits) for cell in row] for row in table.rows]
-    return "\n".join(f"| {' | '.join(_cell(c) for c in line)} |" for line in lines)
+    lines += [[format_cell(cell, table.digits) for cell in row] for row in table.rows]
+    return _join_lines(lines)
+
+
+def _join_lines(lines: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table of cells."""
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
 
 
 def _cell(text: str) -> str:
+    """Escape the text of a Markdown table cell."""
     return text.replace("|", "\\|").replace("\n", " ")
 
 
 def repairs_table() -> str:
-    """Return how far four forms are from LIME, a line for each model, and how it was measured."""
-    of = {part: one.numbers for part, one in stored()["repairs"].items()}
+    """Return a table with the distance of four formulas to LIME, with a line for each model."""
+    stored = load_stored_results()["repairs"]
+    by_part = {part: result.numbers for part, result in stored.items()}
     lines = [["", *FORMS.values()], ["---"] * (1 + len(FORMS))]
     lines += [
         [f"{MODELS[part]}, ‖β‖ = {numbers['norm'][0]:.2f}"]
         + [f"{numbers['far'][name][0]:.3f} ± {numbers['far'][name][1]:.3f}" for name in FORMS]
-        for part, numbers in paper_first(of)
+        for part, numbers in order_paper_first(by_part)
     ]
-    table = "\n".join(f"| {' | '.join(_cell(c) for c in line)} |" for line in lines)
     return (
-        f"{table}\n\nMeans over {of['paper']['texts']} test reviews with standard errors, by "
-        "`limelight reproduce --data DIR --output DIR --only repairs` "
+        f"{_join_lines(lines)}\n\nMeans over {by_part['paper']['texts']} test reviews with "
+        "standard errors, by `limelight reproduce --data DIR --output DIR --only repairs` "
         "([what was measured](../reproduction.md#repairs)). "
-        + describe_stamps(one.stamp for one in stored()["repairs"].values())
+        + describe_stamps(result.stamp for result in stored.values())
     )

@@ -1,6 +1,6 @@
-"""How far a run is, told so that it never goes back."""
+"""The progress of a run, reported so that it never decreases."""
 
-__all__ = ["At", "Progress", "Teller"]
+__all__ = ["PartProgress", "PartReporter", "Progress"]
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,28 +9,29 @@ from typing import final
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class At:
-    """Where a run stands: in which part, and which share of it is done."""
+class PartProgress:
+    """The position of a run: the part that it measures, and the share of the part that is done."""
 
     part: str
     number: int
     parts: int
     share: float
-    ended: bool
-    """Whether the part is done with; ``share`` may reach 1 before."""
+    is_finished: bool
+    """Whether the part is finished. ``share`` may reach 1 before."""
     source: str
-    """"measured" now, "kept" from before, "stored" in the package, or "missing"."""
+    """Source of the numbers: "measured" now, "kept" from before, "stored" in the package, or
+    "missing"."""
 
 
-Progress = Callable[[At], None]
+Progress = Callable[[PartProgress], None]
 
 
 @final
-class Teller:
-    """Tells how far one part is, over all its stages.
+class PartReporter:
+    """Reports the progress of one part over all its stages.
 
-    A part ticks from nothing to a total in every stage, one after another; a tick that falls back
-    begins the next one. Of stages that nobody announced only the end is seen.
+    Each stage of a part counts from 0 to its total. A count that decreases begins the next stage.
+    If a part has more stages than announced, its progress stops until the part ends.
     """
 
     def __init__(
@@ -40,27 +41,27 @@ class Teller:
         self._stages, self._stage, self._last, self._share = stages, 0, 0.0, 0.0
 
     def tick(self, done: int, total: int) -> None:
-        """Hear that the stage is at ``done`` of ``total``."""
-        now = done / total
-        self._stage += now < self._last
-        self._last = now
-        share = (min(self._stage, self._stages - 1) + now) / self._stages
+        """Report that the stage has done ``done`` of ``total`` steps."""
+        stage_share = done / total
+        self._stage += stage_share < self._last
+        self._last = stage_share
+        share = (min(self._stage, self._stages - 1) + stage_share) / self._stages
         self._share = max(self._share, share)
-        self._tell("measured", self._share, ended=False)
+        self._report("measured", self._share, is_finished=False)
 
     def end(self, source: str) -> None:
-        """Hear that the part is done with, and where its numbers are from."""
-        self._tell(source, 1.0, ended=True)
+        """Report that the part is finished, and the source of its numbers."""
+        self._report(source, 1.0, is_finished=True)
 
-    def _tell(self, source: str, share: float, *, ended: bool) -> None:
+    def _report(self, source: str, share: float, *, is_finished: bool) -> None:
         if self._progress is not None:
             self._progress(
-                At(
+                PartProgress(
                     part=self._part,
                     number=self._number,
                     parts=self._parts,
                     share=share,
-                    ended=ended,
+                    is_finished=is_finished,
                     source=source,
                 )
             )

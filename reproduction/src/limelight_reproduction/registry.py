@@ -5,6 +5,7 @@ __all__ = ["EXPERIMENTS"]
 from limelight_reproduction import histogram
 from limelight_reproduction.deep import figure_6, next_checks
 from limelight_reproduction.experiment import Experiment
+from limelight_reproduction.images import images
 from limelight_reproduction.one_layer import (
     accuracy,
     comments,
@@ -16,7 +17,6 @@ from limelight_reproduction.one_layer import (
     figure_5,
     jain_wallace,
 )
-from limelight_reproduction.pictures import images
 from limelight_reproduction.questions import (
     controls,
     erasure,

@@ -1,15 +1,15 @@
-"""What a run leaves: figures, tables, ``results.json`` and a page to read."""
+"""The output of a run: figures, tables, ``results.json`` and a report page."""
 
 __all__ = [
-    "WANTS",
+    "NEED_LABELS",
     "GrowingReport",
-    "Row",
-    "csv_text",
-    "mark_of",
-    "row_of",
-    "rows_of",
-    "shown",
+    "ReportRow",
+    "build_row",
+    "build_rows",
+    "describe_sources",
+    "format_cell",
     "source_sentence",
+    "table_to_csv",
 ]
 
 import csv
@@ -23,34 +23,55 @@ from limelight.provenance import describe_stamps
 from limelight.rendering.figures import DOTS_PER_INCH, save_figure
 from limelight_reproduction.experiment import Experiment, Table
 from limelight_reproduction.registry import EXPERIMENTS
-from limelight_reproduction.report_page import Row, RunState, report_page, shown
-from limelight_reproduction.results import Measured, Results, as_json
+from limelight_reproduction.report_page import ReportRow, RunState, format_cell, report_page
+from limelight_reproduction.results import PartResult, Results, results_to_json
 from limelight_reproduction.setting import Need
 
 
-def rows_of(
+def build_rows(
     results: Results,
     folder: Path | None,
     *,
     suffixes: Sequence[str] = (".png", ".svg"),
     dpi: int = DOTS_PER_INCH,
-) -> Iterator[Row]:
-    """Yield every experiment that has all its parts; figures are drawn into ``folder`` if given."""
+) -> Iterator[ReportRow]:
+    """Yield a row for every experiment with complete results, and save its figures in ``folder``.
+
+    Without a folder no figure is saved.
+    """
     for experiment in EXPERIMENTS:
         parts = results.get(experiment.name, {})
         if all(part.name in parts for part in experiment.parts):
-            yield row_of(experiment, parts, folder, suffixes=suffixes, dpi=dpi)
+            yield build_row(experiment, parts, folder, suffixes=suffixes, dpi=dpi)
 
 
-def row_of(
+def build_row(
     experiment: Experiment,
-    parts: Mapping[str, Measured],
+    parts: Mapping[str, PartResult],
     folder: Path | None,
     *,
     suffixes: Sequence[str] = (".png", ".svg"),
     dpi: int = DOTS_PER_INCH,
-) -> Row:
-    """Return the row of an experiment that has all its parts, its figures drawn."""
+) -> ReportRow:
+    """Build the row of an experiment with complete results, and save its figures in ``folder``.
+
+    Parameters
+    ----------
+    experiment
+        The experiment.
+    parts
+        The results of all its parts, by name.
+    folder
+        Folder for the figures. With None they are not saved.
+    suffixes
+        File formats of the figures.
+    dpi
+        Resolution of bitmap figures.
+
+    Returns
+    -------
+    The row of the report.
+    """
     numbers = {part.name: parts[part.name].numbers for part in experiment.parts}
     figures = {}
     for name, caption, figure in experiment.figures(numbers) if experiment.figures else ():
@@ -59,32 +80,35 @@ def row_of(
             for suffix in suffixes:
                 save_figure(figure, folder / f"{name}{suffix}", dpi=dpi)
     findings = experiment.findings(numbers)
-    return Row(
+    return ReportRow(
         experiment=experiment,
         findings=findings,
         figures=figures,
         source=source_sentence(experiment, parts),
         stamp=describe_stamps(parts[part.name].stamp for part in experiment.parts),
-        marks=[mark_of(verdict.parts or list(numbers), parts) for verdict in findings.verdicts],
+        marks=[
+            describe_sources(verdict.parts or list(numbers), parts) for verdict in findings.verdicts
+        ],
     )
 
 
-def mark_of(names: Sequence[str], parts: Mapping[str, Measured]) -> str:
-    """Say in a few words where the numbers of the parts ``names`` are from."""
-    here = [name for name in names if not parts[name].stored]
-    carried = [name for name in names if parts[name].stored]
-    if not here or not carried:
-        return "measured here" if here else "stored"
-    return f"measured here: {_few(here)}; stored: {_few(carried)}"
+def describe_sources(names: Sequence[str], parts: Mapping[str, PartResult]) -> str:
+    """Describe whether the numbers of the parts ``names`` were measured here or are stored."""
+    measured = [name for name in names if not parts[name].stored]
+    stored = [name for name in names if parts[name].stored]
+    if not measured or not stored:
+        return "measured here" if measured else "stored"
+    return f"measured here: {_shorten_list(measured)}; stored: {_shorten_list(stored)}"
 
 
-def _few(names: Sequence[str]) -> str:
-    return (
-        ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
-    )
+def _shorten_list(names: Sequence[str]) -> str:
+    """Join names, but show only two of them and a count if there are more than three."""
+    if len(names) <= 3:
+        return ", ".join(names)
+    return f"{', '.join(names[:2])} and {len(names) - 2} more"
 
 
-WANTS: Mapping[Need, str] = {
+NEED_LABELS: Mapping[Need, str] = {
     "gpu": "a graphics card",
     "sick": "SICK's files in a folder sick",
     "pair-model": "a model of sentence pairs (--pair-model)",
@@ -93,81 +117,80 @@ WANTS: Mapping[Need, str] = {
 }
 
 
-def source_sentence(experiment: Experiment, parts: Mapping[str, Measured]) -> str:
-    """Say which parts were measured here and how, and which come from the stored results."""
-    here: dict[str, list[str]] = {}
-    carried: dict[str, list[str]] = {}
+def source_sentence(experiment: Experiment, parts: Mapping[str, PartResult]) -> str:
+    """Describe for all parts how they were measured here, or why their stored results are used."""
+    measured: dict[str, list[str]] = {}
+    stored: dict[str, list[str]] = {}
     for part in experiment.parts:
-        one = parts[part.name]
-        if one.stored:
-            wants = " and ".join(WANTS[need] for need in part.needs)
-            why = f"needs {wants}" if wants else "not asked for here"
-            carried.setdefault(f"{why}; {one.made_by}", []).append(part.name)
+        result = parts[part.name]
+        if result.stored:
+            needs = " and ".join(NEED_LABELS[need] for need in part.needs)
+            reason = f"needs {needs}" if needs else "not asked for here"
+            stored.setdefault(f"{reason}; {result.made_by}", []).append(part.name)
         else:
-            run = f"{'quick' if one.quick else 'full'} run, seed {one.seed}"
-            here.setdefault(run, []).append(part.name)
-    told = [f"Measured here: {_listed(here)}."] if here else []
-    if carried:
-        told.append(
-            f"From the stored results of a full run: {_listed(carried)}; `limelight reproduce "
+            run = f"{'quick' if result.quick else 'full'} run, seed {result.seed}"
+            measured.setdefault(run, []).append(part.name)
+    sentences = [f"Measured here: {_join_groups(measured)}."] if measured else []
+    if stored:
+        sentences.append(
+            f"From the stored results of a full run: {_join_groups(stored)}; `limelight reproduce "
             f"--only {experiment.name}` makes them again where these needs are met."
         )
-    return " ".join(told)
+    return " ".join(sentences)
 
 
-def _listed(groups: Mapping[str, Sequence[str]]) -> str:
-    return "; ".join(f"{', '.join(names)} ({what})" for what, names in groups.items())
+def _join_groups(groups: Mapping[str, Sequence[str]]) -> str:
+    """Join groups of names, each with its description in parentheses."""
+    return "; ".join(f"{', '.join(names)} ({label})" for label, names in groups.items())
 
 
 @final
 class GrowingReport:
-    """A report in the folder ``output``, written again as results of ``wanted`` parts come in.
+    """A report in the folder ``output`` that is written again when new results arrive.
 
-    ``model`` says in a sentence which model of the paper's recipe it is about. An experiment is
-    drawn again only where its numbers are others than the last time.
+    ``model`` is a sentence about the model of the paper's recipe, and ``selected`` the number of
+    parts of the run. The figures of an experiment are drawn again only if its numbers changed.
     """
 
-    def __init__(self, output: Path, *, model: str, wanted: int) -> None:
-        self._output, self._model, self._wanted = output, model, wanted
-        self._rows: dict[str, tuple[list[Measured], Row]] = {}
+    def __init__(self, output: Path, *, model: str, selected: int) -> None:
+        self._output, self._model, self._selected = output, model, selected
+        self._rows: dict[str, tuple[list[PartResult], ReportRow]] = {}
 
     def write(self, results: Results, *, done: int) -> Path:
-        """Write everything there is after ``done`` parts and return the page."""
+        """Write the report after ``done`` parts and return the path of its page."""
         figures, tables = self._output / "figures", self._output / "tables"
         for folder in (figures, tables):
             folder.mkdir(parents=True, exist_ok=True)
         rows = [
-            self._row(experiment, results[experiment.name], figures, tables)
+            self._build_row(experiment, results[experiment.name], figures, tables)
             for experiment in EXPERIMENTS
             if all(part.name in results.get(experiment.name, {}) for part in experiment.parts)
         ]
-        write_atomically(self._output / "results.json", as_json(results))
+        write_atomically(self._output / "results.json", results_to_json(results))
         page = self._output / "report.html"
-        there = {row.experiment.name for row in rows}
-        state = RunState(
-            model=self._model,
-            lacks=[experiment.name for experiment in EXPERIMENTS if experiment.name not in there],
-            done=done,
-            wanted=self._wanted,
-        )
+        complete = {row.experiment.name for row in rows}
+        missing = [experiment.name for experiment in EXPERIMENTS if experiment.name not in complete]
+        state = RunState(model=self._model, missing=missing, done=done, selected=self._selected)
         write_atomically(page, report_page(rows, figures, results, state))
         return page
 
-    def _row(
-        self, experiment: Experiment, parts: Mapping[str, Measured], figures: Path, tables: Path
-    ) -> Row:
-        now = [parts[part.name] for part in experiment.parts]
-        before, row = self._rows.get(experiment.name, (None, None))
-        if row is None or before != now:
-            row = row_of(experiment, parts, figures)
+    def _build_row(
+        self, experiment: Experiment, parts: Mapping[str, PartResult], figures: Path, tables: Path
+    ) -> ReportRow:
+        """Return the row of the last report if its numbers are unchanged, else build it again."""
+        part_results = [parts[part.name] for part in experiment.parts]
+        last_results, row = self._rows.get(experiment.name, (None, None))
+        if row is None or last_results != part_results:
+            row = build_row(experiment, parts, figures)
             if row.findings.table is not None:
-                write_atomically(tables / f"{experiment.name}.csv", csv_text(row.findings.table))
-            self._rows[experiment.name] = (now, row)
+                table_path = tables / f"{experiment.name}.csv"
+                write_atomically(table_path, table_to_csv(row.findings.table))
+            self._rows[experiment.name] = (part_results, row)
         return row
 
 
-def csv_text(table: Table) -> str:
-    """Return a table as CSV with its numbers in full."""
+def table_to_csv(table: Table) -> str:
+    """Return a table as CSV with unrounded numbers."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)

@@ -1,6 +1,6 @@
-"""The report as one page to read, which needs no network."""
+"""The report as one HTML page that needs no network."""
 
-__all__ = ["VERDICT_COLUMNS", "Row", "RunState", "report_page", "shown"]
+__all__ = ["VERDICT_COLUMNS", "ReportRow", "RunState", "format_cell", "report_page"]
 
 import base64
 import hashlib
@@ -12,7 +12,7 @@ from typing import Any, final
 from markupsafe import Markup
 
 from limelight.rendering.markup import render_template
-from limelight_reproduction.experiment import Experiment, Findings
+from limelight_reproduction.experiment import Experiment, Findings, Table
 from limelight_reproduction.results import Results
 
 VERDICT_COLUMNS = ("claim or question", "verdict", "number", "numbers from")
@@ -21,95 +21,100 @@ _HERE = Path(__file__).parent
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """An experiment, its findings, its figures (name: caption) and where its numbers are from."""
+class ReportRow:
+    """An experiment, its findings, its figures (name: caption) and the source of its numbers."""
 
     experiment: Experiment
     findings: Findings
     figures: Mapping[str, str]
     source: str
     stamp: str
-    """The versions and commits of limelight that measured it, in a sentence."""
+    """A sentence with the versions and commits of limelight that measured the experiment."""
     marks: Sequence[str]
-    """Of every verdict, in a few words, where its numbers are from: "measured here", "stored"."""
+    """The source of each verdict's numbers, for example "measured here" or "stored"."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class RunState:
-    """Of which model a report speaks, which experiments it lacks, and how far its run is."""
+    """The model of a run, the experiments without results, and the number of finished parts."""
 
     model: str
-    """The model of the paper's recipe in a sentence."""
-    lacks: Sequence[str]
+    """A sentence about the model of the paper's recipe."""
+    missing: Sequence[str]
     done: int
-    wanted: int
-    """Parts that were asked for, of which ``done`` are there or known to be missing."""
+    selected: int
+    """Number of selected parts. ``done`` of them are finished or cannot be measured."""
 
 
-def shown(cell: Any, digits: int) -> str:
-    """Return a cell as people read it."""
+def format_cell(cell: Any, digits: int) -> str:
+    """Format a table cell for readers, floats with ``digits`` decimals."""
     if cell is None:
         return "–"
     return f"{cell:.{digits}f}" if isinstance(cell, float) else str(cell)
 
 
-def report_page(rows: list[Row], figures: Path, results: Results, state: RunState) -> str:
-    """Return one page that needs no network: what the paper shows, what we measured, what it
-    means.
-    """
+def report_page(rows: list[ReportRow], figures: Path, results: Results, state: RunState) -> str:
+    """Return the report as an HTML page that contains its style and figures."""
     style = (_HERE / "report.css").read_text("utf-8")
-    policy = f"default-src 'none'; style-src '{_digest(style)}'; img-src data:; base-uri 'none'"
+    digest = _style_digest(style)
+    policy = f"default-src 'none'; style-src '{digest}'; img-src data:; base-uri 'none'"
     page = render_template(
         _HERE / "report.html",
         policy=Markup(policy),  # noqa: S704
         style=Markup(style),  # noqa: S704  our own file
         model=state.model,
-        unfinished=_unfinished(state),
-        counted=_counted(results),
+        progress=_progress_sentence(state),
+        counts=_count_sentence(results),
         columns=VERDICT_COLUMNS,
-        rows=[_section(row, figures) for row in rows],
-        left_out=_left_out(state),
+        rows=[_template_values(row, figures) for row in rows],
+        missing=_missing_sentence(state),
     )
     return str(page)
 
 
-def _left_out(state: RunState) -> str:
-    """Say which experiments the page lacks."""
-    if not state.lacks:
+def _missing_sentence(state: RunState) -> str:
+    """Name the experiments that are missing on the page, or return an empty text."""
+    if not state.missing:
         return ""
-    why = "could neither be measured here nor taken from stored results"
-    if state.done < state.wanted:
-        why = f"is still to come, or {why}"
+    reason = "could neither be measured here nor taken from stored results"
+    if state.done < state.selected:
+        reason = f"is still to come, or {reason}"
     return (
-        f"Not on this page: {', '.join(state.lacks)}. They were not asked for, or a part of them "
-        f"{why}. "
+        f"Not on this page: {', '.join(state.missing)}. They were not asked for, or a part of them "
+        f"{reason}. "
     )
 
 
-def _unfinished(state: RunState) -> str:
-    """Say how far the run is, "" where it is at its end."""
-    if state.done == state.wanted:
+def _progress_sentence(state: RunState) -> str:
+    """Say how many parts are finished, or return an empty text after the last part."""
+    if state.done == state.selected:
         return ""
     return (
-        f"This run is not finished: {state.done} of {state.wanted} parts so far. If it was "
+        f"This run is not finished: {state.done} of {state.selected} parts so far. If it was "
         "stopped, the same command goes on from here."
     )
 
 
-def _counted(results: Results) -> str:
-    """Say how many parts were measured here, and which are stored."""
-    every = [(name, one.stored) for name, parts in results.items() for one in parts.values()]
-    names = dict.fromkeys(name for name, carried in every if carried)
-    carried = sum(stored for _, stored in every)
-    told = f"Parts measured here: {len(every) - carried} of {len(every)}."
-    if carried:
-        told += f" The other {carried} are those of a stored full run: in {', '.join(names)}."
-    return told
+def _count_sentence(results: Results) -> str:
+    """Count the parts that were measured here and the parts with stored results."""
+    parts = [
+        (experiment, result.stored)
+        for experiment, by_part in results.items()
+        for result in by_part.values()
+    ]
+    experiments = dict.fromkeys(experiment for experiment, is_stored in parts if is_stored)
+    stored = sum(is_stored for _, is_stored in parts)
+    sentence = f"Parts measured here: {len(parts) - stored} of {len(parts)}."
+    if stored:
+        sentence += (
+            f" The other {stored} are those of a stored full run: in {', '.join(experiments)}."
+        )
+    return sentence
 
 
-def _section(row: Row, figures: Path) -> dict[str, Any]:
-    """Return what the template shows of an experiment."""
+def _template_values(row: ReportRow, figures: Path) -> dict[str, Any]:
+    """Return the values of an experiment that the HTML template needs."""
     table = row.findings.table
     return {
         "name": row.experiment.name,
@@ -118,22 +123,31 @@ def _section(row: Row, figures: Path) -> dict[str, Any]:
         "findings": row.findings,
         "verdicts": list(zip(row.findings.verdicts, row.marks, strict=True)),
         "figures": [
-            (_address(figures / f"{name}.svg"), caption) for name, caption in row.figures.items()
+            (_data_url(figures / f"{name}.svg"), caption) for name, caption in row.figures.items()
         ],
         "table": table,
-        "lines": [] if table is None else [[_cell(x, table.digits) for x in r] for r in table.rows],
+        "lines": _table_lines(table),
         "source": f"{row.source} {row.stamp}",
     }
 
 
+def _table_lines(table: Table | None) -> list[list[tuple[str, bool]]]:
+    """Format the cells of a table; without a table return no lines."""
+    if table is None:
+        return []
+    return [[_cell(value, table.digits) for value in line] for line in table.rows]
+
+
 def _cell(value: Any, digits: int) -> tuple[str, bool]:
-    """Return a cell as people read it, and whether it is a number."""
-    return shown(value, digits), isinstance(value, int | float)
+    """Format a cell for readers, and say whether it is a number."""
+    return format_cell(value, digits), isinstance(value, int | float)
 
 
-def _address(path: Path) -> str:
+def _data_url(path: Path) -> str:
+    """Return an SVG file as a data URL."""
     return f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
-def _digest(text: str) -> str:
+def _style_digest(text: str) -> str:
+    """Return the SHA-256 of a style sheet in the form of a content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,13 +1,13 @@
-"""Numbers on disk: those of a run, and those of the full run that the package carries."""
+"""Numbers on disk: those of a run, and those of the full run that the package includes."""
 
 __all__ = [
     "STORED",
-    "Measured",
+    "PartResult",
     "Results",
-    "as_json",
-    "part_file",
+    "load_stored_results",
+    "part_path",
     "read_part",
-    "stored",
+    "results_to_json",
     "write_part",
 ]
 
@@ -27,7 +27,7 @@ STORED = Path(__file__).parent / "results.json"
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class PartResult:
     """The numbers of one part and where they come from."""
 
     numbers: Numbers
@@ -35,20 +35,20 @@ class Measured:
     seed: int
     seconds: float
     limelight: str
-    """Version of the limelight that measured them."""
+    """Version of limelight that measured them."""
     commit: str
-    """Git commit of the run that measured them, as `limelight.provenance.source_stamp` says it."""
+    """Git commit of that limelight, as `limelight.provenance.source_stamp` writes it."""
     made_by: str
-    """Version of torch, and device."""
+    """Version of torch, and the device."""
     version: int = 1
-    """Of the part that measured them."""
+    """Version of the part that measured them."""
     stored: bool = False
-    """Whether they are not of this run but of the full run that the package carries."""
+    """Whether they come from the full run that the package includes, not from this run."""
     inputs: Mapping[str, str] | None = None
-    """Fingerprints of the models and texts they were measured on; None where nobody noted them."""
+    """Fingerprints of the models and texts that were measured; None if they are not recorded."""
 
-    def plain(self) -> dict[str, Any]:
-        """Return what JSON holds."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON stores them."""
         return {
             "stored": self.stored,
             "version": self.version,
@@ -64,71 +64,77 @@ class Measured:
 
     @property
     def stamp(self) -> dict[str, str]:
-        """Return the version and the commit, as `limelight.provenance` describes them."""
+        """Return the version and the commit in the form of `limelight.provenance`."""
         return {"limelight": self.limelight, "commit": self.commit}
 
-    def serves(self, part: Part, *, quick: bool, seed: int) -> bool:
-        """Whether a run with these settings may keep the numbers: full ones serve any run."""
-        same = self.seed == seed and self.version == part.version
-        return same and (quick or not self.quick)
+    def is_reusable(self, part: Part, *, quick: bool, seed: int) -> bool:
+        """Whether a run with these settings may keep the numbers.
 
-    def is_of(self, fingerprint: Callable[[str], str]) -> bool:
-        """Whether the models and texts they were measured on are those of ``fingerprint``."""
+        Numbers of a full run may be kept by a quick run, but not the reverse.
+        """
+        same_setting = self.seed == seed and self.version == part.version
+        return same_setting and (quick or not self.quick)
+
+    def matches_inputs(self, fingerprint: Callable[[str], str]) -> bool:
+        """Whether the current models and texts have the fingerprints of the measured ones.
+
+        ``fingerprint`` returns the current fingerprint of an input by its name.
+        """
         if self.inputs is None:
             return False
         try:
-            return all(fingerprint(name) == known for name, known in self.inputs.items())
-        except InputError:  # a text or model that is not here any more
+            return all(fingerprint(name) == digest for name, digest in self.inputs.items())
+        except InputError:  # a text or model that does not exist any more
             return False
 
 
 # The parts of every experiment, by their names.
-Results = dict[str, dict[str, Measured]]
+Results = dict[str, dict[str, PartResult]]
 
 
-def part_file(output: Path, experiment: Experiment, part: Part) -> Path:
-    """Return where a run keeps the numbers of a part."""
+def part_path(output: Path, experiment: Experiment, part: Part) -> Path:
+    """Return the path where a run saves the numbers of a part."""
     return output / "parts" / f"{experiment.name}.{part.name}.json"
 
 
-def write_part(path: Path, measured: Measured) -> None:
-    """Write the numbers of a part, whole or not at all."""
+def write_part(path: Path, result: PartResult) -> None:
+    """Write the numbers of a part atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps(measured.plain(), ensure_ascii=False) + "\n")
+    write_atomically(path, json.dumps(result.to_dict(), ensure_ascii=False) + "\n")
 
 
-def read_part(path: Path) -> Measured | None:
-    """Return the numbers at ``path``, None where there are none."""
+def read_part(path: Path) -> PartResult | None:
+    """Read the numbers of a part; return None if the file does not exist."""
     if not path.exists():
         return None
     try:
-        found = json.loads(path.read_text("utf-8"))
-        if isinstance(found["numbers"], dict):
-            return Measured(**found)
+        record = json.loads(path.read_text("utf-8"))
+        if isinstance(record["numbers"], dict):
+            return PartResult(**record)
     except (ValueError, TypeError, KeyError):
         pass
     raise InputError(f"'{path}' holds no results of this version; delete it to measure again.")
 
 
 @cache
-def stored() -> Results:
-    """Return the results that the package carries."""
+def load_stored_results() -> Results:
+    """Load the results that the package includes."""
     if not STORED.exists():
         return {}
     experiments = json.loads(STORED.read_text("utf-8"))["experiments"]
     return {
-        name: {part: Measured(**one | {"stored": True}) for part, one in parts.items()}
+        name: {part: PartResult(**record | {"stored": True}) for part, record in parts.items()}
         for name, parts in experiments.items()
     }
 
 
-def as_json(results: Results) -> str:
-    """Return ``results`` as the text of ``results.json``: a line for every part."""
+def results_to_json(results: Results) -> str:
+    """Return the content of ``results.json`` for ``results``, with a line for every part."""
     blocks = []
     for name, parts in results.items():
         lines = [
-            f"   {json.dumps(part)}: {json.dumps(one.plain(), ensure_ascii=False)}"
-            for part, one in parts.items()
+            f"   {json.dumps(part)}: {json.dumps(result.to_dict(), ensure_ascii=False)}"
+            for part, result in parts.items()
         ]
         blocks.append(f"  {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n  }")
     return (

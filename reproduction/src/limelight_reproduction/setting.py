@@ -1,6 +1,6 @@
-"""What an experiment is given: data, models, how much to do, and where to say how far it is."""
+"""The setting of a run: data, models, sizes, and a function that reports the progress."""
 
-__all__ = ["CARRIED", "CARRIED_SEED", "PAPER_SEEDS", "Need", "Setting"]
+__all__ = ["BUNDLED_MODEL", "BUNDLED_SEED", "PAPER_SEEDS", "Need", "Setting"]
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from limelight.data.images import read_labeled_images
 from limelight.models import reason_missing
 from limelight.models.attention import PatchClassifier
 from limelight_reproduction.collapsed_folder import is_collapsed, load_collapsed
-from limelight_reproduction.document import Review, the_review
+from limelight_reproduction.document import Review, find_review
 
 SENTIMENT = ("negative", "positive")
 _NUMBERED = ("0", "1")
@@ -30,12 +30,12 @@ CLASSES = {
     ),
 }  # fmt: skip
 PAPER_SEEDS = range(7)
-# A model of the recipe, trained on a processor: see `collapsed_folder` for its form.
-CARRIED, CARRIED_SEED = Path(__file__).parent / "paper_model", 3
-# "gpu": a graphics card, without which hours pass; "sick": SICK's files; "pair-model": a model of
-# sentence pairs; "pictures": Fashion-MNIST's files; "picture-model": a deep model of pictures.
+# A model of the recipe that was trained on a CPU. `collapsed_folder` describes its file format.
+BUNDLED_MODEL, BUNDLED_SEED = Path(__file__).parent / "paper_model", 3
+# "gpu": a GPU, because a CPU takes hours; "sick": SICK's files; "pair-model": a classifier of
+# sentence pairs; "pictures": Fashion-MNIST's files; "picture-model": a deep classifier of images.
 Need = Literal["gpu", "sick", "pair-model", "pictures", "picture-model"]
-# Inputs, beside "imdb test" and such.
+# Names of inputs that are models. Inputs that are texts are named "imdb test" and so on.
 SHIPPED_MODEL, PAPER_MODEL, PAIR_MODEL = "shipped model", "paper model", "pair model"
 PICTURE_MODEL = "picture model"
 _SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz", ".npz")
@@ -45,16 +45,16 @@ T = TypeVar("T")
 @final
 @dataclass(kw_only=True)
 class Setting:
-    """One run of the reproduction.
+    """The setting of one run of the reproduction.
 
     ``data`` is a folder with the IMDB files, or with folders ``imdb``, ``sst2``, ``ag_news`` and
-    ``sick``. ``tick(done, total)`` is called by whatever takes long. Models and texts are its
-    inputs: each is read once, and ``used`` names those that were asked for.
+    ``sick``. Long measurements call ``tick(done, total)``. The inputs are models and texts. Each
+    input is read once, and ``used`` contains the names of those that were read.
     """
 
     data: Path
     models: Path
-    """Where models that are trained on the way are kept."""
+    """Folder for the models that the run trains."""
     quick: bool = False
     seed: int = 0
     device: str = "cpu"
@@ -63,7 +63,7 @@ class Setting:
     picture_model: Path | None = None
     tick: Callable[[int, int], None] = field(default=lambda _done, _total: None)
     used: set[str] = field(default_factory=set, init=False, repr=False)
-    _held: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -71,85 +71,86 @@ class Setting:
 
     @property
     def review(self) -> Review:
-        """The document of Figures 4 and 6, looked for once."""
+        """The review of Figures 4 and 6."""
         texts = self.texts("imdb", "test")
-        return self._once("review", lambda: the_review(texts))
+        return self._read_once("review", lambda: find_review(texts))
 
     @property
-    def shipped(self) -> AttentionClassifier:
-        """The model of this package."""
+    def shipped_model(self) -> AttentionClassifier:
+        """The model "default" of limelight."""
         return self._input(SHIPPED_MODEL, load)
 
     @property
-    def paper(self) -> AttentionClassifier:
-        """The model of the paper's recipe that the experiments look at: given, or carried along."""
-        folder = CARRIED if self.paper_model is None else self.paper_model
-        return self._input(PAPER_MODEL, lambda: _classifier(folder))
+    def recipe_model(self) -> AttentionClassifier:
+        """The model of the paper's recipe: the one in ``paper_model``, or the included one."""
+        folder = BUNDLED_MODEL if self.paper_model is None else self.paper_model
+        return self._input(PAPER_MODEL, lambda: _load_recipe_model(folder))
 
     def fingerprint(self, name: str) -> str:
-        """Return what tells the input ``name`` ("paper model", "imdb test") from any other."""
+        """Return the fingerprint of an input, for example "paper model" or "imdb test"."""
         if name == SHIPPED_MODEL:
-            return self.shipped.fingerprint
+            return self.shipped_model.fingerprint
         if name == PAPER_MODEL:
-            return self.paper.fingerprint
+            return self.recipe_model.fingerprint
         if name == PAIR_MODEL:
-            return self.of_pairs.fingerprint
+            return self.pair_classifier.fingerprint
         if name == PICTURE_MODEL:
-            return self.deep_pictures.fingerprint
-        return self._once(f"digest of {name}", lambda: self.texts(*name.split()).digest)
+            return self.image_classifier.fingerprint
+        return self._read_once(f"digest of {name}", lambda: self.texts(*name.split()).digest)
 
-    def find(self, name: str) -> None:
-        """Read what a part may ask for ("imdb test", or "review"), or say that it is not there."""
+    def check_input(self, name: str) -> None:
+        """Read an input of a part ("imdb test", "review"); raise `InputError` if it is missing."""
         if name == "review":
             _ = self.review
         else:
             self.fingerprint(name)
 
     @property
-    def papers_model(self) -> str:
-        """Which model of the paper's recipe the experiments look at, in a sentence."""
+    def model_sentence(self) -> str:
+        """A sentence for the report about the model of the paper's recipe that is measured."""
         if self.paper_model is None:
             return (
                 "“The paper's recipe” is the model that travels with the package (`limelight train "
-                f"--recipe paper`, seed {CARRIED_SEED}, in collapsed form)."
+                f"--recipe paper`, seed {BUNDLED_SEED}, in collapsed form)."
             )
-        training = self.paper.record.get("training", {})
-        how = ", ".join(f"{key} {training[key]}" for key in ("recipe", "seed") if key in training)
+        training = self.recipe_model.record.get("training", {})
+        facts = [f"{key} {training[key]}" for key in ("recipe", "seed") if key in training]
+        details = ", ".join(facts) or "how it was trained is not recorded"
         return (
             f"“The paper's recipe” is the model that was given, '{self.paper_model}' "
-            f"({how or 'how it was trained is not recorded'}); where a part is stored, it is the "
+            f"({details}); where a part is stored, it is the "
             "model that travels with the package."
         )
 
     def _input(self, name: str, read: Callable[[], T]) -> T:
         self.used.add(name)
-        return self._once(name, read)
+        return self._read_once(name, read)
 
-    def _once(self, name: str, read: Callable[[], T]) -> T:
-        if name not in self._held:
-            self._held[name] = read()
-        return cast(T, self._held[name])
+    def _read_once(self, name: str, read: Callable[[], T]) -> T:
+        if name not in self._cache:
+            self._cache[name] = read()
+        return cast(T, self._cache[name])
 
     @property
-    def of_pairs(self) -> Model:
-        """The classifier of sentence pairs, which must be given."""
+    def pair_classifier(self) -> Model:
+        """The classifier of sentence pairs in ``pair_model``; it has no default."""
         if (folder := self.pair_model) is None:
             raise InputError("this needs a classifier of sentence pairs; name it by --pair-model.")
-        return self._input(PAIR_MODEL, lambda: _pair_classifier(folder, self.device))
+        return self._input(PAIR_MODEL, lambda: _load_pair_classifier(folder, self.device))
 
     @property
-    def deep_pictures(self) -> Model:
-        """The deep classifier of pictures, which must be given."""
+    def image_classifier(self) -> Model:
+        """The deep image classifier in ``picture_model``; it has no default."""
         if (folder := self.picture_model) is None:
             raise InputError("this needs a deep model of pictures; name it by --picture-model.")
         return self._input(PICTURE_MODEL, lambda: load(folder, device=self.device))
 
     @property
-    def of_pictures(self) -> PatchClassifier:
-        """The paper's classifier over patches, trained now on Fashion-MNIST if need be."""
-        return self._once("model over patches", self._patch_model)
+    def patch_classifier(self) -> PatchClassifier:
+        """The paper's classifier over image patches; it is trained on Fashion-MNIST if needed."""
+        return self._read_once("model over patches", self._load_patch_classifier)
 
-    def _patch_model(self) -> PatchClassifier:
+    def _load_patch_classifier(self) -> PatchClassifier:
         folder = self.models / ("patches-quick" if self.quick else "patches")
         if not (folder / "config.json").exists():
             from limelight import train  # it loads torch, which most experiments do without
@@ -167,23 +168,23 @@ class Setting:
         return cast(PatchClassifier, load(folder))
 
     def has(self, need: Need) -> bool:
-        """Whether there is what a part may need."""
+        """Whether the need of a part is met."""
         if need == "gpu":
             return self.device.startswith("cuda")
         if need == "sick":
-            return all(_file(self.data / "sick", part) for part in ("train", "test"))
+            return all(_find_file(self.data / "sick", part) for part in ("train", "test"))
         if need == "pictures":
-            return all(_file(self.data / "fashion_mnist", part) for part in ("train", "test"))
+            return all(_find_file(self.data / "fashion_mnist", part) for part in ("train", "test"))
         if need == "picture-model":
             return self.picture_model is not None
         return self.pair_model is not None
 
-    def unfinished(self, name: str) -> Path:
-        """Return the folder in which a part that takes long keeps what it has done."""
+    def progress_folder(self, name: str) -> Path:
+        """Return the folder in which a long part saves its intermediate results."""
         return self.models.parent / "unfinished" / name
 
-    def paper_of_seed(self, seed: int) -> AttentionClassifier:
-        """Return the model of the paper's recipe with this seed, trained now if need be."""
+    def train_recipe_model(self, seed: int) -> AttentionClassifier:
+        """Train the paper's recipe with ``seed``, or load the model if the run has trained it."""
         folder = self.models / f"paper-{seed}"
         if not (folder / "config.json").exists():
             from limelight import train  # it loads torch, which most experiments do without
@@ -196,31 +197,33 @@ class Setting:
                 device=self.device,
                 progress=lambda at: self.tick(at.step, at.steps),
             )
-        return _classifier(folder)
+        return _load_recipe_model(folder)
 
     def texts(self, name: str, part: str) -> LabeledTexts:
-        """Return the ``part`` ("train", "test") of the data set ``name``, read once."""
+        """Return the ``part`` ("train" or "test") of the data set ``name``."""
         read = read_labeled_images if name == "fashion_mnist" else read_labeled
-        return self._input(
-            f"{name} {part}",
-            lambda: read(self._place(name, part), part=_part(part), labels=CLASSES[name]),
-        )
 
-    def some_texts(self, name: str, part: str, count: int) -> LabeledTexts:
-        """Return ``count`` of these texts, drawn with the seed; the same ones for every model."""
+        def read_texts() -> LabeledTexts:
+            path = self._find_source(name, part)
+            return read(path, part=_typed_part(part), labels=CLASSES[name])
+
+        return self._input(f"{name} {part}", read_texts)
+
+    def sample_texts(self, name: str, part: str, count: int) -> LabeledTexts:
+        """Draw ``count`` texts of a data set with the seed of the run, the same for every model."""
         texts = self.texts(name, part)
         rows = np.random.default_rng([self.seed, 71]).permutation(len(texts))[:count]
         return LabeledTexts(
             [texts.texts[i] for i in rows], texts.labels[rows], texts.classes, texts.source
         )
 
-    def _place(self, name: str, part: str) -> Path:
+    def _find_source(self, name: str, part: str) -> Path:
         """Return the file of ``part``, or the folder of the IMDB archive that holds it."""
-        homes = [self.data / name, *([self.data] if name == "imdb" else [])]
-        for home in homes:
-            if file := _file(home, part):
+        folders = [self.data / name, *([self.data] if name == "imdb" else [])]
+        for folder in folders:
+            if file := _find_file(folder, part):
                 return file
-            for archive in (home, home / "aclImdb"):
+            for archive in (folder, folder / "aclImdb"):
                 if name == "imdb" and (archive / part / "pos").is_dir():
                     return archive
         raise InputError(
@@ -229,10 +232,11 @@ class Setting:
         )
 
 
-def _classifier(folder: Path) -> AttentionClassifier:
-    """Return the model in ``folder``: the paper's classifier, with IMDB's two classes.
+def _load_recipe_model(folder: Path) -> AttentionClassifier:
+    """Load the model in ``folder``, an `AttentionClassifier` with IMDB's two classes.
 
-    Files of labels alone call them "0" and "1", and so does a model that was trained on such files.
+    Some data files have the labels 0 and 1 without class names. Models that were trained on such
+    files have the classes "0" and "1", which are replaced by IMDB's names.
     """
     model = load_collapsed(folder) if is_collapsed(folder) else load(folder)
     if not isinstance(model, AttentionClassifier):
@@ -248,11 +252,13 @@ def _classifier(folder: Path) -> AttentionClassifier:
     return replace(model, classes=SENTIMENT)
 
 
-def _pair_classifier(folder: Path, device: str) -> Model:
-    """Return the model in ``folder``, which must read pairs and know SICK's classes."""
+def _load_pair_classifier(folder: Path, device: str) -> Model:
+    """Load the model in ``folder``, which must read pairs and have SICK's classes."""
     model: Model = load(folder, device=device)
-    if (why := reason_missing(model, "reads_pairs")) is not None:
-        raise InputError(f"'{folder}' must hold a model that reads two texts together, and {why}.")
+    if (reason := reason_missing(model, "reads_pairs")) is not None:
+        raise InputError(
+            f"'{folder}' must hold a model that reads two texts together, and {reason}."
+        )
     if model.classes != CLASSES["sick"]:
         raise InputError(
             f"the model of pairs must know SICK's classes, {', '.join(CLASSES['sick'])}, in this "
@@ -261,23 +267,23 @@ def _pair_classifier(folder: Path, device: str) -> Model:
     return model
 
 
-def _file(home: Path, part: str) -> Path | None:
-    """Return "test.csv" for "test", else the only subset such as "test_10k.csv" or "test_500.csv".
+def _find_file(folder: Path, part: str) -> Path | None:
+    """Return the file of a part: "test.csv", else the only subset, such as "test_10k.csv".
 
-    A file of another name ("test_rationales.csv") may hold anything and is not read.
+    Files with other names ("test_rationales.csv") are not read.
     """
     for suffix in _SUFFIXES:
-        if (whole := home / f"{part}{suffix}").is_file():
-            return whole
+        if (file := folder / f"{part}{suffix}").is_file():
+            return file
     subset = re.compile(rf"{part}_\d+k?({'|'.join(map(re.escape, _SUFFIXES))})")
-    found = sorted(file for file in home.glob(f"{part}_*") if subset.fullmatch(file.name))
-    if len(found) > 1:
+    subsets = sorted(file for file in folder.glob(f"{part}_*") if subset.fullmatch(file.name))
+    if len(subsets) > 1:
         raise InputError(
-            f"'{home}' holds several subsets ({', '.join(file.name for file in found)}) and no "
+            f"'{folder}' holds several subsets ({', '.join(file.name for file in subsets)}) and no "
             f"{part} file; leave one."
         )
-    return found[0] if found else None
+    return subsets[0] if subsets else None
 
 
-def _part(part: str) -> Literal["train", "test"]:
+def _typed_part(part: str) -> Literal["train", "test"]:
     return "train" if part == "train" else "test"

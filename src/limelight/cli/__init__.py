@@ -1,4 +1,4 @@
-"""The command line. One module per command, imported when it is called."""
+"""The command line: each command is a function of a module that is imported when you call it."""
 
 __all__ = ["main"]
 
@@ -17,10 +17,10 @@ from cyclopts import App, CycloptsError, Parameter, UnknownCommandError, Unknown
 
 from limelight import __version__
 from limelight.cli import plugins
-from limelight.cli.console import heard, tell
+from limelight.cli.console import print_stderr, received_signals
 from limelight.errors import InputError, unknown_name_message
 
-# The module of a command is imported when the command is called, so its help stands here.
+# The module of a command is imported only when the command runs, so its help is stored here.
 COMMANDS = {
     "explain": "Show which words of a text drive the prediction of a model.",
     "compare": "Compare the explanations of several methods for the same text.",
@@ -30,7 +30,7 @@ COMMANDS = {
         "Summarize the explanations of a data set: important words, mistakes, groups of texts."
     ),
     "serve": "Open a web page to explain texts or to browse a data set.",
-    "methods": "List the methods: what each computes, and what it can and cannot show.",
+    "methods": "List the methods, with the definition, the limits and the settings of each.",
     "verify": "Check every method on a model and a text against a reference implementation.",
     "predict": "Predict the class of each text, its spans, or the answer of a language model.",
     "evaluate": "Measure the accuracy and the speed of a model on labeled texts.",
@@ -39,7 +39,7 @@ COMMANDS = {
     "export": "Write a model as an offline web page that explains while you type.",
     "data": "Download a public data set, check it, and unpack it.",
 }
-_SHARED = {  # commands that live in the module of another
+_MODULES = {  # the module of a command, if its name differs from the command's
     "compare": "explain",
     "evaluate": "predict",
     "learn": "train",
@@ -50,12 +50,12 @@ _SHARED = {  # commands that live in the module of another
     "export": "pages",
 }
 _EXPLAIN_DATA = "limelight explain-data FILE --output DIR"
-_LONG = re.compile(r"\d[\d,]{60,}")  # what is told of a number that nobody can read
-_PLACES = ("--file", "-f", "--output", "-o")
+_LONG_NUMBER = re.compile(r"\d[\d,]{60,}")  # shortened in error messages
+_PATH_OPTIONS = ("--file", "-f", "--output", "-o")
 
 
-def _default_shown(default: Any) -> str | None:
-    """Return the default value as the help shows it; None if there is nothing to show."""
+def _format_default(default: Any) -> str | None:
+    """Return the default value for the help of an option, or None to show no default."""
     return None if default is None or default == () or isinstance(default, bool) else str(default)
 
 
@@ -64,51 +64,58 @@ app = App(
     version=__version__,
     help="Show which parts of a text drive a model, with the error of every number.",
     result_action="return_value",
-    suppress_keyboard_interrupt=False,  # ours to answer: 130, or 143 where a process is ended
-    help_format="markdown",  # set anew for the width of the terminal
-    default_parameter=Parameter(negative=(), show_default=_default_shown),
+    suppress_keyboard_interrupt=False,  # `main` exits with 130, or with 143 after SIGTERM
+    help_format="markdown",  # breaks lines at the width of the terminal
+    default_parameter=Parameter(negative=(), show_default=_format_default),
 )
 for _name, _help in COMMANDS.items():
-    _module, _function = (text.replace("-", "_") for text in (_SHARED.get(_name, _name), _name))
+    _module, _function = (text.replace("-", "_") for text in (_MODULES.get(_name, _name), _name))
     app.command(f"limelight.cli.{_module}:{_function}", name=_name, help=_help)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command; exit with 0, with 1 if a check failed, or with 2 and one sentence.
+    """Run one command, and exit with its exit code.
 
-    Ctrl-C is answered in one line, with what is kept where somebody has noted that, and 130.
+    The exit code is 0 after success, 1 if a check failed, 2 after an error, 130 after Ctrl-C, and
+    143 after SIGTERM. An error or an interrupt prints one message on standard error. After an
+    interrupt, the message also says which results were stored.
+
+    Parameters
+    ----------
+    arguments
+        The arguments of the command. Default: those of the process.
     """
-    if sys.stderr is None:  # closed by the caller; messages then go nowhere
+    if sys.stderr is None:  # the caller closed it, so messages are discarded
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  (open until the end)
     if sys.stdout is None:
         sys.stdout = io.TextIOWrapper(_ClosedOutput(os.devnull, "w"), write_through=True)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal may lack a letter of the text
+            stream.reconfigure(errors="replace")  # a terminal may not encode every character
     try:
-        given = _dash_is_text(sys.argv[1:] if arguments is None else arguments)
-        if any("\0" in argument for argument in given):
-            raise InputError("an argument must not hold the character NUL; no path or text has it.")
-        with _ends_heard():
-            _find_plugins(given)
-            code = app(given, exit_on_error=False, print_error=False)
+        arguments = _mark_stdin_argument(sys.argv[1:] if arguments is None else arguments)
+        if any("\0" in argument for argument in arguments):
+            raise InputError("an argument must not contain the character NUL. Remove it.")
+        with _catch_signals():
+            _add_plugins(arguments)
+            code = app(arguments, exit_on_error=False, print_error=False)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader of a pipe has seen enough
+    except BrokenPipeError:  # the reader of the pipe has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except KeyboardInterrupt as stop:
-        tell(" ".join(["Interrupted.", *getattr(stop, "__notes__", [])]))
+        print_stderr(" ".join(["Interrupted.", *getattr(stop, "__notes__", [])]))
         sys.exit(143 if isinstance(stop, _TerminatedError) else 130)
     except (CycloptsError, InputError, OSError, MemoryError) as error:
-        said = [_LONG.sub(_shortened, _sentence(error)), *getattr(error, "__notes__", [])]
-        tell(f"Error: {' '.join(said)}")
+        message = _LONG_NUMBER.sub(_shorten_number, _describe_error(error))
+        print_stderr(f"Error: {' '.join([message, *getattr(error, '__notes__', [])])}")
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _find_plugins(arguments: Sequence[str]) -> None:
-    """Look for commands of other packages if the arguments name none of ours."""
-    # Only then, since looking through all that is installed takes longer than some commands.
+def _add_plugins(arguments: Sequence[str]) -> None:
+    """Add the commands of other packages, if the arguments do not name a command of limelight."""
+    # Otherwise they are not needed, and searching all installed packages is slow.
     name = arguments[0] if arguments else "--help"
     if name in app.help_flags:
         plugins.add_every_command(app)
@@ -117,66 +124,69 @@ def _find_plugins(arguments: Sequence[str]) -> None:
 
 
 class _ClosedOutput(io.FileIO):
-    """Stand for a standard output that the caller has closed; writing there is an error."""
+    """A standard output that the caller has closed: writing to it raises `InputError`."""
 
-    def write(self, _: Any) -> NoReturn:
+    def write_parts(self, _: Any) -> NoReturn:
         raise InputError("standard output is closed. Redirect it, or use --output FILE.")
 
 
 class _TerminatedError(KeyboardInterrupt):
-    """Somebody ends the process: what is finished is kept, as after Ctrl-C."""
+    """The process received SIGTERM: the command ends as after Ctrl-C, and finished results stay."""
 
 
 @contextlib.contextmanager
-def _ends_heard() -> Iterator[None]:
-    """Let SIGTERM, as a batch system or a shutdown sends it, end a command as Ctrl-C does.
+def _catch_signals() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does, during the block.
 
-    Both are remembered too (``console.heard``).
+    Batch systems and shutdowns send SIGTERM. Both signals are also stored in
+    ``console.received_signals``.
     """
 
     def stop(number: int, _: object) -> NoReturn:
-        heard.append(number)
+        received_signals.append(number)
         raise _TerminatedError if number == signal.SIGTERM else KeyboardInterrupt
 
-    before: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():  # signals are its alone
-        before[signal.SIGTERM] = signal.signal(signal.SIGTERM, stop)
-        if callable(signal.getsignal(signal.SIGINT)):  # else it is ignored, as behind nohup
-            before[signal.SIGINT] = signal.signal(signal.SIGINT, stop)
+    previous_handlers: dict[int, Any] = {}
+    # Only the main thread can set signal handlers.
+    if threading.current_thread() is threading.main_thread():
+        previous_handlers[signal.SIGTERM] = signal.signal(signal.SIGTERM, stop)
+        if callable(signal.getsignal(signal.SIGINT)):  # nohup, for example, ignores SIGINT
+            previous_handlers[signal.SIGINT] = signal.signal(signal.SIGINT, stop)
     try:
         yield
     finally:
-        heard.clear()
-        for number, handler in before.items():
+        received_signals.clear()
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 
-def _dash_is_text(arguments: Sequence[str]) -> list[str]:
-    """Put "-" after "--": it stands for standard input, and cyclopts takes it for an option.
+def _mark_stdin_argument(arguments: Sequence[str]) -> list[str]:
+    """Move "-" behind "--", because cyclopts would read it as an option.
 
-    "--file -" says the same, and "--output -" what happens anyway.
+    "-" stands for standard input, and "--file -" means the same. "--output -" is removed, because
+    standard output is the default.
     """
     if "--" in arguments or "-" not in arguments:
         return list(arguments)
-    rest: list[str] = []
-    reads = False
+    remaining: list[str] = []
+    reads_stdin = False
     for argument in arguments:
         if argument != "-":
-            rest.append(argument)
+            remaining.append(argument)
             continue
-        option = rest.pop() if rest and rest[-1] in _PLACES else "--file"
-        reads |= option in ("--file", "-f")
-    return [*rest, "--", "-"] if reads else rest
+        option = remaining.pop() if remaining and remaining[-1] in _PATH_OPTIONS else "--file"
+        reads_stdin |= option in ("--file", "-f")
+    return [*remaining, "--", "-"] if reads_stdin else remaining
 
 
-def _shortened(found: re.Match[str]) -> str:
-    return f"{found[0][:20]}… ({sum(map(str.isdigit, found[0]))} digits)"
+def _shorten_number(match: re.Match[str]) -> str:
+    return f"{match[0][:20]}… ({sum(map(str.isdigit, match[0]))} digits)"
 
 
-def _sentence(error: Exception) -> str:
-    """Say an operating-system error as a sentence; the others are one already."""
+def _describe_error(error: Exception) -> str:
+    """Return the message of an error as a sentence."""
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
-        # By name, without importing them all.
+        # `installed_commands` reads the names without importing the commands.
         names = [*COMMANDS, *plugins.installed_commands()]
         return unknown_name_message("command", error.unused_tokens[0], names)
     if isinstance(error, UnknownOptionError):
@@ -186,11 +196,13 @@ def _sentence(error: Exception) -> str:
             return f"compare explains one text; to explain a data set, use {_EXPLAIN_DATA}."
         if command in ("explain", "explain-data"):
             data_options = app["explain-data"].assemble_argument_collection()
-            if option in ("--data", "-d") or any(option in known.names for known in data_options):
+            if option in ("--data", "-d") or any(
+                option in data_option.names for data_option in data_options
+            ):
                 return f"{option} is about a data set; use {_EXPLAIN_DATA}."
         if " " in error.token.value:
-            return f"{error} A text that starts with a dash goes last, after --."
+            return f"{error} Put a text that starts with a dash last, after --."
     if isinstance(error, OSError) and error.strerror:
-        place = f"'{error.filename}': " if error.filename else ""
-        return f"{place}{error.strerror.lower()}."
+        prefix = f"'{error.filename}': " if error.filename else ""
+        return f"{prefix}{error.strerror.lower()}."
     return f"not enough memory ({error})." if isinstance(error, MemoryError) else str(error)

@@ -1,4 +1,4 @@
-"""Where commands write and in which form, and how far they have come."""
+"""Output of commands: results, messages, progress bars, and values of --set."""
 
 import contextlib
 import errno
@@ -30,18 +30,18 @@ ENDINGS = {".txt": "terminal", ".jsonl": "json"} | {
 
 class _Console(Console):
     def on_broken_pipe(self) -> NoReturn:
-        """Leave it to the command line: rich would exit with 1, as if something had failed."""
+        """Raise `BrokenPipeError` for `limelight.cli.main`; rich would exit with 1, as after an error."""
         raise BrokenPipeError
 
 
-# What is printed is meant as it stands: "[b]" and ":cat:" may be a user's words.
+# Print texts unchanged: "[b]" and ":cat:" may be words of the user, not markup.
 VERBATIM: Any = {"highlight": False, "markup": False, "emoji": False}
 
 
-# Signals to end this command. What their handlers raise is lost where Python calls back from places
-# that cannot raise, as it does while it imports: a page that is starting would go on as if nobody
-# had pressed Ctrl-C.
-heard: list[int] = []
+# Signals that told this command to end. Python discards an exception of a signal handler while it
+# runs a callback that cannot raise, for example during an import. A command that is starting then
+# reads this list to see that the user pressed Ctrl-C.
+received_signals: list[int] = []
 
 
 def output_console() -> Console:
@@ -50,29 +50,45 @@ def output_console() -> Console:
 
 
 def error_console() -> Console:
-    """Return a console for progress, warnings and errors, which must not mix with results."""
+    """Return a console on standard error for progress, warnings and errors."""
     return Console(stderr=True, soft_wrap=True, **VERBATIM)
 
 
-def tell(sentence: str, *, style: str | None = None) -> None:
-    """Print a sentence for people on standard error; neither markup nor terminals obey it."""
+def print_stderr(sentence: str, *, style: str | None = None) -> None:
+    """Print a sentence on standard error, without markup and with control characters escaped."""
     error_console().print(escape_controls(sentence), style=style)
 
 
 def show_progress(task: str, *, announced: bool = False) -> ProgressDisplay:
-    """Return a display with a bar, which appears when something is still to come.
+    """Return a progress display with a bar, which appears if the task is not finished at once.
 
-    Somebody else says how long the task takes if that is ``announced``.
+    Parameters
+    ----------
+    task
+        The task, such as "explaining".
+    announced
+        Whether the caller prints the estimated duration itself.
     """
     console = error_console()
 
     def start_bar() -> "Progress":
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-        from rich.progress import TimeRemainingColumn as TimeLeft
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
-        name = TextColumn("{task.description}", markup=False)
-        columns = (name, BarColumn(), TaskProgressColumn(), TimeLeft(), TextColumn("left"))
-        bar = Progress(*columns, console=console, transient=True)
+        bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=console,
+            transient=True,
+        )
         bar.add_task(task)
         bar.start()
         return bar
@@ -83,33 +99,56 @@ def show_progress(task: str, *, announced: bool = False) -> ProgressDisplay:
 
 
 @contextlib.contextmanager
-def noted(kept: Callable[[], str], *beside: type[BaseException]) -> Iterator[None]:
-    """Let an interrupt, and errors ``beside`` it, say what is ``kept``, and how to go on."""
-    told: tuple[type[BaseException], ...] = (KeyboardInterrupt, *beside)
+def handle_interrupt(
+    describe_results: Callable[[], str], *error_types: type[BaseException]
+) -> Iterator[None]:
+    """Add a note about the stored results to an interrupt of the block.
+
+    Parameters
+    ----------
+    describe_results
+        Returns which results are stored and how to continue, or "" for no note.
+    error_types
+        Errors that get the same note.
+    """
+    noted_errors: tuple[type[BaseException], ...] = (KeyboardInterrupt, *error_types)
     try:
         yield
-    except told as stop:
-        if said := kept():
-            stop.add_note(said)
+    except noted_errors as error:
+        if note := describe_results():
+            error.add_note(note)
         raise
 
 
 @contextlib.contextmanager
-def run_shown(output: Path, log: str | None) -> Iterator[Callable[[RunProgress], None]]:
-    """Yield a callback that shows progress; an interrupt is told what is stored by then."""
-    last = list[RunProgress]()
+def track_run(output: Path, log: str | None) -> Iterator[Callable[[RunProgress], None]]:
+    """Yield a callback that shows the progress of ``explain-data``.
 
-    def kept() -> str:
-        done = f"About {last[0].done:,} of {last[0].total:,}" if last else "No"
-        stored = f"{done} texts are done, and finished shards are kept in '{output}'."
-        return f"{stored} The same command goes on."
+    An interrupt gets a note about the stored explanations.
 
-    with noted(kept), show_progress("explaining", announced=True) as display:
+    Parameters
+    ----------
+    output
+        Folder of the explanations.
+    log
+        "json" prints lines of JSON on standard error instead of a bar.
+    """
+    last: RunProgress | None = None
+
+    def describe_results() -> str:
+        done = f"About {last.done:,} of {last.total:,}" if last is not None else "No"
+        return (
+            f"{done} texts are done, and '{output}' contains the finished shards. "
+            "Run the same command again to continue."
+        )
+
+    with handle_interrupt(describe_results), show_progress("explaining", announced=True) as display:
 
         def report(progress: RunProgress) -> None:
-            last[:] = [progress] if not progress.finding else []
+            nonlocal last
+            last = None if progress.finding else progress
             if log == "json":
-                for line in _lines(progress):
+                for line in _log_lines(progress):
                     print(json.dumps(line, ensure_ascii=False), file=sys.stderr, flush=True)
             else:
                 display.show_run(progress)
@@ -117,8 +156,8 @@ def run_shown(output: Path, log: str | None) -> Iterator[Callable[[RunProgress],
         yield report
 
 
-def _lines(progress: RunProgress) -> Iterator[dict[str, Any]]:
-    """Yield what is worth a line: the estimate, warnings, and every shard."""
+def _log_lines(progress: RunProgress) -> Iterator[dict[str, Any]]:
+    """Yield a line for the estimate, for a warning, and for a finished shard."""
     if progress.estimate is not None:
         yield {"event": "estimate", "seconds": round(progress.estimate.seconds, 1)}
     if progress.warning is not None:
@@ -138,88 +177,86 @@ def _lines(progress: RunProgress) -> Iterator[dict[str, Any]]:
         }
 
 
-def chosen_format(format: str | None, output: Path | None) -> str:
-    """Return the format asked for, or else the one that the output file's name implies."""
+def select_format(format: str | None, output: Path | None) -> str:
+    """Return the given format, or else the format that the ending of the output file implies."""
     if format is not None:
         if format in FIGURES and (output is None or output.suffix.lower() != f".{format}"):
             raise InputError(f"a figure goes to a file; add --output NAME.{format}.")
         return format
-    if output is None or is_device(output):  # devices and pipes have no ending
+    if output is None or is_device(output):  # a device or a pipe has no ending
         return "terminal"
     if output.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(output))
     ending = output.suffix.lower()
     if ending not in ENDINGS:
         raise InputError(
-            f"the name of an output file must end in {', '.join(ENDINGS)}, which says the format; "
-            f"got '{output}'. Change it, or add --format."
+            f"the name of an output file must end in {', '.join(ENDINGS)}; got '{output}'. "
+            "Change it, or add --format."
         )
     return ENDINGS[ending]
 
 
-def only(results: Iterable[Result], form: str) -> Result:
-    """Return the one result that a page or a figure shows."""
-    found = list(itertools.islice(results, 2))
-    if len(found) != 1:
-        raise InputError(
-            f"{form} output shows one result; got several. Use --format json for them."
-        )
-    return found[0]
+def select_single(results: Iterable[Result], form: str) -> Result:
+    """Return the only result; raise InputError if there are more, as for a page or a figure."""
+    first_results = list(itertools.islice(results, 2))
+    if len(first_results) != 1:
+        raise InputError(f"{form} output shows one result; got several. Use --format json.")
+    return first_results[0]
 
 
-def put(results: Iterable[Any], form: str, output: Path | None) -> None:
-    """Write results in their format as they come; a page or a figure shows one alone.
+def write_results(results: Iterable[Any], form: str, output: Path | None) -> None:
+    """Write each result as soon as it is computed, in a format of `select_format`.
 
-    CSV may come as its lines already, where several results are one file.
+    A web page or a figure shows one result only. For CSV, a result may also be a string of rows.
     """
     match form:
         case "terminal":
-            show(results, output)
+            print_results(results, output)
         case "json":
-            write((found.to_json() + "\n" for found in results), output)
+            write_parts((result.to_json() + "\n" for result in results), output)
         case "csv":
-            rows = (found if isinstance(found, str) else found.to_csv() for found in results)
-            write(rows, output)
+            rows = (result if isinstance(result, str) else result.to_csv() for result in results)
+            write_parts(rows, output)
         case "html":
-            write([only(results, form).to_html()], output)
+            write_parts([select_single(results, form).to_html()], output)
         case _:
-            figure = only(results, form)
+            figure = select_single(results, form)
             if output is not None:
-                clean_up_beside(output)
+                remove_partial_files(output)
             figure.save_figure(output)
 
 
-def clean_up_beside(output: Path) -> None:
-    """Delete what killed commands left of ``output``, which is about to be written."""
+def remove_partial_files(output: Path) -> None:
+    """Delete partial files that killed commands left beside ``output``."""
     target = output.resolve()
     remove_abandoned_parts(target.parent, target.name)
 
 
-def put_one(found: Any, form: str, output: Path | None) -> None:
-    """Write one result; tell its warnings where its form, rows or a figure, holds none."""
-    put([found], form, output)
-    for warning in getattr(found, "warnings", ()) if form in ("csv", *FIGURES) else ():
-        tell(warning)
+def write_result(result: Any, form: str, output: Path | None) -> None:
+    """Write one result; print its warnings if the format does not contain them."""
+    write_results([result], form, output)
+    for warning in getattr(result, "warnings", ()) if form in ("csv", *FIGURES) else ():
+        print_stderr(warning)
 
 
-def parsed_settings(pairs: Sequence[str], verb: Callable[..., Any]) -> dict[str, Any]:
-    """Return {"tolerance": 1e-9} for "tolerance=1e-9"; what is not a number stays a string.
+def parse_settings(pairs: Sequence[str], function: Callable[..., Any]) -> dict[str, Any]:
+    """Parse the values of --set, such as "tolerance=1e-9", into settings of methods.
 
-    What ``verb`` takes by name for itself, such as its target, is not a setting of a method.
+    Raises InputError for a name that is a parameter of ``function``, such as "target".
     """
-    settings, taken = {}, inspect.signature(verb).parameters
-    for name, value in named_values(pairs):
-        if name in taken:
+    settings, parameters = {}, inspect.signature(function).parameters
+    for name, value in split_settings(pairs):
+        if name in parameters:
             raise InputError(
                 f"--set is for settings of the methods; {name!r} belongs to the command itself, "
                 "see --help."
             )
-        settings[name] = parsed_value(value)
+        settings[name] = parse_value(value)
     return settings
 
 
-def named_values(pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield what --set was given: the name of a setting, as Python spells it, and its value."""
+def split_settings(pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the value of each setting in "name=value"; dashes become underscores."""
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
@@ -227,68 +264,69 @@ def named_values(pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name.strip().replace("-", "_"), value
 
 
-def parsed_value(value: str) -> Any:
-    """Return the number, list or word that is written, as JSON has it; other words as they are."""
-    for read in (json.loads, float):  # float for "inf", which JSON does not know
+def parse_value(value: str) -> Any:
+    """Parse a JSON value or a number; return any other text unchanged."""
+    for parse in (json.loads, float):  # `float` for "inf", which is not JSON
         with contextlib.suppress(ValueError, RecursionError):
-            return read(value)
+            return parse(value)
     return value
 
 
-def write(parts: Iterable[str], output: Path | None) -> None:
-    """Write ``parts`` as they come, to standard output or to the file, whole or not at all."""
+def write_parts(parts: Iterable[str], output: Path | None) -> None:
+    """Write each string to standard output at once, or all strings to a file that is replaced."""
     if output is not None:
         _write_file(parts, output)
         return
     for part in parts:
-        # A redirected terminal may not speak UTF-8; a result must reach the file all the same.
+        # Always write UTF-8: the encoding of a redirected output may lack characters of the result.
         sys.stdout.buffer.write(part.encode("utf-8", "replace"))
         sys.stdout.buffer.flush()
 
 
 def _write_file(parts: Iterable[str], output: Path) -> None:
-    """Write to ``output``, beside which FILE.part grows until all is there.
+    """Write to FILE.part, and move it to ``output`` at the end.
 
-    Killed, interrupted or out of room, what was finished stays in FILE.part, whole results only.
+    If the command is killed or interrupted, or the disk is full, FILE.part keeps the complete
+    results that were written.
     """
     if is_device(output):
         with atomic_file(output) as file:
             file.writelines(part.encode() for part in parts)
         return
-    target = output.resolve()  # a link keeps its place
-    growing, done, end = target.with_name(f"{target.name}.part"), 0, 0
+    target = output.resolve()  # do not replace a symbolic link by the file
+    partial_file, done, end = target.with_name(f"{target.name}.part"), 0, 0
     busy = f"another command is writing to '{output}'; wait until it ends, or choose another file."
     try:
-        with growing_file(growing, target, busy) as file:
+        with growing_file(partial_file, target, busy) as file:
             try:
                 for part in parts:
                     content = part.encode()
-                    while content:  # a nearly full disk takes a part, and says so the next time
+                    while content:  # on a nearly full disk, `write` writes only some of the bytes
                         content = content[file.write(content) :]
                     done, end = done + 1, file.tell()
             except BaseException:
-                with contextlib.suppress(OSError):  # the first error says more
-                    file.truncate(end) if done else growing.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # report the first error, not this one
+                    file.truncate(end) if done else partial_file.unlink(missing_ok=True)
                 raise
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename in (None, str(growing)):
+        if isinstance(error, OSError) and error.filename in (None, str(partial_file)):
             error.filename = str(output)
-        if done and growing.exists():  # else all is in place already
-            error.add_note(f"Finished results: {done}, in '{growing}'.")
+        if done and partial_file.exists():  # otherwise it has been moved to `output`
+            error.add_note(f"Finished results: {done}, in '{partial_file}'.")
         raise
 
 
-def show(results: Iterable[RenderableType], output: Path | None) -> None:
-    """Print results as they come, to the terminal or as plain text to a file."""
+def print_results(results: Iterable[RenderableType], output: Path | None) -> None:
+    """Print each result as soon as it is computed, to the terminal or as plain text to a file."""
     if output is not None:
-        write(_plain(results), output)
+        write_parts(_plain_texts(results), output)
         return
     console = output_console()
     for i, result in enumerate(results):
         console.print(*([""] if i else []), result, sep="\n")
 
 
-def _plain(results: Iterable[RenderableType]) -> Iterator[str]:
+def _plain_texts(results: Iterable[RenderableType]) -> Iterator[str]:
     for i, result in enumerate(results):
         text = io.StringIO()
         Console(file=text, width=100, no_color=True, **VERBATIM).print(

@@ -7,23 +7,23 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from limelight import api
-from limelight.cli.console import noted, put
+from limelight.cli.console import handle_interrupt, write_results
 from limelight.cli.groups import TARGET
 from limelight.cli.options import (
     Argument,
-    Asking,
+    ExplainOptions,
     Method,
     Methods,
-    QuestionOptions,
-    explanations_in,
-    names_in,
+    RequestOptions,
+    list_explanations,
+    split_names,
 )
-from limelight.cli.texts import Answers
+from limelight.cli.texts import TextResults
 from limelight.errors import InputError
 from limelight.results import Comparison, SpanExplanations
 from limelight.results.explanation import explanations_csv
 
-_VERBS: dict[str, Callable[..., Any]] = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "class": api.explain_classes,
     "span": api.explain_spans,
     "sentence": api.explain_sentences,
@@ -34,8 +34,8 @@ def explain(
     *text: Argument,
     method: Method = None,
     each: Annotated[Literal["class", "span", "sentence"] | None, Parameter(group=TARGET)] = None,
-    question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
-    asking: Asking = Asking(),  # noqa: B008
+    request: RequestOptions = RequestOptions(),  # noqa: B008  (it is frozen)
+    options: ExplainOptions = ExplainOptions(),  # noqa: B008
 ) -> None:
     """Show which words of a text drive the prediction of a model.
 
@@ -48,38 +48,45 @@ def explain(
         Explain more than one target: every class, every span that the model finds, or every
         sentence of the answer of a language model.
     """
-    keywords = question.keywords(each)
-    form = asking.out.form  # refused before any work is done
+    keywords = request.keywords(each)
+    form = options.out.form  # an invalid format is an error before any computation
     if method is not None and "," in method:
         raise InputError(
-            f"a text is explained by one method; got {method}. Use limelight compare, or limelight "
+            f"explain uses one method; got {method}. Use limelight compare, or limelight "
             "explain-data for a data set."
         )
-    verb = api.explain if each is None else _VERBS[each]
-    answers = asking.asked(verb, text, method, **keywords)
-    _show(answers, form, asking.out.output)
+    function = api.explain if each is None else _FUNCTIONS[each]
+    results = options.explain_texts(function, text, method, **keywords)
+    _write_explanations(results, form, options.out.output)
 
 
-def _show(answers: Answers[Any], form: str, output: Path | None) -> None:
-    """Write answers as they come: every class by itself, and spans unless people read them."""
-    whole: Any = (Comparison, SpanExplanations) if form in ("terminal", "html") else Comparison
-    results: Iterable[Any] = (
-        one
-        for _, found in answers
-        for one in ([found] if isinstance(found, whole) else explanations_in(found))
+def _write_explanations(results: TextResults[Any], form: str, output: Path | None) -> None:
+    """Write results as they are computed: one output for each explanation or comparison.
+
+    The explanations of spans are one output in a terminal or a web page.
+    """
+    single: Any = (Comparison, SpanExplanations) if form in ("terminal", "html") else Comparison
+    outputs: Iterable[Any] = (
+        explanation
+        for _, result in results
+        for explanation in ([result] if isinstance(result, single) else list_explanations(result))
     )
     if form == "csv":
-        results = explanations_csv((i, e) for i, found in answers for e in explanations_in(found))
-    with noted(answers.how_to_go_on, OSError):  # a disk may be full
-        put(results, form, output)
-    answers.finish(said=form in ("terminal", "json", "html"))
+        outputs = explanations_csv(
+            (number, explanation)
+            for number, result in results
+            for explanation in list_explanations(result)
+        )
+    with handle_interrupt(results.resume_hint, OSError):  # for example, if the disk is full
+        write_results(outputs, form, output)
+    results.finish(has_warnings=form in ("terminal", "json", "html"))
 
 
 def compare(
     *text: Argument,
     methods: Methods = None,
-    question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
-    asking: Asking = Asking(),  # noqa: B008
+    request: RequestOptions = RequestOptions(),  # noqa: B008  (it is frozen)
+    options: ExplainOptions = ExplainOptions(),  # noqa: B008
 ) -> None:
     """Compare the explanations of several methods for the same text.
 
@@ -91,7 +98,7 @@ def compare(
         context-cite, lime, lrp and loo. For an AttentionClassifier: shapley and the seven methods
         of the paper.
     """
-    form = asking.out.form
-    asked = question.keywords() | {"methods": names_in(methods), "attention": form == "html"}
-    answers = asking.asked(api.compare, text, **asked)
-    _show(answers, form, asking.out.output)
+    form = options.out.form
+    keywords = request.keywords() | {"methods": split_names(methods), "attention": form == "html"}
+    results = options.explain_texts(api.compare, text, **keywords)
+    _write_explanations(results, form, options.out.output)

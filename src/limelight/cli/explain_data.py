@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 import limelight
-from limelight.cli.console import output_console, parsed_settings, run_shown, tell
+from limelight.cli.console import output_console, parse_settings, print_stderr, track_run
 from limelight.cli.groups import BUDGET, INPUT, OUTPUT, TARGET, WORKERS
 from limelight.cli.options import (
     DATA_HELP,
@@ -18,10 +18,10 @@ from limelight.cli.options import (
     ModelOptions,
     OutputFile,
     PairColumn,
-    QuestionOptions,
+    RequestOptions,
     TextColumn,
     WholeNumberOrNone,
-    names_in,
+    split_names,
 )
 from limelight.errors import InputError
 
@@ -43,7 +43,7 @@ def explain_data(
     limit: Annotated[WholeNumberOrNone, Parameter(group=INPUT)] = None,
     model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
     each: Annotated[Literal["class", "sentence"] | None, Parameter(group=TARGET)] = None,
-    question: QuestionOptions = QuestionOptions(),  # noqa: B008
+    request: RequestOptions = RequestOptions(),  # noqa: B008
     method: Method = None,
     set: MethodSettings = (),
     budget: Annotated[str | None, Parameter(group=BUDGET)] = None,
@@ -102,12 +102,12 @@ def explain_data(
         "json": write one line of JSON per finished shard to standard error, instead of a progress
         bar.
     """
-    keywords = question.keywords(each)
-    loaded = model.load(labeled=True)
-    methods = names_in(method)
-    with run_shown(output, log) as progress:
+    keywords = request.keywords(each)
+    loaded_model = model.load(labeled=True)
+    methods = split_names(method)
+    with track_run(output, log) as progress:
         run = limelight.explain_data(
-            loaded,
+            loaded_model,
             list(file),
             methods if methods is None or len(methods) > 1 else methods[0],
             output=output,
@@ -125,12 +125,12 @@ def explain_data(
             budget=budget,
             shard_texts=shard_texts,
             retry=retry,
-            texts_kept=not no_texts,
+            store_texts=not no_texts,
             progress=progress,
             **_select_workers(engine, workers, gpus_per_worker, address, model.device),
-            **parsed_settings(set, limelight.explain_data),
+            **parse_settings(set, limelight.explain_data),
         )
-    _print_end(run)
+    _print_summary(run)
 
 
 def _select_workers(
@@ -158,14 +158,14 @@ def _select_workers(
 
 
 def _is_on_gpu(device: str | None) -> bool:
-    """Return whether the model that was just loaded is on a GPU, which one process uses best."""
+    """Return whether the loaded model is on a GPU, where one process is the fastest."""
     if device is not None:
         return not device.startswith("cpu")
-    torch = sys.modules.get("torch")  # our own classifier does without, unless a device is named
+    torch = sys.modules.get("torch")  # an AttentionClassifier on the CPU does not import torch
     return torch is not None and bool(torch.cuda.is_available())
 
 
-def _print_end(run: "Run") -> None:
+def _print_summary(run: "Run") -> None:
     """Print how many texts were explained, and where the explanations are.
 
     Raises InputError if no text could be explained.
@@ -175,7 +175,7 @@ def _print_end(run: "Run") -> None:
         (first, *_) = run.errors().column("error").to_pylist()
         if failed == rows:
             raise InputError(f"none of the {len(run):,} texts could be explained: {first}")
-        tell(
+        print_stderr(
             f"{failed:,} of {rows:,} rows {'has' if failed == 1 else 'have'} an error instead of "
             f"scores, the first: {first} Try again with --retry."
         )

@@ -2,16 +2,16 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from limelight.cli.console import parsed_settings, put_one, show_progress, tell
+from limelight.cli.console import parse_settings, print_stderr, show_progress, write_result
 from limelight.cli.groups import BUDGET, FEATURES, INPUT, METHOD, OUTPUT, TARGET
 from limelight.cli.options import (
     AnswerColumn,
     DataFile,
-    JudgedQuestion,
+    JudgeRequestOptions,
     Methods,
     MethodSettings,
     ModelOptions,
@@ -20,9 +20,9 @@ from limelight.cli.options import (
     Seed,
     TextColumn,
     WholeNumberOrNone,
-    names_in,
+    split_names,
 )
-from limelight.cli.texts import answers_in
+from limelight.cli.texts import read_answers
 from limelight.errors import InputError
 
 
@@ -37,7 +37,7 @@ def judge(
     limit: Annotated[WholeNumberOrNone, Parameter(group=INPUT)] = None,
     model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
     target: Annotated[str, Parameter(name=["--target", "-t"], group=TARGET)] = "predicted",
-    question: JudgedQuestion = JudgedQuestion(),  # noqa: B008
+    request: JudgeRequestOptions = JudgeRequestOptions(),  # noqa: B008
     replacement: Annotated[str, Parameter(group=FEATURES)] = "auto",
     second_replacement: Annotated[str | None, Parameter(group=FEATURES)] = None,
     methods: Methods = None,
@@ -85,46 +85,52 @@ def judge(
     from limelight.data import LabeledRows, read_rationales, read_rows
     from limelight.runs import Run
 
-    form = out.form  # refused before any work is done
-    # Folders are opened here: layers below this one do not know what a run is.
-    named = names_in(methods) or []
-    judged = [Run(name) if name and Path(name).is_dir() else name for name in named] or None
+    form = out.form  # an invalid format is an error before any computation
+    # Open folders of explanations here, because `judging` is a layer below `runs`.
+    names = split_names(methods) or []
+    judged_methods = [Run(name) if name and Path(name).is_dir() else name for name in names]
     read = partial(read_rows, text_column=text_column, label_column=label_column, limit=limit)
     if rationales is None:
         texts, marked = read(data, pair_column=pair_column), None
     else:
         if pair_column is not None:
-            raise InputError("rationales are marked in one text; leave --pair-column out.")
-        found, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
-        apart = rationales == "evidences"  # the texts are in files of their own
-        texts = LabeledRows(found, [] if apart else read(data).labels)
-    answers = answers_in(data, answer_column, text_column=text_column, limit=limit)
+            raise InputError("rationales are for single texts; leave --pair-column out.")
+        rows, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
+        is_eraser = rationales == "evidences"  # ERASER stores the texts in separate files
+        texts = LabeledRows(rows, [] if is_eraser else read(data).labels)
+    answers = read_answers(data, answer_column, text_column=text_column, limit=limit)
     classifier = model.load(labeled=True)
 
-    def say(ahead: object) -> None:
-        said = str(ahead)
-        advice = "." if budget is not None else "; --budget TIME shortens the search."
-        tell(f"{said[:1].upper()}{said[1:]}{advice}")
+    def print_estimate(estimate: object) -> None:
+        sentence = str(estimate)
+        advice = "" if budget is not None else " Use --budget TIME to shorten the search."
+        print_stderr(f"{sentence[:1].upper()}{sentence[1:]}.{advice}")
         progress.announced = True
 
     with show_progress("judging") as progress:
         judgment = judging.judge(
             classifier,
             texts,
-            judged,
+            judged_methods or None,
             target=target,
-            **question.keywords(),
+            **request.keywords(),
             answer=answers,
             replacement=replacement,
             second_replacement=second_replacement,
-            columns=[] if columns == "none" else "all" if columns == "all" else names_in(columns),
+            columns=_parse_columns(columns),
             curves=curves,
             budget=budget,
             seed=seed,
             progress=progress,
-            estimate=say,
+            estimate=print_estimate,
             rationales=marked,
             labels=model.data_labels,
-            **parsed_settings(set, judging.judge),
+            **parse_settings(set, judging.judge),
         )
-    put_one(judgment, form, out.output)
+    write_result(judgment, form, out.output)
+
+
+def _parse_columns(columns: str | None) -> list[str] | Literal["all"] | None:
+    if columns == "none":
+        return []
+    return "all" if columns == "all" else split_names(columns)

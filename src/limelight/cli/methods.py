@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limelight import verification
-from limelight.cli.console import error_console, output_console, tell
+from limelight.cli.console import error_console, output_console, print_stderr
 from limelight.cli.groups import INPUT
 from limelight.cli.options import Format, ModelOptions, Seed
 from limelight.explainers.registry import METHODS, method_table
@@ -21,9 +21,9 @@ def methods(
     model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
     format: Format = "terminal",
 ) -> None:
-    """List the methods: what each computes, and what it can and cannot show.
+    """List the methods, with the definition, the limits and the settings of each.
 
-    With --model, the list also shows how each method is computed for the model, with its settings.
+    With --model, the list also shows how each method is computed for the model.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def methods(
     """
     table = method_table(None if model.model is None else model.load(), *names)
     for sentence in METHODS.load_errors.values():
-        tell(sentence)
+        print_stderr(sentence)
     if format == "json":
         for row in table:
             print(json.dumps(row.to_dict(), ensure_ascii=False))
@@ -62,18 +62,18 @@ def verify(
     text
         Text to check on. Default: a short review.
     """
-    made: list[Check] = []
+    checks: list[Check] = []
     with error_console().status("checking"):
         for check in verification.verify(model.load(), text, seed=seed):
-            made.append(check)
+            checks.append(check)
             if format == "json":
                 print(json.dumps(asdict(check) | {"passed": check.passed}))
     if format == "terminal":
-        output_console().print(table_view(_table(made)))
-    return 0 if all(check.passed for check in made) else 1
+        output_console().print(table_view(_check_table(checks)))
+    return 0 if all(check.passed for check in checks) else 1
 
 
-def _table(made: list[Check]) -> Table:
+def _check_table(checks: list[Check]) -> Table:
     columns = (
         Column("method", fold=True),
         Column("against", fold=True),
@@ -89,6 +89,6 @@ def _table(made: list[Check]) -> Table:
             check.allowed,
             Cell("ok", "ok") if check.passed else Cell("FAILED", "failed"),
         )
-        for check in made
+        for check in checks
     ]
     return Table(columns, rows)

@@ -1,4 +1,4 @@
-"""The options that commands share: what is asked, and of which texts and model."""
+"""Options that several commands share: texts, model, target, budget and output."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-from limelight.cli.console import chosen_format, parsed_settings, show_progress
+from limelight.cli.console import parse_settings, select_format, show_progress
 from limelight.cli.groups import BUDGET, FEATURES, INPUT, METHOD, MODEL, OUTPUT, TARGET
-from limelight.cli.texts import Answers, TextOptions
+from limelight.cli.texts import TextOptions, TextResults
 from limelight.errors import InputError
 from limelight.explainers.budget import parse_budget
 from limelight.explainers.explaining import texts_per_batch
@@ -19,23 +19,23 @@ from limelight.files import parse_json
 from limelight.models import Model, load
 from limelight.models.loading import import_object
 from limelight.rendering.wording import merge_warnings
-from limelight.request import FIELDS, RequestField
+from limelight.request import REQUEST_FIELDS, RequestField
 from limelight.results import Comparison, Explanation
 from limelight.text import UserInput, truncate_line
 
 
 def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
-    """Return the number that was written; cyclopts would round 1.5 without a word."""
+    """Parse a whole number; cyclopts would round 1.5 without an error."""
     try:
         return int(re.sub(r"\.0*$", "", tokens[0].value))
     except ValueError:
-        written = truncate_line(tokens[0].value, 40)
-        raise ValueError(f"it must be a whole number; got {written}.") from None
+        text = truncate_line(tokens[0].value, 40)
+        raise ValueError(f"it must be a whole number; got {text}.") from None
 
 
 _FILE_FORMATS = ".parquet, .csv, .tsv or .jsonl; the last three may end in .gz"
 
-# Options of several commands, which mean the same in each.
+# Options with the same meaning in several commands.
 WholeNumber = Annotated[int, Parameter(converter=_whole_number)]
 WholeNumberOrNone = Annotated[int | None, Parameter(converter=_whole_number)]
 Seed = Annotated[
@@ -153,57 +153,66 @@ class ModelOptions:
 
     @property
     def data_labels(self) -> str | None:
-        """What is said about labels of data; a template's labels name the classes themselves."""
+        """The value of --labels for the labels of data; with --template it defines classes instead."""
         return self.labels if self.template is None else None
 
     def load(self, *, labeled: bool = False) -> Model:
-        """Return the model; with a template it is a language model that is asked.
+        """Load the model; with --template, it is a language model.
 
-        ``labeled``: without a template, the labels are those of data.
+        Parameters
+        ----------
+        labeled
+            Whether the command reads labeled data. Then --labels without --template is about the
+            labels of the data.
         """
-        given = {"max_new_tokens": self.max_new_tokens, "per_token": self.per_token or None}
-        told: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        options = {"max_new_tokens": self.max_new_tokens, "per_token": self.per_token or None}
+        keywords: dict[str, Any] = {
+            name: value for name, value in options.items() if value is not None
+        }
         if self.endpoint is not None:
-            none = self.labels is None and self.device is None
-            if self.model is None or self.template is None or not none:
+            is_local_option = self.labels is not None or self.device is not None
+            if self.model is None or self.template is None or is_local_option:
                 raise InputError(
                     "--endpoint goes with --model NAME and --template TEXT, and with neither "
                     "--labels nor --device."
                 )
             from limelight.models.endpoint import wrap_endpoint
 
-            told |= {"template": self.template, "key_variable": self.key_variable}
-            return wrap_endpoint(self.endpoint, model=str(self.model), **told)
+            keywords |= {"template": self.template, "key_variable": self.key_variable}
+            return wrap_endpoint(self.endpoint, model=str(self.model), **keywords)
         if self.key_variable is not None:
             raise InputError("--key-variable is about a server; add --endpoint URL.")
         if self.template is not None:
-            listed = self.template.lstrip().startswith("[")  # chat messages
-            told["template"] = parse_json(self.template, "--template") if listed else self.template
-            told["labels"] = None if self.labels is None else _labels(self.labels)
+            is_chat = self.template.lstrip().startswith("[")
+            template = parse_json(self.template, "--template") if is_chat else self.template
+            labels = None if self.labels is None else _parse_labels(self.labels)
+            keywords |= {"template": template, "labels": labels}
         elif self.labels is not None and not labeled:
             raise InputError("--labels are about a language model; add --template.")
-        return load(self.model, device=self.device, **told)
+        return load(self.model, device=self.device, **keywords)
 
 
-def _labels(written: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for part in written.split(","):
-        name, sign, word = part.partition("=")
-        if not sign or not name.strip() or not word.strip() or name.strip() in found:
+def _parse_labels(option: str) -> dict[str, str]:
+    """Return the word of each class, from "negative=bad,positive=good"."""
+    labels: dict[str, str] = {}
+    for pair in option.split(","):
+        name, sign, word = (text.strip() for text in pair.partition("="))
+        if not sign or not name or not word or name in labels:
             raise InputError(
                 "--labels gives each class a word, as in negative=bad,positive=good; got "
-                f"{written!r}."
+                f"{option!r}."
             )
-        found[name.strip()] = word.strip()
-    return found
+        labels[name] = word
+    return labels
 
 
-_NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no window
-_JUDGED = ("scale", "features", "grid", "window", "side")  # of a question, what a judge can be told
-_SHORT = {"target": "-t"}
+_NUMBER = re.compile("-?[0-9]{1,18}")  # a window has at most 18 digits
+_JUDGE_FIELDS = ("scale", "features", "grid", "window", "side")
+_SHORT_NAMES = {"target": "-t"}
 _TARGET_FIELDS = ("target", "against", "scale", "at", "answer")
 _SPLITTER_HELP = (
-    " module:function names a function of yours that returns the (start, end) of each part."
+    " For your own splitter, give a function as module:function. It returns the (start, end) of "
+    "each feature."
 )
 
 # The options that each value of --each excludes.
@@ -214,29 +223,30 @@ _EXCLUDED = {
 }
 
 
-def _option(field: RequestField) -> tuple[str, Any, Any]:
-    """Return a field of the question as an option, whose help is what the field means."""
+def _make_option(field: RequestField) -> tuple[str, Any, Any]:
+    """Return the name, the annotated type and the default of the option for a request field."""
     name = f"--{field.name.replace('_', '-')}"
     kind: Any = str if isinstance(field.default, str) else str | None
     if field.default == ():
         kind = tuple[str, ...]
     elif isinstance(field.default, bool):
         kind = bool
-    names = [name, _SHORT[field.name]] if field.name in _SHORT else [name]
-    turned_off = f"--no-{name[2:]}" if field.default is True else ()
+    names = [name, _SHORT_NAMES[field.name]] if field.name in _SHORT_NAMES else [name]
+    negative_name = f"--no-{name[2:]}" if field.default is True else ()
     group = TARGET if field.name in _TARGET_FIELDS else FEATURES
-    text = field.means + _SPLITTER_HELP if field.name == "features" else field.means
-    option = Parameter(name=names, negative=turned_off, group=group, help=text)
+    text = field.help + _SPLITTER_HELP if field.name == "features" else field.help
+    option = Parameter(name=names, negative=negative_name, group=group, help=text)
     return field.name, Annotated[kind, option], field.default
 
 
-def _fields(names: Collection[str]) -> Any:
-    options = [_option(field) for field in FIELDS if field.name in names]
-    return make_dataclass("_Fields", options, frozen=True, kw_only=True)
+def _request_options(names: Collection[str]) -> Any:
+    """Return a dataclass with one option for each of these fields of a request."""
+    options = [_make_option(field) for field in REQUEST_FIELDS if field.name in names]
+    return make_dataclass("_RequestOptions", options, frozen=True, kw_only=True)
 
 
 def parse_features(features: str | None) -> Any:
-    """Return the name of the features, or the splitter that "module:function" names."""
+    """Return the name of the features, or import the splitter "module:function"."""
     if features is None or ":" not in features:
         return features
     if not callable(splitter := import_object(features, "splitter")):
@@ -245,31 +255,41 @@ def parse_features(features: str | None) -> Any:
 
 
 @Parameter(name="*")
-class QuestionOptions(_fields([field.name for field in FIELDS])):  # type: ignore[misc]
-    """Select what is explained."""
+class RequestOptions(_request_options([field.name for field in REQUEST_FIELDS])):  # type: ignore[misc]
+    """Select the target, the scale and the features of an explanation."""
 
     def keywords(self, each: str | None = None) -> dict[str, Any]:
-        """Return the options as keywords of the Python functions, without those ``each`` excludes.
+        """Return the options as keywords of the Python functions.
 
-        Raises InputError if an option is given that has no meaning together with ``each``.
+        Parameters
+        ----------
+        each
+            The value of --each. Options that it excludes are not returned.
+
+        Raises
+        ------
+        InputError
+            If the user gave an option that ``each`` excludes.
         """
         options = {
-            field.name: getattr(self, field.name) for field in FIELDS if hasattr(self, field.name)
+            field.name: getattr(self, field.name)
+            for field in REQUEST_FIELDS
+            if hasattr(self, field.name)
         }
-        defaults = {field.name: field.default for field in FIELDS}
+        defaults = {field.name: field.default for field in REQUEST_FIELDS}
         for name in _EXCLUDED.get(each or "", ()):
             if options.pop(name) != defaults[name]:
                 raise InputError(f"give --{name} or --each {each}, not both.")
         options["features"] = parse_features(self.features)
-        numbers = [name for name in ("window", "at", "grid") if name in options]
-        return options | {name: window_size(options[name]) for name in numbers}
+        numeric = [name for name in ("window", "at", "grid") if name in options]
+        return options | {name: convert_digits(options[name]) for name in numeric}
 
 
 @Parameter(name="*")
-class JudgedQuestion(_fields(_JUDGED)):  # type: ignore[misc]
-    """Select what is explained in a judgment, whose texts have classes and answers already."""
+class JudgeRequestOptions(_request_options(_JUDGE_FIELDS)):  # type: ignore[misc]
+    """Select the scale and the features of a judgment; it has its own target and answers."""
 
-    keywords = QuestionOptions.keywords
+    keywords = RequestOptions.keywords
 
 
 @Parameter(name="*", group=OUTPUT)
@@ -291,14 +311,14 @@ class OutputOptions:
 
     @property
     def form(self) -> str:
-        """The format of the answer."""
-        return chosen_format(self.format, self.output)
+        """The format of the result, such as "terminal" or "json"."""
+        return select_format(self.format, self.output)
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Asking:
-    """Of which texts and model it is asked, at what cost, and where the answer goes.
+class ExplainOptions:
+    """Select the texts, the model, the budget, the settings and the output of an explanation.
 
     Parameters
     ----------
@@ -313,52 +333,70 @@ class Asking:
     model: ModelOptions = ModelOptions()
     out: OutputOptions = OutputOptions()
 
-    def asked(
-        self, verb: Callable[..., Any], text: tuple[str, ...], *rest: Any, **more: Any
-    ) -> Answers[Any]:
-        """Return what ``verb``, explain or compare, answers for the texts that were given."""
+    def explain_texts(
+        self, function: Callable[..., Any], text: tuple[str, ...], *methods: Any, **keywords: Any
+    ) -> TextResults[Any]:
+        """Call ``explain``, ``compare`` or a similar function for the texts of the command.
+
+        Parameters
+        ----------
+        function
+            A function of :mod:`limelight.api` that takes a model and texts.
+        text
+            The texts that were given as arguments.
+        methods
+            Further positional arguments of the function.
+        keywords
+            Keywords of the function.
+
+        Returns
+        -------
+        The results, which are computed when they are read.
+        """
         _check_quotes(text)
         self.texts.check()
         if self.budget is not None:
-            parse_budget(self.budget)  # refuses what is no budget before the model is loaded
+            parse_budget(self.budget)  # raises an error before the model is loaded
         model, display = self.model.load(), show_progress("explaining")
 
-        def ask(texts: list[UserInput]) -> Any:
-            settings = parsed_settings(self.set, verb)
+        def explain_batch(texts: list[UserInput]) -> Any:
+            settings = parse_settings(self.set, function)
             with display:
-                how = {"budget": self.budget, "progress": display, **more, **settings}
-                return verb(model, texts, *rest, **how)
+                options = {"budget": self.budget, "progress": display, **keywords, **settings}
+                return function(model, texts, *methods, **options)
 
-        return self.texts.answers(text, ask, warnings=_warnings, together=texts_per_batch(model))
-
-
-def explanations_in(answer: Any) -> list[Explanation]:
-    """Return what a verb answers to a text: one, or one for each class, span or method."""
-    if isinstance(answer, Explanation):
-        return [answer]
-    return list(answer.values() if isinstance(answer, dict) else answer)
-
-
-def _warnings(answer: Any) -> list[str]:
-    own = answer.warnings if isinstance(answer, Comparison) else ()
-    return [*own, *merge_warnings(explanations_in(answer))]
-
-
-def _check_quotes(texts: tuple[str, ...]) -> None:
-    """Refuse a text that the shell has cut at its spaces: nobody explains single words in a row."""
-    if len(texts) > 1 and not any(len(text.split()) > 1 for text in texts):
-        raise InputError(
-            f"a text with spaces needs quotes; got {len(texts)} texts of one word each. Write "
-            f'"{truncate_line(" ".join(texts), 60)}", or give several texts one per line, with --file '
-            "and --lines."
+        return self.texts.compute_results(
+            text, explain_batch, list_warnings=_list_warnings, batch_size=texts_per_batch(model)
         )
 
 
-def window_size(given: str | None) -> str | int | None:
-    """Return a window, or a place, as the library takes it: digits are a number."""
-    return int(given) if given is not None and _NUMBER.fullmatch(given) else given
+def list_explanations(result: Any) -> list[Explanation]:
+    """Return the explanations in a result: one, or one for each class, span or method."""
+    if isinstance(result, Explanation):
+        return [result]
+    return list(result.values() if isinstance(result, dict) else result)
 
 
-def names_in(written: str | None) -> list[str] | None:
-    """Return names that are written with commas between them."""
-    return None if written is None else [name.strip() for name in written.split(",")]
+def _list_warnings(result: Any) -> list[str]:
+    comparison_warnings = result.warnings if isinstance(result, Comparison) else ()
+    return [*comparison_warnings, *merge_warnings(list_explanations(result))]
+
+
+def _check_quotes(texts: tuple[str, ...]) -> None:
+    """Raise InputError if all texts are single words: the shell has split a text at its spaces."""
+    if len(texts) > 1 and not any(len(text.split()) > 1 for text in texts):
+        raise InputError(
+            f"a text with spaces needs quotes; got {len(texts)} texts of one word each. Write "
+            f'"{truncate_line(" ".join(texts), 60)}", or give several texts one per line, with '
+            "--file and --lines."
+        )
+
+
+def convert_digits(text: str | None) -> str | int | None:
+    """Convert a text of digits to a number; return any other text unchanged."""
+    return int(text) if text is not None and _NUMBER.fullmatch(text) else text
+
+
+def split_names(option: str | None) -> list[str] | None:
+    """Split names at commas; return None for None."""
+    return None if option is None else [name.strip() for name in option.split(",")]

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from limelight.cli.console import FIGURES, clean_up_beside, heard, output_console, put_one, tell
+from limelight.cli.console import (
+    FIGURES,
+    output_console,
+    print_stderr,
+    received_signals,
+    remove_partial_files,
+    write_result,
+)
 from limelight.cli.groups import FEATURES, INPUT, MODEL, OUTPUT, SERVER
 from limelight.cli.options import (
     Method,
@@ -81,15 +88,15 @@ def serve(
     anyway
         Allow a run or a judgment of a different model. Every page then says so.
     """
-    from limelight import serve as served  # says which extra is missing, if one is
+    from limelight import serve as start_server  # raises an error if an extra is missing
 
-    asked: dict[str, Any] = {"template": template, "max_new_tokens": max_new_tokens}
+    keywords: dict[str, Any] = {"template": template, "max_new_tokens": max_new_tokens}
     if (not model and template is not None) or (template is None and max_new_tokens is not None):
         raise InputError(
-            "--max-new-tokens goes with --template, and that with --model FOLDER, a language model."
+            "--max-new-tokens needs --template, and --template needs --model FOLDER, a language model."
         )
-    with served(
-        [load(place, device=device, **asked) for place in model] or None,
+    with start_server(
+        [load(path, device=device, **keywords) for path in model] or None,
         run=run,
         judgment=judgment,
         learned=learned,
@@ -98,32 +105,32 @@ def serve(
         port=port,
         seconds=seconds,
         anyway=anyway,
-    ) as page:
+    ) as server:
         try:
-            _announce(page, host)
+            _print_address(server, host)
             if open:
                 import webbrowser
 
-                webbrowser.open(page.url)
-            while page.running:
-                if heard:  # and nobody has stopped
-                    signal.raise_signal(heard[0])
+                webbrowser.open(server.url)
+            while server.is_running:
+                if received_signals:  # its exception was lost, so raise it again
+                    signal.raise_signal(received_signals[0])
                 time.sleep(0.2)
         except KeyboardInterrupt as stop:
-            if type(stop) is not KeyboardInterrupt:  # somebody else ends the process
+            if type(stop) is not KeyboardInterrupt:  # SIGTERM, which `main` handles
                 raise
-            tell("Stopped.")
+            print_stderr("Stopped.")
 
 
-def _announce(page: "Serving", host: str) -> None:
-    output_console().print(page.url, soft_wrap=True)
-    said = "Open this address in a browser; Ctrl-C ends it."
-    if not page.is_local:
-        said += f" Whoever reaches {host} and has the address can use the model."
-        if host in ("0.0.0.0", "::"):  # noqa: S104  (all addresses, and so none that others can open)
-            said += f" On another machine, put the IP address of this one in place of {host}."
-    for sentence in (said, *page.warnings):
-        tell(sentence)
+def _print_address(server: "Serving", host: str) -> None:
+    output_console().print(server.url, soft_wrap=True)
+    hint = "Open this address in a browser. Press Ctrl-C to end the server."
+    if not server.is_local:
+        hint += f" Everyone who can reach {host} and knows the address can use the model."
+        if host in ("0.0.0.0", "::"):  # noqa: S104  (not an address that a browser can open)
+            hint += f" On another machine, replace {host} by the IP address of this machine."
+    for sentence in (hint, *server.warnings):
+        print_stderr(sentence)
 
 
 def export(
@@ -154,15 +161,15 @@ def export(
 
     if output.suffix.lower() not in (".html", ".htm") and not is_device(output):
         raise InputError(
-            f"the output of export is a page; its name must end in .html; got '{output}'."
+            f"export writes a web page, so the name of the file must end in .html; got '{output}'."
         )
-    given = {"title": title, "text": text}
-    said = {name: value for name, value in given.items() if value is not None}
-    page = live_page(load(model), precision=precision, **said)
-    clean_up_beside(output)
+    options = {"title": title, "text": text}
+    keywords = {name: value for name, value in options.items() if value is not None}
+    page = live_page(load(model), precision=precision, **keywords)
+    remove_partial_files(output)
     write_atomically(output, page)
     size = len(page.encode()) / 1e6
-    tell(f"{output}: {size:.1f} MB, open it in a browser")
+    print_stderr(f"{output}: {size:.1f} MB. Open it in a browser.")
 
 
 def summarize(
@@ -205,17 +212,18 @@ def summarize(
     if form in FIGURES:
         raise InputError(f"a summary is written as terminal, json, csv or html; got {form}.")
     if against is not None:
-        usual_values = {"by": (by, "length"), "top": (top, 20)}
-        usual_values["representatives"] = (representatives, 8)
-        for option, (value, usual_value) in usual_values.items():
-            if value != usual_value:
+        defaults = {"by": "length", "top": 20, "representatives": 8}
+        values = {"by": by, "top": top, "representatives": representatives}
+        for option, value in values.items():
+            if value != defaults[option]:
                 raise InputError(f"--{option} does not apply to --against; leave one of them out.")
     opened = Run(run, labels=labels)
     result: RunSummary | RunComparison
     if against is not None:
         result = opened.compare(Run(against), method)
     else:
-        usual = "none" not in opened.record.data.columns.carried
-        sliced = None if by == "built-in none" or (usual and by == "none") else by
-        result = opened.summary(method, by=sliced, top=top, representatives=representatives)
-    put_one(result, form, out.output)
+        has_none_column = "none" in opened.record.data.columns.carried
+        ungrouped = by == "built-in none" or (by == "none" and not has_none_column)
+        group_column = None if ungrouped else by
+        result = opened.summary(method, by=group_column, top=top, representatives=representatives)
+    write_result(result, form, out.output)

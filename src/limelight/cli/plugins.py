@@ -1,11 +1,11 @@
-"""Commands of other packages, which are found by their entry points."""
+"""Commands of other packages, found by their entry points."""
 
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, entry_points
 
 from cyclopts import App
 
-from limelight.cli.console import tell
+from limelight.cli.console import print_stderr
 from limelight.errors import IN_REPRODUCTION, InputError
 
 GROUP = "limelight.commands"
@@ -13,7 +13,7 @@ _REPRODUCTION = ("plan", "reproduce")
 
 
 def add_command(app: App, name: str) -> None:
-    """Add the command ``name`` of another package, if one is installed that has it."""
+    """Add the command ``name`` of another package, if it is installed."""
     for point in _entry_points(app):
         if point.name == name:
             _register(app, point)
@@ -27,16 +27,16 @@ def add_every_command(app: App) -> None:
         try:
             _register(app, point)
         except InputError as error:
-            tell(f"{error}")
+            print_stderr(str(error))
 
 
 def installed_commands() -> list[str]:
-    """Return the names of the commands that other packages bring."""
+    """Return the names of the commands of other packages."""
     return [point.name for point in entry_points(group=GROUP)]
 
 
 def _entry_points(app: App) -> Iterator[EntryPoint]:
-    """Yield the commands of other packages; of several with one name, the first."""
+    """Yield the commands of other packages; if names repeat, only the first."""
     for point in entry_points(group=GROUP):
         if point.name not in app:
             yield point
@@ -45,7 +45,7 @@ def _entry_points(app: App) -> Iterator[EntryPoint]:
 def _register(app: App, point: EntryPoint) -> None:
     try:
         app.command(point.load(), name=point.name, version_flags=())
-    except (Exception, SystemExit) as error:  # of a package that may do anything
+    except (Exception, SystemExit) as error:  # another package may raise any error
         raise InputError(
             f"the command {point.name!r} from {point.value!r} cannot be used: {error!r}."
         ) from error

@@ -4,7 +4,7 @@ import itertools
 import json
 from typing import Any
 
-from limelight.cli.console import output_console, show_progress, tell, write
+from limelight.cli.console import output_console, print_stderr, show_progress, write_parts
 from limelight.cli.options import (
     Argument,
     Format,
@@ -20,7 +20,7 @@ from limelight.rendering.terminal import table_view
 from limelight.rendering.wording import format_percent
 from limelight.results.table import Column, Table
 
-_TOGETHER = 64  # texts
+_BATCH_SIZE = 64
 
 
 def predict(
@@ -32,36 +32,37 @@ def predict(
     """Predict the class of each text, its spans, or the answer of a language model."""
     texts.check()
     classifier = model.load()
-    answers = texts.answers(
+    results = texts.compute_results(
         text,
-        lambda some: predict_rows(classifier, some),
-        warnings=lambda row: row["warnings"],
-        together=_TOGETHER,
+        lambda batch: predict_rows(classifier, batch),
+        list_warnings=lambda row: row["warnings"],
+        batch_size=_BATCH_SIZE,
     )
     if format == "json":
-        write((json.dumps(row, ensure_ascii=False) + "\n" for _, row in answers), None)
+        write_parts((json.dumps(row, ensure_ascii=False) + "\n" for _, row in results), None)
     else:
-        rows = (row for _, row in answers)
-        while chunk := list(itertools.islice(rows, _TOGETHER)):  # as they come, each with its head
-            output_console().print(table_view(_table(chunk)))
-    answers.finish(said=format == "json")
+        rows = (row for _, row in results)
+        # Print a table for each batch, as soon as it is computed.
+        while batch := list(itertools.islice(rows, _BATCH_SIZE)):
+            output_console().print(table_view(_prediction_table(batch)))
+    results.finish(has_warnings=format == "json")
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
-    """Return one row per text with what the model says, or one for every span that it finds."""
+def _prediction_table(rows: list[dict[str, Any]]) -> Table:
+    """Return a table with a row for each text, or for each span that the model finds."""
     if "spans" in rows[0]:
         spans: list[tuple[Any, ...]] = []
         for row in rows:
             spans += [
                 (
                     i,
-                    f"{one['start']}:{one['end']}",
-                    one["tag"],
-                    one["score"],
-                    one["text"],
+                    f"{span['start']}:{span['end']}",
+                    span["tag"],
+                    span["score"],
+                    span["text"],
                     row["text"],
                 )
-                for i, one in enumerate(row["spans"])
+                for i, span in enumerate(row["spans"])
             ] or [(None, None, "no span", None, None, row["text"])]
         numbers = (Column("span", "d"), Column("place", "s"), Column("tag"), Column("score", ".3f"))
         return Table((*numbers, Column("words", fold=True), Column("text")), spans)
@@ -69,15 +70,15 @@ def _table(rows: list[dict[str, Any]]) -> Table:
         heads = (Column("log-probability", ".3f"), Column("answer", fold=True), Column("text"))
         answers = [(row["log_probability"], row["answer"], row["text"]) for row in rows]
         return Table(heads, answers)
-    sure = rows[0]["probability"] is not None  # else there are scores and nothing more
-    named = list(rows[0]["logits"])
-    alone = len(named) == 1 and sure
+    has_probability = rows[0]["probability"] is not None  # otherwise the model returns scores only
+    outputs = list(rows[0]["logits"])
+    is_single_logit = len(outputs) == 1 and has_probability
     columns = [
-        *([Column("class"), Column("probability", format_percent)] if sure else []),
-        *(Column(f"logit of {name}" if alone else name, "+.3f") for name in named),
-        Column("text"),  # the widest, which gives way on a narrow terminal
+        *([Column("class"), Column("probability", format_percent)] if has_probability else []),
+        *(Column(f"logit of {name}" if is_single_logit else name, "+.3f") for name in outputs),
+        Column("text"),  # the last column is cut on a narrow terminal
     ]
-    first = ("class", "probability") if sure else ()
+    first = ("class", "probability") if has_probability else ()
     table = [(*(row[name] for name in first), *row["logits"].values(), row["text"]) for row in rows]
     return Table(columns, table)
 
@@ -93,8 +94,8 @@ def evaluate(
 ) -> None:
     """Measure the accuracy and the speed of a model on labeled texts.
 
-    Accuracy comes with its 95 % Wilson interval. The speed does not count the time to load the file
-    and the model. For the aclImdb folder, the test reviews are used.
+    The table shows the accuracy with its 95 % Wilson interval. The speed does not include the time
+    to load the file and the model. For the aclImdb folder, the test reviews are used.
     """
     from limelight import data as datasets
 
@@ -116,7 +117,7 @@ def evaluate(
     else:
         _show_measures(result, classifier.classes)
     for warning in evaluation.warnings:
-        tell(warning)
+        print_stderr(warning)
 
 
 def _show_measures(result: dict[str, Any], classes: tuple[str, ...]) -> None:
@@ -135,7 +136,7 @@ def _show_measures(result: dict[str, Any], classes: tuple[str, ...]) -> None:
         *(Column(f"as {name}", "d") for name in classes),
     ]
     rows = [
-        (one["class"], one["count"], one["precision"], one["recall"], *given)
-        for one, given in zip(result["classes"], result["confusion"], strict=True)
+        (row["class"], row["count"], row["precision"], row["recall"], *predictions)
+        for row, predictions in zip(result["classes"], result["confusion"], strict=True)
     ]
     console.print(table_view(Table(columns, rows)))

@@ -1,4 +1,4 @@
-"""Texts for a command, and what is answered to them as they come."""
+"""Texts of a command, from arguments, a file or standard input, and the results for them."""
 
 import io
 import itertools
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from cyclopts import Parameter
 
-from limelight.cli.console import tell
+from limelight.cli.console import print_stderr
 from limelight.cli.groups import INPUT
 from limelight.errors import InputError
 from limelight.files import Readable, read_at_most
@@ -22,28 +22,28 @@ from limelight.text.images import has_ending
 from limelight.text.inputs import WarningCounts
 
 MOST_BYTES = 1 << 26  # of one text
-Answer = TypeVar("Answer")
-_ESCAPED = re.compile("[\udc80-\udcff]")  # what stands for bytes that are not UTF-8
+Result = TypeVar("Result")
+_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8 (surrogateescape)
 
 
-def answers_in(
+def read_answers(
     data: Path, column: str | None, *, text_column: str | None, limit: int | None
 ) -> list[str | None] | None:
-    """Return the answer in a column for each text of the data; None where its cell is empty."""
+    """Read the answer of each text from a column of the data; an empty cell gives None."""
     if column is None:
         return None
     from limelight.data import read_rows
 
-    # Read as labels are: a cell for each text.
-    found = read_rows(data, text_column=text_column, label_column=column, limit=limit).labels
-    cells = ("" if cell is None else str(cell) for cell in found)
+    # Answers are read like labels: one cell for each text.
+    labels = read_rows(data, text_column=text_column, label_column=column, limit=limit).labels
+    cells = ("" if label is None else str(label) for label in labels)
     return [cell if cell.strip() else None for cell in cells]
 
 
 @Parameter(name="*", group=INPUT)
 @dataclass(frozen=True, kw_only=True)
-class OneText:
-    """Select a text that is not an argument.
+class TextSource:
+    """Select the second text of a pair, and a file that contains the text.
 
     Parameters
     ----------
@@ -56,30 +56,32 @@ class OneText:
     pair: str | None = None
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
 
-    def comes_from_outside(self, arguments: Sequence[str]) -> bool:
-        """Return whether texts come from the file or from standard input, not as arguments."""
+    def reads_stream(self, arguments: Sequence[str]) -> bool:
+        """Return whether the texts come from a file or standard input, not from the arguments."""
         if self.file is not None and arguments:
             raise InputError("give the text as an argument or with --file, not both.")
         if sys.stdin is None and list(arguments) == ["-"]:
             raise InputError(
                 "standard input is closed, so '-' reads nothing; give a text or a file."
             )
-        piped = sys.stdin and (list(arguments) == ["-"] or not (arguments or sys.stdin.isatty()))
-        if not (arguments or piped or self.file is not None):
+        reads_stdin = bool(sys.stdin) and (
+            list(arguments) == ["-"] or not (arguments or sys.stdin.isatty())
+        )
+        if not (arguments or reads_stdin or self.file is not None):
             raise InputError(
                 "no text was given; pass it as an argument, with --file, or on standard input with "
                 "'-'."
             )
-        return self.file is not None or bool(piped)
+        return self.file is not None or reads_stdin
 
-    def whole(self, arguments: Sequence[str]) -> list[Any]:
-        """Return the texts a command was given; a file or standard input ("-") is one text.
+    def read_texts(self, arguments: Sequence[str]) -> list[Any]:
+        """Return the texts of the arguments; a file or standard input ("-") is one text.
 
-        The name of an image is a path, which no text is.
+        The name of an image file becomes a path.
         """
-        if not self.comes_from_outside(arguments):
-            if any(has_ending(Path(one)) and _is_file(one) for one in arguments):
-                return [Path(one) if has_ending(Path(one)) else one for one in arguments]
+        if not self.reads_stream(arguments):
+            if any(has_ending(Path(text)) and _is_file(text) for text in arguments):
+                return [Path(text) if has_ending(Path(text)) else text for text in arguments]
             if all(map(_is_file, arguments)):
                 name = arguments[0]
                 raise InputError(
@@ -90,12 +92,12 @@ class OneText:
         if self.file is not None and has_ending(self.file):
             return [self.file]
         if self.file is None:
-            return [_decoded(sys.stdin.buffer, "standard input")]
-        with self.file.open("rb") as source:  # a pipe will do
-            return [_decoded(source, f"'{self.file}'")]
+            return [_read_text(sys.stdin.buffer, "standard input")]
+        with self.file.open("rb") as source:  # also a pipe
+            return [_read_text(source, f"'{self.file}'")]
 
-    def with_second(self, texts: Sequence[str]) -> list[UserInput]:
-        """Return what is asked about: the texts, or the only one with the second of its pair."""
+    def add_pair(self, texts: Sequence[str]) -> list[UserInput]:
+        """Return the texts; with --pair, the only text becomes a pair of texts."""
         if self.pair is None:
             return list(texts)
         if len(texts) > 1:
@@ -106,7 +108,7 @@ class OneText:
 @Parameter(name="*", group=INPUT)
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """Select texts that are not arguments.
+    """Select a file of texts, and how to split it into texts.
 
     Parameters
     ----------
@@ -117,47 +119,60 @@ class TextOptions:
         With --lines: each line is a pair of texts, separated by a tab.
     """
 
-    one: OneText = OneText()
+    source: TextSource = TextSource()
     lines: bool = False
     tabs: bool = False
 
     def check(self) -> None:
-        """Refuse what cannot go together."""
+        """Raise InputError if the options contradict each other."""
         if self.tabs and not self.lines:
-            raise InputError("--tabs is about lines, of which each holds two texts; add --lines.")
-        if self.one.pair is not None and self.lines:
+            raise InputError("--tabs splits each line into two texts; add --lines.")
+        if self.source.pair is not None and self.lines:
             raise InputError(
-                "--pair is the second text of one pair; for lines that hold both, --tabs."
+                "--pair is the second text of one pair; for lines with two texts, use --tabs."
             )
 
-    def answers(
+    def compute_results(
         self,
         arguments: Sequence[str],
-        ask: Callable[[list[UserInput]], Sequence[Answer]],
+        compute: Callable[[list[UserInput]], Sequence[Result]],
         *,
-        warnings: Callable[[Answer], Iterable[str]],
-        together: int,
-    ) -> "Answers[Answer]":
-        """Return what ``ask`` answers to arguments, a file or standard input.
+        list_warnings: Callable[[Result], Iterable[str]],
+        batch_size: int,
+    ) -> "TextResults[Result]":
+        """Compute one result for each text of the arguments, the file or standard input.
 
-        With ``lines``, every line of a file or of standard input is a text of its own, and
-        ``together`` of them are asked at a time. ``warnings`` are those of an answer.
+        Parameters
+        ----------
+        arguments
+            The texts that were given as arguments.
+        compute
+            Returns one result for each text of a batch.
+        list_warnings
+            Returns the warnings of a result.
+        batch_size
+            With --lines, the number of lines that are computed together.
+
+        Returns
+        -------
+        The results, which are computed when they are read.
         """
+        file, by_line = self.source.file, self.lines and self.source.reads_stream(arguments)
 
-        file, by_line = self.one.file, self.lines and self.one.comes_from_outside(arguments)
-
-        def asked(texts: list[str]) -> Sequence[Answer]:
-            if by_line and any(map(_ESCAPED.search, texts)):
-                raise _unusable("be UTF-8 text; this one is not. Convert the input first.")
-            return ask([*map(_at_the_tab, texts)] if self.tabs else self.one.with_second(texts))
+        def compute_batch(texts: list[str]) -> Sequence[Result]:
+            if by_line and any(map(_ESCAPED_BYTE.search, texts)):
+                raise _line_error("be UTF-8 text; this one is not. Convert the input first.")
+            return compute([*map(_split_tab, texts)] if self.tabs else self.source.add_pair(texts))
 
         if by_line:
-            return Answers(_numbered_lines(file), asked, warnings, together, file or "-")
-        given = self.one.whole(arguments)
-        return Answers(enumerate(given, start=1), asked, warnings, len(given), source=None)
+            lines = _numbered_lines(file)
+            return TextResults(lines, compute_batch, list_warnings, batch_size, file or "-")
+        texts = self.source.read_texts(arguments)
+        numbered = enumerate(texts, start=1)
+        return TextResults(numbered, compute_batch, list_warnings, len(texts), source=None)
 
 
-def _decoded(file: Readable, source: str) -> str:
+def _read_text(file: Readable, source: str) -> str:
     content = read_at_most(file, MOST_BYTES, source)
     try:
         return content.decode("utf-8-sig")
@@ -170,21 +185,21 @@ def _decoded(file: Readable, source: str) -> str:
 def _is_file(name: str) -> bool:
     try:
         return Path(name).is_file()
-    except (OSError, ValueError):  # too long for a name, or with a NUL in it
+    except (OSError, ValueError):  # the text is too long for a name, or contains NUL
         return False
 
 
 def _numbered_lines(file: Path | None) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file, or of standard input, that are not blank, counted from 1.
+    """Yield the number and the text of every line that is not blank, counted from 1.
 
-    A line ends where an editor ends it; bytes that are not UTF-8 are escaped, not refused.
+    Lines end at the line ends of all systems. Bytes that are not UTF-8 are escaped.
     """
     source = file.open("rb") if file is not None else sys.stdin.buffer
     text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape")
     try:
-        longer = MOST_BYTES + 1  # characters: /dev/zero is one line without an end
-        for number, line in enumerate(iter(partial(text.readline, longer), ""), start=1):
-            if len(line) == longer:
+        limit = MOST_BYTES + 1  # in characters, because /dev/zero is a line without an end
+        for number, line in enumerate(iter(partial(text.readline, limit), ""), start=1):
+            if len(line) == limit:
                 raise InputError(f"line {number} must have at most {MOST_BYTES:,} characters.")
             if line.strip():
                 yield number, line.removesuffix("\n")
@@ -192,93 +207,114 @@ def _numbered_lines(file: Path | None) -> Iterator[tuple[int, str]]:
         if file is not None:
             text.close()
         else:
-            text.detach()  # standard input is not ours to close
+            text.detach()  # leave standard input open
 
 
 @dataclass
-class Answers(Generic[Answer]):
-    """Answers to numbered texts, some at a time, each with the number of its text from 0.
+class TextResults(Generic[Result]):
+    """Results of numbered texts, computed batch by batch while they are read.
 
-    Where texts are lines of a ``source``, one that cannot be used is named on standard error, and
-    the others go on; :meth:`finish` says how many there were. An error that is about no line in
-    particular ends everything at once.
+    Iteration yields the position of each text, from 0, and its result. If a line of ``source``
+    cannot be used, its error is printed and the other lines are computed. `finish` reports the
+    number of such lines. Any other error ends the iteration.
+
+    Parameters
+    ----------
+    lines
+        The number and the text of each line.
+    compute
+        Returns one result for each text of a batch.
+    list_warnings
+        Returns the warnings of a result.
+    batch_size
+        The number of texts in a batch.
+    source
+        The file of the lines, "-" for standard input, or None if the texts are not lines.
     """
 
     lines: Iterator[tuple[int, str]]
-    ask: Callable[[list[str]], Sequence[Answer]]
-    warnings: Callable[[Answer], Iterable[str]]
-    together: int
+    compute: Callable[[list[str]], Sequence[Result]]
+    list_warnings: Callable[[Result], Iterable[str]]
+    batch_size: int
     source: Path | str | None
-    _seen: int = 0
-    _refused: int = 0
-    _done: int = 0  # the line of the last answer that was taken
-    _counts: WarningCounts = field(default_factory=WarningCounts)
+    _line_count: int = 0
+    _failed_count: int = 0
+    _last_line: int = 0  # the number of the last line whose result the caller has used
+    _warning_counts: WarningCounts = field(default_factory=WarningCounts)
 
-    def __iter__(self) -> Iterator[tuple[int, Answer]]:
-        while chunk := list(itertools.islice(self.lines, self.together)):
-            first = self._seen
-            self._seen += len(chunk)
-            for number, answer in self._answers(first, chunk):
-                line, place = chunk[number - first][0], "text" if self.source is None else "line"
-                self._counts.add(f"{place} {line}", self.warnings(answer))
-                yield number, answer
-                self._done = line  # whoever asks for the next has dealt with this one
-        if not self._seen:
+    def __iter__(self) -> Iterator[tuple[int, Result]]:
+        while batch := list(itertools.islice(self.lines, self.batch_size)):
+            first = self._line_count
+            self._line_count += len(batch)
+            for position, result in self._compute_batch(first, batch):
+                number, noun = batch[position - first][0], "text" if self.source is None else "line"
+                self._warning_counts.add(f"{noun} {number}", self.list_warnings(result))
+                yield position, result
+                self._last_line = number  # the caller asks for the next result after using this one
+        if not self._line_count:
             raise InputError("no line of the input has any text.")
-        if self._refused == self._seen:
-            raise InputError(f"none of the {self._seen} lines could be used.")
+        if self._failed_count == self._line_count:
+            raise InputError(f"none of the {self._line_count} lines could be used.")
 
-    def finish(self, *, said: bool) -> None:
-        """Sum up the warnings, and raise an error if there were lines that could not be used.
+    def finish(self, *, has_warnings: bool) -> None:
+        """Print the warnings; raise InputError if lines could not be used.
 
-        ``said``: the output itself holds the warnings, so those of a single text need no repeating.
+        Parameters
+        ----------
+        has_warnings
+            Whether the output contains the warnings of each text. If so, those of a single text
+            are not printed.
         """
-        if not said or self._seen > 1:
-            for sentence in self._counts.sentences():
-                tell(sentence)
-        if self._refused:
-            raise InputError(f"{self._refused} of {self._seen} lines could not be used.")
+        if not has_warnings or self._line_count > 1:
+            for sentence in self._warning_counts.sentences():
+                print_stderr(sentence)
+        if self._failed_count:
+            raise InputError(f"{self._failed_count} of {self._line_count} lines could not be used.")
 
-    def how_to_go_on(self) -> str:
-        """Say which lines are done with, and how to get the others answered."""
-        if self.source is None or not self._done:
+    def resume_hint(self) -> str:
+        """Return a sentence about how to continue after the last line with a result."""
+        if self.source is None or not self._last_line:
             return ""
-        then = f"Go on with line {self._done + 1}"
+        next_line = self._last_line + 1
         if self.source == "-":
-            return f"{then} of the input."
-        rest = f"tail -n +{self._done + 1} {shlex.quote(str(self.source))}"
-        return f"{then}: {rest} | limelight … --lines"
+            return f"Continue with line {next_line} of the input."
+        source = shlex.quote(str(self.source))
+        command = f"tail -n +{next_line} {source} | limelight … --lines"
+        return f"Continue with line {next_line}: {command}"
 
-    def _answers(self, first: int, chunk: list[tuple[int, str]]) -> Iterator[tuple[int, Answer]]:
+    def _compute_batch(
+        self, first: int, batch: list[tuple[int, str]]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield results of a batch; if a text has an error, compute each text separately."""
         try:
-            answers = self.ask([text for _, text in chunk])
+            results = self.compute([text for _, text in batch])
         except InputError as error:
             if self.source is None or not error.is_text_specific:
                 raise
         else:
-            yield from enumerate(answers, start=first)
+            yield from enumerate(results, start=first)
             return
-        for number, (line, text) in enumerate(chunk, start=first):
+        for position, (number, text) in enumerate(batch, start=first):
             try:
-                (answer,) = self.ask([text])
+                (result,) = self.compute([text])
             except InputError as error:
                 if not error.is_text_specific:
                     raise
-                self._refused += 1
-                tell(f"Line {line}: {error}")
+                self._failed_count += 1
+                print_stderr(f"Line {number}: {error}")
             else:
-                yield number, answer
+                yield position, result
 
 
-def _unusable(must: str) -> InputError:
-    """Return the error of a line alone: others may be fine."""
-    error = InputError(f"a line must {must}")
+def _line_error(requirement: str) -> InputError:
+    """Return an error about one line, after which the other lines are still computed."""
+    error = InputError(f"a line must {requirement}")
     error.is_text_specific = True
     return error
 
 
-def _at_the_tab(line: str) -> UserInput:
-    first, *second = line.split("\t")
-    if len(second) != 1:
-        raise _unusable(f"hold two texts with a tab between them; this one has {len(second)} tabs.")
-    return first, second[0]
+def _split_tab(line: str) -> UserInput:
+    first, *others = line.split("\t")
+    if len(others) != 1:
+        raise _line_error(f"contain two texts separated by a tab; this one has {len(others)} tabs.")
+    return first, others[0]

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
-from limelight.cli.console import named_values, noted, parsed_value, show_progress, tell
+from limelight.cli.console import (
+    handle_interrupt,
+    parse_value,
+    print_stderr,
+    show_progress,
+    split_settings,
+)
 from limelight.cli.groups import BUDGET, INPUT, MODEL, OUTPUT, TRAINING
 from limelight.cli.options import (
     AnswerColumn,
@@ -20,7 +26,7 @@ from limelight.cli.options import (
     WholeNumber,
     WholeNumberOrNone,
 )
-from limelight.cli.texts import answers_in
+from limelight.cli.texts import read_answers
 from limelight.data import LabeledTexts, imdb, read_labeled, read_texts
 from limelight.data.images import read_labeled_images
 from limelight.errors import InputError, unknown_name_message
@@ -83,56 +89,56 @@ def train(
     precision
         Precision of the stored weights. "float16" halves the size.
     """
-    from limelight import train as trained  # says which extra is missing, if torch is
+    from limelight import train as train_classifier  # raises an error if torch is missing
     from limelight.training import find_recipe
 
-    if (given := images or data) is None or (images and data):
-        raise InputError("train learns from a file of texts, or from images (--images); give one.")
-    usual = "images" if images and recipe == "default" else recipe
-    settings = _changed(find_recipe(usual), set, epochs)
+    if (source := images or data) is None or (images and data):
+        raise InputError("train needs a file of texts, or images (--images); give one of the two.")
+    recipe_name = "images" if images and recipe == "default" else recipe
+    settings = _change_recipe(find_recipe(recipe_name), set, epochs)
     reader = read_labeled_images if images else read_labeled
     read = partial(reader, text_column=text_column, label_column=label_column, labels=labels)
-    texts = read(given)
-    held: LabeledTexts | float | None = None
+    texts = read(source)
+    validation_data: LabeledTexts | float | None = None
     if validation is not None:
         try:
-            held = float(validation)
+            validation_data = float(validation)
         except ValueError:
-            held = read(validation, texts.class_names, part="test")
+            validation_data = read(validation, texts.class_names, part="test")
     for warning in texts.warnings:
-        tell(warning)
+        print_stderr(warning)
 
-    def kept() -> str:
+    def describe_checkpoint() -> str:
         if (output / "checkpoint.safetensors").exists():
-            return f"The checkpoint is in '{output}'; give the same command to go on from there."
-        return "Give the same command to start again."
+            return f"The checkpoint is in '{output}'. Run the same command again to continue."
+        return "Run the same command again to start anew."
 
-    def told(at: "Progress") -> None:
-        """Move the bar on a terminal; elsewhere say one line per epoch."""
-        best = "" if at.best is None else f", best accuracy {at.best:.1%}"
-        display(at.step, at.steps, f"epoch {at.epoch}{best}")
-        if at.epoch_ended and not display.is_live:
-            display.announce(_line(at))
+    def report(progress: "Progress") -> None:
+        """Move the bar in a terminal; otherwise print one line per epoch."""
+        best = "" if progress.best is None else f", best accuracy {progress.best:.1%}"
+        display(progress.step, progress.steps, f"epoch {progress.epoch}{best}")
+        if progress.epoch_ended and not display.is_live:
+            display.announce(_epoch_line(progress))
 
-    with noted(kept), show_progress("training") as display:
-        model = trained(
+    with handle_interrupt(describe_checkpoint), show_progress("training") as display:
+        model = train_classifier(
             texts,
             recipe=settings,
             output=output,
-            validation=held,
+            validation=validation_data,
             seed=seed,
             device=device,
-            progress=told,
+            progress=report,
             resume=not fresh,
             precision=precision,
         )
     record = model.record["training"]
     best = record["kept_epoch"]
     score = record["validation_accuracy"][best - 1]
-    measured = "" if score is None else f", validation accuracy {score:.2%}"
-    print(f"{output}: epoch {best} kept{measured}")
+    accuracy = "" if score is None else f", validation accuracy {score:.2%}"
+    print(f"{output}: epoch {best} kept{accuracy}")
     if warning := record.get("warning"):
-        tell(f"Warning: {warning}", style="bold")
+        print_stderr(f"Warning: {warning}", style="bold")
 
 
 def learn(
@@ -174,19 +180,20 @@ def learn(
         Folder for the method and the sampled values. Use the method with --method learned:FOLDER.
         If the command was interrupted, run it again to continue.
     """
-    from limelight import learn as learned  # says which extra is missing, if torch is
+    from limelight import learn as learn_method  # raises an error if torch is missing
 
-    given = read_texts(data, text_column=text_column, pair_column=pair_column, limit=texts)
-    answers = answers_in(data, answer_column, text_column=text_column, limit=texts)
+    documents = read_texts(data, text_column=text_column, pair_column=pair_column, limit=texts)
+    answers = read_answers(data, answer_column, text_column=text_column, limit=texts)
 
-    def kept() -> str:
-        drawn = any(output.glob("drawn/part-*"))
-        return f"Values drawn so far are kept in '{output}'. The same command goes on." * drawn
+    def describe_samples() -> str:
+        if not any(output.glob("drawn/part-*")):
+            return ""
+        return f"'{output}' contains the sampled values. Run the same command again to continue."
 
-    with noted(kept), show_progress("learning", announced=True) as display:
-        found = learned(
+    with handle_interrupt(describe_samples), show_progress("learning", announced=True) as display:
+        method = learn_method(
             model.load(),
-            given,
+            documents,
             pairs=pairs,
             answer=answers,
             output=output,
@@ -196,30 +203,32 @@ def learn(
             progress=display,
             estimate=lambda sentence: display.announce(f"{sentence} (--budget {budget})."),
         )
-    print(f"{output}: {found}")  # a warning comes first
+    print(f"{output}: {method}")
 
 
-def _changed(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "Recipe":
-    """Return ``recipe`` with the settings in ``pairs`` ("name=value") changed."""
+def _change_recipe(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "Recipe":
+    """Return a copy of the recipe with the settings in ``pairs`` ("name=value")."""
     from limelight.explainers.method import make_settings
 
     values = asdict(recipe)
-    special: dict[str, Any] = {"none": None, "true": True, "false": False}
+    constants: dict[str, Any] = {"none": None, "true": True, "false": False}
     if epochs is not None:
         values |= {"epochs": epochs, "patience": None}
-    for name, value in named_values(pairs):
+    for name, value in split_settings(pairs):
         if name not in values:
             raise InputError(unknown_name_message("setting", name, values))
-        values[name] = special.get(value.lower(), parsed_value(value))
+        values[name] = constants.get(value.lower(), parse_value(value))
     return cast("Recipe", make_settings(type(recipe), **values))
 
 
-def _line(at: "Progress") -> str:
-    of = "" if at.patience is not None else f"/{at.epochs}"
-    score = "" if at.accuracy is None else f", validation accuracy {at.accuracy:.2%}"
-    if at.best is not None and at.accuracy is not None and at.best > at.accuracy:
-        score += f" (best {at.best:.2%})"
-    return f"epoch {at.epoch}{of}, loss {at.loss:.4f}{score}, {at.seconds:.0f} s"
+def _epoch_line(progress: "Progress") -> str:
+    total = "" if progress.patience is not None else f"/{progress.epochs}"
+    accuracy, best = progress.accuracy, progress.best
+    score = "" if accuracy is None else f", validation accuracy {accuracy:.2%}"
+    if best is not None and accuracy is not None and best > accuracy:
+        score += f" (best {best:.2%})"
+    seconds = f"{progress.seconds:.0f} s"
+    return f"epoch {progress.epoch}{total}, loss {progress.loss:.4f}{score}, {seconds}"
 
 
 def data(

@@ -77,7 +77,7 @@ class DataRecord(Record, frozen=True, kw_only=True):
 
     files: list[DataFileRecord]
     columns: DataColumns
-    texts_kept: bool
+    store_texts: bool
     limit: int | None = None
     labels: dict[str, str] | None = None  # the class of each label, if the user mapped labels
 
@@ -191,7 +191,7 @@ class DataSet:
             raise InputError(f"'{self.name}' has no rows.")
 
     def record(
-        self, *, texts_kept: bool, limit: int | None = None, labels: Labels | None = None
+        self, *, store_texts: bool, limit: int | None = None, labels: Labels | None = None
     ) -> DataRecord:
         """Return the identity of the data; every file is read once, for its digest and row count.
 
@@ -215,7 +215,7 @@ class DataSet:
         return DataRecord(
             files=files,
             columns=self.columns,
-            texts_kept=texts_kept,
+            store_texts=store_texts,
             limit=used_limit,
             labels=label_classes(labels) or None,
         )

@@ -1,4 +1,4 @@
-"""Anchors: a few words that hold the prediction, with how often they do."""
+"""Anchors: a few words that are enough to keep the prediction, and how often they keep it."""
 
 from dataclasses import fields
 from functools import partial
@@ -36,11 +36,22 @@ from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import denominator_range
 
 
-class Held(NamedTuple):
-    """What the model says of the untouched text.
+class AnchoredPrediction(NamedTuple):
+    """The prediction for the complete text, which an anchor must keep.
 
-    ``label`` is the only output that counts where labels are a yes or no each; None where one
-    class is predicted. ``choice`` is that class, or 1 for yes and 0 for no.
+    Parameters
+    ----------
+    name
+        The prediction as text: a class, or "not" and a class.
+    choice
+        The predicted class. For a model with several labels, 1 if the text has the label, else 0.
+    label
+        The only output that counts, for a model with several labels. None if the model predicts one
+        class.
+    for_target
+        Whether the prediction is the target.
+    warnings
+        Warnings if the prediction is not the target, or if the target has a contrast.
     """
 
     name: str
@@ -50,22 +61,22 @@ class Held(NamedTuple):
     warnings: tuple[str, ...] = ()
 
     def __call__(self, outputs: Float[np.ndarray, "n C"]) -> Bool[np.ndarray, " n"]:
-        """Return whether ``outputs`` still say so."""
-        return _choices(outputs, self.label) == self.choice
+        """Return for each row of outputs whether it leads to the same prediction."""
+        return _predict_classes(outputs, self.label) == self.choice
 
 
-def held_by(one: Batch) -> Held:
-    """Return what is held in the one document of ``one``."""
-    model, target = one.model, int(one.targets.index[0])
-    why = reason_missing(model, "is_exclusive")
-    if why is not None and model.link != "sigmoid":
+def read_prediction(batch: Batch) -> AnchoredPrediction:
+    """Return the prediction for the only document of a batch."""
+    model, target = batch.model, int(batch.targets.index[0])
+    reason = reason_missing(model, "is_exclusive")
+    if reason is not None and model.link != "sigmoid":
         raise DomainError(
             f"an anchor holds the predicted class; it needs {PROPERTIES['is_exclusive']}, and "
-            f"{why}. Use 'lime', 'shapley' or 'loo'."
+            f"{reason}. Use 'lime', 'shapley' or 'loo'."
         )
-    label = target if why is not None and one.outputs.shape[1] > 1 else None
-    choice = int(_choices(one.outputs, label)[0])
-    # A label that the text has not is held as well: that it has it not.
+    label = target if reason is not None and batch.outputs.shape[1] > 1 else None
+    choice = int(_predict_classes(batch.outputs, label)[0])
+    # If the text does not have the label, the anchor keeps this prediction.
     name = model.classes[choice] if label is None else "not " * (not choice) + model.classes[target]
     agrees, warnings = choice == (target if label is None else 1), tuple[str, ...]()
     if not agrees:
@@ -73,90 +84,99 @@ def held_by(one: Batch) -> Held:
             f"An anchor holds what the model says, {name!r}, so its words speak against the target "
             f"{model.classes[target]!r}.",
         )
-    (other,) = one.targets.against_names()
-    if other is not None:
-        same = f"An anchor holds what the model says, so it is the same against {other!r}."
-        warnings = (*warnings, same)
-    return Held(name, choice, label, agrees, warnings)
+    (contrast_class,) = batch.targets.against_names()
+    if contrast_class is not None:
+        warning = (
+            f"An anchor holds what the model says, so it is the same against {contrast_class!r}."
+        )
+        warnings = (*warnings, warning)
+    return AnchoredPrediction(name, choice, label, agrees, warnings)
 
 
-def _choices(outputs: Float[np.ndarray, "n C"], label: int | None) -> Int[np.ndarray, " n"]:
+def _predict_classes(outputs: Float[np.ndarray, "n C"], label: int | None) -> Int[np.ndarray, " n"]:
+    """Return the predicted class for each row of outputs, or whether the row has the label."""
     if label is not None or outputs.shape[1] == 1:
         return (outputs[:, label or 0] > 0).astype(np.int64)
     return outputs.argmax(axis=1)
 
 
-def sign_bracket_of(one: Batch, words: list[int], held: int) -> tuple[float, float] | None:
-    """Return rigorous bounds on the precision of ``words``; None where there are more heads."""
-    arrays = one.collapsed_inputs
+def bound_precision(batch: Batch, words: list[int], choice: int) -> tuple[float, float] | None:
+    """Return rigorous bounds on the precision of an anchor, None for a model of several heads.
+
+    ``words`` are the features of the anchor. ``choice`` is the predicted class, 0 or 1.
+    """
+    arrays = batch.collapsed_inputs
     game = arrays.game
     if game.K > 1 or game.C > 2:
         return None
-    # Of two outputs the larger wins: the sign of their difference, which is additive as well.
+    # The larger of two outputs is predicted. Their difference is additive, and its sign decides.
     contrast = np.array([1.0] if game.C == 1 else [-1.0, 1.0])
-    N0, kept, removed = (host_array(x)[0, :, 0] for x in (game.N0, game.A, game.B))
-    kept_sum, removed_sum = contrast @ kept, contrast @ removed
-    at_random = np.ones(game.d, bool)
-    at_random[words] = False
-    start = contrast @ N0 + kept_sum[words].sum() + removed_sum[at_random].sum()
-    # What summing the tables' terms in floating point may have cost.
+    N0, kept_terms, removed_terms = (host_array(x)[0, :, 0] for x in (game.N0, game.A, game.B))
+    kept_sum, removed_sum = contrast @ kept_terms, contrast @ removed_terms
+    is_random = np.ones(game.d, bool)
+    is_random[words] = False
+    start = contrast @ N0 + kept_sum[words].sum() + removed_sum[is_random].sum()
+    # An upper limit of the rounding errors of sums over the tables.
     terms = float(
-        np.abs(contrast) @ (np.abs(kept).sum(axis=1) + np.abs(removed).sum(axis=1) + np.abs(N0))
+        np.abs(contrast)
+        @ (np.abs(kept_terms).sum(axis=1) + np.abs(removed_terms).sum(axis=1) + np.abs(N0))
     )
     slack = 2 * np.finfo(float).eps * arrays.logit.shape[-1] * terms
-    # f > 0 is sure where N/D exceeds what f may be off by.
+    # f > 0 is certain if N/D is larger than the error bound of f.
     if game.error is not None:
         largest = float(host_array(denominator_range(game)[1])[0, 0])
         slack += largest * float(np.abs(contrast) @ host_array(game.error)[0, :, 0])
     low, high = positive_probability_bounds(
-        float(start), (kept_sum - removed_sum)[at_random], slack=slack
+        float(start), (kept_sum - removed_sum)[is_random], slack=slack
     )
-    return (low, high) if held == 1 else (1 - high, 1 - low)
+    return (low, high) if choice == 1 else (1 - high, 1 - low)
 
 
-_CHUNK = 4096  # masks at a time: tables hold terms for each, and `samples` has no limit
+# Masks that are evaluated together. Tables hold terms for each of them, and `samples` has no limit.
+_CHUNK = 4096
 
 
-def _found_in(settings: "Anchors", one: Batch, *, brackets: bool) -> Attribution:
+def _explain_anchor(settings: "Anchors", batch: Batch, *, with_bounds: bool) -> Attribution:
     """Find an anchor, and measure its precision on masks that the search has not seen.
 
-    It is the best of all if all masks are asked; ``brackets`` the precision where tables allow it.
+    If all masks are evaluated, the anchor is the best of all. With ``with_bounds`` the precision
+    is bounded if the tables allow it.
     """
-    held = held_by(one)
-    game, d = TargetGame(one, settings.replacement), len(one.features[0])
-    search = AnchorSearchSettings(
-        **{part.name: getattr(settings, part.name) for part in fields(AnchorSearchSettings)}
+    prediction = read_prediction(batch)
+    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
+    search_settings = AnchorSearchSettings(
+        **{field.name: getattr(settings, field.name) for field in fields(AnchorSearchSettings)}
     )
-    rng = text_rng(settings.seed, one.inputs[0].text)
+    rng = text_rng(settings.seed, batch.inputs[0].text)
 
-    def holds(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
-        chunks = range(0, len(keep), _CHUNK)
-        return held(np.concatenate([game.output_game(keep[i : i + _CHUNK]) for i in chunks]))
+    def keeps_prediction(masks: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
+        chunks = range(0, len(masks), _CHUNK)
+        outputs = [game.output_game(masks[i : i + _CHUNK]) for i in chunks]
+        return prediction(np.concatenate(outputs))
 
-    if _asks_all(settings, d):
-        found, samples = anchor_from_all_masks(holds(enumerate_masks(d)), d, settings=search), 2**d
-        asked = {"masks": samples}
+    if _evaluates_all_masks(settings, d):
+        is_kept, samples = keeps_prediction(enumerate_masks(d)), 2**d
+        anchor = anchor_from_all_masks(is_kept, d, settings=search_settings)
+        counts = {"masks": samples}
     else:
-        found, samples = (
-            find_anchor(holds, d, rng=rng, settings=search),
-            cast(int, settings.samples),
-        )
-        asked = {"search_samples": found.sample_count}
-    words = list(found.features)
-    masks, every = _fresh_masks(d, words, samples, rng)
-    there = holds(masks)
-    gain, stderr = _gains(holds, masks, there, words)
-    precision, by, rigorous = float(there.mean()), "enumeration", None
+        anchor = find_anchor(keeps_prediction, d, rng=rng, settings=search_settings)
+        samples = cast(int, settings.samples)
+        counts = {"search_samples": anchor.sample_count}
+    words = list(anchor.features)
+    masks, is_exact = _fresh_masks(d, words, samples, rng)
+    is_kept = keeps_prediction(masks)
+    gain, stderr = _precision_gains(keeps_prediction, masks, is_kept, words)
+    precision, source, bounds = float(is_kept.mean()), "enumeration", None
     low = high = precision
-    if not every and brackets and settings.replacement == "unk":
-        rigorous = sign_bracket_of(one, words, held.choice)
-    if rigorous is not None:
-        (low, high), precision, by = rigorous, sum(rigorous) / 2, "bracket"
-    elif not every:
-        low, high = clopper_pearson_interval(int(there.sum()), len(there), delta=settings.delta)
-        by = "sampling"
-    warnings = held.warnings
-    if not words and found.reaches_threshold:
+    if not is_exact and with_bounds and settings.replacement == "unk":
+        bounds = bound_precision(batch, words, prediction.choice)
+    if bounds is not None:
+        (low, high), precision, source = bounds, sum(bounds) / 2, "bracket"
+    elif not is_exact:
+        low, high = clopper_pearson_interval(int(is_kept.sum()), len(is_kept), delta=settings.delta)
+        source = "sampling"
+    warnings = prediction.warnings
+    if not words and anchor.reaches_threshold:
         warnings += (
             "The prediction holds without an anchor: it hardly depends on which words stay.",
         )
@@ -166,28 +186,32 @@ def _found_in(settings: "Anchors", one: Batch, *, brackets: bool) -> Attribution
             f"{settings.threshold:g}.",
         )
     return Attribution(
-        scores=gain if held.for_target else 0.0 - gain,  # words outside have 0, and none −0
-        stderr=None if every else stderr,
+        # Words outside the anchor have the score 0, never −0.
+        scores=gain if prediction.for_target else 0.0 - gain,
+        stderr=None if is_exact else stderr,
         anchor=Anchor(
-            features=found.features,
+            features=anchor.features,
             precision=precision,
             precision_interval=(low, high),
             coverage=0.5 ** len(words),
         ),
         warnings=warnings + game.warnings,
-        diagnostics={"holds": held.name, "precision_by": by, **asked},
+        diagnostics={"holds": prediction.name, "precision_by": source, **counts},
     )
 
 
-def _asks_all(settings: "Anchors", d: int) -> bool:
-    """Whether all masks are no more than a search asks for words alone, and for the precision."""
+def _evaluates_all_masks(settings: "Anchors", d: int) -> bool:
+    """Return whether all masks are no more than single words and the precision would take."""
     return can_enumerate_masks(d, cast(int, settings.samples) + cast(int, settings.batch) * (1 + d))
 
 
 def _fresh_masks(
     d: int, words: list[int], samples: int, rng: np.random.Generator
 ) -> tuple[Bool[np.ndarray, "n d"], bool]:
-    """Return every mask that keeps ``words`` if there are at most ``samples``, else random ones."""
+    """Return masks that keep ``words``, and whether they are all such masks.
+
+    They are all masks if there are at most ``samples``, and random masks otherwise.
+    """
     free = [j for j in range(d) if j not in words]
     if len(free) > np.log2(samples):
         return draw_coin_masks(d, samples, rng, fixed_features=words), False
@@ -196,26 +220,28 @@ def _fresh_masks(
     return masks, True
 
 
-def _gains(
-    holds: KeepsPrediction,
+def _precision_gains(
+    keeps_prediction: KeepsPrediction,
     masks: Bool[np.ndarray, "n d"],
-    held: Bool[np.ndarray, " n"],
+    is_kept: Bool[np.ndarray, " n"],
     words: list[int],
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
-    """What precision loses without each anchor word, which a fair coin would then remove.
+    """Return how much precision each anchor word adds, with standard errors.
 
-    precision(A) − precision(A without j) = ½ [P(holds | A) − P(holds | A without j, j removed)].
+    A word that leaves the anchor is removed by a fair coin, so the gain is
+    precision(A) − precision(A without j) = ½ [P(kept | A) − P(kept | A without j, j removed)].
+    ``is_kept`` says which of the masks keep the prediction.
     """
     gain, stderr = np.zeros(masks.shape[1]), np.zeros(masks.shape[1])
     expect_calls(len(masks) * len(words))
     for j in words:
-        without = masks.copy()
-        without[:, j] = False
-        loss = (held.astype(float) - holds(without)) / 2
-        gain[j] = loss.mean()
-        # Losses that all agree are not certain: one more of either kind might have come.
-        seen = np.append(loss, (-0.5, 0.5))
-        stderr[j] = seen.std() / np.sqrt(len(seen))
+        masks_without_word = masks.copy()
+        masks_without_word[:, j] = False
+        losses = (is_kept.astype(float) - keeps_prediction(masks_without_word)) / 2
+        gain[j] = losses.mean()
+        # Equal losses do not mean certainty, so one more loss of each kind is added.
+        losses = np.append(losses, (-0.5, 0.5))
+        stderr[j] = losses.std() / np.sqrt(len(losses))
     return gain, stderr
 
 
@@ -233,9 +259,9 @@ _SETTINGS = {
 }
 
 
-def _calls(settings: "Anchors", d: int) -> int:
-    """Masks of the reported precision; what the search asks besides is announced as it goes."""
-    return 2**d if _asks_all(settings, d) else min(cast(int, settings.samples), 2**d)
+def _count_calls(settings: "Anchors", d: int) -> int:
+    """Return the number of masks for the precision; the search announces its own masks later."""
+    return 2**d if _evaluates_all_masks(settings, d) else min(cast(int, settings.samples), 2**d)
 
 
 @register_method(
@@ -249,33 +275,37 @@ def _calls(settings: "Anchors", d: int) -> int:
         Implementation(
             needs="tables",
             exactness="sampled",
-            explain=per_input(partial(_found_in, brackets=True)),
+            explain=per_input(partial(_explain_anchor, with_bounds=True)),
             settings=_SETTINGS,
             defaults={"batch": 100, "samples": 10_000, "max_samples": 1_000_000},
-            cost=Cost(calls=_calls),
+            cost=Cost(calls=_count_calls),
         ),
         Implementation(
             exactness="sampled",
-            explain=per_input(partial(_found_in, brackets=False)),
+            explain=per_input(partial(_explain_anchor, with_bounds=False)),
             settings=_SETTINGS,
-            # Asking a model costs a thousand times what asking the tables does.
+            # A model call takes a thousand times as long as a call of the tables.
             defaults={"batch": 50, "samples": 500, "max_samples": 2000},
-            cost=Cost(calls=_calls, summary="hundreds to thousands of calls of the model"),
+            cost=Cost(calls=_count_calls, summary="hundreds to thousands of calls of the model"),
         ),
     ),
 )
 class Anchors:
     """Settings of anchors (Ribeiro et al., 2018).
 
-    An anchor holds the predicted class, whatever the target (in a model with several labels,
-    whether the text has the target's), while every word outside it is kept or removed by a fair
-    coin. ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and ``max_size`` steer the
-    search; the precision that is reported comes from ``samples`` masks that the search never saw
-    (from all masks if there are no more than that, and for one head from a rigorous bracket). If
-    all 2^d masks of a text are no more than a search begins with, or at most 1,024, they are asked,
-    and the anchor is the best there is. The score of an anchor word is what precision loses when
-    the anchor lets go of it, negative where what is held is not the target; words outside the
-    anchor have 0.
+    An anchor keeps the predicted class, even if the target is another class, while every other
+    word is kept or removed by a fair coin. For a model with several labels, it keeps the prediction
+    for the label of the target.
+
+    ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and ``max_size`` control the search.
+    The reported precision is measured on ``samples`` masks that the search has not seen. It is
+    measured on all masks if there are no more, and a model of one head has a rigorous bound.
+
+    If the 2^d masks of a text are at most 1,024, or no more than a search begins with, all of them
+    are evaluated, and the anchor is the best possible one.
+
+    The score of an anchor word is the precision that the anchor loses without it. It is negative if
+    the prediction is not the target. Words outside the anchor have the score 0.
     """
 
     threshold: Annotated[float, Share] = 0.95

@@ -8,10 +8,7 @@ import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.explainers.batch import Batch, average_heads, sum_subword_scores
-from limelight.explainers.method import (
-    Implementation,
-    per_input,
-)
+from limelight.explainers.method import Implementation, per_input
 from limelight.explainers.registry import register_method
 from limelight.models import Attention, Capability
 from limelight.results import Attribution
@@ -21,49 +18,53 @@ from limelight.theory.attention import max_attention, mean_attention
 
 
 def _mean_over_windows(
-    one: Batch,
+    batch: Batch,
     score: Callable[[Attention], Float[np.ndarray, "*K t"]],
     *,
     gradients: bool = False,
 ) -> Float[np.ndarray, "*K T"]:
-    """Return the scores of all pieces: each window counts as one of those that were read.
+    """Return the scores of all subword tokens, divided by the number of windows.
 
-    One window comes after another, because the attention of all may not fit in memory.
+    The windows are read one after another, because the attention of all may not fit in memory.
     """
-    # Of several places or sentences, the weights say whose positions are meant.
-    weigh = one.targets.output_gradient if gradients or one.targets.query_count > 1 else None
-    read_in = one.inputs[0].windows
-    # ∂F/∂α of a window holds its share of the mean, which would be taken again here.
-    windows = 1 if read_in is None else len(read_in.spans)
-    found = [
-        score(window._replace(gradient=window.gradient * windows) if gradients else window)
-        for window in one.model.attention(one.inputs[0], weigh)
+    targets, model_input = batch.targets, batch.inputs[0]
+    # With several queries, the weights select the positions of one of them.
+    output_weights = targets.output_gradient if gradients or targets.query_count > 1 else None
+    # ∂F/∂α of a window contains the division by the number of windows, which comes again below.
+    count = 1 if model_input.windows is None else len(model_input.windows.spans)
+    scores = [
+        score(window._replace(gradient=window.gradient * count) if gradients else window)
+        for window in batch.model.attention(model_input, output_weights)
     ]
-    return np.concatenate(found, axis=-1) / len(found)
+    return np.concatenate(scores, axis=-1) / len(scores)
 
 
-def rolled_out(found: Attention) -> Float[np.ndarray, " T"]:
-    """Return what reaches the classification head from every input, through all layers."""
-    mass = found.readout_weights
-    for layer in average_heads_with_residual(found.alpha)[::-1]:
+def attention_rollout(attention: Attention) -> Float[np.ndarray, " T"]:
+    """Return how much attention every token receives from the classification head.
+
+    The attention of all layers is multiplied.
+    """
+    mass = attention.readout_weights
+    for layer in average_heads_with_residual(attention.alpha)[::-1]:
         mass = mass @ layer
     return mass
 
 
 def average_heads_with_residual(alpha: Float[np.ndarray, "L H T T"]) -> Float[np.ndarray, "L T T"]:
-    """Return (mean over heads + identity)/2: what a layer passes on, with its residual."""
+    """Return (mean over heads + identity)/2, the attention of a layer with its residual."""
     return (alpha.mean(axis=1) + np.eye(alpha.shape[-1])) / 2
 
 
-def flows(found: Attention) -> Float[np.ndarray, " T"]:
-    """Return, for every input, the largest flow that it can send to the classification head."""
-    return maximum_flows(average_heads_with_residual(found.alpha), found.readout_weights)
+def attention_flow(attention: Attention) -> Float[np.ndarray, " T"]:
+    """Return the largest flow that each token can send to the classification head."""
+    layers = average_heads_with_residual(attention.alpha)
+    return maximum_flows(layers, attention.readout_weights)
 
 
 def maximum_flows(
-    layers: Float[np.ndarray, "L T T"], reads: Float[np.ndarray, " T"]
+    layers: Float[np.ndarray, "L T T"], readout_weights: Float[np.ndarray, " T"]
 ) -> Float[np.ndarray, " T"]:
-    """Return, for every input, the maximum flow from the read positions down to it.
+    """Return the maximum flow from the read positions to each token.
 
     Capacities are the layers' weights, rounded to 1e-6; node (l, t) has the number l T + t.
     """
@@ -79,29 +80,29 @@ def maximum_flows(
     source = (L + 1) * T
     start = np.concatenate([start, np.full(T, source)])
     end = np.concatenate([end, L * T + np.arange(T)])
-    # SciPy takes capacities as whole numbers of 32 bits: all that flows is about 1e6, which fits.
-    # Older releases want indices of 32 bits too, and coo_array makes them 64 wide.
-    capacity = np.rint(np.concatenate([layers.ravel(), reads]) * scale).astype(np.int32)
+    # SciPy takes capacities as integers of 32 bits. The total flow is about 1e6, which fits.
+    # Older releases need indices of 32 bits too, and coo_array makes indices of 64 bits.
+    capacity = np.rint(np.concatenate([layers.ravel(), readout_weights]) * scale).astype(np.int32)
     graph = coo_array((capacity, (start, end)), shape=(source + 1, source + 1)).tocsr()
     graph.indices, graph.indptr = (x.astype(np.int32) for x in (graph.indices, graph.indptr))
     return np.array([maximum_flow(graph, source, t).flow_value / scale for t in range(T)])
 
 
-def relevance_of_layers(found: Attention) -> Float[np.ndarray, " T"]:
-    """Return the read row of R − I, with R = I at first and R + A R after each layer.
+def generic_attention_relevance(attention: Attention) -> Float[np.ndarray, " T"]:
+    """Return the read row of R − I, where R starts as I and each layer adds A R to it.
 
-    A is the mean over heads of (α ∂F/∂α)⁺. Without I, because a token that is read would
-    otherwise get a one for being where it is.
+    A is the mean over heads of (α ∂F/∂α)⁺. I is subtracted, because a token that is read would
+    otherwise get a score of 1 for its position.
     """
-    here = np.eye(found.alpha.shape[-1])
-    R = here
-    for alpha, gradient in zip(found.alpha, found.gradient, strict=True):
+    identity = np.eye(attention.alpha.shape[-1])
+    R = identity
+    for alpha, gradient in zip(attention.alpha, attention.gradient, strict=True):
         R = R + np.maximum(alpha * gradient, 0).mean(axis=0) @ R
-    return found.readout_weights @ (R - here)
+    return attention.readout_weights @ (R - identity)
 
 
-def chosen_layer(layers: Float[np.ndarray, "L H T"], name: str | int) -> Float[np.ndarray, "H T"]:
-    """Return the layer that ``name`` means: "first", "last", "mean", or a number from 0."""
+def select_layer(layers: Float[np.ndarray, "L H T"], name: str | int) -> Float[np.ndarray, "H T"]:
+    """Return a layer by its name: "first", "last", "mean", or a number from 0."""
     if name == "mean":
         return layers.mean(axis=0)
     count = len(layers)
@@ -114,7 +115,7 @@ def chosen_layer(layers: Float[np.ndarray, "L H T"], name: str | int) -> Float[n
     return layers[int(number)]
 
 
-_SINK = 0.005  # of the attention: less does not show
+_MIN_SINK_SHARE = 0.005  # a smaller share of the attention would be rounded to 0 %
 _LAYER = {"layer": '"first", "last", a number from 0, or "mean" over all layers'}
 
 
@@ -127,14 +128,15 @@ def _from_tables(_: Any, batch: Batch, *, summary: Summary) -> list[Attribution]
     alpha = arrays.attention
     scores = arrays.pool_features(summary(alpha)[..., 1:])
     heads = arrays.pool_features(alpha[..., 1:])
-    shares = map(_of_table, alpha, batch.inputs)
+    shares = map(_table_shares, alpha, batch.inputs)
     return [
         Attribution(scores=s, heads=h, warnings=(warning,))
         for s, h, warning in zip(scores, heads, shares, strict=True)
     ]
 
 
-def _of_table(alpha: Float[np.ndarray, "K T_max"], model_input: ModelInput) -> str:
+def _table_shares(alpha: Float[np.ndarray, "K T_max"], model_input: ModelInput) -> str:
+    """Return a sentence with the shares of the attention to text, [cls] and padding."""
     mean, end = alpha.mean(axis=0), 1 + len(model_input.tokens)
     return (
         f"{mean[1:end].sum():.0%} of the attention goes to the text, {mean[0]:.0%} to [cls] "
@@ -151,69 +153,77 @@ def _gradient_from_tables(_: Any, batch: Batch, *, positive: bool = False) -> li
     return average_heads(arrays, product)
 
 
-def _of_layer(settings: "AlphaAvg", one: Batch, *, summary: Summary) -> Attribution:
+def _score_layer(settings: "AlphaAvg", batch: Batch, *, summary: Summary) -> Attribution:
     """Score every feature by the attention that the classification head's token pays to it."""
 
-    def read_rows(found: Attention) -> Float[np.ndarray, "H T"]:
-        return chosen_layer(
-            np.einsum("s,lhst->lht", found.readout_weights, found.alpha), settings.layer
-        )
+    def read_rows(attention: Attention) -> Float[np.ndarray, "H T"]:
+        rows = np.einsum("s,lhst->lht", attention.readout_weights, attention.alpha)
+        return select_layer(rows, settings.layer)
 
-    heads = _mean_over_windows(one, read_rows)
+    heads = _mean_over_windows(batch, read_rows)
     return Attribution(
-        scores=sum_subword_scores(one, summary(heads)),
-        heads=sum_subword_scores(one, heads),
-        warnings=(_of_pieces(one, heads.mean(axis=0)),),
+        scores=sum_subword_scores(batch, summary(heads)),
+        heads=sum_subword_scores(batch, heads),
+        warnings=(_subword_shares(batch, heads.mean(axis=0)),),
     )
 
 
-def _gradient_of_layer(settings: "AlphaGrad", one: Batch) -> Attribution:
+def _score_layer_gradient(settings: "AlphaGrad", batch: Batch) -> Attribution:
     """Score every feature by Σ over heads of α ∂F/∂α where the classification head reads."""
 
-    def product(found: Attention) -> Float[np.ndarray, "H T"]:
-        read = (found.readout_weights > 0).astype(np.float64)
-        layers = np.einsum("s,lhst->lht", read, found.alpha * found.gradient)
-        return chosen_layer(layers, settings.layer)
+    def attention_times_gradient(attention: Attention) -> Float[np.ndarray, "H T"]:
+        is_read = (attention.readout_weights > 0).astype(np.float64)
+        layers = np.einsum("s,lhst->lht", is_read, attention.alpha * attention.gradient)
+        return select_layer(layers, settings.layer)
 
-    heads = _mean_over_windows(one, product, gradients=True)
+    heads = _mean_over_windows(batch, attention_times_gradient, gradients=True)
     return Attribution(
-        scores=sum_subword_scores(one, heads.sum(axis=0)),
-        heads=sum_subword_scores(one, heads * len(heads)),
+        scores=sum_subword_scores(batch, heads.sum(axis=0)),
+        heads=sum_subword_scores(batch, heads * len(heads)),
     )
 
 
-def _through_layers(
+def _score_all_layers(
     _: Any,
-    one: Batch,
+    batch: Batch,
     *,
     score: Callable[[Attention], Float[np.ndarray, " T"]],
     gradients: bool = False,
-    shares: bool = False,
+    warns_about_shares: bool = False,
 ) -> Attribution:
-    """Score every feature by what ``score`` gives its pieces; with ``shares`` of the attention."""
-    found = _mean_over_windows(one, score, gradients=gradients)
-    warnings = (_of_pieces(one, found),) if shares else ()
-    return Attribution(scores=sum_subword_scores(one, found), warnings=warnings)
+    """Score every feature by the sum of the scores of its subword tokens.
+
+    ``score`` returns the scores of the tokens from the attention of all layers. With
+    ``warns_about_shares`` a warning gives the shares of the attention.
+    """
+    token_scores = _mean_over_windows(batch, score, gradients=gradients)
+    warnings = (_subword_shares(batch, token_scores),) if warns_about_shares else ()
+    return Attribution(scores=sum_subword_scores(batch, token_scores), warnings=warnings)
 
 
-def _of_pieces(one: Batch, mass: Float[np.ndarray, " T"]) -> str:
-    own, tokens = float(sum_subword_scores(one, mass).sum()), float(mass.sum())
-    units = pluralize(one.features[0].noun)
-    if 1 - tokens < _SINK:
-        return f"{own:.0%} of the attention goes to the {units}, {1 - own:.0%} to other tokens."
+def _subword_shares(batch: Batch, mass: Float[np.ndarray, " T"]) -> str:
+    """Return a sentence with the shares of the attention to features, tokens and the sink."""
+    feature_share, token_share = float(sum_subword_scores(batch, mass).sum()), float(mass.sum())
+    features = pluralize(batch.features[0].noun)
+    if 1 - token_share < _MIN_SINK_SHARE:
+        return (
+            f"{feature_share:.0%} of the attention goes to the {features}, "
+            f"{1 - feature_share:.0%} to other tokens."
+        )
     return (
-        f"{own:.0%} of the attention goes to the {units}, {tokens - own:.0%} to other tokens and "
-        f"{1 - tokens:.0%} to no token at all, but to the sink of the model."
+        f"{feature_share:.0%} of the attention goes to the {features}, "
+        f"{token_share - feature_share:.0%} to other tokens and {1 - token_share:.0%} to no token "
+        "at all, but to the sink of the model."
     )
 
 
-def _both_implementations(
+def _attention_implementations(
     tables: Callable[..., list[Attribution]],
     deep: Callable[..., Attribution],
     *,
     needs: Capability = "attention",
 ) -> tuple[Implementation, ...]:
-    """Return that of the tables, then that of a deep model: of one layer, or relayed by all."""
+    """Return two implementations: for the tables, and for the attention of a deep model."""
     return (
         Implementation(needs="tables", exactness="exact", explain=tables),
         Implementation(
@@ -237,7 +247,9 @@ _BLIND = "values, the last layer, and so the sign and the class"  # attention wi
     blind=_BLIND,
     cost="one forward pass",
     signed=False,
-    implementations=_both_implementations(_MEAN, partial(_of_layer, summary=mean_attention)),
+    implementations=_attention_implementations(
+        _MEAN, partial(_score_layer, summary=mean_attention)
+    ),
 )
 class AlphaAvg:
     """Settings of α-avg: which layer of a deep model."""
@@ -253,8 +265,8 @@ class AlphaAvg:
     blind=_BLIND,
     cost="one forward pass",
     signed=False,
-    implementations=_both_implementations(
-        partial(_from_tables, summary=max_attention), partial(_of_layer, summary=max_attention)
+    implementations=_attention_implementations(
+        partial(_from_tables, summary=max_attention), partial(_score_layer, summary=max_attention)
     ),
 )
 class AlphaMax(AlphaAvg):
@@ -268,7 +280,7 @@ class AlphaMax(AlphaAvg):
     sees="attention and, to first order, what it is worth to the class",
     blind="what reaches the output by other layers and through the residual",
     cost="one forward and one backward pass",
-    implementations=_both_implementations(_gradient_from_tables, _gradient_of_layer),
+    implementations=_attention_implementations(_gradient_from_tables, _score_layer_gradient),
 )
 class AlphaGrad(AlphaAvg):
     """Settings of α×grad: which layer of a deep model."""
@@ -282,8 +294,10 @@ class AlphaGrad(AlphaAvg):
     blind=_BLIND,
     cost="one forward pass",
     signed=False,
-    implementations=_both_implementations(
-        _MEAN, partial(_through_layers, score=rolled_out, shares=True), needs="attention_only"
+    implementations=_attention_implementations(
+        _MEAN,
+        partial(_score_all_layers, score=attention_rollout, warns_about_shares=True),
+        needs="attention_only",
     ),
 )
 class Rollout:
@@ -298,8 +312,8 @@ class Rollout:
     cost="one forward pass and one maximum flow per token: grows with the cube of the length",
     blind=_BLIND,
     signed=False,
-    implementations=_both_implementations(
-        _MEAN, partial(_through_layers, score=flows), needs="attention_only"
+    implementations=_attention_implementations(
+        _MEAN, partial(_score_all_layers, score=attention_flow), needs="attention_only"
     ),
 )
 class Flow:
@@ -314,9 +328,9 @@ class Flow:
     blind="what speaks against the class; values, except through the gradient of α",
     cost="one forward and one backward pass",
     signed=False,
-    implementations=_both_implementations(
+    implementations=_attention_implementations(
         partial(_gradient_from_tables, positive=True),
-        partial(_through_layers, score=relevance_of_layers, gradients=True),
+        partial(_score_all_layers, score=generic_attention_relevance, gradients=True),
         needs="attention_only",
     ),
 )

@@ -44,8 +44,8 @@ from limelight.theory.interactions import banzhaf_interactions, shapley_interact
 from limelight.theory.namespace import host_array
 
 
-def _check_enough(settings: "Banzhaf | Interactions", d: int) -> None:
-    """Refuse before any call what cannot end well: a line through fewer rows than it needs."""
+def _check_sample_count(settings: "Banzhaf | Interactions", d: int) -> None:
+    """Raise an error before the first model call if the regression has too few masks."""
     sample_size, pairs = settings.sample_size, isinstance(settings, Interactions)
     if pairs and d < 2:
         raise DomainError(f"interactions need at least 2 features; this text has {d}.")
@@ -55,78 +55,81 @@ def _check_enough(settings: "Banzhaf | Interactions", d: int) -> None:
         raise DomainError(f"{name} of {d} features need at least {needed} samples; got {masks}.")
 
 
-def _by_masks(settings: "Banzhaf", one: Batch) -> Attribution:
-    """Score every feature by the slope of f on random masks, each with its opposite."""
-    game, d = TargetGame(one, settings.replacement), len(one.features[0])
+def _explain_by_masks(settings: "Banzhaf", batch: Batch) -> Attribution:
+    """Score every feature by the slope of f on random masks and their complements."""
+    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
         return game.make_attribution(banzhaf_values_from_all_masks(game, d)[0], masks=2**d)
 
-    # The slope of least squares on masks by fair coins is the Banzhaf value, and half the
-    # difference of a mask and its opposite has the same one: what an even number of words do
-    # together drops out. With as many calls, at 14 words, the variance was 35 to 3,600 times
-    # smaller than that of E[f | kept] − E[f | removed] on smooth games, 1.2 times on rare effects.
-    def odd(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
-        both = game(np.concatenate([keep, ~keep]))
-        return (both[: len(keep)] - both[len(keep) :]) / 2
+    # The slope of least squares on masks from fair coins is the Banzhaf value. Half the difference
+    # of a mask and its complement has the same slope, because the joint effects of an even number
+    # of words cancel. With equal calls and 14 words, the variance was 35 to 3,600 times smaller
+    # than that of E[f | kept] − E[f | removed] on smooth games, and 1.2 times on rare effects.
+    def half_difference(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
+        values = game(np.concatenate([keep, ~keep]))
+        return (values[: len(keep)] - values[len(keep) :]) / 2
 
-    how = partial(fit_sampled_lime, ridge=0.0)
-    fit, said = fit_masks(settings, one, game, make_coin_sampler(d), how, paired_game=odd)
-    drawn = 2 * fit.samples
-    if not np.isfinite(fit.stderr).all():  # one mask alone decides a score
+    regression = partial(fit_sampled_lime, ridge=0.0)
+    fit, warnings = fit_masks(
+        settings, batch, game, make_coin_sampler(d), regression, paired_game=half_difference
+    )
+    mask_count = 2 * fit.samples
+    if not np.isfinite(fit.stderr).all():  # a score that a single mask determines has no error
         raise DomainError(
-            f"{drawn} samples do not determine the Banzhaf values of {d} features. Set samples to "
-            f"{2 * drawn}."
+            f"{mask_count} samples do not determine the Banzhaf values of {d} features. Set "
+            f"samples to {2 * mask_count}."
         )
     errors = nonzero_or_none(fit.stderr[0])
-    return game.make_attribution(fit.scores[0], errors, said=said, samples_drawn=drawn)
+    return game.make_attribution(fit.scores[0], errors, warnings=warnings, samples_drawn=mask_count)
 
 
 _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
-_OWN = 1e-6  # seconds of a core that a mask takes for each word, since every pair is added up
+_OVERHEAD = 1e-6  # seconds for each mask and feature, because each mask counts for every pair
 
 
-def _exactly(settings: "Interactions", one: Batch) -> Attribution:
-    """Score every pair of features by what the two do together beyond what each does alone."""
-    found = _EXACT[settings.index](one.ratio_game, tolerance=settings.tolerance or 1e-6)
-    matrix, bounds = host_array(found.scores)[0, 0], host_array(found.bound)
+def _explain_pairs_exactly(settings: "Interactions", batch: Batch) -> Attribution:
+    """Score every pair of features by their interaction, in closed form."""
+    interactions = _EXACT[settings.index](batch.ratio_game, tolerance=settings.tolerance or 1e-6)
+    matrix, bounds = host_array(interactions.scores)[0, 0], host_array(interactions.bound)
     return Attribution(
-        scores=of_words(matrix),
+        scores=mean_interaction_sizes(matrix),
         bound=float(bounds[0, 0]),
         pairs=select_strongest_pairs(matrix, None, settings.top),
     )
 
 
-def _pairs_by_masks(settings: "Interactions", one: Batch) -> Attribution:
-    """Score every pair of features by the answers of the model to random masks."""
-    game, d = TargetGame(one, settings.replacement), len(one.features[0])
+def _explain_pairs_by_masks(settings: "Interactions", batch: Batch) -> Attribution:
+    """Score every pair of features by the model's outputs on random masks."""
+    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
         (matrix,) = pair_interactions_from_all_masks(game, d, index=settings.index)
         pairs = select_strongest_pairs(matrix, None, settings.top)
-        return game.make_attribution(of_words(matrix), pairs=pairs, masks=2**d)
+        return game.make_attribution(mean_interaction_sizes(matrix), pairs=pairs, masks=2**d)
     sampler = PairSampler(d, settings.index)
-    how = partial(fit_pair_interactions, sampler=sampler)
-    fit, said = fit_masks(settings, one, game, sampler, how)
-    # So far from 0 no pair lies in 95 % of samples where none interacts (Bonferroni).
-    many = d * (d - 1) // 2
-    limit = NormalDist().inv_cdf(1 - 0.025 / many)
-    told = int((np.abs(fit.scores[0]) > limit * fit.stderr[0]).sum()) // 2
-    noise = (
-        f"No pair stands out: the strongest of {many:,} would lie as far from 0 by chance alone. "
-        "Draw more masks.",
-    )
+    regression = partial(fit_pair_interactions, sampler=sampler)
+    fit, warnings = fit_masks(settings, batch, game, sampler, regression)
+    # If no pair interacts, no score exceeds this limit in 95 % of samples (Bonferroni).
+    pair_count = d * (d - 1) // 2
+    limit = NormalDist().inv_cdf(1 - 0.025 / pair_count)
+    significant_count = int((np.abs(fit.scores[0]) > limit * fit.stderr[0]).sum()) // 2
+    if not significant_count:
+        warnings += (
+            f"No pair stands out: the strongest of {pair_count:,} would lie as far from 0 by "
+            "chance alone. Draw more masks.",
+        )
     return game.make_attribution(
-        of_words(fit.scores[0]),
-        # Scores are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
-        nonzero_or_none(of_words(fit.stderr[0])),
-        said=said + (() if told else noise),
+        mean_interaction_sizes(fit.scores[0]),
+        # Scores are sizes, and | |Î| − |I| | is at most |Î − I| for all signs.
+        nonzero_or_none(mean_interaction_sizes(fit.stderr[0])),
+        warnings=warnings,
         pairs=select_strongest_pairs(fit.scores[0], nonzero_or_none(fit.stderr[0]), settings.top),
         samples_drawn=fit.samples,
-        pairs_told_from_zero=told,
+        pairs_told_from_zero=significant_count,
     )
 
 
-def of_words(pairs: Float[np.ndarray, "d d"]) -> Float[np.ndarray, " d"]:
-    """Return the mean size of each word's interactions."""
+def mean_interaction_sizes(pairs: Float[np.ndarray, "d d"]) -> Float[np.ndarray, " d"]:
+    """Return the mean size of each feature's interactions."""
     return np.abs(pairs).sum(axis=1) / (len(pairs) - 1)
 
 
@@ -137,43 +140,45 @@ def select_strongest_pairs(
 
     Errors of R selected pairs out of P are multiplied by the ratio of the normal quantiles at
     0.05 R/P and at 0.05 (Benjamini and Yekutieli, 2005). Their theorem needs estimates that are
-    independent or positively dependent. Pairs of one regression need not be: that twice the errors
-    hold 95 % of the selected pairs is measured (benchmarks/coverage_study.py --pairs).
+    independent or positively dependent. Pairs of one regression need not be. A benchmark measures
+    that twice the errors hold for 95 % of the selected pairs (benchmarks/coverage_study.py --pairs).
     """
     rows, columns = np.triu_indices(len(matrix), k=1)
     order = np.argsort(-np.abs(matrix[rows, columns]), kind="stable")[:top]
     i, j, normal = rows[order], columns[order], NormalDist()
     if stderr is not None:
-        # The largest of many are large by luck too: without this ±2 held 0.55 of 100 of 3,160.
+        # The largest of many scores are also large by chance. Without this factor, ±2 errors held
+        # for 0.55 of the 100 largest of 3,160 pairs.
         selected = normal.inv_cdf(1 - 0.025 * len(order) / len(rows))
         stderr = selected / normal.inv_cdf(0.975) * stderr[i, j]
     return Pairs(features=np.stack([i, j], axis=1), scores=matrix[i, j], stderr=stderr)
 
 
-def _cited(settings: "ContextCite", one: Batch) -> Attribution:
+def _explain_by_lasso(settings: "ContextCite", batch: Batch) -> Attribution:
     """Score every feature by a LASSO of the log-odds of the answer on random masks."""
-    game, d = TargetGame(one, settings.replacement), len(one.features[0])
-    keep = draw_coin_masks(d, settings.samples, text_rng(settings.seed, one.inputs[0].text))
-    answers = evaluate_before_deadline(game, keep, minimum_rows=settings.sample_size.minimum(d))
-    keep = keep[: len(answers)]
-    part = one.targets.query_index
-    queries = one.inputs[0].queries[part : part + 1]
+    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
+    keep = draw_coin_masks(d, settings.samples, text_rng(settings.seed, batch.inputs[0].text))
+    values = evaluate_before_deadline(game, keep, minimum_rows=settings.sample_size.minimum(d))
+    keep = keep[: len(values)]
+    index = batch.targets.query_index
+    queries = batch.inputs[0].queries[index : index + 1]
     answer = next((query for query in queries if isinstance(query, AnswerQuery)), None)
-    tokens = 1 if answer is None else answer.length
-    share = tokens if answer is not None and answer.per_token else 1
+    token_count = 1 if answer is None else answer.length
+    # The mean over the tokens of an answer is explained as their sum, divided by this number.
+    divisor = token_count if answer is not None and answer.per_token else 1
 
     def fitted_numbers(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        return values if answer is None else _log_odds(values * share)
+        return values if answer is None else _log_odds(values * divisor)
 
-    y = fitted_numbers(answers[:, 0])
+    y = fitted_numbers(values[:, 0])
     known_range = game.known_range
     if answer is not None and game.base_value is not None:
         known_range = float(np.ptp(fitted_numbers(np.array([game.full_value, game.base_value]))))
-    # They divide the log-odds by the number of tokens, and multiply the scores by it: as if the
-    # penalty were so many times as large. Of a mean over tokens, the sum is fitted and then shared.
-    fit = fit_lasso(keep, y, penalty=settings.penalty * tokens, known_range=known_range)
-    size = max(known_range, float(np.ptp(y))) / share
-    unseen = rare_effect_warning(
+    # The paper divides the log-odds by the number of tokens, and multiplies the scores by it. This
+    # has the effect of a penalty that is larger by this factor.
+    fit = fit_lasso(keep, y, penalty=settings.penalty * token_count, known_range=known_range)
+    size = max(known_range, float(np.ptp(y))) / divisor
+    rare_effects = rare_effect_warning(
         has_no_spread=fit.has_no_spread,
         largest_share=fit.largest_share,
         possible_effect=size,
@@ -182,10 +187,10 @@ def _cited(settings: "ContextCite", one: Batch) -> Attribution:
         part_count=fit.part_count,
     )
     return game.make_attribution(
-        fit.coefficients / share,
-        nonzero_or_none(fit.stderr / share),
-        said=_zero_score_warnings(fit.coefficients, y, game) + unseen,
-        intercept=fit.intercept / share,
+        fit.coefficients / divisor,
+        nonzero_or_none(fit.stderr / divisor),
+        warnings=_zero_score_warnings(fit.coefficients, y, game) + rare_effects,
+        intercept=fit.intercept / divisor,
         samples_drawn=len(keep),
         kept=int(np.count_nonzero(fit.coefficients)),
     )
@@ -193,7 +198,7 @@ def _cited(settings: "ContextCite", one: Batch) -> Attribution:
 
 def _log_odds(log_p: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """Return log p − log(1 − p) from log p."""
-    # A certain answer has no log-odds; single precision knows none above this.
+    # The log-odds of p = 1 are infinite. Single precision has no value between this and 1.
     log_p = np.minimum(log_p, -np.finfo(np.float32).eps)
     return log_p - np.log(-np.expm1(log_p))
 
@@ -219,8 +224,8 @@ def _zero_score_warnings(
     return ()
 
 
-_SINGLE_PRECISION = 1e-6  # of an output: what rounding may change in a network
-_MOST_ABLATIONS = 100_000  # masks, all of which a LASSO holds at once
+_SINGLE_PRECISION = 1e-6  # relative rounding error of an output
+_MAX_ABLATIONS = 100_000  # bounds the memory of the LASSO, which stores all masks
 _INDEX = 'how sets S are weighted: "shapley" or "banzhaf"'
 _TOP = "pairs to keep, strongest first; None: all d(d−1)/2"
 
@@ -235,14 +240,14 @@ _TOP = "pairs to keep, strongest first; None: all d(d−1)/2"
     implementations=(
         exact_implementation(partial(exact_attributions, value=banzhaf), ("tolerance", "per_head")),
         sampled_implementation(
-            _by_masks,
+            _explain_by_masks,
             {
                 "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
                 "least 1000. If there are no more than that, or at most 1,024, all 2^d are "
                 "asked instead"
             },
             summary="one call of the model per sample",
-            check=_check_enough,
+            check=_check_sample_count,
         ),
     ),
 )
@@ -255,9 +260,9 @@ class Banzhaf(SamplingSettings):
 
     @property
     def sample_size(self) -> SampleSize:
-        """How many masks are asked; half as many pairs are the rows of a regression."""
-        # With 1.75 balanced rows for each word and the intercept, no slope was left to a single row
-        # in 1,500 samples each of 11 and of 15 words. Fewer may do: 1.5 did for 15 words.
+        """The number of masks. A row of the regression is a pair of masks."""
+        # With 1.75 balanced rows for each word and the intercept, no slope depended on a single
+        # row in 1,500 samples each of 11 and of 15 words. For 15 words 1.5 rows were enough.
         return self.make_sample_size(
             default=lambda d: max(1000, 10 * d),
             minimum=lambda d: 2 * math.ceil(1.75 * (d + 1)),
@@ -275,19 +280,19 @@ class Banzhaf(SamplingSettings):
     signed=False,
     implementations=(
         exact_implementation(
-            per_input(_exactly), ("index", "tolerance", "top"), index=_INDEX, top=_TOP
+            per_input(_explain_pairs_exactly), ("index", "tolerance", "top"), index=_INDEX, top=_TOP
         ),
         sampled_implementation(
-            _pairs_by_masks,
+            _explain_pairs_by_masks,
             {
                 "index": _INDEX,
                 "top": _TOP,
                 "samples": "masks to draw; None: ten for each word, at least 2000. If there "
                 "are no more than that, or at most 1,024, all 2^d are asked instead",
             },
-            overhead=_OWN,
+            overhead=_OVERHEAD,
             summary="one call of the model per sample, each of which counts for every pair",
-            check=_check_enough,
+            check=_check_sample_count,
         ),
     ),
 )
@@ -299,7 +304,7 @@ class Interactions(SamplingSettings):
 
     @property
     def sample_size(self) -> SampleSize:
-        """How many masks are asked."""
+        """The number of masks."""
         return self.make_sample_size(
             default=lambda d: max(2000, 10 * d), minimum=lambda d: 2 * (d + 1)
         )
@@ -314,18 +319,18 @@ class Interactions(SamplingSettings):
     cost="64 calls of the model",
     implementations=(
         sampled_implementation(
-            _cited,
+            _explain_by_lasso,
             {
                 "samples": "masks to draw",
                 "penalty": "of the LASSO, for each token of the answer; masks are standardised",
             },
-            max_count=_MOST_ABLATIONS,
+            max_count=_MAX_ABLATIONS,
             summary="one call of the model per sample",
         ),
     ),
 )
 class ContextCite:
-    """Settings of ContextCite: as many ablations and the penalty of Cohen-Wang et al. (2024)."""
+    """Settings of ContextCite. The defaults are those of Cohen-Wang et al. (2024)."""
 
     samples: Annotated[int, at_least(4)] = 64
     penalty: Annotated[float, NotNegative] = 0.01
@@ -334,5 +339,5 @@ class ContextCite:
 
     @property
     def sample_size(self) -> SampleSize:
-        """How many masks are asked; never all of them instead, for the paper draws."""
+        """The number of masks. They are always drawn at random, as in the paper."""
         return SampleSize(count=self.samples, enumerates=False)  # a penalty determines every score

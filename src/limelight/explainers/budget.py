@@ -10,7 +10,7 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError, short_repr
 from limelight.explainers.batch import Batch
-from limelight.explainers.learned import PREFIX, LearnedMethod
+from limelight.explainers.learned import LEARNED_PREFIX, LearnedMethod
 from limelight.explainers.method import (
     ConfiguredMethod,
     requested_replacement,
@@ -28,9 +28,9 @@ from limelight.sampling import deadline
 from limelight.sampling.deadline import Deadline
 from limelight.text import truncate_line
 
-_TIMING_SHARE = 0.01  # of a time: once calls take so much of it, their duration is well known
-_CLOCK_STEP = 1e-6  # seconds that a clock may not see
-_FIRST_BATCH, _LAST_BATCH = 2, 512  # calls that are timed together, four times as many each time
+_TIMING_SHARE = 0.01  # share of a time budget that is enough to measure the duration of a call
+_CLOCK_STEP = 1e-6  # a clock may not measure shorter times, in seconds
+_FIRST_BATCH, _LAST_BATCH = 2, 512  # batch sizes of the timed calls; each is four times the last
 _UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "min": 60.0}
 _UNITS |= {"minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0}
 _AMOUNT = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([A-Za-z]*)\s*", re.ASCII)
@@ -38,9 +38,10 @@ _AMOUNT = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([A-Za-z]*)\s*", re.
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A time in seconds, or a number of calls of the model; the other of the two is None.
+    """A time in seconds or a number of model calls.
 
-    ``start`` is when the time began, by ``deadline.read_clock``; None before anything is timed.
+    One of ``seconds`` and ``calls`` is None. ``start`` is the time of ``deadline.read_clock`` at
+    which the budget began, or None before that.
     """
 
     seconds: float | None
@@ -59,7 +60,7 @@ BudgetInput = int | float | str | Budget
 
 
 def parse_budget(value: object) -> Budget:
-    """Return the budget that a number of seconds, or "30s", "2 min" or "400 calls", means."""
+    """Return the budget for a number of seconds, or for "30s", "2 min" or "400 calls"."""
     if isinstance(value, Budget):
         return value
     if isinstance(value, Real) and not isinstance(value, bool):
@@ -116,7 +117,7 @@ def configure_with_budget(
     InputError
         If a method or setting is unknown, or if a setting follows from the budget.
     """
-    is_learned = isinstance(method, LearnedMethod) or str(method).startswith(PREFIX)
+    is_learned = isinstance(method, LearnedMethod) or str(method).startswith(LEARNED_PREFIX)
     if several:
         methods = configure_methods(model, method, settings)
     elif is_learned and budget is not None:
@@ -144,7 +145,7 @@ def _check_settings_unset(methods: Sequence[ConfiguredMethod], settings: Mapping
             )
         defaults = {**setting_defaults(method), **implementation.defaults}
         for name in cost.settings:
-            # A settings object does not know which values the user set: those off their defaults.
+            # In a settings object, a value that differs from its default was set by the user.
             if name in settings or getattr(configured.settings, name) != defaults[name]:
                 raise InputError(
                     f"give budget or {name!r}, not both: {name!r} of method {method.id!r} "
@@ -157,8 +158,9 @@ def allocate_budget(
 ) -> list[ConfiguredMethod]:
     """Split a budget over the methods that will explain one input.
 
-    Methods whose cost is fixed take it first; the sampled ones share the remaining calls evenly.
-    They may use each other's answers besides. Without a budget nothing is split.
+    Methods with a fixed cost get their calls first. The sampled methods share the remaining calls
+    evenly. Each can also use the stored outputs of the others. Without a budget the methods are
+    returned unchanged.
 
     Parameters
     ----------
@@ -166,14 +168,14 @@ def allocate_budget(
         Calls or seconds that may be spent on this input.
     methods
         Methods in the order in which they will run.
-    reading
+    batch
         The input, read by the model that will be called.
 
     Returns
     -------
     The methods for this model, each with the settings that its part of the budget allows.
     """
-    # Only a text that its model does not know exactly has another one, which is its fallback.
+    # If the model has no exact game for this text, the batch has the fallback of the model.
     if any(method.model is not batch.model for method in methods):
         methods = [method.for_model(batch.model) for method in methods]
     if budget is None or not any(method.implementation.cost.minimum for method in methods):
@@ -204,26 +206,26 @@ def _set_deadlines(
     seconds_per_call: float,
     batch_size: int,
 ) -> list[ConfiguredMethod]:
-    """Return the methods, which run one after the other, each with its deadline."""
-    limited, now = list[ConfiguredMethod](), deadline.read_clock()
+    """Return the methods with deadlines, for running them one after another."""
+    timed_methods, now = list[ConfiguredMethod](), deadline.read_clock()
     for method in methods:
         if method.calls is None:
-            limited.append(method)
+            timed_methods.append(method)
             continue
         cost = method.implementation.cost
         fixed_calls = 0 if cost.minimum is None else cost.minimum(method.settings, d)
-        needed = seconds_per_call * (method.calls if cost.settings else fixed_calls)
-        # The overhead of an implementation comes after it has drawn.
-        until = now + needed * seconds_per_call / (seconds_per_call + d * cost.overhead)
-        limit = Deadline(
-            min(until, end),
+        duration = seconds_per_call * (method.calls if cost.settings else fixed_calls)
+        # The overhead of an implementation comes after its model calls.
+        calls_end = now + duration * seconds_per_call / (seconds_per_call + d * cost.overhead)
+        method_deadline = Deadline(
+            min(calls_end, end),
             seconds=seconds,
             seconds_per_mask=seconds_per_call,
             smallest_batch=batch_size,
         )
-        limited.append(method._replace(deadline=limit))
-        now += needed
-    return limited
+        timed_methods.append(method._replace(deadline=method_deadline))
+        now += duration
+    return timed_methods
 
 
 def allocate_calls(
@@ -236,8 +238,8 @@ def allocate_calls(
 ) -> list[ConfiguredMethod]:
     """Split a number of model calls over the methods that will explain one input.
 
-    A method that needs more calls than it gets has a ``budget_error``. It fails when it is run, so a
-    comparison can go on without it.
+    A method that needs more calls than it gets has a ``budget_error``. It fails when it runs, so
+    that a comparison can continue without it.
 
     Parameters
     ----------
@@ -252,14 +254,14 @@ def allocate_calls(
     seconds_per_call
         Time of one call, if the budget is a time.
     """
-    calls = max(calls - 1, 0)  # one has been made for the outputs of the input itself
+    calls = max(calls - 1, 0)  # the outputs of the input itself took one call
     spent, reserved, sampled_count = 0, 0, 0
     for method in methods:
         cost = method.implementation.cost
         sampled_count += bool(cost.settings)
         if cost.minimum is not None and not cost.settings:
             fixed_calls = cost.minimum(method.settings, d)
-            # A method that costs more than there is will fail, and leaves its part to the others.
+            # A method that costs more than all calls will fail, and the others get its part.
             spent += fixed_calls if fixed_calls <= calls else 0
             reserved += fixed_calls
     share = max(calls - spent, 0) // max(sampled_count, 1)
@@ -290,21 +292,21 @@ def allocate_calls(
 
 
 def _suggest_methods(configured: ConfiguredMethod, d: int, calls: int, minimum: int) -> str:
-    """Return advice: methods that explain ``d`` features with so few calls.
+    """Return the names of methods that explain ``d`` features with a number of calls, as advice.
 
-    If there are none, it is one that needs fewer than ``minimum``. The budgets that it names
-    include the call for the input itself.
+    If there is none, the advice names a method that needs fewer than ``minimum`` calls. The
+    budgets in the advice include the call for the input itself.
     """
     model, minimum_calls = configured.model, dict[str, int]()
     for name in default_comparison(model):
         method = configure_method(name, model, {})
         if (count_minimum := method.implementation.cost.minimum) is not None:
             minimum_calls[name] = count_minimum(method.settings, d)
-    if not minimum_calls:  # as for a model whose usual methods are all exact
-        # Another replacement than the model's own is sampled.
-        is_usual = requested_replacement(configured.settings) in ("auto", model.replacements[0])
-        without = "" if is_usual else "leave replacement out and "
-        return f", or {without}use {default_method(model)!r}, which asks the model nothing"
+    if not minimum_calls:  # all default methods of this model are exact
+        # Exact methods need the model's default replacement.
+        is_default = requested_replacement(configured.settings) in ("auto", model.replacements[0])
+        advice = "" if is_default else "leave replacement out and "
+        return f", or {advice}use {default_method(model)!r}, which asks the model nothing"
     cheapest = min(minimum_calls, key=minimum_calls.__getitem__)
     if minimum_calls[cheapest] > calls:
         if minimum_calls[cheapest] >= minimum:
@@ -331,13 +333,13 @@ def check_feasible(budget: Budget | None, methods: Sequence[ConfiguredMethod], d
 
 
 def _time_calls(seconds: float, game: TextGame) -> tuple[float, int]:
-    """Measure the seconds of a call, and return them with the calls that were made together.
+    """Measure the seconds of a model call, and return them with the batch size of the calls.
 
-    The measurement is a part of the time. Batches grow, since a GPU evaluates many masks in the
-    time of one.
+    The measurement counts as part of the budget. Batches grow, because a GPU evaluates many masks
+    in the time of one.
     """
     rng, d = np.random.default_rng(0), len(game)
-    game(np.ones((1, d), bool))  # the first call also pays for what is set up
+    game(np.ones((1, d), bool))  # the first call is slower, because it includes the setup
     count = _FIRST_BATCH
     while True:
         start = deadline.read_clock()
@@ -345,9 +347,9 @@ def _time_calls(seconds: float, game: TextGame) -> tuple[float, int]:
         masks = np.unique(rng.random((count, d)) < 0.5, axis=0)
         game(masks)
         elapsed = deadline.read_clock() - start
-        # For few features, most masks of a larger batch would be known already and take no time.
+        # For few features, most masks of a larger batch would be stored already and take no time.
         if count >= min(_LAST_BATCH, 2**d / 8) or elapsed > _TIMING_SHARE * seconds:
             break
         count *= 4
-    # Fewer calls together take longer each, so a deadline never cuts a batch below this size.
+    # In smaller batches each call takes longer, so a deadline never splits a batch further.
     return max(elapsed, _CLOCK_STEP) / len(masks), len(masks)

@@ -31,8 +31,8 @@ _BACKWARD = "one forward and one backward pass"
 # A backward pass costs about two forward passes, and a step is one of each.
 _STEP_CALLS = 3
 _ROUNDING = 1e-4  # of the mean size of the gradient
-# Shares of the way from a random order (0) to the best order known (1): docs/explanation/judging.md and
-# docs/how-to/choose-method.md.
+# Shares: 0 is a random order of the features, and 1 is the best known order. See
+# docs/explanation/judging.md and docs/how-to/choose-method.md.
 _WORSE_THAN_CHANCE = (
     "Worse than chance: of the way from a random order of the words to the best possible one, it "
     "goes −0.64 on the shipped model and 1,000 IMDB reviews, where Shapley values go 0.99. Its "
@@ -50,30 +50,31 @@ Summary = Literal["mean", "l1", "l2"]
 
 
 def _from_tables(settings: "GAvg", batch: Batch, *, summary: Summary) -> list[Attribution]:
-    """Score every feature by the gradient of the target at its places (Theorem 4.1)."""
+    """Score every feature by the gradient of the target at its positions (Theorem 4.1)."""
     arrays, weights = batch.collapsed_inputs, batch.target_gradient
     scores = arrays.pool_features(gradient_summary(arrays.token_gradient(weights), summary))
     if not settings.per_head:
         return [Attribution(scores=s) for s in scores]
-    of_heads = arrays.head_gradients(weights)[..., 1:, :]
-    heads = arrays.pool_features(gradient_summary(of_heads, summary))
+    gradients = arrays.head_gradients(weights)[..., 1:, :]
+    heads = arrays.pool_features(gradient_summary(gradients, summary))
     return [Attribution(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
 
 
 def _input_from_tables(_: "GxI", batch: Batch) -> list[Attribution]:
-    """Score every feature by e_t · ∇_{e_t} f at its places; the heads come with it."""
+    """Score every feature and every head by e_t · ∇_{e_t} f at the feature's positions."""
     arrays = batch.collapsed_inputs
-    u, read = (f(batch.target_gradient) for f in (arrays.target_u, arrays.read_u))
+    u = arrays.target_u(batch.target_gradient)
+    linear_u = arrays.read_u(batch.target_gradient)
     return average_heads(
-        arrays, gradient_times_input(arrays.alpha, u, arrays.read_logit, linear_u=read)
+        arrays, gradient_times_input(arrays.alpha, u, arrays.read_logit, linear_u=linear_u)
     )
 
 
-def _at_pieces(_: "GAvg", one: Batch, *, summary: Summary) -> Attribution:
-    """Score every feature by the gradient of the target at its embedded pieces."""
-    G = _embedded_and_gradient(one)[1]
-    scores = sum_subword_scores(one, gradient_summary(G, summary))
-    # Under a layer norm the gradient has mean zero, and below this size means of it are rounding.
+def _score_gradient(_: "GAvg", batch: Batch, *, summary: Summary) -> Attribution:
+    """Score every feature by the gradient of the target at its embedded subword tokens."""
+    G = _embedding_and_gradient(batch)[1]
+    scores = sum_subword_scores(batch, gradient_summary(G, summary))
+    # Under a layer norm the gradient has mean zero. Means below this size are rounding errors.
     noise, largest = float(_ROUNDING * np.abs(G).mean()), np.abs(scores).max()
     if summary != "mean" or noise < largest:
         return Attribution(scores=scores)
@@ -85,34 +86,37 @@ def _at_pieces(_: "GAvg", one: Batch, *, summary: Summary) -> Attribution:
     return Attribution(scores=scores, warnings=(warning,), diagnostics={"rounding": noise})
 
 
-def _times_input(_: "GxI", one: Batch) -> Attribution:
-    """Score every feature by the gradient at its embedded pieces times what is embedded there."""
-    e, G = _embedded_and_gradient(one)
-    return Attribution(scores=sum_subword_scores(one, (G * e).sum(axis=-1)))
+def _score_gradient_times_input(_: "GxI", batch: Batch) -> Attribution:
+    """Score every feature by gradient times embedding, summed over its subword tokens."""
+    e, G = _embedding_and_gradient(batch)
+    return Attribution(scores=sum_subword_scores(batch, (G * e).sum(axis=-1)))
 
 
-def _embedded_and_gradient(
-    one: Batch,
+def _embedding_and_gradient(
+    batch: Batch,
 ) -> tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]]:
-    model, model_input = one.model, one.inputs[0]
+    """Return the embedding of a single input, and the gradient of the target there."""
+    model, model_input = batch.model, batch.inputs[0]
     e = model.embed(model_input)
-    return e, model.gradients(model_input, e[None], one.targets.output_gradient).gradient[0]
+    return e, model.gradients(model_input, e[None], batch.targets.output_gradient).gradient[0]
 
 
 def _with_warning(
     explain: Callable[[Any, Batch], list[Attribution]], warning: str
 ) -> Callable[[Any, Batch], list[Attribution]]:
-    """Add a warning to everything that ``explain`` returns."""
+    """Return a version of ``explain`` that adds a warning to each attribution."""
 
     def explain_and_warn(settings: Any, batch: Batch) -> list[Attribution]:
-        findings = explain(settings, batch)
-        return [replace(finding, warnings=(*finding.warnings, warning)) for finding in findings]
+        return [
+            replace(attribution, warnings=(*attribution.warnings, warning))
+            for attribution in explain(settings, batch)
+        ]
 
     return explain_and_warn
 
 
 def _summary_implementations(summary: Summary, *, warning: str = "") -> tuple[Implementation, ...]:
-    """Return the exact gradient of the tables, then automatic differentiation."""
+    """Return two implementations: the exact gradient of the tables, and autograd."""
     explain = partial(_from_tables, summary=summary)
     return (
         Implementation(
@@ -124,7 +128,7 @@ def _summary_implementations(summary: Summary, *, warning: str = "") -> tuple[Im
         Implementation(
             needs="gradients",
             exactness="exact",
-            explain=per_input(partial(_at_pieces, summary=summary)),
+            explain=per_input(partial(_score_gradient, summary=summary)),
             cost=Cost(summary=_BACKWARD),
         ),
     )
@@ -133,11 +137,11 @@ def _summary_implementations(summary: Summary, *, warning: str = "") -> tuple[Im
 _COST = "one forward pass and two small products"
 
 
-_NODES = 16  # whose gradients are held at a time
-# Of what half of the points would change: on MiniLM and tiny networks of six families a score was
-# off by at most 0.31 of it, where all of them added up.
-_OFF = 1 / 3
-_PADDED = (
+_NODES_PER_CALL = 16  # bounds the memory for gradients
+# The error of a score, relative to its change when half of the nodes are used. On MiniLM and tiny
+# networks of six families the error was at most 0.31 of the change when the scores added up.
+_ERROR_SHARE = 1 / 3
+_PADDING_WARNING = (
     "Integrated gradients move words to the padding token's embedding, which the others still "
     "attend to; 'lime', 'shapley' and 'loo' with replacement 'pad' mask a removed word out."
 )
@@ -145,43 +149,46 @@ _PADDED = (
 
 def _integrated_from_tables(settings: "IG", batch: Batch) -> list[Attribution]:
     """Score every feature by the gradient summed along its path from UNK to the word."""
-    # One text at a time: each has the panels that its own logits need, whatever comes beside it.
-    found = [_path_of(settings, batch, i) for i in range(len(batch.inputs))]
-    # The path's scores are each head's part of a sum, and what is shown of heads has their mean.
-    tokens = np.concatenate([ig.scores * ig.scores.shape[-2] for ig in found])
+    # One input at a time, so its quadrature does not depend on the other inputs of the batch.
+    integrals = [_integrate_input(settings, batch, i) for i in range(len(batch.inputs))]
+    # The scores of heads add up to the score, but `average_heads` expects scores to average.
+    scores = np.concatenate([ig.scores * ig.scores.shape[-2] for ig in integrals])
+    attributions = average_heads(batch.collapsed_inputs, scores)
     return [
         replace(
-            finding,
+            attribution,
             bound=float(ig.bound[0]),
-            warnings=_unproven(ig, cast(float, settings.tolerance)),
+            warnings=_quadrature_warnings(ig, cast(float, settings.tolerance)),
             diagnostics={"completeness_gap": float(ig.gap[0]), "nodes": ig.nodes},
         )
-        for finding, ig in zip(average_heads(batch.collapsed_inputs, tokens), found, strict=True)
+        for attribution, ig in zip(attributions, integrals, strict=True)
     ]
 
 
-def _path_of(settings: "IG", batch: Batch, i: int) -> IntegratedGradients:
-    arrays, one = batch.collapsed_inputs, slice(i, i + 1)
+def _integrate_input(settings: "IG", batch: Batch, i: int) -> IntegratedGradients:
+    """Return the integrated gradients of the ``i``-th input of a batch."""
+    arrays, index = batch.collapsed_inputs, slice(i, i + 1)
     targets = batch.targets.select(i)
     return integrated_gradients(
-        arrays.path(one),
-        arrays.u[one],
-        arrays.base_u[one],
+        arrays.path(index),
+        arrays.u[index],
+        arrays.base_u[index],
         output_gradient=targets.output_gradient,
         explained_value=targets.value,
         derivative_bounds=targets.derivative_bounds(arrays.u.shape[1]),
         tolerance=cast(float, settings.tolerance),
-        logit_error=arrays.bounds.logit[one],
-        value_error=arrays.bounds.value[one],
+        logit_error=arrays.bounds.logit[index],
+        value_error=arrays.bounds.value[index],
     )
 
 
-def _unproven(found: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
-    """Say that the integral is not as exact as was asked, where it is not for rounding alone.
+def _quadrature_warnings(integrals: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
+    """Return a warning if the error of the quadrature exceeds the tolerance.
 
-    Below what rounding does no node is spent; the bound has both.
+    There is no warning if rounding errors are larger than the error of the quadrature, because
+    more nodes would not help. The bound contains both errors.
     """
-    quadrature, bound = float(found.quadrature[0]), float(found.bound[0])
+    quadrature, bound = float(integrals.quadrature[0]), float(integrals.bound[0])
     if quadrature <= max(tolerance, bound - quadrature):
         return ()
     return (
@@ -190,129 +197,148 @@ def _unproven(found: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
     )
 
 
-def _along(settings: "IG", one: Batch) -> Attribution:
+def _integrate_gradients(settings: "IG", batch: Batch) -> Attribution:
     """Score every feature by the gradient summed along its path to the word."""
-    model, model_input, targets = one.model, one.inputs[0], one.targets
+    model, model_input, targets = batch.model, batch.inputs[0], batch.targets
     tolerance = cast(float, settings.tolerance)
     end = model.embed(model_input)
-    start = model.embed(model_input, one.features[0], settings.replacement)
-    ends = model.gradients(model_input, np.stack([start, end]), targets.output_gradient).outputs
-    base, whole = targets.value(ends[:, None])[:, 0]
+    start = model.embed(model_input, batch.features[0], settings.replacement)
+    outputs = model.gradients(model_input, np.stack([start, end]), targets.output_gradient).outputs
+    base_value, full_value = targets.value(outputs[:, None])[:, 0]
+    change = float(full_value - base_value)
     nodes = settings.steps
     while True:
-        at, weights = nested_rules(nodes)  # all nodes, and either half of them
-        found, _ = _integrals(one, model.gradients, (start, end), at, weights)
-        scores, *halves = sum_subword_scores(one, found)
-        errors = np.max([np.abs(half - scores) for half in halves], axis=0)
-        gap = abs(float(found[0].sum() - (whole - base)))
-        # Scores may be off although they add up: errors of two words cancel.
-        warnings = _unmet(scores, errors, gap, float(whole - base), tolerance)
+        positions, weights = nested_rules(nodes)  # all nodes, and either half of them
+        integrals, _ = _path_integrals(batch, model.gradients, (start, end), positions, weights)
+        scores, *half_scores = sum_subword_scores(batch, integrals)
+        errors = np.max([np.abs(half - scores) for half in half_scores], axis=0)
+        gap = abs(float(integrals[0].sum() - change))
+        # Scores may have errors although they add up, because errors of two words can cancel.
+        warnings = _tolerance_warnings(scores, errors, gap, change, tolerance)
         if not warnings or 2 * nodes > settings.max_steps:
             break
         nodes *= 2
-    padded = (_PADDED,) if settings.replacement == "pad" else ()
+    if settings.replacement == "pad":
+        warnings += (_PADDING_WARNING,)
     return Attribution(
         scores=scores,
-        base_value=float(base),
-        warnings=warnings + padded,
+        base_value=float(base_value),
+        warnings=warnings,
         diagnostics={"completeness_gap": gap, "nodes": nodes, "score_errors": errors.tolist()},
     )
 
 
 def _fit_steps(settings: "IG", _: int, calls: int) -> "IG":
-    """Return the steps that fit beside both ends; they are doubled, so their sum counts twice."""
-    most = max((calls // _STEP_CALLS - 2) // 2, 1)
-    return replace(settings, steps=min(settings.steps, most), max_steps=most)
+    """Return settings whose steps fit in a number of calls.
+
+    Two calls go to the ends of the path. The steps count twice, because they may be doubled.
+    """
+    max_steps = max((calls // _STEP_CALLS - 2) // 2, 1)
+    return replace(settings, steps=min(settings.steps, max_steps), max_steps=max_steps)
 
 
-def _integrals(
-    one: Batch,
-    ask: Callable[..., Gradients],
+def _path_integrals(
+    batch: Batch,
+    compute_gradients: Callable[..., Gradients],
     ends: tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]],
-    at: Float[np.ndarray, " n"],
+    positions: Float[np.ndarray, " n"],
     weights: Float[np.ndarray, "r n"],
 ) -> tuple[Float[np.ndarray, "r T"], Float[np.ndarray, " C"]]:
-    """Return Σ_k w_k (e − s) · ∇F at s + x_k (e − s) for each row of weights, of every token.
+    """Return path integrals of the gradient, and the outputs at the last position.
 
-    Beside them the outputs at the last of these points.
+    The integral of a token is Σ_k w_k (e − s) · ∇F at s + x_k (e − s), for each row w of
+    ``weights``, with the positions x and the ends s and e of the path.
     """
-    start, way = ends[0], ends[1] - ends[0]
-    means, outputs = np.zeros((len(weights), *way.shape)), one.outputs
-    for first in range(0, len(at), _NODES):
-        some = slice(first, first + _NODES)
-        points = start + at[some, None, None] * way
-        found = ask(one.inputs[0], points, one.targets.output_gradient)
-        means += np.einsum("rn,nte->rte", weights[:, some], found.gradient)
-        outputs = found.outputs
-    return (means * way).sum(axis=-1), outputs[-1]
+    start, difference = ends[0], ends[1] - ends[0]
+    means, outputs = np.zeros((len(weights), *difference.shape)), batch.outputs
+    for first in range(0, len(positions), _NODES_PER_CALL):
+        nodes = slice(first, first + _NODES_PER_CALL)
+        points = start + positions[nodes, None, None] * difference
+        gradients = compute_gradients(batch.inputs[0], points, batch.targets.output_gradient)
+        means += np.einsum("rn,nte->rte", weights[:, nodes], gradients.gradient)
+        outputs = gradients.outputs
+    return (means * difference).sum(axis=-1), outputs[-1]
 
 
-def _unmet(
+def _tolerance_warnings(
     scores: Float[np.ndarray, " d"],
     errors: Float[np.ndarray, " d"],
     gap: float,
     change: float,
     tolerance: float,
 ) -> tuple[str, ...]:
-    """Say that a tolerance is not met: of a score, or of how they add up to the ``change``."""
-    worst, largest = float(_OFF * errors.max(initial=0.0)), float(np.abs(scores).max(initial=0.0))
-    if worst <= tolerance * largest and gap <= tolerance * abs(change):
+    """Return a warning if a score, or the sum of the scores, misses the tolerance.
+
+    ``gap`` is the distance of the sum of the scores from the ``change`` of the output.
+    """
+    largest_error = float(_ERROR_SHARE * errors.max(initial=0.0))
+    largest = float(np.abs(scores).max(initial=0.0))
+    if largest_error <= tolerance * largest and gap <= tolerance * abs(change):
         return ()
     return (
-        f"A score may be off by {worst:.2g} where the largest is {largest:.2g}, as far as half of "
+        f"A score may be off by {largest_error:.2g} where the largest is {largest:.2g}, as far as half of "
         f"the points tell, and the scores add up to the change of the output ({change:.3g}) within "
         f"{gap:.1g}; both were to be within {tolerance:.1%}: raise max_steps.",
     )
 
 
-_SAME = 0.03  # of the answer, or of 1: more than half precision does to what is read
+# Relative to the output, or to 1. Half precision changes an output by less.
+_OUTPUT_TOLERANCE = 0.03
 
 
 def _frozen_from_tables(_: "Lrp", batch: Batch) -> list[Attribution]:
     """Score every feature by α u: with α frozen, f = (1/K) Σ_i Σ_t α_t u_t is linear in e_t.
 
-    What biases add to u is no token's, and left out.
+    The part of u that comes from biases belongs to no token, so it is left out.
     """
     arrays = batch.collapsed_inputs
     return average_heads(arrays, arrays.alpha * arrays.read_u(batch.target_gradient))
 
 
-def _frozen_at_pieces(settings: "Lrp", batch: Batch) -> list[Attribution]:
-    """Score every feature by the frozen network's gradient at its pieces times what moved there.
+def _frozen_from_network(settings: "Lrp", batch: Batch) -> list[Attribution]:
+    """Score every feature by LRP: the frozen network's gradient times input.
 
-    One step is gradient × input: the path from the zero vector, seen from its end alone.
+    With several steps, the gradient is integrated from the replacement to the text.
     """
     if settings.steps > 1:
-        return [_on_the_way(settings, one) for one in batch.split()]
-    model = batch.model
-    found = model.frozen_input_products(batch.inputs, batch.target_gradient)
-    findings = []
-    for one, product, outputs in zip(batch.split(), *found, strict=True):
-        _check_same(one.outputs[0], outputs)
-        findings.append(
-            Attribution(scores=sum_subword_scores(one, product), diagnostics=_shares(one, product))
+        return [_integrate_frozen_gradient(settings, single) for single in batch.split()]
+    products, frozen_outputs = batch.model.frozen_input_products(
+        batch.inputs, batch.target_gradient
+    )
+    attributions = []
+    for single, product, outputs in zip(batch.split(), products, frozen_outputs, strict=True):
+        _check_frozen_outputs(outputs, single.outputs[0])
+        attributions.append(
+            Attribution(
+                scores=sum_subword_scores(single, product),
+                diagnostics=_unassigned_scores(single, product),
+            )
         )
-    return findings
+    return attributions
 
 
-def _on_the_way(settings: "Lrp", one: Batch) -> Attribution:
-    """Integrate the gradient from the replacement to the text."""
-    model, model_input = one.model, one.inputs[0]
+def _integrate_frozen_gradient(settings: "Lrp", batch: Batch) -> Attribution:
+    """Integrate the frozen network's gradient from the replacement to the text."""
+    model, model_input = batch.model, batch.inputs[0]
     end = model.embed(model_input)
-    token = position_preserving_replacement(one.model, settings.replacement)
-    start = model.embed(model_input, one.features[0], token)
+    token = position_preserving_replacement(model, settings.replacement)
+    start = model.embed(model_input, batch.features[0], token)
     nodes, weights = np.polynomial.legendre.leggauss(settings.steps)
-    # The text itself comes last and counts nothing: its outputs are compared.
-    at, weight = np.append((nodes + 1) / 2, 1.0), np.append(weights / 2, 0.0)
-    (scores,), outputs = _integrals(one, model.frozen_gradient, (start, end), at, weight[None])
-    _check_same(one.outputs[0], outputs)
-    return Attribution(scores=sum_subword_scores(one, scores))
+    # The last position is the text itself. Its weight is 0, but its outputs are checked.
+    positions, weight = np.append((nodes + 1) / 2, 1.0), np.append(weights / 2, 0.0)
+    (scores,), outputs = _path_integrals(
+        batch, model.frozen_gradient, (start, end), positions, weight[None]
+    )
+    _check_frozen_outputs(outputs, batch.outputs[0])
+    return Attribution(scores=sum_subword_scores(batch, scores))
 
 
-def _check_same(held: Float[np.ndarray, " C"], frozen: Float[np.ndarray, " C"]) -> None:
-    """Refuse a network that answers something else with its weights frozen: it is another one."""
-    gap = float(np.abs(frozen - held).max())
-    if gap <= _SAME * max(1.0, float(np.abs(held).max())):
+def _check_frozen_outputs(
+    frozen: Float[np.ndarray, " C"], outputs: Float[np.ndarray, " C"]
+) -> None:
+    """Raise an error if the frozen network does not return the outputs of the model."""
+    gap = float(np.abs(frozen - outputs).max())
+    if gap <= _OUTPUT_TOLERANCE * max(1.0, float(np.abs(outputs).max())):
         return
     raise DomainError(
         f"with its weights frozen the model must answer as before; its outputs move by {gap:.2g}. "
@@ -320,25 +346,28 @@ def _check_same(held: Float[np.ndarray, " C"], frozen: Float[np.ndarray, " C"]) 
     )
 
 
-def _shares(one: Batch, scores: Float[np.ndarray, " T"]) -> dict[str, Any]:
-    """Return what goes to no feature: special tokens, and biases, of which there is no token.
+def _unassigned_scores(batch: Batch, scores: Float[np.ndarray, " T"]) -> dict[str, Any]:
+    """Return the sums of scores that no feature gets: those of special tokens and of biases.
 
-    On the scale of probabilities F is not what the frozen network computes, and has no biases.
+    For probabilities there is no sum of biases, because the frozen network computes logits.
     """
-    words, everything = float(sum_subword_scores(one, scores).sum()), float(scores.sum())
-    shares = {"to_other_tokens": everything - words}
-    if one.targets.scale != "probability":
-        shares["to_biases"] = float(one.targets.value(one.outputs)[0]) - everything
-    return shares
+    feature_sum, token_sum = float(sum_subword_scores(batch, scores).sum()), float(scores.sum())
+    sums = {"to_other_tokens": token_sum - feature_sum}
+    if batch.targets.scale != "probability":
+        sums["to_biases"] = float(batch.targets.value(batch.outputs)[0]) - token_sum
+    return sums
 
 
 def _count_lrp_calls(settings: "Lrp", _: int) -> int:
-    """Return the calls of LRP; with several steps, the text itself is one step more."""
+    """Return the calls of LRP. With several steps, the text itself is one step more."""
     return _STEP_CALLS * (settings.steps + (settings.steps > 1))
 
 
-def _start_if_any(model: Model, name: str) -> str:
-    """Return where a path would start; one step needs no such token, and "auto" may stay."""
+def _choose_path_start(model: Model, name: str) -> str:
+    """Return the replacement at which a path starts.
+
+    If the model can only delete tokens, "auto" stays, because one step needs no start.
+    """
     if name == "auto" and set(model.replacements) == {"delete"}:
         return name
     return (
@@ -403,7 +432,7 @@ class GL2(GAvg):
         Implementation(
             needs="gradients",
             exactness="exact",
-            explain=_with_warning(per_input(_times_input), _CHANCE_ON_DEEP),
+            explain=_with_warning(per_input(_score_gradient_times_input), _CHANCE_ON_DEEP),
             cost=Cost(summary=_BACKWARD),
         ),
     ),
@@ -431,7 +460,7 @@ class GxI:
         Implementation(
             needs="gradients",
             exactness="estimated",
-            explain=per_input(_along),
+            explain=per_input(_integrate_gradients),
             settings={
                 "tolerance": "the largest gap to adding up, as a share of the change, and "
                 "error of a score, as a share of the largest",
@@ -471,7 +500,7 @@ class IG:
         Implementation(
             needs="lrp",
             exactness="exact",
-            explain=_frozen_at_pieces,
+            explain=_frozen_from_network,
             settings={
                 "steps": "gradients on the way from the replacement; 1 takes that of the text",
                 "replacement": "the token at which the way starts, with 2 steps or more",
@@ -480,7 +509,7 @@ class IG:
                 minimum=_count_lrp_calls,
                 summary="one forward and one backward pass per step",
             ),
-            choose_replacement=_start_if_any,
+            choose_replacement=_choose_path_start,
             is_batched=True,
         ),
     ),

@@ -1,8 +1,8 @@
-"""A method that was fitted to one model: Shapley values at the price of one pass, with errors.
+"""Learned methods: Shapley values with standard errors from one forward pass of a model.
 
-What is fitted in ``limelight.training`` is applied here, with NumPy: two small networks turn what
-the model holds of each word into its Shapley value for every output of the model, and what
-held-out texts have shown about their errors becomes a standard error for every score.
+``limelight.training`` fits a learned method to one model, and this module applies it with NumPy.
+Two small networks predict the Shapley values of each word from the hidden states of the model, for
+every output. An error model, fitted to held-out texts, gives the standard error of every score.
 """
 
 import hashlib
@@ -48,24 +48,34 @@ from limelight.threads import cached_property
 SCHEMA = "limelight.learned/1"
 FILES = ("method.json", "model.safetensors")
 LEARNED = "learned"
-PREFIX = f"{LEARNED}:"  # of a folder that stands where the name of a method may
-# What a network is told. Of models that show nothing inside, the word itself, its places and the
-# length of the text are left: a global additive model.
+LEARNED_PREFIX = f"{LEARNED}:"  # before a folder that is given as the name of a method
+# The inputs of the networks. A model without hidden states has only the word, its places and the
+# length of the text, so its learned method is a global additive model.
 STATES = ("embedding", "middle", "last", "attention", "head")
-WITH_STATES = ("embedding", "middle", "last", "head", "places", "outputs")
-WITHOUT_STATES = ("words", "places", "outputs")
-_FLOOR = 0.05  # of the usual score: below it, sizes and disagreements say no more about errors
-LEAST_ERROR = 1e-6  # of the usual score: what single precision does to it
-_MOST_BYTES = 1 << 30  # of a file, which may come from anybody
-_MEMBERS = 2  # networks: how far they are apart tells of their error
-_TOGETHER = 8  # texts that are scored at a time: their signals stay in the cache
+SIGNALS_WITH_STATES = ("embedding", "middle", "last", "head", "places", "outputs")
+SIGNALS_WITHOUT_STATES = ("words", "places", "outputs")
+# Part of the typical score. Smaller scores and disagreements say no more about errors.
+_FLOOR = 0.05
+MIN_ERROR = 1e-6  # part of the typical score: the rounding error of single precision
+_MAX_BYTES = 1 << 30  # of a file, which may come from a stranger
+_NETWORK_COUNT = 2  # the difference between the networks shows their error
+_BATCH_SIZE = 8  # texts that are scored together, so that their signals stay in the cache
 
 
 class NetworkInputs(NamedTuple):
-    """What networks are told of ``n`` texts with N features in all.
+    """The inputs of the networks for ``n`` texts with N features in total.
 
-    ``owner`` is the text of each feature. ``word`` is a hash of its string, the same in every
-    process, and in standard signals its place among the words that were learned.
+    Parameters
+    ----------
+    words
+        The signals of each feature.
+    texts
+        The signals of each text.
+    owner
+        The text of each feature.
+    word
+        A hash of each feature's string, which is the same in every process. In standardized inputs,
+        its index in the vocabulary of the learned method.
     """
 
     words: Float[np.ndarray, "N s"]
@@ -75,34 +85,41 @@ class NetworkInputs(NamedTuple):
 
 
 def make_network_inputs(batch: Batch, signals: Collection[str]) -> NetworkInputs:
-    """Return what ``signals`` there are of every feature of ``reading``, and of its texts."""
+    """Return the inputs of the networks for all features and texts of a batch.
+
+    ``signals`` are names of `SIGNALS_WITH_STATES` or `SIGNALS_WITHOUT_STATES`.
+    """
     words, texts = list[np.ndarray](), list[np.ndarray]()
     if not set(STATES).isdisjoint(signals):
-        held = batch.hidden_states
-        h = held.head_input.shape[1]
-        layers = np.split(np.concatenate(held.states), [h, 2 * h, 3 * h], axis=1)
+        hidden_states = batch.hidden_states
+        h = hidden_states.head_input.shape[1]
+        layers = np.split(np.concatenate(hidden_states.states), [h, 2 * h, 3 * h], axis=1)
         words += [layer for name, layer in zip(STATES, layers, strict=False) if name in signals]
-        texts += [held.head_input] if "head" in signals else []
+        texts += [hidden_states.head_input] if "head" in signals else []
     if "places" in signals:
-        words.append(np.concatenate([_places(batch, i) for i in range(len(batch.inputs))]))
+        words.append(np.concatenate([_place_signals(batch, i) for i in range(len(batch.inputs))]))
     if "outputs" in signals:
         texts.append(batch.outputs)
     owner = np.repeat(np.arange(len(batch.features)), [len(f) for f in batch.features])
-    hashes = [_hash(string) for own in batch.features for string in own.strings]
+    hashes = [_hash_word(string) for features in batch.features for string in features.strings]
     return NetworkInputs(
-        _joined(words, len(owner)), _joined(texts, len(batch.features)), owner, np.array(hashes)
+        _concatenate_signals(words, len(owner)),
+        _concatenate_signals(texts, len(batch.features)),
+        owner,
+        np.array(hashes),
     )
 
 
-def _joined(parts: list[np.ndarray], n: int) -> Float[np.ndarray, "n s"]:
+def _concatenate_signals(parts: list[np.ndarray], n: int) -> Float[np.ndarray, "n s"]:
+    """Concatenate signals with ``n`` rows each; there may be none."""
     return np.concatenate([np.empty((n, 0)), *parts], axis=1, dtype=np.float32)
 
 
-def _places(batch: Batch, i: int) -> Float[np.ndarray, "d p"]:
-    """Return how long a text is, and how often, where and on which side each feature stands.
+def _place_signals(batch: Batch, i: int) -> Float[np.ndarray, "d p"]:
+    """Return the length of a text, and the count, the places and the side of each feature.
 
-    Of a place that is asked about, also how far from it that is, and how long the place is; an
-    answer stands after the text.
+    For each query, also return the distance of each feature from its span, and the length of the
+    span. An answer is behind the text.
     """
     model_input, features = batch.inputs[i], batch.features[i]
     T, d, feature_index = len(model_input.tokens.strings), len(features), features.feature_index
@@ -112,46 +129,58 @@ def _places(batch: Batch, i: int) -> Float[np.ndarray, "d p"]:
     np.minimum.at(first, feature_index[scored], scored)
     side = np.zeros(d)
     if model_input.parts:
-        side[:] = [side_index(own[0][0] if own else 0, model_input.parts) for own in features.spans]
-    found = [np.full(d, math.log(d)), np.log(np.maximum(count, 1))]
-    found += [first / T, np.log1p(first), side]
-    for one in model_input.queries:
-        here = one.tokens(model_input.tokens.spans, model_input.text) or [T]
-        off, nearest = scored - np.clip(scored, here[0], here[-1]), np.full(d, T)
-        np.minimum.at(nearest, feature_index[scored], np.abs(off))
-        before = np.bincount(feature_index[scored], off < 0, minlength=d) > 0
-        size = one.length if isinstance(one, AnswerQuery) else len(here)
-        found += [np.where(before, -1, 1) * np.log1p(nearest), np.full(d, math.log(size))]
-    return np.stack(found, axis=1)
+        side[:] = [
+            side_index(spans[0][0] if spans else 0, model_input.parts) for spans in features.spans
+        ]
+    signals = [np.full(d, math.log(d)), np.log(np.maximum(count, 1))]
+    signals += [first / T, np.log1p(first), side]
+    for query in model_input.queries:
+        tokens = query.tokens(model_input.tokens.spans, model_input.text) or [T]
+        offsets, nearest = scored - np.clip(scored, tokens[0], tokens[-1]), np.full(d, T)
+        np.minimum.at(nearest, feature_index[scored], np.abs(offsets))
+        is_before = np.bincount(feature_index[scored], offsets < 0, minlength=d) > 0
+        size = query.length if isinstance(query, AnswerQuery) else len(tokens)
+        signals += [np.where(is_before, -1, 1) * np.log1p(nearest), np.full(d, math.log(size))]
+    return np.stack(signals, axis=1)
 
 
 @lru_cache(maxsize=1 << 16)
-def _hash(string: str) -> int:
+def _hash_word(string: str) -> int:
+    """Return a hash of a word that ignores case and is the same in every process."""
     return zlib.crc32(string.lower().encode("utf-8", "surrogatepass"))
 
 
 class LearnedScores(NamedTuple):
-    """Scores, their standard errors, and the deviation of what one pair of orders would say.
+    """Scores of N features, for each output or for the explained number of one text.
 
-    Of N features for each output; or of one text for the explained number, with its warnings.
+    Parameters
+    ----------
+    values
+        The scores.
+    stderr
+        Their standard errors.
+    draw_deviation
+        The standard deviation of values that are sampled with a single pair of orders.
+    warnings
+        Warnings about the text.
     """
 
     values: Float[np.ndarray, "N *C"]
     stderr: Float[np.ndarray, "N *C"]
-    draw: Float[np.ndarray, "N *C"]
+    draw_deviation: Float[np.ndarray, "N *C"]
     warnings: tuple[str, ...] = ()
 
 
 def error_design(
     members: Float[np.ndarray, "members N C"], owner: Int[np.ndarray, " N"]
 ) -> Float[np.ndarray, "N C 4"]:
-    """Return what the logarithm of a squared error is linear in, of scores in usual units.
+    """Return the regressors of the logarithm of a squared error.
 
-    That is 1, and the logarithms of the score, of how far the networks are apart, and of the length
-    of the text.
+    They are 1 and the logarithms of the score, of the disagreement of the networks, and of the
+    length of the text. ``members`` are the scores of both networks in units of typical scores.
     """
-    values, apart = members.mean(axis=0), np.abs(members[0] - members[1]) / 2
-    logs = [np.log(np.abs(x) + _FLOOR) for x in (values, apart)]
+    values, disagreement = members.mean(axis=0), np.abs(members[0] - members[1]) / 2
+    logs = [np.log(np.abs(x) + _FLOOR) for x in (values, disagreement)]
     sizes = np.broadcast_to(np.log(np.bincount(owner)[owner])[:, None], values.shape)
     return np.stack([np.ones_like(values), *logs, sizes], axis=-1)
 
@@ -159,80 +188,91 @@ def error_design(
 @final
 @dataclass(frozen=True, eq=False)
 class LearnedMethod:
-    """A method that :func:`limelight.learn` fitted to one model, ready to explain its texts.
+    """A method that :func:`limelight.learn` fitted to one model.
 
-    It stands where the name of a method may: ``explain(model, text, learned)``. ``record`` is what
-    ``method.json`` holds, with the ``report`` on what was reached, and ``arrays`` the weights.
+    Use it instead of the name of a method: ``explain(model, text, learned)``.
+
+    Parameters
+    ----------
+    record
+        The content of ``method.json``, with the ``report`` about the accuracy.
+    arrays
+        The weights of the networks and the parameters of the error model.
     """
 
     record: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray]
 
     def __repr__(self) -> str:
-        return f"<Learned from {self.report['texts']} {self.of}: {self.report['said'][0]}>"
+        texts, summary = self.report["texts"], self.report["said"][0]
+        return f"<Learned from {texts} {self.example_kind}: {summary}>"
 
     def __str__(self) -> str:
         return "\n".join(self.report["said"])
 
     @property
-    def of(self) -> str:
-        """What it learned from: "texts" or the like, or "places" or "answers" of them."""
+    def example_kind(self) -> str:
+        """The kind of its training examples: "texts", "images", "places" or "answers"."""
         return str(self.record.get("of", "texts"))
 
     @property
     def report(self) -> Mapping[str, Any]:
-        """What was reached on texts that were kept aside; ``said`` are its sentences."""
-        found: Mapping[str, Any] = self.record["report"]
-        return found
+        """The accuracy on held-out texts, with its sentences under ``said``."""
+        report: Mapping[str, Any] = self.record["report"]
+        return report
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of what it says of itself and of its weights, which stands for it."""
-        found = hashlib.sha256(json.dumps(self.record, sort_keys=True).encode())
+        """The SHA-256 of the record and the weights, which identifies the method."""
+        digest = hashlib.sha256(json.dumps(self.record, sort_keys=True).encode())
         for name in sorted(self.arrays):
-            found.update(f"{name} {self.arrays[name].dtype.str} {self.arrays[name].shape}".encode())
-            found.update(np.ascontiguousarray(self.arrays[name]).tobytes())
-        return found.hexdigest()
+            array = self.arrays[name]
+            digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LearnedMethod, (
-            dict(self.record),
-            dict(self.arrays),
-        )  # what is made of them stays behind
+        # Cached properties are not pickled.
+        return LearnedMethod, (dict(self.record), dict(self.arrays))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``method.json`` and ``model.safetensors``; the weights first, whole or not."""
+        """Write ``method.json`` and ``model.safetensors`` to a folder."""
         from safetensors.numpy import save
 
         Path(folder).mkdir(parents=True, exist_ok=True)
         weights = save({k: np.ascontiguousarray(x) for k, x in self.arrays.items()})
         digest = hashlib.sha256(weights).hexdigest()
-        # The record last, with the digest of the weights: files of two methods are told apart.
+        # The record comes last and contains the digest of the weights. So the files of two methods
+        # cannot be mixed up.
         write_atomically(Path(folder) / FILES[1], weights)
-        written = {"schema": SCHEMA, **self.record, "weights": digest}
-        written["sha256"] = _record_digest(written)
-        text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
+        record = {"schema": SCHEMA, **self.record, "weights": digest}
+        record["sha256"] = _record_digest(record)
+        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
         write_atomically(Path(folder) / FILES[0], text)
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> "LearnedMethod":
-        """Return the method in ``folder``; what is no method there is refused in a sentence."""
-        record = Path(folder) / FILES[0]
-        if not os.path.isfile(record):  # noqa: PTH113  (a name too long for a file is none)
+        """Read the method in ``folder``, or raise `InputError` if there is none."""
+        record_path = Path(folder) / FILES[0]
+        # pathlib raises an error if the name is too long.
+        if not os.path.isfile(record_path):  # noqa: PTH113
             raise InputError(
                 f"there is no learned method at '{folder}': it has no {FILES[0]}. Make one with "
                 "limelight.learn(model, texts, output=…), or limelight learn."
             )
-        return _loaded(str(folder), record.stat().st_mtime_ns)
+        return _load_method(str(folder), record_path.stat().st_mtime_ns)
+
+    @property
+    def _needs_states(self) -> bool:
+        return not set(STATES).isdisjoint(self.record["signals"])
 
     @cached_property
     def method(self) -> Method:
-        """The row that other methods have in the registry."""
-        states = not set(STATES).isdisjoint(self.record["signals"])
+        """The description that other methods have in the registry."""
         implementation = Implementation(
-            needs="hidden_states" if states else None,
+            needs="hidden_states" if self._needs_states else None,
             exactness="fitted",
-            explain=self._explained,
+            explain=self._explain_batch,
             settings={
                 "check": "random masks to ask, to see how much of them the scores explain",
                 "fitted": "which learned method it is, by its digest",
@@ -240,7 +280,7 @@ class LearnedMethod:
             defaults={"fitted": self},
             cost=Cost(minimum=lambda settings, _: settings.check and settings.check + 2),
             hidden_settings=("check",),
-            is_batched=states,
+            is_batched=self._needs_states,
             logit_only=True,
         )
         return Method(
@@ -255,134 +295,154 @@ class LearnedMethod:
             implementations=(implementation,),
         )
 
-    def predicted(self, network_inputs: NetworkInputs) -> LearnedScores:
-        """Return scores and standard errors for every output of the model, of standard signals."""
-        scale, members = self.arrays["scale"], self.members(network_inputs)
+    def predict_scores(self, network_inputs: NetworkInputs) -> LearnedScores:
+        """Return scores and standard errors for every output, from standardized inputs."""
+        scale, members = self.arrays["scale"], self.member_scores(network_inputs)
         design = error_design(members, network_inputs.owner)
-        errors = np.exp(design @ self.arrays["errors"]) + self.unseen(network_inputs)[:, None]
-        stderr, draw = np.sqrt(errors + LEAST_ERROR**2), self.draw(design)
-        return LearnedScores(members.mean(axis=0) * scale, stderr * scale, draw * scale)
+        variance = np.exp(design @ self.arrays["errors"])
+        variance = variance + self.unseen_variance(network_inputs)[:, None]
+        stderr, draw_deviation = np.sqrt(variance + MIN_ERROR**2), self.draw_deviation(design)
+        return LearnedScores(members.mean(axis=0) * scale, stderr * scale, draw_deviation * scale)
 
-    def draw(self, design: Float[np.ndarray, "N C 4"]) -> Float[np.ndarray, "N C"]:
-        """Return how far one pair of orders lies from the truth, in usual units."""
-        found = np.sqrt(np.exp(design @ self.arrays["draws"]) + LEAST_ERROR**2)
-        return found * (design[..., 3] > 1)  # log d: two words have one pair of orders
+    def draw_deviation(self, design: Float[np.ndarray, "N C 4"]) -> Float[np.ndarray, "N C"]:
+        """Return the standard deviation of one pair of orders, in units of typical scores."""
+        deviation = np.sqrt(np.exp(design @ self.arrays["draws"]) + MIN_ERROR**2)
+        # The last column is log d. Two words have one pair of orders, and no deviation.
+        return deviation * (design[..., 3] > 1)
 
-    def unseen(self, network_inputs: NetworkInputs) -> Float[np.ndarray, " N"]:
-        """Return 1 at words that were not learned, where words are all that is known, else 0.
+    def unseen_variance(self, network_inputs: NetworkInputs) -> Float[np.ndarray, " N"]:
+        """Return the variance of words that were not in the training texts, and 0 for other words.
 
-        It is their variance in units of usual scores: nothing was seen that could tell it.
+        It is 1 in units of typical scores, because nothing is known about these words. If the
+        networks see more than the words, it is 0.
         """
-        new = network_inputs.word == len(self.arrays["vocabulary"])
-        return new.astype(float) if "0.word.weight" in self.arrays else np.zeros(len(new))
+        is_unseen = network_inputs.word == len(self.arrays["vocabulary"])
+        if "0.word.weight" in self.arrays:
+            return is_unseen.astype(float)
+        return np.zeros(len(is_unseen))
 
-    def standard(self, network_inputs: NetworkInputs) -> NetworkInputs:
-        """Return the signals less their mean, in units of their deviation.
+    def standardize_inputs(self, network_inputs: NetworkInputs) -> NetworkInputs:
+        """Return the inputs minus their means, in units of their standard deviations.
 
-        A word becomes its place among those that were learned, their number if it was not.
+        A word becomes its index in the vocabulary, or the size of the vocabulary if it is unseen.
         """
-        own = self.arrays
-        words = network_inputs.words - own["words.mean"]
-        words /= own["words.scale"]  # in place: it is by far the largest array
-        texts = (network_inputs.texts - own["texts.mean"]) / own["texts.scale"]
-        known = own["vocabulary"]
-        place = np.searchsorted(known, network_inputs.word)
-        there = known[np.minimum(place, len(known) - 1)] == network_inputs.word
-        return NetworkInputs(words, texts, network_inputs.owner, np.where(there, place, len(known)))
+        arrays = self.arrays
+        words = network_inputs.words - arrays["words.mean"]
+        words /= arrays["words.scale"]  # in place, because it is by far the largest array
+        texts = (network_inputs.texts - arrays["texts.mean"]) / arrays["texts.scale"]
+        vocabulary = arrays["vocabulary"]
+        index = np.searchsorted(vocabulary, network_inputs.word)
+        is_seen = vocabulary[np.minimum(index, len(vocabulary) - 1)] == network_inputs.word
+        word = np.where(is_seen, index, len(vocabulary))
+        return NetworkInputs(words, texts, network_inputs.owner, word)
 
     @cached_property
-    def _first(self) -> Float[np.ndarray, "s k"]:
-        """All layers that see the signals: one product for all, once for what a text shares."""
-        names = [f"{k}.{layer}.weight" for k in range(_MEMBERS) for layer in ("first", "linear")]
+    def _input_weights(self) -> Float[np.ndarray, "s k"]:
+        """The weights of all layers that read the inputs, joined so that one product suffices."""
+        names = [
+            f"{k}.{layer}.weight" for k in range(_NETWORK_COUNT) for layer in ("first", "linear")
+        ]
         return np.concatenate([self.arrays[name] for name in names]).T
 
-    def members(self, network_inputs: NetworkInputs) -> Float[np.ndarray, "members N C"]:
-        """Return what the networks say of standard signals, in units of usual scores."""
-        own, words, texts = self.arrays, network_inputs.words, network_inputs.texts
-        first = self._first
-        seen = (
-            words @ first[: words.shape[1]]
-            + (texts @ first[words.shape[1] :])[network_inputs.owner]
-        )
-        found = []
-        for k, x in enumerate(np.split(seen, _MEMBERS, axis=1)):
-            hidden = len(own[f"{k}.first.bias"])
-            h = np.maximum(x[:, :hidden] + own[f"{k}.first.bias"], 0.0)
-            h = np.maximum(h @ own[f"{k}.second.weight"].T + own[f"{k}.second.bias"], 0.0)
-            said = x[:, hidden:] + h @ own[f"{k}.last.weight"].T + own[f"{k}.last.bias"]
-            if (name := f"{k}.word.weight") in own:
-                said += own[name][network_inputs.word]
-            found.append(said)
-        return np.array(found, np.float64)
+    def member_scores(self, network_inputs: NetworkInputs) -> Float[np.ndarray, "members N C"]:
+        """Return the scores of both networks from standardized inputs, in typical units."""
+        arrays, words, texts = self.arrays, network_inputs.words, network_inputs.texts
+        weights = self._input_weights
+        # The signals of a text are multiplied once for all its words.
+        text_activations = texts @ weights[words.shape[1] :]
+        activations = words @ weights[: words.shape[1]] + text_activations[network_inputs.owner]
+        members = []
+        for k, x in enumerate(np.split(activations, _NETWORK_COUNT, axis=1)):
+            hidden = len(arrays[f"{k}.first.bias"])
+            h = np.maximum(x[:, :hidden] + arrays[f"{k}.first.bias"], 0.0)
+            h = np.maximum(h @ arrays[f"{k}.second.weight"].T + arrays[f"{k}.second.bias"], 0.0)
+            scores = x[:, hidden:] + h @ arrays[f"{k}.last.weight"].T + arrays[f"{k}.last.bias"]
+            if (name := f"{k}.word.weight") in arrays:
+                scores += arrays[name][network_inputs.word]
+            members.append(scores)
+        return np.array(members, np.float64)
 
-    def starts(self, batch: Batch) -> list[LearnedScores]:
-        """Return what is known of every text without asking about removals; refuse other models."""
-        self.check(batch)
+    def score_texts(self, batch: Batch) -> list[LearnedScores]:
+        """Score every text of a batch without model calls on masked texts.
+
+        Raises `InputError` if the method was not learned for this model and request.
+        """
+        self.check_batch(batch)
         if batch.targets.query_count > 1:
             raise InputError(
                 "a learned start knows of one place or answer at a time; leave start out, or ask "
                 "about one."
             )
-        return [start for part in batch.split(_TOGETHER) for start in self._starts(part)]
+        return [scores for part in batch.split(_BATCH_SIZE) for scores in self._score_part(part)]
 
-    def _starts(self, batch: Batch) -> list[LearnedScores]:
+    def _score_part(self, batch: Batch) -> list[LearnedScores]:
+        """Score every text of a small batch that was checked."""
         network_inputs = make_network_inputs(batch, self.record["signals"])
-        for name, held in (("words", network_inputs.words), ("texts", network_inputs.texts)):
-            if held.shape[1] != len(self.arrays[f"{name}.mean"]):
+        for name, signals in (("words", network_inputs.words), ("texts", network_inputs.texts)):
+            if signals.shape[1] != len(self.arrays[f"{name}.mean"]):
                 raise InputError(
                     f"this method was learned from {len(self.arrays[f'{name}.mean'])} signals of "
-                    f"{name}, and this model shows {held.shape[1]}; learn one for this model."
+                    f"{name}, and this model shows {signals.shape[1]}; learn one for this model."
                 )
         with np.errstate(all="ignore"):  # an error is raised below
-            network_inputs = self.standard(network_inputs)
-            values, stderr, draw, _ = self.predicted(network_inputs)
-            strange = self.measure_novelty(network_inputs)
-        if not (np.isfinite(values).all() and np.isfinite(stderr).all()):
+            network_inputs = self.standardize_inputs(network_inputs)
+            scores = self.predict_scores(network_inputs)
+            novelty = self.measure_novelty(network_inputs)
+        if not (np.isfinite(scores.values).all() and np.isfinite(scores.stderr).all()):
             raise InputError("this learned method gives scores that are not finite; learn again.")
         ends = np.cumsum([len(features) for features in batch.features])[:-1]
-        weights = batch.target_gradient[:, self._columns(batch)]
-        parts = (np.split(x, ends) for x in (values, stderr, draw))
-        # Errors of two outputs may go together, and are added as if they did.
+        weights = batch.target_gradient[:, self._output_columns(batch)]
+        parts = (np.split(x, ends) for x in (scores.values, scores.stderr, scores.draw_deviation))
+        # The errors of two outputs may be correlated, so the standard errors are added.
         return [
-            LearnedScores(own @ w, error @ np.abs(w), one @ np.abs(w), tuple(self._warnings(far)))
-            for own, error, one, w, far in zip(*parts, weights, strange, strict=True)
+            LearnedScores(
+                values @ w, stderr @ np.abs(w), deviation @ np.abs(w), tuple(self._warnings(row))
+            )
+            for values, stderr, deviation, w, row in zip(*parts, weights, novelty, strict=True)
         ]
 
-    def _explained(self, settings: "LearnedSettings", batch: Batch) -> list[Attribution]:
-        units: list[Features | None] = [None] * len(batch.inputs)
-        if (
-            batch.targets.query_count > 1
-        ):  # words of other places may be removed, as they were learned
-            needs_states = not set(STATES).isdisjoint(self.record["signals"])
-            batch = batch.select_target_query(with_hidden_states=needs_states)
-            units = list(batch.features)
-        several = list(batch.split()) if settings.check else []
-        findings = []
-        for i, (scores, stderr, _, said) in enumerate(self.starts(batch)):
-            asked: dict[str, Any] = {"base_value": None}
+    def _explain_batch(self, settings: "LearnedSettings", batch: Batch) -> list[Attribution]:
+        features: list[Features | None] = [None] * len(batch.inputs)
+        if batch.targets.query_count > 1:
+            # The words of other spans may be removed, as in training.
+            batch = batch.select_target_query(with_hidden_states=self._needs_states)
+            features = list(batch.features)
+        parts = list(batch.split()) if settings.check else []
+        attributions = []
+        for i, scores in enumerate(self.score_texts(batch)):
+            fields: dict[str, Any] = {"base_value": None}
+            warnings = scores.warnings
             if settings.check:
-                asked = _asked(settings.check, several[i], scores, self.record["seed"])
-                said += asked.pop("warnings")
-            findings.append(
-                Attribution(scores=scores, stderr=stderr, warnings=said, features=units[i], **asked)
+                fields = _check_scores(
+                    parts[i], scores.values, count=settings.check, seed=self.record["seed"]
+                )
+                warnings += fields.pop("warnings")
+            attributions.append(
+                Attribution(
+                    scores=scores.values,
+                    stderr=scores.stderr,
+                    warnings=warnings,
+                    features=features[i],
+                    **fields,
+                )
             )
-        return findings
+        return attributions
 
-    def check(self, batch: Batch) -> None:
-        """Refuse another model, and questions that it did not learn to answer."""
-        own, request = self.record["model"], batch.request
-        # What can be named before the fingerprint, which covers it too.
+    def check_batch(self, batch: Batch) -> None:
+        """Raise `InputError` if the method was not learned for this model and request."""
+        fingerprint, request = self.record["model"], batch.request
+        # Checked before the fingerprint, which covers them too, because the message says more.
         if (classes := tuple(self.record["classes"])) != batch.model.classes:
             raise InputError(
                 "this method was learned from another model: its classes are "
-                f"{abbreviate_names(classes)}, not {abbreviate_names(batch.model.classes)}. Learn one for this "
-                "model."
+                f"{abbreviate_names(classes)}, not {abbreviate_names(batch.model.classes)}. Learn "
+                "one for this model."
             )
-        if batch.model_fingerprint != own:
+        if batch.model_fingerprint != fingerprint:
             raise InputError(
-                f"this method was learned from another model: its fingerprint is …{own[-12:]}, and "
-                f"this model's …{batch.model_fingerprint[-12:]}. Learn one for this model: "
-                "limelight.learn(model, texts)."
+                f"this method was learned from another model: its fingerprint is "
+                f"…{fingerprint[-12:]}, and this model's …{batch.model_fingerprint[-12:]}. Learn "
+                "one for this model: limelight.learn(model, texts)."
             )
         outputs, link = batch.outputs.shape[1] // batch.targets.query_count, batch.model.link
         if request.scale == "score" and are_opposite(class_weights(len(classes), outputs, link)):
@@ -395,68 +455,70 @@ class LearnedMethod:
                 f"this method has learned about {self.record['features']!r} and not about "
                 f"{truncate_line(repr(request.features), 40)}; use 'shapley', or learn another."
             )
-        kept = request.protect or request.side is not None or not request.protect_span
-        if kept or request.first_pieces:
+        is_protected = request.protect or request.side is not None or not request.protect_span
+        if is_protected or request.first_subwords:
             raise InputError(
                 "a learned method scores all words of a text but those that are asked about, each "
-                "of which may be removed; leave protect, side, protect_span and first_pieces out, "
-                "or use 'shapley'."
+                "of which may be removed; leave protect, side, protect_span and first_subwords "
+                "out, or use 'shapley'."
             )
 
-    def _columns(self, batch: Batch) -> Int[np.ndarray, " C"]:
-        """Return the outputs that were learned; refuse to speak for others."""
-        known = np.array(self.record["outputs"])
-        asked = np.flatnonzero(batch.target_gradient.any(axis=0))
-        if known.max() >= (count := batch.target_gradient.shape[1]):
+    def _output_columns(self, batch: Batch) -> Int[np.ndarray, " C"]:
+        """Return the learned outputs, or raise `InputError` if the target needs other outputs."""
+        learned = np.array(self.record["outputs"])
+        needed = np.flatnonzero(batch.target_gradient.any(axis=0))
+        if learned.max() >= (count := batch.target_gradient.shape[1]):
             raise InputError(
-                f"this method was learned from a model of {known.max() + 1} outputs or more, and "
+                f"this method was learned from a model of {learned.max() + 1} outputs or more, and "
                 f"this one has {count}; learn one for this model."
             )
-        if unknown := sorted(set(asked.tolist()) - set(known.tolist())):
-            named = batch.model.classes[-batch.outputs.shape[1] :]
+        if missing := sorted(set(needed.tolist()) - set(learned.tolist())):
+            classes = batch.model.classes[-batch.outputs.shape[1] :]
             raise InputError(
-                f"this method has learned about {', '.join(repr(named[i]) for i in known)} alone, "
-                f"which is what the values were of; {named[unknown[0]]!r} is asked for."
+                f"this method has learned about {', '.join(repr(classes[i]) for i in learned)} "
+                f"alone, which is what the values were of; {classes[missing[0]]!r} is asked for."
             )
-        return known
+        return learned
 
     def measure_novelty(self, network_inputs: NetworkInputs) -> Float[np.ndarray, "n 3"]:
-        """Return how unlike those it learned from each text is, from standard signals.
+        """Return how different each text is from the training texts, from standardized inputs.
 
-        The logarithm of the number of words, the share of words that it has not seen, and the
-        distance of the mean state of the text from those of the training texts.
+        The three numbers are the logarithm of the number of words, the share of unseen words, and
+        the distance of the text's mean state from those of the training texts.
         """
         n = len(network_inputs.texts)
-        count = np.bincount(network_inputs.owner, minlength=n)
-        unseen = network_inputs.word == len(self.arrays["vocabulary"])
-        new = np.bincount(network_inputs.owner, unseen, minlength=n) / count
+        word_count = np.bincount(network_inputs.owner, minlength=n)
+        is_unseen = network_inputs.word == len(self.arrays["vocabulary"])
+        unseen_share = np.bincount(network_inputs.owner, is_unseen, minlength=n) / word_count
         summary = summarize_texts(network_inputs) - self.arrays["center"]
-        axes = self.arrays["axes"]
-        along = summary @ axes.T
-        # At least 0: what lies along the axes is taken off, and rounding may take more.
-        rest = np.maximum((summary**2).sum(axis=1) - self.arrays["spread"] @ (along.T**2), 0.0)
-        far = (along**2).mean(axis=1) + rest / self.arrays["rest"]
-        return np.stack([np.log(count), new, np.sqrt(far)], axis=1)
+        coordinates = summary @ self.arrays["axes"].T
+        # The part outside the axes is a difference, which rounding can make negative.
+        inside = self.arrays["spread"] @ (coordinates.T**2)
+        outside = np.maximum((summary**2).sum(axis=1) - inside, 0.0)
+        distance = np.sqrt((coordinates**2).mean(axis=1) + outside / self.arrays["rest"])
+        return np.stack([np.log(word_count), unseen_share, distance], axis=1)
 
-    def _warnings(self, strange: Float[np.ndarray, " 3"]) -> Iterator[str]:
+    def _warnings(self, novelty: Float[np.ndarray, " 3"]) -> Iterator[str]:
+        """Yield the warnings for a text with this novelty."""
         usual = self.record["usual"]
-        size, new, far = strange.tolist()
+        log_count, unseen_share, distance = novelty.tolist()
         low, high = usual["words"]
         noun = feature_noun(self.record["features"])
-        why = []
-        if not low <= (d := round(math.exp(size))) <= high:
+        reasons = []
+        if not low <= (d := round(math.exp(log_count))) <= high:
             count = f"1 {noun}" if d == 1 else f"{d:,} different {pluralize(noun)}"
-            why.append(f"it has {count}, and they had {low:,} to {high:,}")
-        if new > usual["unseen"]:
-            why.append(f"{new:.0%} of its {pluralize(noun)} did not occur there")
-        if far > usual["distance"]:
-            at_most = f"{usual['distance']:.1f} at most there"
-            why.append(f"what the model shows of it lies {far:.1f} away, and {at_most}")
-        if why:
-            one = "text" if self.of in ("places", "answers") else self.of.removesuffix("s")
+            reasons.append(f"it has {count}, and they had {low:,} to {high:,}")
+        if unseen_share > usual["unseen"]:
+            reasons.append(f"{unseen_share:.0%} of its {pluralize(noun)} did not occur there")
+        if distance > usual["distance"]:
+            limit = f"{usual['distance']:.1f} at most there"
+            reasons.append(f"what the model shows of it lies {distance:.1f} away, and {limit}")
+        if reasons:
+            kind = "texts" if self.example_kind in ("places", "answers") else self.example_kind
             yield (
-                f"This {one} is unlike those the method learned from: {'; '.join(why)}. Scores and "
-                "standard errors may not hold; check=16 asks the model, 'shapley' draws anew."
+                f"This {kind.removesuffix('s')} is unlike those the method learned from: "
+                f"{'; '.join(reasons)}. Scores and standard errors may not hold; check=16 asks the "
+                "model, 'shapley' draws anew."
             )
         if warning := self.report.get("warning"):
             yield warning
@@ -472,9 +534,9 @@ class LearnedSettings:
 
 
 def summarize_texts(network_inputs: NetworkInputs) -> Float[np.ndarray, "n D"]:
-    """Return one row for each text: what is known of it, and the mean over its words."""
+    """Return one row for each text: its signals, and the mean signals of its words."""
     ends = np.searchsorted(network_inputs.owner, np.arange(len(network_inputs.texts) + 1))
-    # Products: summing rows takes ten times as long.
+    # Matrix products, because sums of rows take ten times as long.
     means = [
         np.full(end - start, 1 / (end - start), np.float32) @ network_inputs.words[start:end]
         for start, end in pairwise(ends.tolist())  # every text has words
@@ -482,34 +544,40 @@ def summarize_texts(network_inputs: NetworkInputs) -> Float[np.ndarray, "n D"]:
     return np.concatenate([network_inputs.texts, means], axis=1, dtype=np.float64)
 
 
-def _asked(count: int, one: Batch, scores: Float[np.ndarray, " d"], seed: int) -> dict[str, Any]:
-    """Ask ``count`` random masks, and say how much of their variance the scores explain."""
-    game, d = TargetGame(one, "auto"), len(scores)
-    rng = text_rng(seed, one.inputs[0].text)
+def _check_scores(
+    batch: Batch, scores: Float[np.ndarray, " d"], *, count: int, seed: int
+) -> dict[str, Any]:
+    """Evaluate ``count`` random masks, and return fields of an `Attribution` about the result.
+
+    A warning says how much of the variance of the outputs the scores explain.
+    """
+    game, d = TargetGame(batch, "auto"), len(scores)
+    rng = text_rng(seed, batch.inputs[0].text)
     masks = draw_masks_by_size(d, rng.integers(1, d + 1, count), rng)
-    answers = game(masks)[:, 0]
-    spread = float(np.var(answers))
-    explained = 1 - float(np.var(answers - masks @ scores)) / spread if spread else None
-    said = f"Of the variance of {count} random masks of this text, the scores explain "
-    said += f"{explained:.0%}." if (explained or 0.0) > 0 else "nothing."
+    outputs = game(masks)[:, 0]
+    variance = float(np.var(outputs))
+    explained = 1 - float(np.var(outputs - masks @ scores)) / variance if variance else None
+    warning = f"Of the variance of {count} random masks of this text, the scores explain "
+    warning += f"{explained:.0%}." if (explained or 0.0) > 0 else "nothing."
     if explained is None:
-        said = f"The model answers {count} random masks of this text alike: nothing to check by."
+        warning = f"The model answers {count} random masks of this text alike: nothing to check by."
     return {
         "base_value": game.base_value,
-        "warnings": (said, *game.warnings),
+        "warnings": (warning, *game.warnings),
         "diagnostics": {"check_masks": count, "check_explained": explained},
     }
 
 
-# Read once for all that name it; learned anew, it is another one.
+# A method is read once. If it was written again, the time of change is another one.
 @lru_cache(maxsize=8)
-def _loaded(folder: str, _changed: int) -> LearnedMethod:
+def _load_method(folder: str, _changed: int) -> LearnedMethod:
+    """Read and check the files of a learned method."""
     from safetensors.numpy import load
 
     record_path, weights_path = (Path(folder) / name for name in FILES)
     try:
-        record = parse_json(read_bounded_bytes(record_path, _MOST_BYTES), f"'{record_path}'")
-        content = read_bounded_bytes(weights_path, _MOST_BYTES)
+        record = parse_json(read_bounded_bytes(record_path, _MAX_BYTES), f"'{record_path}'")
+        content = read_bounded_bytes(weights_path, _MAX_BYTES)
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"the learned method in '{folder}' cannot be read ({reason}).") from None
@@ -529,7 +597,7 @@ def _loaded(folder: str, _changed: int) -> LearnedMethod:
     _check_record(record, f"'{record_path}'")
     try:
         arrays = load(content)
-    except Exception as error:  # of a header that somebody made, anything
+    except Exception as error:  # a damaged header may raise any error
         reason = truncate_line(str(error), 80)
         raise InputError(f"'{weights_path}' cannot be read ({reason}).") from None
     if (fault := next(_array_faults(record, arrays), None)) is not None:
@@ -538,17 +606,17 @@ def _loaded(folder: str, _changed: int) -> LearnedMethod:
 
 
 def _record_digest(record: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a record without its own, however its keys are laid out in a file."""
-    kept = {name: value for name, value in record.items() if name not in ("schema", "sha256")}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+    """Return the SHA-256 of a record without its own digest, in any order of the keys."""
+    content = {name: value for name, value in record.items() if name not in ("schema", "sha256")}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _check_record(record: Mapping[str, Any], name: str) -> None:
-    """Refuse a record in which anything that is read later is missing or of another kind."""
-    import msgspec  # which other methods do without
+    """Raise `InputError` if a field of a record is missing or has another type."""
+    import msgspec  # imported late, because other methods do not need it
 
     try:
-        msgspec.convert(record, _record_kind())
+        msgspec.convert(record, _record_type())
         json.dumps(record, ensure_ascii=False).encode()  # lone surrogates could not be printed
         if len(record["outputs"]) != len(set(record["outputs"])):
             raise ValueError("the same output stands twice in `outputs`")
@@ -562,8 +630,8 @@ def _check_record(record: Mapping[str, Any], name: str) -> None:
 
 
 @cache
-def _record_kind() -> Any:
-    """Return the type of what a record must hold; it may hold more."""
+def _record_type() -> Any:
+    """Return the type of a record, which may have more fields."""
     from msgspec import Meta, defstruct
 
     count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
@@ -571,10 +639,12 @@ def _record_kind() -> Any:
     usual = defstruct(
         "usual", [("words", tuple[count, count]), ("unseen", share), ("distance", share)]
     )
-    said = Annotated[list[str], Meta(min_length=1)]
-    report = defstruct("report", [("texts", count), ("said", said), ("warning", str | None, None)])
-    states = Literal["embedding", "middle", "last", "attention", "head"]  # as STATES
-    signal = states | Literal["words", "places", "outputs"]
+    sentences = Annotated[list[str], Meta(min_length=1)]
+    report = defstruct(
+        "report", [("texts", count), ("said", sentences), ("warning", str | None, None)]
+    )
+    state = Literal["embedding", "middle", "last", "attention", "head"]  # as in STATES
+    signal = state | Literal["words", "places", "outputs"]
     return defstruct(
         "record",
         [
@@ -594,7 +664,7 @@ def _record_kind() -> Any:
 
 
 def _array_faults(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Yield what is wrong with the arrays of a method, the first fault that later ones rest on."""
+    """Yield the faults of the arrays of a method; the first fault may cause the following ones."""
     C, by_word = len(record["outputs"]), "words" in record["signals"]
     sizes = {name: arrays[name].shape[0] for name in _SIZED if arrays.get(name, _NONE).ndim}
     if lacking := sorted(set(_SIZED) - sizes.keys()):
@@ -613,8 +683,8 @@ def _array_faults(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
         "errors": (4,),
         "draws": (4,),
     }
-    for member in range(_MEMBERS):
-        of_member = {
+    for member in range(_NETWORK_COUNT):
+        member_shapes = {
             "first.weight": (hidden, words + texts),
             "first.bias": (hidden,),
             "second.weight": (hidden, hidden),
@@ -624,11 +694,11 @@ def _array_faults(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
             "linear.weight": (C, words + texts),
             **({"word.weight": (V + 1, C)} if by_word else {}),
         }
-        shapes |= {f"{member}.{name}": shape for name, shape in of_member.items()}
+        shapes |= {f"{member}.{name}": shape for name, shape in member_shapes.items()}
     for name, shape in shapes.items():
         if name not in arrays or arrays[name].shape != shape:
-            held = arrays[name].shape if name in arrays else "nothing"
-            yield f"{name!r} must have the shape {shape}, and has {held}"
+            actual = arrays[name].shape if name in arrays else "nothing"
+            yield f"{name!r} must have the shape {shape}, and has {actual}"
     if (
         not V
         or arrays["vocabulary"].dtype.kind not in "iu"
@@ -638,13 +708,14 @@ def _array_faults(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     for name, array in arrays.items():
         if array.dtype.kind not in ("iu" if name == "vocabulary" else "f"):
             yield f"{name!r} must hold numbers with a fraction; it holds {array.dtype}"
-        # Values of all masks, say, do not show how far off one pair of orders is.
+        # `draws` is NaN if the values do not show the error of one pair of orders, for example
+        # values of all masks.
         elif not (np.isfinite(array).all() or (name == "draws" and np.isnan(array).all())):
             yield f"{name!r} must hold finite numbers"
     for name in ("words.scale", "texts.scale", "scale", "spread", "rest"):
         if not (arrays[name] > 0).all():
             yield f"{name!r} must hold positive numbers"
-    if not by_word and any(f"{member}.word.weight" in arrays for member in range(_MEMBERS)):
+    if not by_word and any(f"{member}.word.weight" in arrays for member in range(_NETWORK_COUNT)):
         yield "it has weights of words, which its signals do not name"
 
 

@@ -42,26 +42,27 @@ from limelight.theory.lime_fit import lime_fit
 from limelight.theory.lime_weights import LimeDesign, lime_design
 from limelight.theory.namespace import host_array
 
-_POOR_FIT = 0.5  # R², below which a linear model is no summary of the output
-_SINGLE = (
+_POOR_FIT = 0.5  # below this R² a linear model is no summary of the output
+_SINGLE_FEATURE_WARNING = (
     "LIME of a single {word} is the line through the text with and without it: the score is what "
     "the output loses, as for leave-one-out."
 )
-_UNKNOWN_FIT = 0.1  # an error of R² beyond which it says nothing
-_SHRUNK = 0.1  # of a score, that a penalty may take off it without a word
-_PER_WORD = 5  # with fewer, one regression on all words wastes samples and overstates its errors
+_MAX_R2_ERROR = 0.1  # with a larger error R² is meaningless
+_MAX_SHRINKAGE = 0.1  # share of a score that a penalty may remove without a warning
+# With fewer samples for each feature, a regression wastes samples and overstates its errors.
+_SAMPLES_PER_FEATURE = 5
 _BANDWIDTH = "ν, the width of the kernel; 0.25 is the `lime` package's"
 _SIZES = 'how many words a mask removes: "uniform", "balanced" (by √ψ) or "importance" (by ψ)'
 
 
 def _choose_sample_size(settings: "Lime | LimeSampled") -> SampleSize:
-    """How many rows are drawn for a regression, or all that there are."""
+    """Return how many masks a regression needs."""
     return settings.make_sample_size(
-        default=lambda d: max(DEFAULT_CALLS, _PER_WORD * d),
-        # A penalty determines every score.
-        minimum=lambda d: _advised(d) if settings.ridge == 0 else 2,
+        default=lambda d: max(DEFAULT_CALLS, _SAMPLES_PER_FEATURE * d),
+        # With a penalty, few masks determine every score.
+        minimum=lambda d: _recommended_samples(d) if settings.ridge == 0 else 2,
         fixed_calls=1 if settings.row0 else 2,  # row 0 is the text itself
-        # The package never asks all: its sampling noise is part of what it computes.
+        # The `lime` package always samples, and `LimeSampled` computes the same as the package.
         enumerates=isinstance(settings, Lime),
     )
 
@@ -69,66 +70,71 @@ def _choose_sample_size(settings: "Lime | LimeSampled") -> SampleSize:
 def _is_single(settings: "Lime | LimeSampled", d: int) -> bool:
     """Whether LIME is the line through two texts: with the only feature, and without it.
 
-    With one feature every sample but the untouched text is the same. The `lime` package has that
-    text among its samples, so that its line passes through both, however many samples there are.
+    With one feature, every sample except the text itself is the same. The `lime` package has the
+    text among its samples, so its line passes through both points for every number of samples.
     """
     return d == 1 and isinstance(settings, Lime) and settings.penalty == 0
 
 
-def _check_words(d: int, bandwidth: float) -> None:
+def _check_design(d: int, bandwidth: float) -> None:
+    """Raise an error if LIME is not defined for this number of features and this bandwidth."""
     if d < 2:
         raise DomainError(f"LIME needs at least 2 features; this text has {d}.")
     lime_design(d, bandwidth=bandwidth)
 
 
-def _check_enough(settings: "Lime | LimeSampled", d: int) -> None:
-    """Refuse before any call what cannot end well: rows without weight, or too few of them."""
+def _check_sample_count(settings: "Lime | LimeSampled", d: int) -> None:
+    """Raise an error before the first model call if the samples cannot determine the scores."""
     if _is_single(settings, d):
         return
-    _check_words(d, settings.bandwidth)
+    _check_design(d, settings.bandwidth)
     sample_size = settings.sample_size
-    rows, kept = sample_size.final_count(d), min(d, settings.num_features or d)
-    if settings.ridge == 0 and not sample_size.covers_all_masks(d) and rows <= kept + 1:
-        raise _undetermined(rows, kept, d)
+    rows, selected_count = sample_size.final_count(d), min(d, settings.num_features or d)
+    if settings.ridge == 0 and not sample_size.covers_all_masks(d) and rows <= selected_count + 1:
+        raise _too_few_samples_error(rows, selected_count, d)
 
 
-def explain_by_regression(settings: "Lime | LimeSampled", one: Batch) -> Attribution:
+def explain_by_regression(settings: "Lime | LimeSampled", batch: Batch) -> Attribution:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
-    game, d = TargetGame(one, settings.replacement), len(one.features[0])
+    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
     if _is_single(settings, d):
-        without, whole = game(np.array([[False], [True]]))[:, 0]
+        empty_value, full_value = game(np.array([[False], [True]]))[:, 0]
         return game.make_attribution(
-            np.array([whole - without]),
-            said=(_single_warning(one),),
-            intercept=float(without),
+            np.array([full_value - empty_value]),
+            warnings=(_single_feature_warning(batch),),
+            intercept=float(empty_value),
             r2=1.0,
         )
     if settings.sample_size.has_time_for_all_masks(d):
-        found = lime_from_all_masks(game, d, bandwidth=settings.bandwidth)
-        r2 = float(found.r2[0])
-        intercept = float(found.intercept[0])
-        said = _poor_fit_warning(r2)
+        exact_fit = lime_from_all_masks(game, d, bandwidth=settings.bandwidth)
+        r2 = float(exact_fit.r2[0])
         return game.make_attribution(
-            found.scores[0], said=said, intercept=intercept, masks=2**d, r2=r2
+            exact_fit.scores[0],
+            warnings=_poor_fit_warning(r2),
+            intercept=float(exact_fit.intercept[0]),
+            masks=2**d,
+            r2=r2,
         )
     sampler = make_lime_sampler(d, bandwidth=settings.bandwidth, sizes=settings.sizes)
-    how = partial(
+    regression = partial(
         fit_sampled_lime,
         ridge=settings.ridge,
         num_features=settings.num_features,
         feature_selection=settings.feature_selection,
         bandwidth=settings.bandwidth,
     )
-    fit, told = fit_masks(settings, one, game, sampler, how, row0=settings.row0)
-    # A fit that passes through its samples has errors of zero, which are not its error.
+    fit, sampling_warnings = fit_masks(
+        settings, batch, game, sampler, regression, row0=settings.row0
+    )
+    # The residuals of a fit through all samples are 0, so its standard errors are not finite.
     if not np.isfinite(fit.stderr).all():
-        raise _undetermined(fit.samples, int(fit.selected_count[0]), d)
+        raise _too_few_samples_error(fit.samples, int(fit.selected_count[0]), d)
     design = lime_design(d, bandwidth=settings.bandwidth)
-    warnings = _fit_warnings(settings, fit, design, one.features[0].noun)
+    warnings = _fit_warnings(settings, fit, design, batch.features[0].noun)
     return game.make_attribution(
         fit.scores[0],
         nonzero_or_none(fit.stderr[0]),
-        said=warnings + told,
+        warnings=warnings + sampling_warnings,
         intercept=float(fit.intercept[0]),
         samples_drawn=fit.samples,
         r2=float(fit.r2[0]),
@@ -146,35 +152,38 @@ def _fit_warnings(
         warnings.append(
             f"LIME kept {selected_count} of {design.d} {features}; the others have no score (0)."
         )
-    shrunk = settings.ridge / (settings.ridge + fit.samples * design.V)
-    if shrunk > _SHRUNK:
+    shrinkage = settings.ridge / (settings.ridge + fit.samples * design.V)
+    if shrinkage > _MAX_SHRINKAGE:
         warnings.append(
-            f"The samples weigh so little that the penalty takes about {shrunk:.0%} off the "
+            f"The samples weigh so little that the penalty takes about {shrinkage:.0%} off the "
             "scores; draw more, or use a larger bandwidth or a smaller ridge."
         )
     warnings += _poor_fit_warning(float(fit.r2[0]))
     if fit.samples <= 2 * selected_count:
         warnings.append(
-            f"{fit.samples} samples are few for {selected_count} {features}: do not trust the standard "
-            "errors."
+            f"{fit.samples} samples are few for {selected_count} {features}: do not trust the "
+            "standard errors."
         )
     return tuple(warnings)
 
 
-def _undetermined(samples: int, selected_count: int, d: int) -> DomainError:
+def _too_few_samples_error(samples: int, selected_count: int, d: int) -> DomainError:
+    """Return the error for samples that do not determine the scores."""
+    recommended = max(_recommended_samples(d), 2 * samples)
     return DomainError(
-        f"{samples} samples do not determine LIME's scores of {selected_count} features: set samples to "
-        f"{max(_advised(d), 2 * samples)} or more, or use a larger bandwidth."
+        f"{samples} samples do not determine LIME's scores of {selected_count} features: set "
+        f"samples to {recommended} or more, or use a larger bandwidth."
     )
 
 
-def _advised(d: int) -> int:
+def _recommended_samples(d: int) -> int:
+    """Return the number of samples that an error message recommends for ``d`` features."""
     return 2 * (d + 1)
 
 
 def _poor_fit_warning(r2: float, bound: float = 0.0) -> tuple[str, ...]:
-    """Say that a linear model, whose R² is known within ``bound``, fits badly, or nobody knows."""
-    if bound > _UNKNOWN_FIT:
+    """Return a warning if the R² of the linear model is small, or if its error is large."""
+    if bound > _MAX_R2_ERROR:
         return (f"How well LIME's linear model fits is not known: R² is {r2:.2f} ± {bound:.2f}.",)
     if r2 >= _POOR_FIT:
         return ()
@@ -184,43 +193,54 @@ def _poor_fit_warning(r2: float, bound: float = 0.0) -> tuple[str, ...]:
     )
 
 
-def _single_warning(one: Batch) -> str:
-    return _SINGLE.format(word=one.features[0].noun)
+def _single_feature_warning(batch: Batch) -> str:
+    """Return the warning that a text has only one feature."""
+    return _SINGLE_FEATURE_WARNING.format(word=batch.features[0].noun)
 
 
-def _line(settings: "Lime", one: Batch) -> list[Attribution]:
-    """Score the only feature of a text by what the output loses without it."""
-    found = exact_attributions(settings, one, value=lambda game, **_: leave_one_out(game))
-    fit = {"r2": 1.0, "r2_bound": 0.0} if settings.fit else {}
-    (finding,), (base,) = found, one.base_values
-    return [replace(finding, intercept=base, warnings=(_single_warning(one),), diagnostics=fit)]
+def _explain_single_feature(settings: "Lime", batch: Batch) -> list[Attribution]:
+    """Score the only feature of a text by the change of the output when it is removed."""
+    (attribution,) = exact_attributions(
+        settings, batch, value=lambda game, **_: leave_one_out(game)
+    )
+    (base_value,) = batch.base_values
+    return [
+        replace(
+            attribution,
+            intercept=base_value,
+            warnings=(_single_feature_warning(batch),),
+            diagnostics={"r2": 1.0, "r2_bound": 0.0} if settings.fit else {},
+        )
+    ]
 
 
-def _limit(settings: "Lime", batch: Batch) -> list[Attribution]:
+def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
     """Score every feature by the coefficient to which LIME converges."""
     if any(_is_single(settings, len(features)) for features in batch.features):
         if len(batch.features) == 1:
-            return _line(settings, batch)
-        return [finding for one in batch.split() for finding in _limit(settings, one)]
+            return _explain_single_feature(settings, batch)
+        return [
+            attribution
+            for single in batch.split()
+            for attribution in _explain_by_limit(settings, single)
+        ]
     design: dict[str, Any] = {
         "bandwidth": settings.bandwidth,
         "penalty": settings.penalty,
         "rows": settings.rows,
     }
-    found = exact_attributions(settings, batch, value=lime, **design)
+    attributions = exact_attributions(settings, batch, value=lime, **design)
     if not settings.fit:
-        return found
+        return attributions
     fit = lime_fit(batch.ratio_game, **design)
-    quality = zip(
-        host_array(fit.r2)[:, 0].tolist(), host_array(fit.bound)[:, 0].tolist(), strict=True
-    )
+    r2_values, bounds = host_array(fit.r2)[:, 0].tolist(), host_array(fit.bound)[:, 0].tolist()
     return [
         replace(
-            one,
+            attribution,
             warnings=_poor_fit_warning(r2, bound),
-            diagnostics={**one.diagnostics, "r2": r2, "r2_bound": bound},
+            diagnostics={**attribution.diagnostics, "r2": r2, "r2_bound": bound},
         )
-        for one, (r2, bound) in zip(found, quality, strict=True)
+        for attribution, r2, bound in zip(attributions, r2_values, bounds, strict=True)
     ]
 
 
@@ -233,7 +253,7 @@ def _limit(settings: "Lime", batch: Batch) -> list[Attribution]:
     cost="milliseconds, exact to quadrature precision with a bound",
     implementations=(
         exact_implementation(
-            _limit,
+            _explain_by_limit,
             ("bandwidth", "penalty", "rows", "tolerance", "replacement", "per_head", "fit"),
             bandwidth=_BANDWIDTH,
             penalty="the ridge penalty per sample",
@@ -251,12 +271,12 @@ def _limit(settings: "Lime", batch: Batch) -> list[Attribution]:
                 "sizes": _SIZES,
             },
             summary="one call of the model per sample",
-            check=_check_enough,
+            check=_check_sample_count,
         ),
     ),
 )
 class Lime(SamplingSettings):
-    """Settings of LIME: of its exact limit, or of a regression on a model's answers."""
+    """Settings of LIME: of its exact limit, or of a regression on the model's outputs."""
 
     bandwidth: Annotated[float, Positive] = 0.25
     penalty: Annotated[float, NotNegative] = 0.0
@@ -264,7 +284,7 @@ class Lime(SamplingSettings):
     per_head: bool = False
     fit: bool = False
     sizes: Annotated[str, OneOf(MASK_SIZE_POWERS)] = "balanced"
-    # The regression of which the limit is the limit: without penalty, row 0 or selection.
+    # The exact limit belongs to a regression without penalty, row 0 or selection.
     ridge: ClassVar[float] = 0.0
     row0: ClassVar[bool] = False
     num_features: ClassVar[int | None] = None
@@ -292,20 +312,31 @@ class Lime(SamplingSettings):
                 "replacement": MEANINGS["replacement"],
                 "sizes": _SIZES,
             },
-            check=_check_enough,
+            check=_check_sample_count,
         ),
     ),
 )
 class LimeSampled(SamplingSettings):
     """Settings of LIME as the `lime` package computes it; the defaults are that package's.
 
-    ``samples`` rows (None: five for each word, at least 1000, at most ``max_samples``), of which
-    the first is the untouched text if ``row0``; ``ridge`` is the penalty; ``num_features`` words
-    are kept (None: all), by ``feature_selection``. The number of removed words is drawn in
-    proportion to a power of its weight, ``sizes`` being "uniform" (0), "balanced" (½) or
-    "importance" (1): the limit is the same, and which has the smallest error depends on the model
-    (on the IMDB classifier "importance" costs 1.4 times the samples). With a ``tolerance``,
-    sampling goes on until no standard error exceeds it or ``max_samples`` are drawn.
+    Parameters
+    ----------
+    samples
+        Number of masked texts. None means five for each word, at least 1000, and at most
+        ``max_samples``.
+    row0
+        Whether the first masked text is the text itself.
+    ridge
+        The penalty of the regression.
+    num_features
+        Number of words that get a score, selected by ``feature_selection``. None means all.
+    sizes
+        The distribution of the number of removed words: proportional to its weight to the power
+        0 ("uniform"), ½ ("balanced") or 1 ("importance"). The limit is the same. The model
+        decides which has the smallest error: on the IMDB classifier "importance" needs 1.4 times
+        the samples.
+    tolerance
+        Sampling goes on until no standard error exceeds it, or until ``max_samples`` are drawn.
     """
 
     samples: Annotated[int | None, at_least(2)] = 5000

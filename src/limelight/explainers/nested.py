@@ -1,4 +1,7 @@
-"""Units inside units: Owen values of words in sentences; sentences, then words of some (zoom)."""
+"""Owen values of words in sentences, and zoom: scores of sentences and of words in the strongest.
+
+A unit is a sentence, a paragraph or a line that contains features.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -47,21 +50,32 @@ from limelight.theory.namespace import host_array
 from limelight.theory.owen import owen
 from limelight.theory.ratio_game import extract_document
 
-_SHOWN = 8  # sentences
-_ENDS = 2  # the text, and nothing of it: each cut of a text asks about both
-_OPENED = 3  # sentences, where the calls suffice and no number is set
-# On reviews of more than 600 words 0.18 of two pairs of orders of all their words, for more of the
-# share (benchmarks/samplers.py --long).
+_MAX_LISTED = 8  # units in a warning
+_ENDS = 2  # masks of the complete and of the empty text, which every split of a text evaluates
+_DEFAULT_OPENED = 3  # sentences, if the calls suffice
+# On reviews of more than 600 words, these are 0.18 of the calls for two pairs of orders of all
+# words, and the share is higher (benchmarks/samplers.py --long).
 _ZOOM_CALLS = 800
 _WITHIN = "what the words lie in: 'sentences', 'paragraphs' or 'lines'"
 
 
 class _Players(NamedTuple):
-    """The features of a text cut where the units that hold them end.
+    """The features of a text, divided at the ends of the units that contain them.
 
-    ``levels`` are the units of each part from the outermost on, ``units`` the cuts in the same
-    order, and ``feature`` is what a part belongs to. ``sums`` adds values of parts up to those of
-    features, then of the units of every level, which begin at ``starts``.
+    Parameters
+    ----------
+    parts
+        The divided features, which are the players.
+    feature
+        The feature to which each part belongs.
+    levels
+        The unit of each part at every level, the outermost level first.
+    units
+        The units of every level, in the same order.
+    sums
+        A matrix that adds values of parts up to values of features and of the units of every level.
+    starts
+        The columns of ``sums`` where the levels begin.
     """
 
     parts: Features
@@ -72,8 +86,9 @@ class _Players(NamedTuple):
     starts: list[int]
 
 
-def _players(one: Batch, within: Sequence[str]) -> _Players:
-    (model_input,), (features,) = one.inputs, one.features
+def _divide_features(batch: Batch, within: Sequence[str]) -> _Players:
+    """Divide the features of the only text of a batch at the ends of units, innermost first."""
+    (model_input,), (features,) = batch.inputs, batch.features
     parts, feature = features, np.arange(len(features))
     levels: list[Int[np.ndarray, " n"]] = []
     units: list[Features] = []
@@ -81,8 +96,11 @@ def _players(one: Batch, within: Sequence[str]) -> _Players:
         units.insert(0, build_features(model_input, unit))
         parts, inner, outer = nest_features(parts, units[0])
         feature, levels = feature[inner], [outer, *(level[inner] for level in levels)]
-    # What lies in no unit is one of its own, after all others.
-    counts = [max(len(own), int(level.max()) + 1) for own, level in zip(units, levels, strict=True)]
+    # Parts outside all units form a unit of their own, the last one.
+    counts = [
+        max(len(level_units), int(level.max()) + 1)
+        for level_units, level in zip(units, levels, strict=True)
+    ]
     counts.insert(0, len(features))
     columns = zip((feature, *levels), counts, strict=True)
     sums = np.hstack([np.eye(count)[column] for column, count in columns])
@@ -90,125 +108,131 @@ def _players(one: Batch, within: Sequence[str]) -> _Players:
     return _Players(parts, feature, np.stack(levels), tuple(units), sums, starts)
 
 
-def _in_sentences(settings: "Owen", one: Batch) -> Attribution:
-    """Score every feature by its Owen value; one that spans sentences is a player in each.
+def _explain_exactly(settings: "Owen", batch: Batch) -> Attribution:
+    """Score every feature by its exact Owen value.
 
-    The values are sampled if the game of these players has no exact formula.
+    A feature of several sentences is a player in each of them. The values are sampled if the game
+    of these players has no exact formula.
     """
     if len(settings.units) > 1:
         raise InputError(
             f"Owen values of this model are exact, of words within one kind of unit; got within="
             f"{settings.within!r}. Leave out all but one of them."
         )
-    players, d = _players(one, settings.units), len(one.features[0])
-    refined = _of_features(one, players.parts)
-    several = np.bincount(players.feature, minlength=d)
-    if (reason_sampled := refined.reason_sampled) is not None:
-        # Such a model answers in a fraction of a millisecond.
-        sampled = _in_nested_orders(settings, one, usual_pairs=ENOUGH_PAIRS)
+    players, d = _divide_features(batch, settings.units), len(batch.features[0])
+    divided_batch = _with_features(batch, players.parts)
+    max_parts = int(np.bincount(players.feature, minlength=d).max())
+    if (reason_sampled := divided_batch.reason_sampled) is not None:
+        # A call of such a model takes a fraction of a millisecond.
+        sampled = _explain_by_orders(settings, batch, default_pairs=ENOUGH_PAIRS)
         reason = f"Owen values of this text are sampled: {reason_sampled}."
         return replace(sampled, warnings=(reason, *sampled.warnings))
-    game = extract_document(refined.ratio_game, 0)
-    # A score is the sum of that many values at most, and so is its error.
-    tolerance = cast(float, settings.tolerance) / int(several.max())
-    found = owen(game, players.levels[0], tolerance=tolerance)
-    values = host_array(found.scores)[0]
-    said, known = _of_units(one, players, values @ players.sums)
+    game = extract_document(divided_batch.ratio_game, 0)
+    # A score and its error are sums of at most `max_parts` values.
+    tolerance = cast(float, settings.tolerance) / max_parts
+    owen_values = owen(game, players.levels[0], tolerance=tolerance)
+    values = host_array(owen_values.scores)[0]
+    warnings, diagnostics = _describe_units(batch, players, values @ players.sums)
     return Attribution(
         scores=np.bincount(players.feature, values, minlength=d),
-        bound=float(found.bound[0]) * int(several.max()),
-        warnings=said,
-        diagnostics=known,
+        bound=float(owen_values.bound[0]) * max_parts,
+        warnings=warnings,
+        diagnostics=diagnostics,
     )
 
 
-def _in_nested_orders(settings: "Owen", one: Batch, *, usual_pairs: int = MIN_PAIRS) -> Attribution:
-    """Score every feature by what it adds in orders that keep the units around it together.
+def _explain_by_orders(
+    settings: "Owen", batch: Batch, *, default_pairs: int = MIN_PAIRS
+) -> Attribution:
+    """Score every feature by its mean contribution in orders that keep its units together.
 
-    ``usual_pairs`` of orders or more are drawn unless the settings say how many.
+    If the settings have no number of samples, at least ``default_pairs`` of orders are drawn.
     """
-    players, d = _players(one, settings.units), len(one.features[0])
-    n, asked = len(players.parts), settings.sample_size.initial_count(d)
-    refined = _of_features(one, players.parts)
-    game = TargetGame(refined, settings.replacement)
+    players, d = _divide_features(batch, settings.units), len(batch.features[0])
+    n, sample_count = len(players.parts), settings.sample_size.initial_count(d)
+    game = TargetGame(_with_features(batch, players.parts), settings.replacement)
     all_sets = count_owen_masks(players.levels)
-    affordable = max(asked, DEFAULT_CALLS if settings.samples is None else 0)
+    affordable = max(sample_count, DEFAULT_CALLS if settings.samples is None else 0)
     if all_sets <= affordable and has_time(all_sets):
         totals = owen_values_from_all_masks(game, players.levels)[0] @ players.sums
-        said, known = _of_units(one, players, totals)
-        return game.make_attribution(totals[:d], said=said, masks=all_sets, **known)
-    pairs = (asked - 2) // (2 * max(n - 1, 1))  # both ends are those of every order
+        warnings, diagnostics = _describe_units(batch, players, totals)
+        return game.make_attribution(totals[:d], said=warnings, masks=all_sets, **diagnostics)
+    # All orders share the complete and the empty text.
+    pairs = (sample_count - _ENDS) // (2 * max(n - 1, 1))
     if settings.samples is None:
-        pairs = max(pairs, usual_pairs)
+        pairs = max(pairs, default_pairs)
     if pairs < MIN_PAIRS:
+        needed = _ENDS + 4 * (n - 1)
         raise DomainError(
             f"Owen values of {d} features, {n} parts within {settings.within}, take at least "
-            f"{(needed := 2 + 4 * (n - 1)):,} samples; got {asked:,}. Set samples to {needed:,}, "
+            f"{needed:,} samples; got {sample_count:,}. Set samples to {needed:,}, "
             f"or give a budget of {needed + 1:,} calls."
         )
-    drawn = shapley_values_from_orders(
+    sample = shapley_values_from_orders(
         game,
         n,
-        text_rng(settings.seed, one.inputs[0].text),
+        text_rng(settings.seed, batch.inputs[0].text),
         pairs=pairs,
         known_range=game.known_range,
         levels=players.levels,
         sum_matrix=players.sums,
     )
-    said, known = _of_units(one, players, drawn.values[0], drawn.stderr[0])
-    said += pair_warnings(Shapley(pairs=pairs), drawn, n, one.features[0].noun)
-    errors = nonzero_or_none(drawn.stderr[0, :d])
+    warnings, diagnostics = _describe_units(batch, players, sample.values[0], sample.stderr[0])
+    warnings += pair_warnings(Shapley(pairs=pairs), sample, n, batch.features[0].noun)
+    errors = nonzero_or_none(sample.stderr[0, :d])
     return game.make_attribution(
-        drawn.values[0, :d],
+        sample.values[0, :d],
         errors,
-        said=said,
-        **known,
-        pairs_drawn=drawn.pairs,
-        samples_drawn=2 + 2 * drawn.pairs * max(n - 1, 1),
+        said=warnings,
+        **diagnostics,
+        pairs_drawn=sample.pairs,
+        samples_drawn=_ENDS + 2 * sample.pairs * max(n - 1, 1),
     )
 
 
-def _of_units(
-    one: Batch,
+def _describe_units(
+    batch: Batch,
     players: _Players,
     totals: Float[np.ndarray, " k"],
     stderr: Float[np.ndarray, " k"] | None = None,
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return warnings and diagnostics: the units around the features, each with its total.
+    """Return warnings and diagnostics about the units around the features, with their totals.
 
-    ``totals`` are those of the features, then of the units of every level, with their errors.
+    ``totals`` are the totals of the features, then of the units of every level. ``stderr`` are
+    their standard errors.
     """
     diagnostics: dict[str, Any] = {}
-    warnings = _shared_warning(one.features[0], players)
+    warnings = _shared_feature_warning(batch.features[0], players)
     for units, level, start in zip(players.units, players.levels, players.starts, strict=True):
-        own = slice(start, start + len(units))
-        errors = None if stderr is None else stderr[own]
-        diagnostics[units.kind] = _totals(units, totals[own], level, errors)
-        warnings += _strongest(units, totals[own])
+        columns = slice(start, start + len(units))
+        errors = None if stderr is None else stderr[columns]
+        diagnostics[units.kind] = _unit_rows(units, totals[columns], level, errors)
+        warnings += _strongest_units_warning(units, totals[columns])
     return warnings, diagnostics
 
 
-def _totals(
+def _unit_rows(
     units: Features,
     totals: Float[np.ndarray, " n"],
-    present: Int[np.ndarray, " parts"],
+    part_units: Int[np.ndarray, " parts"],
     stderr: Float[np.ndarray, " n"] | None,
 ) -> list[dict[str, Any]]:
-    """The units that hold something scored, each with the sum of its scores."""
+    """Return the units that contain scored parts, each with the sum of its scores."""
     return [
         {
             "text": units.strings[i],
-            "span": list(_extent(units, i)),
+            "span": list(_unit_span(units, i)),
             "score": float(totals[i]),
             **({} if stderr is None else {"stderr": float(stderr[i])}),
         }
-        for i in np.unique(present[present < len(units)]).tolist()
+        for i in np.unique(part_units[part_units < len(units)]).tolist()
     ]
 
 
-def _shared_warning(features: Features, players: _Players) -> tuple[str, ...]:
-    several = np.bincount(players.feature, minlength=len(features))
-    shared = [features.strings[j] for j in np.flatnonzero(several > 1)]
+def _shared_feature_warning(features: Features, players: _Players) -> tuple[str, ...]:
+    """Warn about features that occur in several units."""
+    part_counts = np.bincount(players.feature, minlength=len(features))
+    shared = [features.strings[j] for j in np.flatnonzero(part_counts > 1)]
     if not shared:
         return ()
     count = "1 feature occurs" if len(shared) == 1 else f"{len(shared)} features occur"
@@ -219,172 +243,185 @@ def _shared_warning(features: Features, players: _Players) -> tuple[str, ...]:
     )
 
 
-def _strongest(units: Features, totals: Float[np.ndarray, " n"]) -> tuple[str, ...]:
+def _strongest_units_warning(units: Features, totals: Float[np.ndarray, " n"]) -> tuple[str, ...]:
+    """List the strongest units with their totals."""
     if len(units) < 2:
         return ()
-    order = np.argsort(-np.abs(totals), kind="stable")[:_SHOWN].tolist()
-    shown = [f"{totals[i]:+.3g} {truncate_line(units.strings[i], 30)!r}" for i in order]
-    rest = ["…"] if len(units) > _SHOWN else []
-    return (f"{units.kind.capitalize()}, strongest first: {', '.join(shown + rest)}.",)
+    order = np.argsort(-np.abs(totals), kind="stable")[:_MAX_LISTED].tolist()
+    labels = [f"{totals[i]:+.3g} {truncate_line(units.strings[i], 30)!r}" for i in order]
+    ellipsis = ["…"] if len(units) > _MAX_LISTED else []
+    return (f"{units.kind.capitalize()}, strongest first: {', '.join(labels + ellipsis)}.",)
 
 
-def _zoomed(settings: "Zoom", one: Batch) -> Attribution:
-    """Score every sentence, and in place of the strongest ones their words."""
-    (model_input,), (features,), unit = one.inputs, one.features, settings.within
+def _explain_zoom(settings: "Zoom", batch: Batch) -> Attribution:
+    """Score every sentence, and score the words of the strongest sentences instead of these."""
+    (model_input,), (features,), unit = batch.inputs, batch.features, settings.within
     if features.kind not in ("words", "positions"):
         raise InputError(
             f"zoom looks at {unit} and then at words, which is what it scores; leave features out."
         )
-    around = np.where(
+    unit_index = np.where(
         features.feature_index >= 0, build_features(model_input, unit).feature_index, -1
     )
-    whole = build_features(model_input, around.tolist())
-    asked = settings.sample_size.initial_count(len(features))
-    usual = Shapley(replacement=settings.replacement, seed=settings.seed)
-    least = usual.sample_size.minimum_calls(len(features))
-    if len(whole) == 1 and (settings.samples is None or least <= asked):
-        # It is opened at once: which of them matters is no question.
-        fitted = fit_pair_count(usual, len(features), max(asked, least))
-        found = explain_by_sampling(fitted, one)
-        known = {**found.diagnostics, "opened": [list(_extent(whole, 0))]}
-        return replace(found, diagnostics=known)
-    sizes = np.bincount(whole.feature_index[whole.feature_index >= 0])
-    coarse_calls, asked = _split_calls(settings, whole, sizes, asked)
-    fitted = fit_pair_count(usual, len(whole), coarse_calls)
-    with limit_time_share(coarse_calls / asked):
-        coarse = explain_by_sampling(fitted, _of_features(one, whole))
-    left = asked - fitted.sample_size.calls(len(whole)) - fitted.spare - _ENDS
+    sentences = build_features(model_input, unit_index.tolist())
+    total_calls = settings.sample_size.initial_count(len(features))
+    shapley = Shapley(replacement=settings.replacement, seed=settings.seed)
+    min_calls = shapley.sample_size.minimum_calls(len(features))
+    if len(sentences) == 1 and (settings.samples is None or min_calls <= total_calls):
+        # The only sentence is opened, so it needs no score of its own.
+        shapley = fit_pair_count(shapley, len(features), max(total_calls, min_calls))
+        attribution = explain_by_sampling(shapley, batch)
+        opened_spans = [list(_unit_span(sentences, 0))]
+        return replace(attribution, diagnostics={**attribution.diagnostics, "opened": opened_spans})
+    sizes = np.bincount(sentences.feature_index[sentences.feature_index >= 0])
+    sentence_calls, total_calls = _split_calls(settings, sentences, sizes, total_calls)
+    shapley = fit_pair_count(shapley, len(sentences), sentence_calls)
+    with limit_time_share(sentence_calls / total_calls):
+        coarse = explain_by_sampling(shapley, _with_features(batch, sentences))
+    remaining = total_calls - shapley.sample_size.calls(len(sentences)) - shapley.spare - _ENDS
     if settings.opened is None and (masks := count_masks_before_deadline()) is not None:
-        left = min(left, masks)
-    strongest = np.argsort(-np.abs(coarse.scores), kind="stable").tolist()
-    wanted = [g for g in strongest[: settings.opened or _OPENED] if sizes[g] > 1]
-    opened, each = list[int](), 0
-    for g in wanted:  # one that is too long for what is left does not keep the next ones closed
-        if (each + 2 * (sizes[g] + 1)) * MIN_PAIRS <= left:
+        remaining = min(remaining, masks)
+    order = np.argsort(-np.abs(coarse.scores), kind="stable").tolist()
+    strongest = [g for g in order[: settings.opened or _DEFAULT_OPENED] if sizes[g] > 1]
+    opened, calls_per_pair = list[int](), 0
+    for g in strongest:  # a sentence that is too long stays closed, and the next may be opened
+        if (calls_per_pair + 2 * (sizes[g] + 1)) * MIN_PAIRS <= remaining:
             opened.append(g)
-            each += 2 * (sizes[g] + 1)
-    pairs = left // each if opened else 0
-    inside = np.isin(whole.feature_index, opened)
-    own = np.where(inside, len(whole) + np.arange(len(inside)), whole.feature_index)
-    units = replace(build_features(model_input, own.tolist()), kind=f"{unit} and words")
-    found = _opened(settings, one, whole, coarse, units, opened, int(pairs))
-    if (sentence_pairs := coarse.diagnostics.get("pairs_drawn")) is None:
-        masks = 2 ** len(whole)
-    else:
-        masks = (
-            2 + fitted.sample_size.calls_per_sample(len(whole)) * int(sentence_pairs) + fitted.spare
-        )
-    masks += found.diagnostics["samples_drawn"] + _ENDS
-    found = replace(found, diagnostics={**found.diagnostics, "samples_drawn": masks})
-    if not (closed := [g for g in wanted if g not in opened]):
-        return found
-    more = 2 * _calls_to_open(sizes, len(wanted))
-    said = (
-        f"{len(closed)} of the {len(wanted)} strongest {unit} stayed closed, because two pairs of "
-        f"orders of their words take more calls than were left: set samples to {more:,} or more, "
-        f"or give a budget of {more + 1:,} calls."
+            calls_per_pair += 2 * (sizes[g] + 1)
+    pairs = remaining // calls_per_pair if opened else 0
+    is_opened = np.isin(sentences.feature_index, opened)
+    token_units = np.where(
+        is_opened, len(sentences) + np.arange(len(is_opened)), sentences.feature_index
     )
-    return replace(found, warnings=(found.warnings[0], said, *found.warnings[1:]))
+    units = replace(build_features(model_input, token_units.tolist()), kind=f"{unit} and words")
+    attribution = _open_sentences(settings, batch, sentences, coarse, units, opened, int(pairs))
+    if (sentence_pairs := coarse.diagnostics.get("pairs_drawn")) is None:
+        masks = 2 ** len(sentences)
+    else:
+        calls = shapley.sample_size.calls_per_sample(len(sentences))
+        masks = _ENDS + calls * int(sentence_pairs) + shapley.spare
+    masks += attribution.diagnostics["samples_drawn"] + _ENDS
+    attribution = replace(
+        attribution, diagnostics={**attribution.diagnostics, "samples_drawn": masks}
+    )
+    if not (closed := [g for g in strongest if g not in opened]):
+        return attribution
+    needed = 2 * _count_opening_calls(sizes, len(strongest))
+    warning = (
+        f"{len(closed)} of the {len(strongest)} strongest {unit} stayed closed, because two pairs "
+        "of orders of their words take more calls than were left: set samples to "
+        f"{needed:,} or more, or give a budget of {needed + 1:,} calls."
+    )
+    first, *warnings = attribution.warnings
+    return replace(attribution, warnings=(first, warning, *warnings))
 
 
-def _calls_to_open(sizes: Int[np.ndarray, " sentences"], count: int) -> int:
-    """Return the calls that surely open ``count`` sentences: those of the longest ones."""
+def _count_opening_calls(sizes: Int[np.ndarray, " sentences"], count: int) -> int:
+    """Return the number of calls that suffices to open any ``count`` sentences."""
     longest = np.sort(sizes[sizes > 1])[::-1][:count]
     return MIN_PAIRS * int((2 * (longest + 1)).sum()) + _ENDS
 
 
 def _split_calls(
-    settings: "Zoom", whole: Features, sizes: Int[np.ndarray, " sentences"], asked: int
+    settings: "Zoom", sentences: Features, sizes: Int[np.ndarray, " sentences"], total_calls: int
 ) -> tuple[int, int]:
-    """Return the calls about the sentences, and the calls about these and their words together.
+    """Return the number of calls for the sentences, and for sentences and words together.
 
-    Half of the calls tell which sentences matter, the other half what matters in them. Where a
-    number of sentences is to be opened, enough is kept for the longest ones.
+    Sentences get half of the calls, and words the other half. If the settings have a number of
+    sentences to open, the calls for words suffice for the longest sentences.
     """
     unit = settings.within
-    about_sentences = Shapley(replacement=settings.replacement).sample_size.minimum_calls(
-        len(whole)
-    )
-    about_words = 0 if settings.opened is None else _calls_to_open(sizes, settings.opened)
-    needed = about_sentences + max(about_sentences, about_words)
-    if needed > asked and settings.samples is not None:
-        fewer = ", or open fewer" * (about_words > about_sentences)
+    shapley = Shapley(replacement=settings.replacement)
+    sentence_calls = shapley.sample_size.minimum_calls(len(sentences))
+    word_calls = 0 if settings.opened is None else _count_opening_calls(sizes, settings.opened)
+    needed = sentence_calls + max(sentence_calls, word_calls)
+    if needed > total_calls and settings.samples is not None:
+        fewer = ", or open fewer" * (word_calls > sentence_calls)
         larger = ", or begin with larger units (within='paragraphs')" * (unit == "sentences")
         raise DomainError(
-            f"zoom into {len(whole)} {unit} takes at least {needed:,} samples; got {asked:,}. Set "
-            f"samples to {needed:,}, give a budget of {needed + 1:,} calls{fewer}{larger}."
+            f"zoom into {len(sentences)} {unit} takes at least {needed:,} samples; got "
+            f"{total_calls:,}. Set samples to {needed:,}, give a budget of {needed + 1:,} "
+            f"calls{fewer}{larger}."
         )
-    asked = max(asked, needed)
-    return min(max(asked // 2, about_sentences), asked - about_words), asked
+    total_calls = max(total_calls, needed)
+    return min(max(total_calls // 2, sentence_calls), total_calls - word_calls), total_calls
 
 
-def _of_features(one: Batch, features: Features) -> Batch:
-    return replace(one, features=(features,), cache=type(one.cache)())
+def _with_features(batch: Batch, features: Features) -> Batch:
+    """Return a batch of one text with other features, and with an empty cache."""
+    return replace(batch, features=(features,), cache=type(batch.cache)())
 
 
-def _opened(
+def _open_sentences(
     settings: "Zoom",
-    one: Batch,
-    whole: Features,
+    batch: Batch,
+    sentences: Features,
     coarse: Attribution,
     units: Features,
     opened: list[int],
     pairs: int,
 ) -> Attribution:
-    """Return the scores of sentences, and of the words of those that are ``opened``."""
-    game = TargetGame(_of_features(one, units), settings.replacement)
+    """Score the words of the ``opened`` sentences, and keep the ``coarse`` scores of the others.
+
+    ``units`` are the closed sentences and the words of the opened ones. ``pairs`` of orders are
+    drawn for each opened sentence.
+    """
+    game = TargetGame(_with_features(batch, units), settings.replacement)
     group = np.zeros(len(units), int)
-    scored = units.feature_index >= 0
-    group[units.feature_index[scored]] = whole.feature_index[scored]
+    is_scored = units.feature_index >= 0
+    group[units.feature_index[is_scored]] = sentences.feature_index[is_scored]
     scores = coarse.scores[group]
-    errors = np.zeros(len(whole)) if coarse.stderr is None else coarse.stderr
-    stderr, rng = errors[group], text_rng(settings.seed, one.inputs[0].text)
+    errors = np.zeros(len(sentences)) if coarse.stderr is None else coarse.stderr
+    stderr, rng = errors[group], text_rng(settings.seed, batch.inputs[0].text)
     masks = [2 * (np.count_nonzero(group == g) + 1) for g in opened]
-    drawn = list[int]()
+    pair_counts = list[int]()
     for i, g in enumerate(opened):
         with limit_time_share(masks[i] / sum(masks[i:])):
-            values, spread, count = group_owen_values(
+            values, value_errors, pair_count = group_owen_values(
                 game, group, g, rng, pairs=pairs, known_range=game.known_range
             )
-        drawn.append(count)
-        (*found, total), (*off, off_total) = values[0], spread[0]
-        if (
-            count < MIN_RELIABLE_PAIRS
-        ):  # draws that happen to agree say nothing: words vary as their sentence's
-            off = np.maximum(off, np.sqrt(np.mean(np.square(off))))
-        # Words add up to their sentence, whose own score more was asked about.
-        count = len(found)
-        scores[group == g] = np.array(found) + (coarse.scores[g] - total) / count
-        stderr[group == g] = np.hypot(off, np.hypot(errors[g], off_total) / count)
-    pairs = min(drawn, default=0)
-    held = np.abs(coarse.scores)
-    share = held[opened].sum() / held.sum() if held.any() else 0.0
-    rest = " No word of the others was looked at." * (len(opened) < len(whole))
-    few = (
+        pair_counts.append(pair_count)
+        (*word_values, total), (*word_errors, total_error) = values[0], value_errors[0]
+        if pair_count < MIN_RELIABLE_PAIRS:
+            # A few draws may agree by chance, so a word has at least the typical error.
+            word_errors = np.maximum(word_errors, np.sqrt(np.mean(np.square(word_errors))))
+        # Words add up to the score of their sentence, for which more calls were made.
+        n = len(word_values)
+        scores[group == g] = np.array(word_values) + (coarse.scores[g] - total) / n
+        stderr[group == g] = np.hypot(word_errors, np.hypot(errors[g], total_error) / n)
+    pairs = min(pair_counts, default=0)
+    sentence_sizes = np.abs(coarse.scores)
+    share = sentence_sizes[opened].sum() / sentence_sizes.sum() if sentence_sizes.any() else 0.0
+    closed_note = " No word of the others was looked at." * (len(opened) < len(sentences))
+    few_pairs_warning = (
         f"Words of what was opened rest on {pairs} pairs of orders: good for which of them matter. "
-        "Raise samples, or open fewer, for the size of a single score.",
+        "Raise samples, or open fewer, for the size of a single score."
     )
+    few_pairs_warnings = (few_pairs_warning,) if 0 < pairs < ENOUGH_PAIRS else ()
     return Attribution(
         scores=scores,
         stderr=nonzero_or_none(stderr),
         base_value=coarse.base_value,
         warnings=(
-            f"{len(opened)} of {len(whole)} {settings.within} were opened, which hold "
-            f"{100 * share:.0f} % of the sizes of all scores of {settings.within}.{rest}",
-            *(few if 0 < pairs < ENOUGH_PAIRS else ()),
+            f"{len(opened)} of {len(sentences)} {settings.within} were opened, which hold "
+            f"{100 * share:.0f} % of the sizes of all scores of {settings.within}.{closed_note}",
+            *few_pairs_warnings,
             *coarse.warnings,
         ),
         diagnostics={
-            "opened": [list(_extent(whole, g)) for g in opened],
+            "opened": [list(_unit_span(sentences, g)) for g in opened],
             "pairs_in_each": pairs,
-            "samples_drawn": sum(n * size for n, size in zip(drawn, masks, strict=True)),
-            settings.within: _totals(whole, coarse.scores, np.arange(len(whole)), coarse.stderr),
+            "samples_drawn": sum(n * size for n, size in zip(pair_counts, masks, strict=True)),
+            settings.within: _unit_rows(
+                sentences, coarse.scores, np.arange(len(sentences)), coarse.stderr
+            ),
         },
         features=units,
     )
 
 
-def _extent(units: Features, i: int) -> tuple[int, int]:
+def _unit_span(units: Features, i: int) -> tuple[int, int]:
+    """Return the span from the beginning of a unit to its end."""
     return units.spans[i][0][0], units.spans[i][-1][1]
 
 
@@ -401,7 +438,7 @@ def _extent(units: Features, i: int) -> tuple[int, int]:
     implementations=(
         replace(
             exact_implementation(
-                per_input(_in_sentences),
+                per_input(_explain_exactly),
                 ("tolerance", "within", "samples", "seed"),
                 within=_WITHIN,
                 samples="masks that are drawn for a text that is sampled, because a word of "
@@ -412,7 +449,7 @@ def _extent(units: Features, i: int) -> tuple[int, int]:
             hidden_settings=("samples", "seed"),
         ),
         sampled_implementation(
-            _in_nested_orders,
+            _explain_by_orders,
             {
                 "within": f"{_WITHIN}; units may lie within others: 'sentences in paragraphs'",
                 "samples": "masks that are asked, in pairs of an order and its reverse in "
@@ -426,9 +463,9 @@ def _extent(units: Features, i: int) -> tuple[int, int]:
     ),
 )
 class Owen:
-    """Settings of Owen values: of a quadrature, or of random orders that keep units together."""
+    """Settings of Owen values, by quadrature or by random orders that keep units together."""
 
-    # Here, because a text's share of it is what the quadrature sees.
+    # A field of Owen and not of the quadrature, which gets a part of the tolerance for each text.
     tolerance: Annotated[float | None, Share] = None
     within: str = "sentences"
     samples: Annotated[int | None, at_least(4)] = None
@@ -442,12 +479,12 @@ class Owen:
 
     @property
     def units(self) -> list[str]:
-        """The units that words lie in, innermost first."""
+        """The kinds of units that contain the words, innermost first."""
         return self.within.split(" in ")
 
     @property
     def sample_size(self) -> SampleSize:
-        """How many masks are asked, all those of the orders together."""
+        """Number of masks, those of all orders together."""
         return SampleSize(
             count=self.samples,
             minimum=lambda d: 2 + 4 * max(d - 1, 1),
@@ -467,11 +504,11 @@ class Owen:
     cost="800 calls of the model, or eight for each sentence if that is more",
     implementations=(
         sampled_implementation(
-            _zoomed,
+            _explain_zoom,
             {
                 "opened": "sentences that are opened, strongest first: this many, or an error "
-                f"if the samples do not suffice; None: up to {_OPENED}, as far as they allow "
-                "two pairs of orders of the words",
+                f"if the samples do not suffice; None: up to {_DEFAULT_OPENED}, as far as they "
+                "allow two pairs of orders of the words",
                 "within": "what is scored whole: 'sentences', 'paragraphs' or 'lines'",
                 "samples": "masks that are asked, half of them about sentences and half about "
                 f"words of those that are opened; None: {_ZOOM_CALLS}, or as many as two pairs "
@@ -482,7 +519,7 @@ class Owen:
     ),
 )
 class Zoom:
-    """Settings of a long document: its sentences, then the words of those that matter."""
+    """Settings for long documents: scores of sentences, and of words in the strongest sentences."""
 
     opened: Annotated[int | None, at_least(1)] = None
     within: Annotated[str, OneOf(SPLITTERS)] = "sentences"
@@ -492,7 +529,7 @@ class Zoom:
 
     @property
     def sample_size(self) -> SampleSize:
-        """How many masks are asked, of sentences and of words together."""
+        """Number of masks, those of sentences and of words together."""
         return SampleSize(
             count=self.samples,
             default=lambda _: _ZOOM_CALLS,

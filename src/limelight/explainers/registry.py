@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, TypeVar, dataclass_transform, get_args
 
 from limelight.errors import IN_REPRODUCTION, InputError, unknown_name_message
-from limelight.explainers.learned import PREFIX, LearnedMethod
+from limelight.explainers.learned import LEARNED_PREFIX, LearnedMethod
 from limelight.explainers.method import (
     ConfiguredMethod,
     Exactness,
@@ -40,7 +40,7 @@ _METHOD_ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # Keywords of public functions. A setting with the same name could not be passed.
 _RESERVED_NAMES = {request_field.name for request_field in fields(Request)} | {
     "model", "text", "texts", "method", "methods", "budget", "progress", "attention", "data",
-    "output", "limit", "workers", "executor", "retry", "shard_texts", "texts_kept", "text_column",
+    "output", "limit", "workers", "executor", "retry", "shard_texts", "store_texts", "text_column",
     "pair_column", "id_column", "label_column", "columns", "curves", "rationales", "estimate",
     "second_replacement",
 }  # fmt: skip
@@ -323,8 +323,8 @@ def find_method(name: Any) -> Method:
     InputError
         If there is no such method. The message suggests the most similar id.
     """
-    if isinstance(name, str) and name.startswith(PREFIX):
-        name = LearnedMethod.load(name.removeprefix(PREFIX))
+    if isinstance(name, str) and name.startswith(LEARNED_PREFIX):
+        name = LearnedMethod.load(name.removeprefix(LEARNED_PREFIX))
     if isinstance(name, LearnedMethod):
         return name.method
     if isinstance(name, str):
@@ -334,7 +334,7 @@ def find_method(name: Any) -> Method:
             raise InputError(METHODS.load_errors[name])
         if name in _REPRODUCTION_METHODS:
             raise InputError(IN_REPRODUCTION.format(f"the method {name!r}"))
-        if name == PREFIX[:-1]:
+        if name == LEARNED_PREFIX[:-1]:
             raise InputError(
                 "a learned method is fitted to its model first: limelight.learn(model, texts), or "
                 "limelight learn; then it is called 'learned:FOLDER'."

@@ -20,8 +20,8 @@ from limelight.sampling.all_masks import can_enumerate_masks
 from limelight.sampling.deadline import has_time
 
 # Calls of a sampled method without a count and without a budget. For reviews of 100 words they are
-# 5 pairs of orders, whose Shapley values have a share of 0.88 on MiniLM, against 0.85 for 2 pairs
-# (400 calls) and 0.89 for 25 (5,000), and two cores answer them in 30 seconds
+# 5 pairs of orders. Their Shapley values have a share of 0.88 on MiniLM, 2 pairs (400 calls) have
+# 0.85, and 25 pairs (5,000 calls) have 0.89. Two cores need 30 seconds for these calls
 # (benchmarks/results/judging_cuda_every.json, benchmarks/faithfulness_per_second.py).
 DEFAULT_CALLS = 1_000
 MAX_SAMPLES = 500_000  # unless a method has another limit
@@ -88,11 +88,11 @@ class SampleSize:
 
     def minimum_calls(self, d: int) -> int:
         """Return the number of model calls that surely determines the scores of ``d`` features."""
-        sampled = self.minimum(d) * self.calls_per_sample(d) + self.fixed_calls
-        return min(1 + 2**d, sampled) if self.enumerates else sampled
+        calls = self.minimum(d) * self.calls_per_sample(d) + self.fixed_calls
+        return min(1 + 2**d, calls) if self.enumerates else calls
 
     def count_for_calls(self, calls: int, d: int) -> int:
-        """Return how many samples of ``d`` features so many model calls allow."""
+        """Return how many samples of ``d`` features a number of model calls allows."""
         calls_per_sample = self.calls_per_sample(d)
         count = max((calls - self.fixed_calls) // calls_per_sample, self.minimum(d))
         if not self.enumerates or 1 + 2**d > calls:
@@ -123,17 +123,18 @@ class SamplingSettings:
 
     @property
     def sample_size(self) -> SampleSize:
-        """How many masks are drawn."""
+        """The number of masks."""
         return self.make_sample_size()
 
     def make_sample_size(self, **options: Any) -> SampleSize:
         """Return the sample size of these settings; ``options`` are its other fields."""
-        most, tolerance = self.max_samples, self.tolerance
-        return SampleSize(count=self.samples, max_count=most, tolerance=tolerance, **options)
+        return SampleSize(
+            count=self.samples, max_count=self.max_samples, tolerance=self.tolerance, **options
+        )
 
 
 def fit_sample_size(settings: Any, d: int, calls: int, *, count: str = "samples") -> Any:
-    """Return the settings with the samples that so many calls allow for ``d`` features.
+    """Return the settings with the samples that a number of calls allows for ``d`` features.
 
     Parameters
     ----------
@@ -168,7 +169,7 @@ def sampled_implementation(
     Parameters
     ----------
     explain
-        Returns the ``Attribution`` for the only input of a ``Reading``.
+        Returns the ``Attribution`` for the only input of a ``Batch``.
     settings
         Meanings of the settings, by name. ``replacement`` and ``seed`` have theirs already, and so
         have the tolerance and the largest number of samples, unless there is a ``max_count``.
@@ -177,9 +178,9 @@ def sampled_implementation(
     max_count
         Largest number of samples of a method that draws a fixed number, without a tolerance.
     fit
-        Returns the settings that a number of calls allows, if :func:`fit_sample_size` will not do.
+        Returns the settings that a number of calls allows; None means :func:`fit_sample_size`.
     check
-        Raises a ``DomainError`` if the settings cannot work for so many features.
+        Raises a ``DomainError`` if the settings cannot work for a number of features.
     overhead
         Seconds that the method itself needs for each call and feature.
     summary
@@ -189,9 +190,9 @@ def sampled_implementation(
     meanings |= {name: MEANINGS[name] for name in ("replacement", "seed")}
     if max_count is None:
         budget_settings += [f"max_{count}", "tolerance"]
-        until = f"keep drawing until no standard error exceeds it; None: stop at `{count}`"
+        meaning = f"keep drawing until no standard error exceeds it; None: stop at `{count}`"
         noun = "masks" if count == "samples" else count
-        meanings |= {"tolerance": until, f"max_{count}": f"the most {noun} to draw"}
+        meanings |= {"tolerance": meaning, f"max_{count}": f"the most {noun} to draw"}
 
     def fit_count(settings: Any, d: int, calls: int) -> Any:
         if max_count is None:

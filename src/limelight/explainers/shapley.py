@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.explainers.batch import Batch
-from limelight.explainers.learned import PREFIX, LearnedMethod, LearnedScores
+from limelight.explainers.learned import LEARNED_PREFIX, LearnedMethod, LearnedScores
 from limelight.explainers.method import (
     MEANINGS,
     Cost,
@@ -50,35 +50,36 @@ from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.namespace import host_array
 from limelight.theory.shapley import shapley
 
-# Pairs: with 10, ±2 standard errors held in 0.78 of cases beside a smooth part. Orders of words are
-# good sooner: on MiniLM 25, 5 and 2 pairs reach 0.88, 0.86 and 0.83 of the way from a random order
-# to that of greedy search.
+# With 10 pairs, ±2 standard errors held in 0.78 of cases beside a smooth part. The ranking of words
+# is good with fewer pairs: on MiniLM 25, 5 and 2 pairs have shares of 0.88, 0.86 and 0.83, where 0
+# is a random order and 1 is the order of greedy search.
 ENOUGH_PAIRS = 25
-MIN_PAIRS = 2  # one pair has no spread
-# SampleSize that what a learned method knows of their spread counts for, beside those of the text.
-_KNOWN_DRAWS = 8
-_WIDENED: list[float] = np.geomspace(1.0, 1e6, 121).tolist()
+MIN_PAIRS = 2  # a single pair has no spread
+# The variance that a learned method predicts counts as much as this number of pairs.
+_PRIOR_PAIRS = 8
+_ERROR_FACTORS: list[float] = np.geomspace(1.0, 1e6, 121).tolist()
 SAMPLERS = ("auto", "orders", "regression")
-# A regression is the better sampler of at most so many units, from d²/2 calls on: 6 for each of 12,
-# 15 for each of 30. On words under MiniLM d²/3 would do, under a small GPT-2 orders are as good to
-# d² (20 words); benchmarks/samplers.py measures and checks it.
-_FEW_UNITS, _SHARE_OF_SQUARE = 30, 2
+# A regression is the better sampler for at most 30 features and at least d²/2 calls: 6 for each of
+# 12 features, 15 for each of 30. For words and MiniLM d²/3 calls would be enough. For a small GPT-2
+# orders are as good up to d² calls (20 words). benchmarks/samplers.py measures and checks it.
+_MAX_REGRESSION_FEATURES, _SQUARED_FEATURES_PER_CALL = 30, 2
 
 
-def _few_units(d: int, calls: int) -> bool:
-    return d <= _FEW_UNITS and _SHARE_OF_SQUARE * calls >= d * d
+def _prefers_regression(d: int, calls: int) -> bool:
+    """Whether a regression has smaller errors than random orders for this number of calls."""
+    return d <= _MAX_REGRESSION_FEATURES and _SQUARED_FEATURES_PER_CALL * calls >= d * d
 
 
-def _with_sampler(settings: "Shapley", d: int, calls: int) -> "Shapley":
-    """Return the settings with the sampler that is best for so many calls."""
+def _choose_sampler(settings: "Shapley", d: int, calls: int) -> "Shapley":
+    """Return the settings with the sampler that is best for a number of calls."""
     if settings.sampler != "auto":
         return settings
-    return replace(settings, sampler="regression" if _few_units(d, calls) else "orders")
+    return replace(settings, sampler="regression" if _prefers_regression(d, calls) else "orders")
 
 
 def fit_pair_count(settings: "Shapley", d: int, calls: int) -> "Shapley":
-    """Return the settings with the pairs that so many calls allow, and the calls that remain."""
-    settings = _with_sampler(settings, d, calls)
+    """Return settings with the pairs that a number of calls allows, and the calls that remain."""
+    settings = _choose_sampler(settings, d, calls)
     settings = fit_sample_size(settings, d, calls, count="pairs")
     if settings.sample_size.covers_all_masks(d):
         return settings
@@ -86,33 +87,37 @@ def fit_pair_count(settings: "Shapley", d: int, calls: int) -> "Shapley":
 
 
 def _check_pairs(settings: "Shapley", d: int) -> None:
-    """Refuse before any call a regression that has too little to go by."""
+    """Raise an error before the first model call if a regression has too few pairs."""
     if not settings.uses_regression(d):
         return
-    sample_size, least = settings.sample_size, minimum_pairs(d)
+    sample_size, minimum = settings.sample_size, minimum_pairs(d)
     pairs = sample_size.initial_count(d)
-    if pairs < least and not sample_size.covers_all_masks(d):
+    if pairs < minimum and not sample_size.covers_all_masks(d):
         raise DomainError(
-            f"a regression on {d} features needs at least {least} pairs of masks; got "
-            f"{pairs}. Set pairs to {least} or more, or leave the sampler out."
+            f"a regression on {d} features needs at least {minimum} pairs of masks; got "
+            f"{pairs}. Set pairs to {minimum} or more, or leave the sampler out."
         )
 
 
-def explain_by_sampling(settings: "Shapley", one: Batch) -> Attribution:
-    """Score every feature by what it adds to the words before it, or by a regression on masks."""
-    game, d = TargetGame(one, settings.replacement), len(one.features[0])
+def explain_by_sampling(settings: "Shapley", batch: Batch) -> Attribution:
+    """Score every feature by its Shapley value, from random orders or from a regression on masks.
+
+    If the sample size covers all masks, the values are exact.
+    """
+    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
     sample_size = settings.sample_size
-    start = _start(settings, one)
+    learned_scores = _learned_scores(settings, batch)
     if sample_size.has_time_for_all_masks(d):
         return game.make_attribution(shapley_values_from_all_masks(game, d)[0], masks=2**d)
-    rng, regressed = text_rng(settings.seed, one.inputs[0].text), settings.uses_regression(d)
+    rng = text_rng(settings.seed, batch.inputs[0].text)
+    uses_regression = settings.uses_regression(d)
     pairs = sample_size.initial_count(d)
-    if regressed:
-        found = shapley_values_from_regression(
+    if uses_regression:
+        sample = shapley_values_from_regression(
             game, d, rng, pairs=pairs, known_range=game.known_range
         )
     else:
-        found = shapley_values_from_orders(
+        sample = shapley_values_from_orders(
             game,
             d,
             rng,
@@ -122,123 +127,142 @@ def explain_by_sampling(settings: "Shapley", one: Batch) -> Attribution:
             known_range=game.known_range,
             spare_calls=settings.spare,
         )
-    warnings = pair_warnings(settings, found, d, one.features[0].noun)
-    drawn = game.make_attribution(
-        found.values[0],
+    attribution = game.make_attribution(
+        sample.values[0],
         # Two words have one pair of orders, whose mean is exact.
-        nonzero_or_none(found.stderr[0]) if d > 2 else found.stderr[0],
-        said=warnings,
-        pairs_drawn=found.pairs,
-        sampler="regression" if regressed else "orders",
+        nonzero_or_none(sample.stderr[0]) if d > 2 else sample.stderr[0],
+        warnings=pair_warnings(settings, sample, d, batch.features[0].noun),
+        pairs_drawn=sample.pairs,
+        sampler="regression" if uses_regression else "orders",
     )
-    return drawn if start is None or d < 3 else _combine_scores(start, found, regressed, drawn)
+    if learned_scores is None or d < 3:
+        return attribution
+    return _combine_scores(learned_scores, sample, attribution, uses_regression=uses_regression)
 
 
-def _start(settings: "Shapley", one: Batch) -> LearnedScores | None:
-    """Return what a learned method says of the text; refuse what it has not learned about."""
+def _learned_scores(settings: "Shapley", batch: Batch) -> LearnedScores | None:
+    """Return the scores of the learned method that the setting ``start`` names, if any.
+
+    Raises
+    ------
+    InputError
+        If the method was not learned for this scale or replacement, or has no errors of pairs.
+    """
     if not isinstance(settings.start, LearnedMethod):
         return None
-    if one.targets.scale == "probability":
+    if batch.targets.scale == "probability":
         raise InputError(
             "a learned method knows logits only; ask for the logit, or leave start out."
         )
-    usual = resolve_replacement(one.model, "auto")
-    if settings.replacement != usual:
+    default = resolve_replacement(batch.model, "auto")
+    if settings.replacement != default:
         raise InputError(
-            f"a learned method knows what removing a word does if {usual!r} stands for it; leave "
+            f"a learned method knows what removing a word does if {default!r} stands for it; leave "
             f"replacement out, or start. Got {settings.replacement!r}."
         )
-    start = settings.start.starts(one)[0]
-    if np.isnan(start.draw).any():
+    scores = settings.start.score_texts(batch)[0]
+    if np.isnan(scores.draw_deviation).any():
         raise InputError(
             "this method was learned from stored values that were not drawn by orders of words, "
             "so it does not know how far off a pair of orders is; learn from texts, or leave start "
             "out."
         )
-    return start
+    return scores
 
 
 def _combine_scores(
-    start: LearnedScores, found: ShapleySample, regressed: bool, drawn: Attribution
+    learned: LearnedScores,
+    sample: ShapleySample,
+    attribution: Attribution,
+    *,
+    uses_regression: bool,
 ) -> Attribution:
-    """Return the mean of learned and drawn scores, each by its squared error, word by word.
+    """Average learned and sampled scores, feature by feature, weighted by their squared errors.
 
-    The squared error of one pair of orders is what the learned method has seen on other texts; of
-    several, the text's own spread counts as so many draws more. Where the learned scores are
-    farther from the drawn ones than both errors allow, over all words, theirs are widened: the text
-    is unlike those they were learned from. Last, what scores lack of f(all) − f(none), which the
-    drawn ones add up to, goes to each by its squared error; in the distance that weighs words by
-    these, the truth is then nearer.
+    The variance of a pair of orders is an average too. The learned method predicts it from other
+    texts, and the sample estimates it from this text. If the learned scores differ from the sampled
+    scores by more than both errors allow, the text is unlike the training texts, so the learned
+    errors are increased by a common factor. At the end the scores are corrected to add up to
+    f(all) − f(none), as the sampled scores do. Each feature gets a part of the correction in
+    proportion to its squared error. This brings the scores closer to the true values, in the
+    distance that weights features by their squared errors.
     """
-    values, square = found.values[0], found.sampled_variance[0]
-    if not regressed:
-        n = found.draw_counts
-        known = _KNOWN_DRAWS + n - 1.0
-        square = (_KNOWN_DRAWS * start.draw**2 / n + (n - 1) * square) / known
-        square = square * half_t_quantile(known) ** 2  # it is an estimate itself
-    apart, own = (start.values - values) ** 2, start.stderr**2
-    fits = (x for x in _WIDENED if np.mean(apart / (x * own + square)) <= 1)
-    widened = next(fits, _WIDENED[-1])
-    weight = square / (widened * own + square)
-    scores, variance = weight * start.values + (1 - weight) * values, (1 - weight) * square
+    values, sampled_variance = sample.values[0], sample.sampled_variance[0]
+    if not uses_regression:
+        n = sample.draw_counts
+        degrees = _PRIOR_PAIRS + n - 1.0
+        prior = _PRIOR_PAIRS * learned.draw_deviation**2 / n
+        sampled_variance = (prior + (n - 1) * sampled_variance) / degrees
+        # The variance is an estimate itself.
+        sampled_variance = sampled_variance * half_t_quantile(degrees) ** 2
+    squared_distance, learned_variance = (learned.values - values) ** 2, learned.stderr**2
+    fitting_factors = (
+        factor
+        for factor in _ERROR_FACTORS
+        if np.mean(squared_distance / (factor * learned_variance + sampled_variance)) <= 1
+    )
+    factor = next(fitting_factors, _ERROR_FACTORS[-1])
+    weight = sampled_variance / (factor * learned_variance + sampled_variance)
+    scores = weight * learned.values + (1 - weight) * values
+    variance = (1 - weight) * sampled_variance
     scores = scores + variance / variance.sum() * (values.sum() - scores.sum())
-    # Of variances: from twice the error on it is worth a word.
-    far = f", whose errors are taken {widened**0.5:.1f} times as large here" if widened > 4 else ""
+    # The factor is one of variances. It is reported if the errors are more than doubled.
+    increase = f", whose errors are taken {factor**0.5:.1f} times as large here" * (factor > 4)
     return replace(
-        drawn,
+        attribution,
         scores=scores,
         stderr=np.sqrt(variance),
         warnings=(
-            f"Scores are means of those of the learned method{far} and of those that were drawn, "
-            "each weighed by its squared error; the drawn ones alone, which have no bias, are in "
-            "the diagnostics as 'unbiased'.",
-            *start.warnings,
-            *drawn.warnings,
+            f"Scores are means of those of the learned method{increase} and of those that were "
+            "drawn, each weighed by its squared error; the drawn ones alone, which have no bias, "
+            "are in the diagnostics as 'unbiased'.",
+            *learned.warnings,
+            *attribution.warnings,
         ),
         diagnostics={
-            **drawn.diagnostics,
+            **attribution.diagnostics,
             "unbiased": values.tolist(),
-            "unbiased_stderr": np.sqrt(square).tolist(),
+            "unbiased_stderr": np.sqrt(sampled_variance).tolist(),
             "learned_share": float(weight.mean()),
-            "learned_widened": widened,
+            "learned_widened": factor,
         },
     )
 
 
-def pair_warnings(settings: "Shapley", found: ShapleySample, d: int, noun: str) -> tuple[str, ...]:
+def pair_warnings(settings: "Shapley", sample: ShapleySample, d: int, noun: str) -> tuple[str, ...]:
     """Return warnings about pairs of orders.
 
     Parameters
     ----------
     settings
         Settings of the method.
-    found
+    sample
         Values from the pairs that were drawn.
     d
         Number of features.
     noun
-        What a feature is called, such as "word".
+        The noun for a feature, such as "word".
     """
-    few, features = tuple[str, ...](), pluralize(noun)
-    regressed = settings.uses_regression(d)
-    # An order of two words and its reverse are all orders.
-    if not regressed and found.pairs < ENOUGH_PAIRS and d > 2 and settings.start is None:
-        few = (
-            f"Good for which {features} matter and which way they pull: {found.pairs} pairs of "
-            f"orders rank {features} nearly as well as {ENOUGH_PAIRS} do. For the size of a single score "
-            f"and its standard error draw {ENOUGH_PAIRS} or more, which take a budget of "
-            f"{3 + ENOUGH_PAIRS * 2 * (d - 1):,} calls, since what shows in few orders only may not have "
-            "come up yet.",
+    warnings, features = tuple[str, ...](), pluralize(noun)
+    # For two words, a single pair contains all orders.
+    is_incomplete = d > 2 and settings.start is None
+    if is_incomplete and not settings.uses_regression(d) and sample.pairs < ENOUGH_PAIRS:
+        warnings = (
+            f"Good for which {features} matter and which way they pull: {sample.pairs} pairs of "
+            f"orders rank {features} nearly as well as {ENOUGH_PAIRS} do. For the size of a single "
+            f"score and its standard error draw {ENOUGH_PAIRS} or more, which take a budget of "
+            f"{3 + ENOUGH_PAIRS * 2 * (d - 1):,} calls, since what shows in few orders only may "
+            "not have come up yet.",
         )
     return (
-        few
-        + settings.sample_size.tolerance_warning(found.pairs, float(found.stderr.max()))
+        warnings
+        + settings.sample_size.tolerance_warning(sample.pairs, float(sample.stderr.max()))
         + rare_effect_warning(
-            has_no_spread=bool(found.has_no_spread[0]) and d > 2 and settings.start is None,
-            largest_share=float(found.largest_share[0]),
-            possible_effect=float(found.allowed_effect[0]),
-            sample_count=found.pairs,
-            tail_carriers=float(found.tail_carriers[0]),
+            has_no_spread=bool(sample.has_no_spread[0]) and is_incomplete,
+            largest_share=float(sample.largest_share[0]),
+            possible_effect=float(sample.allowed_effect[0]),
+            sample_count=sample.pairs,
+            tail_carriers=float(sample.tail_carriers[0]),
         )
     )
 
@@ -247,15 +271,15 @@ _ROUNDING = 2.0**-52
 
 
 def _loo_from_game(_: "Loo", batch: Batch) -> list[Attribution]:
-    """Score every feature by what the explained output loses without it, in closed form."""
+    """Score every feature by the change of the output when it is removed, in closed form."""
     targets, outputs = batch.targets, batch.outputs
-    loss = leave_one_out(batch.output_ratio_game)
-    without = np.moveaxis(outputs[..., None] - host_array(loss.scores), -1, 0)
-    scores = targets.value(outputs) - targets.value(without)
-    # A logit is a sum of outputs, and so is its error; taking a loss off an output and back costs a
-    # few roundings of it.
-    off = host_array(loss.bound) + 8 * _ROUNDING * np.abs(outputs)
-    bounds = (np.abs(batch.target_gradient) * off).sum(axis=-1)
+    differences = leave_one_out(batch.output_ratio_game)
+    masked_outputs = np.moveaxis(outputs[..., None] - host_array(differences.scores), -1, 0)
+    scores = targets.value(outputs) - targets.value(masked_outputs)
+    # A logit is a weighted sum of outputs, and so is its error. The two subtractions add a few
+    # rounding errors of the outputs.
+    errors = host_array(differences.bound) + 8 * _ROUNDING * np.abs(outputs)
+    bounds = (np.abs(batch.target_gradient) * errors).sum(axis=-1)
     return [
         Attribution(
             scores=scores[: len(features), i],
@@ -265,20 +289,20 @@ def _loo_from_game(_: "Loo", batch: Batch) -> list[Attribution]:
     ]
 
 
-def _loo_by_asking(settings: "Loo", one: Batch) -> Attribution:
-    """Score every feature by what the explained output loses without it."""
-    game, d = TargetGame(one, settings.replacement), len(one.features[0])
+def _loo_from_calls(settings: "Loo", batch: Batch) -> Attribution:
+    """Score every feature by the change of the output when it is removed."""
+    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
     masks = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)])
-    (whole, *without) = game(masks)[:, 0]
-    return game.make_attribution(whole - np.array(without))
+    full_value, *masked_values = game(masks)[:, 0]
+    return game.make_attribution(full_value - np.array(masked_values))
 
 
 _SAMPLED = sampled_implementation(
     explain_by_sampling,
     {
         "sampler": "'orders' of the words, 'regression' on masks, or 'auto': a "
-        f"regression for at most {_FEW_UNITS} words and at least "
-        f"d²/{_SHARE_OF_SQUARE} calls, where it comes closer, and orders for more "
+        f"regression for at most {_MAX_REGRESSION_FEATURES} words and at least "
+        f"d²/{_SQUARED_FEATURES_PER_CALL} calls, where it comes closer, and orders for more "
         "words or fewer calls, or if pairs or a tolerance is set",
         "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each, or of "
         "a random mask and its complement, 2 calls each; None: as many as "
@@ -309,7 +333,7 @@ _SAMPLED = sampled_implementation(
         Implementation(needs="exact_game", exactness="bound", explain=_loo_from_game),
         Implementation(
             exactness="exact",
-            explain=per_input(_loo_by_asking),
+            explain=per_input(_loo_from_calls),
             settings={"replacement": MEANINGS["replacement"]},
             cost=Cost(
                 calls=lambda _, d: d + 2,
@@ -359,7 +383,7 @@ class Shapley:
     def __post_init__(self) -> None:
         if isinstance(self.start, str):
             try:
-                learned = LearnedMethod.load(self.start.removeprefix(PREFIX))
+                learned = LearnedMethod.load(self.start.removeprefix(LEARNED_PREFIX))
             except InputError as error:
                 raise InputError(f"the setting 'start' must be a learned method: {error}") from None
             object.__setattr__(self, "start", learned)
@@ -376,31 +400,32 @@ class Shapley:
             )
         if self.tolerance is not None and self.max_pairs < MIN_RELIABLE_PAIRS:
             raise InputError(
-                f"max_pairs must be at least {MIN_RELIABLE_PAIRS} with a tolerance, because fewer pairs do "
-                f"not show their spread; got {self.max_pairs}."
+                f"max_pairs must be at least {MIN_RELIABLE_PAIRS} with a tolerance, because fewer "
+                f"pairs do not show their spread; got {self.max_pairs}."
             )
 
     def uses_regression(self, d: int) -> bool:
-        """Whether pairs are of a mask and its complement, not of an order and its reverse."""
+        """Whether a pair is a mask and its complement, not an order and its reverse."""
         if self.sampler != "auto":
             return self.sampler == "regression"
-        # A number of pairs has always been one of orders, and a tolerance is met by adding some.
-        return self.pairs is None and self.tolerance is None and _few_units(d, DEFAULT_CALLS)
+        # A number of pairs always meant orders, and a tolerance is met by drawing more orders.
+        if self.pairs is not None or self.tolerance is not None:
+            return False
+        return _prefers_regression(d, DEFAULT_CALLS)
 
     @property
     def sample_size(self) -> SampleSize:
-        """How many pairs are drawn: all orders begin and end with the same two masks."""
+        """The number of pairs."""
+        minimum_orders = MIN_PAIRS if self.start is None else 1
 
-        least = MIN_PAIRS if self.start is None else 1
-
-        def fewest(d: int) -> int:
+        def minimum(d: int) -> int:
             if not self.uses_regression(d):
-                return least
+                return minimum_orders
             if self.sampler == "regression":
                 return minimum_pairs(d)
-            # What either of the two takes, in pairs of masks.
-            enough = math.ceil(d * d / (2 * _SHARE_OF_SQUARE)) - 1
-            return min(max(minimum_pairs(d), enough), least * (d - 1))
+            # The cheaper sampler counts. Both costs are in pairs of masks.
+            preferred_pairs = math.ceil(d * d / (2 * _SQUARED_FEATURES_PER_CALL)) - 1
+            return min(max(minimum_pairs(d), preferred_pairs), minimum_orders * (d - 1))
 
         def calls_per_sample(d: int) -> int:
             return 2 if self.uses_regression(d) else 2 * max(d - 1, 1)
@@ -410,6 +435,6 @@ class Shapley:
             max_count=self.max_pairs,
             tolerance=self.tolerance,
             default=lambda d: (DEFAULT_CALLS - 2) // calls_per_sample(d),
-            minimum=fewest,
+            minimum=minimum,
             calls_per_sample=calls_per_sample,
         )

@@ -1,8 +1,8 @@
 """Bundle JavaScript modules into one script, so that a page is one file.
 
-A checkout bundles when it writes a page. A wheel has the bundles of ``ENTRIES``. ``hatch_build.py``
-loads this file by its path, so that it may import only the standard library. A bundle is a module
-without imports, which bundles to itself.
+In a checkout, scripts are bundled when a page is written. A wheel contains the bundles of
+``ENTRIES``. ``hatch_build.py`` loads this file by its path, so it may import only the standard
+library. A bundle has no imports, so bundling it again does not change it.
 """
 
 import re
@@ -38,7 +38,7 @@ def bundle_module(entry: Path) -> str:
         raise ValueError(f"two modules export {duplicates[0]!r}; rename one.")
     script = "\n".join(scripts)
     if re.search(r"</script|<!--", script, re.I):
-        raise ValueError(f"{entry.name} holds what would end its script element.")
+        raise ValueError(f"{entry.name} contains text that would end its script element.")
     return script
 
 
@@ -52,7 +52,7 @@ def _add_module(
     if module in exports:
         return
     if module in importers:
-        raise ValueError(f"{module.name} imports itself by way of others.")
+        raise ValueError(f"{module.name} imports itself through other modules.")
     source = module.read_text("utf-8")
     for names, path in _IMPORT.findall(source):
         imported = (module.parent / path).resolve()

@@ -1,4 +1,4 @@
-"""Figures for papers (extra ``plots``); each function returns a matplotlib ``Figure``."""
+"""Figures for papers (extra ``plots``). Each function returns a matplotlib ``Figure``."""
 
 __all__ = [
     "attention_figure", "bar_chart", "canvas", "color_map", "colored_sentence",
@@ -51,101 +51,101 @@ from limelight.shapes import Float
 from limelight.text import Image, truncate_line
 
 WIDTH, SIZE, LINE, MARGIN = 540.0, 10.0, 18.0, 8.0  # points: page, letters, line, border
-LETTER = 0.602 * SIZE  # points of every letter in DejaVu Sans Mono, the font of the words
+LETTER = 0.602 * SIZE  # width in points of a letter of DejaVu Sans Mono, the font of the words
 SCALES = 52.0  # points for the scale of each method, at the right
-SMALL, SOFT, INK = 8.0, "#5b6670", hex_color(palette.INK)  # the notes around the words
-NOTE_LETTERS, NOTE_LINE = 118, 11.0  # of the sentence above: letters in a line, and its points
+SMALL, SOFT, INK = 8.0, "#5b6670", hex_color(palette.INK)  # size and colors of the notes
+NOTE_LETTERS, NOTE_LINE = 118, 11.0  # headline: letters in a line, and height of a line in points
 CUT_MARK = " [not read from here]"
 
 
 def colored_sentence(
     value: Comparison | Explanation, path: str | os.PathLike[str] | None = None
 ) -> Any:
-    """Return the paper's Figure 1: every method one paragraph of colored words.
+    """Return the paper's Figure 1: a paragraph of colored words for each method.
 
-    Above stands what is explained, after each method the score in full color, below what the
-    colors mean. Of an image every method has a copy under its colors, beside the original.
+    The figure has a headline, the largest score of each method, and a legend. For an image, each
+    method has a colored copy beside the original. With a ``path`` the figure is also saved.
     """
-    _need_matplotlib()
+    _require_matplotlib()
     explanations = [value] if isinstance(value, Explanation) else list(value)
-    with _missing_glyphs():
+    with _ignore_missing_glyphs():
         image = explanations[0].image
-        figure = _sentences(explanations) if image is None else _image_grid(explanations, image)
+        figure = _text_figure(explanations) if image is None else _image_grid(explanations, image)
     if path is not None:
         save_figure(figure, path)
     return figure
 
 
-def _sentences(explanations: Sequence[Explanation]) -> Any:
+def _text_figure(explanations: Sequence[Explanation]) -> Any:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
     indent = MARGIN + max(cell_len(e.label) for e in explanations) * LETTER + 14
-    runs = list(_lines(shorten_unread(split_text(explanations[0]), CUT_MARK), indent))
-    block = max((y for _, y, _, _ in runs), default=0.0) + LINE
-    gap = 3.0 if block <= LINE else 10.0
-    said = _opening(explanations, "words", NOTE_LETTERS)
-    head = MARGIN + len(said) * NOTE_LINE + LINE
-    height = len(explanations) * (block + gap) - gap + head + MARGIN + LINE
+    letter_runs = list(_layout_letters(shorten_unread(split_text(explanations[0]), CUT_MARK), indent))
+    block_height = max((y for _, y, _, _ in letter_runs), default=0.0) + LINE
+    gap = 3.0 if block_height <= LINE else 10.0
+    headline_lines = _wrap_headline(explanations, "words", NOTE_LETTERS)
+    top_margin = MARGIN + len(headline_lines) * NOTE_LINE + LINE
+    height = len(explanations) * (block_height + gap) - gap + top_margin + MARGIN + LINE
     figure = Figure(figsize=(WIDTH / 72, height / 72))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, WIDTH), ylim=(height, 0))
     axes.set_axis_off()
-    for row, line in enumerate(said):
-        _note(axes, MARGIN, MARGIN + (row + 0.5) * NOTE_LINE, line)
-    _note(axes, MARGIN, head - LINE / 2, target_sentence(explanations[0]))
-    _note(axes, WIDTH - MARGIN, head - LINE / 2, "full color", ha="right")
+    for row, line in enumerate(headline_lines):
+        _write_note(axes, MARGIN, MARGIN + (row + 0.5) * NOTE_LINE, line)
+    _write_note(axes, MARGIN, top_margin - LINE / 2, target_sentence(explanations[0]))
+    _write_note(axes, WIDTH - MARGIN, top_margin - LINE / 2, "full color", ha="right")
     for row, e in enumerate(explanations):
-        top = head + row * (block + gap)
+        top = top_margin + row * (block_height + gap)
         _write(axes, MARGIN, top + LINE / 2, e.label, weight="bold")
-        _paint(axes, e, runs, top)
-        _note(axes, WIDTH - MARGIN, top + LINE / 2, scale_note(e), ha="right")
+        _paint_words(axes, e, letter_runs, top)
+        _write_note(axes, WIDTH - MARGIN, top + LINE / 2, scale_write_note(e), ha="right")
     _legend(figure, explanations, Line2D([], [], color=INK, lw=1.1), "lower left")
     return figure
 
 
 def _image_grid(explanations: Sequence[Explanation], image: Image) -> Any:
-    """Return the image, and for every method a pale copy of it under its colors."""
+    """Return the image and, for each method, a pale copy under the colors of the scores."""
     from matplotlib.patches import Patch
 
     columns = min(4, len(explanations) + 1)
     rows, (width, height) = -(-(len(explanations) + 1) // columns), image.size
-    each = 7.2 / columns
-    said = _opening(explanations, "words", int(17 * columns * each))
+    image_width = 7.2 / columns
+    headline_lines = _wrap_headline(explanations, "words", int(17 * columns * image_width))
     figure, grid = canvas(
-        7.2, rows * (each * height / width + 0.3) + 0.6, rows=rows, columns=columns, square=True
+        7.2, rows * (image_width * height / width + 0.3) + 0.6, rows=rows, columns=columns, square=True
     )
-    name = truncate_line(visible_text(explanations[0].text), int(15 * each))
+    name = truncate_line(visible_text(explanations[0].text), int(15 * image_width))
     grid[0].set_title(name, fontsize=SMALL, parse_math=False)
     for axes in grid:
         axes.set_axis_off()
     for axes, e in zip(grid[1:], explanations, strict=False):
-        axes.set_title(f"{e.label}  {scale_note(e)}", fontsize=SMALL + 1, parse_math=False)
+        axes.set_title(f"{e.label}  {scale_write_note(e)}", fontsize=SMALL + 1, parse_math=False)
     paint_image(grid, explanations, image)
     _legend(figure, explanations, Patch(fc="none", ec=INK), "outside lower left")
-    _head(figure, said)
+    _add_headline(figure, headline_lines)
     return figure
 
 
-def _opening(explanations: Sequence[Explanation], marked: str, letters: int) -> list[str]:
-    """Return the sentence above a figure in lines, few even where the names of classes are long."""
-    marks: Marks = {hue: mark.format(marked) for hue, mark in COLORS.items()}
-    said = visible_text(typeset_sentence("".join(headline(explanations, marks))))
-    return textwrap.wrap(said, letters, max_lines=4, placeholder=" …")
+def _wrap_headline(explanations: Sequence[Explanation], marked_noun: str, line_width: int) -> list[str]:
+    """Return the headline of a figure in at most four lines."""
+    marks: Marks = {hue: mark.format(marked_noun) for hue, mark in COLORS.items()}
+    sentence = visible_text(typeset_sentence("".join(headline(explanations, marks))))
+    return textwrap.wrap(sentence, line_width, max_lines=4, placeholder=" …")
 
 
-def _head(figure: Any, said: Sequence[str]) -> None:
+def _add_headline(figure: Any, lines: Sequence[str]) -> None:
     style = {"fontsize": SMALL, "color": SOFT, "x": 0.01, "ha": "left", "parse_math": False}
-    figure.suptitle("\n".join(said), **style)
+    figure.suptitle("\n".join(lines), **style)
 
 
 def target_sentence(e: Explanation) -> str:
-    """Say which class is explained, and on which scale."""
+    """Name the class and the scale of the scores."""
     return f"the {e.scale} of {truncate_line(visible_text(quoted_target(e)), 60)}"
 
 
-def _legend(figure: Any, explanations: Sequence[Explanation], mark: Any, place: str) -> None:
-    """Write what the colors mean, and the ``mark`` of the strongest feature."""
+def _legend(figure: Any, explanations: Sequence[Explanation], mark: Any, location: str) -> None:
+    """Add a legend of the colors and of the ``mark`` of the strongest feature."""
     from matplotlib.patches import Patch
 
     meanings = {
@@ -155,45 +155,45 @@ def _legend(figure: Any, explanations: Sequence[Explanation], mark: Any, place: 
     keys = [Patch(fc=color, label=meaning) for color, meaning in meanings.items()]
     mark.set_label(f"strongest {explanations[0].feature_noun}")
     style = {"ncols": 4, "fontsize": SMALL, "labelcolor": SOFT, "frameon": False}
-    figure.legend(handles=[*keys, mark], loc=place, **style)
+    figure.legend(handles=[*keys, mark], loc=location, **style)
 
 
-def _note(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
-    """Write something about the figure; :data:`SOFT` tells it from the text that is explained."""
+def _write_note(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
+    """Write a note about the figure in the color :data:`SOFT`, unlike the explained text."""
     _write(axes, x, y, text, fontsize=SMALL, color=SOFT, **style)
 
 
-def _lines(cut: Sequence[TextPart], indent: float) -> Iterator[tuple[float, float, str, TextPart]]:
-    """Yield runs of letters, with their place in points, in lines that break at spaces."""
+def _layout_letters(parts: Sequence[TextPart], indent: float) -> Iterator[tuple[float, float, str, TextPart]]:
+    """Yield runs of letters with their positions in points, in lines that break at spaces."""
     text = Text()
-    for number, piece in enumerate(cut):
-        text.append("\n" if piece.opens and text else "")
-        shown = f"{piece.opens}: " if piece.opens else visible_text(re.sub(r"\s+", " ", piece.text))
-        text.append(shown, str(number))
-    letters = int((WIDTH - MARGIN - SCALES - indent) / LETTER)
-    for row, line in enumerate(text.wrap(Console(), letters)):
+    for number, part in enumerate(parts):
+        text.append("\n" if part.side and text else "")
+        visible = f"{part.side}: " if part.side else visible_text(re.sub(r"\s+", " ", part.text))
+        text.append(visible, str(number))
+    line_width = int((WIDTH - MARGIN - SCALES - indent) / LETTER)
+    for row, line in enumerate(text.wrap(Console(), line_width)):
         for start, end, styled in line.spans:
             x = indent + cell_len(line.plain[:start]) * LETTER
-            yield x, row * LINE, line.plain[start:end], cut[int(str(styled))]
+            yield x, row * LINE, line.plain[start:end], parts[int(str(styled))]
 
 
-def _paint(
-    axes: Any, e: Explanation, runs: Sequence[tuple[float, float, str, TextPart]], top: float
+def _paint_words(
+    axes: Any, e: Explanation, letter_runs: Sequence[tuple[float, float, str, TextPart]], top: float
 ) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    sizes, best = relative_scores(e), strongest_feature(e)
-    for x, y, part, piece in runs:
-        middle, width = top + y + LINE / 2, cell_len(part) * LETTER
-        if piece.feature is not None and (step := color_level(float(sizes[piece.feature]))):
-            color = hex_color(color_ramp(select_hue(e, float(sizes[piece.feature])))[step])
+    sizes, strongest = relative_scores(e), strongest_feature(e)
+    for x, y, letters, part in letter_runs:
+        middle, width = top + y + LINE / 2, cell_len(letters) * LETTER
+        if part.feature is not None and (step := color_level(float(sizes[part.feature]))):
+            color = hex_color(color_ramp(select_hue(e, float(sizes[part.feature])))[step])
             box, style = (x, middle - LINE * 0.38), "round,pad=0,rounding_size=2.5"
             axes.add_patch(FancyBboxPatch(box, width, LINE * 0.76, boxstyle=style, fc=color, lw=0))
-        seen = piece.seen and not piece.opens
-        _write(axes, x, middle, part, color=INK if seen else "#a0a8b0")
-        if piece.feature == best:
-            foot = middle + SIZE * 0.55
-            axes.plot([x, x + width], [foot, foot], color=INK, linewidth=1.1)
+        is_read = part.is_read and not part.side
+        _write(axes, x, middle, letters, color=INK if is_read else "#a0a8b0")
+        if part.feature == strongest:
+            underline = middle + SIZE * 0.55
+            axes.plot([x, x + width], [underline, underline], color=INK, linewidth=1.1)
 
 
 def _write(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
@@ -203,30 +203,30 @@ def _write(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
 
 
 SUFFIXES = (".png", ".svg", ".pdf")
-SHOWN_TOKENS = 60  # names of more tokens than this cannot be read
+MAX_TOKEN_NAMES = 60  # more names than this are not legible
 DOTS_PER_INCH = 200
 
 
 def bar_chart(e: Explanation, k: int = 20) -> Any:
-    """Return the ``k`` strongest features as bars, with one standard error where there is one."""
+    """Return the ``k`` strongest features as bars, with one standard error for sampled scores."""
     if k < 1:
         raise InputError(f"a bar chart needs at least one bar; got k={k}.")
     order = strongest_indices(e.scores, k)
-    said = _opening([e], "bars", 92)
-    figure, axes = canvas(6.0, 0.7 + 0.26 * len(order) + 0.14 * len(said))
+    headline_lines = _wrap_headline([e], "bars", 92)
+    figure, axes = canvas(6.0, 0.7 + 0.26 * len(order) + 0.14 * len(headline_lines))
     colors = [hex_color(color_ramp(select_hue(e, size))[-1]) for size in relative_scores(e)[order]]
     error = None if e.stderr is None else e.stderr[order]
     axes.barh(range(len(order)), e.scores[order], xerr=error, color=colors, height=0.7, ecolor=INK)
     _name_ticks(axes.yaxis, [e.feature_labels[j] for j in order])
     axes.axvline(0, color=SOFT, linewidth=0.8)
-    _bare_rows(axes)
+    _format_rows(axes)
     axes.set_xlabel(f"{e.label}: {target_sentence(e)}", parse_math=False)
-    _head(figure, said)
+    _add_headline(figure, headline_lines)
     return figure
 
 
 def explanation_figure(e: Explanation) -> Any:
-    """Return the scores as bars, or over an image; of interactions, the pairs as a heat map."""
+    """Return the usual figure of an explanation: bars, a colored image, or a heat map of pairs."""
     if e.pairs is not None:
         return interaction_heatmap(e)
     return bar_chart(e) if e.image is None else colored_sentence(e)
@@ -255,14 +255,14 @@ def gradient_heatmap(
     gradient: Float[np.ndarray, "T d_e"] | Mapping[str, Float[np.ndarray, "T d_e"]],
     tokens: Sequence[str],
 ) -> Any:
-    """Return gradients as heat maps on one scale; several labeled ones stand side by side."""
+    """Return one or more labeled gradients as heat maps side by side, on one scale."""
     matrices = dict(gradient) if isinstance(gradient, Mapping) else {"": gradient}
     if not matrices:
         raise InputError("a gradient heat map needs at least one matrix; got none.")
     for matrix in matrices.values():
         _check_tokens(tokens, len(matrix))
     peak = max(float(np.abs(matrix).max(initial=0.0)) for matrix in matrices.values()) or 1.0
-    height = max(1.6, 0.24 * min(len(tokens), SHOWN_TOKENS))
+    height = max(1.6, 0.24 * min(len(tokens), MAX_TOKEN_NAMES))
     figure, grid = canvas(4.6 * len(matrices) + 0.8, height + 0.9, columns=len(matrices))
     for axes, (name, matrix) in zip(np.atleast_1d(grid), matrices.items(), strict=True):
         image = _heat_map(axes, matrix, peak, aspect="auto")
@@ -274,19 +274,19 @@ def gradient_heatmap(
 
 
 def interaction_heatmap(e: Explanation) -> Any:
-    """Return the scores of pairs of features as a symmetric matrix, strongest features only."""
+    """Return the scores of pairs of the strongest features as a symmetric heat map."""
     if e.pairs is None or not len(e.pairs.scores):
         raise InputError(f"method {e.method!r} gives no pairs; explain with 'interactions'.")
     matrix = np.zeros((len(e.features), len(e.features)))
     i, j = e.pairs.features.T
     matrix[i, j] = matrix[j, i] = e.pairs.scores
     peaks = np.abs(matrix).max(axis=1)
-    kept = sorted(k for k in strongest_indices(peaks, 30) if peaks[k])
-    shown, names = matrix[np.ix_(kept, kept)], [e.feature_labels[k] for k in kept]
-    size = 2.2 + 0.26 * len(kept)
+    features = sorted(k for k in strongest_indices(peaks, 30) if peaks[k])
+    submatrix, names = matrix[np.ix_(features, features)], [e.feature_labels[k] for k in features]
+    size = 2.2 + 0.26 * len(features)
     figure, axes = canvas(size + 0.8, size)
     peak = float(np.abs(e.pairs.scores).max()) or 1.0
-    image = _heat_map(axes, shown, peak)
+    image = _heat_map(axes, submatrix, peak)
     figure.colorbar(image, ax=axes, shrink=0.8)
     _name_tokens(axes.xaxis, names, rotation=90)
     _name_tokens(axes.yaxis, names)
@@ -295,17 +295,17 @@ def interaction_heatmap(e: Explanation) -> Any:
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: int = DOTS_PER_INCH) -> None:
-    """Write a figure as PNG, SVG or PDF, by the suffix of ``path``, whole or not at all."""
+    """Write a figure atomically as PNG, SVG or PDF, depending on the suffix of ``path``."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"a figure is saved as one of {', '.join(SUFFIXES)}; got {str(path)!r}.")
     content = io.BytesIO()
-    with _missing_glyphs():
+    with _ignore_missing_glyphs():
         figure.savefig(content, format=suffix[1:], dpi=dpi)
     write_atomically(path, content.getvalue())
 
 
-def _need_matplotlib() -> None:
+def _require_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
@@ -315,8 +315,12 @@ def _need_matplotlib() -> None:
 def canvas(
     width: float, height: float, *, rows: int = 1, columns: int = 1, square: bool = False
 ) -> tuple[Any, Any]:
-    """Return a figure outside pyplot, which would keep it alive, and its axes."""
-    _need_matplotlib()
+    """Return a new figure and its axes, a grid of ``rows`` and ``columns``.
+
+    The figure is not registered in pyplot, which would keep it in memory. ``square`` returns the axes
+    as a flat array.
+    """
+    _require_matplotlib()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -325,7 +329,7 @@ def canvas(
 
 
 def color_map(kind: str) -> Any:
-    """Return the colors of scores without signs ("neutral") or with ("signed")."""
+    """Return the color map for scores without signs ("neutral") or with signs ("signed")."""
     from matplotlib.colors import LinearSegmentedColormap
 
     if kind == "neutral":
@@ -341,18 +345,18 @@ def color_map(kind: str) -> Any:
 
 
 def _name_tokens(axis: Any, tokens: Sequence[str], rotation: int = 0) -> None:
-    """Name every token, or every n-th where there are too many to read."""
-    step = -(-len(tokens) // SHOWN_TOKENS)
+    """Label an axis with the tokens, or with every n-th token if there are too many to read."""
+    step = -(-len(tokens) // MAX_TOKEN_NAMES)
     _name_ticks(axis, tokens[::step], step, rotation=rotation, fontsize=7)
 
 
 def _name_ticks(axis: Any, names: Sequence[str], step: int = 1, **style: Any) -> None:
-    shown = [truncate_line(visible_text(name), 24) for name in names]
-    axis.set_ticks(np.arange(len(shown)) * step, labels=shown, parse_math=False, **style)
+    labels = [truncate_line(visible_text(name), 24) for name in names]
+    axis.set_ticks(np.arange(len(labels)) * step, labels=labels, parse_math=False, **style)
 
 
-def _bare_rows(axes: Any) -> None:
-    """Let rows go from the top down, named without ticks and a line beside them."""
+def _format_rows(axes: Any) -> None:
+    """Order rows from top to bottom, and remove ticks and border lines."""
     axes.invert_yaxis()
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -369,8 +373,8 @@ def _check_tokens(tokens: Sequence[str], T: int) -> None:
 
 
 @contextmanager
-def _missing_glyphs() -> Iterator[None]:
-    """Draw letters the font lacks as boxes without a warning for each: any text is allowed."""
+def _ignore_missing_glyphs() -> Iterator[None]:
+    """Suppress the warnings of matplotlib about letters that its font lacks."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"(?s).*[Gg]lyph .* missing")
         warnings.filterwarnings("ignore", message="(?s).*Matplotlib currently does not support")
@@ -390,12 +394,12 @@ def judgment_figure(j: Judgment) -> Any:
         axes.plot(share_interval(m), [y, y], color=INK, linewidth=1.6, solid_capstyle="butt")
         axes.plot([m.share], [y], "o", color=INK, markersize=5)
     _name_ticks(axes.yaxis, [m.method for m in rows])
-    _bare_rows(axes)
-    of = {"proven": "the proven ceiling", "checked": "the checked ceiling"}.get(
+    _format_rows(axes)
+    ceiling = {"proven": "the proven ceiling", "checked": "the checked ceiling"}.get(
         j.ceiling_kind, "the best order found"
     )
-    over = (
+    note = (
         f"{len(j.texts_with_room)} texts, {'95 %' if j.has_intervals else 'too few for'} intervals"
     )
-    axes.set_xlabel(f"share: 0 is chance, 1 is {of}; {over}")
+    axes.set_xlabel(f"share: 0 is chance, 1 is {ceiling}; {note}")
     return figure

@@ -1,7 +1,7 @@
 """Explanations as HTML: one self-contained page, or a fragment for other pages.
 
-A page holds the explanations as JSON, and its elements draw them; what needs no script is drawn
-here, once: the words where no script runs, tables, legends, and the fragments.
+A page contains the explanations as JSON, and its custom elements draw them. This module renders the
+parts that need no script: the words for readers without scripts, tables, legends, and fragments.
 """
 
 import base64
@@ -55,85 +55,113 @@ if TYPE_CHECKING:
 SHOWN_FEATURES = 20
 FRAGMENT_FEATURES = 8
 FRAGMENT_TEXTS = 20
-SHOWN_WORDS = 12  # in the table of pairs
+SHOWN_WORDS = 12  # words in the table of pairs
 SHOWN_PAIRS = 12
-LONG = 300  # characters of a text that is set smaller where every method shows it
-CELLS = 128  # a finer image than this is only bytes
+LONG = 300  # characters from which a text is set in a smaller font below each method
+CELLS = 128  # largest number of rows of an attention matrix: more make the page large, not clearer
 
 
 def words_html(
     e: Explanation, *, titles: bool = False, inline: bool = False, original: bool = True
 ) -> "Markup":
-    """Return the text with one ``span`` per feature; its class is its color.
+    """Return the text with one ``span`` per feature, whose class is its color.
 
-    ``titles`` adds the score as a tooltip, for places where no script can, and ``inline`` the light
-    color as a style of its own, for places that drop style sheets, as mail programs do.
-    Of the text past the window only the beginning is shown. An image is drawn with its scores over
-    it, and ``original`` puts it beside them as it is.
+    Only the beginning of the text after the model's window is shown. An image is drawn under the
+    colors of its scores.
+
+    Parameters
+    ----------
+    e
+        The explanation.
+    titles
+        Whether each word has its score as a tooltip, for pages without scripts.
+    inline
+        Whether each word has its color as an inline style too, for mail programs and other readers
+        that drop style sheets.
+    original
+        Whether the original image is shown beside the colored image.
+
+    Returns
+    -------
+    The markup.
     """
     if e.image is not None:
         return image_html(e, e.image, original=original)
-    sizes, top = relative_scores(e), strongest_feature(e)
-    found: list[dict[str, Any]] = []
-    cut = shorten_unread(split_text(e))
-    for piece, room in zip(cut, _room(cut), strict=True):
-        if piece.opens:
-            found.append({"kind": "side", "text": piece.opens})
-        elif piece.feature is None:
-            if piece.text.strip() or not e.has_block_features:
-                found.append({"kind": "" if piece.seen else "cut", "text": piece.text})
+    sizes, strongest = relative_scores(e), strongest_feature(e)
+    elements: list[dict[str, Any]] = []
+    parts = shorten_unread(split_text(e))
+    for part, free_sides in zip(parts, _free_sides(parts), strict=True):
+        if part.side:
+            elements.append({"kind": "side", "text": part.side})
+        elif part.feature is None:
+            if part.text.strip() or not e.has_block_features:
+                elements.append({"kind": "" if part.is_read else "unread", "text": part.text})
         else:
-            j = piece.feature
-            hue, step = select_hue(e, sizes[j]), color_level(sizes[j])
+            feature = part.feature
+            hue, step = select_hue(e, sizes[feature]), color_level(sizes[feature])
             shade = f"{hue[0]}{step}" if step else ""
-            drawn = ("w", "b" if e.has_block_features else room, shade, "top" if j == top else "")
-            word = {"kind": "word", "text": piece.text, "feature": j}
-            word["classes"] = " ".join(filter(None, drawn))
-            word["title"] = wording.format_score(e, j) if titles else ""
-            found.append(word | {"style": inline_style(hue, step) if inline else ""})
-    return render_macro("words", found)
+            classes = (
+                "w",
+                "b" if e.has_block_features else free_sides,
+                shade,
+                "top" if feature == strongest else "",
+            )
+            word = {"kind": "word", "text": part.text, "feature": feature}
+            word["classes"] = " ".join(filter(None, classes))
+            word["title"] = wording.format_score(e, feature) if titles else ""
+            elements.append(word | {"style": inline_style(hue, step) if inline else ""})
+    return render_macro("words", elements)
 
 
-def _room(cut: Sequence[TextPart]) -> list[str]:
-    """Return on which sides a piece has room for its tint: "s" its start, "e" its end.
+def _free_sides(parts: Sequence[TextPart]) -> list[str]:
+    """Return the sides on which each part has room for its color: "s" for start, "e" for end.
 
-    A tint that reaches out covers what is there, so it may where there is a space, and never over
-    the last letter of a word that a comma follows.
+    The color of a word is a little wider than the word. It may cover a space beside it, but not the
+    neighboring letter, as between a word and its comma.
     """
-    around = [" ", *(piece.text or " " for piece in cut), " "]
+    texts = [" ", *(part.text or " " for part in parts), " "]
     return [
         " ".join(
             name
-            for name, free in (("s", before[-1:].isspace()), ("e", after[:1].isspace()))
-            if free
+            for name, has_space in (
+                ("s", previous_text[-1:].isspace()),
+                ("e", next_text[:1].isspace()),
+            )
+            if has_space
         )
-        for before, after in zip(around[:-2], around[2:], strict=True)
+        for previous_text, next_text in zip(texts[:-2], texts[2:], strict=True)
     ]
 
 
 def legend_html(explanations: Sequence[Explanation]) -> "Markup":
-    """Say what the colors mean; they are told apart by color-blind readers too."""
+    """Return the legend of the colors."""
     first = explanations[0]
-    known = wording.hue_meanings(explanations)
-    keys = [(hue[0], meaning) for hue, meaning in known.items()]
+    meanings = wording.hue_meanings(explanations)
+    keys = [(hue[0], meaning) for hue, meaning in meanings.items()]
     note = "Deeper color, larger score. The colors are safe for color-blind readers."
     if len(explanations) > 1:
-        each = "span" if first.query != explanations[1].query else "method"
-        after = f": the number after its {pluralize(first.feature_noun)} is the deepest color"
-        if each == "span" and isinstance(first.query, AnswerQuery):  # whose numbers stand below
-            each, after = "sentence of the answer", ""
-        note += f" Each {each} has its own scale{after}."
+        explained_noun = "span" if first.query != explanations[1].query else "method"
+        scale_position = (
+            f": the number after its {pluralize(first.feature_noun)} is the deepest color"
+        )
+        if explained_noun == "span" and isinstance(first.query, AnswerQuery):
+            # The page of an answer has no numbers after the words.
+            explained_noun, scale_position = "sentence of the answer", ""
+        note += f" Each {explained_noun} has its own scale{scale_position}."
     if any(len(spans) > 1 for spans in first.spans):
         note += f" {wording.occurrences_sentence(first)}"
-    cut, is_image = any(not piece.seen for piece in split_text(first)), first.image is not None
+    has_unread, is_image = (
+        any(not part.is_read for part in split_text(first)),
+        first.image is not None,
+    )
     note += " Under the colors the image is gray." * is_image
-    return render_macro("legend", keys, cut, note, first.feature_noun, is_image)
+    return render_macro("legend", keys, has_unread, note, first.feature_noun, is_image)
 
 
 def bar_shape(
     zero: float, end: float, hue: str, ends: Sequence[float] = ()
 ) -> dict[str, str | bool]:
-    """Return a bar on a width of 100, and a whisker between its ``ends``."""
+    """Compute the shape of a bar on a width of 100, with a whisker between ``ends``."""
     low, high = (f"{x:.2f}" for x in ends or (0, 0))
     whisker = f"M{low} 6H{high}M{low} 4v4M{high} 4v4" if ends else ""
     x, width = f"{min(zero, end):.2f}", f"{abs(end - zero):.2f}"
@@ -141,9 +169,9 @@ def bar_shape(
 
 
 def score_table_html(e: Explanation, count: int = SHOWN_FEATURES) -> "Markup":
-    """Return the strongest features with their scores, errors and bars."""
+    """Return a table of the strongest features with their scores, errors and bars."""
     error = 0.0 if e.stderr is None else e.stderr
-    reach = float((np.abs(e.scores) + error).max(initial=0.0)) or 1.0
+    largest = float((np.abs(e.scores) + error).max(initial=0.0)) or 1.0
     rows = [
         {
             "feature": j,
@@ -151,37 +179,45 @@ def score_table_html(e: Explanation, count: int = SHOWN_FEATURES) -> "Markup":
             "count": len(e.spans[j]),
             "score": wording.typographic_minus(wording.format_score(e, j)),
             "error": wording.format_stderr(e, j),
-            "bar": _bar(e, j, reach),
+            "bar": _bar(e, j, largest),
         }
         for j in strongest_indices(e.scores, count)
     ]
-    few = len(rows) < len(e.features)
-    several = pluralize(e.feature_noun)
+    is_shortened = len(rows) < len(e.features)
+    nouns = pluralize(e.feature_noun)
     caption = (
-        f"The {len(rows)} strongest of {len(e.features)} {several}" if few else f"All {several}"
+        f"The {len(rows)} strongest of {len(e.features)} {nouns}"
+        if is_shortened
+        else f"All {nouns}"
     )
     return render_macro(
         "score_table", f"{caption}, {e.label}", e.stderr is not None, rows, e.feature_noun
     )
 
 
-def _bar(e: Explanation, j: int, reach: float) -> dict[str, str | bool]:
-    """Return a bar from zero, with a whisker of one standard error each implementation."""
-    zero, unit = (50.0, 50 / reach) if e.signed else (0.0, 100 / reach)
+def _bar(e: Explanation, j: int, largest: float) -> dict[str, str | bool]:
+    """Return a bar from zero, with a whisker of one standard error to each side."""
+    zero, unit = (50.0, 50 / largest) if e.signed else (0.0, 100 / largest)
     score = float(e.scores[j]) if e.signed else abs(float(e.scores[j]))
     errors = () if e.stderr is None else (-float(e.stderr[j]), float(e.stderr[j]))
     ends = [zero + (score + error) * unit for error in errors]
     return bar_shape(zero, zero + score * unit, select_hue(e, score), ends)
 
 
-def _shaded(value: float | None, strength: float, hues: str = "fa") -> Cell:
-    """Return a number under a color; ``hues`` are those of strengths above 0 and below."""
+def _colored_cell(value: float | None, strength: float, hues: str = "fa") -> Cell:
+    """Return a cell with a colored background.
+
+    ``hues`` are the letters of the hues for positive and negative strengths.
+    """
     step = color_level(strength)
     return Cell(value, f"{hues[strength < 0]}{step}" if step else "")
 
 
 def head_tables(explanations: Sequence[Explanation]) -> "list[Markup]":
-    """Return the strongest features head by head, all heads on one scale, where they are known."""
+    """Return a table of the scores of each head for each explanation that has them.
+
+    All heads share one scale.
+    """
     return [_head_table(e, e.heads) for e in explanations if e.heads is not None]
 
 
@@ -190,7 +226,10 @@ def _head_table(e: Explanation, heads: Float[np.ndarray, "K d"]) -> "Markup":
     peak = float(np.abs(heads).max(initial=0.0))
     number = partial(wording.format_number, peak=peak, signed=e.signed)
     rows = [
-        (e.feature_labels[j], *(_shaded(x, x / (peak or 1.0), hues) for x in sizes[:, j].tolist()))
+        (
+            e.feature_labels[j],
+            *(_colored_cell(x, x / (peak or 1.0), hues) for x in sizes[:, j].tolist()),
+        )
         for j in strongest_indices(e.scores, SHOWN_FEATURES)
     ]
     columns = [Column(f"head {k + 1}", number) for k in range(len(heads))]
@@ -200,58 +239,61 @@ def _head_table(e: Explanation, heads: Float[np.ndarray, "K d"]) -> "Markup":
 
 
 def _pair_tables(e: Explanation) -> "list[Markup]":
-    """Return the words of the strongest pairs against each other, then the strongest pairs."""
+    """Return a matrix of the words of the strongest pairs, and a list of these pairs."""
     pairs = e.pairs
     if pairs is None or not len(pairs.scores):
         return []
-    strong = pairs.features[strongest_indices(pairs.scores, len(pairs.scores))].ravel().tolist()
-    shown = sorted(list(dict.fromkeys(strong))[:SHOWN_WORDS])
+    strongest = pairs.features[strongest_indices(pairs.scores, len(pairs.scores))].ravel().tolist()
+    features = sorted(list(dict.fromkeys(strongest))[:SHOWN_WORDS])
     scores = dict(zip(map(frozenset, pairs.features.tolist()), pairs.scores.tolist(), strict=True))
     peak = float(np.abs(pairs.scores).max())
     number = partial(wording.format_number, peak=peak)
 
     def cell(i: int, j: int) -> Cell:
-        score = scores.get(frozenset((i, j)))  # None also of a word with itself
-        return _shaded(score, (score or 0.0) / (peak or 1.0))
+        score = scores.get(frozenset((i, j)))  # None also for a word and itself
+        return _colored_cell(score, (score or 0.0) / (peak or 1.0))
 
     matrix = Table(
-        [Column(is_user_text=True), *(Column(e.feature_labels[j], number) for j in shown)],
-        [(e.feature_labels[i], *(cell(i, j) for j in shown)) for i in shown],
+        [Column(is_user_text=True), *(Column(e.feature_labels[j], number) for j in features)],
+        [(e.feature_labels[i], *(cell(i, j) for j in features)) for i in features],
         f"What two {pluralize(e.feature_noun)} do together beyond what each does alone",
     )
-    listed = wording.pair_table(e, pairs, SHOWN_PAIRS)
+    pair_list = wording.pair_table(e, pairs, SHOWN_PAIRS)
     return [
         table_html(matrix, label="Pairs", kind="numbers matrix"),
-        table_html(replace(listed, title=f"The strongest pairs, {e.label}")),
+        table_html(replace(pair_list, title=f"The strongest pairs, {e.label}")),
     ]
 
 
-def _all_scores(several: Sequence[Explanation]) -> "Markup":
-    """Return every score of every method as one table: the page in text."""
-    labels = [e.label for e in several]
-    table = wording.score_table(several, labels, range(len(several[0])), digits=4)
-    title = f"Every score, in the order of the {wording.input_noun(several[0])}"
+def _all_scores(explanations: Sequence[Explanation]) -> "Markup":
+    """Return the scores of all methods as one table."""
+    labels = [e.label for e in explanations]
+    table = wording.score_table(explanations, labels, range(len(explanations[0])), digits=4)
+    title = f"Every score, in the order of the {wording.input_noun(explanations[0])}"
     return table_html(replace(table, title=title), label="All scores")
 
 
 def disagreement_section(c: Comparison, *, matrix: bool = True) -> "Markup":
-    """Return the table against the reference, the worst pairs, and all rank correlations."""
-    many = len(c.explanations) > 2
+    """Return the agreement of all methods with the reference method and with each other.
+
+    ``matrix`` adds the rank correlations of all pairs.
+    """
+    has_three = len(c.explanations) > 2
     return render_macro(
         "disagreement",
         table_html(wording.disagreement_table(c, "Held against")),
         wording.unranked_sentence(c),
-        wording.least_similar_pairs(c) if many else [],
-        _correlations(c) if matrix and many else "",
+        wording.least_similar_pairs(c) if has_three else [],
+        _correlations(c) if matrix and has_three else "",
     )
 
 
 def _correlations(c: Comparison) -> "Markup":
-    """Return the rank correlation of every pair; deeper color, closer agreement."""
+    """Return the rank correlations of all pairs. A deeper color means closer agreement."""
     table = Table(
         [Column(), *(Column(e.label, "+.2f", missing="–") for e in c)],
         [
-            (e.label, *(_shaded(x, (x or 0.0) * 0.8, "na") for x in line))
+            (e.label, *(_colored_cell(x, (x or 0.0) * 0.8, "na") for x in line))
             for e, line in zip(c, c.agreement.rank_correlation, strict=True)
         ],
         "Rank correlation of the sizes of the scores, every pair of methods",
@@ -260,7 +302,7 @@ def _correlations(c: Comparison) -> "Markup":
 
 
 def attention_data(c: Comparison) -> dict[str, Any] | None:
-    """Return the matrix of each head, where they are known, as ``<limelight-attention>`` has it."""
+    """Return the attention matrices for ``<limelight-attention>``, or None if there are none."""
     matrices = c.attention
     if matrices is None or not matrices.size:
         return None
@@ -283,7 +325,7 @@ def _head_data(matrix: Float[np.ndarray, "T T"], block: int) -> dict[str, Any]:
 
 
 def max_pool(matrix: Float[np.ndarray, "T T"], block: int) -> Float[np.ndarray, "S S"]:
-    """Return the largest value of every ``block`` × ``block`` square."""
+    """Return the largest value of each square of ``block`` × ``block`` values."""
     T = len(matrix)
     padded = np.pad(matrix, (0, -T % block))
     size = len(padded) // block
@@ -291,79 +333,85 @@ def max_pool(matrix: Float[np.ndarray, "T T"], block: int) -> Float[np.ndarray, 
 
 
 def _settings(explanations: Sequence[Explanation]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return how to compute each explanation again, and how it went; what all share once."""
-    every = [settings_with_facts(e) | dict(e.diagnostics) for e in explanations]
+    """Return the settings and diagnostics of the explanations, first those that all share."""
+    settings = [settings_with_facts(e) | dict(e.diagnostics) for e in explanations]
     shared = {
         key: value
-        for key, value in every[0].items()
-        if all(key in one and one[key] == value for one in every)
+        for key, value in settings[0].items()
+        if all(key in values and values[key] == value for values in settings)
     }
     groups = [("All methods" if len(explanations) > 1 else explanations[0].label, shared)]
-    for e, known in zip(explanations, every, strict=True) if len(explanations) > 1 else ():
-        own = {key: value for key, value in known.items() if key not in shared}
-        groups.append((e.label, {"method": e.method, **own}))
+    for e, values in zip(explanations, settings, strict=True) if len(explanations) > 1 else ():
+        differing = {key: value for key, value in values.items() if key not in shared}
+        groups.append((e.label, {"method": e.method, **differing}))
 
-    def said(value: object) -> str:
+    def format_setting(value: object) -> str:
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
-    return [(name, [(key, said(value)) for key, value in one.items()]) for name, one in groups]
+    return [
+        (name, [(key, format_setting(value)) for key, value in values.items()])
+        for name, values in groups
+    ]
 
 
 def explanation_page(e: Explanation) -> str:
-    """Return one explanation as a page that needs no network."""
+    """Return one explanation as a self-contained page."""
     e = replace_explanation_surrogates(e)
     data = drop_image(e).to_json()
-    return _page([e], data, by=e.label, several=False, told=wording.merge_warnings([e]))
+    return _page([e], data, subtitle=e.label, has_tabs=False, messages=wording.merge_warnings([e]))
 
 
 def comparison_page(c: Comparison) -> str:
-    """Return a comparison as a page that needs no network."""
+    """Return a comparison as a self-contained page."""
     c = replace(c, explanations=tuple(map(replace_explanation_surrogates, c)))
     return _page(
         c.explanations,
         replace(c, explanations=tuple(map(drop_image, c))).to_json(),
-        by=f"{len(c.explanations)} methods",
-        several=True,
-        told=[*c.warnings, *wording.merge_warnings(c)],
+        subtitle=f"{len(c.explanations)} methods",
+        has_tabs=True,
+        messages=[*c.warnings, *wording.merge_warnings(c)],
         disagreement=disagreement_section(c) if len(c.explanations) > 1 else "",
         attention=attention_data(c),
     )
 
 
-def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> str:
-    first, known = found[0], wording.reader_outcomes(found[0])
+def _page(explanations: Sequence[Explanation], data: str, *, subtitle: str, **values: Any) -> str:
+    first, outcomes = explanations[0], wording.reader_outcomes(explanations[0])
     title = f"What speaks for {wording.quoted_target(first)}{wording.query_phrase(first)}?"
     if isinstance(first.query, AnswerQuery):
-        made = "made the model write" if first.query.is_generated else "speak for the answer"
-        title = f"Which {pluralize(first.feature_noun)} {made}{wording.query_phrase(first)}?"
-    rest = first.text[first.explained_end :]
-    view = {"outcomes": [one._asdict() for one in known], "attention": shown.get("attention")}
+        verb = "made the model write" if first.query.is_generated else "speak for the answer"
+        title = f"Which {pluralize(first.feature_noun)} {verb}{wording.query_phrase(first)}?"
+    unread = first.text[first.explained_end :]
+    view = {
+        "outcomes": [outcome._asdict() for outcome in outcomes],
+        "attention": values.get("attention"),
+    }
     body = render_template(
         "explanations.html",
-        **{"disagreement": "", "attention": None, "spans": (), "answer": None} | shown,
-        explanations=found,
+        **{"disagreement": "", "attention": None, "spans": (), "answer": None} | values,
+        explanations=explanations,
         first=first,
-        outcomes=known,
-        unread=rest if len(rest) > MAX_UNREAD_LETTERS else "",
-        every=_all_scores(found),
-        settings=_settings(found),
+        outcomes=outcomes,
+        unread=unread if len(unread) > MAX_UNREAD_LETTERS else "",
+        all_scores=_all_scores(explanations),
+        settings=_settings(explanations),
         view=data_block("limelight-view", json.dumps(view)),
-        **_CALLED,
+        **_TEMPLATE_FUNCTIONS,
     )
     return render_page(
-        shown.get("title", title),
+        values.get("title", title),
         body,
         sheets=("words.css", "page.css", "elements.css"),
         script="page.js",
         data=data,
-        by=by,
+        subtitle=subtitle,
     )
 
 
-# What the templates of this module call with an explanation, or with several.
-_CALLED: dict[str, Any] = {
+# Functions that the templates of this module call with an explanation or a list of explanations.
+_TEMPLATE_FUNCTIONS: dict[str, Any] = {
     "words": words_html,
-    "thing": wording.input_noun,
+    "input_noun": wording.input_noun,
     "legend": legend_html,
     "score_table": score_table_html,
     "pair_tables": _pair_tables,
@@ -371,69 +419,81 @@ _CALLED: dict[str, Any] = {
     "scale_note": wording.scale_note,
     "precision": wording.precision_sentence,
     "anchor_sentence": wording.anchor_sentence,
-    "opening": wording.headline,
+    "headline": wording.headline,
     "base_sentence": wording.base_sentence,
     "warnings": wording.merge_warnings,
     "LONG": LONG,
 }
 
 
-def spans_page(found: SpanExplanations) -> str:
-    """Return a text whose spans can be chosen, and what each word does for each of them."""
-    if not len(found):
-        said = "The model finds no span in this text."
-        body = render_template("message.html", title=said, sentence=found.text, trouble=False)
-        return render_page(said, body, sheets=("page.css",), script="theme.js", data="{}")
-    # Of answers, the opening says it.
-    protected = "" if found.answer else wording.protected_sentence(found)
-    # Each is called by its span: the method is the same for all.
-    named = zip(found, wording.span_labels(found), strict=True)
-    several = [replace_explanation_surrogates(replace(e, label=label)) for e, label in named]
-    stored = [msgspec.Raw(e.to_json().encode()) for e in several]
+def spans_page(span_explanations: SpanExplanations) -> str:
+    """Return a page with a text whose spans can be selected, and the scores for each span."""
+    if not len(span_explanations):
+        message = "The model finds no span in this text."
+        body = render_template(
+            "message.html", title=message, sentence=span_explanations.text, is_error=False
+        )
+        return render_page(message, body, sheets=("page.css",), script="theme.js", data="{}")
+    # The headline of an answer contains this sentence.
+    protected = "" if span_explanations.answer else wording.protected_sentence(span_explanations)
+    # Each tab is named for its span, because all spans have the same method.
+    labels = zip(span_explanations, wording.span_labels(span_explanations), strict=True)
+    explanations = [replace_explanation_surrogates(replace(e, label=label)) for e, label in labels]
+    records = [msgspec.Raw(e.to_json().encode()) for e in explanations]
+    title = "What speaks for each span?"
+    if span_explanations.answer is not None:
+        nouns = pluralize(explanations[0].feature_noun)
+        title = f"Which {nouns} carried which sentence of the answer?"
     return _page(
-        several,
-        msgspec.json.encode({"explanations": stored}).decode(),
-        by=found.count_phrase,
-        several=True,
-        told=wording.merge_warnings(several),
-        spans=list(wording.labeled_parts(found)),
-        answer=found.answer,
-        protected=f"Scores by {found[0].label}. {protected}",
-        title="What speaks for each span?"
-        if found.answer is None
-        else f"Which {pluralize(found[0].feature_noun)} carried which sentence of the answer?",
+        explanations,
+        msgspec.json.encode({"explanations": records}).decode(),
+        subtitle=span_explanations.count_phrase,
+        has_tabs=True,
+        messages=wording.merge_warnings(explanations),
+        spans=list(wording.labeled_parts(span_explanations)),
+        answer=span_explanations.answer,
+        protected=f"Scores by {span_explanations[0].label}. {protected}",
+        title=title,
     )
 
 
-def spans_fragment(found: SpanExplanations) -> str:
-    """Return the words of every span, colored, for a notebook."""
-    return explanations_fragment(found.explanations, of=found.count_phrase)
+def spans_fragment(explanations: SpanExplanations) -> str:
+    """Return the colored words for each span, for a notebook."""
+    return explanations_fragment(explanations.explanations, count_phrase=explanations.count_phrase)
 
 
 def explanation_fragment(e: Explanation) -> str:
     """Return an explanation for a notebook, an app or a mail."""
-    return render_fragment("explanation_fragment.html", e=e, most=FRAGMENT_FEATURES, **_CALLED)
+    return render_fragment(
+        "explanation_fragment.html", e=e, max_features=FRAGMENT_FEATURES, **_TEMPLATE_FUNCTIONS
+    )
 
 
-def explanations_fragment(several: Sequence[Explanation], *, of: str = "") -> str:
-    """Return explanations of several texts for a notebook: the words of each, and its prediction.
+def explanations_fragment(explanations: Sequence[Explanation], *, count_phrase: str = "") -> str:
+    """Return a list of explanations for a notebook, each with its words and its prediction.
 
-    A page of thousands would freeze the notebook, so only the first ones are shown.
+    Only the first texts are shown, because thousands of texts would freeze the notebook.
+    ``count_phrase`` is the number of texts or spans in words.
     """
-    methods = " and ".join(dict.fromkeys(e.label for e in several))
-    of = of or (f"{len(several)} texts" if len(several) > 1 else "one text")
-    heading = f"{methods} of {of}{', each on a scale of its own' * (len(several) > 1)}."
-    heading = heading if several else "No explanations."
-    shown = several[:FRAGMENT_TEXTS]
-    left = len(several) - len(shown)
-    values = {"heading": heading, "shown": shown, "left": left}
-    return render_fragment("explanations_fragment.html", **values, **_CALLED)
+    methods = " and ".join(dict.fromkeys(e.label for e in explanations))
+    if not count_phrase:
+        count_phrase = f"{len(explanations)} texts" if len(explanations) > 1 else "one text"
+    heading = (
+        f"{methods} of {count_phrase}{', each on a scale of its own' * (len(explanations) > 1)}."
+    )
+    heading = heading if explanations else "No explanations."
+    first_explanations = explanations[:FRAGMENT_TEXTS]
+    left_out = len(explanations) - len(first_explanations)
+    values = {"heading": heading, "explanations": first_explanations, "left_out": left_out}
+    return render_fragment("explanations_fragment.html", **values, **_TEMPLATE_FUNCTIONS)
 
 
 def comparison_fragment(c: Comparison) -> str:
-    """Return a comparison for the same places: every method, then where they disagree."""
-    apart = disagreement_section(c, matrix=False) if len(c.explanations) > 1 else ""
-    return render_fragment("comparison_fragment.html", c=c, disagreement=apart, **_CALLED)
+    """Return a comparison for a notebook, an app or a mail."""
+    disagreement = disagreement_section(c, matrix=False) if len(c.explanations) > 1 else ""
+    return render_fragment(
+        "comparison_fragment.html", c=c, disagreement=disagreement, **_TEMPLATE_FUNCTIONS
+    )
 
 
 def method_table_html(rows: Sequence["MethodRow"]) -> str:
@@ -444,12 +504,12 @@ def method_table_html(rows: Sequence["MethodRow"]) -> str:
         settings = dict.fromkeys(
             s.name for implementation in row.implementations for s in implementation.settings
         )
-        how = row.reason_unavailable or "; ".join(
+        description = row.reason_unavailable or "; ".join(
             wording.describe_implementation(
                 implementation, has_alternatives=len(row.implementations) > 1
             )
             for implementation in row.implementations
         )
-        called = f"{row.id} {row.label}"
-        cells.append((called, row.formula, row.sees, row.blind, how, ", ".join(settings)))
+        name = f"{row.id} {row.label}"
+        cells.append((name, row.formula, row.sees, row.blind, description, ", ".join(settings)))
     return table_html(plain_table(names, cells))

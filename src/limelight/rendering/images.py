@@ -1,4 +1,4 @@
-"""An image under the colors of its scores: as SVG, and as pixels for terminals and figures."""
+"""Draw an image under the colors of its scores, as SVG or as pixels for terminals and figures."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping, Sequence
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
     from limelight.results.summary import RunSummary
 
 THUMBNAIL = 160  # pixels of the longer side
-CARD = 48  # columns of an image on a terminal at most: more say little, and scroll the numbers away
-COVER = 0.9  # of an image, which is pale there, under the largest score
+CARD = 48  # largest number of columns of an image on a terminal, so that the numbers stay visible
+MAX_OPACITY = 0.9  # opacity of the color of the largest score over the pale image
 Loop = list[tuple[int | float, int | float]]
 
 
 def image_html(e: Explanation, image: Image, *, original: bool = True) -> "Markup":
-    """Return the image in gray under its colors, the ``original`` before it.
+    """Return the image in gray under the colors of its scores, after the ``original`` if requested.
 
-    A page holds the bytes once, in an original; all others refer to it by its digest.
+    A page contains the bytes of the image once, in an original. The copies refer to it by its digest.
     """
     return render_macro("colored_image", image, e.text, _shapes(e, image), original)
 
 
 def thumbnail(e: Explanation) -> Explanation:
-    """Return ``e`` with a small copy of its image, for pages that show many."""
+    """Return ``e`` with a small copy of its image, for pages with many images."""
     if e.image is None or e.image.png is None or max(e.image.size) <= THUMBNAIL:
         return e
     small = read_image(b64decode(e.image.png)).png(THUMBNAIL)
@@ -55,59 +55,57 @@ def thumbnail(e: Explanation) -> Explanation:
 
 
 def drop_image(e: Explanation) -> Explanation:
-    """Return ``e`` without the bytes of its image, where its markup has them."""
+    """Return ``e`` without the bytes of its image, for pages whose markup contains them."""
     return e if e.image is None else replace(e, image=replace(e.image, png=None, regions=None))
 
 
 def draw_images(
-    explanations: Sequence[Explanation], image: Image | None, gone: Collection[int] = ()
+    explanations: Sequence[Explanation], image: Image | None, removed: Collection[int] = ()
 ) -> dict[str, str]:
-    """Draw ``image`` as the reports do: by method, and as it is without parts under "".
+    """Draw ``image`` for each method, and, under the key "", without the ``removed`` parts.
 
-    Return nothing for a text.
+    Without an image the result is empty.
     """
     if image is None:
         return {}
     by_method = {e.method: str(image_html(e, image, original=False)) for e in explanations}
-    return by_method | {"": str(removed_parts_html(image, gone))}
+    return by_method | {"": str(removed_parts_html(image, removed))}
 
 
-def removed_parts_html(image: Image, gone: Collection[int]) -> "Markup":
-    """Return the original, and over it the parts that are ``gone``."""
-    found = outlines(image)
+def removed_parts_html(image: Image, removed: Collection[int]) -> "Markup":
+    """Return the original image, with the ``removed`` parts covered."""
+    regions = outlines(image)
     return render_macro(
-        "original", image, "The image", ["".join(map(_path, found[j])) for j in sorted(gone)]
+        "original", image, "The image", ["".join(map(_path, regions[j])) for j in sorted(removed)]
     )
 
 
 def color_opacity(strength: float) -> float:
-    """Return how much of an image the full color of a score hides: it must stay visible."""
-    return COVER * color_level(strength) / LEVELS
+    """Return the opacity of the color of a score, at most ``MAX_OPACITY`` so the image is visible."""
+    return MAX_OPACITY * color_level(strength) / LEVELS
 
 
 def _shapes(e: Explanation, image: Image) -> list[dict[str, Any]]:
-    """Return the part of the image that each feature is: its path, color, and what it says."""
-    found: list[dict[str, Any]] = []
+    """Return the shape of each feature: its path, color, opacity and tooltip."""
+    shapes: list[dict[str, Any]] = []
     for j, (size, loops) in enumerate(
         zip(relative_scores(e).tolist(), outlines(image), strict=True)
     ):
-        hue, title = (
-            select_hue(e, size),
-            f"{e.feature_labels[j]}: {typographic_minus(format_score(e, j))}",
-        )
-        drawn: dict[str, Any] = {
+        hue = select_hue(e, size)
+        title = f"{e.feature_labels[j]}: {typographic_minus(format_score(e, j))}"
+        shape: dict[str, Any] = {
             "path": "".join(map(_path, loops)),
             "hue": hue[0] if color_opacity(size) else "",
         }
-        # A color also where it covers nothing: "none" hears no pointer.
-        drawn |= {
+        # Transparent shapes have a color too: the fill "none" would receive no pointer events.
+        shape |= {
             "fill": full_color(hue),
-            "cover": f"{color_opacity(size):.3g}",
-            "top": j == strongest_feature(e),
+            "opacity": f"{color_opacity(size):.3g}",
+            "is_strongest": j == strongest_feature(e),
         }
         error = f" ± {format_stderr(e, j)}" * (e.stderr is not None)
-        found.append(drawn | {"feature": j, "title": title + error})
-    return found
+        shapes.append(shape | {"feature": j, "title": title + error})
+    return shapes
 
 
 def _path(loop: Loop) -> str:
@@ -119,7 +117,7 @@ def outlines(image: Image) -> Sequence[Sequence[Loop]]:
     """Return the closed lines around every feature, in pixels of the image."""
     if image.regions is None:
         return [[[(a, b), (c, b), (c, d), (a, d)]] for a, b, c, d in image.boxes]
-    regions = _decoded(image.regions)
+    regions = _decode_pixels(image.regions)
     if regions is None:
         return outlines(Image(digest=image.digest, size=image.size, boxes=image.boxes))
     scale = image.size[0] / regions.shape[1], image.size[1] / regions.shape[0]
@@ -127,34 +125,34 @@ def outlines(image: Image) -> Sequence[Sequence[Loop]]:
 
 
 def _loops(inside: Bool[np.ndarray, "h w"], scale: tuple[float, float]) -> list[Loop]:
-    """Return the edges between pixels that are inside and those that are not, corner to corner."""
-    around, after = np.pad(inside, 1), dict[tuple[int, int], list[tuple[int, int]]]()
-    # An edge lies with the inside at its right hand, so that edges chain to closed lines.
+    """Return closed lines from corner to corner around the pixels that are ``inside``."""
+    padded, next_corners = np.pad(inside, 1), dict[tuple[int, int], list[tuple[int, int]]]()
+    # Each edge has the inside on its right, so that the edges join to closed lines.
     for dx, dy, (a, b), (c, d) in (
         (0, -1, (0, 0), (1, 0)),
         (1, 0, (1, 0), (1, 1)),
         (0, 1, (1, 1), (0, 1)),
         (-1, 0, (0, 1), (0, 0)),
     ):
-        beside = np.roll(around, (-dy, -dx), (0, 1))[1:-1, 1:-1]
-        for y, x in np.argwhere(inside & ~beside).tolist():
-            after.setdefault((x + a, y + b), []).append((x + c, y + d))
+        neighbor = np.roll(padded, (-dy, -dx), (0, 1))[1:-1, 1:-1]
+        for y, x in np.argwhere(inside & ~neighbor).tolist():
+            next_corners.setdefault((x + a, y + b), []).append((x + c, y + d))
     loops = []
-    while after:
-        at, corners = next(iter(after)), []
-        while at in after:
-            corners.append(at)
-            at = after[at].pop()
-            if not after[corners[-1]]:
-                del after[corners[-1]]
+    while next_corners:
+        position, corners = next(iter(next_corners)), []
+        while position in next_corners:
+            corners.append(position)
+            position = next_corners[position].pop()
+            if not next_corners[corners[-1]]:
+                del next_corners[corners[-1]]
         turns = zip(corners[-1:] + corners[:-1], corners, corners[1:] + corners[:1], strict=True)
-        kept = [p for (x0, y0), p, (x1, y1) in turns if x0 != x1 and y0 != y1]
-        loops.append([(x * scale[0], y * scale[1]) for x, y in kept])
+        corner_points = [p for (x0, y0), p, (x1, y1) in turns if x0 != x1 and y0 != y1]
+        loops.append([(x * scale[0], y * scale[1]) for x, y in corner_points])
     return loops
 
 
-def _decoded(png: str) -> Num[np.ndarray, "h w C"] | None:
-    """Return the pixels of a stored file; None where Pillow is missing."""
+def _decode_pixels(png: str) -> Num[np.ndarray, "h w C"] | None:
+    """Return the pixels of a stored file, or None if Pillow is not installed."""
     try:
         return read_image(b64decode(png)).pixels
     except MissingExtraError:
@@ -162,27 +160,27 @@ def _decoded(png: str) -> Num[np.ndarray, "h w C"] | None:
 
 
 def resize_pixels(image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]:
-    """Return the image in so many colors, each the mean of what it covers; else plain gray."""
-    found = None if image.png is None else _decoded(image.png)
-    if found is None:
+    """Resize the image by averaging its pixels. Return plain gray if its bytes are unavailable."""
+    pixels = None if image.png is None else _decode_pixels(image.png)
+    if pixels is None:
         return np.full((height, width, 3), 200.0)
     rows, columns = (
         np.linspace(0, n, m + 1).astype(int)
-        for n, m in zip(found.shape, (height, width), strict=False)
+        for n, m in zip(pixels.shape, (height, width), strict=False)
     )
-    # Of a smaller image some pixels are taken twice: an empty range gives its first one.
-    summed = np.add.reduceat(np.add.reduceat(found.astype(float), rows[:-1], 0), columns[:-1], 1)
+    # If the image is smaller, pixels repeat: ``reduceat`` returns the first value of an empty range.
+    sums = np.add.reduceat(np.add.reduceat(pixels.astype(float), rows[:-1], 0), columns[:-1], 1)
     counts = np.maximum(np.diff(rows), 1)[:, None] * np.maximum(np.diff(columns), 1)
-    return np.broadcast_to(summed / counts[:, :, None], (height, width, 3))
+    return np.broadcast_to(sums / counts[:, :, None], (height, width, 3))
 
 
 def pixel_features(image: Image, width: int, height: int) -> Int[np.ndarray, "h w"]:
-    """Return which feature stands at the middle of each of so many pixels, -1 where none does."""
-    regions = None if image.regions is None else _decoded(image.regions)
+    """Return the index of the feature at the center of each resized pixel, or -1 between features."""
+    regions = None if image.regions is None else _decode_pixels(image.regions)
     if regions is None:
         regions = np.zeros((image.size[1], image.size[0], 1))
-        for j, (left, top, right, bottom) in enumerate(image.boxes):
-            regions[top:bottom, left:right] = j + 1
+        for j, (x0, y0, x1, y1) in enumerate(image.boxes):
+            regions[y0:y1, x0:x1] = j + 1
     rows, columns = (
         ((np.arange(n) + 0.5) * m / n).astype(int)
         for n, m in zip((height, width), regions.shape, strict=False)
@@ -191,30 +189,30 @@ def pixel_features(image: Image, width: int, height: int) -> Int[np.ndarray, "h 
 
 
 def to_gray(pixels: Num[np.ndarray, "h w 3"]) -> Num[np.ndarray, "h w 3"]:
-    """Return the brightness of every pixel, in which no hue is taken for a score."""
+    """Return the image in gray, so that its colors are not mistaken for scores."""
     return np.repeat(pixels @ np.array([0.299, 0.587, 0.114])[:, None], 3, axis=2)
 
 
 def tint_image(e: Explanation, image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]:
-    """Return the image, pale and gray, under the colors of its scores in so many pixels."""
-    sizes = [*relative_scores(e).tolist(), 0.0]  # the last one is of pixels that are no feature's
-    at = pixel_features(image, width, height)
-    colors = np.array([color_ramp(select_hue(e, size))[-1] for size in sizes])[at]
-    covered = np.array([color_opacity(size) for size in sizes])[at][:, :, None]
-    pale = 128 + to_gray(resize_pixels(image, width, height)) / 2
-    return pale + (colors - pale) * covered
+    """Return the resized image, pale and gray, under the colors of its scores."""
+    sizes = [*relative_scores(e).tolist(), 0.0]  # the last value is for pixels between features
+    features = pixel_features(image, width, height)
+    colors = np.array([color_ramp(select_hue(e, size))[-1] for size in sizes])[features]
+    opacity = np.array([color_opacity(size) for size in sizes])[features][:, :, None]
+    background = 128 + to_gray(resize_pixels(image, width, height)) / 2
+    return background + (colors - background) * opacity
 
 
 def image_cards(
     explanations: Sequence[Explanation], image: Image, width: int
 ) -> tuple[int, list[tuple[str, "Text"]]]:
-    """Return the columns of a card on a terminal, and the cards: the image, then every method.
+    """Return the width of a card on a terminal, and the cards: the image, then each method.
 
-    Two pixels are one letter, its upper and its lower half.
+    Each letter shows two pixels, in its upper and lower half.
     """
-    wide, high = image.size
-    columns = min(wide * max(1, CARD // 2 // wide), width, CARD)
-    rows = 2 * max(1, round(columns * high / wide / 2))
+    image_width, image_height = image.size
+    columns = min(image_width * max(1, CARD // 2 // image_width), width, CARD)
+    rows = 2 * max(1, round(columns * image_height / image_width / 2))
     cards = [(explanations[0].text, _letters(resize_pixels(image, columns, rows)))]
     for e in explanations:
         label = f"{e.label}  {scale_note(e)}"
@@ -223,7 +221,7 @@ def image_cards(
 
 
 def _letters(pixels: Num[np.ndarray, "h w 3"]) -> "Text":
-    """Return two rows of pixels as one line of letters."""
+    """Return pixels as lines of letters, two rows of pixels per line."""
     from rich.color import Color
     from rich.style import Style
     from rich.text import Text
@@ -240,7 +238,7 @@ def _letters(pixels: Num[np.ndarray, "h w 3"]) -> "Text":
 
 
 def paint_image(grid: Any, explanations: Sequence[Explanation], image: Image) -> None:
-    """Paint the image on the first of matplotlib's axes, and its scores on the others."""
+    """Paint the image on the first axes of a matplotlib grid, and its scores on the other axes."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Outline
 
@@ -264,10 +262,10 @@ def paint_image(grid: Any, explanations: Sequence[Explanation], image: Image) ->
 def average_image(
     summary: "RunSummary", words: Mapping[str, Mapping[str, Any]]
 ) -> Explanation | None:
-    """Return the mean score of every patch as if of one image; None of texts and of segments.
+    """Return the mean scores of all patches as the explanation of one image.
 
-    ``words`` are the patches of the summary by name. A patch that is in no list has no mean that is
-    known to differ from 0, and stays plain.
+    Return None for texts and for segments, which differ between images. ``words`` are the patches
+    of the summary by name. Patches without an entry have no mean that is known to differ from 0.
     """
     texts = summary.representatives.records() + summary.mistakes.records()
     for e in (text["explanation"] for text in texts):

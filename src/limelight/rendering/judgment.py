@@ -38,15 +38,15 @@ from limelight.text import pluralize, truncate_line
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-CURVES_SHOWN = 1500  # texts; curves of more would make the page too heavy to send
+MAX_CURVES = 1500  # texts with curves: more would make the page too large
 _LEVELS = 4000  # between the lowest and the highest point of a text: finer than any screen
-_OPENING = 60  # characters of a text that the table shows
-_LEFT, _RIGHT, _ROW, _WIDTH = 170, 40, 28, 600  # of the figure, whose letters are 13 high
-_NARROW = 60  # columns of a terminal, below which the numbers of the interval give way to the axis
-_NARROW_PLAUSIBLE = 72  # columns, below which average precision stands alone
+_OPENING = 60  # characters of a text in the table
+_LEFT, _RIGHT, _ROW, _WIDTH = 170, 40, 28, 600  # sizes of the figure, with letters 13 high
+_NARROW = 60  # columns of a terminal: narrower ones show the axis instead of interval numbers
+_NARROW_PLAUSIBLE = 72  # columns: narrower terminals show average precision only
 _NAME = 16  # letters of a method
 _METHOD = Column("method", mark="bold", max_letters=_NAME)
-_PLAUSIBLE = {  # what is measured of a method, as a page and a terminal name it
+_PLAUSIBLE = {  # measures of plausibility: names on a page and on a terminal
     "precision": ("average precision", "AP"),
     "above_chance": ("above chance", "above chance"),
     "r_precision": ("R-precision", "R-prec"),
@@ -62,25 +62,25 @@ _AGREEMENTS = {
 
 @terminal_view()
 def judgment_text(j: Judgment, look: Look) -> Iterator[RenderableType]:
-    """Yield the verdict, one row per method, and what the reader must know."""
+    """Yield the verdict, a table with one row per method, and the warnings."""
     yield look.line(j.verdict)
     yield Text()
     yield table_text(_methods(j), look)
     yield Text()
     yield look.line(_meaning(j), "dim")
     yield from look.warnings(j.warnings)
-    if beside := _sections(j, whole=False):
+    if sections := _sections(j, is_page=False):
         yield Text()
-        yield from sections_text(beside, look)
+        yield from sections_text(sections, look)
 
 
 def _methods(j: Judgment) -> Table:
-    """Return the share of each method, where it lies between chance and ceiling, and the rest."""
+    """Return a table of the shares, with their position between chance and ceiling."""
     low = lowest_share(j)
 
     def heading(letters: int, _: Look) -> Text:
-        """Return the names of the ends; chance stands where 0 is."""
-        zero = _place(0.0, low, letters)
+        """Return the names of the ends of the axis. "chance" stands above 0."""
+        zero = _axis_position(0.0, low, letters)
         room = letters - zero - len(j.ceiling_name)
         ends = "chance".ljust(room) + j.ceiling_name if room > len("chance") else "chance"
         return Text(" " * zero + ends)
@@ -108,9 +108,9 @@ def _methods(j: Judgment) -> Table:
             m.share,
             m.interval,
             partial(_axis, m, low),
-            _error(m),
-            _with_interval(m.insertion, m.insertion_interval),
-            _with_interval(m.change, m.change_interval),
+            _format_sampling_error(m),
+            _format_with_interval(m.insertion, m.insertion_interval),
+            _format_with_interval(m.change, m.change_interval),
             m.won,
             m.texts,
             m.reason or "no signs" * (not m.signed),
@@ -120,38 +120,38 @@ def _methods(j: Judgment) -> Table:
     return Table(columns, rows)
 
 
-def _place(share: float, low: float, letters: int) -> int:
+def _axis_position(share: float, low: float, letters: int) -> int:
     return round((min(share, 1.0) - low) / (1.0 - low) * (letters - 1))
 
 
 def _axis(m: JudgedMethod, low: float, letters: int, look: Look) -> Text:
     line, dot, mark = ("-", "o", "|") if look.ascii else ("─", "●", "│")
-    drawn = [" "] * letters
-    drawn[_place(0.0, low, letters)] = drawn[-1] = mark
+    symbols = [" "] * letters
+    symbols[_axis_position(0.0, low, letters)] = symbols[-1] = mark
     if m.share is not None:
-        start, end = (_place(x, low, letters) for x in share_interval(m))
-        drawn[start : end + 1] = line * (end + 1 - start)
-        drawn[_place(m.share, low, letters)] = dot
-    return Text("".join(drawn))
+        start, end = (_axis_position(x, low, letters) for x in share_interval(m))
+        symbols[start : end + 1] = line * (end + 1 - start)
+        symbols[_axis_position(m.share, low, letters)] = dot
+    return Text("".join(symbols))
 
 
-def _error(m: JudgedMethod) -> str:
-    """Return what sampling within texts adds to the error of a share."""
+def _format_sampling_error(m: JudgedMethod) -> str:
+    """Format the part of the error of a share that comes from sampling within texts."""
     if m.share is None:
         return ""
     return "none" if m.sampling is None else f"±{m.sampling:.1g}"
 
 
 def judgment_page(j: Judgment, *, navigation: "Markup | str" = "") -> str:
-    """Return the figure, the tables and the texts with their curves as one page."""
+    """Return a page with the figure, the tables and the texts with their curves."""
     body = render_template(
         "judgment.html",
         judgment=j,
         figure=_figure(j),
         meaning=_meaning(j),
-        sections=_sections(j, whole=True),
+        sections=_sections(j, is_page=True),
         curves=any(text.curves for text in j.texts),
-        most=CURVES_SHOWN if len(j.texts) > CURVES_SHOWN else 0,
+        max_curves=MAX_CURVES if len(j.texts) > MAX_CURVES else 0,
     )
     return render_page(
         "Which explanation may be trusted?",
@@ -169,19 +169,21 @@ def judgment_fragment(j: Judgment) -> str:
 
 
 def _page_data(j: Judgment) -> str:
-    """Return what the script needs, as JSON; numbers with as many digits as a reader sees."""
+    """Return the data of the page as JSON. Numbers are rounded to save space."""
     names = [m.method for m in j.methods]
     judged = [(i, text, m) for i, text in enumerate(j.texts) if (m := text.deletion) is not None]
-    known = {
+    data = {
         "methods": list(map(visible_text, names)),
-        "shared": [m.share is not None for m in j.methods],
+        "has_share": [m.share is not None for m in j.methods],
         "ceiling": j.ceiling_name,
         "units": pluralize(j.feature_noun),
         "texts": [_row(text, measure, names) for _, text, measure in judged],
-        "lost": [[t.id, visible_text(t.reason or "")] for t in j.texts if t.deletion is None],
-        "curves": [_packed(text, names) if i < CURVES_SHOWN else None for i, text, _ in judged],
+        "not_judged": [[t.id, visible_text(t.reason or "")] for t in j.texts if t.deletion is None],
+        "curves": [
+            _compress_curves(text, names) if i < MAX_CURVES else None for i, text, _ in judged
+        ],
     }
-    return json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
 def _row(text: JudgedText, measure: Measure, names: Sequence[str]) -> dict[str, Any]:
@@ -191,42 +193,42 @@ def _row(text: JudgedText, measure: Measure, names: Sequence[str]) -> dict[str, 
         "opening": visible_text(" ".join(text.words[:12]))[:_OPENING],
         "words": text.d,
         "class": visible_text(text.target),
-        "output": _short(text.full),
-        "chance": _short(measure.chance),
-        "ceiling": _short(measure.ceiling),
+        "output": _round_number(text.full),
+        "chance": _round_number(measure.chance),
+        "ceiling": _round_number(measure.ceiling),
         "shares": [
-            None if area is None or room <= 0 else _short((area - measure.chance) / room)
+            None if area is None or room <= 0 else _round_number((area - measure.chance) / room)
             for area in map(measure.areas.get, names)
         ],
     }
 
 
-def _short(x: float) -> float:
-    """Return ``x`` with five digits: what nobody can read need not be sent."""
+def _round_number(x: float) -> float:
+    """Round ``x`` to five digits, more than a page shows."""
     return float(f"{x:.5g}")
 
 
-def _packed(text: JudgedText, names: Sequence[str]) -> str | None:
-    """Return words, orders and curves as deflated JSON in base64; None where there are none."""
-    if not (known := list(text.curves.values())):
+def _compress_curves(text: JudgedText, names: Sequence[str]) -> str | None:
+    """Return words, orders and curves as deflated JSON in base64, or None without curves."""
+    if not (curves := list(text.curves.values())):
         return None
-    points = np.concatenate([curve.points for curve in known])
+    points = np.concatenate([curve.points for curve in curves])
     low, high = float(points.min()), float(points.max())
     unit = (high - low) / _LEVELS or 1.0
 
-    def gaps(values: Any) -> list[int]:
-        """Return whole numbers as steps from one to the next: small ones pack well."""
+    def differences(values: Any) -> list[int]:
+        """Return the differences of consecutive integers, which are small and compress well."""
         return np.diff(np.asarray(values), prepend=0).tolist()
 
-    def steps(curve: RemovalCurve) -> list[int]:
-        return gaps(np.rint((curve.points - low) / unit).astype(int))
+    def encode_points(curve: RemovalCurve) -> list[int]:
+        return differences(np.rint((curve.points - low) / unit).astype(int))
 
     record = {
         "words": [visible_text(word) for word in text.words],
         "low": low,
         "unit": unit,
-        "removed": gaps(known[0].removed_counts),
-        "curves": [c and [c.words.tolist(), steps(c)] for c in map(text.curves.get, names)],
+        "removed": differences(curves[0].removed_counts),
+        "curves": [c and [c.words.tolist(), encode_points(c)] for c in map(text.curves.get, names)],
     }
     content = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
     return base64.b64encode(zlib.compress(content)).decode()
@@ -238,19 +240,21 @@ def _meaning(j: Judgment) -> str:
         "proven": f"{limit}, proven",
         "checked": f"{limit}, checked on each text and not proven",
     }.get(j.ceiling_kind, "the best order found, which a better search might exceed")
-    said = f"0 is what guessing reaches, 1 is {ceiling}. {_of_intervals(j.has_intervals)}".strip()
+    sentence = (
+        f"0 is what guessing reaches, 1 is {ceiling}. {_interval_note(j.has_intervals)}".strip()
+    )
     if j.greedy is None:
-        return said
-    reached = _with_interval(j.greedy, j.greedy_interval, digits=4)
-    return f"{said} Greedy search has the share {reached}."
+        return sentence
+    share = _format_with_interval(j.greedy, j.greedy_interval, digits=4)
+    return f"{sentence} Greedy search has the share {share}."
 
 
-def _of_intervals(shown: bool) -> str:
-    return "Intervals are 95 %, over texts." if shown else ""
+def _interval_note(has_intervals: bool) -> str:
+    return "Intervals are 95 %, over texts." if has_intervals else ""
 
 
 def _figure(j: Judgment) -> dict[str, Any]:
-    """Return where a dot and its interval stand for each method, between chance and ceiling."""
+    """Return the positions of the dot and the interval of each method in the figure."""
     rows, low = j.rank_methods(), lowest_share(j)
 
     def x(share: float) -> str:
@@ -272,79 +276,80 @@ def _figure(j: Judgment) -> dict[str, Any]:
                 "to": x(share_interval(m)[1]),
                 "hint": ""
                 if m.share is None
-                else f"{m.method}: {typographic_minus(_with_interval(m.share, m.interval))}",
+                else f"{m.method}: {typographic_minus(_format_with_interval(m.share, m.interval))}",
             }
             for i, m in enumerate(rows)
         ],
     }
 
 
-def _sections(j: Judgment, *, whole: bool) -> list[Section]:
-    """Return what stands beside the shares; a terminal shows less of it, and no intervals."""
-    found = [Section("Methods", tables=[_methods(j)])] if whole else []
+def _sections(j: Judgment, *, is_page: bool) -> list[Section]:
+    """Return the sections besides the shares. A terminal shows fewer, without intervals."""
+    sections = [Section("Methods", tables=[_methods(j)])] if is_page else []
     if j.second is not None or any(m.columns for m in j.methods):
-        found.append(_measures(j, intervals=whole))
-    if whole and j.pairs:
+        sections.append(_measures(j, intervals=is_page))
+    if is_page and j.pairs:
         tables = [_pair_table("better", "difference", j.pairs)]
-        found.append(Section("Paired differences", note=_of_pairs(j.pairs), tables=tables))
+        sections.append(Section("Paired differences", note=_pair_note(j.pairs), tables=tables))
     if j.plausibility is not None:
-        found.append(_plausibility(j.plausibility, pluralize(j.feature_noun), whole=whole))
+        sections.append(_plausibility(j.plausibility, pluralize(j.feature_noun), is_page=is_page))
     if j.agreement is not None:
-        found.append(_agreement(j, j.agreement, list(_AGREEMENTS) if whole else ["rank"]))
-    return found
+        sections.append(_agreement(j, j.agreement, list(_AGREEMENTS) if is_page else ["rank"]))
+    return sections
 
 
-def _while_room(first: int, columns: Iterable[Column], widest: str) -> Iterator[Column]:
-    """Yield columns of numbers; a terminal shows as many as have room beside ``first`` letters."""
+def _fit_columns(first: int, columns: Iterable[Column], widest: str) -> Iterator[Column]:
+    """Yield the columns with the terminal width that each needs, after ``first`` letters."""
     for column in columns:
         first += max(len(column.short_heading), len(widest)) + 2
         yield replace(column, min_width=first)
 
 
 def _measures(j: Judgment, *, intervals: bool) -> Section:
-    """Return the columns beside the share, and what each of them means."""
-    # One that a newer version wrote has its name alone.
-    named = {
-        one.name: COLUMNS.get(one.name) or MeasureDescription(one.name, one.name, "")
+    """Return the section of the other measures, with their meanings."""
+    # A measure that a newer version wrote has only its name.
+    descriptions = {
+        column.name: COLUMNS.get(column.name) or MeasureDescription(column.name, column.name, "")
         for m in j.methods
-        for one in m.columns
+        for column in m.columns
     }
-    found: dict[str, dict[str, tuple[float | None, Interval | None]]] = {
-        m.method: {one.name: (one.value, one.interval) for one in m.columns} for m in j.methods
+    cells: dict[str, dict[str, tuple[float | None, Interval | None]]] = {
+        m.method: {column.name: (column.value, column.interval) for column in m.columns}
+        for m in j.methods
     }
     if j.second is not None:
-        stand_in = j.second.settings.get("replacement", "second")
-        means = "The share where removed {words} are replaced in this way."
-        named = {
-            "": MeasureDescription(f"share with {stand_in!r}", f"by {stand_in}", means)
-        } | named
+        replacement = j.second.settings.get("replacement", "second")
+        meaning = "The share where removed {words} are replaced in this way."
+        descriptions = {
+            "": MeasureDescription(f"share with {replacement!r}", f"by {replacement}", meaning)
+        } | descriptions
         for m in j.second.methods:
-            found[m.method][""] = m.share, m.interval
+            cells[m.method][""] = m.share, m.interval
 
     def cell(method: str, name: str) -> str | None:
-        value, interval = found[method].get(name, (None, None))
-        return _with_interval(value, interval if intervals else None) or None
+        value, interval = cells[method].get(name, (None, None))
+        return _format_with_interval(value, interval if intervals else None) or None
 
     columns = [
         Column(
-            f"{one.label} ({one.better} is better)",
+            f"{column.label} ({column.better} is better)",
             "z.3f",
-            short_heading=one.short_label[:10],
+            short_heading=column.short_label[:10],
             missing="–",
         )
-        for one in named.values()
+        for column in descriptions.values()
     ]
     longest = min(max(len(m.method) for m in j.methods), _NAME)
-    rows = [(m.method, *(cell(m.method, name) for name in named)) for m in j.rank_methods()]
-    table = Table([_METHOD, *_while_room(longest, columns, "-0.123")], rows)
+    rows = [(m.method, *(cell(m.method, name) for name in descriptions)) for m in j.rank_methods()]
+    table = Table([_METHOD, *_fit_columns(longest, columns, "-0.123")], rows)
     meanings = [
         (column.label, column.meaning.format(word=j.feature_noun, words=pluralize(j.feature_noun)))
-        for column in named.values()
+        for column in descriptions.values()
     ]
     return Section("Other measures", tables=[table], meanings=meanings)
 
 
-def _of_pairs(pairs: Sequence[JudgedPair]) -> str:
+def _pair_note(pairs: Sequence[JudgedPair]) -> str:
     if all(p.simultaneous is None for p in pairs):
         return ""
     return (
@@ -354,11 +359,11 @@ def _of_pairs(pairs: Sequence[JudgedPair]) -> str:
 
 
 def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Table:
-    """Return the differences with the interval and the p of one test."""
+    """Return a table of paired differences with the interval and the p-value of one test."""
     rows = [
         (
             *p.methods,
-            _with_interval(p.difference, p.simultaneous),
+            _format_with_interval(p.difference, p.simultaneous),
             p.won,
             p.p_simultaneous,
         )
@@ -374,8 +379,8 @@ def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Ta
     return Table(columns, rows)
 
 
-def _plausibility(found: Plausibility, features: str, *, whole: bool) -> Section:
-    """Return the sentence, one row per method and reference, and the paired differences."""
+def _plausibility(result: Plausibility, features: str, *, is_page: bool) -> Section:
+    """Return the section of plausibility: verdict, one row per method and reference, and pairs."""
     columns = [
         Column(
             heading,
@@ -389,31 +394,32 @@ def _plausibility(found: Plausibility, features: str, *, whole: bool) -> Section
     def cell(m: MethodPlausibility, name: str) -> str:
         if name == "above_chance" and m.method == "chance":
             return ""
-        shown = whole or name == "above_chance"
-        return _with_interval(getattr(m, name), getattr(m, f"{name}_interval") if shown else None)
+        shows_interval = is_page or name == "above_chance"
+        interval = getattr(m, f"{name}_interval") if shows_interval else None
+        return _format_with_interval(getattr(m, name), interval)
 
     rows = [
         (m.method, *(cell(m, name) for name in _PLAUSIBLE), m.texts)
-        for m in (*found.rank_methods(), *found.references)
+        for m in (*result.rank_methods(), *result.references)
     ]
-    pairs = _pair_table("more plausible", "average precision", found.pairs)
-    shown = any(m.precision_interval is not None for m in found.methods)
+    pairs = _pair_table("more plausible", "average precision", result.pairs)
+    has_intervals = any(m.precision_interval is not None for m in result.methods)
     return Section(
         f"Plausibility: would people mark the same {features}?",
-        sentence=found.verdict,
-        warnings=found.warnings,
-        note=f"{_of_ties(found, features)} “rationale” is the rationale itself "
+        sentence=result.verdict,
+        warnings=result.warnings,
+        note=f"{_tie_note(result, features)} “rationale” is the rationale itself "
         "as scores, “annotators” are annotators against each other. People mark "
-        f"{found.share:.0%} of a text; F1 takes that part of it, strongest {features} first, as "
-        f"ERASER does. {_of_intervals(shown)} {_of_pairs(found.pairs) * whole}".rstrip(),
+        f"{result.share:.0%} of a text; F1 takes that part of it, strongest {features} first, "
+        f"as ERASER does. {intervals} {pair_note}".rstrip(),
         tables=[Table((_METHOD, *columns, Column("texts", "d", min_width=ALL)), rows)],
-        folded=[("Paired differences", pairs)] if found.pairs else [],
+        folded=[("Paired differences", pairs)] if result.pairs else [],
     )
 
 
-def _of_ties(found: Plausibility, features: str) -> str:
-    """Say how chance and tied words are computed, and the largest error that follows."""
-    methods = (*found.methods, *found.references)
+def _tie_note(plausibility: Plausibility, features: str) -> str:
+    """Say how chance and ties are computed, with the largest standard error."""
+    methods = (*plausibility.methods, *plausibility.references)
     errors = [getattr(m, f"{name}_stderr", None) or 0.0 for m in methods for name in _PLAUSIBLE]
     if not any(errors):
         return f"Chance is exact, over all orders of the {features};"
@@ -423,10 +429,12 @@ def _of_ties(found: Plausibility, features: str) -> str:
     )
 
 
-def _agreement(j: Judgment, found: MethodAgreement, measures: Sequence[str]) -> Section:
-    """Return one table per measure, methods by methods."""
+def _agreement(j: Judgment, agreement: MethodAgreement, measures: Sequence[str]) -> Section:
+    """Return the section of agreement: one table of all pairs of methods per measure."""
     names = [m.method for m in j.rank_methods()]
-    pairs = {frozenset(one.methods): one for one in (*found.pairs, *found.reseeded_pairs)}
+    pairs = {
+        frozenset(pair.methods): pair for pair in (*agreement.pairs, *agreement.reseeded_pairs)
+    }
     note = (
         "On the diagonal stands what a method that samples shares with itself under another seed: "
         "two methods cannot be told apart where they agree as much as that."
@@ -435,25 +443,25 @@ def _agreement(j: Judgment, found: MethodAgreement, measures: Sequence[str]) -> 
     columns = [
         Column(f"{i} {name}", "z.2f", short_heading=str(i)) for i, name in enumerate(names, 1)
     ]
-    heads = [Column(mark="bold", max_letters=longest), *_while_room(longest, columns, "-0.12")]
+    heads = [Column(mark="bold", max_letters=longest), *_fit_columns(longest, columns, "-0.12")]
     tables = []
     for measure in measures:
         title = _AGREEMENTS[measure].format(words=pluralize(j.feature_noun))
         title = title[0].upper() + title[1:]
-        if measure == "top" and found.chance is not None:
-            title = f"{title} (guesses share {found.chance:.2f})"
-        known = {both: getattr(pair, measure) for both, pair in pairs.items()}
+        if measure == "top" and agreement.chance is not None:
+            title = f"{title} (guesses share {agreement.chance:.2f})"
+        values = {methods: getattr(pair, measure) for methods, pair in pairs.items()}
         rows = [
-            (f"{i} {one}", *(known.get(frozenset((one, other))) for other in names))
-            for i, one in enumerate(names, 1)
+            (f"{i} {method}", *(values.get(frozenset((method, other))) for other in names))
+            for i, method in enumerate(names, 1)
         ]
         tables.append(Table(heads, rows, title))
     return Section(
-        "Do the methods agree?", note=note if found.reseeded_pairs else "", tables=tables
+        "Do the methods agree?", note=note if agreement.reseeded_pairs else "", tables=tables
     )
 
 
-def _with_interval(x: float | None, interval: Interval | None, *, digits: int = 3) -> str:
+def _format_with_interval(x: float | None, interval: Interval | None, *, digits: int = 3) -> str:
     if x is None:
         return ""
     ends = "" if interval is None else f" [{interval[0]:z.3f}, {interval[1]:z.3f}]"

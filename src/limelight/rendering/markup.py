@@ -1,4 +1,4 @@
-"""HTML by templates: whatever comes from outside is escaped, and hidden characters are shown."""
+"""Render HTML templates. Values are escaped, and control characters are replaced by symbols."""
 
 import base64
 import hashlib
@@ -23,74 +23,77 @@ _HERE = Path(__file__).parent
 
 @cache
 def _templates() -> "Environment":
-    # Imported here: who prints to a terminal alone needs no templates.
+    # Imported here because terminal output needs no templates.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    def shown(value: object) -> str:
+    def escape_controls(value: object) -> str:
         return value if isinstance(value, Markup) else visible_text(str(value))
 
-    found = Environment(
+    environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=shown,  # of every value that a template prints, so that no template can forget it
+        finalize=escape_controls,  # called for each printed value, so no template can forget it
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {
+    environment.filters |= {
         "thousands": "{:,}".format,
         "minus": typographic_minus,
-        "printed": typeset_sentence,
+        "typeset": typeset_sentence,
         "plural": pluralize,
     }
-    found.filters["signed"] = lambda x: typographic_minus(f"{x:+.3f}")
-    found.globals |= {"percent": format_percent, "table_html": table_html}
-    return found
+    environment.filters["signed"] = lambda x: typographic_minus(f"{x:+.3f}")
+    environment.globals |= {"percent": format_percent, "table_html": table_html}
+    return environment
 
 
 def render_template(template: str | Path, **values: Any) -> "Markup":
-    """Return a template of that name, or in that file, filled with values."""
+    """Fill a template with values.
+
+    ``template`` is the path of a file or a name in ``templates/``.
+    """
     from markupsafe import Markup
 
-    found = (
+    compiled = (
         _templates().get_template(template)
         if isinstance(template, str)
         else _templates().from_string(template.read_text("utf-8"))
     )
-    return Markup(found.render(**values))  # noqa: S704  escaped there
+    return Markup(compiled.render(**values))  # noqa: S704  the template has escaped the values
 
 
-def render_macro(name: str, *values: Any, **named: Any) -> "Markup":
-    """Return one macro of ``parts.html``, filled."""
+def render_macro(name: str, *values: Any, **options: Any) -> "Markup":
+    """Call one macro of ``parts.html``."""
     macro = getattr(_templates().get_template("parts.html").module, name)
-    found: Markup = macro(*values, **named)
-    return found
+    markup: Markup = macro(*values, **options)
+    return markup
 
 
 def table_html(table: Table, *, label: str = "", kind: str = "numbers") -> "Markup":
-    """Return any table; its title is the caption, and what stands first in a row names the row.
+    """Return a table, with its title as the caption and its first column as row headings.
 
-    With a ``label`` it scrolls sideways, by the keyboard too.
+    If it has a ``label`` for screen readers, the table scrolls sideways. ``kind`` is its CSS class.
     """
-    shown = [(i, column) for i, column in enumerate(table.columns) if not column.draw_width]
-    rows = [[_cell(row[i], column) for i, column in shown] for row in table.rows]
-    heads = [column.heading for _, column in shown]
+    columns = [(i, column) for i, column in enumerate(table.columns) if not column.draw_width]
+    rows = [[_cell(row[i], column) for i, column in columns] for row in table.rows]
+    heads = [column.heading for _, column in columns]
     return render_macro("table", table.title, heads, rows, table.left_out, label, kind)
 
 
 def _cell(value: object, column: Column) -> tuple[list[str], str, bool]:
-    """Return what a cell says, its class, and whether it is words of a text, which stay apart."""
+    """Return the texts in a cell, its CSS class, and whether the texts come from the user."""
     value, mark = value if isinstance(value, Cell) else (value, column.mark)
-    said = column.cell_text(value)
+    text = column.cell_text(value)
     if column.number_format:
-        said = typographic_minus(said)
+        text = typographic_minus(text)
     shade = {"dim": "note", "bold": ""}.get(mark, mark)
-    return (said.split(" × ") if column.is_user_text else [said]), shade, column.is_user_text
+    return (text.split(" × ") if column.is_user_text else [text]), shade, column.is_user_text
 
 
 def data_block(identifier: str, json: str) -> "Markup":
-    """Return JSON as a script element that no text inside it can end."""
+    """Return JSON as a script element. Characters that could end the element are escaped."""
     from markupsafe import Markup
 
     safe = json.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
@@ -99,15 +102,15 @@ def data_block(identifier: str, json: str) -> "Markup":
 
 
 def style_sheet(*sheets: str | Path, over_inline: bool = False) -> str:
-    """Return the colors and the ``sheets``, names in ``elements/`` or paths, as one sheet."""
+    """Return the CSS of the palette and of ``sheets``, which are names in ``elements/`` or paths."""
     contents = [(_HERE / "elements" / name).read_text("utf-8") for name in sheets]
     return "\n".join((palette_css(over_inline=over_inline), *contents))
 
 
 def render_fragment(template: str, **values: Any) -> str:
-    """Return a piece of a page: no script, styles that touch nothing else.
+    """Render a fragment of a page. It has no script, and its styles affect nothing else.
 
-    The colors of words stand in their own styles too, so they survive where the sheet is dropped.
+    The colors of words are inline styles too, so they remain if a reader drops the style sheet.
     """
     from markupsafe import Markup
 
@@ -122,15 +125,33 @@ def render_page(
     sheets: Sequence[str | Path],
     script: str | Path,
     data: str,
-    by: str = "",
+    subtitle: str = "",
     navigation: "Markup | str" = "",
 ) -> str:
-    """Return the page; ``data`` is JSON for the shipped ``script``, ``sheets`` its styles.
+    """Render a self-contained page.
 
-    Both are names in ``elements/``, or paths; a script may import modules, which become part of it.
-    ``by`` follows the title in the name of the window. Its policy lets only these styles and this
-    script run, by their digests. ``navigation`` ends the header: the way to other pages, where there are
-    any.
+    The security policy of the page allows only its own styles and its own script, by their digests.
+
+    Parameters
+    ----------
+    title
+        The main heading.
+    body
+        The content below the heading.
+    sheets
+        Style sheets: names in ``elements/`` or paths.
+    script
+        The script: a name in ``elements/`` or a path. Modules that it imports are included.
+    data
+        JSON that the script reads.
+    subtitle
+        Words that follow the title in the name of the window.
+    navigation
+        Links to other pages, at the end of the header.
+
+    Returns
+    -------
+    The HTML of the page.
     """
     from markupsafe import Markup
 
@@ -144,7 +165,7 @@ def render_page(
     page = render_template(
         "page.html",
         title=title,
-        window=f"{title} {by}" if by else title,
+        window=f"{title} {subtitle}" if subtitle else title,
         head=Markup(head),  # noqa: S704  our own files
         navigation=navigation,
         body=body,
@@ -152,7 +173,7 @@ def render_page(
         data=data_block("limelight-data", data),
         program=Markup(f'<script type="module">{program}</script>'),  # noqa: S704
     )
-    return str(page)  # not markup, to which nobody could add a string of theirs
+    return str(page)  # not Markup, which would escape any string that a caller appends
 
 
 def _digest(content: str) -> str:

@@ -1,7 +1,7 @@
 """From scores to colors: one scale per method, the same in terminal, page and figure.
 
 Bluish green means for the target and vermillion against it. Color-blind readers can distinguish
-this pair (Okabe and Ito). Methods without signs have one neutral hue, so that nobody reads "for".
+this pair (Okabe and Ito). Methods without signs have one neutral hue.
 """
 
 from typing import Literal
@@ -16,7 +16,7 @@ Hue = Literal["for", "against", "neutral"]
 Theme = Literal["light", "dark"]
 
 LEVELS = 10
-FAINTEST = 0.05  # weaker words stay plain: a review of gray boxes says nothing
+FAINTEST = 0.05  # weaker words stay plain, because many pale boxes distract
 
 INK: Rgb = (28, 33, 38)
 PAPER: dict[Theme, Rgb] = {"light": (255, 255, 255), "dark": (24, 27, 31)}
@@ -45,7 +45,7 @@ def largest_score(e: Explanation) -> float:
 
 
 def relative_scores(e: Explanation) -> Float[np.ndarray, " d"]:
-    """Return the scores divided by the largest absolute score: in [-1, 1], or [0, 1] without signs."""
+    """Return the scores divided by the largest absolute score, as sizes if they have no sign."""
     scores = e.scores if e.signed else np.abs(e.scores)
     peak = largest_score(e)
     return scores / peak if peak else np.zeros_like(scores)
@@ -109,7 +109,7 @@ def inline_style(hue: Hue, step: int) -> str:
 def palette_css(*, over_inline: bool = False) -> str:
     """Return CSS classes ``f1`` … (for), ``a1`` … (against), ``n1`` … (neutral), both themes.
 
-    ``over_inline`` lets them win over :func:`inline_color`, which knows no dark theme.
+    ``over_inline`` gives them priority over :func:`inline_style`, which has no dark theme.
     """
     priority = "!important" if over_inline else ""
     letters = f";color:inherit{priority}" if over_inline else ""

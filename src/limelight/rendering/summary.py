@@ -1,4 +1,4 @@
-"""What drives a model over a run, and two runs side by side: on a terminal, and as pages."""
+"""Render the summary of a run, and the comparison of two runs, on a terminal and as pages."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 Record = Mapping[str, Any]  # a row of a table, by the names of its columns
-_SHOWN, _FEW, _SHOWN_CHANGES = 10, 3, 12  # rows on a terminal
-_NARROW = 60  # columns of a terminal, below which intervals and classes give way
-FIRST = 20  # rows that are seen at once; the others wait for a click, and cost no layout
-_OPEN = 2  # representative texts that are unfolded from the start
+_MAX_WORDS, _MAX_EXAMPLES, _MAX_CHANGES = 10, 3, 12  # rows on a terminal
+_NARROW = 60  # columns of a terminal: narrower ones show no intervals and classes
+VISIBLE_ROWS = 20  # rows of a table before "Show more" is pressed; hidden rows need no layout
+_OPEN_TEXTS = 2  # representative texts that are open at first
 _SHEETS = ("words.css", "page.css", "summary.css")
 
 
 @terminal_view()
 def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
-    """Yield the first view under the titles of the page, and the names of the others."""
+    """Yield the first view of a summary, and the names of the other views."""
     first, *_ = summary.split_views()
-    view, *others = summary.views.records()
+    view, *other_views = summary.views.records()
     noun = feature_noun(summary.feature_kind)
     texts = f"{view['texts']:,} text{'s' * (view['texts'] != 1)}"
     yield look.line(
@@ -48,25 +48,25 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
     yield look.line(f"{note}; {view['vocabulary']:,} {pluralize(noun)}", "dim")
     yield Text()
     yield from sections_text(_view_sections(first, noun), look)
-    if others:
-        also = ", ".join(
-            f"{other['method']} ({target_name(other['target'], other['against'])})"
-            for other in others
+    if other_views:
+        other_names = ", ".join(
+            f"{other_view['method']} ({target_name(other_view['target'], other_view['against'])})"
+            for other_view in other_views
         )
         yield Text()
         yield look.line(
-            f"Also in this run: {also}; --method shows one, --output page.html all.", "dim"
+            f"Also in this run: {other_names}; --method shows one, --output page.html all.", "dim"
         )
     yield from look.warnings(summary.warnings)
 
 
 def _right_text(record: Record) -> str:
-    """Return the share of labeled texts that is right, with its interval; "" without labels."""
+    """Format the share of correct predictions with its interval, or return "" without labels."""
     return "" if record["right"] is None else format_share(*(record[name] for name in RIGHT))
 
 
 def _word_lists(summary: RunSummary) -> dict[str, list[dict[str, Any]]]:
-    """Return the words of a view under the titles of their lists, and phrases under "Phrases"."""
+    """Return the lists of words of a view by title, with the phrases as "Phrases"."""
     (view,) = summary.views.records()
     target, against = view["target"], view["against"]
     titles = {"for": f"For {target}", "phrase": "Phrases"}
@@ -81,10 +81,10 @@ def _word_lists(summary: RunSummary) -> dict[str, list[dict[str, Any]]]:
 
 
 def _view_sections(summary: RunSummary, noun: str) -> list[Section]:
-    """Return the strongest of what the page of a view has: words, mistakes, texts and slices."""
+    """Return the sections of a view: strongest words, phrases, mistakes, texts and slices."""
     (view,) = summary.views.records()
-    lists = {title: words[:_SHOWN] for title, words in _word_lists(summary).items()}
-    phrases = lists.pop("Phrases")[: 2 * _FEW]
+    lists = {title: words[:_MAX_WORDS] for title, words in _word_lists(summary).items()}
+    phrases = lists.pop("Phrases")[: 2 * _MAX_EXAMPLES]
     peak = max((abs(word["shrunken"]) for words in lists.values() for word in words), default=0.0)
     sections = [
         Section(title, tables=[_word_table(words, noun, peak, signed=view["signed"])])
@@ -96,17 +96,17 @@ def _view_sections(summary: RunSummary, noun: str) -> list[Section]:
         table = _word_table(phrases, "phrase", peak, signed=view["signed"])
         sections.append(Section("Phrases", tables=[table]))
     differing, mistakes = summary.differing_words.records(), _mistake_table(summary, noun)
-    # Not of a model that is right everywhere, which has nothing to compare with.
+    # Without mistakes there is nothing to compare.
     if view["compared"] or mistakes.rows:
-        none = f"No {noun}'s mean score differs for certain between right and wrong."
-        said = none if view["compared"] and not differing else ""
-        tables = [_right_wrong_table(differing[:_FEW], noun), mistakes]
+        no_difference = f"No {noun}'s mean score differs for certain between right and wrong."
+        sentence = no_difference if view["compared"] and not differing else ""
+        tables = [_right_wrong_table(differing[:_MAX_EXAMPLES], noun), mistakes]
         tables = [table for table in tables if table.rows]
-        sections.append(Section("Where the model is wrong", said, tables=tables))
+        sections.append(Section("Where the model is wrong", sentence, tables=tables))
     if texts := summary.representatives.records():
         rows = ", ".join(text["id"] for text in texts)
-        said = f"{rows} show {pluralize(noun)} of {texts[-1]['covered']:.1%} of all importance."
-        sections.append(Section("Representative texts", said))
+        sentence = f"{rows} show {pluralize(noun)} of {texts[-1]['covered']:.1%} of all importance."
+        sections.append(Section("Representative texts", sentence))
     if summary.slices.rows:
         title = f"Slices by {summary.sliced_by}"
         sections.append(Section(title, tables=[_slice_table(summary, noun)]))
@@ -114,15 +114,15 @@ def _view_sections(summary: RunSummary, noun: str) -> list[Section]:
 
 
 def _word_table(records: Sequence[Record], heading: str, peak: float, *, signed: bool) -> Table:
-    """Return means of words with intervals, in how many texts they are, and bars."""
+    """Return a table of the mean scores of words with intervals, numbers of texts and bars."""
     number = partial(format_number, peak=peak, signed=signed)
     rows = []
     for word in records:
         hue: Hue = "neutral" if not signed else "for" if word["shrunken"] >= 0 else "against"
-        drawn = partial(draw_bar, word["shrunken"] / (peak or 1.0), hue)
+        bar = partial(draw_bar, word["shrunken"] / (peak or 1.0), hue)
         texts = f"{word['texts']:,}{'*' * word['rare']}"
         interval = word["low"], word["high"]
-        rows.append((Cell(word["word"], hue), word["mean"], interval, texts, drawn))
+        rows.append((Cell(word["word"], hue), word["mean"], interval, texts, bar))
     columns = (
         Column(heading, max_letters=24),
         Column("mean", number),
@@ -145,13 +145,13 @@ def _mistake_table(summary: RunSummary, noun: str) -> Table:
             confidence_phrase(text["confidence"], margin=text["margin"]),
             ", ".join(text["words"]),
         )
-        for text in summary.mistakes.head(_FEW).records()
+        for text in summary.mistakes.head(_MAX_EXAMPLES).records()
     ]
     return Table(columns, rows)
 
 
 def _slice_table(summary: RunSummary, noun: str) -> Table:
-    """Return how often the class of a view is predicted in each slice, and what differs there."""
+    """Return a table of the predictions in each slice, with the words whose scores differ there."""
     (view,), slices = summary.views.records(), summary.slices.records()
     labeled = any(part["right"] is not None for part in slices)
     columns = [
@@ -170,23 +170,23 @@ def _slice_table(summary: RunSummary, noun: str) -> Table:
             if word["group"] == part["slice"]
         )
         names = ("predicted", "texts", "predicted_low", "predicted_high")
-        called = format_share(*(part[name] for name in names))
-        rows.append((part["slice"], part["texts"], called, *[_right_text(part)] * labeled, changes))
+        share = format_share(*(part[name] for name in names))
+        rows.append((part["slice"], part["texts"], share, *[_right_text(part)] * labeled, changes))
     return Table(columns, rows)
 
 
 @terminal_view()
 def run_comparison_text(c: RunComparison, look: Look) -> Iterator[RenderableType]:
-    """Yield the words and the texts that changed most."""
+    """Yield the words and the texts that changed most between two runs."""
     sections = [
-        section._replace(tables=[table.head(_SHOWN_CHANGES) for table in section.tables])
+        section._replace(tables=[table.head(_MAX_CHANGES) for table in section.tables])
         for section in _comparison_sections(c)
     ]
     yield from sections_text(sections, look)
 
 
 def summary_page(summary: RunSummary, *, navigation: "Markup | str" = "") -> str:
-    """Return words, phrases, mistakes, representative texts and slices of every view."""
+    """Return a page with words, phrases, mistakes, representative texts and slices of each view."""
     noun, views = feature_noun(summary.feature_kind), summary.split_views()
     body = render_template(
         "summary.html",
@@ -196,23 +196,23 @@ def summary_page(summary: RunSummary, *, navigation: "Markup | str" = "") -> str
             f"{view['label']} · {target_name(view['target'], view['against'])}"
             for view in summary.views.records()
         ],
-        first=FIRST,
-        opened=_OPEN,
+        visible_rows=VISIBLE_ROWS,
+        open_count=_OPEN_TEXTS,
         words=lambda e, **options: words_html(thumbnail(e), **options),
-        thing="image" if noun in ("patch", "segment") else "text",
+        input_noun="image" if noun in ("patch", "segment") else "text",
         word_lists=_word_lists,
-        mean_map=lambda view: average_image(view, _single_words(view)),
+        mean_image=lambda view: average_image(view, _single_words(view)),
         legend=legend_html,
-        written=format_number,
-        sureness=confidence_phrase,
+        format_number=format_number,
+        confidence_phrase=confidence_phrase,
         bar=_draw_bar,
-        peak_of=lambda records: max((max(-x["low"], x["high"]) for x in records), default=0.0),
+        largest_end=lambda records: max((max(-x["low"], x["high"]) for x in records), default=0.0),
         target_name=target_name,
-        right=_right_text,
-        differing=lambda part: table_html(
+        right_share=_right_text,
+        differing_table=lambda part: table_html(
             _right_wrong_table(part.differing_words.records(), noun), label="Right and wrong"
         ),
-        slices=lambda part: table_html(
+        slice_table=lambda part: table_html(
             _slice_table(part, noun), label=f"Texts by {part.sliced_by}"
         ),
         noun=noun,
@@ -229,27 +229,29 @@ def summary_page(summary: RunSummary, *, navigation: "Markup | str" = "") -> str
 
 
 def _example_rows(summary: RunSummary) -> list[Any]:
-    """Return what a click on a word shows: [word, [[id, score, before, match, after], …]]."""
+    """Return the examples of each word: [word, [[id, score, before, match, after], …]]."""
     rows, parts = summary.examples.records(), ("before", "match", "after")
-    # Each text once: ids and matches repeat.
-    shown = {text: visible_text(text) for row in rows for text in (row["id"], *map(row.get, parts))}
+    # Each string is converted once, because ids and matches repeat.
+    visible = {
+        text: visible_text(text) for row in rows for text in (row["id"], *map(row.get, parts))
+    }
     examples: dict[str, list[Any]] = {word: [] for word in _single_words(summary)}
     for row in rows:
-        texts = [shown[row[name]] for name in parts]
+        texts = [visible[row[name]] for name in parts]
         score = float(f"{row['score']:.4g}")
-        examples[row["word"]].append([shown[row["id"]], score, *texts])
+        examples[row["word"]].append([visible[row["id"]], score, *texts])
     return [[visible_text(word), word_rows] for word, word_rows in examples.items()]
 
 
 def _single_words(summary: RunSummary) -> dict[str, dict[str, Any]]:
-    """Return the words of a view, without its phrases, by their names."""
+    """Return the words of a view by name, without its phrases."""
     return {word["word"]: word for word in summary.words.records() if word["kind"] != "phrase"}
 
 
 def _draw_bar(word: Record, peak: float, signed: bool) -> dict[str, str | bool]:
     """Return a bar of the shrunken mean, with a whisker over its interval.
 
-    Lengths are distances from 0 on the side of the mean.
+    Bars of negative means point in the same direction, so lengths are distances from 0.
     """
     mean, ends = word["shrunken"], (word["low"], word["shrunken"], word["high"])
     if mean < 0:
@@ -260,12 +262,12 @@ def _draw_bar(word: Record, peak: float, signed: bool) -> dict[str, str | bool]:
 
 
 def _right_wrong_table(records: Sequence[Record], noun: str) -> Table:
-    """Return the words that score otherwise where the model is wrong."""
+    """Return a table of the words whose scores differ between right and wrong predictions."""
     return _group_table((noun, "called", "where right", "where wrong"), records)
 
 
 def _group_table(heads: Sequence[str], records: Sequence[Record]) -> Table:
-    """Return words in two groups of texts, with the difference and its interval."""
+    """Return a table of words in two groups of texts, with the difference and its interval."""
     word, group, first, second = heads
     score = "+.3f"
     columns = (
@@ -291,17 +293,17 @@ def _group_table(heads: Sequence[str], records: Sequence[Record]) -> Table:
 
 
 def _comparison_sections(c: RunComparison) -> list[Section]:
-    """Return what two runs are, the words and the texts that changed most."""
+    """Return the sections of a comparison: the runs, and the words and texts that changed most."""
     first, second = c.methods
     share = format_share(c.changed_predictions, c.texts, c.changed_low, c.changed_high)
-    said = (
+    sentence = (
         f"{c.texts:,} explanations of the same texts: {first} in “{c.first}”, then {second} in "
         f"“{c.second}”. Predictions that changed: {c.changed_predictions:,}, {share}. Texts in the "
         f"first run only: {c.only_first:,}; in the second only: {c.only_second:,}."
     )
     unit = "Scores are shares of a text's total size, since two methods have no common unit."
     noun = feature_noun(c.feature_kind)
-    none = f"No {noun}'s score changed for certain, of {c.compared:,} compared."
+    no_change = f"No {noun}'s score changed for certain, of {c.compared:,} compared."
     changed = [
         word
         | {"group": word["target"], "first_texts": word["texts"], "second_texts": word["texts"]}
@@ -317,10 +319,10 @@ def _comparison_sections(c: RunComparison) -> list[Section]:
     names = ("id", "target", "change", "predicted", "other_predicted")
     texts = [[text[name] for name in names] for text in c.changed_texts.records()]
     return [
-        Section("The runs", sentence=said, note=unit if c.shares else ""),
+        Section("The runs", sentence=sentence, note=unit if c.shares else ""),
         Section(
             f"{pluralize(noun).capitalize()} that changed most",
-            sentence="" if changed else none,
+            sentence="" if changed else no_change,
             tables=[_group_table((noun, "for", "first", "second"), changed)] if changed else [],
         ),
         Section("Texts that changed most", tables=[Table(columns, texts)]),
@@ -328,7 +330,7 @@ def _comparison_sections(c: RunComparison) -> list[Section]:
 
 
 def run_comparison_page(c: RunComparison) -> str:
-    """Return the words and the texts that changed most."""
+    """Return a page with the words and the texts that changed most between two runs."""
     return render_page(
         "What changed between two runs?",
         render_template("sections.html", sections=_comparison_sections(c)),

@@ -73,8 +73,8 @@ class Look:
 
     def safe(self, text: str) -> str:
         """Return ``text`` with nothing in it that the terminal would obey or cannot encode."""
-        shown = visible_text(text)
-        return shown.encode(self.encoding, "replace").decode(self.encoding) if self.ascii else shown
+        visible = visible_text(text)
+        return visible.encode(self.encoding, "replace").decode(self.encoding) if self.ascii else visible
 
     def line(self, text: str, style: str | Style = "") -> Text:
         """Return ``text``, safe, as a paragraph."""
@@ -115,62 +115,62 @@ def terminal_view(
 def table_text(table: Table, look: Look) -> RichTable:
     """Return a table as wide as there is room; texts and headings give way to numbers."""
     width = look.width
-    several = [(i, c) for i, c in enumerate(table.columns) if width >= c.min_width]
-    heads = {i: look.line(c.short_heading or c.heading) for i, c in several}
+    columns = [(i, column) for i, column in enumerate(table.columns) if width >= column.min_width]
+    headings = {i: look.line(column.short_heading or column.heading) for i, column in columns}
     cells = {
-        i: [_cell(row[i], c, look) for row in table.rows] for i, c in several if not c.draw_width
+        i: [_cell(row[i], column, look) for row in table.rows] for i, column in columns if not column.draw_width
     }
     if table.left_out:
         cells[0].append(_kept(look.line(f"and {table.left_out:,} more", "dim"), look))
-    widest = {i: max((text.cell_len for text in found), default=0) for i, found in cells.items()}
-    named = {i: max(map(len, head.plain.split("\n"))) for i, head in heads.items()}
-    most = {i: c.max_letters or (width if c.number_format or c.fold else _FREE) for i, c in several}
-    taken = [min(max(widest[i], named[i]), most[i]) + _GAP for i, c in several if not c.draw_width]
-    crowded = sum(taken) > width + _GAP  # then columns move together and headings break
-    left = (width - sum(taken)) // max(1, len(several) - len(taken))
-    shown = RichTable(
+    widest = {i: max((text.cell_len for text in texts), default=0) for i, texts in cells.items()}
+    heading_widths = {i: max(map(len, heading.plain.split("\n"))) for i, heading in headings.items()}
+    max_widths = {i: column.max_letters or (width if column.number_format or column.fold else _FREE) for i, column in columns}
+    used_widths = [min(max(widest[i], heading_widths[i]), max_widths[i]) + _GAP for i, column in columns if not column.draw_width]
+    is_crowded = sum(used_widths) > width + _GAP  # then columns move together and headings break
+    free_width = (width - sum(used_widths)) // max(1, len(columns) - len(used_widths))
+    rich_table = RichTable(
         title=look.line(table.title, "bold") if table.title else None,
         title_justify="left",
         box=None,
-        padding=(0, 1 if crowded else _GAP, 0, 0),
+        padding=(0, 1 if is_crowded else _GAP, 0, 0),
         pad_edge=False,
         header_style="dim",
     )
-    for i, c in several:
-        if c.draw_width:
-            letters = min(max(left, c.draw_width[0]), c.draw_width[1])
+    for i, column in columns:
+        if column.draw_width:
+            letters = min(max(free_width, column.draw_width[0]), column.draw_width[1])
             cells[i] = [row[i](letters, look) if row[i] else Text() for row in table.rows]
-            head = c.draw_heading(letters, look) if c.draw_heading else heads[i]
-            shown.add_column(head, no_wrap=True, overflow="crop")
-        elif c.number_format:
-            head = heads[i].plain.replace(" ", "\n") if crowded else heads[i]
-            shown.add_column(head, justify="right", no_wrap=True)
+            heading = column.draw_heading(letters, look) if column.draw_heading else headings[i]
+            rich_table.add_column(heading, no_wrap=True, overflow="crop")
+        elif column.number_format:
+            heading = headings[i].plain.replace(" ", "\n") if is_crowded else headings[i]
+            rich_table.add_column(heading, justify="right", no_wrap=True)
         else:
-            least = min(widest[i], _LEAST)
-            shown.add_column(
-                _kept(heads[i], look), min_width=least, max_width=c.max_letters or None
+            min_width = min(widest[i], _LEAST)
+            rich_table.add_column(
+                _kept(headings[i], look), min_width=min_width, max_width=column.max_letters or None
             )
-    for row in zip_longest(*(cells[i] for i, _ in several)):
-        shown.add_row(*row)
-    return shown
+    for row in zip_longest(*(cells[i] for i, _ in columns)):
+        rich_table.add_row(*row)
+    return rich_table
 
 
 def sections_text(sections: Iterable[Section], look: Look) -> Iterator[RenderableType]:
     """Yield sections with an empty line between them; for what has no room there is the page."""
-    left = 0
-    for i, found in enumerate(sections):
+    hidden_columns = 0
+    for i, section in enumerate(sections):
         yield from [Text()] * bool(i)
-        yield look.line(found.title, "bold")
-        styles = ((found.sentence, ""), (found.note, "dim"))
-        yield from (look.line(said, style) for said, style in styles if said)
-        for number, table in enumerate(found.tables):
-            yield from [Text()] * bool(number or found.sentence or found.note)
+        yield look.line(section.title, "bold")
+        styles = ((section.sentence, ""), (section.note, "dim"))
+        yield from (look.line(sentence, style) for sentence, style in styles if sentence)
+        for number, table in enumerate(section.tables):
+            yield from [Text()] * bool(number or section.sentence or section.note)
             yield table_text(table, look)
-            left += sum(look.width < column.min_width < ALL for column in table.columns)
-        yield from look.warnings(found.warnings)
-    if left:
+            hidden_columns += sum(look.width < column.min_width < ALL for column in table.columns)
+        yield from look.warnings(section.warnings)
+    if hidden_columns:
         yield Text()
-        yield look.line(f"Columns without room here: {left}; the page has all.", "dim")
+        yield look.line(f"Columns without room here: {hidden_columns}; the page has all.", "dim")
 
 
 @terminal_view(ALL)
@@ -182,8 +182,8 @@ def table_view(table: Table, look: Look) -> Iterator[RenderableType]:
 def _cell(value: Any, column: Column, look: Look) -> Text:
     value, mark = value if isinstance(value, Cell) else (value, column.mark)
     style = look.ink(mark) if mark in TERMINAL_INK else _STYLES.get(mark, "")
-    shown = look.line(re.sub(r"\s+", " ", column.cell_text(value)), style)
-    return shown if column.fold else _kept(shown, look)
+    text = look.line(re.sub(r"\s+", " ", column.cell_text(value)), style)
+    return text if column.fold else _kept(text, look)
 
 
 def _kept(text: Text, look: Look) -> Text:
@@ -196,10 +196,10 @@ def draw_bar(strength: float, hue: Hue, letters: int, look: Look) -> Text:
     """Return a bar of ``letters`` times the size of ``strength``."""
     cells = abs(strength) * letters
     if look.ascii:
-        drawn = ("#" if strength >= 0 else "-") * round(cells)
+        bar = ("#" if strength >= 0 else "-") * round(cells)
     else:
-        drawn = "━" * int(cells) + ("╸" if cells % 1 >= 0.5 else "")
-    return Text(drawn, look.ink(hue))
+        bar = "━" * int(cells) + ("╸" if cells % 1 >= 0.5 else "")
+    return Text(bar, look.ink(hue))
 
 
 @terminal_view()
@@ -229,60 +229,60 @@ def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
     yield from look.warnings(wording.merge_warnings([e]))
 
 
-def explanations_text(several: Sequence[Explanation]) -> RenderableType:
+def explanations_text(explanations: Sequence[Explanation]) -> RenderableType:
     """Return explanations of several texts, one after the other."""
-    views = [part for e in several for part in (explanation_text(e), Text())]
+    views = [part for e in explanations for part in (explanation_text(e), Text())]
     return Group(*views[:-1])
 
 
 @terminal_view()
-def spans_text(found: SpanExplanations, look: Look) -> Iterator[RenderableType]:
+def spans_text(explanations: SpanExplanations, look: Look) -> Iterator[RenderableType]:
     """Yield the text with its spans, and what each word does for each of them."""
-    if not len(found):
+    if not len(explanations):
         yield look.line("The model finds no span in this text.")
         return
-    first = found[0]
-    yield look.line(f"{first.label} of {found.count_phrase}", "bold")
-    yield Padding(_with_spans(found, look), (1, 0, 1, 2))
-    yield from _score_tables(found.explanations, wording.span_labels(found, "for {}"), look)
+    first = explanations[0]
+    yield look.line(f"{first.label} of {explanations.count_phrase}", "bold")
+    yield Padding(_with_spans(explanations, look), (1, 0, 1, 2))
+    yield from _score_tables(explanations.explanations, wording.span_labels(explanations, "for {}"), look)
     yield Text()
-    if said := wording.protected_sentence(found):
-        yield look.line(said, "dim")
+    if sentence := wording.protected_sentence(explanations):
+        yield look.line(sentence, "dim")
     yield look.line(wording.precision_sentence(first), "dim")
-    yield from look.warnings(wording.merge_warnings(found))
+    yield from look.warnings(wording.merge_warnings(explanations))
 
 
-def _with_spans(found: SpanExplanations, look: Look) -> Text:
+def _with_spans(explanations: SpanExplanations, look: Look) -> Text:
     """Return the text with every span in brackets, its class behind it; an answer as a list."""
     text = Text(overflow="fold")
-    for part, number, tag in wording.labeled_parts(found):
+    for part, number, tag in wording.labeled_parts(explanations):
         if number is not None:
-            listed = f"{chr(10) * bool(number)}{number + 1}. {part.strip()}"
-            part = f"[{part}]" if found.answer is None else listed
+            sentence = f"{chr(10) * bool(number)}{number + 1}. {part.strip()}"
+            part = f"[{part}]" if explanations.answer is None else sentence
         text.append(look.safe(part), "bold" * bool(tag))
         text.append(look.safe(f" {tag}" * bool(tag)), "dim")
     return text
 
 
 def _score_tables(
-    several: Sequence[Explanation], labels: Sequence[str], look: Look
+    explanations: Sequence[Explanation], labels: Sequence[str], look: Look
 ) -> Iterator[RenderableType]:
     """Yield tables of the strongest features and their scores, as many side by side as fit."""
-    each = 12 if several[0].stderr is None else 20
-    at_a_time = min(max((look.width - 14) // each, 1), SHOWN_SPANS)  # the words stay beside them
-    for start in range(0, len(several), at_a_time):
-        chosen = slice(start, start + at_a_time)
+    column_width = 12 if explanations[0].stderr is None else 20
+    block_size = min(max((look.width - 14) // column_width, 1), SHOWN_SPANS)  # the words stay beside them
+    for start in range(0, len(explanations), block_size):
+        block = slice(start, start + block_size)
         yield from [Text()] * bool(start)
-        yield table_text(_score_table(several[chosen], labels[chosen]), look)
+        yield table_text(_score_table(explanations[block], labels[block]), look)
 
 
-def _score_table(several: Sequence[Explanation], labels: Sequence[str]) -> Table:
+def _score_table(explanations: Sequence[Explanation], labels: Sequence[str]) -> Table:
     """Return the features that are strongest in any, with their score in each."""
     order = strongest_indices(
-        np.abs([relative_scores(e) for e in several]).max(axis=0), SHOWN_FEATURES
+        np.abs([relative_scores(e) for e in explanations]).max(axis=0), SHOWN_FEATURES
     )
-    widest = 60 if several[0].has_block_features else 24
-    return wording.score_table(several, labels, sorted(order), widest=widest)
+    widest = 60 if explanations[0].has_block_features else 24
+    return wording.score_table(explanations, labels, sorted(order), widest=widest)
 
 
 @terminal_view(ALL)
@@ -300,14 +300,14 @@ def comparison_text(c: Comparison, look: Look) -> Iterator[RenderableType]:
     yield Constrain(Group(*_below(c, look)), look.width)
 
 
-def _headings(explanations: Sequence[Explanation], what: str, look: Look) -> Iterator[Text]:
+def _headings(explanations: Sequence[Explanation], title: str, look: Look) -> Iterator[Text]:
     """Return who speaks for which class, what the model says, and what the words' marks mean."""
-    aim = look.safe(wording.quoted_target(explanations[0]) + wording.query_phrase(explanations[0]))
-    yield Text.assemble((look.safe(what), "bold"), " for ", (aim, "bold"))
-    before, name, after = wording.headline(
+    target = look.safe(wording.quoted_target(explanations[0]) + wording.query_phrase(explanations[0]))
+    yield Text.assemble((look.safe(title), "bold"), " for ", (target, "bold"))
+    before, predicted, after = wording.headline(
         explanations, wording.COLORS if look.color else wording.SIGNS
     )
-    yield look.line(before).append(look.safe(name), "bold").append(look.safe(after))
+    yield look.line(before).append(look.safe(predicted), "bold").append(look.safe(after))
     yield Text()
 
 
@@ -317,7 +317,7 @@ def _feature_table(e: Explanation, width: int) -> Table:
     widest = max(8, width // 3) if e.image is None else 22
     table = wording.score_table([e], ["score"], order, widest=widest)
     bars = [partial(draw_bar, sizes[j], select_hue(e, sizes[j])) for j in order]
-    rows = [(*row, drawn) for row, drawn in zip(table.rows, bars, strict=True)]
+    rows = [(*row, bar) for row, bar in zip(table.rows, bars, strict=True)]
     return replace(table, columns=[*table.columns, Column(draw_width=(4, 40))], rows=rows)
 
 
@@ -333,43 +333,43 @@ def word_style(hue: Hue, strength: float, *, strongest: bool = False) -> Style:
 
 def colored_words(explanations: Sequence[Explanation], look: Look) -> list[Text]:
     """Return the text once per explanation; they share its cuts, which are made once."""
-    cut = shorten_unread(split_text(explanations[0]), " [not read]" if look.ascii else CUT_MARK)
-    return [_words(e, cut, look) for e in explanations]
+    parts = shorten_unread(split_text(explanations[0]), " [not read]" if look.ascii else CUT_MARK)
+    return [_words(e, parts, look) for e in explanations]
 
 
-def _words(e: Explanation, cut: Sequence[TextPart], look: Look) -> Text:
-    sizes, top = relative_scores(e), strongest_feature(e)
+def _words(e: Explanation, parts: Sequence[TextPart], look: Look) -> Text:
+    sizes, strongest = relative_scores(e), strongest_feature(e)
     text = Text(overflow="fold")
-    for piece in cut:
-        if piece.opens:
-            text.append("\n" if text else "").append(f"{piece.opens}: ".rjust(_LABEL), "dim")
+    for part in parts:
+        if part.side:
+            text.append("\n" if text else "").append(f"{part.side}: ".rjust(_LABEL), "dim")
             continue
-        shown = look.safe(re.sub(r"\s+", " ", piece.text))
-        if e.has_block_features and not shown.strip():
+        visible = look.safe(re.sub(r"\s+", " ", part.text))
+        if e.has_block_features and not visible.strip():
             text.append("\n")  # each on a line of its own
-        elif piece.feature is None:
-            text.append(shown, PAST_WINDOW if not piece.seen else "")
+        elif part.feature is None:
+            text.append(visible, PAST_WINDOW if not part.is_read else "")
         elif look.color:
-            size = float(sizes[piece.feature])
-            style = word_style(select_hue(e, size), size, strongest=piece.feature == top)
-            text.append(shown, style)
+            size = float(sizes[part.feature])
+            style = word_style(select_hue(e, size), size, strongest=part.feature == strongest)
+            text.append(visible, style)
         else:
-            text.append(_numbered(e, piece.feature, shown, strongest=piece.feature == top))
+            text.append(_numbered(e, part.feature, visible, strongest=part.feature == strongest))
     return text
 
 
-def _numbered(e: Explanation, feature: int, shown: str, *, strongest: bool) -> str:
+def _numbered(e: Explanation, feature: int, word: str, *, strongest: bool) -> str:
     """Return e.g. ``great[+0.81]``, without signs ``great[0.81]``; faint words stay bare.
 
     The brackets keep a score from the text around it, which may be "7.75" or a full stop.
     """
     score, peak = float(e.scores[feature]), largest_score(e)
     if abs(score) < FAINTEST * peak or not peak:
-        return shown
+        return word
     number = wording.format_number(
         score if e.signed else abs(score), peak=peak, signed=e.signed, digits=2
     )
-    return f"*{shown}[{number}]*" if strongest else f"{shown}[{number}]"
+    return f"*{word}[{number}]*" if strongest else f"{word}[{number}]"
 
 
 def _card_columns(explanations: Sequence[Explanation], image: Image, look: Look) -> Padding:
@@ -389,21 +389,21 @@ def legend_text(explanations: Sequence[Explanation], look: Look) -> Text:
     if meanings.get("against", "").startswith("against "):
         meanings["against"] = "against"  # it stands beside "for …", and lines are short
     text, noun = Text(style="dim", overflow="fold"), explanations[0].feature_noun
-    is_text = explanations[0].image is None
+    has_words = explanations[0].image is None
     if look.color:
         for hue, meaning in meanings.items():
             text.append(f" {meaning} ", word_style(hue, 1.0) + Style(dim=False)).append(" ")
         scale = ", each method on its own scale" if len(explanations) > 1 else ""
         text.append(f"stronger color: larger score{scale}; ")
-        if is_text:
+        if has_words:
             text.append(f"strongest {noun}", "underline").append("; ")
         text.append("colors safe for color-blind readers.")
     else:
         marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
         signs = {hue: f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()}
-        neutral, below = signs.pop("neutral", ""), f"below {FAINTEST:.0%} of it."
-        rest = [f"*strongest {noun}*", f"bare {pluralize(noun)} are {below}"] if is_text else []
-        text.append("; ".join(filter(None, [", ".join(signs.values()), neutral, *rest])))
+        neutral, threshold = signs.pop("neutral", ""), f"below {FAINTEST:.0%} of it."
+        word_marks = [f"*strongest {noun}*", f"bare {pluralize(noun)} are {threshold}"] if has_words else []
+        text.append("; ".join(filter(None, [", ".join(signs.values()), neutral, *word_marks])))
     if any(len(spans) > 1 for spans in explanations[0].spans):
         text.append(f" {wording.occurrences_sentence(explanations[0])}")
     return text
@@ -470,9 +470,9 @@ def _facts(row: "MethodRow", look: Look) -> RichTable:
                 )
             ),
         )
-        for one in implementation.settings:
-            setting = look.line(f"{one.name}={one.default}", "bold")
-            grid.add_row("", setting.append(look.safe(f"  {one.meaning}"), "not bold"))
+        for setting in implementation.settings:
+            line = look.line(f"{line.name}={line.default}", "bold")
+            grid.add_row("", line.append(look.safe(f"  {line.meaning}"), "not bold"))
     if row.reason_unavailable is not None:
         grid.add_row("not here", look.line(row.reason_unavailable))
     return grid

@@ -1,4 +1,4 @@
-"""A text split into its features, the text between them, and the part that the model did not read."""
+"""Split a text into its features, the text between them, and text that the model did not read."""
 
 import re
 from collections.abc import Iterable
@@ -16,19 +16,19 @@ MAX_UNREAD_LETTERS = 60  # characters of unread text that a view shows
 class TextPart:
     """A stretch of a text.
 
-    ``feature`` is the index of its feature, or None between features. ``seen`` is False for text
-    past the model's window. A part without characters ``opens`` a side of a pair: it is the name of
-    that side.
+    ``feature`` is the index of its feature, or None between features. ``is_read`` is False for text
+    after the model's window. At the beginning of each side of a pair there is a part without
+    characters, whose ``side`` is the name of that side.
     """
 
     text: str
     feature: int | None = None
-    seen: bool = True
-    opens: str = ""
+    is_read: bool = True
+    side: str = ""
 
 
 def split_text(e: Explanation) -> list[TextPart]:
-    """Split the text at the edges of its features. The parts joined are the text again."""
+    """Split the text at the edges of its features. Together the parts are the text."""
     parts: list[TextPart] = []
     position = 0
     spans = sorted((*span, j) for j, spans in enumerate(e.spans) for span in spans)
@@ -49,15 +49,15 @@ def shorten_unread(parts: Iterable[TextPart], mark: str = "") -> list[TextPart]:
     """
     shortened = [
         part
-        if part.seen or len(part.text) <= MAX_UNREAD_LETTERS
+        if part.is_read or len(part.text) <= MAX_UNREAD_LETTERS
         else TextPart(
-            f"{part.text[:MAX_UNREAD_LETTERS]}… ({len(part.text):,} characters)", seen=False
+            f"{part.text[:MAX_UNREAD_LETTERS]}… ({len(part.text):,} characters)", is_read=False
         )
         for part in parts
     ]
-    first = next((i for i, part in enumerate(shortened) if not part.seen), None)
+    first = next((i for i, part in enumerate(shortened) if not part.is_read), None)
     if mark and first is not None:
-        shortened.insert(first, TextPart(mark, seen=False))
+        shortened.insert(first, TextPart(mark, is_read=False))
     return shortened
 
 
@@ -73,7 +73,7 @@ def _split_gap(e: Explanation, start: int, end: int) -> list[TextPart]:
     parts: list[TextPart] = []
     for (side_start, _), name in zip(e.parts, SIDES, strict=False):
         if start <= side_start <= end:
-            parts += [*_split_at_window(e, start, side_start), TextPart("", opens=name)]
+            parts += [*_split_at_window(e, start, side_start), TextPart("", side=name)]
             start = side_start
     return parts + _split_at_window(e, start, end)
 
@@ -81,7 +81,7 @@ def _split_gap(e: Explanation, start: int, end: int) -> list[TextPart]:
 def _split_at_window(e: Explanation, start: int, end: int) -> list[TextPart]:
     edge = min(max(e.explained_end, start), end)
     read, unread = e.text[start:edge], e.text[edge:end]
-    return [part for part in (TextPart(read), TextPart(unread, seen=False)) if part.text]
+    return [part for part in (TextPart(read), TextPart(unread, is_read=False)) if part.text]
 
 
 _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")

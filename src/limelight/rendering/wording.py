@@ -24,19 +24,19 @@ from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
 from limelight.text import AnswerQuery, pluralize
 
-if TYPE_CHECKING:  # dozens of classes, which words about a text do without
+if TYPE_CHECKING:  # these modules define dozens of classes, which slow the import
     from limelight.results.judgment import Interval, JudgedMethod, Judgment
     from limelight.results.method_table import ImplementationRow
 
-LEARNED = "learned"  # by a network, whose errors are those on texts kept aside
-ONE_SIDED = ("generic-attention",)  # without a sign, and of what speaks for the class alone
-ROUNDED_SUM = 2e-3  # from 1, up to which probabilities add up to it: models round theirs by 1e-3
+LEARNED = "learned"  # by a network, whose errors were measured on held-out texts
+ONE_SIDED = ("generic-attention",)  # scores without a sign that show only evidence for the class
+ROUNDED_SUM = 2e-3  # largest distance from 1 of a sum of probabilities, which models round to 1e-3
 SMALLEST_DECIMAL = 1e-4  # below it, powers of ten read better than rows of zeros
 
 
 def format_number(value: float, *, peak: float, signed: bool = True, digits: int = 3) -> str:
-    """Return ``value`` with as many decimals as give ``peak`` that many digits."""
-    sign, value = "+" if signed else "", value + 0.0  # of no score the sign is "+", -0.0 too
+    """Format ``value`` with the number of decimals that shows ``peak`` with ``digits`` digits."""
+    sign, value = "+" if signed else "", value + 0.0  # the sum turns -0.0 into +0.0
     if peak and (peak < SMALLEST_DECIMAL or peak >= 10.0**6):
         return f"{value:{sign}.{digits - 1}e}"
     decimals = digits - 1 - math.floor(math.log10(peak)) if peak else digits - 1
@@ -44,67 +44,69 @@ def format_number(value: float, *, peak: float, signed: bool = True, digits: int
 
 
 def format_score(e: Explanation, j: int, *, digits: int = 3) -> str:
-    """Return the score of one feature, with as many decimals as the largest needs."""
+    """Format the score of one feature with the number of decimals of the largest score."""
     return format_number(float(e.scores[j]), peak=largest_score(e), signed=e.signed, digits=digits)
 
 
 def format_stderr(e: Explanation, j: int) -> str:
-    """Return the standard error of one feature; "" where there is none."""
+    """Format the standard error of one feature, or return "" if there is none."""
     if e.stderr is None:
         return ""
     return format_number(float(e.stderr[j]), peak=largest_score(e), signed=False)
 
 
 def quoted_target(e: Explanation) -> str:
-    """Return what the scores speak for, in quotes: “positive”, or “positive” against “negative”."""
+    """Return the target in quotes: “positive”, or “positive” against “negative”."""
     if isinstance(e.query, AnswerQuery):
         return "the answer"
     return quote(e.target) if e.against is None else f"{quote(e.target)} against {quote(e.against)}"
 
 
 def query_phrase(e: Explanation) -> str:
-    """Return the place that was asked about, " at “Jordan”"; "" where it is the whole text."""
+    """Describe the query, as in " at “Jordan”", or return "" without a query."""
     return "" if e.query is None else f" {e.query.describe(e.text)}"
 
 
 def input_noun(e: Explanation) -> str:
-    """Return what was explained: "text" or "image"."""
+    """Return the noun for the input, "text" or "image"."""
     return "text" if e.image is None else "image"
 
 
-def span_labels(found: SpanExplanations, sentence: str = "sentence {} of the answer") -> list[str]:
-    """Return what each is about: "ORG “Jordan”", or ``sentence`` with its number, from 1 on."""
-    if found.answer is not None:
-        return [sentence.format(number) for number in range(1, len(found) + 1)]
-    return [f"{e.target}{query_phrase(e).removeprefix(' at')}" for e in found]
+def span_labels(
+    explanations: SpanExplanations, sentence: str = "sentence {} of the answer"
+) -> list[str]:
+    """Return a label for each span: "ORG “Jordan”", or ``sentence`` with its number, from 1."""
+    if explanations.answer is not None:
+        return [sentence.format(number) for number in range(1, len(explanations) + 1)]
+    return [f"{e.target}{query_phrase(e).removeprefix(' at')}" for e in explanations]
 
 
-def labeled_parts(found: SpanExplanations) -> Iterator[tuple[str, int | None, str]]:
-    """Yield the text, or the answer, in parts: each with its number, or None, and its name.
+def labeled_parts(explanations: SpanExplanations) -> Iterator[tuple[str, int | None, str]]:
+    """Yield the parts of a text or answer, each with the number and the label of its span.
 
-    A span that overlaps the one before has no part of its own.
+    The number is None and the label empty between spans. A span that overlaps the previous span
+    is left out.
     """
-    done, answer = 0, found.answer
-    whole = found.text if answer is None else answer.text
-    for number, e in enumerate(found):
-        if e.query is not None and e.query.start >= done:
-            yield whole[done : e.query.start], None, ""
-            says = (
+    position, answer = 0, explanations.answer
+    text = explanations.text if answer is None else answer.text
+    for number, e in enumerate(explanations):
+        if e.query is not None and e.query.start >= position:
+            yield text[position : e.query.start], None, ""
+            label = (
                 e.target if answer is None else f"{answer.output_name} {e.prediction[e.target]:.3f}"
             )
-            yield whole[e.query.start : e.query.end], number, says
-            done = e.query.end
-    yield whole[done:], None, ""
+            yield text[e.query.start : e.query.end], number, label
+            position = e.query.end
+    yield text[position:], None, ""
 
 
-def protected_sentence(found: SpanExplanations) -> str:
-    """Say that the words of spans have no scores, where they have none; of an answer, what has."""
-    if found.answer is not None:
-        return (
-            f"Scores are of the {found.answer.output_name} of each sentence, given those before it."
-        )
-    kept = found[0].settings.get("protect_span", True)
-    return "The words of all spans are protected: scores are of the others." if kept else ""
+def protected_sentence(explanations: SpanExplanations) -> str:
+    """Say which words have scores, or which outputs the scores of an answer explain."""
+    if explanations.answer is not None:
+        output_name = explanations.answer.output_name
+        return f"Scores are of the {output_name} of each sentence, given those before it."
+    is_protected = explanations[0].settings.get("protect_span", True)
+    return "The words of all spans are protected: scores are of the others." if is_protected else ""
 
 
 def quote(name: str) -> str:
@@ -113,26 +115,26 @@ def quote(name: str) -> str:
 
 
 def scale_note(e: Explanation, *, zero_to: str = "0 to ") -> str:
-    """Say which score has the full color."""
+    """Format the largest score, which has the full color."""
     if not (peak := largest_score(e)):
         return "all 0"
     return f"{'±' if e.signed else zero_to}{format_number(peak, peak=peak, signed=False)}"
 
 
 def hue_meanings(explanations: Sequence[Explanation]) -> dict[Hue, str]:
-    """Return what each color in these explanations means."""
+    """Return the meaning of each color in these explanations."""
     target, other = explanations[0].target, explanations[0].against
-    if len({one.target for one in explanations}) > 1:  # of several spans, each has its own
+    if len({e.target for e in explanations}) > 1:  # of several spans, each has its own
         target = "the tag of the span"
-    found: dict[Hue, str] = {}
+    meanings: dict[Hue, str] = {}
     if isinstance(answer := explanations[0].query, AnswerQuery):  # a number, which is no class
-        found = {"for": f"raises the {answer.output_name}", "against": "lowers it"}
+        meanings = {"for": f"raises the {answer.output_name}", "against": "lowers it"}
     elif any(e.signed for e in explanations):
-        found["for"] = f"for {target}"
-        found["against"] = f"against {target}" if other is None else f"for {other}"
+        meanings["for"] = f"for {target}"
+        meanings["against"] = f"against {target}" if other is None else f"for {other}"
     if not all(e.signed for e in explanations):
-        found["neutral"] = "size only, no sign"
-    return found
+        meanings["neutral"] = "size only, no sign"
+    return meanings
 
 
 def format_percent(probability: float) -> str:
@@ -143,40 +145,40 @@ def format_percent(probability: float) -> str:
 
 
 def confidence_phrase(confidence: float, *, margin: bool) -> str:
-    """Return how sure a model was, by a probability or, where it has none, by a margin."""
+    """Say how confident a model was, by its probability or by its margin."""
     return f"by a margin of {confidence:.3g}" if margin else f"at {format_percent(confidence)}"
 
 
 def format_share(count: int, total: int, low: float, high: float) -> str:
-    """Return a share of texts and its interval: "88.0% [86.1%, 89.7%]"; 0 of nothing is 0."""
+    """Format a share of texts and its interval: "88.0% [86.1%, 89.7%]". A total of 0 gives 0.0%."""
     return f"{format_percent(count / total if total else 0.0)} [{low:.1%}, {high:.1%}]"
 
 
 def share_interval(m: "JudgedMethod") -> "Interval":
-    """Return from where to where the share of a method reaches; the share alone, twice."""
+    """Return the interval of a share, or the share as both ends if it has no interval."""
     return m.interval or (m.share or 0.0, m.share or 0.0)
 
 
 def lowest_share(j: "Judgment") -> float:
-    """Return where the axis of shares begins: at chance, or below it where an interval reaches."""
+    """Return the lowest end of the intervals of all shares, but at most 0, which is chance."""
     return min([0.0, *(share_interval(m)[0] for m in j.methods if m.share is not None)])
 
 
 def typographic_minus(number: str) -> str:
-    """Return the number with a true minus sign, for print; terminals keep the hyphen."""
+    """Replace hyphens in a number by minus signs, for pages. Terminals keep the hyphen."""
     return number.replace("-", "−")
 
 
 def typeset_sentence(sentence: str) -> str:
-    """Return the sentence with true minus signs before its numbers; hyphens of names stay."""
+    """Replace hyphens before numbers by minus signs. Hyphens in names stay."""
     return re.sub(r"(?<=[ (\[])-(?=[0-9])", "−", sentence)
 
 
 class Outcome(NamedTuple):
-    """What the model says about one class; ``chosen`` is the most probable one.
+    """Output and probability of one class. ``chosen`` marks the most probable class.
 
-    Of labels that are each a yes or no of their own, chosen are those above 50 %, if any.
-    ``logit`` of two classes is the log-odds; without a probability it is only a score.
+    If each label is decided separately, ``chosen`` marks all labels above 50 %, possibly none.
+    For two classes ``logit`` is the log-odds. Without a probability it is only a score.
     """
 
     name: str
@@ -186,9 +188,9 @@ class Outcome(NamedTuple):
 
 
 def class_outcomes(e: Explanation) -> list[Outcome]:
-    """Return the classes with outputs and probabilities; one output stands for two classes.
+    """Return the outcomes of all classes. A single output gives the outcomes of two classes.
 
-    A model with the link "none" has no probabilities, and may score one thing alone.
+    A model with the link "none" has no probabilities, and may have only one outcome.
     """
     names, outputs = list(e.prediction), np.array(list(e.prediction.values()), dtype=np.float64)
     if not names:
@@ -197,9 +199,12 @@ def class_outcomes(e: Explanation) -> list[Outcome]:
     if len(names) == 1 and (linked or len(e.classes) != 1):
         output = float(outputs[0])
         up, down = (0.5 * (1 + math.tanh(x / 2)) if linked else None for x in (output, -output))
-        others = [other for other in e.classes if other != names[0]]
-        other = others[0] if len(others) == 1 else f"not {names[0]}"
-        return [Outcome(names[0], output, up, output > 0), Outcome(other, None, down, output <= 0)]
+        other_names = [other_name for other_name in e.classes if other_name != names[0]]
+        other_name = other_names[0] if len(other_names) == 1 else f"not {names[0]}"
+        return [
+            Outcome(names[0], output, up, output > 0),
+            Outcome(other_name, None, down, output <= 0),
+        ]
     chances: list[float | None] = [None] * len(names)
     if linked:
         chances = class_probabilities(outputs[None], e.link)[0].tolist()
@@ -210,15 +215,15 @@ def class_outcomes(e: Explanation) -> list[Outcome]:
 
 
 def reader_outcomes(e: Explanation) -> list[Outcome]:
-    """Return the same for readers, to whom the one number of an answer is a log-probability."""
+    """Return the outcomes of all classes. The outcome of an answer is named after its output."""
     name = e.query.output_name if isinstance(e.query, AnswerQuery) else None
-    return [one._replace(name=name or one.name) for one in class_outcomes(e)]
+    return [outcome._replace(name=name or outcome.name) for outcome in class_outcomes(e)]
 
 
 def _has_labels(e: Explanation) -> bool:
-    """Say whether each class is a yes or no of its own, so that none or several may be chosen.
+    """Return whether each class is decided separately, so that none or more may be chosen.
 
-    Classes of which one is right may have log-odds too, but their probabilities add up to 1.
+    Exclusive classes may have log-odds too, but their probabilities add up to 1.
     """
     if e.link != "sigmoid" or len(e.prediction) < 2:
         return False
@@ -227,28 +232,32 @@ def _has_labels(e: Explanation) -> bool:
 
 
 def prediction_phrase(e: Explanation) -> tuple[str, str]:
-    """Return the class that the model chose, and how sure it is: ("positive", " (77.4%).")."""
-    found = class_outcomes(e)
-    if not found:
+    """Return the predicted class and the rest of the sentence: ("positive", " (77.4%).")."""
+    outcomes = class_outcomes(e)
+    if not outcomes:
         return "nothing", "."
     if _has_labels(e):
-        return _said_labels(found)
-    chosen = next(outcome for outcome in found if outcome.chosen)
-    if len(found) == 1:
+        return _labels_phrase(outcomes)
+    chosen = next(outcome for outcome in outcomes if outcome.chosen)
+    if len(outcomes) == 1:
         return chosen.name, f" {chosen.logit:+.3f}."
     if chosen.probability is not None:
         return chosen.name, f" ({format_percent(chosen.probability)})."
     return chosen.name, "." if chosen.logit is None else f" (score {chosen.logit:+.3f})."
 
 
-def _said_labels(found: Sequence[Outcome]) -> tuple[str, str]:
-    """Return every label above 50 %, the most probable first, or the highest of those below."""
-    falling = sorted(found, key=lambda one: -(one.probability or 0.0))
-    shares = [format_percent(one.probability or 0.0) for one in falling]
-    above = [f"{one.name} ({p})" for one, p in zip(falling, shares, strict=True) if one.chosen]
-    if not above:
-        return "none of its labels", f" (highest: {falling[0].name} {shares[0]})."
-    return " and ".join(filter(None, [", ".join(above[:-1]), above[-1]])), "."
+def _labels_phrase(outcomes: Sequence[Outcome]) -> tuple[str, str]:
+    """List the labels above 50 %, most probable first, or name the highest label."""
+    sorted_outcomes = sorted(outcomes, key=lambda outcome: -(outcome.probability or 0.0))
+    shares = [format_percent(outcome.probability or 0.0) for outcome in sorted_outcomes]
+    labels = [
+        f"{outcome.name} ({p})"
+        for outcome, p in zip(sorted_outcomes, shares, strict=True)
+        if outcome.chosen
+    ]
+    if not labels:
+        return "none of its labels", f" (highest: {sorted_outcomes[0].name} {shares[0]})."
+    return " and ".join(filter(None, [", ".join(labels[:-1]), labels[-1]])), "."
 
 
 Marks = Mapping[Hue, str]
@@ -257,136 +266,145 @@ SIGNS: Marks = {"for": "[+] {}", "against": "[-] {}", "neutral": "{} with a numb
 
 
 def headline(explanations: Sequence[Explanation], marks: Marks = COLORS) -> tuple[str, str, str]:
-    """Return what stands above every view, in three parts of which the second is a class.
+    """Return the sentence above a view: the words before the predicted class, the class, the rest.
 
     "The model says **negative** (95.8%). Scores are for “positive” (logit −3.13): green words
-    speak for it, orange words for “negative”." ``marks`` are what words for, against and without
-    a sign look like there.
+    speak for it, orange words for “negative”." ``marks`` describe how the view marks words for the
+    target, words against it, and words without a sign.
     """
     e = explanations[0]
     marks = {side: mark.format(pluralize(e.feature_noun)) for side, mark in marks.items()}
     if isinstance(e.query, AnswerQuery):
-        begin, name, after = _answered(explanations, e.query)
+        before, name, after = _answer_headline(explanations, e.query)
     else:
-        begin = (
+        before = (
             f"At{query_phrase(e).removeprefix(' at')} the model says "
             if e.query
             else "The model says "
         )
-        name, sure = prediction_phrase(e)
-        after = f"{sure} Scores are for {quoted_target(e)}{_explained_number(e)}"
-    return begin, name, f"{after}{_marked(explanations, marks)}"
+        name, confidence = prediction_phrase(e)
+        after = f"{confidence} Scores are for {quoted_target(e)}{_explained_number(e)}"
+    return before, name, f"{after}{_explain_marks(explanations, marks)}"
 
 
-def _answered(explanations: Sequence[Explanation], asked: AnswerQuery) -> tuple[str, str, str]:
-    """Return the same of an answer: "The model writes **Paris.** Scores say …"."""
-    e, part = explanations[0], asked.part
-    begin = "The model writes " if asked.is_generated else "The answer is "
+def _answer_headline(
+    explanations: Sequence[Explanation], query: AnswerQuery
+) -> tuple[str, str, str]:
+    """Return the headline for an answer: "The model writes **Paris.** Scores say …"."""
+    e, sentence = explanations[0], query.part
+    before = "The model writes " if query.is_generated else "The answer is "
     number = ", ".join(f"{value:.3f}" for value in e.prediction.values())
-    raised = f"its {asked.output_name} ({number})"
-    if any(one.query != asked for one in explanations):  # of several sentences, the whole
-        part = asked.text.strip()
-        raised = f"the {asked.output_name} of each sentence of it, given those before"
-    elif part != asked.text.strip():
-        begin = (
-            f"A sentence of {'what the model writes' if asked.is_generated else 'the answer'} is "
+    output_phrase = f"its {query.output_name} ({number})"
+    if any(explanation.query != query for explanation in explanations):  # more than one sentence
+        sentence = query.text.strip()
+        output_phrase = f"the {query.output_name} of each sentence of it, given those before"
+    elif sentence != query.text.strip():
+        before = (
+            f"A sentence of {'what the model writes' if query.is_generated else 'the answer'} is "
         )
-    end = "" if part[-1] in ".!?…" else "."
-    return begin, f"“{part}”", f"{end} Scores say how much each {e.feature_noun} raises {raised}"
+    end = "" if sentence[-1] in ".!?…" else "."
+    return (
+        before,
+        f"“{sentence}”",
+        f"{end} Scores say how much each {e.feature_noun} raises {output_phrase}",
+    )
 
 
-def _marked(explanations: Sequence[Explanation], marks: Marks) -> str:
-    """Say what the marks mean, to end the sentence about the scores."""
+def _explain_marks(explanations: Sequence[Explanation], marks: Marks) -> str:
+    """Explain the marks of the words, as the end of the headline."""
     e = explanations[0]
-    unsigned = f"{marks['neutral']} {_without_sign(explanations)}"
-    if not any(one.signed for one in explanations):
+    unsigned = f"{marks['neutral']} {_explain_unsigned(explanations)}"
+    if not any(explanation.signed for explanation in explanations):
         return f", without a sign: {unsigned}."
-    up, down = "raise it", "lower it"
+    for_meaning, against_meaning = "raise it", "lower it"
     if not _is_number(e):
         other = e.against or opposite_class(e)
-        its = "it" if e.against is None else quote(e.target)
-        up, down = f"speak for {its}", f"for {quote(other)}" if other else f"against {its}"
-    sentence = f": {marks['for']} {up}, {marks['against']} {down}."
-    if all(one.signed for one in explanations):
+        target = "it" if e.against is None else quote(e.target)
+        for_meaning, against_meaning = (
+            f"speak for {target}",
+            f"for {quote(other)}" if other else f"against {target}",
+        )
+    sentence = f": {marks['for']} {for_meaning}, {marks['against']} {against_meaning}."
+    if all(explanation.signed for explanation in explanations):
         return sentence
     return f"{sentence} Where a method gives no sign, {unsigned}."
 
 
-def _without_sign(explanations: Sequence[Explanation]) -> str:
-    """Say what words do that have a number without a sign."""
-    one_sided = {one.method in ONE_SIDED for one in explanations if not one.signed}
-    what = (
-        ("raise it", "lowers it")
-        if _is_number(explanations[0])
-        else ("speak for it", "speaks against it")
-    )
+def _explain_unsigned(explanations: Sequence[Explanation]) -> str:
+    """Explain scores without a sign."""
+    one_sided = {
+        explanation.method in ONE_SIDED for explanation in explanations if not explanation.signed
+    }
+    helps, harms = "speak for it", "speaks against it"
+    if _is_number(explanations[0]):
+        helps, harms = "raise it", "lowers it"
     if one_sided == {True}:
-        return f"{what[0]}; what {what[1]} is not seen"
-    known = f"; with generic attention they {what[0]}, and what {what[1]} is not seen"
-    return f"matter, for or against it{known if True in one_sided else ''}"
+        return f"{helps}; what {harms} is not seen"
+    exception = f"; with generic attention they {helps}, and what {harms} is not seen"
+    return f"matter, for or against it{exception if True in one_sided else ''}"
 
 
 def _is_number(e: Explanation) -> bool:
-    """Say whether the model predicts a number, as a regression does, and no class."""
+    """Return whether the model predicts a number, as a regression does, and no class."""
     return len(e.prediction) == len(e.classes) == 1 and e.link == "none"
 
 
 def opposite_class(e: Explanation) -> str | None:
-    """Return the class for which speaks whatever speaks against the target; None if there is none.
+    """Return the class that gains whenever the target loses, or None if there is none.
 
-    Of two classes that is so where their numbers mirror each other: by log-odds, or by
-    probabilities that add up to 1. Two scores are two numbers.
+    This holds for two classes with opposite outputs: log-odds, or probabilities that add up to 1.
+    It does not hold for two separate scores.
     """
-    found = class_outcomes(e)
-    others = [outcome.name for outcome in found if outcome.name != e.target]
-    if len(found) != 2 or len(others) != 1 or e.against is not None:
+    outcomes = class_outcomes(e)
+    other_names = [outcome.name for outcome in outcomes if outcome.name != e.target]
+    if len(outcomes) != 2 or len(other_names) != 1 or e.against is not None:
         return None
-    mirrored = e.link == "sigmoid" and abs(sum(e.prediction.values())) < 1e-6
-    shared = e.link == "softmax" and e.scale == "probability"
-    return others[0] if e.classes_are_opposite or mirrored or shared else None
+    is_log_odds = e.link == "sigmoid" and abs(sum(e.prediction.values())) < 1e-6
+    sums_to_one = e.link == "softmax" and e.scale == "probability"
+    return other_names[0] if e.classes_are_opposite or is_log_odds or sums_to_one else None
 
 
 def _explained_number(e: Explanation) -> str:
     value = e.explained_value
-    if value is None or _is_number(e):  # which has been said
+    if value is None or _is_number(e):  # the headline already contains the predicted number
         return ""
-    several = {"probability": "probabilities"}.get(e.scale, f"{e.scale}s")
-    alone = e.against is None or e.classes_are_opposite
-    what = e.scale if alone else f"difference of {several}"
-    return f" ({what} {_scaled(e, value)})"
+    plural = {"probability": "probabilities"}.get(e.scale, f"{e.scale}s")
+    is_single_output = e.against is None or e.classes_are_opposite
+    description = e.scale if is_single_output else f"difference of {plural}"
+    return f" ({description} {_format_output(e, value)})"
 
 
-def _scaled(e: Explanation, value: float) -> str:
+def _format_output(e: Explanation, value: float) -> str:
     is_share = e.scale == "probability" and e.against is None
     return format_percent(value) if is_share else f"{value:+.3f}"
 
 
 def base_sentence(e: Explanation) -> str:
-    """Say what is left of the explained number with every word removed; "" where nobody knows."""
+    """State the output with every feature removed, or return "" if it is unknown."""
     if e.base_value is None:
         return ""
     if isinstance(e.query, AnswerQuery):
-        what = "answer" if e.query.part == e.query.text.strip() else "sentence"
-        value = _scaled(e, e.base_value)
-        return f"With every {e.feature_noun} removed, the {e.query.output_name} of the {what} is {value}."
-    less = "against" if e.classes_are_opposite else "less that of"
-    of = quote(e.target) + ("" if e.against is None else f" {less} {quote(e.against)}")
-    return (
-        f"With every {e.feature_noun} removed, the {e.scale} of {of} is {_scaled(e, e.base_value)}."
-    )
+        noun = "answer" if e.query.part == e.query.text.strip() else "sentence"
+        output = f"the {e.query.output_name} of the {noun}"
+    else:
+        conjunction = "against" if e.classes_are_opposite else "less that of"
+        reference = "" if e.against is None else f" {conjunction} {quote(e.against)}"
+        output = f"the {e.scale} of {quote(e.target)}{reference}"
+    value = _format_output(e, e.base_value)
+    return f"With every {e.feature_noun} removed, {output} is {value}."
 
 
 def round_up(bound: float) -> str:
-    """Return ``bound`` in two digits that are no less than it: what is said to hold must hold."""
-    up = Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(float(bound)))
-    return f"{float(up):.1e}"
+    """Format ``bound`` with two digits, rounded up so that the printed bound is also true."""
+    rounded = Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(float(bound)))
+    return f"{float(rounded):.1e}"
 
 
 def precision_sentence(e: Explanation) -> str:
     """Say how far the scores can be trusted as numbers."""
     if e.stderr is not None:
-        how = "Learned" if e.method == LEARNED else "Sampled"
-        return f"{how}: ± is one standard error."
+        verb = "Learned" if e.method == LEARNED else "Sampled"
+        return f"{verb}: ± is one standard error."
     if e.bound == math.inf:
         return "No sampling; the error of the scores is not bounded."
     if e.bound is not None:
@@ -398,26 +416,26 @@ def precision_sentence(e: Explanation) -> str:
 
 
 def merge_warnings(explanations: Iterable[Explanation]) -> list[str]:
-    """Return every warning once; one that not all methods share names its methods."""
-    several = list(explanations)
+    """Return each warning once, with the names of its methods unless all methods have it."""
+    explanations = list(explanations)
     methods: dict[str, list[str]] = {}
-    for e in several:
+    for e in explanations:
         for warning in e.warnings:
             methods.setdefault(warning, []).append(e.label)
     return [
-        warning if len(names) == len(several) else f"{', '.join(names)}: {warning}"
+        warning if len(names) == len(explanations) else f"{', '.join(names)}: {warning}"
         for warning, names in methods.items()
     ]
 
 
 def occurrences_sentence(e: Explanation) -> str:
-    """Say of how much the score of a word speaks: of both texts of a pair, each word has one."""
-    where = " in its own text" if e.parts else ""
-    return f"A score counts all occurrences of its {e.feature_noun}{where}."
+    """Say that a score counts all occurrences of its feature, within its own text in a pair."""
+    limit = " in its own text" if e.parts else ""
+    return f"A score counts all occurrences of its {e.feature_noun}{limit}."
 
 
 def anchor_sentence(e: Explanation, anchor: Anchor) -> str:
-    """Say which words hold the prediction, and how firmly."""
+    """Name the words of an anchor, with its precision and coverage."""
     words = ", ".join(e.feature_labels[j] for j in anchor.features) or f"no {e.feature_noun} at all"
     low, high = anchor.precision_interval
     return (
@@ -430,35 +448,42 @@ REFERENCES = ("lime", "shapley", "ig")
 
 
 def pair_agreement(c: Comparison, i: int, j: int) -> tuple[float | None, int | None, int | None]:
-    """Return rank correlation, opposite signs and shared top features of two methods.
+    """Return rank correlation, number of opposite signs and shared top features of two methods.
 
-    The first two are None where they are not defined (constant scores, scores without sign), all
-    three where the scores of one method are nothing but rounding.
+    The first two are None if they are not defined (constant scores, scores without sign). All
+    three are None if the scores of one method are only rounding errors.
     """
-    a = c.agreement
-    return a.rank_correlation[i][j], a.sign_conflicts[i][j], a.top3_overlap[i][j]
+    agreement = c.agreement
+    return (
+        agreement.rank_correlation[i][j],
+        agreement.sign_conflicts[i][j],
+        agreement.top3_overlap[i][j],
+    )
 
 
 def reference_index(c: Comparison) -> int:
-    """Return the number of the method that the others are held against.
+    """Return the index of the method that the other methods are compared with.
 
-    LIME, Shapley or integrated gradients, which add up to something; else the first with signs.
+    This is LIME, Shapley values or integrated gradients, whose scores add up to a known total, or
+    else the first method with signs.
     """
     methods, noise = [e.method for e in c], c.agreement.noise_methods
     with_signs = [j for j, e in enumerate(c) if e.signed and e.method not in noise]
-    known = [methods.index(name) for name in REFERENCES if name in methods and name not in noise]
-    return next(iter(known + with_signs), 0)
+    references = [
+        methods.index(name) for name in REFERENCES if name in methods and name not in noise
+    ]
+    return next(iter(references + with_signs), 0)
 
 
 def least_similar_pairs(c: Comparison, count: int = 3) -> list[tuple[str, str]]:
-    """Return the pairs of lowest rank correlation by name, and how far they are apart.
+    """Name the ``count`` pairs of methods with the lowest rank correlation, with their agreement.
 
-    Ties go to more opposite signs.
+    Among ties, pairs with more opposite signs come first.
     """
-    found = [(pair_agreement(c, i, j), i, j) for i, j in combinations(range(len(c)), 2)]
-    known = [
+    agreements = [(pair_agreement(c, i, j), i, j) for i, j in combinations(range(len(c)), 2)]
+    ranked_pairs = [
         (ranks, -(signs or 0), shared, i, j)
-        for (ranks, signs, shared), i, j in found
+        for (ranks, signs, shared), i, j in agreements
         if ranks is not None
     ]
     top, labels = min(TOP, len(c.explanations[0])), [e.label for e in c]
@@ -469,30 +494,30 @@ def least_similar_pairs(c: Comparison, count: int = 3) -> list[tuple[str, str]]:
             + f"opposite signs {-signs}, " * bool(signs)
             + f"{shared} of the top {top} shared",
         )
-        for ranks, signs, shared, i, j in sorted(known, key=lambda one: one[:2])[:count]
+        for ranks, signs, shared, i, j in sorted(ranked_pairs, key=lambda row: row[:2])[:count]
     ]
 
 
 def unranked_sentence(c: Comparison) -> str | None:
-    """Say which methods take no part, because their scores are nothing but rounding."""
-    if not (noisy := [e for e in c if e.method in c.agreement.noise_methods]):
+    """Name the methods that are not ranked because their scores are only rounding errors."""
+    if not (unranked := [e for e in c if e.method in c.agreement.noise_methods]):
         return None
     return (
-        f"Not ranked: {', '.join(e.label for e in noisy)}. No score there is larger than "
-        f"{max(map(largest_score, noisy)):.0e}, which is rounding, and an order of rounding errors says "
-        "nothing."
+        f"Not ranked: {', '.join(e.label for e in unranked)}. No score there is larger than "
+        f"{max(map(largest_score, unranked)):.0e}, which is rounding, and an order of rounding "
+        "errors says nothing."
     )
 
 
 def disagreement_table(c: Comparison, title: str) -> Table:
-    """Return one row per method but the reference, whose name ends the ``title``."""
-    rows, chosen, top = [], reference_index(c), min(TOP, len(c.explanations[0]))
+    """Compare each method with the reference method, whose name ends the title."""
+    rows, reference, top = [], reference_index(c), min(TOP, len(c.explanations[0]))
     for i, e in enumerate(c):
-        ranks, signs, shared = pair_agreement(c, i, chosen)
-        shown = ranks, signs, None if shared is None else f"{shared} of {top}"
+        ranks, signs, shared = pair_agreement(c, i, reference)
+        values = ranks, signs, None if shared is None else f"{shared} of {top}"
         weak = ranks is not None and ranks < 0.5, bool(signs), shared == 0
-        marks = [Cell(x, "weak" * mark) for x, mark in zip(shown, weak, strict=True)]
-        rows += [(e.label, *marks)] * (i != chosen)
+        marks = [Cell(x, "weak" * mark) for x, mark in zip(values, weak, strict=True)]
+        rows += [(e.label, *marks)] * (i != reference)
     columns = (
         Column("method", max_letters=18),
         Column("rank correlation", "+.2f", short_heading="rank\ncorr.", missing="–"),
@@ -504,23 +529,41 @@ def disagreement_table(c: Comparison, title: str) -> Table:
             missing="–",
         ),
     )
-    return Table(columns, rows, title=f"{title} {c.explanations[chosen].label}")
+    return Table(columns, rows, title=f"{title} {c.explanations[reference].label}")
 
 
 def score_table(
-    several: Sequence[Explanation],
+    explanations: Sequence[Explanation],
     labels: Sequence[str],
     order: Sequence[int],
     *,
     digits: int = 3,
     widest: int = 0,
 ) -> Table:
-    """Return some features with their score in each explanation, and its standard error."""
-    first = several[0]
-    times = {j: f" ×{len(first.spans[j])}" if len(first.spans[j]) > 1 else "" for j in order}
+    """Tabulate the features ``order`` with their scores and standard errors in each explanation.
+
+    Parameters
+    ----------
+    explanations
+        Explanations of the same features.
+    labels
+        Heading of each explanation.
+    order
+        Indices of the features that get a row.
+    digits
+        Digits of the largest score.
+    widest
+        Largest number of letters in the column of features, or 0 for any number.
+
+    Returns
+    -------
+    The table, which also counts the features without a row.
+    """
+    first = explanations[0]
+    counts = {j: f" ×{len(first.spans[j])}" if len(first.spans[j]) > 1 else "" for j in order}
     columns = [Column(first.feature_noun, is_user_text=True, max_letters=widest)]
-    values: list[list[Any]] = [[first.feature_labels[j] + times[j] for j in order]]
-    for e, label in zip(several, labels, strict=True):
+    values: list[list[Any]] = [[first.feature_labels[j] + counts[j] for j in order]]
+    for e, label in zip(explanations, labels, strict=True):
         number = partial(format_number, peak=largest_score(e), digits=digits)
         sizes = relative_scores(e)
         columns.append(Column(label, partial(number, signed=e.signed)))
@@ -533,7 +576,7 @@ def score_table(
 
 
 def pair_table(e: Explanation, pairs: Pairs, count: int) -> Table:
-    """Return the ``count`` strongest pairs of features."""
+    """Tabulate the ``count`` strongest pairs of features."""
     number = partial(format_number, peak=float(np.abs(pairs.scores).max(initial=0.0)))
     columns = [Column("pair", is_user_text=True, fold=True), Column("score", number)]
     names = [" × ".join(e.feature_labels[j] for j in pair) for pair in pairs.features.tolist()]
@@ -546,7 +589,7 @@ def pair_table(e: Explanation, pairs: Pairs, count: int) -> Table:
     return Table(columns, [rows[k] for k in strongest_indices(pairs.scores, count)])
 
 
-# Why a bound holds: a proof, or words of this text that were removed and changed no others.
+# The reason for a bound: a proof, or a check that removes words of this text.
 BOUND_KINDS = {"proven": "proven", "checked": "checked on this text, not proven"}
 EXACTNESS = {
     "bound": "exact, with a proven bound",
@@ -569,7 +612,7 @@ MODELS = {
 
 
 def describe_implementation(implementation: "ImplementationRow", *, has_alternatives: bool) -> str:
-    """Return how exact an implementation is, and for which models it works."""
+    """Say how exact an implementation is and for which models it works."""
     exactness = EXACTNESS[implementation.exactness]
     return (
         f"{MODELS[implementation.needs]}: {exactness}"

@@ -82,16 +82,16 @@ def compare_runs(
         if name not in run.methods:
             raise InputError(unknown_name_message(f"method of '{run.path}'", name, run.methods))
     (first_unit, first_splitter), (second_unit, other) = (
-        (feature_kind(run.record.request.features), run.record.cutter) for run in (first, second)
+        (feature_kind(run.record.request.features), run.record.splitter) for run in (first, second)
     )
-    # A cutter of the same name may cut otherwise by now: its fingerprint says so.
+    # The fingerprint tells a splitter from another splitter of the same name.
     if (first_unit, first_splitter) != (second_unit, other):
         difference = " cut in another way" if first_unit == second_unit else ""
         raise InputError(
             f"the features of '{first.path}' are {first_unit}, those of '{second.path}' "
             f"{second_unit}{difference}; only runs over the same features can be compared."
         )
-    first_settings, second_settings = (run.record.writing or {} for run in (first, second))
+    first_settings, second_settings = (run.record.generation or {} for run in (first, second))
     # Of settings that one model alone has, nothing can be said.
     for name in first_settings.keys() & second_settings.keys():
         if (first_value := first_settings[name]) != (second_value := second_settings[name]):

@@ -32,7 +32,7 @@ from limelight.models.loading import ModelSource, model_source
 from limelight.models.protocol import generation_settings
 from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressDisplay, RunProgress
-from limelight.request import Request, RequestKeywords, prepare_model, split, with_request_signature
+from limelight.request import Request, prepare_model
 from limelight.results.values import plain_value
 from limelight.runs.engines import (
     ExecutorShare,
@@ -58,7 +58,7 @@ from limelight.runs.work import (
     run_task,
 )
 from limelight.setting_keywords import MethodSettings
-from limelight.text import QueriedText, abbreviate_names, truncate_line
+from limelight.text import FeatureSpec, QueriedText, abbreviate_names, truncate_line
 
 _MIN_ESTIMATED_TEXTS = 20  # texts, which are not worth an estimate
 _START_SECONDS = (
@@ -264,10 +264,10 @@ def make_plan(
         data=data,
         shards=ShardPlan(texts=size, count=-(-data.rows // size)),
         budget=None if budget is None else str(budget),
-        cutter=object_fingerprint(request.features) if callable(request.features) else None,
+        splitter=object_fingerprint(request.features) if callable(request.features) else None,
         # Also if the answers are supplied: the input leaves room for a generated answer.
         # Also where answers are given: room for what the model may write is kept of its input.
-        writing=generation_settings(model),
+        generation=generation_settings(model),
     )
 
 
@@ -289,17 +289,26 @@ def _shard_size(
     )
 
 
-class DataKeywords(RequestKeywords, MethodSettings, total=False):
-    """Keyword arguments of :func:`explain_data`: options of the request and method settings."""
-
-
-@with_request_signature()
 def explain_data(
     model: Model,
     data: Any,
     method: str | object | Sequence[str | object] | None = None,
     *,
     output: str | os.PathLike[str],
+    target: str | int | None = None,
+    against: str | int | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
     all_classes: bool = False,
     text_column: str | None = None,
     pair_column: str | None = None,
@@ -310,14 +319,14 @@ def explain_data(
     sentences: bool = False,
     labels: Labels | None = None,
     budget: BudgetInput | None = None,
-    texts_kept: bool = True,
+    store_texts: bool = True,
     limit: int | None = None,
     shard_texts: int | None = None,
     executor: Executor | RayActors | None = None,
     workers: int | None = None,
     retry: bool = False,
     progress: Callable[[RunProgress], None] | bool | None = None,
-    **settings: Unpack[DataKeywords],
+    **settings: Unpack[MethodSettings],
 ) -> Run:
     """Explain every text of a data set and store the explanations in a folder.
 
@@ -338,8 +347,10 @@ def explain_data(
         method of :func:`limelight.explain`.
     output
         The folder of the run.
-    target, against, scale, features, protect, side, window, at, answer
+    target, against, features, grid, scale, protect, window, side, at, answer, protect_span
         Options of each explanation, as in :func:`limelight.explain`.
+    first_subwords, replacement, seed
+        As in :func:`limelight.explain`.
     all_classes
         Explain every class of the model, one row each.
     text_column, pair_column, id_column, label_column
@@ -363,7 +374,7 @@ def explain_data(
         Calls of the model that all methods together may spend on each text, such as "400 calls",
         as :func:`limelight.compare` spends them. A time raises an error, because its effect
         depends on the machine and a run must not.
-    texts_kept
+    store_texts
         Store the texts with their explanations.
     limit
         Explain only the first rows, at most this number; by default all.
@@ -385,10 +396,44 @@ def explain_data(
         Called with a :class:`limelight.runs.RunProgress` for every few texts. By default, a line
         on standard error where that is a terminal or a notebook, and warnings everywhere; False for
         nothing.
-    settings
+    **settings
         Settings of the methods, such as ``tolerance``.
+
+    Returns
+    -------
+    The run: its explanations, summaries and tables.
+
+    Raises
+    ------
+    InputError
+        If an option is wrong, or if the folder contains another run. If a single text cannot be
+        explained, its row has an error instead.
+
+    Examples
+    --------
+    EXAMPLE_DATA
     """
-    request, method_settings = split(settings, all_classes=all_classes)
+    request = Request(
+        target=target,
+        against=against,
+        all_classes=all_classes,
+        features=features,
+        grid=grid,
+        scale=scale,
+        protect=protect,
+        window=window,
+        side=side,
+        at=at,
+        answer=answer,
+        protect_span=protect_span,
+        first_subwords=first_subwords,
+    )
+    method_settings: dict[str, Any] = dict(settings)
+    # Not every method has these settings, so that their defaults are not passed on.
+    if replacement != "auto":
+        method_settings["replacement"] = replacement
+    if seed != 0:
+        method_settings["seed"] = seed
     needs: list[tuple[str, Capability, str]] = []
     if at_column is not None:
         needs.append(("at_column", "spans", " Leave it out."))
@@ -431,7 +476,7 @@ def explain_data(
     if sentences or spans:
         # A limit is of texts, not of spans, and has been heeded there.
         data_set, limit = expand_queries(model, data_set, request, limit, report), None
-    data_record = data_set.record(texts_kept=texts_kept, limit=limit, labels=labels)
+    data_record = data_set.record(store_texts=store_texts, limit=limit, labels=labels)
     record = make_plan(
         model, methods, request, data_record, budget=parsed_budget, shard_texts=shard_texts
     )
@@ -468,7 +513,7 @@ def expand_queries(
     A text that cannot be read stays, and its row gets the error. A text without a span is left
     out.
     """
-    record, columns = data.record(texts_kept=True, limit=limit), data.columns
+    record, columns = data.record(store_texts=True, limit=limit), data.columns
     names = [*INPUT, *stored_names(columns.carried)]
     shards = data.shards(record, _MAX_SHARD_TEXTS, range(-(-record.rows // _MAX_SHARD_TEXTS)))
     table = pa.concat_tables(shard.rename_columns(names) for shard in shards)
@@ -534,6 +579,6 @@ def pickle_portable_job(work: ShardWork, source: ModelSource | None) -> bytes:
             reason = f"one cannot be pickled ({truncate_line(str(error), 120).rstrip('.')})"
     raise InputError(
         "other processes need a model that was loaded from a path, with limelight.load, or a "
-        "function or pipeline, and a cutter, that can be pickled, as functions of a module can; "
+        "function or pipeline, and a splitter, that can be pickled, as functions of a module can; "
         f"{reason}. Leave executor and workers out to compute in this process."
     )

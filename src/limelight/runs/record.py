@@ -61,9 +61,9 @@ class RunRecord(Record, frozen=True, kw_only=True):
     data: DataRecord
     shards: ShardPlan
     budget: str | None = None  # calls of the model that all methods together may spend on a text
-    cutter: str | None = None  # the fingerprint of a function that cuts texts: what it does
-    writing: dict[str, Any] | None = None  # how the model writes, where answers are not given
-    sha256: str | None = None  # of all the rest; None where somebody has changed the plan
+    splitter: str | None = None  # fingerprint of a function that splits texts into features
+    generation: dict[str, Any] | None = None  # how the model writes the answers, unless given
+    sha256: str | None = None  # of all other fields; None if a user has removed it to edit the plan
 
     @property
     def targets_per_text(self) -> int:
@@ -82,17 +82,23 @@ class RunRecord(Record, frozen=True, kw_only=True):
 
 
 def read_record(path: Path) -> RunRecord:
-    """Read the plan of a run; raise an error if the file is not a plan of this library."""
+    """Read the plan of a run.
+
+    Raises
+    ------
+    InputError
+        If the file is not a plan of this library.
+    """
     content = read_bounded_bytes(path, _MAX_BYTES)
     try:
         record = msgspec.json.decode(content, type=RunRecord)
         plan = msgspec.json.decode(content)
-        # Of a question, a dataclass, msgspec would pass over what it does not know.
-        if unknown := plan["question"].keys() - {field.name for field in fields(Request)}:
+        # ``Request`` is a dataclass. msgspec ignores unknown fields of dataclasses.
+        if unknown := plan["request"].keys() - {field.name for field in fields(Request)}:
             raise msgspec.ValidationError(
-                f"Object contains unknown field `{min(unknown)}` - at `$.question`"
+                f"Object contains unknown field `{min(unknown)}` - at `$.request`"
             )
-        # Rows are found by these names: of two that are the same, one would be lost.
+        # Rows are found by these names. Two equal names would hide rows.
         for noun, names in (("classes", record.model.classes), ("methods", _ids(record))):
             if not names or len(set(names)) < len(names):
                 name_list = ", ".join(map(repr, names)) or "none"
@@ -100,12 +106,12 @@ def read_record(path: Path) -> RunRecord:
                     f"its {noun} must have different names; they are {name_list}"
                 )
         rows, size = record.data.rows, record.shards.texts
-        # A plan that does not add up would leave texts out without a word.
+        # An inconsistent plan would leave texts out without a warning.
         if size < 1 or rows < 1 or record.shards.count != -(-rows // size):
             raise msgspec.ValidationError(
                 f"{record.shards.count} shards of {size} texts are not its {rows} texts"
             )
-        # A hand that edits the plan makes shards of two questions look like one.
+        # In an edited plan, shards of two requests would look like shards of one.
         if record.sha256 not in (None, _digest(plan)):
             raise msgspec.ValidationError(
                 "it has changed since it was written (its sha256 is another); put back the one "
@@ -130,12 +136,12 @@ def plan_identity(path: Path) -> str:
 
 
 def write_record(path: Path, record: RunRecord) -> None:
-    """Write ``record``, whole or not at all."""
+    """Write ``record`` to a file atomically."""
     plan = msgspec.to_builtins(record, enc_hook=feature_kind)
-    # What does not apply to this run is left out.
+    # Fields that do not apply to this run are left out.
     data = plan["data"]
     for part, name in (
-        (data, "labels"), (data["columns"], "at"), (plan, "cutter"), (plan, "writing")
+        (data, "labels"), (data["columns"], "at"), (plan, "splitter"), (plan, "generation")
     ):  # fmt: skip
         if part[name] is None:
             del part[name]
@@ -144,9 +150,9 @@ def write_record(path: Path, record: RunRecord) -> None:
 
 
 def _digest(plan: dict[str, Any]) -> str:
-    """Return the SHA-256 of a plan without its own, however its fields are laid out in a file."""
+    """Return the SHA-256 of a plan without its field ``sha256``, for any order of its fields."""
     content = {name: value for name, value in plan.items() if name != "sha256"}
-    # Sorted, so that whoever lays the file out anew does not change it.
+    # Sorted, so that formatting the file does not change it.
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
 
@@ -196,14 +202,14 @@ def _identity_values(record: RunRecord) -> dict[str, Any]:
         **msgspec.to_builtins(replace(record.request), enc_hook=feature_kind),
         **settings,
         "budget": record.budget,
-        "cutter (by fingerprint)": record.cutter,
+        "splitter (by fingerprint)": record.splitter,
         **{f"column for {name}": column for name, column in columns.items()},
         **{f"file {i} (by SHA-256)": part.sha256 for i, part in enumerate(data.files)},
         "map of labels": data.labels,
-        # Not the limit: 100 of 100 rows are all of them.
+        # Not the limit: a limit of 100 leaves out nothing of 100 rows.
         "number of rows": data.rows,
-        "texts_kept": data.texts_kept,
-        **(record.writing or {}),
+        "store_texts": data.store_texts,
+        **(record.generation or {}),
         "shard_texts": record.shards.texts,
     }
 

@@ -97,7 +97,7 @@ class ShardWork:
         ]
         place = texts.column_names.index("label")
         texts = texts.set_column(place, "label", pa.array(class_labels, pa.string()))
-        return shard_table(texts, row_kinds, outcomes, keep_texts=self.record.data.texts_kept)
+        return shard_table(texts, row_kinds, outcomes, keep_texts=self.record.data.store_texts)
 
     def label_warnings(self, texts: pa.Table) -> Iterator[str]:
         """Yield warnings about labels that share a class and labels without a class."""

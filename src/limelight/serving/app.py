@@ -1,4 +1,4 @@
-"""What a server shows, its pages, and the questions behind them, as a web application."""
+"""The web application of ``limelight serve``: its pages, their data, and requests about texts."""
 
 import asyncio
 import json
@@ -32,28 +32,28 @@ from limelight.rendering.markup import data_block, render_macro, render_template
 from limelight.rendering.summary import summary_page
 from limelight.request import Request, model_scales, prepare_model
 from limelight.results.judgment import Judgment
-from limelight.serving.guard import WHOLE_PAGE_POLICY
+from limelight.serving.guard import REPORT_POLICY
 from limelight.serving.queue import (
     STOPPED,
-    Alike,
+    BatchJob,
     Event,
-    QuestionQueue,
-    QueuedQuestion,
-    Report,
+    JobQueue,
+    ProgressCallback,
+    QueuedJob,
 )
 from limelight.serving.run_views import RunViews
 from limelight.serving.texts import (
-    MOST_BYTES,
-    MOST_CHARACTERS,
-    MOST_OF_IMAGE,
-    TextQuestion,
-    check_given,
-    compared_parts,
-    kind_of,
-    made_file,
-    question_of,
-    shown_text,
-    shown_texts,
+    MAX_CHARACTERS,
+    MAX_IMAGE_REQUEST_BYTES,
+    MAX_REQUEST_BYTES,
+    TextRequest,
+    batch_kind,
+    check_input_kind,
+    compute_sections,
+    explain_text,
+    explain_texts,
+    export_file,
+    parse_request,
 )
 from limelight.text import Splitter, feature_kind, feature_noun, pluralize
 from limelight.threads import cached_property
@@ -64,27 +64,27 @@ if TYPE_CHECKING:
     from limelight.runs import Run
 
 Handler = Callable[[HttpRequest], Awaitable[Response]]
-Answered = Callable[[Model, TextQuestion, Report], dict[str, Any]]
+AnswerFunction = Callable[[Model, TextRequest, ProgressCallback], dict[str, Any]]
 
-_OWN = Path(__file__).parent / "page"
-_SHEETS = ("words.css", "page.css", "elements.css")
-_LINES, _JSON = "application/x-ndjson", "application/json"
-_GRACE = 1.0  # seconds to the next step of a question that is given up
-_SENTENCES = {
+_PAGE_FOLDER = Path(__file__).parent / "page"
+_STYLE_SHEETS = ("words.css", "page.css", "elements.css")
+_JSON_LINES_TYPE, _JSON_TYPE = "application/x-ndjson", "application/json"
+_GRACE_SECONDS = 1.0  # a canceled job has this time to reach its next step
+_STATUS_MESSAGES = {
     404: "there is nothing at this address.",
     405: "this address does not take requests of this kind.",
 }
-_FIRST_SHOWN = ("shapley", "lime", "alpha-avg")
-# Where asking takes a while, LRP stands there at once, beside what `explain` takes: on deep models
-# it reaches two thirds of the way from chance to the best order, and attention a sixth.
-_AT_ONCE = "lrp"
-_FIRST_SHOWN_LEARNED = (LEARNED, "shapley")  # which is more faithful still, and as quick
+_DEFAULT_METHODS = ("shapley", "lime", "alpha-avg")
+# On slow models the page starts with LRP, beside the default method of `explain`. LRP is exact and
+# fast. On deep models its share is two thirds, and that of attention one sixth.
+_FAST_METHOD = "lrp"
+_DEFAULT_LEARNED_METHODS = (LEARNED, "shapley")  # a learned method is as fast and more faithful
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServedModel:
-    """A model under the name that the page gives it, and a method that was learned from it."""
+    """A model with its name on the page, and a method that was learned from it."""
 
     name: str
     model: Model
@@ -92,49 +92,57 @@ class ServedModel:
 
     @cached_property
     def query_kind(self) -> str:
-        """What queries to the model are about, by which the page differs."""
+        """Kind of queries that the model answers, such as spans or images."""
         return query_kind(self.model)
 
     @property
-    def shows_images(self) -> bool:
-        """Whether the model reads images, and no texts."""
+    def reads_images(self) -> bool:
+        """Whether the inputs of the model are images."""
         return self.query_kind == "images"
 
-    def methods(self, names: Sequence[str]) -> list[Any]:
-        """Return the methods that a page names; it names no folder of this machine."""
-        own = self.learned or LEARNED
-        return [own if name.partition(":")[0] == LEARNED else name for name in names]
+    def find_methods(self, names: Sequence[str]) -> list[Any]:
+        """Return the methods that a page names. A page cannot name a folder of this machine."""
+        learned = self.learned or LEARNED
+        return [learned if name.partition(":")[0] == LEARNED else name for name in names]
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Served:
-    """All that a page can ask about."""
+class PageContent:
+    """Models, run and judgment of a page.
+
+    * ``seconds``: time limit of a request.
+    * ``warnings``: sentences on every page, for example that the run belongs to another model.
+    * ``features``: features that the page scores first. None chooses them by the model.
+    """
 
     models: tuple[ServedModel, ...] = ()
     run: "Run | None" = None
     judgment: Judgment | None = None
-    seconds: float = 120.0  # that a question may take
-    warnings: tuple[str, ...] = ()  # what every page says: not all of it is about one model
-    features: str | Splitter | None = None  # what is scored at first
+    seconds: float = 120.0
+    warnings: tuple[str, ...] = ()
+    features: str | Splitter | None = None
 
     def __post_init__(self) -> None:
-        if len({one.shows_images for one in self.models}) > 1:
+        if len({model.reads_images for model in self.models}) > 1:
             raise InputError(
                 "a page compares two models of texts, or two of images; got one of each."
             )
 
     @property
-    def shows_images(self) -> bool:
-        """Whether its models read images; all of them do, or none."""
-        return any(one.shows_images for one in self.models)
+    def reads_images(self) -> bool:
+        """Whether the models read images. Either all of them do or none."""
+        return any(model.reads_images for model in self.models)
 
 
-def model_facts(served: ServedModel, unit: str | Splitter | None = None) -> dict[str, Any]:
-    """Return what the page must know of a model before it asks anything."""
+def model_facts(served: ServedModel, features: str | Splitter | None = None) -> dict[str, Any]:
+    """Return the properties of a model that its page needs: classes, methods, features and so on.
+
+    ``features`` are the features that the page scores first. None chooses them by the model.
+    """
     model = served.model
-    _, question = prepare_model(model, Request(features=unit))
-    unit = question.features
+    _, request = prepare_model(model, Request(features=features))
+    features = request.features
     methods = {} if served.learned is None else {LEARNED: served.learned.method}
     methods |= METHODS
     implementations = {
@@ -148,100 +156,112 @@ def model_facts(served: ServedModel, unit: str | Splitter | None = None) -> dict
             "label": methods[name].label,
             "formula": methods[name].formula,
             "exactness": exactness_for_model(implementation, model),
-            # What asks the model many times waits until the reader pauses.
-            "quick": implementation.cost.calls is None,
+            # Methods that call the model many times wait until the reader stops typing.
+            "is_quick": implementation.cost.calls is None,
             "pairs": name == "interactions",
         }
         for name, implementation in implementations.items()
     ]
-    own = default_method(model)
-    is_deep = _AT_ONCE in implementations and implementations["shapley"].cost.calls is not None
-    first = (_AT_ONCE, own) if is_deep or own not in _FIRST_SHOWN else _FIRST_SHOWN
-    first = first if served.learned is None else _FIRST_SHOWN_LEARNED
+    method = default_method(model)
+    has_lrp = _FAST_METHOD in implementations
+    is_slow = has_lrp and implementations["shapley"].cost.calls is not None
+    if served.learned is not None:
+        default_methods = _DEFAULT_LEARNED_METHODS
+    elif is_slow or method not in _DEFAULT_METHODS:
+        default_methods = (_FAST_METHOD, method)
+    else:
+        default_methods = _DEFAULT_METHODS
     return {
         "name": served.name,
         "classes": list(model.classes),
         "methods": rows,
-        "first": [name for name in first if name in implementations],
-        "features": [*feature_names(model), *([feature_kind(unit)] if callable(unit) else [])],
-        "images": served.shows_images,
-        "unit": feature_kind(unit),
+        "default_methods": [name for name in default_methods if name in implementations],
+        "features": [
+            *feature_names(model),
+            *([feature_kind(features)] if callable(features) else []),
+        ],
+        "reads_images": served.reads_images,
+        "default_features": feature_kind(features),
         "scales": list(model_scales(model)),
         "replacement": resolve_replacement(model, "auto"),
-        "spans": served.query_kind == "places",
-        "heads": any("per_head" in used.settings for used in implementations.values()),
+        "finds_spans": served.query_kind == "places",
+        "has_heads": any(
+            "per_head" in implementation.settings for implementation in implementations.values()
+        ),
     }
 
 
-def typing_page(served: Served) -> str:
+def typing_page(content: PageContent) -> str:
     """Return the page on which a text is typed and explained."""
-    if not served.models:
-        return _message(served, "./", "Type and see", "No model is served here.")
-    facts = {"models": [model_facts(one, served.features) for one in served.models]}
-    body = render_template("typing.html", most=MOST_CHARACTERS, images=served.shows_images)
-    return _page("What moves the model?", body, served, script="typing.js", facts=facts)
+    if not content.models:
+        return _message_page(content, "./", "Type and see", "No model is served here.")
+    facts = {"models": [model_facts(model, content.features) for model in content.models]}
+    body = render_template("typing.html", most=MAX_CHARACTERS, images=content.reads_images)
+    return _render_page("What moves the model?", body, content, script="typing.js", facts=facts)
 
 
-def texts_page(served: Served) -> str:
+def texts_page(content: PageContent) -> str:
     """Return the page of the texts of a run."""
-    facts = {"typing": bool(served.models)}
+    facts = {"has_models": bool(content.models)}
     title = "What does the model do on these texts?"
-    above = navigation(served, "texts", kept=("texts.json", "texts.json"))
-    return _page(
-        title, render_template("texts.html"), served, script="texts.js", above=above, facts=facts
-    )
+    links = navigation(content, "texts", download=("texts.json", "texts.json"))
+    body = render_template("texts.html")
+    return _render_page(title, body, content, script="texts.js", links=links, facts=facts)
 
 
-def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None) -> "Markup":
-    """Return links to the views that there are; ``here`` is the one that is shown.
+def navigation(
+    content: PageContent, current_page: str, *, download: tuple[str, str] | None = None
+) -> "Markup":
+    """Return the links to all pages, the download link of the current page, and the warnings.
 
-    ``kept`` is an address and the name of the file as which it can be downloaded.
+    ``download`` is the address of a file and its name.
     """
-    places = []
-    if served.models:
-        places.append(("./", "Drop an image" if served.shows_images else "Type and see"))
-    if served.run is not None:
-        noun = feature_noun(feature_kind(served.run.record.request.features))
-        places += [
+    pages = []
+    if content.models:
+        pages.append(("./", "Drop an image" if content.reads_images else "Type and see"))
+    if content.run is not None:
+        noun = feature_noun(feature_kind(content.run.record.request.features))
+        pages += [
             ("texts", "Texts"),
             ("summary", f"{pluralize(noun).capitalize()}, mistakes, slices"),
         ]
-    if served.judgment is not None:
-        places.append(("judgment", "Judgment"))
-    return render_macro(
-        "navigation", places if len(places) > 1 else [], here, kept, served.warnings
-    )
+    if content.judgment is not None:
+        pages.append(("judgment", "Judgment"))
+    links = pages if len(pages) > 1 else []
+    return render_macro("navigation", links, current_page, download, content.warnings)
 
 
-def _message(
-    served: Served,
-    here: str,
+def _message_page(
+    content: PageContent,
+    current_page: str,
     title: str,
     sentence: str,
     *,
     script: str | None = None,
-    trouble: bool = False,
+    is_error: bool = False,
 ) -> str:
-    body = render_template("message.html", title=title, sentence=sentence, trouble=trouble)
-    return _page(title, body, served, script=script, above=navigation(served, here))
+    """Return a page that shows only a sentence."""
+    body = render_template("message.html", title=title, sentence=sentence, trouble=is_error)
+    links = navigation(content, current_page)
+    return _render_page(title, body, content, script=script, links=links)
 
 
-def _page(
+def _render_page(
     title: str,
     body: "Markup",
-    served: Served,
+    content: PageContent,
     *,
     script: str | None,
-    above: "Markup | None" = None,
+    links: "Markup | None" = None,
     facts: object = None,
 ) -> str:
-    """Return a page whose style and scripts are files of the server."""
+    """Return a page that loads its style and its script from the server."""
     return render_template(
         "page.html",
         title=title,
         window=title,
         head=render_macro("served_files", [*([] if script is None else [script]), "theme.js"]),
-        navigation=navigation(served, "./") if above is None else above,
+        navigation=navigation(content, "./") if links is None else links,
         body=body,
         footer="Served by limelight on this machine. This page needs no network.",
         data=data_block("limelight-facts", json.dumps(facts, ensure_ascii=False)),
@@ -249,201 +269,225 @@ def _page(
     )
 
 
-def page_app(served: Served, queue: QuestionQueue, views: RunViews | None) -> Starlette:
-    """Return the application; what it is asked about a model goes through ``queue``.
+def make_app(content: PageContent, queue: JobQueue, views: RunViews | None) -> Starlette:
+    """Return the web application. Its requests about texts go through ``queue``.
 
-    ``views`` are those of the run, where there is one.
+    ``views`` computes the data about the run, if there is one.
     """
     routes = [
-        Route("/", _sent(typing_page(served))),
-        Route("/page/{name:path}", _file),
-        *([] if views is None else _run_routes(served, views)),
+        Route("/", _html_handler(typing_page(content))),
+        Route("/page/{name:path}", _send_page_file),
+        *([] if views is None else _run_routes(content, views)),
     ]
-    if (judged := served.judgment) is not None:
+    if (judgment := content.judgment) is not None:
 
-        async def judgment(_: Request) -> Response:
-            return _report(served, "judgment", partial(judgment_page, judged))
+        async def send_judgment(_: HttpRequest) -> Response:
+            """Send the page of the judgment."""
+            return _report_response(content, "judgment", partial(judgment_page, judgment))
 
-        routes.append(Route("/judgment", judgment))
-    questions = {"/text": shown_text, "/parts": compared_parts, "/file": made_file}
-    for place, answered in questions.items():
-        routes.append(Route(place, _asked(served, queue, answered), methods=["POST"]))
+        routes.append(Route("/judgment", send_judgment))
+    answer_functions = {"/text": explain_text, "/sections": compute_sections, "/file": export_file}
+    for path, function in answer_functions.items():
+        routes.append(Route(path, _text_handler(content, queue, function), methods=["POST"]))
     return Starlette(
-        routes=routes, exception_handlers={InputError: _failed, HTTPException: _failed}
+        routes=routes, exception_handlers={InputError: _send_error, HTTPException: _send_error}
     )
 
 
-def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
-    """Return what answers questions about a text through the queue, line by line."""
+def _text_handler(content: PageContent, queue: JobQueue, function: AnswerFunction) -> Handler:
+    """Return a handler that runs ``function`` in the queue and sends its events line by line."""
 
-    most = MOST_OF_IMAGE if served.shows_images else MOST_BYTES
+    max_bytes = MAX_IMAGE_REQUEST_BYTES if content.reads_images else MAX_REQUEST_BYTES
 
-    async def answer(request: HttpRequest) -> Response:
-        question = question_of(await bounded_body(request, most), served.features)
-        if question.model >= len(served.models):
+    async def handle(http_request: HttpRequest) -> Response:
+        """Parse and check a request, and add it to the queue."""
+        request = parse_request(await read_body(http_request, max_bytes), content.features)
+        if request.model >= len(content.models):
             raise InputError(
-                f"there is no model {question.model} here; there are {len(served.models)}."
+                f"there is no model {request.model} here; there are {len(content.models)}."
             )
-        one = served.models[question.model]
-        model = one.model
-        check_given(question.text, is_image_model=one.shows_images)
-        methods = one.methods(question.methods)
-        question = msgspec.structs.replace(question, methods=methods)
-        queued = queue.ask(
-            (question.tab, question.place),
-            lambda report: _encoded(answered(model, question, report)),
-            quick=request.query_params.get("when") != "paused",
-            alike=_alike(model, question) if answered is shown_text else None,
+        served = content.models[request.model]
+        model = served.model
+        check_input_kind(request.text, is_image_model=served.reads_images)
+        methods = served.find_methods(request.methods)
+        request = msgspec.structs.replace(request, methods=methods)
+        job = queue.submit(
+            (request.tab, request.panel),
+            lambda report_progress: _encode_result(function(model, request, report_progress)),
+            is_quick=http_request.query_params.get("when") != "paused",
+            batch_job=_make_batch_job(model, request) if function is explain_text else None,
         )
-        return StreamingResponse(lines_of(queued, queue, seconds=served.seconds), media_type=_LINES)
+        lines = stream_lines(job, queue, seconds=content.seconds)
+        return StreamingResponse(lines, media_type=_JSON_LINES_TYPE)
 
-    return answer
+    return handle
 
 
-def _alike(model: Model, question: TextQuestion) -> Alike | None:
-    """Return how to answer ``question`` with others, on models that explain texts together."""
-    kind = kind_of(question) if texts_per_batch(model) > 1 else None
+def _make_batch_job(model: Model, request: TextRequest) -> BatchJob | None:
+    """Return how to explain similar requests as one batch, or None if the model cannot do that."""
+    kind = batch_kind(request) if texts_per_batch(model) > 1 else None
     if kind is None:
         return None
-    return Alike(kind, question, lambda asked: list(map(_encoded, shown_texts(model, asked))))
+    return BatchJob(
+        kind, request, lambda requests: list(map(_encode_result, explain_texts(model, requests)))
+    )
 
 
-def _encoded(answer: dict[str, Any]) -> msgspec.Raw:
-    # In the thread of the model: what is sent from the loop must not keep other pages waiting.
-    return msgspec.Raw(msgspec.json.encode(answer))
+def _encode_result(result: dict[str, Any]) -> msgspec.Raw:
+    # Encode in the thread of the model. In the event loop it would delay other pages.
+    return msgspec.Raw(msgspec.json.encode(result))
 
 
-async def bounded_body(request: HttpRequest, most: int = MOST_BYTES) -> bytes:
-    """Return the body of a request, of limited size; the guard limits its time."""
+async def read_body(request: HttpRequest, max_bytes: int = MAX_REQUEST_BYTES) -> bytes:
+    """Return the body of a request, and raise ``InputError`` if it is too large or incomplete.
+
+    The guard limits the time in which the body must arrive.
+    """
     body = bytearray()
     try:
-        async for part in request.stream():
-            body += part
-            if len(body) > most:
-                raise InputError(f"a request may have {most:,} bytes; this one has more.")
-    except ClientDisconnect:  # nobody hears it; a traceback in the terminal would be heard
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > max_bytes:
+                raise InputError(f"a request may have {max_bytes:,} bytes; this one has more.")
+    except ClientDisconnect:  # nobody reads this error, but it prevents a traceback on the terminal
         raise InputError("the request was not sent to its end.") from None
     return bytes(body)
 
 
-async def lines_of(
-    question: QueuedQuestion, queue: QuestionQueue, *, seconds: float
-) -> AsyncIterator[bytes]:
-    """Yield one line per event; a reader who leaves, or ``seconds`` gone, ends the job."""
-    event = Event(share=0.0)
-    until = time.monotonic() + seconds
+async def stream_lines(job: QueuedJob, queue: JobQueue, *, seconds: float) -> AsyncIterator[bytes]:
+    """Yield the events of a job as lines of JSON.
+
+    The job is canceled if the client disconnects or the job takes more than ``seconds``.
+    """
+    event = Event(progress=0.0)
+    deadline = time.monotonic() + seconds
     try:
-        while event.share is not None:
-            left = max(until - time.monotonic(), 0.0)
+        while event.progress is not None:
+            remaining = max(deadline - time.monotonic(), 0.0)
             try:
-                event = await asyncio.wait_for(question.events.get(), min(left, queue.patience))
+                event = await asyncio.wait_for(job.events.get(), min(remaining, queue.patience))
             except TimeoutError:
-                if left <= queue.patience:
+                if remaining <= queue.patience:
                     raise
-                queue.relieve()
+                queue.abandon_stuck_jobs()
                 continue
-            if event.failed == STOPPED:
-                return  # without a last line, by which the page knows that the server has ended
-            yield _line(event)
+            if event.error == STOPPED:
+                return  # the page sees that the last line is missing: the server has stopped
+            yield _encode_line(event)
     except TimeoutError:
-        late = f"the model took longer than {seconds:g} seconds; the question was given up."
-        yield _line(Event(failed=late))
+        error = f"the model took longer than {seconds:g} seconds; the request was stopped."
+        yield _encode_line(Event(error=error))
     finally:
-        if (event.share is not None or event.superseded) and queue.leave(question):
-            # It ends at its next step, or never: others wait, and then get another thread.
-            left = max(until - time.monotonic(), min(_GRACE, seconds / 4))
-            asyncio.get_running_loop().call_later(left, queue.give_up, question)
+        is_unfinished = event.progress is not None or event.superseded
+        if is_unfinished and queue.cancel(job):
+            # The job ends at its next step. If it never does, the other jobs get a new thread.
+            remaining = max(deadline - time.monotonic(), min(_GRACE_SECONDS, seconds / 4))
+            asyncio.get_running_loop().call_later(remaining, queue.abandon, job)
 
 
-def _line(event: Event) -> bytes:
+def _encode_line(event: Event) -> bytes:
     return msgspec.json.encode(event) + b"\n"
 
 
-def _run_routes(served: Served, views: RunViews) -> list[Route]:
-    def table(_: HttpRequest) -> Any:
-        return views.table() or {"share": views.columns.share}
+def _run_routes(content: PageContent, views: RunViews) -> list[Route]:
+    """Return the addresses of the pages about the run, and of their data."""
 
-    def with_word(request: HttpRequest) -> Any:
-        return {"places": views.with_word(request.query_params.get("word", "")[:200])}
+    def table_data(_: HttpRequest) -> Any:
+        """Return the table of all texts, or the progress while the run is read."""
+        return views.table() or {"progress": views.columns.progress}
 
-    def one(request: HttpRequest) -> Any:
-        given = request.query_params.get("row", "")
-        if not re.fullmatch("[0-9]{1,15}", given):
-            raise InputError(f"a text is named by its number; got {given[:20]!r}.")
-        return views.text(int(given))
+    def word_data(request: HttpRequest) -> Any:
+        """Return the positions of the texts that contain a word."""
+        return {"positions": views.find_word(request.query_params.get("word", "")[:200])}
 
-    async def summary(_: HttpRequest) -> Response:
+    def text_data(request: HttpRequest) -> Any:
+        """Return the explanations of one text."""
+        row = request.query_params.get("row", "")
+        if not re.fullmatch("[0-9]{1,15}", row):
+            raise InputError(f"a text is named by its number; got {row[:20]!r}.")
+        return views.text(int(row))
+
+    async def send_summary(_: HttpRequest) -> Response:
+        """Send the summary, or a message while it is computed."""
         try:
-            found = views.summary.now()
+            summary = views.summary.poll()
         except InputError as error:
-            why = f"{str(error)[:1].upper()}{str(error)[1:]}"
-            page = _message(served, "summary", "That did not work", why, trouble=True)
+            sentence = f"{str(error)[:1].upper()}{str(error)[1:]}"
+            page = _message_page(content, "summary", "That did not work", sentence, is_error=True)
             return HTMLResponse(page, 400)
-        if found is None:  # the script looks again in a second
-            said = "The texts are being summarised."
-            page = _message(served, "summary", "One moment", said, script="waiting.js")
+        if summary is None:  # the script reloads the page after a moment
+            sentence = "The texts are being summarized."
+            page = _message_page(content, "summary", "One moment", sentence, script="waiting.js")
             return HTMLResponse(page)
-        return _report(served, "summary", partial(summary_page, found))
+        return _report_response(content, "summary", partial(summary_page, summary))
 
     return [
-        Route("/texts", _sent(texts_page(served))),
-        Route("/texts.json", _json(table)),
-        Route("/texts/word", _json(with_word)),
-        Route("/texts/one", _json(one)),
-        Route("/summary", summary),
+        Route("/texts", _html_handler(texts_page(content))),
+        Route("/texts.json", _json_handler(table_data)),
+        Route("/texts/word", _json_handler(word_data)),
+        Route("/texts/text", _json_handler(text_data)),
+        Route("/summary", send_summary),
     ]
 
 
-def _json(found: Callable[[HttpRequest], Any]) -> Handler:
-    """Return what answers with JSON that is made in a thread, since others must not wait for it."""
+def _json_handler(compute: Callable[[HttpRequest], Any]) -> Handler:
+    """Return a handler that sends the result of ``compute`` as JSON.
 
-    async def answer(request: HttpRequest) -> Response:
-        made = await asyncio.to_thread(lambda: msgspec.json.encode(found(request)))
-        return Response(made, media_type=_JSON)
+    It computes in a thread, so that other requests do not wait.
+    """
 
-    return answer
+    async def handle(request: HttpRequest) -> Response:
+        """Compute and send the answer."""
+        body = await asyncio.to_thread(lambda: msgspec.json.encode(compute(request)))
+        return Response(body, media_type=_JSON_TYPE)
+
+    return handle
 
 
-def _report(served: Served, here: str, page: Callable[..., str]) -> Response:
-    """Return a page that is one file, with the policy that it brings itself."""
-    above = navigation(served, here, kept=(here, f"{here}.html"))
+def _report_response(
+    content: PageContent, current_page: str, render: Callable[..., str]
+) -> Response:
+    """Return a report page, which is one file and contains its own content policy."""
+    links = navigation(content, current_page, download=(current_page, f"{current_page}.html"))
     return HTMLResponse(
-        page(navigation=above), headers={"content-security-policy": WHOLE_PAGE_POLICY}
+        render(navigation=links), headers={"content-security-policy": REPORT_POLICY}
     )
 
 
-def _sent(content: str) -> Handler:
-    async def answer(_: HttpRequest) -> Response:
-        return HTMLResponse(content)
+def _html_handler(page: str) -> Handler:
+    async def handle(_: HttpRequest) -> Response:
+        """Send the page."""
+        return HTMLResponse(page)
 
-    return answer
+    return handle
 
 
-async def _file(request: HttpRequest) -> Response:
-    found = page_files().get(f"page/{request.path_params['name']}")
-    if found is None:
+async def _send_page_file(request: HttpRequest) -> Response:
+    """Send a script or the style sheet of the page."""
+    file = page_files().get(f"page/{request.path_params['name']}")
+    if file is None:
         raise HTTPException(404)
-    kind, content = found
-    return Response(content, media_type=kind)
+    media_type, content = file
+    return Response(content, media_type=media_type)
 
 
 @cache
 def page_files() -> dict[str, tuple[str, bytes]]:
-    """Return the type and content of every file by its place in the page's address."""
-    found = {
-        f"page/{entry.name}": ("text/javascript", bundle_module(entry).encode())
-        for entry in ENTRIES
-        if entry.parent == _OWN or entry.stem == "theme"
+    """Return the media type and the content of each file that the page loads, by its address."""
+    files = {
+        f"page/{script.name}": ("text/javascript", bundle_module(script).encode())
+        for script in ENTRIES
+        if script.parent == _PAGE_FOLDER or script.stem == "theme"
     }
-    style = style_sheet(*_SHEETS, _OWN / "serving.css")
-    found["page/style.css"] = ("text/css", style.encode())
-    return found
+    style = style_sheet(*_STYLE_SHEETS, _PAGE_FOLDER / "serving.css")
+    files["page/style.css"] = ("text/css", style.encode())
+    return files
 
 
-async def _failed(_: HttpRequest, error: Exception) -> Response:
-    """Say in a sentence why there is no answer."""
-    status, sentence = 400, str(error)
+async def _send_error(_: HttpRequest, error: Exception) -> Response:
+    """Send an error message as JSON."""
+    status, message = 400, str(error)
     if isinstance(error, HTTPException):
         status = error.status_code
-        sentence = _SENTENCES.get(status, "that did not work.")
-    return Response(msgspec.json.encode({"failed": sentence}), status, media_type=_JSON)
+        message = _STATUS_MESSAGES.get(status, "that did not work.")
+    return Response(msgspec.json.encode({"error": message}), status, media_type=_JSON_TYPE)

@@ -1,4 +1,4 @@
-"""Which requests are answered, what every answer must say, and how long a request may take."""
+"""Reject requests without the token, add security headers, and limit the time of a request."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_SECURITY = {
+_SECURITY_HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -22,19 +22,19 @@ _SECURITY = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-# A page of ours that is one file brings its own policy, by the digests of its style and script.
+# A report page that is one file sets its own policy with the digests of its style and script.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_SECONDS_TO_ASK = 30.0  # from the first byte of a request, or the connection, to the last byte
-MOST_CONNECTIONS = 400
-WHOLE_PAGE_POLICY = "frame-ancestors 'none'; connect-src 'none'; object-src 'none'"
+_REQUEST_SECONDS = 30.0  # from the connection, or the first byte of a request, to its last byte
+MAX_CONNECTIONS = 400
+REPORT_POLICY = "frame-ancestors 'none'; connect-src 'none'; object-src 'none'"
 
 
 @dataclass(frozen=True)
 class GuardedApp:
-    """An application behind a token and a check of the host."""
+    """An application that answers only requests with the right token and host."""
 
     app: ASGIApp
     token: str
@@ -42,29 +42,31 @@ class GuardedApp:
     any_address: bool
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it with a sentence."""
-        given, slash, rest = scope["path"].removeprefix("/").partition("/")
+        """Answer a request, or reject it with an error message."""
+        token, slash, path = scope["path"].removeprefix("/").partition("/")
         answer: ASGIApp
-        if not self._is_known(scope):
-            answer = _refusal(421, "This server answers only to the address that it printed.")
-        elif not secrets.compare_digest(given.encode(), self.token.encode()):
+        if not self._is_own_host(scope):
+            answer = _plain_response(
+                421, "This server answers only to the address that it printed."
+            )
+        elif not secrets.compare_digest(token.encode(), self.token.encode()):
             sentence = "Open the whole address that limelight printed: it ends in a token."
-            answer = _refusal(403, sentence)
-        elif not slash:  # the page's own addresses begin where its address ends
-            answer = _refusal(307, "", location=f"/{self.token}/")
+            answer = _plain_response(403, sentence)
+        elif not slash:  # relative addresses in the page need the slash at the end
+            answer = _plain_response(307, "", location=f"/{self.token}/")
         else:
-            scope = {**scope, "path": f"/{rest}", "raw_path": None}
-            answer, send = self.app, _with_policy(send)
+            scope = {**scope, "path": f"/{path}", "raw_path": None}
+            answer, send = self.app, _add_security_headers(send)
         await answer(scope, receive, send)
 
-    def _is_known(self, scope: Scope) -> bool:
-        """Say whether the request was sent to us, and not to a name that leads here.
+    def _is_own_host(self, scope: Scope) -> bool:
+        """Return whether the Host header names this machine.
 
-        Another site may let its own name point at this machine, and its page could then read what
-        we answer. It cannot make its name a number.
+        Another website can let its name point to this machine (DNS rebinding). Its page could then
+        read the answers. It cannot use a number as its name, so that IP addresses are safe.
         """
-        found = [value for key, value in scope["headers"] if key == b"host"]
-        host = found[0].decode("latin-1") if len(found) == 1 else ""
+        headers = [value for key, value in scope["headers"] if key == b"host"]
+        host = headers[0].decode("latin-1") if len(headers) == 1 else ""
         name = re.sub(r":\d+$", "", host).strip("[]").lower()
         if name in self.hosts or not self.any_address:
             return name in self.hosts
@@ -73,74 +75,82 @@ class GuardedApp:
         return False
 
 
-def _with_policy(send: Send) -> Send:
-    """Return ``send`` with the headers of our own pages, where an answer has not others."""
+def _add_security_headers(send: Send) -> Send:
+    """Return a version of ``send`` that adds the security headers that an answer does not set."""
 
-    async def sending(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
+        """Add the headers to the start of the answer and send the message."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in {**_SECURITY, "content-security-policy": POLICY}.items():
+            for name, value in {**_SECURITY_HEADERS, "content-security-policy": POLICY}.items():
                 headers.setdefault(name, value)
         await send(message)
 
-    return sending
+    return send_with_headers
 
 
-def _refusal(status: int, sentence: str, **more: str) -> PlainTextResponse:
-    return PlainTextResponse(f"{sentence}\n", status, headers=_SECURITY | more)
+def _plain_response(status: int, message: str, **headers: str) -> PlainTextResponse:
+    return PlainTextResponse(f"{message}\n", status, headers=_SECURITY_HEADERS | headers)
 
 
 class DeadlineProtocol(H11Protocol):  # type: ignore[misc]
-    """uvicorn's own protocol; a request that is not whole in time ends its connection.
+    """The HTTP protocol of uvicorn, which also closes a connection whose request comes too slowly.
 
-    Whoever asks is let in: where there are too many connections, the one goes that has asked
-    nothing for longest. A limit for each address would not do, since on one machine all have one.
+    Every new connection is accepted. If there are too many, the connection that has been idle for
+    longest is closed. A limit per IP address would not work, because all clients of one machine
+    share an address.
     """
 
-    _ending: asyncio.TimerHandle | None = None
-    _since = 0.0  # when it was made, or last answered
+    _deadline_timer: asyncio.TimerHandle | None = None
+    _idle_since = 0.0  # time of the connection or of the last answer
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Give the first request its time, which begins before its first byte."""
+        """Start the deadline of the first request, and close an idle connection if necessary."""
         super().connection_made(transport)
-        self._since = self.loop.time()
-        self._look()
-        if len(self.connections) > MOST_CONNECTIONS:
-            resting = [one for one in self.connections if one is not self and one.is_resting]
-            if resting:
-                longest = min(resting, key=lambda one: one._since)
-                self.connections.discard(longest)  # it hears of its end only later
-                longest.transport.abort()
+        self._idle_since = self.loop.time()
+        self._update_deadline()
+        if len(self.connections) > MAX_CONNECTIONS:
+            idle_connections = [
+                connection
+                for connection in self.connections
+                if connection is not self and connection.is_idle
+            ]
+            if idle_connections:
+                oldest = min(idle_connections, key=lambda connection: connection._idle_since)
+                # `connection_lost` would remove it too, but only later.
+                self.connections.discard(oldest)
+                oldest.transport.abort()
 
     @property
-    def is_resting(self) -> bool:
-        """Whether no whole request of it is being answered."""
+    def is_idle(self) -> bool:
+        """Whether the server is not answering a request of this connection."""
         return self.cycle is None or self.cycle.response_complete
 
     def on_response_complete(self) -> None:
-        """Count from now how long nothing is asked."""
-        self._since = self.loop.time()
+        """Record the time at which the connection becomes idle."""
+        self._idle_since = self.loop.time()
         super().on_response_complete()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came. More bytes do not buy more time: a trickle is silence of another kind."""
+        """Receive bytes without extending the deadline, which a slow sender could abuse."""
         super().data_received(data)
-        self._look()
+        self._update_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the deadline."""
-        self._cancel()
+        """Cancel the deadline of a closed connection."""
+        self._cancel_deadline()
         super().connection_lost(exc)
 
-    def _look(self) -> None:
-        # IDLE: headers are missing; SEND_BODY: the body is. In any other state the client has said
-        # all it had to, and how long the answer takes is the model's business.
+    def _update_deadline(self) -> None:
+        """Start the deadline while a request is incomplete, and cancel it when it is complete."""
+        # IDLE: headers are missing. SEND_BODY: the body is missing. In all other states the request
+        # is complete, and the time of the answer depends on the model.
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-            self._cancel()
-        elif self._ending is None:
-            self._ending = self.loop.call_later(_SECONDS_TO_ASK, self.transport.abort)
+            self._cancel_deadline()
+        elif self._deadline_timer is None:
+            self._deadline_timer = self.loop.call_later(_REQUEST_SECONDS, self.transport.abort)
 
-    def _cancel(self) -> None:
-        if self._ending is not None:
-            self._ending.cancel()
-            self._ending = None
+    def _cancel_deadline(self) -> None:
+        if self._deadline_timer is not None:
+            self._deadline_timer.cancel()
+            self._deadline_timer = None

@@ -1,12 +1,11 @@
-"""The one thread that asks a model, and the queue before it.
+"""Run the jobs of all pages on one thread, because most models are not thread-safe.
 
-A model is never asked by two threads at a time: most are not made for it. What is quick (a
-prediction, an exact method) goes first, even before the next step of something slow that is under
-way, and a newer question of the same asker drops the older one, waiting or begun. Where many ask
-the same of different texts, they are answered together, which costs little more than one.
+Quick jobs (a prediction, an exact method) go first. They even interrupt a slow job between two of
+its steps. A new job of a page panel replaces the older job of the same panel, whether that waits or
+runs. Jobs that differ only in their texts run as one batch, which costs little more than one job.
 
-A model that hangs on a text cannot be stopped. If it takes no step for a while and others wait, its
-question is given up, and another thread answers the others.
+A model that hangs on a text cannot be stopped. If it makes no progress for a while and other jobs
+wait, its job is abandoned and a new thread runs the other jobs.
 """
 
 import asyncio
@@ -23,155 +22,176 @@ import msgspec
 
 from limelight.errors import InputError, escape_controls
 
-Report = Callable[[int | float, int], None]
-Job = Callable[[Report], Any]
-Place = tuple[Hashable, bool]  # who asks, and whether it is quick: only one may be begun
+ProgressCallback = Callable[[int | float, int], None]
+JobFunction = Callable[[ProgressCallback], Any]
+JobKey = tuple[Hashable, bool]  # the page panel, and whether the job is quick
 
-_BETWEEN_REPORTS = 0.1  # seconds: a bar that moves faster is only traffic
-_MOST_WAITING = 200  # questions; more than that is an attack or a mistake
-_MOST_TOGETHER = 16
-_MOST_LOST = 4  # threads that a model has swallowed
-_SLOW_STEPS = 5  # a step that takes so many times the slowest one before is taken for hanging
+_SECONDS_BETWEEN_REPORTS = 0.1  # a progress bar that moves faster only costs traffic
+_MAX_WAITING_JOBS = 200  # more than that is an attack or a mistake
+_MAX_BATCH_SIZE = 16
+_MAX_STUCK_THREADS = 4
+_SLOW_STEP_FACTOR = 5  # a step that takes so many times the slowest earlier step counts as hanging
 STOPPED = "the page was stopped."
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A line of the answer to a question: how much is done (0 to 1), what was found, or why not.
+    """One line of the answer to a request: its progress (0 to 1), its result, or an error.
 
-    ``superseded`` says that a newer question of the same asker took the place of this one.
+    ``superseded`` means that a newer request of the same page panel replaced this one.
     """
 
-    share: float | None = None
-    found: Any = msgspec.UNSET
-    failed: str | None = None
+    progress: float | None = None
+    result: Any = msgspec.UNSET
+    error: str | None = None
     superseded: bool = False
 
 
-class Alike(NamedTuple):
-    """A question that can be answered together with others of the same ``kind``.
+class BatchJob(NamedTuple):
+    """A job that can run in one batch with other jobs of the same ``kind``.
 
-    ``answers`` takes what each of them asks and returns the answer to each.
+    ``run_batch`` takes the requests of all these jobs and returns one result for each.
     """
 
     kind: Hashable
-    asked: Any
-    answers: Callable[[Sequence[Any]], Sequence[Any]]
+    request: Any
+    run_batch: Callable[[Sequence[Any]], Sequence[Any]]
 
 
-class QuestionQueue:
-    """Questions in, answers out, one at a time."""
+class JobQueue:
+    """Run jobs on one thread at a time, and report their progress and results as events."""
 
-    patience = 10.0  # seconds without a step of the model, if others wait
-    first_patience = 60.0  # of its first step, which may compile or load
+    patience = 10.0  # seconds without a step of the model, if other jobs wait
+    first_patience = 60.0  # for the first step, which may compile or load
     clock = staticmethod(time.monotonic)
 
     def __init__(self) -> None:
-        # By place: the asker, and whether it is quick. A newer question keeps the older's place in
-        # the line: whoever types on must not stand at its end for ever.
-        self._waiting: dict[Place, QueuedQuestion] = {}
-        self._begun: dict[Place, QueuedQuestion] = {}
+        # A newer job keeps the position of the job that it replaces. Otherwise somebody who keeps
+        # typing would stay at the end of the queue.
+        self._waiting: dict[JobKey, QueuedJob] = {}
+        self._running: dict[JobKey, QueuedJob] = {}
         self._changed = threading.Condition()
-        self._generation = 0  # of the thread: one that was given up finds that it has a successor
-        self._lost = 0
-        self._closed = False
-        self._step_began = self.clock()
-        self._slowest_step: float | None = None  # None before the first one has ended
+        self._generation = 0  # number of the thread: an abandoned thread sees that it was replaced
+        self._stuck_threads = 0
+        self._is_closed = False
+        self._step_start = self.clock()
+        self._slowest_step: float | None = None  # None until the first step has ended
         self._start_thread()
 
-    def ask(
-        self, key: Hashable, job: Job, *, quick: bool, alike: Alike | None = None
-    ) -> "QueuedQuestion":
-        """Put ``job`` in the queue; what the same ``key`` had asked before is dropped.
+    def submit(
+        self,
+        panel: Hashable,
+        function: JobFunction,
+        *,
+        is_quick: bool,
+        batch_job: BatchJob | None = None,
+    ) -> "QueuedJob":
+        """Add a job to the queue and cancel the older job of the same page panel.
 
-        Something slow does not drop what is quick: it is asked later, about the same text.
-        ``alike`` is another way to answer it, together with others that wait.
+        A slow job does not cancel a quick one, because it belongs to the same text.
+
+        Parameters
+        ----------
+        panel
+            The part of the page that shows the result. It has at most one current job.
+        function
+            Computes the result. It gets a callback for its progress.
+        is_quick
+            Whether the job goes before all slow jobs.
+        batch_job
+            How to run the job in one batch with similar jobs. None runs it by itself.
+
+        Returns
+        -------
+        The job, whose ``events`` end with its result or an error.
         """
-        question = QueuedQuestion((key, quick), job, alike=alike)
+        job = QueuedJob((panel, is_quick), function, batch_job=batch_job)
         with self._changed:
-            for place in {(key, quick), (key, False)}:
-                for older in (self._waiting.get(place), self._begun.get(place)):
+            for key in {(panel, is_quick), (panel, False)}:
+                for older in (self._waiting.get(key), self._running.get(key)):
                     if older is not None:
-                        older.dropped = True
-                        older.tell(Event(superseded=True))
-            if quick:
-                self._waiting.pop((key, False), None)
-            full = question.place not in self._waiting and len(self._waiting) >= _MOST_WAITING
-            if self._closed or full:
-                full_up = "too many questions are waiting; try again in a moment."
-                question.tell(Event(failed=full_up))
-            elif self._lost >= _MOST_LOST:
-                stuck = "the model does not come back; stop the server and look at it."
-                question.tell(Event(failed=stuck))
+                        older.is_canceled = True
+                        older.send_event(Event(superseded=True))
+            if is_quick:
+                self._waiting.pop((panel, False), None)
+            is_full = job.key not in self._waiting and len(self._waiting) >= _MAX_WAITING_JOBS
+            if self._is_closed or is_full:
+                error = "too many requests are waiting; try again in a moment."
+                job.send_event(Event(error=error))
+            elif self._stuck_threads >= _MAX_STUCK_THREADS:
+                error = "the model does not respond; stop the server and check the model."
+                job.send_event(Event(error=error))
             else:
-                self._waiting[question.place] = question
+                self._waiting[job.key] = job
                 self._changed.notify()
-        return question
+        return job
 
-    def leave(self, question: "QueuedQuestion") -> bool:
-        """Drop ``question``, which nobody waits for; say whether the model is at work on it."""
-        question.dropped = True
+    def cancel(self, job: "QueuedJob") -> bool:
+        """Cancel a job that nobody waits for, and return whether it is running."""
+        job.is_canceled = True
         with self._changed:
-            if self._waiting.get(question.place) is question:  # and not a newer one
-                del self._waiting[question.place]
-            return self._begun.get(question.place) is question
+            if self._waiting.get(job.key) is job:  # and not a newer job
+                del self._waiting[job.key]
+            return self._running.get(job.key) is job
 
-    def give_up(self, question: "QueuedQuestion") -> None:
-        """Leave ``question``; if the model still works on it, leave that thread to itself.
+    def abandon(self, job: "QueuedJob") -> None:
+        """Cancel a job. If it is still running, replace its thread.
 
-        Nothing can stop a function that does not return. The others get a new thread.
+        Python cannot stop a function that does not return. The other jobs get a new thread.
         """
         with self._changed:
-            if not self.leave(question):
+            if not self.cancel(job):
                 return
-            for other in self._begun.values():  # a slow one that a quick one had interrupted
-                if other is not question:
-                    other.tell(Event(failed="the model did not come back from another question."))
-            self._leave_thread()
+            for interrupted_job in self._running.values():  # a slow job that `job` interrupted
+                if interrupted_job is not job:
+                    error = "the model did not come back from another request."
+                    interrupted_job.send_event(Event(error=error))
+            self._replace_thread()
 
-    def relieve(self) -> None:
-        """Give up the question at work if others wait and the model has taken no step for a while.
+    def abandon_stuck_jobs(self) -> None:
+        """Abandon the running jobs if other jobs wait and the model has made no step for a while.
 
-        Questions that were answered together are asked again, each alone: only one may be at fault.
+        The jobs of a batch run again one by one, because perhaps only one of them makes the model
+        hang.
         """
         with self._changed:
-            if self._closed or not self._waiting or not self._begun:
+            if self._is_closed or not self._waiting or not self._running:
                 return
-            longest = self.first_patience
+            limit = self.first_patience
             if self._slowest_step is not None:
-                longest = max(self.patience, _SLOW_STEPS * self._slowest_step)
-            if self.clock() - self._step_began < longest:
+                limit = max(self.patience, _SLOW_STEP_FACTOR * self._slowest_step)
+            if self.clock() - self._step_start < limit:
                 return
-            stuck = list(self._begun.values())
-            if all(question.alike is not None for question in stuck) and len(stuck) > 1:
-                for question in stuck:
-                    question.alike = question.kind = None
-                    self._waiting.setdefault(question.place, question)
+            stuck_jobs = list(self._running.values())
+            if len(stuck_jobs) > 1 and all(job.batch_job is not None for job in stuck_jobs):
+                for job in stuck_jobs:
+                    job.batch_job = job.kind = None
+                    self._waiting.setdefault(job.key, job)
             else:
-                late = "the model took too long while others waited; the question was given up."
-                for question in stuck:
-                    question.dropped = True
-                    question.tell(Event(failed=late))
-            self._leave_thread()
+                error = "the model took too long while others waited; the request was stopped."
+                for job in stuck_jobs:
+                    job.is_canceled = True
+                    job.send_event(Event(error=error))
+            self._replace_thread()
 
-    def _leave_thread(self) -> None:
-        """Leave the thread at work to itself, and let another one answer who waits."""
-        self._begun.clear()
-        self._lost += 1
+    def _replace_thread(self) -> None:
+        """Start a new thread for the waiting jobs, beside the thread that hangs."""
+        self._running.clear()
+        self._stuck_threads += 1
         self._start_thread()
 
     def _count_step(self) -> None:
-        """Note that a step of the model has ended and the next one begins."""
+        """Record that a step of the model has ended and the next step begins."""
         now = self.clock()
-        self._slowest_step = max(self._slowest_step or 0.0, now - self._step_began)
-        self._step_began = now
+        self._slowest_step = max(self._slowest_step or 0.0, now - self._step_start)
+        self._step_start = now
 
     def close(self) -> None:
-        """Let the thread end when it can; questions from now on are refused."""
+        """Cancel all jobs, refuse new ones, and let the thread end."""
         with self._changed:
-            self._closed = True
-            for question in (*self._begun.values(), *self._waiting.values()):
-                question.dropped = True
-                question.tell(Event(failed=STOPPED))
+            self._is_closed = True
+            for job in (*self._running.values(), *self._waiting.values()):
+                job.is_canceled = True
+                job.send_event(Event(error=STOPPED))
             self._changed.notify_all()
 
     def _start_thread(self) -> None:
@@ -181,117 +201,136 @@ class QuestionQueue:
         ).start()
 
     def _work(self, generation: int) -> None:
-        while (question := self._next(generation)) is not None:
-            self._answer(question, generation)
+        """Run jobs until the queue is closed or another thread has taken over."""
+        while (job := self._next_job(generation)) is not None:
+            self._run_with_batch(job, generation)
         with self._changed:
             if generation != self._generation:
-                self._lost -= 1  # a thread that was given up has come back after all
+                self._stuck_threads -= 1  # an abandoned thread has come back after all
 
-    def _next(self, generation: int) -> "QueuedQuestion | None":
+    def _next_job(self, generation: int) -> "QueuedJob | None":
+        """Wait for a job. Return None if this thread must end."""
         with self._changed:
-            while not self._closed and generation == self._generation:
-                if begun := self._begin(lambda _: True, 1):
-                    return begun[0]
+            while not self._is_closed and generation == self._generation:
+                if jobs := self._start_jobs(lambda _: True, 1):
+                    return jobs[0]
                 self._changed.wait()
         return None
 
-    def _begin(
-        self, wanted: Callable[["QueuedQuestion"], bool], most: int
-    ) -> list["QueuedQuestion"]:
-        """Return the first that wait and are ``wanted``, what is quick before all others."""
-        with self._changed:
-            found = sorted(filter(wanted, self._waiting.values()), key=lambda one: not one.quick)
-            begun = {one.place: self._waiting.pop(one.place) for one in found[:most]}
-            self._begun |= begun
-            if begun:
-                self._step_began = self.clock()
-            return list(begun.values())
+    def _start_jobs(
+        self, condition: Callable[["QueuedJob"], bool], max_count: int
+    ) -> list["QueuedJob"]:
+        """Move the first waiting jobs that meet a condition to the running jobs, quick ones first.
 
-    def _end(self, question: "QueuedQuestion", event: Event | None) -> None:
+        Returns
+        -------
+        These jobs, at most ``max_count``.
+        """
+        with self._changed:
+            candidates = filter(condition, self._waiting.values())
+            jobs = sorted(candidates, key=lambda job: not job.is_quick)[:max_count]
+            started_jobs = {job.key: self._waiting.pop(job.key) for job in jobs}
+            self._running |= started_jobs
+            if started_jobs:
+                self._step_start = self.clock()
+            return list(started_jobs.values())
+
+    def _finish(self, job: "QueuedJob", event: Event | None) -> None:
+        """Send the last event of a job and remove it from the running jobs."""
         if event is not None:
-            question.tell(event)
+            job.send_event(event)
         with self._changed:
-            self._step_began = self.clock()
-            if self._begun.get(question.place) is question:
-                del self._begun[question.place]
+            self._step_start = self.clock()
+            if self._running.get(job.key) is job:
+                del self._running[job.key]
 
-    def _answer(self, question: "QueuedQuestion", generation: int) -> None:
-        questions, like = [question], (question.kind, question.quick)
-        if question.kind is not None:
-            questions += self._begin(lambda one: (one.kind, one.quick) == like, _MOST_TOGETHER)
-        if len(questions) > 1 and self._answered_together(questions, generation):
+    def _run_with_batch(self, job: "QueuedJob", generation: int) -> None:
+        """Run a job together with the waiting jobs of the same kind."""
+        jobs, kind = [job], (job.kind, job.is_quick)
+        if job.kind is not None:
+            jobs += self._start_jobs(
+                lambda waiting_job: (waiting_job.kind, waiting_job.is_quick) == kind,
+                _MAX_BATCH_SIZE,
+            )
+        if len(jobs) > 1 and self._run_batch(jobs, generation):
             return
-        for one in questions:
-            self._end(one, self._outcome(one, generation))
+        for single_job in jobs:
+            self._finish(single_job, self._run_job(single_job, generation))
 
-    def _answered_together(self, questions: Sequence["QueuedQuestion"], generation: int) -> bool:
-        """Answer all at once; False where one of them is at fault, and each must be asked alone."""
-        alike = [one.alike for one in questions if one.alike is not None]
+    def _run_batch(self, jobs: Sequence["QueuedJob"], generation: int) -> bool:
+        """Run jobs as one batch. Return False if each of them must now run by itself."""
+        batch_jobs = [job.batch_job for job in jobs if job.batch_job is not None]
+        requests = [batch_job.request for batch_job in batch_jobs]
         try:
-            answers = contextvars.Context().run(alike[0].answers, [one.asked for one in alike])
+            results = contextvars.Context().run(batch_jobs[0].run_batch, requests)
         except Exception:
-            # Whoever is at fault hears of it alone, unless another thread asks them again.
+            # Only the request that causes the error should get it, so each job runs by itself. If
+            # this thread was replaced, the new thread does that.
             return generation != self._generation
         if generation != self._generation:
-            return True  # they were asked again
+            return True  # the new thread runs these jobs again
         self._count_step()
-        for question, answer in zip(questions, answers, strict=True):
-            self._end(question, Event(found=answer))
+        for job, result in zip(jobs, results, strict=True):
+            self._finish(job, Event(result=result))
         return True
 
-    def _outcome(self, question: "QueuedQuestion", generation: int) -> Event | None:
-        """Do the job; None where nobody waits for it any more."""
+    def _run_job(self, job: "QueuedJob", generation: int) -> Event | None:
+        """Run a job by itself and return its last event, or None if the job was canceled."""
 
-        def report(done: int | float, total: int) -> None:
-            if question.dropped or self._closed or generation != self._generation:
-                raise _DroppedError
+        def report_progress(done: int | float, total: int) -> None:
+            """Send the progress, stop a canceled job, and run quick jobs between two steps."""
+            if job.is_canceled or self._is_closed or generation != self._generation:
+                raise _CanceledError
             self._count_step()
-            question.tell_progress(float(done) / total)
-            while not question.quick and (begun := self._begin(lambda one: one.quick, 1)):
-                self._answer(begun[0], generation)
+            job.send_progress(float(done) / total)
+            while not job.is_quick:
+                quick_jobs = self._start_jobs(lambda waiting_job: waiting_job.is_quick, 1)
+                if not quick_jobs:
+                    break
+                self._run_with_batch(quick_jobs[0], generation)
 
         try:
-            # A fresh context: what watches a slow job must not hear of a quick one in between.
-            found = contextvars.Context().run(question.job, report)
+            # A fresh context: callbacks of a slow job must not see the quick jobs in between.
+            result = contextvars.Context().run(job.function, report_progress)
             if generation == self._generation:
                 self._count_step()
-            return Event(found=found)
-        except _DroppedError:
+            return Event(result=result)
+        except _CanceledError:
             return None
         except InputError as error:
-            return Event(failed=str(error))
+            return Event(error=str(error))
         except MemoryError:
-            return Event(failed="there is not enough memory for that.")
+            return Event(error="there is not enough memory for this request.")
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
             return Event(
-                failed=escape_controls(f"the model failed with {type(error).__name__}: {error}")
+                error=escape_controls(f"the model failed with {type(error).__name__}: {error}")
             )
 
 
-class QueuedQuestion:
-    """A question in the queue; ``events`` end with its answer, or why there is none."""
+class QueuedJob:
+    """A job in the queue. Its ``events`` end with its result or with an error."""
 
-    def __init__(self, place: Place, job: Job, *, alike: Alike | None) -> None:
-        self.place, self.job, self.alike = place, job, alike
-        self.quick, self.kind = place[1], alike and alike.kind
+    def __init__(self, key: JobKey, function: JobFunction, *, batch_job: BatchJob | None) -> None:
+        self.key, self.function, self.batch_job = key, function, batch_job
+        self.is_quick, self.kind = key[1], batch_job and batch_job.kind
         self.events: asyncio.Queue[Event] = asyncio.Queue()
-        self.dropped = False  # then the job ends at its next step
+        self.is_canceled = False  # a canceled job ends at its next step
         self._loop = asyncio.get_running_loop()
-        self._reported = 0.0
+        self._last_report = 0.0
 
-    def tell(self, event: Event) -> None:
-        """Let the asker hear of ``event``, from any thread."""
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and with it the asker
+    def send_event(self, event: Event) -> None:
+        """Add an event to ``events``. Any thread may call this."""
+        with contextlib.suppress(RuntimeError):  # the event loop has ended, so nobody waits
             self._loop.call_soon_threadsafe(self.events.put_nowait, event)
 
-    def tell_progress(self, done: float) -> None:
-        """Report progress, unless that was done a moment ago."""
+    def send_progress(self, progress: float) -> None:
+        """Send the progress as an event, unless one was sent a moment ago."""
         now = time.monotonic()
-        if now - self._reported >= _BETWEEN_REPORTS:
-            self._reported = now
-            self.tell(Event(share=round(done, 4)))
+        if now - self._last_report >= _SECONDS_BETWEEN_REPORTS:
+            self._last_report = now
+            self.send_event(Event(progress=round(progress, 4)))
 
 
-class _DroppedError(BaseException):
-    """Ends a job that nobody waits for; no handler of a model's errors may catch it."""
+class _CanceledError(BaseException):
+    """Ends a canceled job. It is no Exception, so that no handler in a model catches it."""

@@ -1,4 +1,4 @@
-"""``limelight.serve``: models, a run, a judgment, and the server of the page that shows them."""
+"""``limelight.serve``: the server of a page that shows models, a run and a judgment."""
 
 import contextlib
 import errno
@@ -22,9 +22,9 @@ from limelight.models import Model, check_model, load
 from limelight.models.fingerprints import short_fingerprint
 from limelight.models.loading import model_source
 from limelight.results.judgment import Judgment
-from limelight.serving.app import Served, ServedModel, page_app
-from limelight.serving.guard import MOST_CONNECTIONS, DeadlineProtocol, GuardedApp
-from limelight.serving.queue import QuestionQueue
+from limelight.serving.app import PageContent, ServedModel, make_app
+from limelight.serving.guard import MAX_CONNECTIONS, DeadlineProtocol, GuardedApp
+from limelight.serving.queue import JobQueue
 from limelight.serving.run_views import RunViews
 from limelight.text import Splitter, truncate_line
 from limelight.text.features import ALL_FEATURES
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOOPBACK = "127.0.0.1"
-_PORT = 8737  # the first that is tried where none is named: an address that is easy to find again
+_DEFAULT_PORT = 8737  # a fixed port that is tried first, so that the address is easy to find again
 _SECONDS_TO_START = 20.0
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
-_MOST_MODELS = 2
+_MAX_MODELS = 2
 
 
 def serve(
@@ -52,89 +52,102 @@ def serve(
     seconds: int | float = 120,
     anyway: bool = False,
 ) -> "Serving":
-    """Serve a page on this machine and return it: ``url`` is its address, ``stop()`` its end.
+    """Start a server on this machine whose page explains texts or shows a run or a judgment.
 
     Parameters
     ----------
     model
-        What :func:`limelight.load` or :func:`limelight.wrap` returns, or a list of two to be
-        compared. By default the one that comes with limelight, unless the run or the judgment is
-        about another: then texts cannot be typed.
+        A model from :func:`limelight.load` or :func:`limelight.wrap`, or a list of two models to
+        compare. Default: the model that comes with limelight. If the run or the judgment belongs to
+        another model, there is no default, and you cannot type texts.
     run
-        A run, or its folder: the page shows its texts, words, mistakes and slices.
+        A run or its folder. The page shows its texts, words, mistakes and slices.
     judgment
-        A judgment, or its JSON file.
+        A judgment or its JSON file.
     learned
-        What :func:`limelight.learn` returned for the model, or its folder: its scores are shown at
-        once, and sampled Shapley values when they are there.
+        A method that :func:`limelight.learn` returned for the model, or its folder. The page shows
+        its scores at once, and sampled Shapley values when they are ready.
     features
-        What the page scores at first: one of the names that it offers, or a cutter, which it then
-        offers beside them. By default words, of a language model that answers sentences.
+        Features that the page scores first: one of the names that it offers, or a splitter, which
+        the page then also offers. Default: words, or sentences for language models that answer.
     host
-        The address to serve on. Only this machine can open the page unless another is named.
+        Address to serve on. By default only this machine can open the page.
     port
-        By default one that is free.
+        Port of the server. Default: a free port.
     seconds
-        What a question may take before it is given up.
+        Time limit of a request, in seconds.
     anyway
-        Serve a run or a judgment beside a model that it is not about. Without it that is refused,
-        since one page would show two models as one; with it every page says so.
+        Serve a run or a judgment together with a model to which it does not belong. Every page then
+        shows a warning.
+
+    Returns
+    -------
+    The running server. ``url`` is the address of the page, and ``stop()`` ends the server.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid, the port is in use, or a run or a judgment belongs to another
+        model and ``anyway`` is not set.
     """
-    _check(host=host, port=port, seconds=seconds)
+    _check_arguments(host=host, port=port, seconds=seconds)
     if not (features is None or callable(features) or features in ALL_FEATURES):
         raise InputError(unknown_name_message("features", features, ALL_FEATURES))
-    models, opened = _models(model), None
+    models, opened_run = _check_models(model), None
     if run is not None:
         from limelight.runs import Run
 
-        opened = _opened(run, "run", Run, Run)
-    judged = _opened(judgment, "judgment", Judgment, _stored)
+        opened_run = _open_stored(run, "run", Run, Run)
+    opened_judgment = _open_stored(judgment, "judgment", Judgment, _read_judgment)
     if not models:
-        models = _usual(opened, judged)
-    named = tuple(
-        ServedModel(name=_name(m, i, models), model=m, learned=own)
-        for i, (m, own) in enumerate(zip(models, _learned(learned, models), strict=True))
-    )
-    apart = _other_models(named, opened, judged)
-    if apart and not anyway:
-        raise InputError(
-            f"{apart[0]}; one page would show two models as one. Serve what belongs together, or "
-            "say --anyway (anyway=True)."
+        models = _default_models(opened_run, opened_judgment)
+    served_models = tuple(
+        ServedModel(name=_model_name(served_model, i, models), model=served_model, learned=method)
+        for i, (served_model, method) in enumerate(
+            zip(models, _match_learned(learned, models), strict=True)
         )
-    served = Served(
-        models=named,
-        run=opened,
-        judgment=judged,
+    )
+    mismatches = _find_mismatches(served_models, opened_run, opened_judgment)
+    if mismatches and not anyway:
+        raise InputError(
+            f"{mismatches[0]}; one page would show two models as one. Serve what belongs together, "
+            "or say --anyway (anyway=True)."
+        )
+    content = PageContent(
+        models=served_models,
+        run=opened_run,
+        judgment=opened_judgment,
         seconds=float(seconds),
-        warnings=tuple(f"{clause[0].upper()}{clause[1:]}." for clause in apart),
+        warnings=tuple(f"{mismatch[0].upper()}{mismatch[1:]}." for mismatch in mismatches),
         features=features,
     )
-    return Serving(served, host=host, port=port).start()
+    return Serving(content, host=host, port=port).start()
 
 
 class Serving:
-    """A page that is being served; ``url`` is its address, :meth:`stop` its end.
+    """A running server of a page.
 
-    ``is_local`` says that only this machine can open it; ``warnings`` are what every page says.
+    ``url`` is the address of the page, and :meth:`stop` ends the server. ``is_local`` says whether
+    only this machine can open the page. ``warnings`` are shown on every page.
     """
 
-    def __init__(self, served: Served, *, host: str, port: int | None) -> None:
-        self.warnings = served.warnings
-        self._socket = _bound(host, port)
-        address, number, *_ = self._socket.getsockname()
+    def __init__(self, content: PageContent, *, host: str, port: int | None) -> None:
+        self.warnings = content.warnings
+        self._socket = _bind_socket(host, port)
+        address, bound_port, *_ = self._socket.getsockname()
         self.is_local = ipaddress.ip_address(address).is_loopback
-        token, shown = secrets.token_urlsafe(24), f"[{host}]" if ":" in host else host
-        self.url = f"http://{shown}:{number}/{token}/"
-        self._queue = QuestionQueue()
-        self._views = None if served.run is None else RunViews(served.run)
-        guarded = GuardedApp(
-            page_app(served, self._queue, self._views),
+        token, url_host = secrets.token_urlsafe(24), f"[{host}]" if ":" in host else host
+        self.url = f"http://{url_host}:{bound_port}/{token}/"
+        self._queue = JobQueue()
+        self._views = None if content.run is None else RunViews(content.run)
+        guarded_app = GuardedApp(
+            make_app(content, self._queue, self._views),
             token=token,
             hosts={*_LOCAL_NAMES, host.lower()},
             any_address=not self.is_local,
         )
         config = uvicorn.Config(
-            guarded,
+            guarded_app,
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -142,23 +155,24 @@ class Serving:
             loop="asyncio",
             http=DeadlineProtocol,
             server_header=False,
-            limit_concurrency=MOST_CONNECTIONS + 100,
+            limit_concurrency=MAX_CONNECTIONS + 100,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)
-        # Not Thread.join: where Ctrl-C interrupts it, it takes a running thread for an ended one.
-        self._begun, self._ended = threading.Event(), threading.Event()
+        # Events instead of Thread.join: after Ctrl-C, join takes a running thread for a finished
+        # one.
+        self._start_event, self._end_event = threading.Event(), threading.Event()
 
     def __repr__(self) -> str:
-        return f"<Serving {self.url}>" if self.running else "<Serving, stopped>"
+        return f"<Serving {self.url}>" if self.is_running else "<Serving, stopped>"
 
     def _repr_html_(self) -> str:
-        if not self.running:
+        if not self.is_running:
             return "<p>The page has been stopped.</p>"
         link = f'<a href="{html.escape(self.url)}" target="_blank" rel="noopener">open the page</a>'
-        said = "".join(f"<p><b>{html.escape(warning)}</b></p>" for warning in self.warnings)
-        return f"<p>limelight is serving: {link}. <code>.stop()</code> ends it.</p>{said}"
+        warnings = "".join(f"<p><b>{html.escape(warning)}</b></p>" for warning in self.warnings)
+        return f"<p>limelight is serving: {link}. <code>.stop()</code> ends it.</p>{warnings}"
 
     def __enter__(self) -> "Serving":
         return self
@@ -167,43 +181,45 @@ class Serving:
         self.stop()
 
     @property
-    def running(self) -> bool:
-        """Whether somebody would answer."""
-        running = self._begun.is_set() and not self._ended.is_set()
-        return running and not self._server.should_exit
+    def is_running(self) -> bool:
+        """Whether the server answers requests."""
+        has_thread = self._start_event.is_set() and not self._end_event.is_set()
+        return has_thread and not self._server.should_exit
 
     def wait(self) -> None:
-        """Return when the page is stopped; Ctrl-C stops it."""
+        """Wait until the server is stopped. Ctrl-C stops it."""
         try:
-            while self.running:
-                self._ended.wait(0.2)  # a wait without end would not hear Ctrl-C everywhere
+            while self.is_running:
+                self._end_event.wait(0.2)  # on some systems Ctrl-C does not end a longer wait
         finally:
             self.stop()
 
     def stop(self) -> None:
-        """End the server; whatever a model is still computing ends with the program."""
+        """Stop the server. A model that is still computing stops when the program ends."""
         self._server.should_exit = True
         self._queue.close()
         if self._views is not None:
             self._views.stop()
-        if self._begun.is_set():
-            self._ended.wait(5)
+        if self._start_event.is_set():
+            self._end_event.wait(5)
         with contextlib.suppress(OSError):
             self._socket.close()
 
     def start(self) -> "Serving":
-        """Serve in a thread; return when the first page can be asked for."""
-        until = time.monotonic() + _SECONDS_TO_START
+        """Start the server in a thread, and return when it can answer."""
+        deadline = time.monotonic() + _SECONDS_TO_START
         try:
-            self._begun.set()
+            self._start_event.set()
             threading.Thread(target=self._run, name="limelight-serve", daemon=True).start()
             while not self._server.started:
-                if self._ended.is_set() or time.monotonic() > until:
+                if self._end_event.is_set() or time.monotonic() > deadline:
                     raise InputError(f"the page could not be served at {self.url}.")
                 time.sleep(0.005)
             if self._views is not None:
-                self._views.columns.now()  # it is read while the reader opens the page
-        except BaseException:  # Ctrl-C too: a program must not end with threads inside a database
+                self._views.columns.poll()  # read the run while the user opens the page
+        except (
+            BaseException
+        ):  # also Ctrl-C: the program must not end while a thread uses a database
             self.stop()
             raise
         return self
@@ -212,132 +228,143 @@ class Serving:
         try:
             self._server.run(sockets=[self._socket])
         finally:
-            self._ended.set()
+            self._end_event.set()
 
 
-def _bound(host: str, port: int | None) -> socket.socket:
+def _bind_socket(host: str, port: int | None) -> socket.socket:
+    """Return a socket that listens on a port, by default on the usual port or a free one."""
     if port is not None:
-        return _socket(host, port)
+        return _open_socket(host, port)
     try:
-        return _socket(host, _PORT)
+        return _open_socket(host, _DEFAULT_PORT)
     except InputError:
-        return _socket(host, 0)
+        return _open_socket(host, 0)
 
 
-def _socket(host: str, port: int) -> socket.socket:
+def _open_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on ``port``, or raise ``InputError`` if that is impossible."""
     try:
         (family, kind, protocol, _, address), *_ = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        found = socket.socket(family, kind, protocol)
+        server_socket = socket.socket(family, kind, protocol)
     except OSError as error:
         raise InputError(f"there is no host {host!r} to serve on: {error.strerror}.") from None
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(address)
-        found.listen(128)  # a port that is bound but not listened to can be bound twice
+        server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server_socket.bind(address)
+        # Without `listen`, another process could bind the same port.
+        server_socket.listen(128)
     except OSError as error:
-        found.close()
-        known = {
+        server_socket.close()
+        messages = {
             errno.EADDRINUSE: f"port {port} is in use; choose another with --port, or name none.",
             errno.EACCES: f"port {port} may not be used; choose one above 1023 with --port.",
         }
         reason = str(error.strerror or error).lower()
-        other = f"cannot serve on {host}, port {port}: {reason}."
-        raise InputError(known.get(error.errno or 0, other)) from None
-    return found
+        default_message = f"cannot serve on {host}, port {port}: {reason}."
+        raise InputError(messages.get(error.errno or 0, default_message)) from None
+    return server_socket
 
 
-def _check(*, host: Any, port: Any, seconds: Any) -> None:
+def _check_arguments(*, host: Any, port: Any, seconds: Any) -> None:
     if not isinstance(host, str):
         raise InputError(f"host must be a name or an address, as text; got {host!r}.")
-    usable = port is None or (isinstance(port, int) and 0 <= port < 1 << 16)
-    if isinstance(port, bool) or not usable:
+    is_port = port is None or (isinstance(port, int) and 0 <= port < 1 << 16)
+    if isinstance(port, bool) or not is_port:
         raise InputError(f"a port is a number from 0 to 65535; got {port!r}.")
-    # Timers take no more than a few hundred years.
-    usable = isinstance(seconds, int | float) and 0 < seconds < 1e9
-    if isinstance(seconds, bool) or not usable:
+    # Timers accept at most a few hundred years.
+    is_duration = isinstance(seconds, int | float) and 0 < seconds < 1e9
+    if isinstance(seconds, bool) or not is_duration:
         raise InputError(f"seconds must be a number above 0 and below 1e9; got {seconds!r}.")
 
 
-def _models(given: Any) -> list[Model]:
-    if given is None:
+def _check_models(model: Any) -> list[Model]:
+    """Return the models of the argument ``model`` as a list of at most two."""
+    if model is None:
         return []
-    several = list(given) if isinstance(given, list | tuple) else [given]
-    if len(several) > _MOST_MODELS:
-        raise InputError(f"a page compares at most {_MOST_MODELS} models; got {len(several)}.")
-    return [check_model(one) for one in several]
+    models = list(model) if isinstance(model, list | tuple) else [model]
+    if len(models) > _MAX_MODELS:
+        raise InputError(f"a page compares at most {_MAX_MODELS} models; got {len(models)}.")
+    return [check_model(candidate) for candidate in models]
 
 
-def _usual(run: "Run | None", judgment: Judgment | None) -> list[Model]:
-    """Return the shipped model, unless a run or a judgment is about another one."""
-    about = set[str]()
-    if run is not None:  # one without texts, which has no length, is about a model too
-        about.add(run.record.model.fingerprint)
+def _default_models(run: "Run | None", judgment: Judgment | None) -> list[Model]:
+    """Return the shipped model, or an empty list if run or judgment belongs to another model."""
+    fingerprints = set[str]()
+    if run is not None:  # `if run` would skip a run without texts
+        fingerprints.add(run.record.model.fingerprint)
     if judgment is not None and judgment.model:
-        about.add(judgment.model)
-    shipped = load()
-    return [shipped] if about <= {shipped.fingerprint} else []
+        fingerprints.add(judgment.model)
+    shipped_model = load()
+    return [shipped_model] if fingerprints <= {shipped_model.fingerprint} else []
 
 
-def _other_models(
+def _find_mismatches(
     models: Sequence[ServedModel], run: "Run | None", judgment: Judgment | None
 ) -> list[str]:
-    """Return a clause for each stored thing that is about none of the models, or not of one."""
-    stored = {
+    """Return a clause for each run or judgment that does not belong to a served model.
+
+    Without served models, run and judgment must belong to the same model.
+    """
+    stored_fingerprints = {
         "run": "" if run is None else run.record.model.fingerprint,
         "judgment": "" if judgment is None else judgment.model,
     }
-    known = {name: one for name, one in stored.items() if one}  # a fingerprint reads every weight
-    live = {one.model.fingerprint: one.name for one in models} if known else {}
-    if not live and len(set(known.values())) > 1:
-        ours, theirs = (_shown(one) for one in known.values())
-        return [f"the run and the judgment are about two models ({ours} and {theirs})"]
+    fingerprints = {name: value for name, value in stored_fingerprints.items() if value}
+    # A fingerprint reads all weights, so compute it only if it is needed.
+    served_names = {model.model.fingerprint: model.name for model in models} if fingerprints else {}
+    if not served_names and len(set(fingerprints.values())) > 1:
+        first, second = (_short_fingerprint(value) for value in fingerprints.values())
+        return [f"the run and the judgment are about two models ({first} and {second})"]
+    served = " and ".join(
+        f"“{name}” ({_short_fingerprint(value)})" for value, name in served_names.items()
+    )
     return [
-        f"the {name} is about another model ({_shown(one)}) than "
-        + " and ".join(f"“{called}” ({_shown(own)})" for own, called in live.items())
-        for name, one in known.items()
-        if live and one not in live
+        f"the {name} is about another model ({_short_fingerprint(value)}) than {served}"
+        for name, value in fingerprints.items()
+        if served_names and value not in served_names
     ]
 
 
-def _shown(fingerprint: str) -> str:
+def _short_fingerprint(fingerprint: str) -> str:
     return truncate_line(short_fingerprint(fingerprint))
 
 
-def _name(model: Model, number: int, models: list[Model]) -> str:
+def _model_name(model: Model, number: int, models: list[Model]) -> str:
+    """Return the name that the page gives a model, with A or B in front if there are two."""
     source = model_source(model)
-    own = type(model).__name__
+    name = type(model).__name__
     if source is not None:
-        own = "the IMDB model of limelight" if source.path is None else Path(source.path).name
-    return own if len(models) == 1 else f"{'AB'[number]}: {own}"
+        name = "the IMDB model of limelight" if source.path is None else Path(source.path).name
+    return name if len(models) == 1 else f"{'AB'[number]}: {name}"
 
 
-def _learned(given: Any, models: list[Model]) -> list[LearnedMethod | None]:
-    """Return the method beside the model that it was learned from; there must be one."""
-    if (learned := _opened(given, "learned", LearnedMethod, LearnedMethod.load)) is None:
+def _match_learned(learned: Any, models: list[Model]) -> list[LearnedMethod | None]:
+    """Return, for each model, the learned method if it belongs to this model, otherwise None."""
+    if (method := _open_stored(learned, "learned", LearnedMethod, LearnedMethod.load)) is None:
         return [None] * len(models)
-    own = learned.record["model"]
-    found = [learned if model.fingerprint == own else None for model in models]
-    if not any(found):
-        served = " and ".join(_shown(model.fingerprint) for model in models)
+    fingerprint = method.record["model"]
+    matches = [method if model.fingerprint == fingerprint else None for model in models]
+    if not any(matches):
+        served = " and ".join(_short_fingerprint(model.fingerprint) for model in models)
         raise InputError(
-            f"the method was learned from another model ({_shown(own)}) than is served "
-            f"({served or 'none'}); serve that one, or learn from this."
+            f"the method was learned from another model ({_short_fingerprint(fingerprint)}) than "
+            f"is served ({served or 'none'}); serve that one, or learn from this."
         )
-    return found
+    return matches
 
 
-def _opened(given: Any, name: str, kind: type[T], read: Callable[[Path], T]) -> T | None:
-    """Return what was given, or what is at its path."""
-    if given is None or isinstance(given, kind):
-        return given
-    if not isinstance(given, str | os.PathLike):
-        raise InputError(f"{name} must be a {name.capitalize()} or its path; got {given!r}.")
-    return read(Path(given))
+def _open_stored(value: Any, name: str, kind: type[T], read: Callable[[Path], T]) -> T | None:
+    """Return ``value`` if it is None or of type ``kind``. Otherwise read it from its path."""
+    if value is None or isinstance(value, kind):
+        return value
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{name} must be a {name.capitalize()} or its path; got {value!r}.")
+    return read(Path(value))
 
 
-def _stored(path: Path) -> Judgment:
+def _read_judgment(path: Path) -> Judgment:
     content = read_bounded_bytes(path, 1 << 30)
     try:
         return Judgment.from_json(content)

@@ -1,6 +1,7 @@
-"""What a page may ask about a text, with limits, and what it shows of it.
+"""Answer the requests of a page about one text: explanations, changes, sections and files.
 
-A reader who looks closer sees curves, pairs, heads, attention, and where methods disagree.
+A request has limits, because it comes from a browser. The sections of the page are the curves, pairs
+of words, heads, attention matrices, and the words on which the methods disagree.
 """
 
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -37,320 +38,352 @@ from limelight.rendering.wording import (
     reader_outcomes,
     typeset_sentence,
 )
-from limelight.request import FIELDS, Request, RequestField, prepare_model
+from limelight.request import REQUEST_FIELDS, Request, RequestField, prepare_model
 from limelight.results import Comparison, Explanation
-from limelight.serving.queue import Report
+from limelight.serving.queue import ProgressCallback
 from limelight.shapes import Bool, Float
 from limelight.text import AnswerQuery, Features, Image, SpanQuery, Splitter, feature_kind
 from limelight.text.images import is_address
 
-MOST_BYTES = 1 << 20  # of a request
-MOST_OF_IMAGE = 12 << 20  # of a request with an image, which a page sends with each question
-MOST_CHARACTERS = 100_000  # of a text
-_RANDOM_ORDERS = 512  # whose mean curve stands for chance: sums over tables, so they cost little
-_SECONDS = 20.0  # for the search of a good order and for chance, where a model has to be asked
-_KINDS: dict[str, dict[str, Any]] = {  # of methods, by what their scores tell of the sign
+MAX_REQUEST_BYTES = 1 << 20
+MAX_IMAGE_REQUEST_BYTES = 12 << 20  # every request of a page contains the image
+MAX_CHARACTERS = 100_000  # of a text
+_RANDOM_ORDERS = 512  # for the mean curve of chance. Table sums are fast, so many cost little.
+_SEARCH_SECONDS = 20.0  # for the search of a good order and for chance, if the model is called
+# Fields of an explanation for each kind of method, by the meaning of the signs of its scores.
+_METHOD_KINDS: dict[str, dict[str, Any]] = {
     "signed": {},
     "unsigned": {"signed": False},
     "one-sided": {"signed": False, "method": ONE_SIDED[0]},
 }
-_Short = Annotated[str, Meta(max_length=200)]
-_Word = Annotated[str, Meta(max_length=1000)]
-_Number = Annotated[int, Meta(ge=-1_000_000, le=1_000_000)]
-Change = tuple[_Word, Annotated[int, Meta(ge=0)], _Word | None]
+_ShortText = Annotated[str, Meta(max_length=200)]
+_WordText = Annotated[str, Meta(max_length=1000)]
+_Integer = Annotated[int, Meta(ge=-1_000_000, le=1_000_000)]
+Change = tuple[_WordText, Annotated[int, Meta(ge=0)], _WordText | None]
 
 
-class _OfPage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A text and what is to be shown of it, beside the fields of the question.
+class _PageFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of a page's request beside the options of the explanation.
 
-    ``tab`` tells one window of a browser from another: a newer question of the same tab and
-    ``place`` drops the older. ``changes`` are words of the text, each with its number among the
-    features of the same name and what stands for it, None where it is removed. Of a stretch that
-    is looked ``inside``, such as a sentence, the words are scored, and the rest stays.
+    * ``tab``: identifies a window of the browser.
+    * ``panel``: the part of the page that shows the answer. A newer request of the same tab and
+      panel replaces an older one.
+    * ``changes``: changed words. Each has a name, its number among the features of the same name,
+      and its replacement, None if the word is removed.
+    * ``sections``: names of the page's sections to compute, or the format of a file.
+    * ``inside``: a span of the text, such as a sentence, whose words are scored. The rest of the
+      text stays as it is.
     """
 
-    tab: _Short
-    place: _Short
-    text: str  # whose length question_of bounds, in a sentence that a reader understands
+    tab: _ShortText
+    panel: _ShortText
+    text: str  # parse_request checks its length, with a message that a reader understands
     model: Annotated[int, Meta(ge=0, le=9)] = 0
-    methods: Annotated[list[_Short], Meta(max_length=40)] = []
+    methods: Annotated[list[_ShortText], Meta(max_length=40)] = []
     changes: Annotated[list[Change], Meta(max_length=200)] = []
-    parts: Annotated[list[_Short], Meta(max_length=10)] = []
-    inside: tuple[_Number, _Number] | None = None
+    sections: Annotated[list[_ShortText], Meta(max_length=10)] = []
+    inside: tuple[_Integer, _Integer] | None = None
 
     @property
-    def asked(self) -> Request:
-        """What is asked of the model about the text."""
-        return Request(**{one.name: getattr(self, one.name) for one in FIELDS})
+    def request(self) -> Request:
+        """Options of the explanation."""
+        return Request(**{field.name: getattr(self, field.name) for field in REQUEST_FIELDS})
 
 
-def _sent(field: RequestField) -> tuple[str, Any, Any]:
-    """Return a field of the question as a page sends it, no longer than people type."""
+def _json_field(field: RequestField) -> tuple[str, Any, Any]:
+    """Return name, type and default of an option, with a limit on the length of its value."""
     if field.default == ():
-        return field.name, Annotated[list[_Word], Meta(max_length=200)], []
+        return field.name, Annotated[list[_WordText], Meta(max_length=200)], []
     if isinstance(field.default, bool):
         return field.name, bool, field.default
     if field.name == "answer":
         return field.name, Annotated[str, Meta(max_length=10_000)] | None, None
-    return field.name, (_Short | _Number | None if field.default is None else _Short), field.default
+    hint = _ShortText | _Integer | None if field.default is None else _ShortText
+    return field.name, hint, field.default
 
 
 if TYPE_CHECKING:
-    TextQuestion = _OfPage
+    TextRequest = _PageFields
 else:
-    TextQuestion = msgspec.defstruct(
-        "TextQuestion",
-        [_sent(field) for field in FIELDS],
-        bases=(_OfPage,),
+    TextRequest = msgspec.defstruct(
+        "TextRequest",
+        [_json_field(field) for field in REQUEST_FIELDS],
+        bases=(_PageFields,),
         frozen=True,
         kw_only=True,
         forbid_unknown_fields=True,
     )
 
 
-def question_of(body: bytes, unit: str | Splitter | None = None) -> TextQuestion:
-    """Return the question in ``body``; what is not one is refused in a sentence.
+def parse_request(body: bytes, features: str | Splitter | None = None) -> TextRequest:
+    """Parse the JSON body of a page's request, and raise ``InputError`` if it is invalid.
 
-    ``unit`` may be a cutter, which a page can only name.
+    ``features`` may be a splitter of the server. A page can send only its name, which is replaced.
     """
     try:
-        question = msgspec.json.decode(body, type=TextQuestion)
+        request = msgspec.json.decode(body, type=TextRequest)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InputError(f"this is not a question that the page asks: {error}.") from None
-    length = len(question.text)
-    if length > MOST_CHARACTERS and not is_address(question.text):
+        raise InputError(f"this is not a request of the page: {error}.") from None
+    length = len(request.text)
+    if length > MAX_CHARACTERS and not is_address(request.text):
         raise InputError(
-            f"the page explains texts of at most {MOST_CHARACTERS:,} characters; this one has "
+            f"the page explains texts of at most {MAX_CHARACTERS:,} characters; this one has "
             f"{length:,}. Longer ones are for limelight explain --file."
         )
-    if callable(unit) and question.asked.features == feature_kind(unit):
-        return msgspec.structs.replace(question, features=unit)
-    return question
+    if callable(features) and request.request.features == feature_kind(features):
+        return msgspec.structs.replace(request, features=features)
+    return request
 
 
-def check_given(text: str, *, is_image_model: bool) -> None:
-    """Refuse a text for an image; it would be taken for a path, of a file of this machine."""
+def check_input_kind(text: str, *, is_image_model: bool) -> None:
+    """Raise ``InputError`` if a text is sent to a model of images.
+
+    The model would take the text for the path of a file on this machine.
+    """
     if is_image_model and text and not is_address(text):
         raise InputError("this model reads images; drop one on the page, or choose a file.")
 
 
-def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
-    """Return the prediction of the text, or of what the changes make of it, and the explanations.
+def explain_text(
+    model: Model, request: TextRequest, report_progress: ProgressCallback
+) -> dict[str, Any]:
+    """Return the prediction and the explanations of a text, or of its changed version.
 
-    A method that refuses the text or the question is left out with its reason. Every explanation is
-    JSON of schema ``limelight.explanation/2``.
+    The answer contains an error message for each method that cannot explain the text. Each
+    explanation is JSON of schema ``limelight.explanation/2``.
     """
-    before = question_reading(model, question)
-    batch = changed_reading(before, question)
-    change = _difference(before, batch, question) if question.changes else None
-    several = _methods(model, question)
-    if question.changes and not batch.inputs[0].is_text:
-        several = []  # of what is left of an image the prediction is shown, and no new scores
-    with track_progress(report, several, batch):
-        found, refused = explained(several, batch, report)
-    return _answer(batch, found, refused, change, _gone(batch.features[0], question))
+    original = prepare_batch(model, request)
+    batch = apply_changes(original, request)
+    change = _output_change(original, batch, request) if request.changes else None
+    methods = _configure_methods(model, request)
+    if request.changes and not batch.inputs[0].is_text:
+        methods = []  # a changed image has a prediction, but no new scores
+    with track_progress(report_progress, methods, batch):
+        explanations, errors = run_methods(methods, batch, report_progress)
+    removed_features = _changed_features(batch.features[0], request)
+    return _answer_data(batch, explanations, errors, change, removed_features)
 
 
-def explained(
-    several: Sequence[ConfiguredMethod], batch: Batch, report: Report = lambda *_: None
+def run_methods(
+    methods: Sequence[ConfiguredMethod],
+    batch: Batch,
+    report_progress: ProgressCallback = lambda *_: None,
 ) -> tuple[list[Explanation], dict[str, str]]:
-    """Return what the methods say of the text, and why the others are not defined for it."""
-    found, refused = list[Explanation](), dict[str, str]()
-    for chosen in several:
-        report(0, 1)
+    """Return the explanations of a text, and the error messages of methods that failed, by id."""
+    explanations, errors = list[Explanation](), dict[str, str]()
+    for method in methods:
+        report_progress(0, 1)
         try:
-            # Methods are chosen for the model as it is served.
-            method = chosen.for_model(batch.model)
-            found += map(replace_explanation_surrogates, explain_batch(method, batch))
+            # The method was configured for the model as it is served.
+            method_for_model = method.for_model(batch.model)
+            explanations += map(
+                replace_explanation_surrogates, explain_batch(method_for_model, batch)
+            )
         except InputError as error:
-            refused[chosen.method.id] = str(error)
-    return found, refused
+            errors[method.method.id] = str(error)
+    return explanations, errors
 
 
-def shown_texts(model: Model, questions: Sequence[TextQuestion]) -> list[dict[str, Any]]:
-    """Return what :func:`shown_text` does for several questions of one kind (:func:`kind_of`).
+def explain_texts(model: Model, requests: Sequence[TextRequest]) -> list[dict[str, Any]]:
+    """Return the answers of :func:`explain_text` for requests with the same :func:`batch_kind`.
 
-    One text for which a method is not defined is an error here; then each is asked by itself.
+    If a method cannot explain one of the texts, this raises ``InputError``. The caller then sends
+    each request by itself.
     """
-    first, answers = questions[0], list[dict[str, Any]]()
-    several = _methods(model, first)
-    prepared, asked = prepare_model(model, first.asked)
-    for batch in stream_batches(prepared, [question.text for question in questions], asked):
-        by_method = [explain_batch(chosen.for_model(batch.model), batch) for chosen in several]
-        for i, one in enumerate(batch.split()):
-            found = [replace_explanation_surrogates(of_texts[i]) for of_texts in by_method]
-            answers.append(_answer(one, found, {}, None))
+    first_request, answers = requests[0], list[dict[str, Any]]()
+    methods = _configure_methods(model, first_request)
+    prepared, options = prepare_model(model, first_request.request)
+    for batch in stream_batches(prepared, [request.text for request in requests], options):
+        results = [explain_batch(method.for_model(batch.model), batch) for method in methods]
+        for i, text_batch in enumerate(batch.split()):
+            explanations = [
+                replace_explanation_surrogates(method_results[i]) for method_results in results
+            ]
+            answers.append(_answer_data(text_batch, explanations, {}, None))
     return answers
 
 
-def kind_of(question: TextQuestion) -> Hashable:
-    """Return what questions must share to be answered together; None where that cannot be."""
-    alone = question.changes or question.inside is not None
-    if alone or not question.text.strip() or not question.methods:
+def batch_kind(request: TextRequest) -> Hashable:
+    """Return the fields that requests must share to be answered as one batch.
+
+    Return None if the request must be answered by itself.
+    """
+    is_special = request.changes or request.inside is not None
+    if is_special or not request.text.strip() or not request.methods:
         return None
-    return question.asked, tuple(question.methods), question.model
+    return request.request, tuple(request.methods), request.model
 
 
-def _methods(model: Model, question: TextQuestion) -> list[ConfiguredMethod]:
-    return configure_methods(model, question.methods, {}) if question.methods else []
+def _configure_methods(model: Model, request: TextRequest) -> list[ConfiguredMethod]:
+    return configure_methods(model, request.methods, {}) if request.methods else []
 
 
-def _answer(
+def _answer_data(
     batch: Batch,
-    found: list[Explanation],
-    refused: dict[str, str],
+    explanations: list[Explanation],
+    errors: dict[str, str],
     change: dict[str, Any] | None,
-    gone: Collection[int] = (),
+    removed_features: Collection[int] = (),
 ) -> dict[str, Any]:
+    """Return the answer to a request as JSON data."""
     model_input = batch.inputs[0]
-    places = [query for query in model_input.queries if isinstance(query, SpanQuery)]
-    expanded = expand_queries(batch.model, model_input.user_input) if places else []
+    queries = [query for query in model_input.queries if isinstance(query, SpanQuery)]
+    expanded = expand_queries(batch.model, model_input.user_input) if queries else []
     spans = [cast(SpanQuery, query) for queried in expanded for query in queried.queries]
     image = batch.features[0].result_fields(model_input).get("image")
+    warnings = merge_warnings(explanations) if explanations else batch.warnings(0)
     return {
         "text": replace_surrogates(model_input.text),
-        "at": [(one.start, one.end) for one in places[:1]],
-        "spans": [(one.start, one.end, one.tag) for one in spans],
-        "says": _said(batch),
-        "refused": refused,
-        "warnings": list(merge_warnings(found)) if found else list(batch.warnings(0)),
+        "query_spans": [(query.start, query.end) for query in queries[:1]],
+        "spans": [(span.start, span.end, span.tag) for span in spans],
+        "prediction": _prediction_data(batch),
+        "errors": errors,
+        "warnings": list(warnings),
         "change": change,
-        **explanation_data(found, image, gone),
+        **explanation_data(explanations, image, removed_features),
     }
 
 
 def explanation_data(
-    explanations: Sequence[Explanation], image: Image | None = None, gone: Collection[int] = ()
+    explanations: Sequence[Explanation],
+    image: Image | None = None,
+    removed_features: Collection[int] = (),
 ) -> dict[str, Any]:
-    """Return explanations of one input as JSON, and drawings of the image that was explained."""
+    """Return explanations of one input as JSON data, and drawings of the explained image."""
     if image is None and explanations:
         image = explanations[0].image
     return {
         "explanations": [msgspec.Raw(drop_image(e).to_json().encode()) for e in explanations],
-        "drawn": draw_images(explanations, image, gone),
+        "drawings": draw_images(explanations, image, removed_features),
     }
 
 
-def question_reading(model: Model, question: TextQuestion) -> Batch:
-    """Return the text as the model reads it, with what is to be explained."""
-    prepared, asked = prepare_model(model, question.asked)
-    if question.inside is None or question.changes:
-        return _reading(prepared, asked, question.text)
-    (first, last), text = question.inside, question.text
+def prepare_batch(model: Model, request: TextRequest) -> Batch:
+    """Return the unchanged text of a request as a batch with features and target."""
+    prepared, options = prepare_model(model, request.request)
+    if request.inside is None or request.changes:
+        return _read_text(prepared, options, request.text)
+    (first, last), text = request.inside, request.text
     words = [span for span in prepared.read(text).tokens.spans if first <= span[0] < last]
     if not words:
         raise InputError("the model reads no words there; go back to the whole text.")
-    # The words of one part are other features, about which another model may answer.
-    batch = _reading(*prepare_model(model, replace(question.asked, features=words)), text)
-    around = "These are the words of one part of the text; the rest stays as it is."
-    features = replace(batch.features[0], kind="words", warnings=(around,))
+    # The words of one sentence are other features, for which another version of the model may be
+    # prepared.
+    batch = _read_text(*prepare_model(model, replace(request.request, features=words)), text)
+    warning = "These are the words of one part of the text; the rest stays as it is."
+    features = replace(batch.features[0], kind="words", warnings=(warning,))
     return replace(batch, features=(features,))
 
 
-def changed_reading(before: Batch, question: TextQuestion) -> Batch:
-    """Return what the changes make of the text, for the same class; as it was without changes."""
-    if not question.changes:
-        return before
-    if not before.inputs[0].is_text:
-        return replace(before, outputs=before.game()(_left(before, question)))
-    (target,), place = before.targets.class_names(), next(iter(before.inputs[0].queries), None)
-    text, at = changed_text(before, question), question.asked.at
-    if isinstance(place, SpanQuery):  # the same one, wherever it stands now
-        edges = place.start, place.end
-        at = ":".join(str(len(changed_text(before, question, until=edge))) for edge in edges)
-    protect = list(question.asked.protect)
+def apply_changes(original: Batch, request: TextRequest) -> Batch:
+    """Return the changed text as a batch for the same target, or ``original`` without changes."""
+    if not request.changes:
+        return original
+    if not original.inputs[0].is_text:
+        return replace(original, outputs=original.game()(_removal_mask(original, request)))
+    (target,), query = original.targets.class_names(), next(iter(original.inputs[0].queries), None)
+    text, span = changed_text(original, request), request.request.at
+    if isinstance(query, SpanQuery):  # the same span at its new position
+        ends = query.start, query.end
+        span = ":".join(str(len(changed_text(original, request, end=end))) for end in ends)
+    protect = list(request.request.protect)
     if protect:
-        left = {string.lower() for string in before.model.read(text).tokens.strings}
-        protect = [word for word in protect if word.lower() in left]
-    # The same answer, which the model might not write any more: two numbers of one thing.
-    answer = place.text if isinstance(place, AnswerQuery) else question.asked.answer
-    asked = replace(before.request, target=target, protect=protect, at=at, answer=answer)
-    return _reading(before.model, asked, text)
+        remaining = {string.lower() for string in original.model.read(text).tokens.strings}
+        protect = [word for word in protect if word.lower() in remaining]
+    # The same answer, even if the model would no longer write it. Otherwise the two outputs would
+    # belong to different answers.
+    answer = query.text if isinstance(query, AnswerQuery) else request.request.answer
+    options = replace(original.request, target=target, protect=protect, at=span, answer=answer)
+    return _read_text(original.model, options, text)
 
 
-def changed_text(batch: Batch, question: TextQuestion, *, until: int | None = None) -> str:
-    """Return the text with the changes: every place of a feature, replaced or taken out.
+def changed_text(batch: Batch, request: TextRequest, *, end: int | None = None) -> str:
+    """Return the text with all occurrences of the changed features replaced or removed.
 
-    Or the beginning of it, as far as the character ``until`` of the text before.
+    With ``end``, return only the part that comes from the first ``end`` characters of the original.
     """
     (model_input,), (features,) = batch.inputs, batch.features
-    places = [
-        (start, end, instead)
-        for word, number, instead in question.changes
-        for j in _numbered(features, word, number)
-        for start, end in features.spans[j]
+    edits = [
+        (span_start, span_end, replacement)
+        for word, number, replacement in request.changes
+        for j in _find_feature(features, word, number)
+        for span_start, span_end in features.spans[j]
     ]
-    text, at = list[str](), 0
-    for start, end, instead in sorted(places, key=lambda place: place[:2]):
-        if start < at or (until is not None and start >= until):
-            continue  # pieces of words may overlap: the first keeps what they share
-        kept = model_input.text[at:start]
-        if instead is None and kept.endswith(" "):
-            kept = kept[:-1]  # with a word goes the space before it, or after the first one
-        elif instead is None and not kept and model_input.text[end : end + 1] == " ":
-            end += 1
-        text += [kept, instead or ""]
-        at = end
-    return "".join([*text, model_input.text[at:until]])
+    parts, position = list[str](), 0
+    for span_start, span_end, replacement in sorted(edits, key=lambda edit: edit[:2]):
+        if span_start < position or (end is not None and span_start >= end):
+            continue  # subword tokens may overlap: the first one contains the shared characters
+        unchanged = model_input.text[position:span_start]
+        position = span_end
+        # With a word, remove the space before it, or after the first word.
+        if replacement is None and unchanged.endswith(" "):
+            unchanged = unchanged[:-1]
+        elif replacement is None and not unchanged:
+            position += model_input.text[span_end : span_end + 1] == " "
+        parts += [unchanged, replacement or ""]
+    return "".join([*parts, model_input.text[position:end]])
 
 
-def _numbered(features: Features, word: str, number: int) -> list[int]:
-    """Return the feature that a change names; none, if the text has changed and it is gone."""
-    same = [j for j, string in enumerate(features.strings) if string.lower() == word.lower()]
-    return same[number : number + 1]
+def _find_feature(features: Features, word: str, number: int) -> list[int]:
+    """Return the index of a changed feature, or an empty list if the text does not have it."""
+    matches = [j for j, string in enumerate(features.strings) if string.lower() == word.lower()]
+    return matches[number : number + 1]
 
 
-def _gone(features: Features, question: TextQuestion) -> set[int]:
-    """Return the features that the changes touch."""
-    return {j for word, number, _ in question.changes for j in _numbered(features, word, number)}
+def _changed_features(features: Features, request: TextRequest) -> set[int]:
+    """Return the indices of the features that the request changes."""
+    return {j for word, number, _ in request.changes for j in _find_feature(features, word, number)}
 
 
-def _left(batch: Batch, question: TextQuestion) -> Bool[np.ndarray, "1 d"]:
+def _removal_mask(batch: Batch, request: TextRequest) -> Bool[np.ndarray, "1 d"]:
+    """Return a mask in which the changed features are absent."""
     features = batch.features[0]
     mask = np.ones((1, len(features)), dtype=bool)
-    mask[0, list(_gone(features, question))] = False
+    mask[0, list(_changed_features(features, request))] = False
     return mask
 
 
-def _reading(model: Model, asked: Request, text: str) -> Batch:
-    """Return a text under a model that was prepared for the question, with its first query.
-
-    A reader may choose another span than the first.
-    """
+def _read_text(model: Model, options: Request, text: str) -> Batch:
+    """Return a text as a batch with its first query, which the reader of the page may change."""
     if not text.strip():
         raise InputError("there is no text left to read; put a word in.")
-    (queried,) = asked.attach_queries([text])
+    (queried,) = options.attach_queries([text])
     (queried, *_) = expand_queries(model, queried) or [queried]
-    (batch,) = stream_batches(model, [queried], asked)
+    (batch,) = stream_batches(model, [queried], options)
     return batch
 
 
-def _difference(before: Batch, after: Batch, question: TextQuestion) -> dict[str, Any]:
-    """Return the explained number before and after, and what the methods' removal would give.
+def _output_change(original: Batch, changed: Batch, request: TextRequest) -> dict[str, Any]:
+    """Return the target's output before and after the changes, and after removal by the methods.
 
-    Methods do not take a word out of the text: they put the model's replacement in its place. The
-    two numbers may differ, and a reader who compares a change with a score must see both.
+    A reader deletes a word from the text, but methods put the model's replacement in its place.
+    The two outputs may differ, and a reader who compares a change with a score must see both.
     """
-    found: dict[str, Any] = {"before": _value(before), "after": _value(after), "removed": None}
-    if any(instead is not None for _, _, instead in question.changes):
-        return found
-    outputs = before.game()(_left(before, question))
-    found["removed"] = float(before.targets.value(outputs)[0])
-    found["replacement"] = before.request_settings(0)["replacement"]
-    return found
+    change: dict[str, Any] = {
+        "before": _target_output(original),
+        "after": _target_output(changed),
+        "removed": None,
+    }
+    if any(replacement is not None for _, _, replacement in request.changes):
+        return change
+    outputs = original.game()(_removal_mask(original, request))
+    change["removed"] = float(original.targets.value(outputs)[0])
+    change["replacement"] = original.request_settings(0)["replacement"]
+    return change
 
 
-def _value(batch: Batch) -> float:
+def _target_output(batch: Batch) -> float:
     return float(batch.targets.value(batch.outputs)[0])
 
 
-def _said(batch: Batch) -> dict[str, Any]:
-    """Return the classes with their probabilities, what is explained, and the opening sentence.
+def _prediction_data(batch: Batch) -> dict[str, Any]:
+    """Return the outcomes of the classes, the target, and the possible opening sentences.
 
-    Which one it is depends on the kinds of methods that the page shows, joined in their order.
+    The opening sentence depends on the kinds of the displayed methods. The keys of ``openings`` are
+    the kinds, joined by spaces.
     """
     targets, model, model_input = batch.targets, batch.model, batch.inputs[0]
-    bare = Explanation(  # the prediction alone, as the views take it: without features
+    prediction = Explanation(  # the prediction without features, in the form that the views take
         text=model_input.text if model_input.queries else "",
         query=next(iter(model_input.queries), None),
         features=(),
@@ -365,121 +398,133 @@ def _said(batch: Batch) -> dict[str, Any]:
         prediction=batch.prediction(0),
         settings={"features": batch.features[0].kind},
     )
-    of_kinds = {kind: replace(bare, **fields) for kind, fields in _KINDS.items()}
+    by_kind = {kind: replace(prediction, **fields) for kind, fields in _METHOD_KINDS.items()}
     return {
-        "outcomes": [one._asdict() for one in reader_outcomes(bare)],
-        "target": bare.target,
-        "against": bare.against,
-        "scale": bare.scale,
-        "value": _value(batch),
+        "outcomes": [outcome._asdict() for outcome in reader_outcomes(prediction)],
+        "target": prediction.target,
+        "against": prediction.against,
+        "scale": prediction.scale,
+        "value": _target_output(batch),
         "words": len(batch.features[0]),
-        "opening": {
-            " ".join(kinds): shown_opening([of_kinds[kind] for kind in kinds])
-            for count in range(1, len(_KINDS) + 1)
-            for kinds in combinations(_KINDS, count)
+        "openings": {
+            " ".join(kinds): opening_parts([by_kind[kind] for kind in kinds])
+            for count in range(1, len(_METHOD_KINDS) + 1)
+            for kinds in combinations(_METHOD_KINDS, count)
         },
-        "one_sided": ONE_SIDED,
+        "one_sided_methods": ONE_SIDED,
     }
 
 
-def shown_opening(explanations: Sequence[Explanation]) -> tuple[str, str, str]:
-    """Return the sentence above explanations as a page prints it; its second part is a class."""
+def opening_parts(explanations: Sequence[Explanation]) -> tuple[str, str, str]:
+    """Return the sentence above explanations as printable parts. The second part is a class."""
     before, name, after = headline(explanations)
     return before, visible_text(name), visible_text(typeset_sentence(after))
 
 
-def compared_parts(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
-    """Return the parts that were asked for, each by its name; a refusal is a sentence."""
-    batch = question_reading(model, question)
-    several = [configure_method(name, model, {}) for name in question.methods]
-    found: dict[str, Any] = {}
-    with track_progress(report, several, batch):
-        for name in dict.fromkeys(question.parts):
-            report(0, 1)
-            if name not in PARTS:
-                raise InputError(f"there is no part {name!r}; choose from {', '.join(PARTS)}.")
+def compute_sections(
+    model: Model, request: TextRequest, report_progress: ProgressCallback
+) -> dict[str, Any]:
+    """Return the data of the requested sections by name, or an error message in place of it."""
+    batch = prepare_batch(model, request)
+    methods = [configure_method(name, model, {}) for name in request.methods]
+    data: dict[str, Any] = {}
+    with track_progress(report_progress, methods, batch):
+        for name in dict.fromkeys(request.sections):
+            report_progress(0, 1)
+            if name not in SECTIONS:
+                names = ", ".join(SECTIONS)
+                raise InputError(f"there is no section {name!r}; choose from {names}.")
             try:
-                found[name] = PARTS[name](batch, several)
+                data[name] = SECTIONS[name](batch, methods)
             except InputError as error:
-                found[name] = {"refused": str(error)}
-    return found
+                data[name] = {"error": str(error)}
+    return data
 
 
-def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
-    """Return what is shown of the text as one file, of the kind that the only part names."""
-    (kind,) = question.parts or [""]
-    if kind not in FILES:
-        raise InputError(f"a file is of the kind {' or '.join(FILES)}; got {kind!r}.")
-    batch = question_reading(model, question)
-    if batch.inputs[0].is_text:  # of what is left of an image there are no scores
-        batch = changed_reading(batch, question)
-    several = [configure_method(name, model, {}) for name in question.methods]
-    with track_progress(report, several, batch):
-        found = _defined(several, batch)
-    made = Comparison(explanations=tuple(found), attention=batch.attention_matrices())
-    return {"content": FILES[kind](made)}
+def export_file(
+    model: Model, request: TextRequest, report_progress: ProgressCallback
+) -> dict[str, Any]:
+    """Return the explanations of a text as a file. The only entry of ``sections`` is its format."""
+    (file_format,) = request.sections or [""]
+    if file_format not in FILE_FORMATS:
+        formats = " or ".join(FILE_FORMATS)
+        raise InputError(f"the format of a file is {formats}; got {file_format!r}.")
+    batch = prepare_batch(model, request)
+    if batch.inputs[0].is_text:  # a changed image has no scores
+        batch = apply_changes(batch, request)
+    methods = [configure_method(name, model, {}) for name in request.methods]
+    with track_progress(report_progress, methods, batch):
+        explanations = _explain_with_any(methods, batch)
+    comparison = Comparison(explanations=tuple(explanations), attention=batch.attention_matrices())
+    return {"content": FILE_FORMATS[file_format](comparison)}
 
 
-def _defined(several: Sequence[ConfiguredMethod], batch: Batch) -> list[Explanation]:
-    """Return what the methods say that are defined for this text."""
-    found, _ = explained(several, batch)  # a reason stands where the words would be
-    if not found:
+def _explain_with_any(methods: Sequence[ConfiguredMethod], batch: Batch) -> list[Explanation]:
+    """Return the explanations of the methods that can explain the text, at least one."""
+    explanations, _ = run_methods(methods, batch)  # the page shows the errors beside the text
+    if not explanations:
         raise InputError("choose at least one method that is defined for this text.")
-    return found
+    return explanations
 
 
-def _disagreement(batch: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
-    found = _defined(several, batch)
-    if len(found) < 2:
+def _disagreement_section(batch: Batch, methods: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+    """Return a table of the features on which the methods disagree, as HTML."""
+    explanations = _explain_with_any(methods, batch)
+    if len(explanations) < 2:
         raise InputError("choose at least two methods to see where they disagree.")
-    return {"html": str(disagreement_section(Comparison(explanations=tuple(found))))}
+    return {"html": str(disagreement_section(Comparison(explanations=tuple(explanations))))}
 
 
-def _attention(batch: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+def _attention_section(batch: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+    """Return the attention matrix of every head."""
     if (matrices := batch.attention_matrices()) is None:
         raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
-    one = _defined([configure_method("alpha-avg", batch.model, {})], batch)
-    return attention_data(Comparison(explanations=(one[0],), attention=matrices)) or {}
+    method = configure_method("alpha-avg", batch.model, {})
+    (explanation, *_) = _explain_with_any([method], batch)
+    return attention_data(Comparison(explanations=(explanation,), attention=matrices)) or {}
 
 
-def _heads(batch: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
-    """Return the scores of every head alone, of the methods that can tell heads apart."""
-    able = [one.method.id for one in several if "per_head" in one.implementation.settings]
-    apart = [configure_method(name, batch.model, {"per_head": True}) for name in able]
-    found = [e for e in _defined(apart or several, batch) if e.heads is not None]
-    if not found:
+def _heads_section(batch: Batch, methods: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+    """Return the scores of every head, by the methods that can score heads, as HTML."""
+    names = [method.method.id for method in methods if "per_head" in method.implementation.settings]
+    head_methods = [configure_method(name, batch.model, {"per_head": True}) for name in names]
+    explanations = _explain_with_any(head_methods or methods, batch)
+    explanations = [e for e in explanations if e.heads is not None]
+    if not explanations:
         raise InputError("none of these methods scores heads apart; choose shapley or lime.")
-    return {"html": str(render_macro("head_tables", head_tables(found)))}
+    return {"html": str(render_macro("head_tables", head_tables(explanations)))}
 
 
-def _pairs(batch: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
-    (found,) = _defined([configure_method("interactions", batch.model, {})], batch)
-    return {"explanation": msgspec.Raw(found.to_json().encode())}
+def _pairs_section(batch: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+    """Return the interactions of pairs of features."""
+    method = configure_method("interactions", batch.model, {})
+    (explanation,) = _explain_with_any([method], batch)
+    return {"explanation": msgspec.Raw(explanation.to_json().encode())}
 
 
-def _curves(batch: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
-    """Return the explained number while words go, and each method between chance and ceiling."""
-    found = _defined(several, batch)
+def _curves_section(batch: Batch, methods: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+    """Return the deletion curve and the share of every method, with chance and ceiling."""
+    explanations = _explain_with_any(methods, batch)
     replacement = resolve_replacement(batch.model, "auto")
     removals = make_removals(batch, replacement=replacement, seed=0)
-    candidates = [Candidate(e.method, e.label, e.signed, lambda _: []) for e in found]
-    scored = ScoredText(0, batch, candidates, [e.scores for e in found])
+    candidates = [Candidate(e.method, e.label, e.signed, lambda _: []) for e in explanations]
+    scored = ScoredText(0, batch, candidates, [e.scores for e in explanations])
     searched = SearchedText(scored, removals)
-    run_searches([searched], _SECONDS)
-    judged = searched.judge(seconds=_SECONDS, curves=True)
+    run_searches([searched], _SEARCH_SECONDS)
+    judged = searched.judge(seconds=_SEARCH_SECONDS, curves=True)
     level = judged.deletion
     if level is None or not judged.d:
         raise InputError("there is nothing to remove from this text.")
     lines = [
-        _line(e.label, "method", curve.removed_counts / judged.d, curve.points)
-        for e in found
+        _line_data(e.label, "method", curve.removed_counts / judged.d, curve.points)
+        for e in explanations
         if (curve := judged.curves.get(e.method)) is not None
     ]
     return {
         "words": judged.d,
         "noun": batch.features[0].noun,
-        "lines": [*lines, *_guides(removals, judged.full)],
-        "kind": judged.ceiling_kind,
+        "lines": [*lines, *_reference_lines(removals, judged.full)],
+        "ceiling_kind": judged.ceiling_kind,
         "chance": level.chance,
         "chance_error": level.stderr,
         "ceiling": level.ceiling,
@@ -490,7 +535,7 @@ def _curves(batch: Batch, several: Sequence[ConfiguredMethod]) -> dict[str, Any]
                 "area": (area := level.areas.get(e.method)),
                 "share": _share(area, level.chance, level.ceiling),
             }
-            for e in found
+            for e in explanations
         ],
     }
 
@@ -499,34 +544,34 @@ def _share(area: float | None, chance: float, ceiling: float) -> float | None:
     return None if area is None or ceiling <= chance else (area - chance) / (ceiling - chance)
 
 
-def _guides(removals: Removals, full: float) -> list[dict[str, Any]]:
-    """Return the mean curve of random orders and what no order goes below, where both are known."""
+def _reference_lines(removals: Removals, full_output: float) -> list[dict[str, Any]]:
+    """Return the curves of chance and of the ceiling, or an empty list if they are unknown."""
     if removals.lowest is None:
         return []
     shares, rng = np.arange(removals.d + 1) / removals.d, np.random.default_rng(0)
     orders = np.array([rng.permutation(removals.d) for _ in range(_RANDOM_ORDERS // 2)])
-    random = removals.curves(np.concatenate([orders, orders[:, ::-1]])).mean(axis=0)
+    mean_curve = removals.curves(np.concatenate([orders, orders[:, ::-1]])).mean(axis=0)
     return [
-        _line("chance", "chance", shares, random),
-        _line("ceiling", "ceiling", shares, np.concatenate([[full], removals.lowest])),
+        _line_data("chance", "chance", shares, mean_curve),
+        _line_data("ceiling", "ceiling", shares, np.concatenate([[full_output], removals.lowest])),
     ]
 
 
-def _line(
+def _line_data(
     label: str, kind: str, shares: Float[np.ndarray, " m"], values: Float[np.ndarray, " m"]
 ) -> dict[str, Any]:
     points = np.stack([shares, values], axis=1)
     return {"label": label, "kind": kind, "points": points.tolist()}
 
 
-PARTS: dict[str, Callable[[Batch, Sequence[ConfiguredMethod]], dict[str, Any]]] = {
-    "curves": _curves,
-    "pairs": _pairs,
-    "disagreement": _disagreement,
-    "heads": _heads,
-    "attention": _attention,
+SECTIONS: dict[str, Callable[[Batch, Sequence[ConfiguredMethod]], dict[str, Any]]] = {
+    "curves": _curves_section,
+    "pairs": _pairs_section,
+    "disagreement": _disagreement_section,
+    "heads": _heads_section,
+    "attention": _attention_section,
 }
-FILES: dict[str, Callable[[Comparison], str]] = {
+FILE_FORMATS: dict[str, Callable[[Comparison], str]] = {
     "html": Comparison.as_html,
     "json": Comparison.to_json,
 }

@@ -47,7 +47,7 @@ class SpanQuery:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON value of the query, ``{"place": [start, end]}``."""
-        options = {"first_pieces": True} if self.first_subwords else {}
+        options = {"first_subwords": True} if self.first_subwords else {}
         return {"place": [self.start, self.end], **options}
 
     def describe(self, text: str) -> str:
@@ -205,7 +205,7 @@ def parse_query(stored: Any) -> Query:
     match stored:
         case {"place": [int(start), int(end)], **options} if options in (
             {},
-            {"first_pieces": True},
+            {"first_subwords": True},
         ):
             return SpanQuery(start, end, bool(options))
         case {"answer": str(answer), **options}:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from limelight.explainers.learned import (
-    LEAST_ERROR,
+    MIN_ERROR,
     LearnedMethod,
     NetworkInputs,
     error_design,
@@ -81,7 +81,7 @@ class Examples:
 
     def standardize(self, learned: LearnedMethod) -> "Examples":
         """Return the examples with standardized inputs, and values in units of typical scores."""
-        scale, network_inputs = learned.arrays["scale"], learned.standard(self.network_inputs)
+        scale, network_inputs = learned.arrays["scale"], learned.standardize_inputs(self.network_inputs)
         # Draws are stored in single precision. A gain of exactly 0 must not become a rounding
         # error.
         return replace(
@@ -197,13 +197,13 @@ def fit_examples(
         if member == 0:  # it represents both networks: scores are the mean of two
             duplicated = {f"{k}.{name}": x for k in (0, 1) for name, x in weights.items()}
             single = LearnedMethod({}, arrays | duplicated)
-            r2_by_count[count] = r_squared(single.members(test.network_inputs)[0], test)
+            r2_by_count[count] = r_squared(single.member_scores(test.network_inputs)[0], test)
         if count == n:
             arrays |= {f"{member}.{name}": array for name, array in weights.items()}
         if on_progress is not None:
             on_progress((done + 1) / len(fits))
     learned = LearnedMethod({}, arrays)
-    members = learned.members(test.network_inputs)
+    members = learned.member_scores(test.network_inputs)
     values = members.mean(axis=0)
     arrays["draws"] = _fit_draw_variance(learned, uncalibrated)
     noise = _modeled_noise(learned, uncalibrated)
@@ -211,15 +211,15 @@ def fit_examples(
     is_drawn = np.isfinite(uncalibrated.noise)
     level = np.mean(uncalibrated.noise[is_drawn]) / max(np.mean(noise[is_drawn]), 1e-300)
     tuning_noise = level * _modeled_noise(learned, tuning)
-    known_variance = tuning_noise + learned.unseen(tuning.network_inputs)[:, None]
-    tuning_members = learned.members(tuning.network_inputs)
+    known_variance = tuning_noise + learned.unseen_variance(tuning.network_inputs)[:, None]
+    tuning_members = learned.member_scores(tuning.network_inputs)
     arrays["errors"] = _fit_error_model(tuning_members, tuning, known_variance)
     coverage = _calibrate(
-        learned.members(calibration.network_inputs),
+        learned.member_scores(calibration.network_inputs),
         calibration,
         arrays["errors"],
         noise=level * _modeled_noise(learned, calibration),
-        constant=learned.unseen(calibration.network_inputs)[:, None] + LEAST_ERROR**2,
+        constant=learned.unseen_variance(calibration.network_inputs)[:, None] + MIN_ERROR**2,
         text=text[calibrates],
         is_independent=not (tunes & calibrates).any(),
     )
@@ -277,7 +277,7 @@ def _fit_standardization(training: Examples) -> dict[str, np.ndarray]:
         arrays[f"{name}.scale"] = np.where(deviation > 1e-6, deviation, 1.0).astype(np.float32)
     typical_score = np.sqrt(np.mean(training.values**2, axis=0))
     arrays["scale"] = np.where(typical_score > 0, typical_score, 1.0)
-    summary = summarize_texts(LearnedMethod({}, arrays).standard(training.network_inputs))
+    summary = summarize_texts(LearnedMethod({}, arrays).standardize_inputs(training.network_inputs))
     arrays["center"] = summary.mean(axis=0)
     _, size, axes = np.linalg.svd(summary - arrays["center"], full_matrices=False)
     variance = np.maximum(size**2 / training.text_count, 1e-12)
@@ -444,8 +444,8 @@ def _fit_error_model(
 
 def _modeled_noise(learned: LearnedMethod, examples: Examples) -> Float[np.ndarray, "N C"]:
     """Return the variance of each value because of its few draws, from a model of all texts."""
-    design = error_design(learned.members(examples.network_inputs), examples.network_inputs.owner)
-    return learned.draw(design) ** 2 / examples.draw_counts[:, None]
+    design = error_design(learned.member_scores(examples.network_inputs), examples.network_inputs.owner)
+    return learned.draw_deviation(design) ** 2 / examples.draw_counts[:, None]
 
 
 def _calibrate(
@@ -534,7 +534,7 @@ def _fit_draw_variance(learned: LearnedMethod, examples: Examples) -> Float[np.n
     covered 0.95.
     """
     owner = examples.network_inputs.owner
-    design = error_design(learned.members(examples.network_inputs), owner)
+    design = error_design(learned.member_scores(examples.network_inputs), owner)
     # Two words have one pair of orders, and no variance. The last column is log d.
     variances = np.where(design[..., 3] > 1, examples.draw_variance, np.nan)
     texts = len(np.unique(owner[np.isfinite(variances).any(axis=1)]))

@@ -24,8 +24,8 @@ from limelight.explainers.budget import BudgetInput, parse_budget
 from limelight.explainers.explaining import as_list
 from limelight.explainers.learned import (
     STATES,
-    WITH_STATES,
-    WITHOUT_STATES,
+    SIGNALS_WITH_STATES,
+    SIGNALS_WITHOUT_STATES,
     LearnedMethod,
     NetworkInputs,
     make_network_inputs,
@@ -491,10 +491,10 @@ def fitted(
 
     These are of all outputs of the model, or of those of ``aim``: a class, and its outputs.
     """
-    signals: tuple[str, ...] = WITHOUT_STATES
+    signals: tuple[str, ...] = SIGNALS_WITHOUT_STATES
     if has(model, "hidden_states"):
         is_queried = any(isinstance(text, QueriedText) and text.queries for text in plan.texts)
-        signals = (*WITH_STATES, "attention") if is_queried else WITH_STATES
+        signals = (*SIGNALS_WITH_STATES, "attention") if is_queried else SIGNALS_WITH_STATES
     known = [i for i, one in enumerate(drawn) if one is not None]
     texts, held_out = [plan.texts[i] for i in known], plan.held_out.select(known)
     held, tunes, calibrates, _ = held_out

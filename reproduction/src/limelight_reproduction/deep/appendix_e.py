@@ -10,7 +10,7 @@ __all__ = [
     "RUNS",
     "SIGNED",
     "findings",
-    "groups_of",
+    "group_correlations",
 ]
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ LEARNT = 0.6  # accuracy above which a network has learnt something
 def findings(numbers: Mapping[str, Numbers]) -> Findings:
     """Say what every training gives on the document, and one of them on many reviews."""
     of = numbers[MODEL]
-    model_input, groups = of["document"], groups_of(of)
+    model_input, groups = of["document"], group_correlations(of)
     delete, unk = model_input["delete"], model_input["unk"]
     middle = {name: quartiles(values)[1] for name, values in groups.items()}
     by_class = ", ".join(
@@ -193,7 +193,7 @@ def _shown(rho: float | None) -> str:
     return "not defined" if rho is None else f"{rho:.3f}"
 
 
-def groups_of(of: Numbers) -> dict[str, list[float]]:
+def group_correlations(of: Numbers) -> dict[str, list[float]]:
     """Return the correlations of all reviews and of each class, without those not defined."""
     pairs = list(zip(of["output"], of["signed"], strict=True))
     groups = {

@@ -17,7 +17,7 @@ from limelight.models import Attention, Capability, Gradients, Link, OutputGradi
 from limelight.models.attention.masked import deleted_windows, replaced_windows
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.text import CLS, UNK, Features, ModelInput, Tokens, Vocabulary, tokenize
-from limelight_reproduction.deep.pieces import Pieces
+from limelight_reproduction.deep.subwords import SubwordSplitter
 from limelight_reproduction.deep.transformer import Transformer
 
 _CHUNK = 1024  # masked texts at a time
@@ -46,7 +46,7 @@ _LIMITATIONS: Mapping[Property, str] = MappingProxyType(
 )
 
 
-class Spelled(NamedTuple):
+class EncodedText(NamedTuple):
     """A whole text as a network could read it: rows of its words or pieces, and whose they are.
 
     ``word`` counts the words of the text; those ``beyond`` the window come last, and move into it
@@ -71,7 +71,7 @@ class DeepClassifier:
     network: Transformer
     vocabulary: Vocabulary
     classes: tuple[str, ...]
-    pieces: Pieces | None = None
+    pieces: SubwordSplitter | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class DeepClassifier:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of shape, words, pieces and weights."""
-        spelling = "" if self.pieces is None else self.pieces.saved
+        spelling = "" if self.pieces is None else self.pieces.tokenizer_json
         told = [asdict(self.network.shape), self.vocabulary.words, self.classes, spelling]
         digest = hashlib.sha256(repr(told).encode())
         for name, weight in self.network.state_dict().items():
@@ -115,7 +115,7 @@ class DeepClassifier:
             text,
             inside,
             cutoff=inside.spans[-1][1] if beyond else None,
-            encoding=Spelled(
+            encoding=EncodedText(
                 ids=self.vocabulary.encode(piece for word in spelt for piece in word),
                 word=np.repeat(np.arange(len(spelt)), np.diff(begins)),
                 beyond=beyond,
@@ -199,7 +199,7 @@ class DeepClassifier:
         return self.network.shape.T_max
 
     def _pieces_of(self, word: str) -> Sequence[str]:
-        return [word] if self.pieces is None else self.pieces.of_word(word)
+        return [word] if self.pieces is None else self.pieces.split_word(word)
 
     def _window(self, model_input: ModelInput) -> Int[np.ndarray, " T_max"]:
         """Return what the network reads: [cls], the text, and UNK as padding."""
@@ -226,8 +226,8 @@ class DeepClassifier:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.network.embedding.device)
 
 
-def _spelled(model_input: ModelInput) -> Spelled:
-    found: Spelled = model_input.encoding
+def _spelled(model_input: ModelInput) -> EncodedText:
+    found: EncodedText = model_input.encoding
     return found
 
 

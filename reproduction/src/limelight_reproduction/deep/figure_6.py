@@ -19,12 +19,12 @@ from limelight_reproduction.deep.appendix_e import (
     RUNS,
     SIGNED,
     findings,
-    groups_of,
+    group_correlations,
 )
 from limelight_reproduction.deep.sampled_lime import sampled_lime
-from limelight_reproduction.document import strings
-from limelight_reproduction.drawing import BLUE, GREY, INK, VERMILLION, canvas, plain
-from limelight_reproduction.experiment import Experiment, Numbers, Part, compact
+from limelight_reproduction.document import list_texts
+from limelight_reproduction.drawing import BLUE, GREY, INK, VERMILLION, canvas, style_axes
+from limelight_reproduction.experiment import Experiment, Numbers, Part, round_for_json
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import correlation
 
@@ -34,16 +34,16 @@ _NAMED = 8  # words named in the scatter
 
 
 def _measure(setting: Setting) -> Numbers:
-    from limelight_reproduction.deep.networks import trained  # needs torch
+    from limelight_reproduction.deep.networks import load_or_train  # needs torch
 
-    model = trained(setting, MODEL)
-    data = setting.some_texts("imdb", "test", 10 if setting.quick else TEXTS)
+    model = load_or_train(setting, MODEL)
+    data = setting.sample_texts("imdb", "test", 10 if setting.quick else TEXTS)
     rows = []
-    for i, one in enumerate(strings(data)):
+    for i, one in enumerate(list_texts(data)):
         setting.tick(i, len(data))
         rows.append(_correlations(setting, model, one, i))
     output, signed, absolute = zip(*rows, strict=True)
-    return compact(
+    return round_for_json(
         {
             "accuracy": evaluate(model, setting.texts("imdb", "test")).accuracy,
             "texts": len(data),
@@ -59,11 +59,11 @@ def _measure(setting: Setting) -> Numbers:
 
 def _measure_again(setting: Setting, name: str) -> Numbers:
     """Return the document alone, under a network that was trained again or in another way."""
-    from limelight_reproduction.deep.networks import trained
+    from limelight_reproduction.deep.networks import load_or_train
 
-    model = trained(setting, name)
+    model = load_or_train(setting, name)
     right = evaluate(model, setting.texts("imdb", "test")).accuracy
-    return compact({"accuracy": right, "document": _document(setting, model)}, digits=4)
+    return round_for_json({"accuracy": right, "document": _document(setting, model)}, digits=4)
 
 
 def _document(setting: Setting, model: Model) -> Numbers:
@@ -127,17 +127,17 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
             model_input["words"][j], (alpha[j], mean[j]), xytext=(4, 2), textcoords="offset points",
             fontsize=7, color=INK, parse_math=False,
         )  # fmt: skip
-    plain(
+    style_axes(
         left,
         title=f"the document: ρ = {lime['signed']:.3f}, with |LIME| {lime['absolute']:.3f}",
         x="α-avg of the first layer",
         y=f"LIME, mean and deviation of {RUNS} runs",
     )
-    groups, bins = groups_of(of), np.linspace(-1, 1, 41)
+    groups, bins = group_correlations(of), np.linspace(-1, 1, 41)
     for name, color in ((SIGNED, BLUE), (ABSOLUTE, VERMILLION)):
         right.hist(groups[name], bins, color=color, alpha=0.6, label=name)
     right.legend(fontsize=8, frameon=False)
-    plain(right, title=f"{of['texts']} test reviews", x="Pearson's ρ", y="reviews")
+    style_axes(right, title=f"{of['texts']} test reviews", x="Pearson's ρ", y="reviews")
     yield (
         "figure-6",
         "Left: LIME against attention on the document of Figure 4. Right: their correlation on "

@@ -1,6 +1,6 @@
 """The deep networks of the reproduction: which there are, and their training."""
 
-__all__ = ["PLAIN", "PLANS", "NetworkPlan", "trained"]
+__all__ = ["PLAIN", "PLANS", "NetworkPlan", "load_or_train"]
 
 import json
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ from limelight.files import atomic_folder
 from limelight.text import Vocabulary
 from limelight.training import RECIPES, Recipe, fit, prepare
 from limelight_reproduction.deep.deep_classifier import DeepClassifier
-from limelight_reproduction.deep.pieces import Pieces
-from limelight_reproduction.deep.transformer import Shape, Transformer
-from limelight_reproduction.document import strings
+from limelight_reproduction.deep.subwords import SubwordSplitter
+from limelight_reproduction.deep.transformer import NetworkShape, Transformer
+from limelight_reproduction.document import list_texts
 from limelight_reproduction.setting import Setting
 
 # After the seed, the numbers that name the stream of first weights. They are written out, although
@@ -30,7 +30,7 @@ class NetworkPlan:
     """A network and the texts it learns from; ``pieces`` cuts words by byte-pair encoding."""
 
     data: str = "imdb"
-    shape: Shape = Shape()  # noqa: RUF009
+    shape: NetworkShape = NetworkShape()  # noqa: RUF009
     pieces: bool = False
     epochs: int = 6
     repeat: int = 0
@@ -59,32 +59,32 @@ class NetworkPlan:
 
 PLAIN: tuple[Literal["plain", "skip"], ...] = ("plain", "skip")
 PLANS = {
-    **{f"imdb-{n}": NetworkPlan(shape=Shape(layers=n)) for n in (1, 2, 4, 6)},
+    **{f"imdb-{n}": NetworkPlan(shape=NetworkShape(layers=n)) for n in (1, 2, 4, 6)},
     **{
-        f"imdb-{n}-again-{repeat}": NetworkPlan(shape=Shape(layers=n), repeat=repeat)
+        f"imdb-{n}-again-{repeat}": NetworkPlan(shape=NetworkShape(layers=n), repeat=repeat)
         for n in (1, 2, 4, 6)
         for repeat in (1, 2)
     },
     **{
-        f"imdb-2-{activation}": NetworkPlan(shape=Shape(layers=2, activation=activation))
+        f"imdb-2-{activation}": NetworkPlan(shape=NetworkShape(layers=2, activation=activation))
         for activation in ("relu", "identity")
     },
     **{
         f"imdb-6-{layer}": NetworkPlan(
-            shape=Shape(layer=layer, embedding_std=1.0, position_scale=1.0), appendix=True
+            shape=NetworkShape(layer=layer, embedding_std=1.0, position_scale=1.0), appendix=True
         )
         for layer in PLAIN
     },
-    "imdb-2-pieces": NetworkPlan(shape=Shape(layers=2), pieces=True),
+    "imdb-2-pieces": NetworkPlan(shape=NetworkShape(layers=2), pieces=True),
     **{
-        f"{data}-{n}": NetworkPlan(data=data, shape=Shape(layers=n, T_max=T_max), epochs=12)
+        f"{data}-{n}": NetworkPlan(data=data, shape=NetworkShape(layers=n, T_max=T_max), epochs=12)
         for data, T_max in (("sst2", 64), ("ag_news", 128))
         for n in (1, 6)
     },
 }
 
 
-def trained(setting: Setting, name: str) -> DeepClassifier:
+def load_or_train(setting: Setting, name: str) -> DeepClassifier:
     """Return the model called ``name``, from the folder of an earlier run or trained now."""
     seed = f"-seed-{setting.seed}" if setting.seed else ""
     plan, folder = PLANS[name], setting.models / f"deep-{name}{seed}"
@@ -95,8 +95,8 @@ def trained(setting: Setting, name: str) -> DeepClassifier:
 
 def _train(setting: Setting, plan: NetworkPlan, folder: Path) -> None:
     data, seed = setting.texts(plan.data, "train"), setting.seed + plan.repeat
-    pieces = Pieces.learnt(strings(data)) if plan.pieces else None
-    prepared = prepare(pieces.spelled(data) if pieces else data, plan.recipe, seed=seed)
+    pieces = SubwordSplitter.train(list_texts(data)) if plan.pieces else None
+    prepared = prepare(pieces.split_texts(data) if pieces else data, plan.recipe, seed=seed)
     network = Transformer(
         plan.shape,
         words=len(prepared.vocabulary),
@@ -120,7 +120,7 @@ def _train(setting: Setting, plan: NetworkPlan, folder: Path) -> None:
         (part / "vocab.txt").write_text("\n".join(prepared.vocabulary.words), "utf-8")
         (part / "record.json").write_text(json.dumps(record), "utf-8")
         if pieces:
-            (part / "pieces.json").write_text(pieces.saved, "utf-8")
+            (part / "pieces.json").write_text(pieces.tokenizer_json, "utf-8")
 
 
 def _loaded(plan: NetworkPlan, folder: Path, device: str) -> DeepClassifier:
@@ -134,7 +134,7 @@ def _loaded(plan: NetworkPlan, folder: Path, device: str) -> DeepClassifier:
         rng=np.random.default_rng(0),
     )
     network.load_state_dict(weights)
-    pieces = Pieces((folder / "pieces.json").read_text("utf-8")) if plan.pieces else None
+    pieces = SubwordSplitter((folder / "pieces.json").read_text("utf-8")) if plan.pieces else None
     return DeepClassifier(
         network=network.to(device).requires_grad_(False),
         vocabulary=vocabulary,

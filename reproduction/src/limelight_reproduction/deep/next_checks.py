@@ -10,8 +10,8 @@ import numpy as np
 
 from limelight import Model, evaluate, explain
 from limelight_reproduction.deep.sampled_lime import sampled_lime
-from limelight_reproduction.document import strings
-from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION, canvas, plain
+from limelight_reproduction.document import list_texts
+from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION, canvas, style_axes
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
@@ -19,10 +19,10 @@ from limelight_reproduction.experiment import (
     Part,
     Table,
     Verdict,
-    compact,
+    round_for_json,
 )
 from limelight_reproduction.setting import Setting
-from limelight_reproduction.spread import quartiles, rank_correlation, spread
+from limelight_reproduction.spread import quartiles, rank_correlation, summarize_spread
 
 DEPTHS = (1, 2, 4, 6)
 REPEATS = (1, 2)
@@ -48,15 +48,15 @@ TEXTS, SAMPLES = 300, 2000
 
 
 def _measure(setting: Setting, name: str) -> Numbers:
-    from limelight_reproduction.deep.networks import PLANS, trained  # needs torch
+    from limelight_reproduction.deep.networks import PLANS, load_or_train  # needs torch
 
-    model, plan = trained(setting, name), PLANS[name]
-    data = setting.some_texts(plan.data, "test", 10 if setting.quick else TEXTS)
+    model, plan = load_or_train(setting, name), PLANS[name]
+    data = setting.sample_texts(plan.data, "test", 10 if setting.quick else TEXTS)
     rows = []
-    for i, text in enumerate(strings(data)):
+    for i, text in enumerate(list_texts(data)):
         setting.tick(i, len(data))
         rows.append(_one(setting, model, text, i))
-    return compact(
+    return round_for_json(
         {
             "data": plan.data,
             "layers": plan.shape.layers,
@@ -66,7 +66,7 @@ def _measure(setting: Setting, name: str) -> Numbers:
             "texts": len(data),
             "samples": SAMPLES,
             "lime_r2": quartiles([r2 for _, r2 in rows]),
-            "spearman": spread([pairs for pairs, _ in rows]),
+            "spearman": summarize_spread([pairs for pairs, _ in rows]),
         },
         digits=4,
     )
@@ -121,7 +121,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     axes.invert_yaxis()
     axes.set_xlim(-0.2, 1.02)
     axes.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2, frameon=False)
-    plain(axes, x="Spearman's rank correlation over the words of a text")
+    style_axes(axes, x="Spearman's rank correlation over the words of a text")
     yield (
         "next-checks",
         "Rank correlations per text: median (mark) and quartiles (line), for every network; hollow "

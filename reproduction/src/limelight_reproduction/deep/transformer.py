@@ -1,6 +1,6 @@
 """A small transformer encoder with as many layers as wanted, read at [cls]."""
 
-__all__ = ["ACTIVATIONS", "Shape", "Transformer"]
+__all__ = ["ACTIVATIONS", "NetworkShape", "Transformer"]
 
 from dataclasses import dataclass
 from typing import Any, Literal, final
@@ -19,7 +19,7 @@ ACTIVATIONS: dict[str, Any] = {"identity": lambda x: x, "relu": F.relu, "gelu": 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class NetworkShape:
     """What the network looks like; sizes as in the paper, whose model has one layer of heads."""
 
     layers: int = 6
@@ -46,7 +46,9 @@ class Transformer(nn.Module):  # type: ignore[misc]
     Words, positions and padding are as in the paper: padding is UNK and takes part in attention.
     """
 
-    def __init__(self, shape: Shape, *, words: int, outputs: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self, shape: NetworkShape, *, words: int, outputs: int, rng: np.random.Generator
+    ) -> None:
         super().__init__()
         self.shape = shape
         self.embedding = nn.Parameter(_normal((words, shape.d_e), shape.embedding_std, rng))
@@ -92,7 +94,7 @@ class Transformer(nn.Module):  # type: ignore[misc]
 
 
 class _Layer(nn.Module):  # type: ignore[misc]
-    def __init__(self, shape: Shape, rng: np.random.Generator) -> None:
+    def __init__(self, shape: NetworkShape, rng: np.random.Generator) -> None:
         super().__init__()
         wide = shape.heads * shape.d_att
         self.heads, self.activation = shape.heads, ACTIVATIONS[shape.activation]
@@ -128,7 +130,7 @@ class _Layer(nn.Module):  # type: ignore[misc]
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
-def _norm(shape: Shape) -> Any:
+def _norm(shape: NetworkShape) -> Any:
     return nn.LayerNorm(shape.d_e) if shape.layer == "pre-norm" else nn.Identity()
 
 

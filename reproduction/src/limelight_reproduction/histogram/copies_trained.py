@@ -1,6 +1,6 @@
-"""Training of many copies of the counting model at a time."""
+"""Train many copies of the counting model in parallel."""
 
-__all__ = ["Words", "accuracies", "as_words", "gradient_norms", "trained"]
+__all__ = ["Words", "accuracies", "encode_words", "gradient_norms", "train_copies"]
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,81 +10,106 @@ import numpy as np
 import torch
 
 from limelight_reproduction.histogram.counting_model import Weights, losses, outputs
-from limelight_reproduction.histogram.task import LETTERS, occurrences
+from limelight_reproduction.histogram.task import LETTERS, count_occurrences
 
 _BATCH = 128
 
 
 class Words(NamedTuple):
-    """Words as the model takes them: one-hot letters (T, V, n) and counts less one (T, n)."""
+    """Inputs and targets of the model: one-hot letters (T, V, n) and counts minus 1 (T, n)."""
 
     letters: Any
     counts: Any
 
-    def some(self, rows: Any) -> "Words":
-        """Return the words of these numbers."""
-        return Words(self.letters[:, :, rows], self.counts[:, rows])
+    def select(self, numbers: Any) -> "Words":
+        """Return the words with these numbers."""
+        return Words(self.letters[:, :, numbers], self.counts[:, numbers])
 
 
-def as_words(letters: np.ndarray) -> Words:
-    """Return words, given by the numbers of their letters, ready for the model."""
+def encode_words(letters: np.ndarray) -> Words:
+    """Encode words, which are rows of letter numbers, for the model."""
     one_hot = np.eye(len(LETTERS), dtype=np.float32)[letters]
     return Words(
         torch.from_numpy(np.ascontiguousarray(one_hot.transpose(1, 2, 0))),
-        torch.from_numpy(np.ascontiguousarray(occurrences(letters).T - 1)),
+        torch.from_numpy(np.ascontiguousarray(count_occurrences(letters).T - 1)),
     )
 
 
-def trained(
+def train_copies(
     weights: Weights,
     words: Words,
     *,
     steps: int,
     rate: float,
     rng: np.random.Generator,
-    free: Weights | None = None,
+    mask: Weights | None = None,
     tick: Callable[[], None] = lambda: None,
 ) -> Weights:
-    """Return ``weights`` after Adam, its rate risen and fallen to nothing.
+    """Train all copies with Adam and a one-cycle learning rate.
 
-    ``free`` holds weights back where it is 0. Copies do not see each other: the sum of their
-    losses has each one's own gradient.
+    The copies are independent, because the gradient of the summed loss is the gradient of each
+    copy's loss.
+
+    Parameters
+    ----------
+    weights
+        Initial weights. The first axis is the copy.
+    words
+        Training words.
+    steps
+        Number of training steps.
+    rate
+        Maximum of the learning rate.
+    rng
+        Source of the batches.
+    mask
+        Weights with mask 0 do not change. By default all weights are trained.
+    tick
+        Callback after each step.
+
+    Returns
+    -------
+    The weights after training.
     """
-    own = {name: weight.clone().requires_grad_() for name, weight in weights.items()}
-    parameters = list(own.values())
-    adam = torch.optim.Adam(parameters, lr=rate, fused=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(adam, rate, total_steps=steps, pct_start=0.1)
-    with _without_denormals():
+    variables = {name: weight.clone().requires_grad_() for name, weight in weights.items()}
+    parameters = list(variables.values())
+    optimizer = torch.optim.Adam(parameters, lr=rate, fused=True)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, rate, total_steps=steps, pct_start=0.1
+    )
+    with _flush_denormals():
         for _ in range(steps):
             rows = torch.from_numpy(rng.integers(0, words.counts.shape[1], _BATCH))
-            entropy, penalty = losses(own, *words.some(rows))
+            entropy, penalty = losses(variables, *words.select(rows))
             gradients = torch.autograd.grad((entropy + penalty).sum(), parameters)
-            for (name, weight), gradient in zip(own.items(), gradients, strict=True):
-                weight.grad = gradient if free is None else gradient * free[name]
-            adam.step()
+            for (name, weight), gradient in zip(variables.items(), gradients, strict=True):
+                weight.grad = gradient if mask is None else gradient * mask[name]
+            optimizer.step()
             schedule.step()
             tick()
-    return {name: weight.detach() for name, weight in own.items()}
+    return {name: weight.detach() for name, weight in variables.items()}
 
 
 def gradient_norms(weights: Weights, words: Words) -> list[float]:
-    """Return the norm of every copy's gradient over all the words."""
-    own = {name: weight.clone().requires_grad_() for name, weight in weights.items()}
-    entropy, penalty = losses(own, *words)
-    gradients: Sequence[Any] = torch.autograd.grad((entropy + penalty).sum(), list(own.values()))
-    return torch.cat([one.flatten(1) for one in gradients], dim=1).norm(dim=1).tolist()
+    """Return the norm of the gradient over all words, for every copy."""
+    variables = {name: weight.clone().requires_grad_() for name, weight in weights.items()}
+    entropy, penalty = losses(variables, *words)
+    gradients: Sequence[Any] = torch.autograd.grad(
+        (entropy + penalty).sum(), list(variables.values())
+    )
+    return torch.cat([gradient.flatten(1) for gradient in gradients], dim=1).norm(dim=1).tolist()
 
 
 def accuracies(weights: Weights, words: Words) -> list[float]:
-    """Return the share of letters whose count every copy gets right."""
+    """Return the share of letters with the correct count, for every copy."""
     with torch.no_grad():
-        right = outputs(weights, words.letters).argmax(dim=2) == words.counts
-    return right.float().flatten(1).mean(1).tolist()
+        is_correct = outputs(weights, words.letters).argmax(dim=2) == words.counts
+    return is_correct.float().flatten(1).mean(1).tolist()
 
 
 @contextmanager
-def _without_denormals() -> Iterator[None]:
-    # Sharp softmaxes are full of numbers below the smallest normal one, which slow a step tenfold.
+def _flush_denormals() -> Iterator[None]:
+    # Sharp softmaxes have many denormal numbers, which make a step ten times slower.
     torch.set_flush_denormal(True)
     try:
         yield

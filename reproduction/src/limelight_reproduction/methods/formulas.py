@@ -1,6 +1,6 @@
 """The paper's formula for LIME, its correction, and LIME and Shapley values in the mean field.
 
-Each has a proven bound on its distance to the value that it comes close to.
+Each has a proven bound on its distance to the value that it approximates.
 """
 
 __all__ = ["LimeFirstOrder", "LimeMeanField", "LimeTheorem", "ShapleyMeanField"]

@@ -1,4 +1,4 @@
-"""How many test reviews the classifier gets right: the paper's recipe over seeds, and ours."""
+"""Measure the test accuracy of the paper's recipe over seeds, and of the shipped model."""
 
 __all__ = ["EXPERIMENT", "REPORTED"]
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier, evaluate
-from limelight_reproduction.drawing import GREY, INK, canvas, plain
+from limelight_reproduction.drawing import GREY, INK, canvas, style_axes
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
@@ -16,39 +16,43 @@ from limelight_reproduction.experiment import (
     Part,
     Table,
     Verdict,
-    compact,
+    round_for_json,
 )
-from limelight_reproduction.one_layer.subjects import COLOURS, MODELS
+from limelight_reproduction.one_layer.subjects import COLORS, MODELS
 from limelight_reproduction.setting import PAPER_SEEDS, Setting
-from limelight_reproduction.spread import wilson
+from limelight_reproduction.spread import wilson_interval
 
 REPORTED = 0.8019
 REPORTED_TEXTS = 25_000
 
 
-def of_shipped(setting: Setting) -> Numbers:
+def evaluate_shipped_model(setting: Setting) -> Numbers:
     """Evaluate the model of this package on the test reviews."""
-    return _evaluated(setting, [setting.shipped])
+    return _evaluate_models(setting, [setting.shipped_model])
 
 
-def of_carried(setting: Setting) -> Numbers:
-    """Evaluate the model of the paper's recipe that the other experiments look at."""
-    given = setting.paper_model
-    return _evaluated(setting, [setting.paper]) | {"given": None if given is None else given.name}
+def evaluate_recipe_model(setting: Setting) -> Numbers:
+    """Evaluate the model of the paper's recipe that the other experiments explain."""
+    folder = setting.paper_model
+    name = None if folder is None else folder.name
+    return _evaluate_models(setting, [setting.recipe_model]) | {"given": name}
 
 
-def of_paper(setting: Setting) -> Numbers:
+def evaluate_recipe_seeds(setting: Setting) -> Numbers:
     """Train the paper's recipe with every seed, and evaluate each model on the test reviews."""
-    return _evaluated(setting, [setting.paper_of_seed(seed) for seed in PAPER_SEEDS])
+    return _evaluate_models(setting, [setting.train_recipe_model(seed) for seed in PAPER_SEEDS])
 
 
-def _evaluated(setting: Setting, models: list[AttentionClassifier]) -> Numbers:
+def _evaluate_models(setting: Setting, models: list[AttentionClassifier]) -> Numbers:
+    """Return seeds, test accuracies and validation accuracies of the models."""
     texts = setting.texts("imdb", "test")
     training = [model.record["training"] for model in models]
-    return compact(
+    return round_for_json(
         {
             "seeds": [record["seed"] for record in training],
-            "accuracy": [evaluate(m, texts, progress=setting.tick).accuracy for m in models],
+            "accuracy": [
+                evaluate(model, texts, progress=setting.tick).accuracy for model in models
+            ],
             "validation": [record["validation_accuracy"] for record in training],
             "test_texts": len(texts),
         }
@@ -56,77 +60,79 @@ def _evaluated(setting: Setting, models: list[AttentionClassifier]) -> Numbers:
 
 
 def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
-    """Draw every trained model as a dot beside the reported number."""
+    """Draw the accuracy of every trained model as a dot, and the reported accuracy as a line."""
     figure, axes = canvas(6.0, 2.1)
-    places = {"paper": 1, "shipped": 0}
-    for name, place in places.items():
-        right = 100 * np.array(numbers[name]["accuracy"])
-        low, high = np.transpose([interval(numbers[name], i) for i in range(len(right))]) * 100
-        rows = place + np.linspace(0.24, -0.24, len(right)) * (len(right) > 1)
-        axes.hlines(rows, low, high, color=COLOURS[name], linewidth=1, alpha=0.5)
-        axes.plot(right, rows, "o", color=COLOURS[name], markersize=5)
+    heights = {"paper": 1, "shipped": 0}
+    for name, height in heights.items():
+        percent = 100 * np.array(numbers[name]["accuracy"])
+        count = len(percent)
+        low, high = np.transpose([interval(numbers[name], i) for i in range(count)]) * 100
+        rows = height + np.linspace(0.24, -0.24, count) * (count > 1)
+        axes.hlines(rows, low, high, color=COLORS[name], linewidth=1, alpha=0.5)
+        axes.plot(percent, rows, "o", color=COLORS[name], markersize=5)
     axes.axvline(100 * REPORTED, color=INK, linewidth=1, linestyle="--")
     axes.text(100 * REPORTED, 1.47, f"the authors: {REPORTED:.2%}", fontsize=8, ha="center")
     seeds = numbers["paper"]["seeds"]
     labels = {"paper": f"paper's recipe,\nseeds {seeds[0]} to {seeds[-1]}"}
     axes.set_yticks(
-        list(places.values()), [labels.get(name, MODELS[name]) for name in places], fontsize=8
+        list(heights.values()), [labels.get(name, MODELS[name]) for name in heights], fontsize=8
     )
     axes.set_ylim(-0.4, 1.42)
     axes.grid(axis="x", color=GREY, alpha=0.2)
-    plain(axes, x="test reviews classified correctly, %")
+    style_axes(axes, x="test reviews classified correctly, %")
     yield "accuracy", "Test accuracy of every trained model with its 95 % Wilson interval.", figure
 
 
 def interval(numbers: Numbers, i: int) -> tuple[float, float]:
     """Return the 95 % Wilson interval of the i-th model's accuracy."""
-    return _wilson(numbers["accuracy"][i], numbers["test_texts"])
+    return _wilson_interval(numbers["accuracy"][i], numbers["test_texts"])
 
 
-def _wilson(share: float, total: int) -> tuple[float, float]:
-    return wilson(round(share * total), total)
+def _wilson_interval(accuracy: float, total: int) -> tuple[float, float]:
+    return wilson_interval(round(accuracy * total), total)
 
 
 def findings(numbers: Mapping[str, Numbers]) -> Findings:
-    """Say how the recipe does over seeds, and where the reported number falls among them."""
+    """Describe the accuracy over seeds, and compare it with the reported accuracy."""
     paper, shipped = numbers["paper"], numbers["shipped"]
-    right = np.array(paper["accuracy"])
-    mean, sd = right.mean(), right.std(ddof=1)
-    off = (REPORTED - mean) / sd
+    accuracies = np.array(paper["accuracy"])
+    mean, sd = accuracies.mean(), accuracies.std(ddof=1)
+    z_score = (REPORTED - mean) / sd
     low, high = interval(shipped, 0)
     return Findings(
         headline=(
-            f"The paper's recipe gives {mean:.1%} ± {sd:.2%} over {len(right)} seeds (the authors' "
-            f"repository: {REPORTED:.2%}); the same architecture, regularised, "
+            f"The paper's recipe gives {mean:.1%} ± {sd:.2%} over {len(accuracies)} seeds (the "
+            f"authors' repository: {REPORTED:.2%}); the same architecture, regularised, "
             f"{shipped['accuracy'][0]:.1%}."
         ),
         verdicts=[
             Verdict(
                 claim=f"The one-layer classifier gets {REPORTED:.2%} of IMDB's test set right "
                 "(the authors' repository)",
-                holds="reproduced" if abs(off) < 2 else "not reproduced",
-                number=f"{mean:.1%} ± {sd:.2%} over {len(right)} seeds",
+                holds="reproduced" if abs(z_score) < 2 else "not reproduced",
+                number=f"{mean:.1%} ± {sd:.2%} over {len(accuracies)} seeds",
                 parts=("paper",),
             )
         ],
         measured=[
             f"The paper's recipe reaches {mean:.2%} on {paper['test_texts']:,} test reviews, mean "
-            f"of {len(right)} seeds (standard deviation {sd:.2%}, from {right.min():.2%} to "
-            f"{right.max():.2%}); the {REPORTED:.2%} of the authors' repository lies "
-            f"{abs(off):.1f} standard deviations {'above' if off > 0 else 'below'} that mean.",
-            _of_carried(numbers["carried"]),
+            f"of {len(accuracies)} seeds (standard deviation {sd:.2%}, from {accuracies.min():.2%} "
+            f"to {accuracies.max():.2%}); the {REPORTED:.2%} of the authors' repository lies "
+            f"{abs(z_score):.1f} standard deviations {'above' if z_score > 0 else 'below'} that "
+            "mean.",
+            _describe_recipe_model(numbers["carried"]),
             f"The model of this package (recipe `shipped`, one seed) reaches "
             f"{shipped['accuracy'][0]:.2%} (95 % interval {low:.2%} to {high:.2%}).",
         ],
-        meaning=_meaning(off, float(shipped["accuracy"][0] - right.max())),
+        meaning=_meaning(z_score, float(shipped["accuracy"][0] - accuracies.max())),
         table=_table(numbers),
     )
 
 
-def _of_carried(of: Numbers) -> str:
-    """Say how good the model is that the other experiments look at, whichever it is."""
-    accuracy = of["accuracy"][0]
-    if name := of.get("given"):
+def _describe_recipe_model(numbers: Numbers) -> str:
+    """State the accuracy of the paper's model that the other experiments explain."""
+    accuracy = numbers["accuracy"][0]
+    if name := numbers.get("given"):
         return f"The model that was given in its place, '{name}', reaches {accuracy:.2%}."
     return (
         "The one of these that travels with the reproduction, trained on a processor and collapsed "
@@ -134,30 +140,36 @@ def _of_carried(of: Numbers) -> str:
     )
 
 
-def _meaning(off: float, ahead: float) -> str:
-    agrees = (
+def _meaning(z_score: float, gain: float) -> str:
+    agreement = (
         "The accuracy in the authors' repository is what the paper's recipe gives: seeds alone "
         "move it more than the difference."
-        if abs(off) < 1
+        if abs(z_score) < 1
         else "The accuracy in the authors' repository is not typical of its recipe as we read it."
     )
-    better = (
-        f" The same architecture, trained with regularisation, gains another {100 * ahead:.1f} "
+    comparison = (
+        f" The same architecture, trained with regularisation, gains another {100 * gain:.1f} "
         "points over the best of these seeds, so the statements of the other experiments are "
         "checked on a stronger model, too."
-        if ahead > 0
+        if gain > 0
         else ""
     )
-    return agrees + better
+    return agreement + comparison
 
 
 def _table(numbers: Mapping[str, Numbers]) -> Table:
     paper, shipped = numbers["paper"], numbers["shipped"]
-    right = np.array(paper["accuracy"])
-    reported = _wilson(REPORTED, REPORTED_TEXTS)
+    accuracies = np.array(paper["accuracy"])
+    reported = _wilson_interval(REPORTED, REPORTED_TEXTS)
     rows = [
         ["in the authors' repository", REPORTED, None, *reported],
-        [f"paper's recipe, mean of {len(right)} seeds", right.mean(), right.std(ddof=1), "", ""],
+        [
+            f"paper's recipe, mean of {len(accuracies)} seeds",
+            accuracies.mean(),
+            accuracies.std(ddof=1),
+            "",
+            "",
+        ],
         *(
             [f"paper's recipe, seed {seed}", paper["accuracy"][i], None, *interval(paper, i)]
             for i, seed in enumerate(paper["seeds"])
@@ -165,7 +177,10 @@ def _table(numbers: Mapping[str, Numbers]) -> Table:
         [MODELS["shipped"], shipped["accuracy"][0], None, *interval(shipped, 0)],
     ]
     columns = ["model", "accuracy", "standard deviation over seeds", "95 % from", "95 % to"]
-    return Table(columns=columns, rows=compact([["" if c is None else c for c in r] for r in rows]))
+    return Table(
+        columns=columns,
+        rows=round_for_json([["" if cell is None else cell for cell in row] for row in rows]),
+    )
 
 
 EXPERIMENT = Experiment(
@@ -178,9 +193,14 @@ EXPERIMENT = Experiment(
         "validation)."
     ),
     parts=(
-        Part(name="shipped", measure=of_shipped),
-        Part(name="carried", measure=of_carried),
-        Part(name="paper", measure=of_paper, needs=("gpu",), reads=("imdb train", "imdb test")),
+        Part(name="shipped", measure=evaluate_shipped_model),
+        Part(name="carried", measure=evaluate_recipe_model),
+        Part(
+            name="paper",
+            measure=evaluate_recipe_seeds,
+            needs=("gpu",),
+            reads=("imdb train", "imdb test"),
+        ),
     ),
     figures=figures,
     findings=findings,

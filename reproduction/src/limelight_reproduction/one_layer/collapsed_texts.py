@@ -1,6 +1,6 @@
-"""Texts under the paper's classifier as arrays, the logit of its last class being explained."""
+"""Texts as arrays of the paper's classifier, to explain the logit of its last class."""
 
-__all__ = ["CollapsedTexts", "collapsed_texts"]
+__all__ = ["CollapsedTexts", "collapse_texts"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from limelight.theory.ratio_game import RatioGame, combine_outputs
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CollapsedTexts:
-    """``n`` texts, each with its features; letters are those of the notation table.
+    """``n`` texts with their features. The letters are those of the notation table.
 
-    ``arrays`` are what the model makes of them for all its classes. The last class is "positive"
-    wherever the experiments look, and the only one if the model has a single output.
+    The explained output is the logit of the last class. In the experiments this is "positive". If
+    the model has a single output, it is the only one.
     """
 
     model: AttentionClassifier
@@ -30,7 +30,7 @@ class CollapsedTexts:
 
     @cached_property
     def arrays(self) -> Any:
-        """The documents as the model's tables see them: ``CollapsedInputs``."""
+        """Tables of the texts for all classes of the model: ``CollapsedInputs``."""
         return self.model.compute_tables(self.inputs, self.features)
 
     @property
@@ -45,38 +45,38 @@ class CollapsedTexts:
 
     @property
     def u(self) -> Float[np.ndarray, "n K T_max"]:
-        """What every position would contribute alone to the last class."""
+        """Contribution of every position to the last class if it had all the attention."""
         return self.arrays.u[:, -1]
 
     @property
     def value(self) -> Float[np.ndarray, "K d_e"]:
-        """The direction in which each head reads the last class's value of an embedding."""
+        """Direction in the embedding space that each head reads for the last class."""
         return self.model.directions.value[-1]
 
     @property
     def weights(self) -> Float[np.ndarray, "n C"]:
-        """∂F/∂f_c of the explained number F, the last output."""
+        """∂F/∂f_c of the explained output F: 1 for the last class, 0 for the others."""
         return np.eye(self.model.sizes["C"])[[-1] * len(self.inputs)]
 
     @cached_property
     def games(self) -> RatioGame:
-        """The exact games of all texts, the last class as their only one."""
+        """Exact games of all texts, with the last class as their only output."""
         return combine_outputs(self.arrays.game, self.weights)
 
     @cached_property
     def token_gradient(self) -> Float[np.ndarray, "n T d_e"]:
-        """The gradient at every token, [cls] left out."""
+        """Gradient at every token except [cls]."""
         return self.arrays.token_gradient(self.weights)
 
-    def pooled(self, scores: Float[np.ndarray, "n T"]) -> list[Float[np.ndarray, " d"]]:
-        """Return scores of tokens, [cls] left out, summed over the places of each feature."""
+    def pool_features(self, scores: Float[np.ndarray, "n T"]) -> list[Float[np.ndarray, " d"]]:
+        """Sum token scores (without [cls]) over the positions of each feature."""
         return self.arrays.pool_features(scores)
 
 
-def collapsed_texts(
+def collapse_texts(
     model: AttentionClassifier, texts: Sequence[str], *, features: str = "words"
 ) -> CollapsedTexts:
-    """Return ``texts`` as ``model`` sees them."""
+    """Read texts with the classifier and split them into features."""
     inputs = tuple(model.read(text) for text in texts)
-    scored = tuple(build_features(model_input, features) for model_input in inputs)
-    return CollapsedTexts(model=model, inputs=inputs, features=scored)
+    feature_lists = tuple(build_features(model_input, features) for model_input in inputs)
+    return CollapsedTexts(model=model, inputs=inputs, features=feature_lists)

@@ -1,6 +1,6 @@
-"""What section 4 says about gradients and attention in words, measured on documents."""
+"""Statistics on documents that decide the comments of section 4 on gradients and attention."""
 
-__all__ = ["PAIRS", "TYPICAL", "gradient_statistics", "negative_heads"]
+__all__ = ["PAIRS", "TYPICAL", "count_negative_heads", "gradient_statistics"]
 
 import numpy as np
 
@@ -19,30 +19,30 @@ PAIRS = (
     ("alpha-max", "g-l1"),
     ("alpha-max", "g-l2"),
 )
-TYPICAL = 0.1  # a value is typical where the rest of Eq. 14 is at most this share of its main term
+TYPICAL = 0.1  # a value is typical if the second term of Eq. 14 is at most this share of the first
 
 
 def gradient_statistics(texts: CollapsedTexts) -> list[dict[str, float | None]]:
-    """Return the statistics of every document; features must be positions, as in Theorem 4.1."""
+    """Return the statistics of every document. As in Theorem 4.1, features must be positions."""
     scores = _scores(texts)
     effect = leave_one_out(texts.games).scores[:, 0]
-    atypical = _atypical(texts)
-    found: list[dict[str, float | None]] = []
+    ratio = _second_term_ratio(texts)
+    rows: list[dict[str, float | None]] = []
     for i, features in enumerate(texts.features):
         T = len(features)
-        here = {name: rows[i, :T] for name, rows in scores.items()}
-        one: dict[str, float | None] = {}
+        document_scores = {name: values[i, :T] for name, values in scores.items()}
+        row: dict[str, float | None] = {}
         for x, y in PAIRS:
-            one[f"pearson {x} ~ {y}"] = correlation(here[x], here[y])
-            one[f"spearman {x} ~ {y}"] = rank_correlation(here[x], here[y])
+            row[f"pearson {x} ~ {y}"] = correlation(document_scores[x], document_scores[y])
+            row[f"spearman {x} ~ {y}"] = rank_correlation(document_scores[x], document_scores[y])
         for name in ("g-avg", "gxi"):
-            one[f"negative {name}"] = float(np.mean(here[name] < 0))
-            one[f"sign as leave-one-out {name}"] = float(
-                np.mean(np.sign(here[name]) == np.sign(effect[i, :T]))
+            row[f"negative {name}"] = float(np.mean(document_scores[name] < 0))
+            row[f"sign as leave-one-out {name}"] = float(
+                np.mean(np.sign(document_scores[name]) == np.sign(effect[i, :T]))
             )
-        one["typical"] = float(np.mean(atypical[i, :, :T] <= TYPICAL))
-        found.append(one)
-    return found
+        row["typical"] = float(np.mean(ratio[i, :, :T] <= TYPICAL))
+        rows.append(row)
+    return rows
 
 
 def _scores(texts: CollapsedTexts) -> dict[str, Float[np.ndarray, "n T"]]:
@@ -63,15 +63,15 @@ def _scores(texts: CollapsedTexts) -> dict[str, Float[np.ndarray, "n T"]]:
     }
 
 
-def _atypical(texts: CollapsedTexts) -> Float[np.ndarray, "n K T"]:
-    """Return ‖(u_t − f_i) W_kᵀq/√d_att‖ / ‖W_vᵀW_ℓᵀ‖: the rest of Eq. 14 beside its main term."""
+def _second_term_ratio(texts: CollapsedTexts) -> Float[np.ndarray, "n K T"]:
+    """Return ‖(u_t − f_i) W_kᵀq/√d_att‖ / ‖W_vᵀW_ℓᵀ‖, the second term of Eq. 14 over the first."""
     alpha, u = texts.alpha, texts.u
-    rest = np.abs(u - head_outputs(alpha, u)[..., None])[..., 1:]
+    deviation = np.abs(u - head_outputs(alpha, u)[..., None])[..., 1:]
     key = np.linalg.norm(texts.model.directions.key, axis=-1)[:, None]
     value = np.linalg.norm(texts.value, axis=-1)[:, None]
-    return rest * key / value
+    return deviation * key / value
 
 
-def negative_heads(texts: CollapsedTexts) -> int:
-    """Return in how many heads the mean of W_vᵀW_ℓᵀ, G-avg of a typical value, is negative."""
+def count_negative_heads(texts: CollapsedTexts) -> int:
+    """Count the heads with a negative mean of W_vᵀW_ℓᵀ, which is G-avg of a typical value."""
     return int(np.count_nonzero(texts.value.mean(axis=-1) < 0))

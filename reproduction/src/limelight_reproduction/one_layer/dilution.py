@@ -1,26 +1,27 @@
-"""A word whose value the last layer kills and which LIME sees all the same."""
+"""A counterexample: a word with value 0 that still gets a LIME coefficient."""
 
-__all__ = ["BANDWIDTH", "diluting_game", "dilution"]
+__all__ = ["BANDWIDTH", "dilution_game", "measure_dilution"]
 
 import numpy as np
 
 from limelight.theory.enumeration import lime_by_enumeration
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import RatioGame
-from limelight_reproduction.experiment import Numbers, compact
+from limelight_reproduction.experiment import Numbers, round_for_json
 from limelight_reproduction.theory.lime_first_order import lime_first_order
 from limelight_reproduction.theory.paper import lime_theorem
 
-OTHERS = 3  # words that speak for the class, with u = 1
+OTHERS = 3  # number of words that speak for the class, with u = 1
 ATTENTION = np.linspace(0, 0.8, 17)
 BANDWIDTH = 0.25  # of LIME, as in the `lime` package
 
 
-def diluting_game(alpha: float) -> RatioGame:
-    """Return one head in which the first of four words has the attention ``alpha`` and u = 0.
+def dilution_game(alpha: float) -> RatioGame:
+    """Build the game of one head in which the first of four words has value u = 0.
 
-    The other words have g = 1 and u = 1; [cls] and every UNK have g = 1 and u = 0. So also
-    α_{h,t} u_{h,t} = 0, and Eq. 19 gives the first word 0 whatever its attention.
+    The first word has attention ``alpha``. The other words have g = 1 and u = 1. [cls] and every
+    UNK have g = 1 and u = 0. So α_{h,t} u_{h,t} = 0, and Eq. 19 gives the first word 0 for every
+    ``alpha``.
     """
     fixed = 1.0
     g = alpha / (1 - alpha) * (fixed + OTHERS)
@@ -36,14 +37,14 @@ def diluting_game(alpha: float) -> RatioGame:
     )
 
 
-def dilution() -> Numbers:
-    """Return LIME of that word as its attention grows: over all subsets, and by three formulas."""
-    games = [diluting_game(float(alpha)) for alpha in ATTENTION]
+def measure_dilution() -> Numbers:
+    """Compute LIME of the word with value 0 by all subsets and by three formulas, for each α."""
+    games = [dilution_game(float(alpha)) for alpha in ATTENTION]
     all_subsets = np.array(
         [lime_by_enumeration(game, bandwidth=BANDWIDTH).scores[0] for game in games]
     )
     exact = np.array([lime(game, bandwidth=BANDWIDTH, tolerance=1e-9).scores[0] for game in games])
-    return compact(
+    return round_for_json(
         {
             "alpha": ATTENTION,
             "all_subsets": all_subsets[:, 0],

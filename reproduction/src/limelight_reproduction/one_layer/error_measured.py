@@ -1,4 +1,4 @@
-"""The way from Eq. 19 to what the `lime` package returns, measured step by step."""
+"""Measure the error of Eq. 19 against the `lime` package, divided into steps."""
 
 __all__ = [
     "RUNS",
@@ -6,10 +6,10 @@ __all__ = [
     "SHIPPED_TEXTS",
     "STEPS",
     "VALUES",
-    "decomposition",
-    "distances_of_authors",
+    "authors_distances",
+    "decompose_error",
     "measure",
-    "measure_as_authors",
+    "measure_authors_protocol",
     "measure_seed",
     "noise_of_mean",
 ]
@@ -22,15 +22,19 @@ import numpy as np
 from limelight import AttentionClassifier
 from limelight.shapes import Float
 from limelight.text import token_strings
-from limelight_reproduction.document import strings, stripped
-from limelight_reproduction.experiment import Numbers, compact
-from limelight_reproduction.one_layer.lime_values import EXACT, exact_values, lime_runs
+from limelight_reproduction.document import keep_letters_and_digits, list_texts
+from limelight_reproduction.experiment import Numbers, round_for_json
+from limelight_reproduction.one_layer.lime_values import (
+    UNSAMPLED,
+    compute_unsampled_values,
+    run_lime,
+)
 from limelight_reproduction.setting import Setting
 
 RUNS, TEXTS = 5, 200
 SHIPPED_TEXTS = SEED_TEXTS = 500
-# By the authors' protocol the number is compared with theirs, which is over the whole test set: its
-# standard error must be small beside the difference of 0.03 that a hundred reviews left open.
+# The authors' number is over the whole test set. To compare with it, the standard error must be
+# small beside a difference of 0.03, which 100 reviews could not decide.
 AUTHORS_TEXTS = 2000
 EXACT_TEXTS = 1000  # without sampling: enough for a standard error below 0.01
 SHIPPED_EXACT_TEXTS = 25_000  # the test set
@@ -52,23 +56,24 @@ STEPS = {
 }
 
 
-def decomposition(values: Mapping[str, Float[np.ndarray, " d"]]) -> dict[str, Any]:
-    r"""Return how the way from Eq. 19 to LIME divides into steps, for one text.
+def decompose_error(values: Mapping[str, Float[np.ndarray, " d"]]) -> dict[str, Any]:
+    r"""Divide the difference between Eq. 19 and LIME on one text into steps.
 
-    With e the whole way and s the steps, e = Σ s; ``step`` is ‖s‖, ``left`` the distance ‖·‖ from
-    LIME, and ``share`` is s·e/‖e‖², which adds up to one.
+    ``values`` are the coefficients by Eq. 19, by LIME, and in between (see ``VALUES``). The
+    difference e is the sum of the steps s. In the result, ``step`` has ‖s‖, ``left`` has the
+    distance of each value from LIME, and ``share`` has s·e/‖e‖². The shares add up to 1.
     """
     path = [np.asarray(values[name]) for name in VALUES]
-    whole = path[-1] - path[0]
+    difference = path[-1] - path[0]
     steps = dict(zip(STEPS, np.diff(path, axis=0), strict=True))
-    size = float(whole @ whole)
+    squared_norm = float(difference @ difference)
     return {
         "left": {
-            name: float(np.linalg.norm(path[-1] - one))
-            for name, one in zip(VALUES, path, strict=True)
+            name: float(np.linalg.norm(path[-1] - value))
+            for name, value in zip(VALUES, path, strict=True)
         },
         "step": {name: float(np.linalg.norm(step)) for name, step in steps.items()},
-        "share": {name: float(step @ whole) / size for name, step in steps.items()},
+        "share": {name: float(step @ difference) / squared_norm for name, step in steps.items()},
     }
 
 
@@ -79,12 +84,12 @@ def measure(
     sampled_texts: int = TEXTS,
     exact_texts: int = EXACT_TEXTS,
 ) -> Numbers:
-    """Measure the steps from Eq. 19 to LIME, and over more reviews the values without sampling.
+    """Measure the steps from Eq. 19 to LIME, and exact values on a larger number of reviews.
 
     Parameters
     ----------
     setting
-        The run. If it is quick, its own small numbers of texts replace the two below.
+        The run. A quick run replaces both numbers of texts by small ones.
     model
         The classifier to explain.
     sampled_texts
@@ -96,19 +101,19 @@ def measure(
     -------
     Means and standard deviations of every distance, by name.
     """
-    data = setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else sampled_texts)
-    texts = strings(data)
-    sampled = dict(exact_values(model, texts))
+    reviews = setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else sampled_texts)
+    texts = list_texts(reviews)
+    values_by_text = dict(compute_unsampled_values(model, texts))
     rows: list[dict[str, Any]] = []
-    for i, values in sampled.items():
-        setting.tick(len(rows), len(sampled))
+    for i, values in values_by_text.items():
+        setting.tick(len(rows), len(values_by_text))
         runs, unk = (
-            lime_runs(model, texts[i], runs=RUNS, replacement=how, seed=setting.seed)
+            run_lime(model, texts[i], runs=RUNS, replacement=how, seed=setting.seed)
             for how in ("delete", "unk")
         )
-        path = values | {"delete": runs[1:].mean(axis=0), "lime": runs[0]}
+        coefficients = values | {"delete": runs[1:].mean(axis=0), "lime": runs[0]}
         rows.append(
-            decomposition(path)
+            decompose_error(coefficients)
             | {
                 "mean_of_runs": float(np.linalg.norm(runs.mean(axis=0) - values["eq19"])),
                 "unk_left": float(np.linalg.norm(unk.mean(axis=0) - values["exact"])),
@@ -117,99 +122,117 @@ def measure(
                 "words": len(runs[0]),
             }
         )
-    return compact(
+    return round_for_json(
         {
             "texts": len(rows),
             "words": float(np.mean([row["words"] for row in rows])),
-            "norm": _spread([row["norm"] for row in rows]),
-            "protocol": _spread([row["left"]["eq19"] for row in rows]),
-            "protocol_mean_of_runs": _spread([row["mean_of_runs"] for row in rows]),
-            "unk_left": _spread([row["unk_left"] for row in rows]),
-            "unk_noise": _spread([row["unk_noise"] for row in rows]),
-            "left": {n: _spread([row["left"][n] for row in rows]) for n in VALUES},
-            "step": {n: _spread([row["step"][n] for row in rows]) for n in STEPS},
-            "share": {n: _spread([row["share"][n] for row in rows]) for n in STEPS},
+            "norm": _mean_and_deviation([row["norm"] for row in rows]),
+            "protocol": _mean_and_deviation([row["left"]["eq19"] for row in rows]),
+            "protocol_mean_of_runs": _mean_and_deviation([row["mean_of_runs"] for row in rows]),
+            "unk_left": _mean_and_deviation([row["unk_left"] for row in rows]),
+            "unk_noise": _mean_and_deviation([row["unk_noise"] for row in rows]),
+            "left": {n: _mean_and_deviation([row["left"][n] for row in rows]) for n in VALUES},
+            "step": {n: _mean_and_deviation([row["step"][n] for row in rows]) for n in STEPS},
+            "share": {n: _mean_and_deviation([row["share"][n] for row in rows]) for n in STEPS},
             "errors": [row["left"]["eq19"] for row in rows],
-            "every": _every(setting, model, exact_texts),
+            "every": _measure_exact_distances(setting, model, exact_texts),
         },
         digits=4,
     )
 
 
-def measure_as_authors(setting: Setting) -> Numbers:
-    """Return the same distance by the authors' own protocol, for the paper's recipe.
+def measure_authors_protocol(setting: Setting) -> Numbers:
+    """Measure the distance from Eq. 19 to LIME by the authors' protocol, for the paper's recipe.
 
-    ``quarters`` are the reviews by length: the median number of tokens and the mean distance.
+    In the result, ``quarters`` has four groups of reviews by length, each with the median number of
+    tokens and the mean distance.
     """
     count = QUICK_AUTHORS if setting.quick else AUTHORS_TEXTS
-    texts = strings(setting.some_texts("imdb", "test", count))
-    left, tokens, size = np.transpose(distances_of_authors(setting, setting.paper, texts))
+    texts = list_texts(setting.sample_texts("imdb", "test", count))
+    distances, tokens, norms = np.transpose(authors_distances(setting, setting.recipe_model, texts))
     by_length = np.array_split(np.argsort(tokens, kind="stable"), 4)
-    return compact(
+    return round_for_json(
         {
-            "texts": len(left),
-            "protocol": _spread(left),
-            "norm": _spread(size),
-            "quarters": [[np.median(tokens[rows]), left[rows].mean()] for rows in by_length],
+            "texts": len(distances),
+            "protocol": _mean_and_deviation(distances),
+            "norm": _mean_and_deviation(norms),
+            "quarters": [[np.median(tokens[rows]), distances[rows].mean()] for rows in by_length],
         },
         digits=4,
     )
 
 
-def distances_of_authors(
+def authors_distances(
     setting: Setting, model: AttentionClassifier, texts: Sequence[str]
 ) -> list[tuple[float, int, float]]:
-    """Return the distance from Eq. 19 to LIME of every text by the authors' protocol.
+    """Measure every text by the authors' protocol.
 
-    Texts keep letters and digits alone and end after 255 tokens, so that nothing moves into the
-    window when words are deleted; and the distance is to the mean of five runs. With it come the
-    number of tokens and the length of LIME's own coefficients. Texts are in another order.
+    Texts are reduced to letters and digits and end after 255 tokens, so that no token moves into
+    the window when words are deleted. The distance is that of Eq. 19 to the mean of five runs.
+
+    Returns
+    -------
+    For each text the distance, the number of tokens and the norm of LIME's coefficients. The texts
+    are not in their original order.
     """
-    cut = [" ".join(token_strings(stripped(text))[: model.T_max - 1]) for text in texts]
-    values = dict(exact_values(model, cut))
-    found: list[tuple[float, int, float]] = []
-    for i, of in values.items():
-        setting.tick(len(found), len(values))
-        lime = lime_runs(model, cut[i], runs=RUNS, replacement="delete", seed=setting.seed)
-        mean = lime.mean(axis=0)
-        left, size = (float(np.linalg.norm(x)) for x in (mean - of["eq19"], mean))
-        found.append((left, len(cut[i].split()), size))
-    return found
+    short_texts = [
+        " ".join(token_strings(keep_letters_and_digits(text))[: model.T_max - 1]) for text in texts
+    ]
+    values = dict(compute_unsampled_values(model, short_texts))
+    rows: list[tuple[float, int, float]] = []
+    for i, text_values in values.items():
+        setting.tick(len(rows), len(values))
+        lime_runs = run_lime(
+            model, short_texts[i], runs=RUNS, replacement="delete", seed=setting.seed
+        )
+        mean = lime_runs.mean(axis=0)
+        distance, norm = (float(np.linalg.norm(x)) for x in (mean - text_values["eq19"], mean))
+        rows.append((distance, len(short_texts[i].split()), norm))
+    return rows
 
 
-def _every(setting: Setting, model: AttentionClassifier, exact_texts: int) -> Numbers:
-    """Return the distances between the values that need no sampling, over more texts."""
+def _measure_exact_distances(
+    setting: Setting, model: AttentionClassifier, exact_texts: int
+) -> Numbers:
+    """Measure the distances between the values that need no sampling."""
     count = QUICK_EXACT if setting.quick else exact_texts
-    texts = strings(setting.some_texts("imdb", "test", count))
-    pairs = [(one, "exact") for one in EXACT[:-1]] + [("eq19", "wide"), ("first_order", "wide")]
-    found: dict[str, list[float]] = {f"{a}-{b}": [] for a, b in pairs}
-    for count, (_, values) in enumerate(exact_values(model, texts)):
-        if count % 100 == 0:
-            setting.tick(count, len(texts))
+    texts = list_texts(setting.sample_texts("imdb", "test", count))
+    pairs = [(name, "exact") for name in UNSAMPLED[:-1]] + [
+        ("eq19", "wide"),
+        ("first_order", "wide"),
+    ]
+    distances: dict[str, list[float]] = {f"{a}-{b}": [] for a, b in pairs}
+    for i, (_, values) in enumerate(compute_unsampled_values(model, texts)):
+        if i % 100 == 0:
+            setting.tick(i, len(texts))
         for a, b in pairs:
-            found[f"{a}-{b}"].append(float(np.linalg.norm(values[a] - values[b])))
-    return {"texts": len(found["eq19-exact"])} | {pair: _spread(x) for pair, x in found.items()}
+            distances[f"{a}-{b}"].append(float(np.linalg.norm(values[a] - values[b])))
+    return {"texts": len(distances["eq19-exact"])} | {
+        pair: _mean_and_deviation(x) for pair, x in distances.items()
+    }
 
 
-def _spread(values: Sequence[float] | Float[np.ndarray, " n"]) -> list[float]:
-    """Return mean and standard deviation."""
+def _mean_and_deviation(values: Sequence[float] | Float[np.ndarray, " n"]) -> list[float]:
+    """Return the mean and the standard deviation."""
     return [float(np.mean(values)), float(np.std(values))]
 
 
 def noise_of_mean(runs: Float[np.ndarray, "runs d"]) -> float:
-    """Return the length that the noise in the mean of ``runs`` has, as the runs themselves show."""
+    """Estimate the norm of the sampling noise in the mean of ``runs`` from their spread."""
     return float(np.linalg.norm(runs.std(axis=0, ddof=1)) / len(runs) ** 0.5)
 
 
 def measure_seed(setting: Setting, seed: int) -> Numbers:
-    """Return the distance of Eq. 19 to one run of LIME, for another seed of the paper's recipe."""
-    model = setting.paper_of_seed(seed)
-    count = QUICK_TEXTS if setting.quick else SEED_TEXTS
-    texts = strings(setting.some_texts("imdb", "test", count))
-    values = dict(exact_values(model, texts))
-    left: list[float] = []
-    for i, of in values.items():
-        setting.tick(len(left), len(values))
-        (run,) = lime_runs(model, texts[i], runs=1, replacement="delete", seed=setting.seed)
-        left.append(float(np.linalg.norm(run - of["eq19"])))
-    return compact({"texts": len(left), "protocol": _spread(left)}, digits=4)
+    """Measure the distance of Eq. 19 to one run of LIME for one seed of the paper's recipe."""
+    model = setting.train_recipe_model(seed)
+    text_count = QUICK_TEXTS if setting.quick else SEED_TEXTS
+    texts = list_texts(setting.sample_texts("imdb", "test", text_count))
+    values = dict(compute_unsampled_values(model, texts))
+    distances: list[float] = []
+    for i, text_values in values.items():
+        setting.tick(len(distances), len(values))
+        (run,) = run_lime(model, texts[i], runs=1, replacement="delete", seed=setting.seed)
+        distances.append(float(np.linalg.norm(run - text_values["eq19"])))
+    return round_for_json(
+        {"texts": len(distances), "protocol": _mean_and_deviation(distances)}, digits=4
+    )

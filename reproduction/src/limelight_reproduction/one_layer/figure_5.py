@@ -12,40 +12,40 @@ from limelight.rendering.figures import color_map
 from limelight.shapes import Float
 from limelight.theory.attention import head_outputs
 from limelight.theory.gradient import token_gradients
-from limelight_reproduction.drawing import INK, canvas, plain
+from limelight_reproduction.drawing import INK, canvas, style_axes
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
     Numbers,
     Table,
     Verdict,
-    compact,
-    on_both_models,
+    parts_for_both_models,
+    round_for_json,
 )
-from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapsed_texts
+from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapse_texts
 from limelight_reproduction.one_layer.subjects import MODELS, SENTENCE, TARGET
 from limelight_reproduction.setting import Setting
 
 
 def measure(_setting: Setting, model: AttentionClassifier) -> Numbers:
-    """Return the three gradients over the tokens, and how far theory is from autograd."""
-    seen = collapsed_texts(model, [SENTENCE])
-    tokens = ["[cls]", *seen.inputs[0].tokens.strings]
+    """Compute the gradient by Eq. 14, with the query path and by autograd, and the differences."""
+    texts = collapse_texts(model, [SENTENCE])
+    tokens = ["[cls]", *texts.inputs[0].tokens.strings]
     T = len(tokens)
-    complete, printed = seen.arrays.gradient(seen.weights)[0], _printed(seen)
-    practice = by_autograd(seen)
-    size = np.linalg.norm(practice[0])
-    return compact(
+    theory, equation = texts.arrays.gradient(texts.weights)[0], _equation_14(texts)
+    practice = autograd_gradient(texts)
+    norm = np.linalg.norm(practice[0])
+    return round_for_json(
         {
             "tokens": tokens,
             "practice": practice[:T],
-            "theory": complete[:T],
-            "printed_cls": printed[0],
-            "error": float(np.abs(complete - practice).max()),
-            "error_of_tokens": float(np.abs(printed[1:] - practice[1:]).max()),
-            "error_of_printed_cls": float(np.abs(printed[0] - practice[0]).max()),
-            "cls_relative": float(np.linalg.norm(printed[0] - practice[0]) / size),
-            "cls_cosine": _cosine(printed[0], practice[0]),
+            "theory": theory[:T],
+            "printed_cls": equation[0],
+            "error": float(np.abs(theory - practice).max()),
+            "error_of_tokens": float(np.abs(equation[1:] - practice[1:]).max()),
+            "error_of_printed_cls": float(np.abs(equation[0] - practice[0]).max()),
+            "cls_relative": float(np.linalg.norm(equation[0] - practice[0]) / norm),
+            "cls_cosine": _cosine(equation[0], practice[0]),
             "largest": float(np.abs(practice).max()),
             "window": model.T_max,
         },
@@ -53,30 +53,30 @@ def measure(_setting: Setting, model: AttentionClassifier) -> Numbers:
     )
 
 
-def _printed(seen: CollapsedTexts) -> Float[np.ndarray, "T_max d_e"]:
-    """Return Eq. 14 at every position, [cls] too, where it holds the query fixed."""
-    alpha, u = seen.alpha, seen.u
+def _equation_14(texts: CollapsedTexts) -> Float[np.ndarray, "T_max d_e"]:
+    """Return Eq. 14 at every position. At [cls] it omits the path through the query."""
+    alpha, u = texts.alpha, texts.u
     surplus = alpha * (u - head_outputs(alpha, u)[..., None])
-    key, value = seen.model.directions.key, seen.value[None]
+    key, value = texts.model.directions.key, texts.value[None]
     return token_gradients(alpha, surplus, key=key, value=value)[0]
 
 
-def by_autograd(seen: CollapsedTexts) -> Float[np.ndarray, "T_max d_e"]:
-    """Return the gradient of the class's logit by differentiating full self-attention."""
+def autograd_gradient(texts: CollapsedTexts) -> Float[np.ndarray, "T_max d_e"]:
+    """Compute the gradient of the last class's logit by autograd through full self-attention."""
     import torch
 
     from limelight_reproduction.one_layer.full_attention import FullAttention
 
-    module = FullAttention.from_classifier(seen.model, dtype=torch.float64)
-    embedded: list[Any] = []
+    module = FullAttention.from_classifier(texts.model, dtype=torch.float64)
+    embeddings: list[Any] = []
 
-    def keep(_module: Any, _inputs: Any, output: Any) -> None:
+    def store_embeddings(_module: Any, _inputs: Any, output: Any) -> None:
         output.retain_grad()
-        embedded.append(output)
+        embeddings.append(output)
 
-    module.embedding.register_forward_hook(keep)
-    module(torch.from_numpy(seen.arrays.ids))[0, -1].backward()
-    return embedded[0].grad[0].numpy()
+    module.embedding.register_forward_hook(store_embeddings)
+    module(torch.from_numpy(texts.arrays.ids))[0, -1].backward()
+    return embeddings[0].grad[0].numpy()
 
 
 def _cosine(x: Float[np.ndarray, " d_e"], y: Float[np.ndarray, " d_e"]) -> float:
@@ -84,18 +84,18 @@ def _cosine(x: Float[np.ndarray, " d_e"], y: Float[np.ndarray, " d_e"]) -> float
 
 
 def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
-    """Draw the theorem as printed, with the path through the query, and autograd."""
-    for name, said in MODELS.items():
+    """Draw the gradient as printed, with the path through the query, and by autograd."""
+    for name, label in MODELS.items():
         yield (
             f"figure-5-{name}",
-            f"Gradient of the {TARGET} logit at every embedded token, {said}. The maps differ in "
+            f"Gradient of the {TARGET} logit at every embedded token, {label}. The maps differ in "
             "the row of [cls] alone, which Eq. 14 gives with the query held fixed.",
             heat_maps(numbers[name]),
         )
 
 
 def heat_maps(numbers: Numbers) -> Any:
-    """Return three maps on one scale, one above the other."""
+    """Draw the three gradients as heat maps with a common color scale."""
     theory, practice = np.array(numbers["theory"]), np.array(numbers["practice"])
     maps = {
         "theory: Theorem 4.1 as printed": np.vstack([numbers["printed_cls"], theory[1:]]),
@@ -106,7 +106,7 @@ def heat_maps(numbers: Numbers) -> Any:
     figure, grid = canvas(7.2, 6.2, rows=len(maps))
     for axes, (title, matrix) in zip(grid, maps.items(), strict=True):
         image = axes.imshow(matrix, aspect="auto", cmap=color_map("signed"), vmin=-peak, vmax=peak)
-        plain(axes, title=title)
+        style_axes(axes, title=title)
         axes.set_yticks(range(len(matrix)), numbers["tokens"], fontsize=8)
         axes.axhline(0.5, color=INK, linewidth=0.8)
         axes.label_outer()
@@ -116,18 +116,18 @@ def heat_maps(numbers: Numbers) -> Any:
 
 
 def findings(numbers: Mapping[str, Numbers]) -> Findings:
-    """Say how exact the theorem is, and what its row of [cls] leaves out."""
+    """Describe the error of the theorem at tokens and at [cls]."""
     measured = []
-    for name, said in MODELS.items():
-        n = numbers[name]
+    for name, label in MODELS.items():
+        model_numbers = numbers[name]
         measured += [
-            f"{said.capitalize()}: at all {n['window'] - 1} positions but [cls] Theorem 4.1 "
-            f"and autograd differ by at most {n['error_of_tokens']:.1e}; the largest entry is "
-            f"{n['largest']:.2g}.",
-            f"{said.capitalize()}: at [cls], which it does not cover, Eq. 14 "
-            f"differs by {n['cls_relative']:.0%} of the length of the true gradient (cosine "
-            f"{n['cls_cosine']:+.2f}); with the path through the query the whole window agrees to "
-            f"{n['error']:.1e}.",
+            f"{label.capitalize()}: at all {model_numbers['window'] - 1} positions but [cls] "
+            f"Theorem 4.1 and autograd differ by at most {model_numbers['error_of_tokens']:.1e}; "
+            f"the largest entry is {model_numbers['largest']:.2g}.",
+            f"{label.capitalize()}: at [cls], which it does not cover, Eq. 14 "
+            f"differs by {model_numbers['cls_relative']:.0%} of the length of the true gradient "
+            f"(cosine {model_numbers['cls_cosine']:+.2f}); with the path through the query the "
+            f"whole window agrees to {model_numbers['error']:.1e}.",
         ]
     worst = max(numbers[name]["error"] for name in MODELS)
     return Findings(
@@ -158,8 +158,8 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
 def _table(numbers: Mapping[str, Numbers]) -> Table:
     columns = ["largest difference from autograd", *MODELS.values()]
     rows = [
-        [said, *(f"{numbers[name][key]:.1e}" for name in MODELS)]
-        for said, key in (
+        [label, *(f"{numbers[name][key]:.1e}" for name in MODELS)]
+        for label, key in (
             ("tokens and padding, Eq. 14", "error_of_tokens"),
             ("[cls], Eq. 14 as printed", "error_of_printed_cls"),
             ("every position, with the query path", "error"),
@@ -172,7 +172,7 @@ EXPERIMENT = Experiment(
     name="figure-5",
     title="Figure 5: the gradient, theory and practice",
     paper="The gradient by Theorem 4.1 and the one of a trained model (d_e = 80) look the same.",
-    parts=on_both_models(measure, reads=()),
+    parts=parts_for_both_models(measure, reads=()),
     figures=figures,
     findings=findings,
 )

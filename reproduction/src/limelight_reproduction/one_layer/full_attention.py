@@ -1,6 +1,6 @@
-"""The same classifier written the usual way: full self-attention, then the row of [cls].
+"""The classifier with full self-attention, of which it uses only the row of [cls].
 
-Slow for the sake of clarity; tests compare with it and benchmarks measure against it.
+This reference implementation is slow and simple. Tests and benchmarks compare with it.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from limelight.shapes import Array, Float, Int
 
 
 class FullAttention(nn.Module):  # type: ignore[misc]
-    """Multi-head self-attention between all positions; nothing is collapsed."""
+    """A classifier with multi-head self-attention between all positions."""
 
     def __init__(
         self, *, V: int, d_e: int, K: int, d_att: int, d_out: int, C: int, T_max: int
@@ -32,9 +32,9 @@ class FullAttention(nn.Module):  # type: ignore[misc]
     def from_classifier(
         cls, classifier: AttentionClassifier, *, dtype: Any = torch.float32
     ) -> "FullAttention":
-        """Return ``classifier`` in this form."""
+        """Copy the weights of ``classifier`` into a module with full self-attention."""
         module = cls(**classifier.sizes).to(dtype)
-        joined = {
+        weights = {
             "embedding": classifier.embedding,
             "query": np.concatenate(list(classifier.W_q)),
             "key": np.concatenate(list(classifier.W_k)),
@@ -42,17 +42,17 @@ class FullAttention(nn.Module):  # type: ignore[misc]
             "output": np.concatenate(list(classifier.W_l), axis=1),
         }
         with torch.no_grad():
-            for name, array in joined.items():
+            for name, array in weights.items():
                 getattr(module, name).weight.copy_(torch.tensor(array))
             module.positions.copy_(torch.tensor(classifier.positions))
         return module
 
     def forward(self, ids: Int[Array, "B T"]) -> Float[Array, "B C"]:
-        """Return f of every document."""
+        """Return the logits f of every input."""
         e = self.embedding(ids) + self.positions[: ids.shape[1]]
         query, key, value = (
-            part.unflatten(-1, (self.K, -1)).transpose(1, 2)
-            for part in (self.query(e), self.key(e), self.value(e))
+            projection.unflatten(-1, (self.K, -1)).transpose(1, 2)
+            for projection in (self.query(e), self.key(e), self.value(e))
         )
         scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         heads = torch.softmax(scores, dim=-1) @ value

@@ -1,20 +1,20 @@
-"""What the one-layer experiments look at: two models, and the sentence of Figure 1."""
+"""The two models of the one-layer experiments, and the sentence of Figure 1."""
 
-__all__ = ["COLOURS", "MODELS", "SENTENCE", "TARGET", "paper_first"]
+__all__ = ["COLORS", "MODELS", "SENTENCE", "TARGET", "order_paper_first"]
 
 from collections.abc import Mapping
 
 from limelight_reproduction.drawing import BLUE, VERMILLION
 from limelight_reproduction.experiment import Numbers
 
-# Names of the parts, and what readers call them.
+# Names of the parts, with their names in the report.
 MODELS = {"shipped": "shipped model", "paper": "paper's recipe"}
-COLOURS = {"shipped": BLUE, "paper": VERMILLION}
+COLORS = {"shipped": BLUE, "paper": VERMILLION}
 
 SENTENCE = "attention based explanations are popular but questionable"
 TARGET = "positive"
 
 
-def paper_first(numbers: Mapping[str, Numbers]) -> list[tuple[str, Numbers]]:
-    """Return both models and their numbers, the paper's before ours."""
+def order_paper_first(numbers: Mapping[str, Numbers]) -> list[tuple[str, Numbers]]:
+    """Return the names and numbers of both models, the paper's recipe first."""
     return [(part, numbers[part]) for part in ("paper", "shipped")]

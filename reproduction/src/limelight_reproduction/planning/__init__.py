@@ -1,4 +1,4 @@
-"""How many samples LIME needs on a text: a value, the function and the command that make it."""
+"""The number of samples that LIME needs on a text: function, result and command."""
 
 __all__ = ["SamplingPlan", "plan"]
 

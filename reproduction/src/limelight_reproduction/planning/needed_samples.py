@@ -1,4 +1,4 @@
-"""How many samples LIME needs on a text, before they are drawn."""
+"""Compute how many samples LIME needs on a text, before they are drawn."""
 
 __all__ = ["plan"]
 
@@ -36,12 +36,13 @@ _CONDITION = (
     "It holds for words that are replaced in place ({}) and a regression on all of them: selecting "
     "words changes the errors."
 )
-_MOST_SAMPLES = 1_000_000  # a standard error from n of them is itself known to about 1/√(2n)
+# More pilot samples are useless: a standard error from n samples has relative error 1/√(2n).
+_MOST_SAMPLES = 1_000_000
 
 
 @settings_class
 class _Regression(LimeSampled):
-    """How far ``lime-sampled`` on all words may be off, and how many samples may tell that."""
+    """Settings of ``lime-sampled`` on all words, with the error bound and the pilot samples."""
 
     error: Annotated[float, Range(lambda x: 0 < x < math.inf, "be positive and finite")]
     pilot: Annotated[int, between(2, _MOST_SAMPLES)]
@@ -62,12 +63,11 @@ def plan(
 ) -> SamplingPlan:
     """Return how many samples LIME needs on ``text`` to come within ``error`` of its limit.
 
-    The error of a score is the root of its mean square: what it scatters, and what the penalty
-    ``ridge`` and ``row0``, the untouched text among the samples, hold it back. For a model that
-    collapses into tables, on the logit, both are computed exactly, before any sample is drawn; for
-    any other they are estimated from ``pilot`` samples, drawn with ``seed``. The regression is that
-    of ``lime-sampled`` on all words, with ``bandwidth`` ν and with ``sizes`` drawn "uniform"ly (the
-    `lime` package), "balanced" or by "importance"; the defaults are its own.
+    The error of a score is its root mean square error. It has two causes: the scatter of the
+    samples, and the bias by the penalty ``ridge`` and by ``row0``. If the model has tables and the
+    scale is the logit, both are computed exactly, before any sample is drawn. Otherwise both are
+    estimated from ``pilot`` samples. The regression is that of ``lime-sampled`` on all words, with
+    the same defaults.
 
     Parameters
     ----------
@@ -78,13 +78,14 @@ def plan(
     error
         The error that no score may exceed.
     bandwidth
-        Width of LIME's kernel.
+        Width ν of LIME's kernel.
     ridge
         The penalty of the regression.
     row0
         Whether the untouched text is one of the samples.
     sizes
-        How many words a mask removes: "uniform", "balanced" or "importance".
+        Distribution of the number of removed words: "uniform" (as in the `lime` package),
+        "balanced" or "importance".
     pilot
         Samples from which the errors are estimated if they cannot be computed.
     seed
@@ -117,7 +118,7 @@ def plan(
         if exact
         else _estimated_limit(batch, regression, overhead)
     )
-    # Nothing is enumerated, so there are standard errors.
+    # The scores are not computed by enumeration, so they have standard errors.
     assert limit.stderr is not None and limit.intercept is not None  # noqa: S101, PT018
     common = batch.base_fields(0)
     text_facts = ("text", "features", "target", "against", "scale", "model")
@@ -131,7 +132,7 @@ def plan(
         sides=side_names(common["spans"], common["parts"]),
         deviation=limit.stderr,
         scores=limit.scores,
-        left=full_value - limit.intercept - float(np.sum(limit.scores)),
+        full_residual=full_value - limit.intercept - float(np.sum(limit.scores)),
         overhead=overhead,
         pilot=None if exact else regression.pilot,
         replacement=replacement,
@@ -141,13 +142,14 @@ def plan(
 
 
 def _check_features(d: int, bandwidth: float) -> None:
+    """Raise `DomainError` if LIME is not defined for ``d`` features and this bandwidth."""
     if d < 2:
         raise DomainError(f"LIME needs at least 2 features; this text has {d}.")
     lime_design(d, bandwidth=bandwidth)
 
 
 def _computed_limit(batch: Batch, regression: _Regression) -> Attribution:
-    """Return where the regression goes, and √(n Var β̂) of every word on the way, n → ∞."""
+    """Return the exact limit of the regression, with √(n Var β̂) for n → ∞ as standard errors."""
     game = extract_document(batch.ratio_game, 0)
     limit = lime(game, bandwidth=regression.bandwidth)
     variance = lime_variance(
@@ -161,7 +163,7 @@ def _computed_limit(batch: Batch, regression: _Regression) -> Attribution:
 
 
 def _estimated_limit(batch: Batch, regression: _Regression, overhead: int) -> Attribution:
-    """Return the same as a pilot estimates it, with its robust standard errors."""
+    """Estimate the limit and √(n Var β̂) from pilot samples with robust standard errors."""
     pilot = regression.pilot
     if pilot < 2 * overhead:
         d = len(batch.features[0])
@@ -179,11 +181,11 @@ def _estimated_limit(batch: Batch, regression: _Regression, overhead: int) -> At
 
 
 def _overhead(d: int, regression: LimeSampled) -> int:
-    """Return what a regression on d words costs: (d + 1) samples of mean weight.
+    """Return how many samples the d + 1 coefficients of the regression use up.
 
-    n samples of uneven weights w count as n E[w]²/E[w²] even ones.
+    n samples with unequal weights w are worth n E[w]²/E[w²] samples with equal weights.
     """
     psi, power = size_weight(d, regression.bandwidth)[1:], MASK_SIZE_POWERS[regression.sizes]
-    # Drawn by q ∝ ψ^p with weights ψ/q; nothing is divided where ψ vanishes.
+    # Sizes are drawn from q ∝ ψ^p with weights ψ/q. This form never divides by ψ = 0.
     share = np.sum(psi) ** 2 / (np.sum(psi**power) * np.sum(psi ** (2 - power)))
     return math.ceil((d + 1) / float(share))

@@ -1,4 +1,4 @@
-"""``limelight plan``, which the library finds by an entry point."""
+"""The command ``limelight plan``, which is registered as an entry point."""
 
 __all__ = ["plan"]
 
@@ -8,23 +8,23 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from limelight import InputError
-from limelight.cli.console import put_one
-from limelight.cli.options import ModelOptions, QuestionOptions, Seed, WholeNumber
-from limelight.cli.texts import OneText
+from limelight.cli.console import write_result
+from limelight.cli.options import ModelOptions, RequestOptions, Seed, WholeNumber
+from limelight.cli.texts import TextSource
 from limelight_reproduction.planning import needed_samples
 
 
 def plan(
     *text: str,
     error: float = 0.01,
-    request: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
+    request: RequestOptions = RequestOptions(),  # noqa: B008  (it is frozen)
     bandwidth: float = 0.25,
     ridge: float = 1.0,
     row0: Annotated[bool, Parameter(negative="--no-row0")] = True,
     sizes: str = "uniform",
     pilot: Annotated[WholeNumber, Parameter(validator=Number(gte=1))] = 1000,
     seed: Seed = 0,
-    one: OneText = OneText(),  # noqa: B008
+    source: TextSource = TextSource(),  # noqa: B008
     model: ModelOptions = ModelOptions(),  # noqa: B008
     format: Literal["terminal", "json", "csv"] = "terminal",
 ) -> None:
@@ -50,10 +50,10 @@ def plan(
     format
         A table for people, one JSON object for programs, or CSV with a row per word.
     """
-    texts = one.whole(text)
+    texts = source.read_texts(text)
     if len(texts) != 1:
         raise InputError(f"a plan is about one text; got {len(texts)}. Put it in quotes.")
-    (text_or_pair,) = one.with_second(texts)
+    (text_or_pair,) = source.add_pair(texts)
     sampling_plan = needed_samples.plan(
         model.load(),
         text_or_pair,
@@ -66,4 +66,4 @@ def plan(
         pilot=pilot,
         seed=seed,
     )
-    put_one(sampling_plan, format, None)
+    write_result(sampling_plan, format, None)

@@ -1,4 +1,4 @@
-"""A sampling plan on a terminal."""
+"""Terminal view of a sampling plan."""
 
 __all__ = ["draw_plan"]
 
@@ -14,32 +14,32 @@ from limelight.results.table import Column, Table
 from limelight_reproduction.planning.sampling_plan import SamplingPlan
 
 _DEFAULT_SAMPLES = 5000  # of the `lime` package
-_MANY = 1.5  # times the samples that scatter alone asks for: what is then said of the penalty
+_PENALTY_RATIO = 1.5  # with more samples than this times those for scatter, name the penalty
 
 
 def _needed_sentence(plan: SamplingPlan) -> str:
-    """Say how many samples are needed, how that is known, and whether the penalty is why."""
-    how = (
+    """Say how many samples are needed, how they were computed, and if the penalty is the reason."""
+    origin = (
         "computed without sampling"
         if plan.exact
         else f"estimated from a pilot of {plan.pilot:,} samples"
     )
-    needed, without = plan.needed, replace(plan, ridge=0.0).needed
+    needed, without_penalty = plan.needed, replace(plan, ridge=0.0).needed
     sentence = (
         f"LIME needs {needed:,} samples to come within {plan.error:g} of its limit in every "
-        f"score, {how}."
+        f"score, {origin}."
     )
-    if needed > _MANY * without:
+    if needed > _PENALTY_RATIO * without_penalty:
         sentence += (
             f" Its penalty (ridge {plan.ridge:g}) is why: it shrinks the scores of few samples, "
-            f"and without it {without:,} would do."
+            f"and without it {without_penalty:,} would do."
         )
     return sentence
 
 
 @terminal_view(ALL)
 def draw_plan(plan: SamplingPlan, look: Look) -> Iterator[RenderableType]:
-    """Yield the number of samples, then the features that need the most."""
+    """Yield the number of samples, then the features that need the most samples."""
     samples = plan.samples
     columns, values = [Column(), Column("samples", ",")], [samples.tolist()]
     if plan.overhead < _DEFAULT_SAMPLES:

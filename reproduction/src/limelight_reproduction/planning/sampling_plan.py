@@ -1,4 +1,4 @@
-"""How many samples LIME needs: its errors before any sample is drawn."""
+"""Sampling plans: LIME's errors by the number of samples, before any sample is drawn."""
 
 __all__ = ["SamplingPlan"]
 
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _COLUMNS = ("feature", "score", "deviation", "samples", "side")
-_BEYOND = 2**62  # samples: nobody draws them; a whole number must hold what a tiny error asks for
+_MAX_SAMPLES = 2**62  # more than anybody draws; the count for a tiny error fits into an int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SamplingPlan(EqualByFields, TableMixin):
-    """Samples that bring LIME on one text within ``error`` of its limit, word by word.
+    """The samples that each word needs until LIME is within ``error`` of its limit.
 
-    Two things keep a regression on n samples from it. It scatters: the standard error of feature j
-    is ``deviation[j]`` / √(n − ``overhead``), where ``deviation`` is the limit of √n times it and
-    ``overhead`` what a regression of so many words costs, (d + 1) samples of mean weight. And its
-    penalty, ``ridge``, and ``row0``, the untouched text among the samples, hold it back by
-    :meth:`bias`, which follows from the limit's ``scores`` and from ``left``, what they leave over
-    of the whole text; what is held back scatters too, and :meth:`stderr` counts it. ``pilot`` is
-    None where all this was computed without sampling, else the number of samples from which it was
-    estimated. ``sides`` are those of an explanation: the text of a pair in which each feature
-    stands, "" where there is one text.
+    A regression on n samples has two errors. First, it scatters: the standard error of feature j is
+    ``deviation[j]`` / √(n − ``overhead``). Second, the penalty ``ridge`` and ``row0`` cause a
+    :meth:`bias`. They add a little scatter too, which :meth:`stderr` includes.
     """
 
     text: str
     features: tuple[str, ...]
     sides: tuple[str, ...] = ()
+    """The text of a pair to which each feature belongs; "" for a single text."""
     deviation: Float[np.ndarray, " d"]
+    """The limit of √n times the standard error of each score."""
     scores: Float[np.ndarray, " d"]
-    left: float
+    """The limits of the scores."""
+    full_residual: float
+    """The model's output for the full text minus the intercept and the sum of the scores."""
     error: float
     overhead: int
+    """Number of samples that the d + 1 coefficients of the regression use up."""
     pilot: int | None = None
+    """Number of samples for the estimates; None if all numbers are computed exactly."""
     target: str
     against: str | None = None
     scale: str = "logit"
@@ -68,9 +68,10 @@ class SamplingPlan(EqualByFields, TableMixin):
             raise InputError(f"error must be positive and finite; got {self.error}.")
         if self.sizes not in MASK_SIZE_POWERS:
             raise InputError(unknown_name_message("sizes", self.sizes, MASK_SIZE_POWERS))
-        if not 1 <= self.overhead <= _BEYOND // 4:
+        if not 1 <= self.overhead <= _MAX_SAMPLES // 4:
             raise InputError(
-                f"overhead must be a number of samples; got {truncate_line(str(self.overhead), 30)}."
+                "overhead must be a number of samples; "
+                f"got {truncate_line(str(self.overhead), 30)}."
             )
         d = len(self.features)
         if not d:
@@ -86,90 +87,93 @@ class SamplingPlan(EqualByFields, TableMixin):
                 f"features of a pair; got {self.sides}."
             )
         object.__setattr__(self, "sides", sides)
-        # Refused here, so that the search for a number of samples ends inside its range.
-        if (self._reach(np.full(d, _BEYOND)) > self.error).any():
+        # Checked here, so that the search in `samples` ends within its range.
+        if (self._total_error(np.full(d, _MAX_SAMPLES)) > self.error).any():
             raise InputError(
-                f"more than {_BEYOND:.1e} samples would be needed for an error of {self.error:g}; "
-                "ask for a larger one, or for another ridge or bandwidth."
+                f"more than {_MAX_SAMPLES:.1e} samples would be needed for an error of "
+                f"{self.error:g}; ask for a larger one, or for another ridge or bandwidth."
             )
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The features as a reader can tell them apart: those of a pair with their side."""
+        """The names of the features; those of a pair include the text to which they belong."""
         return append_sides(self.features, self.sides)
 
     @property
     def exact(self) -> bool:
-        """Whether the errors were computed, not estimated from a pilot."""
+        """Whether the errors are computed exactly instead of estimated from a pilot."""
         return self.pilot is None
 
     @property
     def samples(self) -> Int[np.ndarray, " d"]:
-        """The number of samples with which each feature is within ``error``, by :meth:`rmse`.
+        """The number of samples with which each feature is within ``error``.
 
-        At least twice the ``overhead``: fewer do not determine a regression on all features. What
-        the penalty and row 0 do is counted in full, to the scatter too, even where one thing
-        happens to undo another.
+        It is at least twice the ``overhead``, because fewer samples do not determine a regression
+        on all features. The effects of the penalty and of row 0 are added as absolute values, even
+        if they cancel in :meth:`rmse`.
         """
-        # By halving: scatter, penalty and row 0 fall with n at rates of their own, and their sum
-        # has no inverse.
-        few = np.full(len(self.features), 2 * self.overhead, dtype=np.int64)
-        many = np.full_like(few, _BEYOND)
-        enough = self._reach(few) <= self.error
-        many[enough] = few[enough]
-        while (apart := many - few > 1).any():
-            middle = few + (many - few) // 2
-            enough = self._reach(middle) <= self.error
-            many = np.where(apart & enough, middle, many)
-            few = np.where(apart & ~enough, middle, few)
-        return many
+        # Bisection, because scatter, penalty and row 0 decrease with n at different rates and
+        # their sum has no inverse.
+        lower = np.full(len(self.features), 2 * self.overhead, dtype=np.int64)
+        upper = np.full_like(lower, _MAX_SAMPLES)
+        is_enough = self._total_error(lower) <= self.error
+        upper[is_enough] = lower[is_enough]
+        while (unfinished := upper - lower > 1).any():
+            middle = lower + (upper - lower) // 2
+            is_enough = self._total_error(middle) <= self.error
+            upper = np.where(unfinished & is_enough, middle, upper)
+            lower = np.where(unfinished & ~is_enough, middle, lower)
+        return upper
 
-    def _reach(self, samples: Int[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
-        scatter = self.deviation + self._more_scatter(samples)
+    def _total_error(self, samples: Int[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
+        """Return the root of the squared scatter plus the squared sum of the absolute biases."""
+        scatter = self.deviation + self._added_scatter(samples)
         return np.hypot(scatter / np.sqrt(samples - self.overhead), self._shift(samples).magnitude)
 
     def _shift(self, samples: int | Int[np.ndarray, " d"]) -> LimeShift:
-        """What penalty and row 0 do to the scores with that many samples."""
-        return lime_shift(self.scores, self.left, samples=samples, **self._pull())
+        """Return the shift of the scores by the penalty and by row 0."""
+        return lime_shift(
+            self.scores, self.full_residual, samples=samples, **self._shift_settings()
+        )
 
-    def _more_scatter(self, samples: int | Int[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
-        """What they add to the scatter."""
-        how = self._pull() | {"power": MASK_SIZE_POWERS[self.sizes]}
-        return shift_scatter(self.scores, self.left, samples=samples, **how)
+    def _added_scatter(self, samples: int | Int[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
+        """Return the scatter that the penalty and row 0 add."""
+        settings = self._shift_settings() | {"power": MASK_SIZE_POWERS[self.sizes]}
+        return shift_scatter(self.scores, self.full_residual, samples=samples, **settings)
 
-    def _pull(self) -> dict[str, Any]:
+    def _shift_settings(self) -> dict[str, Any]:
         return {"bandwidth": self.bandwidth, "ridge": self.ridge, "row0": self.row0}
 
     @property
     def needed(self) -> int:
-        """The number of samples with which every feature is within ``error``."""
+        """The number of samples with which all features are within ``error``."""
         return int(self.samples.max())
 
     def stderr(self, samples: int) -> Float[np.ndarray, " d"]:
-        """Return the standard errors of LIME with that many samples."""
+        """Return LIME's standard errors with ``samples`` samples."""
         _check_count(samples)
         if samples <= self.overhead:
             raise InputError(
                 f"samples must exceed {self.overhead}, which the regression of "
                 f"{len(self.features)} features takes; got {samples}."
             )
-        scatter = np.hypot(self.deviation, self._more_scatter(samples))
+        scatter = np.hypot(self.deviation, self._added_scatter(samples))
         return scatter / math.sqrt(samples - self.overhead)
 
     def bias(self, samples: int) -> Float[np.ndarray, " d"]:
-        """Return what penalty and row 0 add to the scores of LIME with that many samples."""
+        """Return the bias of LIME's scores by the penalty and by row 0 with ``samples`` samples."""
         _check_count(samples)
         return self._shift(samples).total
 
     def rmse(self, samples: int) -> Float[np.ndarray, " d"]:
-        """Return the root mean square distance of LIME with that many samples to its limit."""
+        """Return the root mean square error of LIME's scores with ``samples`` samples."""
         return np.hypot(self.stderr(samples), self.bias(samples))
 
     def __repr__(self) -> str:
-        how = "exact" if self.exact else f"from a pilot of {self.pilot}"
+        origin = "exact" if self.exact else f"from a pilot of {self.pilot}"
         return (
             f"<SamplingPlan for {truncate_line(self.text, 40)!r}: {self.needed} samples for an "
-            f"error of {self.error:g}, {how}>"
+            f"error of {self.error:g}, {origin}>"
         )
 
     def __rich__(self) -> "RenderableType":
@@ -178,12 +182,12 @@ class SamplingPlan(EqualByFields, TableMixin):
         return draw_plan(self)
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Return the plan as JSON, without loss."""
+        """Return the plan as JSON, without loss of precision."""
         return encode_record(PlanRecord.from_result(self), indent)
 
     @classmethod
     def from_json(cls, content: str | bytes) -> "SamplingPlan":
-        """Return the plan that :meth:`to_json` wrote."""
+        """Read a plan from the output of :meth:`to_json`."""
         record: PlanRecord = decode_record(content, PlanRecord)
         return record.to_result()
 
@@ -198,17 +202,19 @@ class SamplingPlan(EqualByFields, TableMixin):
 
 
 def _check_count(samples: int) -> None:
+    """Raise `InputError` if ``samples`` is not a usable number of samples."""
     if not samples >= 1:
         raise InputError(f"samples must be at least 1; got {samples}.")
-    if samples > _BEYOND:
-        raise InputError(f"samples must be at most {_BEYOND:.1e}, which nobody draws.")
+    if samples > _MAX_SAMPLES:
+        raise InputError(f"samples must be at most {_MAX_SAMPLES:.1e}, which nobody draws.")
 
 
-# A key that nobody knows may change what the others mean: such a file is refused, not half read.
+# A file with an unknown key is rejected, because the key may change the meaning of other keys.
 class PlannedFeature(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One feature of a plan; ``samples`` follows from the rest and is there for readers.
+    """One feature in the JSON of a plan.
 
-    Only features of a pair have a ``side``.
+    ``samples`` follows from the other numbers and is written for readers. Only features of a pair
+    have a ``side``.
     """
 
     text: str
@@ -219,7 +225,7 @@ class PlannedFeature(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, o
 
 
 class PlanRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What ``SamplingPlan.to_json`` writes."""
+    """The JSON object that ``SamplingPlan.to_json`` writes."""
 
     schema: Literal["limelight.plan/1"]
     text: str
@@ -229,7 +235,7 @@ class PlanRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     error: float
     needed: int
     overhead: int
-    left: float
+    full_residual: float = msgspec.field(name="left")
     pilot: int | None
     bandwidth: float | Literal["inf"]
     ridge: float
@@ -243,19 +249,19 @@ class PlanRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @classmethod
     def from_result(cls, plan: SamplingPlan) -> "PlanRecord":
-        """Return the record of a plan."""
-        own = {name: getattr(plan, name) for name in cls.__struct_fields__ if name != "schema"}
-        own["bandwidth"] = "inf" if plan.bandwidth == math.inf else plan.bandwidth
-        own["features"] = [PlannedFeature(text=row.pop("feature"), **row) for row in plan.rows()]
-        return cls(schema="limelight.plan/1", **own)
+        """Return the JSON record of a plan."""
+        fields = {name: getattr(plan, name) for name in cls.__struct_fields__ if name != "schema"}
+        fields["bandwidth"] = "inf" if plan.bandwidth == math.inf else plan.bandwidth
+        fields["features"] = [PlannedFeature(text=row.pop("feature"), **row) for row in plan.rows()]
+        return cls(schema="limelight.plan/1", **fields)
 
     def to_result(self) -> SamplingPlan:
-        """Return the plan of this record."""
-        own = msgspec.structs.asdict(self)
-        del own["schema"], own["needed"]
-        rows = own.pop("features")
+        """Return the plan of this JSON record."""
+        fields = msgspec.structs.asdict(self)
+        del fields["schema"], fields["needed"]
+        rows = fields.pop("features")
         return SamplingPlan(
-            **own | {"bandwidth": float(self.bandwidth)},
+            **fields | {"bandwidth": float(self.bandwidth)},
             features=tuple(row.text for row in rows),
             sides=tuple(row.side for row in rows),
             deviation=np.array([row.deviation for row in rows], dtype=np.float64),

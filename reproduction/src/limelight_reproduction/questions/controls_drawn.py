@@ -1,4 +1,4 @@
-"""The figure of the controls: what it costs to hold something, and how far attention moves."""
+"""The figure of the controls: the accuracy that they lose, and how far attention moves."""
 
 __all__ = ["CONTROLS", "figures"]
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from limelight_reproduction.drawing import BLUE, GREEN, ORANGE, VERMILLION, canvas, plain
+from limelight_reproduction.drawing import BLUE, GREEN, ORANGE, VERMILLION, canvas, style_axes
 from limelight_reproduction.experiment import Numbers
-from limelight_reproduction.questions.controls_judged import lost
+from limelight_reproduction.questions.controls_judged import accuracy_loss
 
 CONTROLS = {
     "free": "everything trained",
@@ -18,33 +18,47 @@ CONTROLS = {
     "uniform": "attention held uniform",
     "fixed": "W_ℓ held at its random start",
 }
-HOW = {"jsd": "JSD", "kl": "KL, as Wiegreffe and Pinter's"}
+DIVERGENCES = {"jsd": "JSD", "kl": "KL, as Wiegreffe and Pinter's"}
 
 
 def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     """Yield losses with their intervals, and Wiegreffe and Pinter's plot of TVD against JSD."""
     figure, (left, right) = canvas(9.0, 3.2, columns=2)
-    rows = [(said, lost(of, kind)) for said, of, kind in _losses(numbers)]
-    for y, (_said, (middle, low, high)) in enumerate(rows):
+    rows = [(label, accuracy_loss(part, kind)) for label, part, kind in _losses(numbers)]
+    for y, (_label, (middle, low, high)) in enumerate(rows):
         left.hlines(y, 100 * low, 100 * high, color=BLUE, linewidth=2, alpha=0.5)
         left.plot([100 * middle], [y], "o", color=BLUE)
-    left.set_yticks(range(len(rows)), [said for said, _ in rows])
+    left.set_yticks(range(len(rows)), [label for label, _ in rows])
     left.axvline(0, color=ORANGE, linewidth=0.7)
     left.invert_yaxis()
-    plain(left, x="points of accuracy lost, 95 % interval")
-    of, kinds = numbers["adversary"], numbers["held"]["kinds"]
-    for how, color in (("jsd", VERMILLION), ("kl", GREEN)):
-        curve = [one for one in of["adversaries"] if one["divergence"] == how]
+    style_axes(left, x="points of accuracy lost, 95 % interval")
+    adversary_numbers, kinds = numbers["adversary"], numbers["held"]["kinds"]
+    for divergence, color in (("jsd", VERMILLION), ("kl", GREEN)):
+        adversaries = [
+            adversary
+            for adversary in adversary_numbers["adversaries"]
+            if adversary["divergence"] == divergence
+        ]
         right.plot(
-            [np.mean(one["jsd"]) for one in curve], [np.mean(one["tvd"]) for one in curve], "o-",
-            color=color, markersize=4, label=f"adversaries, {HOW[how].split(',')[0]} in the loss",
-        )  # fmt: skip
-    right.plot(of["others"]["jsd"], of["others"]["tvd"], "^", color=BLUE, label="another seed")
+            [np.mean(adversary["jsd"]) for adversary in adversaries],
+            [np.mean(adversary["tvd"]) for adversary in adversaries],
+            "o-",
+            color=color,
+            markersize=4,
+            label=f"adversaries, {DIVERGENCES[divergence].split(',')[0]} in the loss",
+        )
+    right.plot(
+        adversary_numbers["others"]["jsd"],
+        adversary_numbers["others"]["tvd"],
+        "^",
+        color=BLUE,
+        label="another seed",
+    )
     right.plot(kinds["uniform"]["jsd"], kinds["uniform"]["tvd"], "s", color=ORANGE, label="uniform")
     right.set_xlim(0, math.log(2) * 1.02)
     right.set_ylim(0, None)
     right.legend(fontsize=7, frameon=False)
-    plain(right, x="JSD from the first attention", y="TVD from the first predictions")
+    style_axes(right, x="JSD from the first attention", y="TVD from the first predictions")
     yield (
         "controls",
         "What it costs to hold something; and how far attention can be trained away, at which "
@@ -54,6 +68,7 @@ def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _losses(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, Numbers, str]]:
-    for part, said in (("held", ""), ("held-paper", ", paper's recipe")):
+    """Yield the label, the numbers and the kind of every control that is compared."""
+    for part, suffix in (("held", ""), ("held-paper", ", paper's recipe")):
         for kind in ("uniform", "fixed"):
-            yield CONTROLS[kind] + said, numbers[part], kind
+            yield CONTROLS[kind] + suffix, numbers[part], kind

@@ -1,6 +1,6 @@
-"""The rules by which numbers of the controls become verdicts."""
+"""Rules that turn the numbers of the controls into verdicts."""
 
-__all__ = ["lost", "needed", "reached", "trainable_away"]
+__all__ = ["accuracy_loss", "farthest_adversaries", "judge_adversaries", "judge_need"]
 
 import math
 from collections.abc import Sequence
@@ -8,21 +8,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from limelight_reproduction.experiment import Numbers
-from limelight_reproduction.intervals import Interval, over_trainings
+from limelight_reproduction.intervals import Interval, training_interval
 
-WORTH = 0.02  # of accuracy: less is hardly a need
-SAME = 0.01  # of accuracy that a model may lose and still predict the same
-FAR = math.log(2) / 2  # of divergence: half of what is possible
-
-
-def lost(of: Numbers, kind: str) -> Interval:
-    """Return the accuracy lost with this ``kind`` of control, and its interval."""
-    one = of["kinds"][kind]
-    return over_trainings(one["lost"], one["text_error"])
+WORTH = 0.02  # accuracy: a smaller loss is hardly a need
+SAME = 0.01  # accuracy that a model may lose and still predict the same
+FAR = math.log(2) / 2  # divergence: half of the maximum
 
 
-def needed(interval: Interval) -> str:
-    """Say whether what was held is needed, from the interval of the accuracy lost without it."""
+def accuracy_loss(numbers: Numbers, kind: str) -> Interval:
+    """Return the accuracy that a kind of control loses, with its interval."""
+    control = numbers["kinds"][kind]
+    return training_interval(control["lost"], control["text_error"])
+
+
+def judge_need(interval: Interval) -> str:
+    """Judge whether a frozen component is needed, from the interval of the accuracy lost."""
     _, low, high = interval
     if low >= WORTH:
         return "it is"
@@ -33,43 +33,48 @@ def needed(interval: Interval) -> str:
     return "undecided"
 
 
-def reached(
-    adversaries: Sequence[Numbers], others: Numbers, *, by: str = "jsd"
+def farthest_adversaries(
+    adversaries: Sequence[Numbers], other_seeds: Numbers, *, distance: str = "jsd"
 ) -> list[Numbers | None]:
     """Return for every first model the adversary that attends farthest and predicts the same.
 
-    Far is measured ``by`` "jsd", the divergence over the window, or "words", over the words alone.
+    The distance is "jsd", the divergence over the window, or "words", over the words only.
 
-    The same: no farther in TVD than the same model trained with another seed, which is what
-    Wiegreffe and Pinter compare with, and no more than ``SAME`` below it in accuracy.
+    An adversary predicts the same if its TVD is at most that of the same model trained with another
+    seed (the comparison of Wiegreffe and Pinter) and its accuracy is at most ``SAME`` lower.
     """
-    found: list[Numbers | None] = []
-    line = np.mean(others["tvd"])
-    for i, accuracy in enumerate(others["accuracy"]):
-        kept = [
-            {name: one[name][i] for name in ("accuracy", "tvd", by)}
-            | {"divergence": one["divergence"], "weight": one["weight"]}
-            for one in adversaries
-            if one["tvd"][i] <= line and one["accuracy"][i] >= accuracy - SAME
+    farthest: list[Numbers | None] = []
+    largest_distance = np.mean(other_seeds["tvd"])
+    for index, accuracy in enumerate(other_seeds["accuracy"]):
+        candidates = [
+            {name: adversary[name][index] for name in ("accuracy", "tvd", distance)}
+            | {"divergence": adversary["divergence"], "weight": adversary["weight"]}
+            for adversary in adversaries
+            if adversary["tvd"][index] <= largest_distance
+            and adversary["accuracy"][index] >= accuracy - SAME
         ]
-        found.append(max(kept, key=lambda one: one[by], default=None))
-    return found
+        farthest.append(max(candidates, key=lambda adversary: adversary[distance], default=None))
+    return farthest
 
 
-def trainable_away(adversaries: Sequence[Numbers], others: Numbers, *, by: str = "jsd") -> str:
-    """Say whether attention can be trained away at the same predictions.
+def judge_adversaries(
+    adversaries: Sequence[Numbers], other_seeds: Numbers, *, distance: str = "jsd"
+) -> str:
+    """Judge whether attention can be trained away at the same predictions.
 
-    It can where every first model has an adversary that does (``FAR``); not here where none moves
-    attention by more than twice what another seed does; in part between. Where the network without
-    a reason to attend elsewhere (λ = 0) does not imitate as well as another seed, training was too
-    short to tell.
+    It can if every first model has an adversary at distance ``FAR``. It cannot if no adversary
+    moves attention by more than twice the distance of another seed. The result is undecided if the
+    network with λ = 0 does not imitate as well as another seed, because training was too short.
     """
-    (plain_one,) = (one for one in adversaries if one["weight"] == 0)
-    if max(plain_one["tvd"]) > np.mean(others["tvd"]):
+    (imitator,) = (adversary for adversary in adversaries if adversary["weight"] == 0)
+    if max(imitator["tvd"]) > np.mean(other_seeds["tvd"]):
         return "undecided: no network imitates well enough"
-    far = [0.0 if one is None else one[by] for one in reached(adversaries, others, by=by)]
-    if min(far) >= FAR:
+    distances = [
+        0.0 if adversary is None else adversary[distance]
+        for adversary in farthest_adversaries(adversaries, other_seeds, distance=distance)
+    ]
+    if min(distances) >= FAR:
         return "it can"
-    if max(far) <= 2 * np.mean(others[by]):
+    if max(distances) <= 2 * np.mean(other_seeds[distance]):
         return "not here"
     return "in part"

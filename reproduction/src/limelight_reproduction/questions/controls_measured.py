@@ -1,6 +1,12 @@
-"""Measurements of the controls: models with something held, and models trained away from others."""
+"""Measurements of the controls: models with frozen weights, and adversaries of other models."""
 
-__all__ = ["ADVERSARIES", "ON_WORDS", "away", "away_on_words", "held"]
+__all__ = [
+    "ADVERSARIES",
+    "ON_WORDS",
+    "measure_adversaries",
+    "measure_controls",
+    "measure_word_adversaries",
+]
 
 import math
 from collections.abc import Sequence
@@ -13,20 +19,20 @@ import numpy as np
 from limelight import AttentionClassifier, explain
 from limelight.training import RECIPES, Recipe
 from limelight.training.texts import EncodedTexts, encode_texts
-from limelight_reproduction.document import strings
-from limelight_reproduction.experiment import Numbers, compact
+from limelight_reproduction.document import list_texts
+from limelight_reproduction.experiment import Numbers, round_for_json
 from limelight_reproduction.questions.controlled_training import (
-    COMPARED,
-    HELD,
+    COMPARISONS,
+    CONTROL_KINDS,
     RECIPE,
     Stack,
-    classifiers_of,
-    compared,
-    prepared_texts,
-    read_in_chunks,
-    trained,
+    build_classifiers,
+    compare_with_first,
+    prepare_texts,
+    run_in_chunks,
+    train_stack,
 )
-from limelight_reproduction.questions.training_aims import Aim, away_from, rightly
+from limelight_reproduction.questions.training_aims import Aim, adversarial_aim, classification_aim
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import rank_correlation
 
@@ -37,7 +43,7 @@ ADVERSARIES = (
     *(("jsd", weight) for weight in (0.0, 0.01, 0.03, 0.04, 0.05, 0.07, 0.1, 0.2)),
     *(("kl", weight) for weight in (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02)),
 )
-# Fewer of what takes long, and a network of the window to compare with.
+# Fewer adversaries, reviews and epochs, and an adversary of the window for comparison.
 ON_WORDS = (("words", 0.0), ("words", 0.15), ("jsd", 0.1))
 FEW_REVIEWS, FEW_EPOCHS, MANY_EPOCHS = 4_000, 4, 20
 TEXTS, QUICK_TEXTS = 40, 15
@@ -52,45 +58,63 @@ class _Bench:
     setting: Setting
     recipe: Recipe
     reviews: int | None = None
-    """To train on where that takes long; else all."""
+    """The number of reviews to train on; all if None."""
 
     @cached_property
-    def prepared(self) -> Any:
-        return prepared_texts(self.setting, self.recipe, count=self.reviews)
+    def prepared_texts(self) -> Any:
+        """Encoded reviews for training and validation."""
+        return prepare_texts(self.setting, self.recipe, count=self.reviews)
 
     @cached_property
-    def test(self) -> EncodedTexts:
+    def test_texts(self) -> EncodedTexts:
+        """Encoded test reviews, on which models are compared."""
         count = QUICK_TEST if self.setting.quick else FEW_TEST if self.reviews else TEST
-        data = self.setting.some_texts("imdb", "test", count)
-        return encode_texts(data, self.prepared.vocabulary, T_max=self.recipe.T_max)
+        data = self.setting.sample_texts("imdb", "test", count)
+        return encode_texts(data, self.prepared_texts.vocabulary, T_max=self.recipe.T_max)
 
     @cached_property
-    def texts(self) -> Sequence[str]:
-        """Those whose words are scored."""
+    def scored_texts(self) -> Sequence[str]:
+        """Test reviews whose words are scored."""
         count = QUICK_TEXTS if self.setting.quick else TEXTS
-        return strings(self.setting.some_texts("imdb", "test", count))
+        return list_texts(self.setting.sample_texts("imdb", "test", count))
 
-    def trained(self, held: str, seeds: Sequence[int], aim: Aim, epochs: int, of: slice) -> Stack:
-        """Return a stack trained; ``of`` is which of how many such runs this is."""
-        start = Stack(self.recipe, words=len(self.prepared.vocabulary), held=held, seeds=seeds)
-        return trained(
-            start, self.prepared, aim, device=self.setting.device,
+    def train_networks(
+        self, control: str, seeds: Sequence[int], aim: Aim, epochs: int, run: slice
+    ) -> Stack:
+        """Train a stack; ``run`` is the number of this training and the number of trainings."""
+        stack = Stack(
+            self.recipe, words=len(self.prepared_texts.vocabulary), control=control, seeds=seeds
+        )
+        return train_stack(
+            stack, self.prepared_texts, aim, device=self.setting.device,
             epochs=QUICK_EPOCHS if self.setting.quick else epochs,
-            tick=lambda done, total: self.setting.tick(of.start * total + done, of.stop * total),
+            tick=lambda done, total: self.setting.tick(run.start * total + done, run.stop * total),
         )  # fmt: skip
 
-    def described(self, stack: Stack, first: Stack, of: Sequence[int]) -> dict[str, Any]:
+    def describe_stack(
+        self, stack: Stack, first: Stack, first_indices: Sequence[int]
+    ) -> dict[str, Any]:
         """Return accuracies and distances from the first models, and whether each text is right."""
-        found = compared(stack, first, of=of, texts=self.test, device=self.setting.device)
-        return found | {"accuracy": found["right"].mean(axis=1)}
+        numbers = compare_with_first(
+            stack,
+            first,
+            first_indices=first_indices,
+            texts=self.test_texts,
+            device=self.setting.device,
+        )
+        return numbers | {"accuracy": numbers["right"].mean(axis=1)}
 
-    def models(self, stack: Stack) -> list["_Scored"]:
-        return [_Scored(one, self.texts) for one in classifiers_of(stack, self.prepared)]
+    def scored_models(self, stack: Stack) -> list["_ScoredModel"]:
+        """Return the networks of a stack as models whose words are scored."""
+        return [
+            _ScoredModel(model, self.scored_texts)
+            for model in build_classifiers(stack, self.prepared_texts)
+        ]
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Scored:
+class _ScoredModel:
     """A model and the scores of the words of some texts."""
 
     model: AttentionClassifier
@@ -98,123 +122,135 @@ class _Scored:
 
     @cached_property
     def lime(self) -> list[np.ndarray]:
+        """LIME of every text."""
         return self._scores("lime")
 
     @cached_property
     def alpha(self) -> list[np.ndarray]:
+        """α-avg of every text."""
         return self._scores("alpha-avg")
 
     def _scores(self, method: str) -> list[np.ndarray]:
         target = self.model.classes[-1]
-        found = explain(self.model, list(self.texts), method, target=target, scale="score")
-        return [one.scores for one in found]
+        explanations = explain(self.model, list(self.texts), method, target=target, scale="score")
+        return [explanation.scores for explanation in explanations]
 
     def alpha_lime(self) -> float:
         """Return the median rank correlation of α-avg with |LIME|."""
-        return _median(self.alpha, [abs(one) for one in self.lime])
+        return _median_rank_correlation(self.alpha, [abs(scores) for scores in self.lime])
 
-    def alpha_alpha(self, other: "_Scored") -> float:
+    def alpha_alpha(self, other: "_ScoredModel") -> float:
         """Return the median rank correlation of α-avg with that of another model."""
-        return _median(self.alpha, other.alpha)
+        return _median_rank_correlation(self.alpha, other.alpha)
 
-    def lime_lime(self, other: "_Scored") -> float:
+    def lime_lime(self, other: "_ScoredModel") -> float:
         """Return the median rank correlation of LIME with that of another model."""
-        return _median(self.lime, other.lime)
+        return _median_rank_correlation(self.lime, other.lime)
 
 
-def _median(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
-    # Uniform attention ties every word that stands once: no order, no agreement.
+def _median_rank_correlation(
+    scores: Sequence[np.ndarray], other_scores: Sequence[np.ndarray]
+) -> float:
+    # Uniform attention ties all words that occur once. Without an order there is no agreement.
     return float(
-        np.median([rank_correlation(a, b) or 0.0 for a, b in zip(one, other, strict=True)])
+        np.median(
+            [rank_correlation(a, b) or 0.0 for a, b in zip(scores, other_scores, strict=True)]
+        )
     )
 
 
-def held(setting: Setting, *, as_printed: bool = False) -> Numbers:
-    """Return what it costs to hold something, over trainings with different seeds.
+def measure_controls(setting: Setting, *, as_printed: bool = False) -> Numbers:
+    """Measure the accuracy that each control loses, over trainings with different seeds.
 
-    ``as_printed``: by the paper's recipe as it is, with all words and its small rate.
+    With ``as_printed`` the paper's recipe is unchanged, with all words and its small learning rate.
     """
     bench = _Bench(setting, RECIPES["paper"] if as_printed else RECIPE)
     seeds = range(FEW_SEEDS if setting.quick or as_printed else SEEDS)
-    aim = rightly(bench.prepared, setting.device)
-    found: dict[str, Any] = {}
-    for number, kind in enumerate(HELD):
-        stack = bench.trained(
+    aim = classification_aim(bench.prepared_texts, setting.device)
+    kinds: dict[str, Any] = {}
+    for number, kind in enumerate(CONTROL_KINDS):
+        stack = bench.train_networks(
             kind,
             seeds,
             aim,
             bench.recipe.epochs if as_printed else EPOCHS,
-            slice(number, len(HELD)),
+            slice(number, len(CONTROL_KINDS)),
         )
-        models = bench.models(stack)
+        models = bench.scored_models(stack)
         if kind == "free":
-            free, firsts, others = stack, models, np.roll(seeds, 1).tolist()
-            found["others"] = bench.described(stack, free, others) | {
+            free_stack, first_models, next_seeds = stack, models, np.roll(seeds, 1).tolist()
+            kinds["others"] = bench.describe_stack(stack, free_stack, next_seeds) | {
                 "lime_lime": [
-                    one.lime_lime(firsts[j]) for one, j in zip(models, others, strict=True)
+                    model.lime_lime(first_models[j])
+                    for model, j in zip(models, next_seeds, strict=True)
                 ]
             }
-            right = found["others"].pop("right")
-        found[kind] = bench.described(stack, free, list(seeds))
-        found[kind] |= _lost(right, found[kind].pop("right")) | {
-            "alpha_lime": [one.alpha_lime() for one in models],
-            "lime_lime": [b.lime_lime(a) for a, b in zip(firsts, models, strict=True)],
+            free_right = kinds["others"].pop("right")
+        kinds[kind] = bench.describe_stack(stack, free_stack, list(seeds))
+        kinds[kind] |= _accuracy_loss(free_right, kinds[kind].pop("right")) | {
+            "alpha_lime": [model.alpha_lime() for model in models],
+            "lime_lime": [
+                model.lime_lime(first_model)
+                for first_model, model in zip(first_models, models, strict=True)
+            ],
         }
-    return _told(bench, seeds) | compact({"kinds": found}, digits=4)
+    return _sizes(bench, seeds) | round_for_json({"kinds": kinds}, digits=4)
 
 
-def _lost(right: np.ndarray, held: np.ndarray) -> dict[str, Any]:
+def _accuracy_loss(right: np.ndarray, control_right: np.ndarray) -> dict[str, Any]:
     """Return the accuracy lost in every training, and its standard error over texts."""
-    less = right.astype(float) - held
-    error = less.mean(axis=0).std(ddof=1) / math.sqrt(less.shape[1])
-    return {"lost": less.mean(axis=1), "text_error": float(error)}
+    loss = right.astype(float) - control_right
+    error = loss.mean(axis=0).std(ddof=1) / math.sqrt(loss.shape[1])
+    return {"lost": loss.mean(axis=1), "text_error": float(error)}
 
 
-def _told(bench: _Bench, seeds: Sequence[int]) -> dict[str, Any]:
-    sizes = {"training": len(bench.prepared.training), "test": len(bench.test)}
-    return sizes | {"words": len(bench.prepared.vocabulary), "seeds": len(seeds)}
+def _sizes(bench: _Bench, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return the numbers of texts, words and seeds of a measurement."""
+    sizes = {"training": len(bench.prepared_texts.training), "test": len(bench.test_texts)}
+    return sizes | {"words": len(bench.prepared_texts.vocabulary), "seeds": len(seeds)}
 
 
-def away(setting: Setting) -> Numbers:
-    """Return models trained to predict as a first one does and to attend elsewhere, for every λ."""
-    return _away(_Bench(setting, RECIPE), ADVERSARIES, EPOCHS, LONG_EPOCHS)
+def measure_adversaries(setting: Setting) -> Numbers:
+    """Measure models trained to predict like a first model and to attend elsewhere, for every λ."""
+    return _train_adversaries(_Bench(setting, RECIPE), ADVERSARIES, EPOCHS, LONG_EPOCHS)
 
 
-def away_on_words(setting: Setting) -> Numbers:
-    """Return the same where attention to the words alone counts, for fewer reviews and λ.
+def measure_word_adversaries(setting: Setting) -> Numbers:
+    """Measure adversaries of the attention to words only, for fewer reviews and λ.
 
-    An adversary of the window may give its attention to [cls] and the padding, which no explanation
-    shows, and leave the words as they were; one of these is here to compare with.
+    An adversary of the window may move its attention to [cls] and the padding, which no explanation
+    shows, and not change the order of the words. One adversary of the window is the comparison.
     """
     bench = _Bench(setting, RECIPE, FEW_REVIEWS)
-    return _away(bench, ON_WORDS, FEW_EPOCHS, MANY_EPOCHS)
+    return _train_adversaries(bench, ON_WORDS, FEW_EPOCHS, MANY_EPOCHS)
 
 
-def _away(
-    bench: _Bench, how: Sequence[tuple[str, float]], epochs: int, long_epochs: int
+def _train_adversaries(
+    bench: _Bench, objectives: Sequence[tuple[str, float]], epochs: int, long_epochs: int
 ) -> Numbers:
     seeds, device = list(range(FEW_SEEDS)), bench.setting.device
-    aim = rightly(bench.prepared, device)
-    first = bench.trained("free", seeds, aim, epochs, slice(0, 1))
-    bases = [seed for seed in seeds for _ in how]
-    aim = away_from(
-        lambda ids: read_in_chunks(first, ids, device), bench.prepared,
-        of=bases, how=[*how] * len(seeds), device=device,
+    aim = classification_aim(bench.prepared_texts, device)
+    first = bench.train_networks("free", seeds, aim, epochs, slice(0, 1))
+    first_indices = [seed for seed in seeds for _ in objectives]
+    aim = adversarial_aim(
+        lambda ids: run_in_chunks(first, ids, device), bench.prepared_texts,
+        first_indices=first_indices, objectives=[*objectives] * len(seeds), device=device,
     )  # fmt: skip
-    # Weights of its own: those of seeds that no first model has.
-    own = [100 + number for number in range(len(bases))]
-    stack = bench.trained("free", own, aim, long_epochs, slice(0, 1))
-    others = bench.described(first, first, np.roll(seeds, 1).tolist())
-    found = bench.described(stack, first, bases)
-    firsts, models = bench.models(first), bench.models(stack)[: len(how)]
-    numbers = {
-        "others": {name: others[name] for name in (*COMPARED, "accuracy")},
+    # Seeds that no first model has.
+    adversary_seeds = [100 + index for index in range(len(first_indices))]
+    stack = bench.train_networks("free", adversary_seeds, aim, long_epochs, slice(0, 1))
+    other_seeds = bench.describe_stack(first, first, np.roll(seeds, 1).tolist())
+    numbers = bench.describe_stack(stack, first, first_indices)
+    first_models, models = bench.scored_models(first), bench.scored_models(stack)[: len(objectives)]
+    summary = {
+        "others": {name: other_seeds[name] for name in (*COMPARISONS, "accuracy")},
         "adversaries": [
-            {"divergence": what, "weight": weight,
-             **{name: found[name][i :: len(how)] for name in (*COMPARED, "accuracy")},
-             "alpha_lime": models[i].alpha_lime(), "lime_lime": models[i].lime_lime(firsts[0]),
-             "alpha_alpha": models[i].alpha_alpha(firsts[0])}
-            for i, (what, weight) in enumerate(how)
+            {"divergence": divergence, "weight": weight,
+             **{name: numbers[name][index :: len(objectives)] for name in (*COMPARISONS,
+             "accuracy")}, "alpha_lime": models[index].alpha_lime(), "lime_lime":
+             models[index].lime_lime(first_models[0]), "alpha_alpha":
+             models[index].alpha_alpha(first_models[0])}
+            for index, (divergence, weight) in enumerate(objectives)
         ],
     }  # fmt: skip
-    return _told(bench, seeds) | compact(numbers, digits=4)
+    return _sizes(bench, seeds) | round_for_json(summary, digits=4)

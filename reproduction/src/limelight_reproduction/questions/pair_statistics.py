@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from limelight_reproduction.experiment import Numbers, compact
+from limelight_reproduction.experiment import Numbers, round_for_json
 from limelight_reproduction.questions.pair_rows import METHODS, SIGNED
 from limelight_reproduction.questions.resampled_rows import Row, Rows
 from limelight_reproduction.questions.whole_games import VARIATION
@@ -27,7 +27,7 @@ def summarised(rows: Sequence[Row], *, share: float, seed: int) -> Numbers:
     """Return all numbers that are shown; ``share`` is that of test pairs as short as these."""
     every = Rows(rows, seed=seed)
     by_class = {name: every.of(_decided_as(k)) for k, name in enumerate(CLASSES["sick"])}
-    return compact(
+    return round_for_json(
         {
             "pairs": len(rows),
             "share_of_test": share,

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from limelight_reproduction.drawing import BLUE, GREY, canvas, plain
+from limelight_reproduction.drawing import BLUE, GREY, canvas, style_axes
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
     Numbers,
     Table,
     Verdict,
-    on_both_models,
+    parts_for_both_models,
 )
-from limelight_reproduction.one_layer.subjects import MODELS, paper_first
+from limelight_reproduction.one_layer.subjects import MODELS, order_paper_first
 from limelight_reproduction.questions.reliability_measured import (
     ENOUGH,
     JUDGED,
@@ -24,7 +24,7 @@ from limelight_reproduction.questions.reliability_measured import (
     TRUSTED_LEAD,
     measure,
 )
-from limelight_reproduction.spread import wilson
+from limelight_reproduction.spread import wilson_interval
 
 _METHODS = dict(zip(JUDGED, ("α-avg", "α-max", "G-l1", "G×I", "Shapley values"), strict=True))
 
@@ -34,7 +34,7 @@ def first_word(of: Numbers, request: str, group: str) -> str:
     hits, total = of["first"][request][group]
     if not total:
         return "in no review"
-    low, high = wilson(int(hits), total)
+    low, high = wilson_interval(int(hits), total)
     return f"{hits / total:.0%} [{low:.0%}, {high:.0%}]"
 
 
@@ -50,7 +50,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
         axes.set_yticks(places, [label for _, label in SIGNS.values()], fontsize=8)
         axes.invert_yaxis()
         axes.set_xlim(-1, 1)
-        plain(axes, title=said, x="rank correlation with ρ, 99 % interval")
+        style_axes(axes, title=said, x="rank correlation with ρ, 99 % interval")
     grid[1].set_yticklabels([])
     yield (
         "reliability",
@@ -61,7 +61,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
 
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     telling = [name for name in SIGNS if all(of["signs"][name]["tells"] for of in numbers.values())]
-    ranges = {part: of["rho"] for part, of in paper_first(numbers)}
+    ranges = {part: of["rho"] for part, of in order_paper_first(numbers)}
     paper, shipped = numbers["paper"], numbers["shipped"]
     verdict = (
         f"by {' and '.join(SIGNS[name][1] for name in telling)}"
@@ -89,7 +89,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                 f"{first_word(paper, 'leads', 'good')}",
             ),
         ],
-        measured=[_rule(), *(s for part, of in paper_first(numbers) for s in _told(part, of))],
+        measured=[_rule(), *(s for part, of in order_paper_first(numbers) for s in _told(part, of))],
         meaning=_meaning(numbers),
         table=Table(
             columns=("model", "sign", "should", "rank correlation with ρ", "99 % from", "to",
@@ -99,7 +99,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                     f"the {MODELS[part]}", label, "rise" if direction > 0 else "fall",
                     *_cells(of["signs"][name]),
                 ]
-                for part, of in paper_first(numbers)
+                for part, of in order_paper_first(numbers)
                 for name, (direction, label) in SIGNS.items()
             ],
         ),
@@ -191,7 +191,7 @@ EXPERIMENT = Experiment(
         "The paper argues that attention goes through further transformations which attention "
         "scores ignore (Section 7); when they may be read all the same is left open."
     ),
-    parts=on_both_models(measure, version=1),
+    parts=parts_for_both_models(measure, version=1),
     findings=_findings,
     figures=_figures,
 )

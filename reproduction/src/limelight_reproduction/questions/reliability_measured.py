@@ -30,9 +30,9 @@ import numpy as np
 
 from limelight import AttentionClassifier, explain, judge
 from limelight.shapes import Bool, Float
-from limelight_reproduction.document import strings
-from limelight_reproduction.experiment import Numbers, compact
-from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapsed_texts
+from limelight_reproduction.document import list_texts
+from limelight_reproduction.experiment import Numbers, round_for_json
+from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapse_texts
 from limelight_reproduction.questions.summaries import norm_based
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import quartiles, rank_correlation
@@ -58,7 +58,7 @@ JUDGED = ("alpha-avg", "alpha-max", "g-l1", "gxi", "shapley")
 
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return ρ, what each sign tells of it, what the first word is, and judged shares."""
-    texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
+    texts = list_texts(setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
     rows: list[dict[str, float]] = []
     for start in range(0, len(texts), _CHUNK):
         setting.tick(start, len(texts))
@@ -68,7 +68,7 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     sure = of["margin"] > np.median(of["margin"])
     few = list(texts[: QUICK_JUDGED if setting.quick else JUDGED_TEXTS])
     found = judge(model, few, JUDGED, seed=setting.seed)
-    return compact(
+    return round_for_json(
         {
             "texts": len(rows),
             "rho": quartiles(of["rho"].tolist()),
@@ -118,7 +118,7 @@ def _shares(hit: Float[np.ndarray, " n"], good: Bool[np.ndarray, " n"]) -> dict[
 
 
 def _rows(model: AttentionClassifier, texts: Sequence[str]) -> list[dict[str, float]]:
-    seen = collapsed_texts(model, texts)
+    seen = collapse_texts(model, texts)
     target = model.classes[-1]
     alpha, shapley = (
         [one.scores for one in explain(model, list(texts), name, target=target, scale="score")]

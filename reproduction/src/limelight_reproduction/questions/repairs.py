@@ -11,19 +11,19 @@ from limelight import AttentionClassifier
 from limelight.shapes import Float
 from limelight.text import token_strings
 from limelight.theory.lime import lime
-from limelight_reproduction.document import strings
-from limelight_reproduction.drawing import BLUE, VERMILLION, canvas, plain
+from limelight_reproduction.document import list_texts
+from limelight_reproduction.drawing import BLUE, VERMILLION, canvas, style_axes
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
     Numbers,
     Table,
     Verdict,
-    compact,
-    on_both_models,
+    round_for_json,
+    parts_for_both_models,
 )
-from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
-from limelight_reproduction.one_layer.subjects import MODELS, paper_first
+from limelight_reproduction.one_layer.collapsed_texts import collapse_texts
+from limelight_reproduction.one_layer.subjects import MODELS, order_paper_first
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.theory.lime_first_order import lime_first_order
 from limelight_reproduction.theory.mean_field import lime_mean_field
@@ -44,13 +44,13 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
 
     ``fitting`` is the constant that, in place of 3/2, would bring Eq. 19 closest in each review.
     """
-    drawn = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
+    drawn = list_texts(setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
     texts = [text for text in drawn if len(set(token_strings(text)[: model.T_max - 1])) > 1]
     far: dict[str, list[float]] = {name: [] for name in FORMS}
     size, fitting = [], []
     for start in range(0, len(texts), _CHUNK):
         setting.tick(start, len(texts))
-        seen = collapsed_texts(model, texts[start : start + _CHUNK])
+        seen = collapse_texts(model, texts[start : start + _CHUNK])
         exact = lime(seen.games, tolerance=1e-5).scores[:, 0]
         forms = _forms(seen.games)
         for i, d in enumerate(map(len, seen.features)):
@@ -60,7 +60,7 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
             plain_form = forms["constant"][i, :d]
             size.append(float(np.linalg.norm(beta)))
             fitting.append(float(plain_form @ beta / (plain_form @ plain_form)))
-    return compact(
+    return round_for_json(
         {
             "texts": len(size),
             "norm": _mean(size),
@@ -90,7 +90,7 @@ def _mean(values: list[float]) -> list[float]:
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     figure, grid = canvas(8.4, 2.4, columns=2)
     places = np.arange(len(FORMS))
-    for axes, (part, of) in zip(grid, paper_first(numbers), strict=True):
+    for axes, (part, of) in zip(grid, order_paper_first(numbers), strict=True):
         left = [of["far"][name][0] for name in FORMS]
         axes.barh(places, left, color=[VERMILLION, *[BLUE] * (len(left) - 1)], height=0.6)
         for place, value in zip(places, left, strict=True):
@@ -98,7 +98,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
         axes.set_yticks(places, list(FORMS.values()))
         axes.invert_yaxis()
         axes.set_xlim(0, 1.2 * max(left))
-        plain(axes, title=f"the {MODELS[part]}, {of['texts']} reviews", x="mean L2 distance")
+        style_axes(axes, title=f"the {MODELS[part]}, {of['texts']} reviews", x="mean L2 distance")
     grid[1].set_yticklabels([])
     yield "repairs", "Mean distance of four forms to exact LIME with bandwidth 0.25.", figure
 
@@ -122,7 +122,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                 f"{shipped['constant'][0]:.2f}",
             )
         ],
-        measured=[_sentence(part, of) for part, of in paper_first(numbers)],
+        measured=[_sentence(part, of) for part, of in order_paper_first(numbers)],
         meaning=(
             "The two slips of Eq. 19 are errors of the first order, and in the theorem's own "
             "regime mending them mends it. Trained weights are not in that regime: removing words "
@@ -137,7 +137,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
             columns=("model", "form", "mean L2 distance to LIME", "standard error"),
             rows=[
                 [f"the {MODELS[part]}", said, *of["far"][name]]
-                for part, of in paper_first(numbers)
+                for part, of in order_paper_first(numbers)
                 for name, said in FORMS.items()
             ],
         ),
@@ -163,7 +163,7 @@ EXPERIMENT = Experiment(
     title="Which repair of Eq. 19 helps on trained weights",
     paper="Theorem 5.1 has the factor 3/2 and no centring, for documents that fill a small part "
     "of a large window.",
-    parts=on_both_models(measure, version=2),
+    parts=parts_for_both_models(measure, version=2),
     findings=_findings,
     figures=_figures,
 )

@@ -14,21 +14,21 @@ from limelight.shapes import Float
 from limelight.text import UNK
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value
-from limelight_reproduction.document import strings
-from limelight_reproduction.drawing import canvas, plain
+from limelight_reproduction.document import list_texts
+from limelight_reproduction.drawing import canvas, style_axes
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
     Numbers,
     Table,
     Verdict,
-    compact,
-    on_both_models,
+    round_for_json,
+    parts_for_both_models,
 )
-from limelight_reproduction.intervals import Interval, mean_interval, median_interval, told
-from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapsed_texts
-from limelight_reproduction.one_layer.lime_values import lime_runs
-from limelight_reproduction.one_layer.subjects import MODELS, paper_first
+from limelight_reproduction.intervals import Interval, mean_interval, median_interval, format_interval
+from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapse_texts
+from limelight_reproduction.one_layer.lime_values import run_lime
+from limelight_reproduction.one_layer.subjects import MODELS, order_paper_first
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import correlation, rank_correlation
 
@@ -83,7 +83,7 @@ def replaced_game(seen: CollapsedTexts, how: str) -> RatioGame:
 
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return how LIME with one replacement agrees with LIME with another, over reviews."""
-    texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
+    texts = list_texts(setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
     rows = []
     for i, text in enumerate(texts):
         setting.tick(i, len(texts))
@@ -93,7 +93,7 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
 
 def row(setting: Setting, model: AttentionClassifier, text: str) -> dict[str, Any]:
     """Return what one review says: correlations for every pair, and those of halves of the runs."""
-    seen = collapsed_texts(model, [text])
+    seen = collapse_texts(model, [text])
     runs = QUICK_RUNS if setting.quick else RUNS
     values, moved = {}, {}
     for how in EXACT:
@@ -101,7 +101,7 @@ def row(setting: Setting, model: AttentionClassifier, text: str) -> dict[str, An
         values[how] = lime(game, tolerance=1e-5).scores[0]
         moved[how] = float(full_value(game)[0] - empty_value(game)[0])
     sampled = {
-        how: lime_runs(model, text, runs=runs, replacement=how, seed=setting.seed)
+        how: run_lime(model, text, runs=runs, replacement=how, seed=setting.seed)
         for how in ("delete", "unk")
     }
     play = model.game(seen.inputs[0], seen.features[0], "delete")
@@ -146,7 +146,7 @@ def summary(setting: Setting, rows: Sequence[Mapping[str, Any]]) -> Numbers:
         return median_interval([one[name][pair] for one in rows], seed=setting.seed)
 
     kinds = ("pearson", "spearman", "pearson corrected", "spearman corrected")
-    return compact(
+    return round_for_json(
         {
             "texts": len(rows),
             "runs": rows[0]["runs"],
@@ -188,7 +188,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
             axes.text(j, i, f"{square[i, j]:.2f}", ha="center", va="center", color=color)
         axes.set_xticks(range(len(names)), short)
         axes.set_yticks(range(len(names)), short)
-        plain(axes, title=f"{said}: rank correlation of LIME")
+        style_axes(axes, title=f"{said}: rank correlation of LIME")
     yield (
         "replacement",
         "Rank correlation of LIME's coefficients with one replacement and another, the noise of "
@@ -204,26 +204,26 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     a, b = (REPLACEMENTS[how] for how in worst.split(", "))
     rows = [
         [f"the {MODELS[part]}", *(SAID[how] for how in pair.split(", ")),
-         told(of["pearson"][pair]), told(of["spearman"][pair]),
+         format_interval(of["pearson"][pair]), format_interval(of["spearman"][pair]),
          f"{of['ceiling'][last][0]:.3f}" if (last := pair.split(", ")[1]) in of["ceiling"] else "–",
-         told(of["spearman corrected"][pair]), f"{of['top'][pair][0]:.0%}"]
-        for part, of in paper_first(numbers)
+         format_interval(of["spearman corrected"][pair]), f"{of['top'][pair][0]:.0%}"]
+        for part, of in order_paper_first(numbers)
         for pair in PAIRS
     ]  # fmt: skip
     return Findings(
         headline=(
             f"Of four ways to remove a word, LIME agrees least between two ({a}; {b}): rank "
-            f"correlation {told(paper[worst])} in the median review, without the noise of sampling."
+            f"correlation {format_interval(paper[worst])} in the median review, without the noise of sampling."
         ),
         verdicts=[
             Verdict(
                 claim="Theory replaces words by UNK, the package deletes them: one explanation",
                 holds=one_explanation(paper["unk, delete"]),
-                number=f"rank correlation {told(paper['unk, delete'])}, noise taken out; shipped "
-                f"model {told(shipped['unk, delete'])}",
+                number=f"rank correlation {format_interval(paper['unk, delete'])}, noise taken out; shipped "
+                f"model {format_interval(shipped['unk, delete'])}",
             )
         ],
-        measured=[_sentence(part, of) for part, of in paper_first(numbers)],
+        measured=[_sentence(part, of) for part, of in order_paper_first(numbers)],
         meaning=(
             "A replacement that keeps its place leaves positions alone and differs in what the "
             "place still says: UNK has a value and an attention of its own, the mean embedding has "
@@ -250,12 +250,12 @@ def _sentence(part: str, of: Numbers) -> str:
         f"The {MODELS[part]}, {of['texts']} test reviews, medians with 95 % intervals over "
         "reviews. With words deleted LIME samples: the value is a mean of "
         f"{of['runs']} runs of 5,000 samples. Rank correlation of LIME with UNK and with the mean "
-        f"embedding {told(rank['unk, mean'])}, with attention renormalised "
-        f"{told(rank['unk, renormalise'])}, with words deleted {told(rank['unk, delete'])}, of at "
+        f"embedding {format_interval(rank['unk, mean'])}, with attention renormalised "
+        f"{format_interval(rank['unk, renormalise'])}, with words deleted {format_interval(rank['unk, delete'])}, of at "
         f"most {of['ceiling']['delete'][0]:.2f} that the noise allows: "
-        f"{told(clean['unk, delete'])} without it. As a control the same number of runs with UNK "
-        f"has {told(rank['unk, unk sampled'])} with the exact value, and "
-        f"{told(clean['unk, unk sampled'])} with the noise taken out. The strongest word is the "
+        f"{format_interval(clean['unk, delete'])} without it. As a control the same number of runs with UNK "
+        f"has {format_interval(rank['unk, unk sampled'])} with the exact value, and "
+        f"{format_interval(clean['unk, unk sampled'])} with the noise taken out. The strongest word is the "
         f"same in {of['top']['unk, mean'][0]:.0%}, {of['top']['unk, renormalise'][0]:.0%} and "
         f"{of['top']['unk, delete'][0]:.0%} (in two halves of the runs with deletion: "
         f"{of['top ceiling'][0]:.0%}). Removing every word moves f by "
@@ -271,7 +271,7 @@ EXPERIMENT = Experiment(
         "The analysis replaces removed words by UNK; the official package, called as the authors "
         "call it, deletes them."
     ),
-    parts=on_both_models(measure, version=3),
+    parts=parts_for_both_models(measure, version=3),
     findings=_findings,
     figures=_figures,
 )

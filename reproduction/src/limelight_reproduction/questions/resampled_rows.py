@@ -1,4 +1,4 @@
-"""Rows of what was measured, taken together: means over rows with 95 % intervals."""
+"""Statistics of measured rows: means over rows with 95 % intervals."""
 
 __all__ = ["Row", "Rows"]
 
@@ -16,15 +16,15 @@ Row = Mapping[str, Any]
 
 @final
 class Rows:
-    """Rows with the draws of a bootstrap over pairs, the same for every number."""
+    """Rows with the weights of a bootstrap over pairs, the same for every statistic."""
 
     def __init__(self, rows: Sequence[Row], *, seed: int) -> None:
         self.rows = rows
         self._seed = seed
 
-    def of(self, wanted: Callable[[Row], bool]) -> "Rows":
-        """Return the rows for which ``wanted`` holds."""
-        return Rows([row for row in self.rows if wanted(row)], seed=self._seed)
+    def select(self, predicate: Callable[[Row], bool]) -> "Rows":
+        """Return the rows for which ``predicate`` is true."""
+        return Rows([row for row in self.rows if predicate(row)], seed=self._seed)
 
     @cached_property
     def _weights(self) -> Float[np.ndarray, "draws n"]:
@@ -33,9 +33,9 @@ class Rows:
         return rng.multinomial(n, np.full(n, 1 / n), size=_DRAWS).astype(np.float64)
 
     def mean(self, value: Callable[[Row], float | None]) -> list[float] | None:
-        """Return the mean of ``value`` over pairs and its interval; pairs without one are left out.
+        """Return the mean of ``value`` over pairs with its interval.
 
-        None where no pair has one.
+        Pairs without a value (None) do not count. The result is None if no pair has a value.
         """
         return self.ratio(value, lambda _row: 1.0)
 
@@ -43,13 +43,13 @@ class Rows:
         self, gain: Callable[[Row], float | None], room: Callable[[Row], float]
     ) -> list[float] | None:
         """Return Σ gain/Σ room over pairs, and the 95 % interval of a bootstrap."""
-        known = [gain(row) for row in self.rows]
-        there = np.array([one is not None for one in known])
-        if not there.any():
+        gains = [gain(row) for row in self.rows]
+        has_gain = np.array([row_gain is not None for row_gain in gains])
+        if not has_gain.any():
             return None
-        top = np.array([0.0 if one is None else one for one in known])
-        bottom = np.array([room(row) for row in self.rows]) * there
-        drawn = self._weights @ bottom
-        found = (self._weights @ top)[drawn > 0] / drawn[drawn > 0]
-        low, high = np.quantile(found, [0.025, 0.975])
+        top = np.array([0.0 if row_gain is None else row_gain for row_gain in gains])
+        bottom = np.array([room(row) for row in self.rows]) * has_gain
+        drawn_bottom = self._weights @ bottom
+        ratios = (self._weights @ top)[drawn_bottom > 0] / drawn_bottom[drawn_bottom > 0]
+        low, high = np.quantile(ratios, [0.025, 0.975])
         return [float(top.sum() / bottom.sum()), float(low), float(high)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from limelight_reproduction.drawing import BLUE, GREY, ORANGE, VERMILLION, canvas, plain
+from limelight_reproduction.drawing import BLUE, GREY, ORANGE, VERMILLION, canvas, style_axes
 from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, Verdict
 from limelight_reproduction.questions.one_sentence import measure_hidden, measure_one_layer
 from limelight_reproduction.questions.pair_rows import METHODS, measured_rows, short_pairs
@@ -46,15 +46,15 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     _with_intervals(left, words["faithful"])
     left.axvline(0, color=GREY, linewidth=1)
     left.set_yticks(range(len(METHODS)), list(METHODS.values()))
-    plain(left, title="order of the words", x="from a random order (0) to the best (1)")
+    style_axes(left, title="order of the words", x="from a random order (0) to the best (1)")
     _stacked(middle, words["variation"])
-    plain(middle, title="what the answer varies by", x="share of the variance")
+    style_axes(middle, title="what the answer varies by", x="share of the variance")
     if words["negation"]["first"]:
         _with_intervals(right, words["negation"]["first"])
         right.axvline(words["negation"]["chance"][0], color=GREY, linewidth=1, linestyle=":")
     right.set_xlim(-0.03, 1.03)
     right.set_yticks(range(len(METHODS)), [""] * len(METHODS))
-    plain(right, title="contradictions with a negation", x="how often it comes first")
+    style_axes(right, title="contradictions with a negation", x="how often it comes first")
     yield (
         "pairs",
         "Left: how good the order of each method is, with 95 % intervals. Middle: whose doing the "

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier, explain
-from limelight_reproduction.document import strings
-from limelight_reproduction.drawing import BLUE, GREEN, ORANGE, VERMILLION, canvas, plain
+from limelight_reproduction.document import list_texts
+from limelight_reproduction.drawing import BLUE, GREEN, ORANGE, VERMILLION, canvas, style_axes
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
@@ -17,12 +17,12 @@ from limelight_reproduction.experiment import (
     Part,
     Table,
     Verdict,
-    compact,
+    round_for_json,
 )
-from limelight_reproduction.intervals import Interval, mean_interval, median_interval, told
-from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapsed_texts
+from limelight_reproduction.intervals import Interval, mean_interval, median_interval, format_interval
+from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapse_texts
 from limelight_reproduction.one_layer.subjects import MODELS
-from limelight_reproduction.setting import CARRIED_SEED, Setting
+from limelight_reproduction.setting import BUNDLED_SEED, Setting
 from limelight_reproduction.spread import quartiles, rank_correlation
 
 TEXTS, QUICK_TEXTS, _CHUNK = 1000, 100, 50
@@ -40,7 +40,7 @@ def norm_based(seen: CollapsedTexts) -> list[np.ndarray]:
     are added up.
     """
     added = (seen.alpha[:, None] * seen.arrays.u).mean(axis=2)
-    return seen.pooled(np.linalg.norm(added, axis=1)[:, 1:])
+    return seen.pool_features(np.linalg.norm(added, axis=1)[:, 1:])
 
 
 def value_norm(seen: CollapsedTexts) -> list[np.ndarray]:
@@ -54,12 +54,12 @@ def value_norm(seen: CollapsedTexts) -> list[np.ndarray]:
         ((e @ np.asarray(W_v, float).T) ** 2).sum(axis=2) * seen.alpha[:, i] ** 2
         for i, W_v in enumerate(model.W_v)
     ]
-    return seen.pooled(np.sqrt(np.sum(squares, axis=0))[:, 1:])
+    return seen.pool_features(np.sqrt(np.sum(squares, axis=0))[:, 1:])
 
 
 def measure(setting: Setting, model: AttentionClassifier, *, values: bool = False) -> Numbers:
     """Return the rank correlations of each summary with removal, and with one another."""
-    texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
+    texts = list_texts(setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
     names = SUMMARIES | (VALUES if values else {})
     rows: list[dict[str, float | None]] = []
     for start in range(0, len(texts), _CHUNK):
@@ -76,7 +76,7 @@ def measure(setting: Setting, model: AttentionClassifier, *, values: bool = Fals
         ]
         return median_interval(gain, seed=setting.seed)
 
-    return compact(
+    return round_for_json(
         {
             "texts": len(rows),
             "pairs": {pair: quartiles([row[pair] for row in rows]) for pair in pairs},
@@ -94,7 +94,7 @@ def measure(setting: Setting, model: AttentionClassifier, *, values: bool = Fals
 def _rows(
     model: AttentionClassifier, texts: Sequence[str], names: Mapping[str, str]
 ) -> list[dict[str, float | None]]:
-    seen = collapsed_texts(model, texts)
+    seen = collapse_texts(model, texts)
     target = model.classes[-1]
     asked: dict[str, Any] = {"target": target, "scale": "score"}
     scores = {
@@ -115,7 +115,7 @@ def _rows(
 
 def _whole_values(setting: Setting) -> Numbers:
     """Return the same of a model of the paper's recipe that has its values."""
-    return measure(setting, setting.paper_of_seed(CARRIED_SEED), values=True)
+    return measure(setting, setting.train_recipe_model(BUNDLED_SEED), values=True)
 
 
 def summary_matters(gained: Interval) -> str:
@@ -146,7 +146,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
         axes.set_yticks(range(len(AGAINST)), list(AGAINST.values()))
         axes.set_xlim(0, 1)
         axes.legend(fontsize=8, frameon=False, loc="lower left")
-        plain(axes, title=said, x="rank correlation, median and quartiles")
+        style_axes(axes, title=said, x="rank correlation, median and quartiles")
     yield (
         "attention-summaries",
         "How summaries of attention rank words beside LIME and leave-one-out.",
@@ -159,31 +159,31 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     median, gained = paper["median"], paper["gained"]
     return Findings(
         headline=(
-            f"On the paper's recipe ‖αv‖ has rank correlation {told(median['value lime'], 3)} with "
-            f"|LIME|, ‖W_ℓ αv‖ {told(median['read-out lime'], 3)}, α-avg "
-            f"{told(median['alpha-avg lime'], 3)} and α-max {told(median['alpha-max lime'], 3)}."
+            f"On the paper's recipe ‖αv‖ has rank correlation {format_interval(median['value lime'], 3)} with "
+            f"|LIME|, ‖W_ℓ αv‖ {format_interval(median['read-out lime'], 3)}, α-avg "
+            f"{format_interval(median['alpha-avg lime'], 3)} and α-max {format_interval(median['alpha-max lime'], 3)}."
         ),
         verdicts=[
             Verdict(
                 claim="How heads are summarised matters: α-avg or α-max (Section 3)",
                 holds=summary_matters(gained["alpha-max lime"]),
-                number=f"with |LIME| {told(median['alpha-avg lime'], 3)} and "
-                f"{told(median['alpha-max lime'], 3)}; in a review α-max has "
+                number=f"with |LIME| {format_interval(median['alpha-avg lime'], 3)} and "
+                f"{format_interval(median['alpha-max lime'], 3)}; in a review α-max has "
                 f"{_signed(gained['alpha-max lime'])} on α-avg; the same first word in "
                 f"{_share(paper['same_top'])} of the reviews",
             ),
             Verdict(
                 claim="The norm of α v tells more than α (Kobayashi et al., 2020)",
                 holds=tells_more(gained["value lime"]),
-                number=f"{told(median['value lime'], 3)} with |LIME|, α-avg "
-                f"{told(median['alpha-avg lime'], 3)}, in a review "
+                number=f"{format_interval(median['value lime'], 3)} with |LIME|, α-avg "
+                f"{format_interval(median['alpha-avg lime'], 3)}, in a review "
                 f"{_signed(gained['value lime'])}; shipped model "
                 f"{_signed(shipped['gained']['value lime'])}",
             ),
             Verdict(
                 claim="Does the norm of what is read of it, W_ℓ α v, do so? (our question)",
                 holds=tells_more(gained["read-out lime"]),
-                number=f"{told(median['read-out lime'], 3)}, in a review "
+                number=f"{format_interval(median['read-out lime'], 3)}, in a review "
                 f"{_signed(gained['read-out lime'])}; shipped model "
                 f"{_signed(shipped['gained']['read-out lime'])}",
             ),
@@ -196,7 +196,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                 "upper quartile", "in a review, over α-avg",
             ),
             rows=[
-                [f"the {said}", label, against, told(of["median"][pair], 3), of["pairs"][pair][0],
+                [f"the {said}", label, against, format_interval(of["median"][pair], 3), of["pairs"][pair][0],
                  of["pairs"][pair][2], _signed(of["gained"][pair])]
                 for of, said in ((numbers[part], said) for part, said in _WHOLE.items())
                 for name, label in (SUMMARIES | VALUES).items()
@@ -223,8 +223,8 @@ def _share(interval: Interval) -> str:
 
 def _sentence(part: str, of: Numbers) -> str:
     pairs = "; ".join(
-        f"{label} {told(of['median'][f'{name} lime'], 3)} with |LIME| and "
-        f"{told(of['median'][f'{name} loo'], 3)} with |leave-one-out|"
+        f"{label} {format_interval(of['median'][f'{name} lime'], 3)} with |LIME| and "
+        f"{format_interval(of['median'][f'{name} loo'], 3)} with |leave-one-out|"
         for name, label in (SUMMARIES | VALUES).items()
     )
     return (
@@ -256,8 +256,8 @@ EXPERIMENT = Experiment(
         "what it carries (Kobayashi et al., 2020)."
     ),
     parts=(
-        Part(name="shipped", measure=lambda s: measure(s, s.shipped, values=True), version=3),
-        Part(name="paper", measure=lambda s: measure(s, s.paper), version=3),
+        Part(name="shipped", measure=lambda s: measure(s, s.shipped_model, values=True), version=3),
+        Part(name="paper", measure=lambda s: measure(s, s.recipe_model), version=3),
         Part(
             name="values",
             measure=_whole_values,

@@ -1,14 +1,14 @@
-"""What networks are trained for: to classify, or to predict as others do and attend elsewhere."""
+"""Training aims: to classify, or to predict like another model and attend elsewhere."""
 
 __all__ = [
     "Aim",
     "Loss",
-    "away_from",
+    "adversarial_aim",
+    "classification_aim",
     "distance",
     "divergence",
-    "over_words",
-    "places_of_words",
-    "rightly",
+    "restrict_to_words",
+    "word_mask",
 ]
 
 from collections.abc import Callable, Sequence
@@ -22,75 +22,93 @@ import torch.nn.functional as F
 from limelight.shapes import Array, Float, Int
 from limelight.text import UNK
 
-# The loss of every network, from the rows that each was shown, its outputs, its attention, and the
-# share of λ that counts already.
+# The loss of every network, from the rows of its texts, its outputs, its attention, and the share
+# of λ that already counts.
 Loss = Callable[[Int[Array, "n B"], Float[Array, "n B C"], Float[Array, "n B T"], float], Array]
 
 
 @final
 @dataclass(frozen=True)
 class Aim:
-    """What is minimised on the texts to fit, and what says on held-out texts which epoch to keep.
+    """The loss on the training texts, and the loss on the validation texts that selects the epoch.
 
-    Both are losses of rows of these texts.
+    Both are functions of rows of these texts.
     """
 
-    fitted: Loss
-    validated: Loss
+    training_loss: Loss
+    validation_loss: Loss
 
 
-def rightly(prepared: Any, device: str) -> Aim:
+def classification_aim(prepared_texts: Any, device: str) -> Aim:
     """Return the aim to classify: the cross-entropy."""
 
-    def of(labels: Int[np.ndarray, " N"]) -> Loss:
-        wanted = torch.from_numpy(labels.copy()).to(device)
+    def cross_entropy(labels: Int[np.ndarray, " N"]) -> Loss:
+        targets = torch.from_numpy(labels.copy()).to(device)
         return lambda rows, outputs, _alpha, _share: F.cross_entropy(
-            outputs.transpose(1, 2), wanted[rows], reduction="none"
+            outputs.transpose(1, 2), targets[rows], reduction="none"
         ).mean(dim=1)
 
-    return Aim(of(prepared.training.labels), of(prepared.validation.labels))
+    return Aim(
+        cross_entropy(prepared_texts.training.labels),
+        cross_entropy(prepared_texts.validation.labels),
+    )
 
 
-def away_from(
+def adversarial_aim(
     read: Callable[[Int[np.ndarray, "N T"]], tuple[Float[Array, "n N C"], Float[Array, "n N T"]]],
-    prepared: Any,
+    prepared_texts: Any,
     *,
-    of: Sequence[int],
-    how: Sequence[tuple[str, float]],
+    first_indices: Sequence[int],
+    objectives: Sequence[tuple[str, float]],
     device: str,
 ) -> Aim:
     """Return the aim to predict as a first model does and to attend elsewhere.
 
-    Its loss is TVD(p, p_first) − λ·D(α, α_first) (Wiegreffe and Pinter, 2019). The first model of
-    each network is that number ``of`` those whose outputs and attention ``read`` returns; ``how``
-    says D, "kl" (theirs, of α from α_first), "jsd" (what is measured in the end) or "words" (JSD
-    over the words alone, which is what an explanation shows), and λ. α is the mean over heads:
-    heads have no order, so that an adversary could move every head and attend to the same words. λ
-    grows from 0 in the first half of the training: at once, attention flees to a few tokens before
-    the values have learnt anything, and stays there.
+    The loss is TVD(p, p_first) − λ·D(α, α_first) (Wiegreffe and Pinter, 2019). α is the mean over
+    heads, because heads have no order: an adversary could move every head and still attend to the
+    same words. λ grows from 0 during the first half of the training. With the full λ from the
+    start, attention moves to a few tokens before the values are trained, and stays there.
+
+    Parameters
+    ----------
+    read
+        Returns the outputs and the attention of the first models.
+    prepared_texts
+        Texts for training and validation.
+    first_indices
+        The number of the first model of each network.
+    objectives
+        D and λ of each network. D is "kl" (the paper's, of α from α_first), "jsd" (the divergence
+        that is reported) or "words" (JSD over the words only, as an explanation shows them).
+    device
+        The device of the networks.
     """
-    base = torch.tensor(of, device=device)[:, None]
+    first = torch.tensor(first_indices, device=device)[:, None]
     weight = {
-        d: torch.tensor([w if h == d else 0.0 for h, w in how], device=device)
-        for d in {h for h, w in how if w}
+        name: torch.tensor([w if d == name else 0.0 for d, w in objectives], device=device)
+        for name in {d for d, w in objectives if w}
     }
 
     def loss(texts: Any) -> Loss:
-        wanted, attended = read(texts.ids)
-        p, words = wanted.softmax(-1), torch.from_numpy(places_of_words(texts.ids)).to(device)
+        first_outputs, first_alpha = read(texts.ids)
+        p, is_word = first_outputs.softmax(-1), torch.from_numpy(word_mask(texts.ids)).to(device)
 
         def value(rows: Array, outputs: Array, alpha: Array, share: float) -> Array:
-            apart = distance(outputs.softmax(-1), p[base, rows]).mean(dim=1)
-            for name, counted in weight.items():
-                pair = alpha, attended[base, rows]
+            loss_by_network = distance(outputs.softmax(-1), p[first, rows]).mean(dim=1)
+            for name, lambdas in weight.items():
+                alphas = alpha, first_alpha[first, rows]
                 if name == "words":
-                    pair = tuple(over_words(one, words[rows]) for one in pair)
-                apart = apart - share * counted * _APART[name](*pair).mean(dim=1)
-            return apart
+                    alphas = tuple(
+                        restrict_to_words(attention, is_word[rows]) for attention in alphas
+                    )
+                loss_by_network = loss_by_network - share * lambdas * _DIVERGENCES[name](
+                    *alphas
+                ).mean(dim=1)
+            return loss_by_network
 
         return value
 
-    return Aim(loss(prepared.training), loss(prepared.validation))
+    return Aim(loss(prepared_texts.training), loss(prepared_texts.validation))
 
 
 def distance(p: Float[Array, "*n C"], q: Float[Array, "*n C"]) -> Float[Array, "*n"]:
@@ -101,25 +119,29 @@ def distance(p: Float[Array, "*n C"], q: Float[Array, "*n C"]) -> Float[Array, "
 def divergence(p: Float[Array, "*n T"], q: Float[Array, "*n T"]) -> Float[Array, "*n"]:
     """Return the Jensen–Shannon divergence of two distributions, ln 2 at most."""
     middle = torch.log(((p + q) / 2).clamp_min(1e-30))  # where both are 0, nothing is added
-    one, other = (x * (torch.log(x.clamp_min(1e-30)) - middle) for x in (p, q))
-    return (one + other).sum(-1) / 2
+    p_part, q_part = (
+        distribution * (torch.log(distribution.clamp_min(1e-30)) - middle)
+        for distribution in (p, q)
+    )
+    return (p_part + q_part).sum(-1) / 2
 
 
 def _relative_entropy(p: Float[Array, "*n T"], q: Float[Array, "*n T"]) -> Float[Array, "*n"]:
+    """Return the Kullback–Leibler divergence of ``p`` from ``q``."""
     return (p * (torch.log(p.clamp_min(1e-30)) - torch.log(q.clamp_min(1e-30)))).sum(-1)
 
 
-_APART = {"jsd": divergence, "words": divergence, "kl": _relative_entropy}
+_DIVERGENCES = {"jsd": divergence, "words": divergence, "kl": _relative_entropy}
 
 
-def places_of_words(ids: Int[np.ndarray, "N T"]) -> np.ndarray:
-    """Return where words of a text stand: after [cls], and before the UNK that end the window."""
+def word_mask(ids: Int[np.ndarray, "N T"]) -> np.ndarray:
+    """Return a mask of the words of texts: after [cls], and before the UNK at the window's end."""
     end = ids.shape[1] - (ids != UNK)[:, ::-1].argmax(axis=1)
-    place = np.arange(ids.shape[1])
-    return (place > 0) & (place < end[:, None])
+    position = np.arange(ids.shape[1])
+    return (position > 0) & (position < end[:, None])
 
 
-def over_words(alpha: Float[Array, "*n T"], words: Array) -> Float[Array, "*n T"]:
+def restrict_to_words(alpha: Float[Array, "*n T"], words: Array) -> Float[Array, "*n T"]:
     """Return attention to the ``words`` alone, as a distribution over them."""
     inside = alpha * words
     return inside / inside.sum(-1, keepdim=True).clamp_min(1e-30)

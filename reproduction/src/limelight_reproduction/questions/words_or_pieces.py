@@ -11,8 +11,8 @@ import numpy as np
 from limelight import AttentionClassifier, evaluate, explain
 from limelight.shapes import Int
 from limelight.text import token_strings
-from limelight_reproduction.document import strings
-from limelight_reproduction.drawing import canvas, plain, quartile_lines
+from limelight_reproduction.document import list_texts
+from limelight_reproduction.drawing import canvas, style_axes, draw_quartile_lines
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
@@ -20,9 +20,9 @@ from limelight_reproduction.experiment import (
     Part,
     Table,
     Verdict,
-    compact,
+    round_for_json,
 )
-from limelight_reproduction.intervals import Interval, median_interval, told
+from limelight_reproduction.intervals import Interval, median_interval, format_interval
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import quartiles, rank_correlation
 
@@ -48,7 +48,7 @@ def words_of_pieces(text: str, pieces: Any) -> tuple[str, list[int]]:
     cut, words = [], []
     for word in token_strings(text):
         row = rows.setdefault(word, len(rows))
-        for piece in pieces.of_word(word):
+        for piece in pieces.split_word(word):
             cut.append(piece)
             words.append(row)
     return " ".join(cut), words
@@ -57,11 +57,11 @@ def words_of_pieces(text: str, pieces: Any) -> tuple[str, list[int]]:
 def _measure(setting: Setting) -> Numbers:
     from limelight import train
     from limelight.training import RECIPES
-    from limelight_reproduction.deep.pieces import Pieces
+    from limelight_reproduction.deep.subwords import SubwordSplitter
 
     count = QUICK_TRAINING if setting.quick else TRAINING
-    data = setting.some_texts("imdb", "train", count)
-    pieces = Pieces.learnt(strings(data), size=4000)
+    data = setting.sample_texts("imdb", "train", count)
+    pieces = SubwordSplitter.train(list_texts(data), size=4000)
     settings = replace(
         RECIPES["paper"],
         embedding_std=0.1,
@@ -71,19 +71,19 @@ def _measure(setting: Setting) -> Numbers:
         epochs=3,
     )
     model = train(
-        pieces.spelled(data), recipe=settings, seed=setting.seed, device=setting.device,
+        pieces.split_texts(data), recipe=settings, seed=setting.seed, device=setting.device,
         progress=lambda at: setting.tick(at.step, at.steps),
     )  # fmt: skip
-    test = setting.some_texts("imdb", "test", 2_000)
-    texts = strings(test)[: QUICK_TEXTS if setting.quick else TEXTS]
+    test = setting.sample_texts("imdb", "test", 2_000)
+    texts = list_texts(test)[: QUICK_TEXTS if setting.quick else TEXTS]
     rows = [row for text in texts if (row := _row(model, text, pieces)) is not None]
-    cut = [len(pieces.of_word(word)) for text in texts for word in token_strings(text)]
-    return compact(
+    cut = [len(pieces.split_word(word)) for text in texts for word in token_strings(text)]
+    return round_for_json(
         {
             "texts": len(rows),
             "training": count,
             "vocabulary": model.sizes["V"],
-            "accuracy": evaluate(model, pieces.spelled(test)).accuracy,
+            "accuracy": evaluate(model, pieces.split_texts(test)).accuracy,
             "cut": float(np.mean(np.array(cut) > 1)),
             "words": {kind: np.mean([row["words"][kind] for row in rows]) for kind in KINDS},
             "methods": {
@@ -145,7 +145,7 @@ def kinds_of_words(text: str, pieces: Any, inside: Int[np.ndarray, " T"]) -> dic
     first = _first_seen(inside)
     d = int(first.max()) + 1
     spelt = list(dict.fromkeys(token_strings(text)))[:d]
-    size = np.array([len(pieces.of_word(word)) for word in spelt])
+    size = np.array([len(pieces.split_word(word)) for word in spelt])
     count = np.bincount(first, minlength=d)
     # The window may end within a word, which then has fewer places than pieces.
     cut, again = (size > 1) & (count > 1), count > size
@@ -175,9 +175,9 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     for axes, kind in zip(grid, ("cut", "repeated"), strict=True):
         known = [name for name in METHODS if "spearman" in of[name][kind]]
         rows = [of[name][kind]["spearman quartiles"] for name in known]
-        quartile_lines(axes, rows, [METHODS[name] for name in known])
+        draw_quartile_lines(axes, rows, [METHODS[name] for name in known])
         axes.set_xlim(0, 1.02)
-        plain(axes, title=KINDS[kind], x="rank correlation of words with sums over pieces")
+        style_axes(axes, title=KINDS[kind], x="rank correlation of words with sums over pieces")
     yield "pieces", "Words against their pieces on one model: median and quartiles.", figure
 
 
@@ -230,7 +230,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
 
 
 def _rank(of: Numbers) -> str:
-    return told(of["spearman"], 3) if "spearman" in of else "not known"
+    return format_interval(of["spearman"], 3) if "spearman" in of else "not known"
 
 
 def _gap(of: Numbers) -> str:

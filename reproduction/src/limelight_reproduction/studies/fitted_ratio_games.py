@@ -54,7 +54,7 @@ class RatioFit(NamedTuple):
     A: PerHead
 
 
-class LeftOut(NamedTuple):
+class HeldOut(NamedTuple):
     """Masks, each followed by its complement, and what is left of the answers to them.
 
     A mask's answer is compared with the game that was fitted without its ``part`` of the sample.
@@ -76,7 +76,7 @@ class LeftOut(NamedTuple):
         return len(self.left) // 2
 
 
-class CrossFits(NamedTuple):
+class CrossFit(NamedTuple):
     """The ratio game of a sample, and those of the sample without each of its parts.
 
     ``games`` is a batch: that of all masks first, then one for each part left out. ``out`` is what
@@ -85,22 +85,22 @@ class CrossFits(NamedTuple):
     """
 
     games: RatioGame
-    out: LeftOut
+    out: HeldOut
     r2: float
     r2_linear: float
     heads: int
     penalties: tuple[float, float]
 
 
-def paired_masks(d: int, n: int, rng: Rng) -> Masks:
+def draw_paired_masks(d: int, n: int, rng: Rng) -> Masks:
     """Return ``n`` masks, each followed by its complement; sizes uniform on 0..d. Even n."""
     masks = draw_masks_by_size(d, rng.integers(0, d + 1, n // 2), rng)
     return np.stack([masks, ~masks], axis=1).reshape(-1, d)
 
 
-def cross_fits(
+def cross_fit_ratio_game(
     keep: Masks, f: PerMask, *, heads: int | None = None, known_range: float = 0.0
-) -> CrossFits:
+) -> CrossFit:
     """Return the ratio game that suits ``f`` best; ``heads`` None: as many as masks left out want.
 
     Pairs of masks stay together when parts are left out, because a game that has seen a mask knows
@@ -124,9 +124,9 @@ def cross_fits(
     def r2(left: PerMask) -> float:
         return float(r_squared((left**2).sum(), total))
 
-    return CrossFits(
+    return CrossFit(
         games=fitted_game(fit, mean=mean, scale=scale),
-        out=LeftOut(keep, scale * left, part, max(known_range, float(np.ptp(f)))),
+        out=HeldOut(keep, scale * left, part, max(known_range, float(np.ptp(f)))),
         r2=r2(left),
         r2_linear=max(r2(_line_left(sample, ridge)) for ridge in _RIDGES),
         heads=count,
@@ -149,7 +149,7 @@ class _Sample(NamedTuple):
         weight = np.tile(seen, (len(penalties), 1))
         table = np.repeat(np.array(penalties), len(without), axis=0)
         y = np.broadcast_to(self.y, weight.shape)
-        return fitted_ratios(self.keep, y, weight, heads=heads, penalties=table)
+        return fit_ratio_games(self.keep, y, weight, heads=heads, penalties=table)
 
 
 def _selected(sample: _Sample, heads: int | None) -> tuple[int, tuple[float, float], RatioFit]:
@@ -209,7 +209,7 @@ class WordErrors(NamedTuple):
 
 
 def word_errors(
-    out: LeftOut, own: Float[np.ndarray, " d"], of_parts: Float[np.ndarray, "FOLDS d"], value: str
+    out: HeldOut, own: Float[np.ndarray, " d"], of_parts: Float[np.ndarray, "FOLDS d"], value: str
 ) -> WordErrors:
     r"""Return standard errors of the values ``own`` of a fitted game as values of the model.
 
@@ -246,7 +246,7 @@ def word_errors(
     return WordErrors(np.sqrt(error**2 + np.mean((estimate - own) ** 2)), spike)
 
 
-def pair_errors(out: LeftOut, own: PerPair, of_parts: Float[np.ndarray, "FOLDS d d"]) -> PerPair:
+def pair_errors(out: HeldOut, own: PerPair, of_parts: Float[np.ndarray, "FOLDS d d"]) -> PerPair:
     """Return standard errors of Shapley interactions, as :func:`word_errors` has those of words."""
     d = len(own)
     shares = (d + 1) * shapley_pair_coefficients(d)
@@ -298,7 +298,7 @@ class _Point(NamedTuple):
     loss: Float[np.ndarray, " B"]
 
 
-def fitted_ratios(
+def fit_ratio_games(
     keep: Indicators, y: PerFit, weight: PerFit, *, heads: int, penalties: Float[np.ndarray, "B 2"]
 ) -> RatioFit:
     r"""Return the ratio games of so many ``heads`` that are nearest to ``y``, one for each row.

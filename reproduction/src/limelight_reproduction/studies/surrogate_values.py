@@ -14,7 +14,7 @@ from limelight.theory.lime import lime
 from limelight.theory.ratio_game import RatioGame
 from limelight.theory.shapley import shapley
 from limelight_reproduction.studies.fitted_ratio_games import (
-    CrossFits,
+    CrossFit,
     pair_errors,
     word_errors,
 )
@@ -38,7 +38,7 @@ class SurrogateValues(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def compute_surrogate_values(fits: CrossFits, kind: str) -> SurrogateValues:
+def compute_surrogate_values(fits: CrossFit, kind: str) -> SurrogateValues:
     """Compute exact values of a fitted ratio game as estimates of the model's values.
 
     ``kind`` is "shapley", "lime", "banzhaf" or "interactions".
@@ -58,7 +58,7 @@ def compute_surrogate_values(fits: CrossFits, kind: str) -> SurrogateValues:
     return SurrogateValues(scores, stderr, fit_warnings(fits) + unseen)
 
 
-def fit_warnings(fits: CrossFits) -> tuple[str, ...]:
+def fit_warnings(fits: CrossFit) -> tuple[str, ...]:
     """Warn if the fitted game is not the model, or if a linear model is nearer to it."""
     warnings = []
     if fits.r2 < _POOR_FIT:

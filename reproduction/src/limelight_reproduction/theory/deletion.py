@@ -24,9 +24,9 @@ class DeletionGame:
     """One document of d distinct words under deletion.
 
     ``g[i, t, k]`` and ``u[c, i, t, k]``: unnormalised attention and value of word t in head i when
-    k of the words before it were kept (k ≤ t; the rest is not read).
-    ``tail_g[i, m]`` and ``tail_gu[c, i, m]``: Σg and Σgu over all that is not a word ([cls],
-    padding) when m words are kept. Domain: g, tail_g > 0. ``error`` is that of a `RatioGame`.
+    k of the words before it were kept (k ≤ t; other entries are not read). ``tail_g[i, m]`` and
+    ``tail_gu[c, i, m]``: Σg and Σgu over all positions without a word ([cls], padding) when m words
+    are kept. Domain: g, tail_g > 0. ``error`` is that of a `RatioGame`.
     """
 
     g: Float[np.ndarray, "K d d"]
@@ -37,32 +37,32 @@ class DeletionGame:
 
 
 def lime_under_deletion(
-    game: DeletionGame, *, tolerance: float = 1e-6, **told: Unpack[RegressionSettings]
+    game: DeletionGame, *, tolerance: float = 1e-6, **settings: Unpack[RegressionSettings]
 ) -> LimeLimit:
-    """Limit of LIME with deletion, in O(d²) per node λ and head.
+    """Return the limit of LIME with deletion, in O(d²) per node λ and head.
 
     Settings and result are those of `lime.lime`.
     """
     check_tolerance(tolerance)
-    # Below the normal numbers 1/D is infinite, and what is left of D has lost its digits.
+    # Below the normal numbers 1/D is infinite, and D itself has lost its digits.
     if not np.all(game.tail_g >= sys.float_info.min):
         raise DomainError(
             "LIME under deletion needs weights beside the words that double precision can tell "
             "from 0."
         )
-    design = lime_design(game.g.shape[1], **told)
+    design = lime_design(game.g.shape[1], **settings)
     ranges = enumerate(zip(*deletion_range(game), strict=True))
     heads = [_head(game, i, design, tolerance, *ends) for i, ends in ranges]
-    return LimeLimit(*(sum(x[1:], x[0]) / len(heads) for x in zip(*heads, strict=True)))
+    return LimeLimit(*(sum(field[1:], field[0]) / len(heads) for field in zip(*heads, strict=True)))
 
 
 def _head(
     game: DeletionGame, i: int, design: LimeDesign, tolerance: float, low: float, high: float
 ) -> LimeLimit:
-    """The limit of head i, whose denominators lie between ``low`` and ``high``."""
+    """Return the limit of head i, whose denominators lie between ``low`` and ``high``."""
     g, u, tail = game.g[i], game.u[:, i], game.tail_g[i]
     # f is an average of these u. Dinkelbach's narrower range (`heavy_form`) would need a chain of
-    # its own for every θ. What is not read must not widen the range.
+    # its own for every θ. Entries that are not read must not widen the range.
     read = (slice(None), *np.tril_indices(design.d))
     values = np.concatenate([u[read], game.tail_gu[:, i] / tail], axis=-1)
     bottom, top = values.min(axis=-1), values.max(axis=-1)
@@ -70,9 +70,9 @@ def _head(
 
     def steps(nodes: Float[np.ndarray, " L"]) -> ChainSteps:
         # Factors e^{−λg} and values g(u − c)/D_min. No lighter state can be factored out as in
-        # `heavy_form`: what a word weighs depends on how many are kept before it. It is safe
-        # without: whatever D is, nodes with λD near 1 carry 1/D, and where λD passes 700 the
-        # factors underflow to the 0 that they are worth.
+        # `heavy_form`: a word's weight depends on how many words are kept before it. The
+        # computation is safe without it: for every D, nodes with λD near 1 carry 1/D, and where λD
+        # passes 700 the factors underflow to 0, their correct value.
         rate = nodes / low
         return ChainSteps(
             keep_factor=np.exp(-rate[:, None, None] * g),
@@ -86,24 +86,26 @@ def _head(
     # This makes the bound tolerance × half the range of u, and rounding; the range of f, which is
     # narrower, is not known here.
     rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / design.combined_error_factor())
-    of_f = half * rule.error + (0.0 if game.error is None else game.error[:, i])
+    f_error = half * rule.error + (0.0 if game.error is None else game.error[:, i])
     size = half + np.abs(c)
-    found = chain_regression(design, rule, steps, rule.weights, f_error=of_f, magnitude=size)
-    return found._replace(intercept=found.intercept + c)
+    limit = chain_regression(design, rule, steps, rule.weights, f_error=f_error, magnitude=size)
+    return limit._replace(intercept=limit.intercept + c)
 
 
 def deletion_range(
     game: DeletionGame,
 ) -> tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"]]:
-    """D_min and D_max of each head over all sets of kept words, by dynamic programming."""
-    # Σ of each word's smallest g would be a bound too, but a wider one: words share the positions.
+    """Return D_min and D_max of each head over all sets of kept words, by dynamic programming."""
+    # The sum of each word's smallest g is a wider bound, because words share the positions.
     ends = []
     for sign in (1, -1):
         g, tail = sign * game.g, sign * game.tail_g
         best = np.zeros((len(g), 1))
-        far = np.full_like(best, np.inf)
+        unreachable = np.full_like(best, np.inf)
         for t in range(g.shape[1]):
-            up = best + g[:, t, : t + 1]
-            best = np.minimum(np.append(best, far, axis=-1), np.append(far, up, axis=-1))
+            extended = best + g[:, t, : t + 1]
+            best = np.minimum(
+                np.append(best, unreachable, axis=-1), np.append(unreachable, extended, axis=-1)
+            )
         ends.append(sign * np.min(best + tail, axis=-1))
     return ends[0], ends[1]

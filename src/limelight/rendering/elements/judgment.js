@@ -106,8 +106,8 @@ function say(at) {
 }
 
 order();
-findById("lost").hidden = !data.lost.length;
-findById("lost").querySelector("ul").replaceChildren(...data.lost.map(([id, reason]) => makeElement("li", {}, makeElement("b", {}, String(id)), `: ${reason}`)));
+findById("not-judged").hidden = !data.not_judged.length;
+findById("not-judged").querySelector("ul").replaceChildren(...data.not_judged.map(([id, reason]) => makeElement("li", {}, makeElement("b", {}, String(id)), `: ${reason}`)));
 const wanted = data.texts.findIndex(({ id }) => id === state.text), first = data.curves.findIndex(Boolean);
 if (first >= 0) listen(findById("curve"), "limelight-step", ({ detail: { removed } }) => { if (now) say(removed); });
 if (data.curves[wanted]) { show(wanted); table.reveal(wanted); } else if (first >= 0) show(first);

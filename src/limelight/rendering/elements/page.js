@@ -32,7 +32,7 @@ for (const node of shown) {
 for (const node of selectAll("limelight-classes")) node.outcomes = view.outcomes;
 for (const node of selectAll("limelight-attention")) node.matrices = view.attention;
 for (const readout of selectAll(".readout")) readout.hidden = false;
-findById("every").open = false; // who has no script sees it at once
+findById("all-scores").open = false; // open without a script, so that all readers find the scores
 listen(document, "limelight-point", ({ target, detail: { feature } }) => {
   for (const node of shown) node.mark(feature);
   const readout = target.closest(".panel")?.querySelector(".readout");
@@ -47,7 +47,7 @@ const choose = connectTabs(tabs, selectAll("[role=tabpanel]"), (index) => {
 for (const button of choosers) button.addEventListener("click", () => {
   const k = Number(button.dataset.choose);
   choose(k);
-  findById("closer").scrollIntoView({ block: "start" });
+  findById("detail").scrollIntoView({ block: "start" });
   tabs[k].focus({ preventScroll: true });
 });
 if (tabs.length) choose(0);

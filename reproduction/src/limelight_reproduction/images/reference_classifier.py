@@ -3,7 +3,7 @@
 Slow for the sake of clarity, and in double precision; the theorems are compared with it.
 """
 
-__all__ = ["WholePictures", "random_pictures", "random_reader"]
+__all__ = ["ReferencePatchClassifier", "random_images", "random_patch_classifier"]
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from limelight.shapes import Array, Float
 from limelight.text import ImageInput, Vocabulary
 
 
-class WholePictures(nn.Module):  # type: ignore[misc]
+class ReferencePatchClassifier(nn.Module):  # type: ignore[misc]
     """Cut, embed, attend from every place to every place, read at [cls]; nothing is collapsed."""
 
     def __init__(self, model: PatchClassifier) -> None:
@@ -60,7 +60,7 @@ class WholePictures(nn.Module):  # type: ignore[misc]
         return found
 
 
-def random_reader(
+def random_patch_classifier(
     rng: np.random.Generator,
     grid: tuple[int, int],
     *,
@@ -93,7 +93,7 @@ def random_reader(
     return PatchClassifier(**given | changed)
 
 
-def random_pictures(
+def random_images(
     rng: np.random.Generator, model: PatchClassifier, count: int
 ) -> list[ImageInput]:
     """Return pictures of noise in the size of ``model``."""

@@ -1,6 +1,6 @@
-"""When attention may be trusted: one paragraph over what all the experiments measured."""
+"""The section "When attention may be trusted", a summary of all experiments."""
 
-__all__ = ["DeepShares", "when_to_trust"]
+__all__ = ["DeepShares", "trust_section"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import final
 
 from limelight_reproduction.experiment import Numbers
-from limelight_reproduction.intervals import over_trainings
+from limelight_reproduction.intervals import training_interval
 from limelight_reproduction.questions.reliability import first_word
 from limelight_reproduction.questions.reliability_measured import TRUSTED_LEAD
 from limelight_reproduction.results import Results
@@ -19,27 +19,31 @@ Interval = Sequence[float]
 @final
 @dataclass(frozen=True, kw_only=True)
 class DeepShares:
-    """Shares of a pretrained six-layer model, measured elsewhere: value, and its 95 % interval."""
+    """Shares of a pretrained six-layer model, each with its 95 % interval.
+
+    They are measured outside the reproduction.
+    """
 
     attention: Interval
     shapley: Interval
 
 
-def when_to_trust(results: Results, deep: DeepShares | None = None) -> str:
-    """Return the paragraph, every number with a link to the part that measured it.
+def trust_section(results: Results, deep: DeepShares | None = None) -> str:
+    """Return three paragraphs about trust in attention, with a link for every number.
 
-    ``results`` must hold every experiment.
+    ``results`` must contain every experiment.
     """
-    return f"{_may(results)}\n\n{_may_not(results, deep)}\n\n{_instead(results)}\n"
+    paragraphs = [_trusted_uses(results), _untrusted_uses(results, deep), _alternatives(results)]
+    return "\n\n".join(paragraphs) + "\n"
 
 
-def _may(results: Results) -> str:
+def _trusted_uses(results: Results) -> str:
     shipped, paper = (_numbers(results, "reliability", part) for part in ("shipped", "paper"))
     same = [
         _numbers(results, "attention-summaries", part)["pairs"]["alpha-avg alpha-max"][1]
         for part in ("shipped", "paper")
     ]
-    words = [of["signs"]["words"] for of in (shipped, paper)]
+    correlations = [numbers["signs"]["words"] for numbers in (shipped, paper)]
     return (
         "**It may be trusted to say which words matter at all, in a model of one layer.** There "
         f"α-avg ranks the words of a review as the exact |Shapley values| do to "
@@ -48,7 +52,8 @@ def _may(results: Results) -> str:
         f"[reliability](#reliability)), whether the heads are averaged or the largest is taken "
         f"(they have {min(same):.2f} or more with each other, "
         "[attention-summaries](#attention-summaries)) and however long the text is (rank "
-        f"correlation with the number of words {_ranked(words[0])} and {_ranked(words[1])}). Its "
+        f"correlation with the number of words {_signed_interval(correlations[0])} and "
+        f"{_signed_interval(correlations[1])}). Its "
         f"first word is among the three strongest in {first_word(shipped, 'leads', 'all')} and "
         f"{first_word(paper, 'leads', 'all')} of the reviews, and where it gets "
         f"{TRUSTED_LEAD:.0f} times the attention of the next one, which is rare, in "
@@ -58,17 +63,17 @@ def _may(results: Results) -> str:
     )
 
 
-def _may_not(results: Results, deep: DeepShares | None) -> str:
+def _untrusted_uses(results: Results, deep: DeepShares | None) -> str:
     shipped, paper = (_numbers(results, "reliability", part) for part in ("shipped", "paper"))
-    erased = _numbers(results, "erasure", "paper")["unk"]
-    never = {name: f"{1 - share:.0%}" for name, share in erased["flips"].items()}
-    needs = {name: f"{share[1]:.1%}" for name, share in erased["shares"].items()}
-    held = _numbers(results, "controls", "held")["kinds"]
-    lost = over_trainings(held["uniform"]["lost"], held["uniform"]["text_error"])
-    ranks = [fmean(held[kind]["alpha_lime"]) for kind in ("free", "uniform")]
+    erasure = _numbers(results, "erasure", "paper")["unk"]
+    never = {name: f"{1 - share:.0%}" for name, share in erasure["flips"].items()}
+    needs = {name: f"{share[1]:.1%}" for name, share in erasure["shares"].items()}
+    controls = _numbers(results, "controls", "held")["kinds"]
+    lost = training_interval(controls["uniform"]["lost"], controls["uniform"]["text_error"])
+    ranks = [fmean(controls[kind]["alpha_lime"]) for kind in ("free", "uniform")]
     depth = {layers: _last_layer(results, layers) for layers in (1, 6)}
     pairs = _numbers(results, "pairs", "words")["faithful_by"]
-    by_answer = {name: _share(of["alpha-avg"]) for name, of in pairs.items()}
+    by_answer = {name: _share(shares["alpha-avg"]) for name, shares in pairs.items()}
     pretrained = (
         ""
         if deep is None
@@ -102,7 +107,7 @@ def _may_not(results: Results, deep: DeepShares | None) -> str:
     )
 
 
-def _instead(results: Results) -> str:
+def _alternatives(results: Results) -> str:
     shipped, paper = (_numbers(results, "reliability", part) for part in ("shipped", "paper"))
     return (
         "**What to read instead.** The norm of what attention adds to the outputs, ‖W_ℓ αv‖, costs "
@@ -117,19 +122,22 @@ def _numbers(results: Results, experiment: str, part: str) -> Numbers:
     return results[experiment][part].numbers
 
 
-def _greedy(of: Numbers) -> str:
-    """Return how near an order that there is comes to the ceiling, where that was measured."""
-    return f" (the greedy order {_share(of['greedy'])})" if "greedy" in of else ""
+def _greedy(numbers: Numbers) -> str:
+    """Return the share of the greedy order in parentheses, or an empty text without one."""
+    return f" (the greedy order {_share(numbers['greedy'])})" if "greedy" in numbers else ""
 
 
 def _last_layer(results: Results, layers: int) -> str:
-    """Return the range over trainings on IMDB of the last layer's median with |LIME|."""
-    found = [
-        one.numbers["spearman"]["last_lime"][1]
-        for name, one in results["next-checks"].items()
+    """Return the range over trainings on IMDB of the median correlation with |LIME|.
+
+    The correlation is that of the last layer's attention in networks of ``layers`` layers.
+    """
+    medians = [
+        result.numbers["spearman"]["last_lime"][1]
+        for name, result in results["next-checks"].items()
         if name == f"imdb-{layers}" or name.startswith(f"imdb-{layers}-again")
     ]
-    return f"{min(found):.2f} to {max(found):.2f}"
+    return f"{min(medians):.2f} to {max(medians):.2f}"
 
 
 def _quartiles(spread: Interval) -> str:
@@ -140,5 +148,6 @@ def _share(share: Interval) -> str:
     return f"{share[0]:.2f} [{share[1]:.2f}, {share[2]:.2f}]"
 
 
-def _ranked(sign: Numbers) -> str:
-    return f"{sign['rank']:+.2f} [{sign['interval'][0]:+.2f}, {sign['interval'][1]:+.2f}]"
+def _signed_interval(correlation: Numbers) -> str:
+    low, high = correlation["interval"]
+    return f"{correlation['rank']:+.2f} [{low:+.2f}, {high:+.2f}]"

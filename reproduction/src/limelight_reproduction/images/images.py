@@ -15,7 +15,7 @@ from limelight_reproduction.drawing import (
     ORANGE,
     VERMILLION,
     canvas,
-    plain,
+    style_axes,
 )
 from limelight_reproduction.experiment import (
     Experiment,
@@ -25,8 +25,8 @@ from limelight_reproduction.experiment import (
     Table,
     Verdict,
 )
-from limelight_reproduction.intervals import told
-from limelight_reproduction.pictures.patch_attention import (
+from limelight_reproduction.intervals import format_interval
+from limelight_reproduction.images.patch_attention import (
     JUDGED,
     LIKE,
     RUNS,
@@ -35,7 +35,7 @@ from limelight_reproduction.pictures.patch_attention import (
     measure_deep,
     measure_one_layer,
 )
-from limelight_reproduction.pictures.patch_theorems import RATES, measure_theorems
+from limelight_reproduction.images.patch_theorems import RATES, measure_theorems
 
 _NAMES = dict(zip(JUDGED, ("α-avg", "α-max", "G-l1", "G×I", "LIME", "Shapley values"), strict=True))
 _MODELS = {"one-layer": "one layer", "six-layers": "six layers"}
@@ -76,7 +76,7 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
         headline=(
             f"Over patches the paper's exact statements {carried} (largest distance to another "
             f"road {worst:.0e}); attention ranks patches as |Shapley values| do to "
-            f"{told(one['rho']['shapley'])} in one layer and {told(six['rho']['shapley'])} in six."
+            f"{format_interval(one['rho']['shapley'])} in one layer and {format_interval(six['rho']['shapley'])} in six."
         ),
         verdicts=[
             Verdict(
@@ -104,8 +104,8 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
                     claim=f"Does attention rank patches as |Shapley values| do, {said}? "
                     "(our question)",
                     holds=ranks_alike(both[part]["rho"]["shapley"]),
-                    number=f"ρ {told(both[part]['rho']['shapley'])}; with |LIME| "
-                    f"{told(both[part]['rho']['lime'])}",
+                    number=f"ρ {format_interval(both[part]['rho']['shapley'])}; with |LIME| "
+                    f"{format_interval(both[part]['rho']['lime'])}",
                     parts=(part,),
                 )
                 for part, said in _MODELS.items()
@@ -114,8 +114,8 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
                 Verdict(
                     claim=f"Is attention less faithful than Shapley values, {said}? (our question)",
                     holds=less_faithful(both[part]),
-                    number=f"share {told(both[part]['shares']['alpha-avg'])} against "
-                    f"{told(both[part]['shares']['shapley'])}",
+                    number=f"share {format_interval(both[part]['shares']['alpha-avg'])} against "
+                    f"{format_interval(both[part]['shares']['shapley'])}",
                     parts=(part,),
                 )
                 for part, said in _MODELS.items()
@@ -127,7 +127,7 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
                     for part, said in _MODELS.items()
                 ),
                 number="ρ with the place less ρ with the patch: "
-                + "; ".join(told(of["rho"]["moved"]) for of in both.values()),
+                + "; ".join(format_interval(of["rho"]["moved"]) for of in both.values()),
                 parts=tuple(_MODELS),
             ),
         ],
@@ -165,22 +165,22 @@ def _theory(of: Numbers) -> str:
 def _model(of: Numbers, said: str) -> str:
     rho, exact = of["rho"], of["rho"]["again"][0] == 1
     way = "the proven ceiling, which none need reach" if exact else "the best order found"
-    shares = ", ".join(f"{_NAMES[name]} {told(of['shares'][name])}" for name in JUDGED)
+    shares = ", ".join(f"{_NAMES[name]} {format_interval(of['shares'][name])}" for name in JUDGED)
     noise = (
         ""
         if exact
-        else f" (two runs of sampled Shapley values have {told(rho['again'])} with each other)"
+        else f" (two runs of sampled Shapley values have {format_interval(rho['again'])} with each other)"
     )
     return (
         f"Fashion-MNIST, {said}, {of['pictures']} test pictures of 7 × 7 patches, accuracy "
         f"{_percent(of['right'])}: the rank correlation of α-avg with |Shapley values| is "
-        f"{told(rho['shapley'])} in the median picture{noise}, with |LIME| {told(rho['lime'])}. "
+        f"{format_interval(rho['shapley'])} in the median picture{noise}, with |LIME| {format_interval(rho['lime'])}. "
         f"The most attended patch is among the three strongest in {_percent(of['strong'])} and "
         f"speaks for the decision in {_percent(of['for'])}. Shares of the way from a random order "
-        f"of removal to {way}: {shares}, the greedy order {told(of['greedy'])}. "
+        f"of removal to {way}: {shares}, the greedy order {format_interval(of['greedy'])}. "
         "With the patches in random order the accuracy is "
-        f"{_percent(of['right_shuffled'])}; attention then has {told(rho['place'])} with what the "
-        f"same place had and {told(rho['patch'])} with what the same patch had. The place alone "
+        f"{_percent(of['right_shuffled'])}; attention then has {format_interval(rho['place'])} with what the "
+        f"same place had and {format_interval(rho['patch'])} with what the same patch had. The place alone "
         f"says {of['by_place']:.0%} of the variance of attention."
     )
 
@@ -189,8 +189,8 @@ def _lime(of: Numbers) -> str:
     far = of["distance"]
     return (
         "Distance to exact LIME (ν = 0.25) on the trained one-layer model, relative, in the median "
-        f"picture: Eq. 19 as printed {told(far['eq19'])}, corrected first order "
-        f"{told(far['first_order'])}, mean field {told(far['mean_field'])}."
+        f"picture: Eq. 19 as printed {format_interval(far['eq19'])}, corrected first order "
+        f"{format_interval(far['first_order'])}, mean field {format_interval(far['mean_field'])}."
     )
 
 
@@ -228,14 +228,14 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     of = numbers["one-layer"]["figure"]
     figure, grid = canvas(11.5, 1.9, columns=1 + len(SHOWN))
     grid[0].imshow(np.array(of["pixels"]), cmap="gray")
-    plain(grid[0], title=of["target"])
+    style_axes(grid[0], title=of["target"])
     for axes, name in zip(grid[1:], SHOWN, strict=True):
         scores = np.array(of["scores"][name]).reshape(7, 7)
         most, signed = np.abs(scores).max(), name in of["signed"]
         axes.imshow(
             scores, cmap="PuOr_r" if signed else "Blues", vmin=-most if signed else 0, vmax=most
         )
-        plain(axes, title=of["labels"][name])
+        style_axes(axes, title=of["labels"][name])
     for axes in grid:
         axes.set_xticks([])
         axes.set_yticks([])
@@ -267,7 +267,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     axes.set_xticks([])
     axes.axhline(0, color=GREY, linewidth=0.6)
     axes.legend(fontsize=8, frameon=False)
-    plain(axes, x="patches, by their exact coefficient", y="coefficient")
+    style_axes(axes, x="patches, by their exact coefficient", y="coefficient")
     yield (
         "images-figure-4",
         f"Figure 4 over patches: boxes are {RUNS} runs of LIME on the same picture, marks are what "
@@ -283,7 +283,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     for name, (label, color) in lines.items():
         axes.loglog(theory["patches"], theory["errors"][name], "o-", color=color, label=label)
     axes.legend(fontsize=7, frameon=False)
-    plain(axes, x="patches", y="relative distance to exact LIME")
+    style_axes(axes, x="patches", y="relative distance to exact LIME")
     yield (
         "images-rate",
         "How far first-order formulas and the mean field are from exact LIME, by the number of "

@@ -32,11 +32,11 @@ from limelight.text import build_features
 from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import combine_outputs
-from limelight_reproduction.experiment import Numbers, compact
-from limelight_reproduction.pictures.whole_pictures import (
-    WholePictures,
-    random_pictures,
-    random_reader,
+from limelight_reproduction.experiment import Numbers, round_for_json
+from limelight_reproduction.images.reference_classifier import (
+    ReferencePatchClassifier,
+    random_images,
+    random_patch_classifier,
 )
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.theory.lime_first_order import lime_first_order
@@ -66,7 +66,7 @@ def measure_theorems(setting: Setting) -> Numbers:
     names = ("eq19", *RATES)
     by_patches = dict(zip(names, np.transpose(errors), strict=True))
     patches = np.array(SIDES) ** 2
-    return compact(
+    return round_for_json(
         {
             "models": count,
             "distances": {name: max(one[name] for one in distances) for name in distances[0]},
@@ -82,10 +82,10 @@ def measure_theorems(setting: Setting) -> Numbers:
 
 def _distances(rng: np.random.Generator) -> dict[str, float]:
     """Return the largest distance of each method to the other road, over its largest score."""
-    model = random_reader(rng, (3, 4))
-    (picture,) = random_pictures(rng, model, 1)
+    model = random_patch_classifier(rng, (3, 4))
+    (picture,) = random_images(rng, model, 1)
     several: list[Any] = [picture]
-    whole = WholePictures(model)
+    whole = ReferencePatchClassifier(model)
     model_input = model.read(picture)
     features = build_features(model_input, "patches")
     target = model.classes.index(explain(model, several, "loo")[0].target)
@@ -122,8 +122,8 @@ def _distances(rng: np.random.Generator) -> dict[str, float]:
 
 def formula_errors(rng: np.random.Generator, side: int) -> list[float]:
     """Return the relative L2 distance to exact LIME (ν = ∞) of Eq. 19 and of the three in RATES."""
-    model = random_reader(rng, (side, side))
-    (picture,) = random_pictures(rng, model, 1)
+    model = random_patch_classifier(rng, (side, side))
+    (picture,) = random_images(rng, model, 1)
     model_input = model.read(picture)
     found = []
     patches = np.arange(side * side)

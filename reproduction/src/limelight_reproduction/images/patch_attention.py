@@ -36,10 +36,10 @@ from limelight.shapes import Float, Int
 from limelight.text import ImageInput, build_features
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import combine_outputs
-from limelight_reproduction.experiment import Numbers, compact
+from limelight_reproduction.experiment import Numbers, round_for_json
 from limelight_reproduction.intervals import median_interval
 from limelight_reproduction.setting import Setting
-from limelight_reproduction.spread import rank_correlation, wilson
+from limelight_reproduction.spread import rank_correlation, wilson_interval
 from limelight_reproduction.theory.lime_first_order import lime_first_order
 from limelight_reproduction.theory.mean_field import lime_mean_field
 from limelight_reproduction.theory.paper import lime_theorem
@@ -55,9 +55,9 @@ _SIDE = 7  # patches in a row of a picture, for both models
 
 def measure_one_layer(setting: Setting) -> Numbers:
     """Return what is asked above of the paper's classifier, and Figures 1 and 4 over patches."""
-    model, data = setting.of_pictures, _drawn(setting)
+    model, data = setting.patch_classifier, _drawn(setting)
     found = _measured(setting, model, data, {})
-    return compact(
+    return round_for_json(
         {
             **found,
             "distance": _distances(model, data.texts, setting.seed),
@@ -71,13 +71,13 @@ def measure_one_layer(setting: Setting) -> Numbers:
 def measure_deep(setting: Setting) -> Numbers:
     """Return what is asked above of a Hugging Face model of pictures."""
     few = {"pairs": 2, "samples": 200} if setting.quick else {"pairs": 8, "samples": 1000}
-    return compact(
-        {**_measured(setting, setting.deep_pictures, _drawn(setting), few), **few}, digits=4
+    return round_for_json(
+        {**_measured(setting, setting.image_classifier, _drawn(setting), few), **few}, digits=4
     )
 
 
 def _drawn(setting: Setting) -> Any:
-    return setting.some_texts(
+    return setting.sample_texts(
         "fashion_mnist", "test", QUICK_PICTURES if setting.quick else PICTURES
     )
 
@@ -120,14 +120,14 @@ def _settings(few: dict[str, int]) -> Any:
 def wilson_share(hits: Sequence[Any]) -> list[float]:
     """Return a share and its 95 % interval."""
     count = int(np.sum(np.array(hits, bool)))
-    return [count / len(hits), *wilson(count, len(hits))]
+    return [count / len(hits), *wilson_interval(count, len(hits))]
 
 
 def _rows(
     model: Model, pictures: Sequence[ImageInput], few: dict[str, int], rng: Any, seed: int
 ) -> list[dict[str, Any]]:
     orders = [rng.permutation(_SIDE * _SIDE) for _ in pictures]
-    moved = [shuffled(one, order) for one, order in zip(pictures, orders, strict=True)]
+    moved = [shuffle_patches(one, order) for one, order in zip(pictures, orders, strict=True)]
     alpha, after = (_explained(model, given, "alpha-avg") for given in (pictures, moved))
     pairs, samples = ({name: few[name]} if few else {} for name in ("pairs", "samples"))
     first_run, second_run = ({"seed": seed + k} if few else {} for k in (0, 1))
@@ -166,7 +166,7 @@ def _rank(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float:
     return rank_correlation(x, y) or 0.0
 
 
-def shuffled(picture: ImageInput, order: Int[np.ndarray, " T"]) -> ImageInput:
+def shuffle_patches(picture: ImageInput, order: Int[np.ndarray, " T"]) -> ImageInput:
     """Return the picture whose patch at place t is the one that was at ``order[t]``."""
     height, width, channels = picture.pixels.shape
     high, wide = height // _SIDE, width // _SIDE

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import limelight
 from limelight.text import build_features
-from limelight_reproduction.questions.whole_games import VARIATION, WholeGame, asked_whole
+from limelight_reproduction.questions.complete_games import VARIATION, CompleteGame, play_all_masks
 
 D, CLASSES = 5, 3
 SECOND = np.array([False, True, False, True, True])
@@ -19,24 +19,24 @@ ORDERS = list(itertools.permutations(range(D)))
 
 def random_game(seed=0):
     outputs = np.random.default_rng(seed).standard_normal((2**D, CLASSES))
-    return WholeGame(outputs=outputs, second=SECOND, target=1)
+    return CompleteGame(outputs=outputs, second=SECOND, target=1)
 
 
-def value(game, kept):
+def game_value(game, kept_words):
     """f of a set of words, by the bits of its row."""
-    return game.outputs[sum(1 << j for j in kept), game.target]
+    return game.outputs[sum(1 << j for j in kept_words), game.target]
 
 
 def area(game, order):
-    left = [value(game, order[k:]) for k in range(1, D + 1)]
-    return value(game, order) - np.mean(left)
+    remaining_values = [game_value(game, order[k:]) for k in range(1, D + 1)]
+    return game_value(game, order) - np.mean(remaining_values)
 
 
-def of_signs(function, second=SECOND):
+def game_from_signs(function, second=SECOND):
     """A game whose only class is a function of ±1 for every word, kept or removed."""
     masks = itertools.product([-1, 1], repeat=len(second))  # the last word changes fastest
     outputs = [[function(np.array(mask[::-1]))] for mask in masks]
-    return WholeGame(outputs=np.array(outputs, float), second=second, target=0)
+    return CompleteGame(outputs=np.array(outputs, float), second=second, target=0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -54,22 +54,24 @@ def test_shapley_values_are_the_mean_of_what_words_add_over_all_orders():
     added = np.zeros(D)
     for order in ORDERS:
         for k, j in enumerate(order):
-            added[j] += value(game, order[: k + 1]) - value(game, order[:k])
+            added[j] += game_value(game, order[: k + 1]) - game_value(game, order[:k])
     np.testing.assert_allclose(game.shapley, added / len(ORDERS), atol=1e-12)
 
 
 def test_leave_one_out_and_interactions_are_differences():
-    game, every = random_game(), set(range(D))
+    game, all_words = random_game(), set(range(D))
     for j in range(D):
-        lost = value(game, every) - value(game, every - {j})
-        assert game.leave_one_out[j] == pytest.approx(lost)
+        difference = game_value(game, all_words) - game_value(game, all_words - {j})
+        assert game.leave_one_out[j] == pytest.approx(difference)
     wanted = 0.0
-    others = every - {0, 3}
+    other_words = all_words - {0, 3}
     for size in range(D - 1):
-        for some in itertools.combinations(others, size):
-            S = set(some)
-            double = value(game, S | {0, 3}) - value(game, S | {0}) - value(game, S | {3})
-            wanted += (double + value(game, S)) / ((D - 1) * math.comb(D - 2, size))
+        for subset in itertools.combinations(other_words, size):
+            S = set(subset)
+            double = (
+                game_value(game, S | {0, 3}) - game_value(game, S | {0}) - game_value(game, S | {3})
+            )
+            wanted += (double + game_value(game, S)) / ((D - 1) * math.comb(D - 2, size))
     assert game.interactions[0, 3] == pytest.approx(wanted)
 
 
@@ -85,9 +87,9 @@ def test_lime_is_its_regression_on_all_sets():
     design = np.column_stack([np.ones(2**D), keep])
     wanted = np.linalg.lstsq(root * design, root[:, 0] * game.f, rcond=None)[0]
     np.testing.assert_allclose(game.lime, wanted[1:], atol=1e-9)
-    left = np.array(weight) @ (game.f - design @ wanted) ** 2
+    residual = np.array(weight) @ (game.f - design @ wanted) ** 2
     spread = np.array(weight) @ (game.f - np.average(game.f, weights=weight)) ** 2
-    assert game.linear_share == pytest.approx(1 - left / spread)
+    assert game.linear_share == pytest.approx(1 - residual / spread)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -108,7 +110,7 @@ def test_the_fewest_words_that_change_the_decision(seed):
 
 def test_a_decision_that_never_changes_has_no_such_number():
     outputs = np.tile([0.0, 0.0, 1.0], (2**D, 1))
-    game = WholeGame(outputs=outputs, second=SECOND, target=2)
+    game = CompleteGame(outputs=outputs, second=SECOND, target=2)
     assert (game.fewest, game.flips_after(np.arange(D))) == (None, None)
     assert not game.single_flips.any()
     assert game.variation is None
@@ -130,26 +132,30 @@ def test_a_decision_that_never_changes_has_no_such_number():
     ],
 )
 def test_variance_goes_to_words_to_sentences_or_between_them(function, wanted):
-    found = of_signs(function).variation
-    assert {name: found[name] for name in VARIATION} == pytest.approx(
+    variation = game_from_signs(function).variation
+    assert {name: variation[name] for name in VARIATION} == pytest.approx(
         dict.fromkeys(VARIATION, 0.0) | wanted
     )
 
 
 def test_two_words_are_told_from_more():
-    two, three = (of_signs(f).variation for f in (lambda z: z[0] * z[1], lambda z: z[:3].prod()))
+    two, three = (
+        game_from_signs(f).variation for f in (lambda z: z[0] * z[1], lambda z: z[:3].prod())
+    )
     assert (two["across_two"], three["across_two"]) == pytest.approx((1.0, 0.0))
-    inside = of_signs(lambda z: z[1] * z[3] + z[1] * z[3] * z[4]).variation
+    inside = game_from_signs(lambda z: z[1] * z[3] + z[1] * z[3] * z[4]).variation
     assert (inside["within_two"], inside["within"]) == pytest.approx((0.5, 1.0))
 
 
 def test_sentences_alone_are_first_then_second():
-    game = of_signs(lambda z: z[0] + 10 * z[1])
+    game = game_from_signs(lambda z: z[0] + 10 * z[1])
     assert game.sentences[:, 0].tolist() == [-11.0, -9.0, 9.0, 11.0]
 
 
 def test_other_sentences_make_another_division():
-    product = of_signs(lambda z: z[0] * z[1], second=np.array([False, False, True, True, True]))
+    product = game_from_signs(
+        lambda z: z[0] * z[1], second=np.array([False, False, True, True, True])
+    )
     assert product.variation["within"] == pytest.approx(1.0)
     assert product.variation["across"] == pytest.approx(0.0)
 
@@ -157,31 +163,31 @@ def test_other_sentences_make_another_division():
 @given(st.integers(0, 10**6))
 def test_shares_add_up_and_single_words_are_squared_banzhaf_values(seed):
     game = random_game(seed)
-    found = game.variation
-    assert sum(found[name] for name in VARIATION) == pytest.approx(1.0)
+    variation = game.variation
+    assert sum(variation[name] for name in VARIATION) == pytest.approx(1.0)
     keep = np.array(list(itertools.product([0, 1], repeat=D)))[:, ::-1].astype(bool)
     banzhaf = [game.f[keep[:, j]].mean() - game.f[~keep[:, j]].mean() for j in range(D)]
     single = np.square(banzhaf) / 4 / game.f.var()
-    assert found["first"] == pytest.approx(single[~SECOND].sum())
-    assert found["second"] == pytest.approx(single[SECOND].sum())
-    assert found["across_two"] <= found["across"] + 1e-12
-    assert found["within_two"] <= found["within"] + 1e-12
+    assert variation["first"] == pytest.approx(single[~SECOND].sum())
+    assert variation["second"] == pytest.approx(single[SECOND].sum())
+    assert variation["across_two"] <= variation["across"] + 1e-12
+    assert variation["within_two"] <= variation["within"] + 1e-12
 
 
-def compares(pairs):
+def compare_sentences(pairs):
     """Made up: the sentences entail each other where both or neither have “rain”."""
     same = [("rain" in a.split()) == ("rain" in b.split()) for a, b in pairs]
-    return [[float(not one), 0.0, float(one)] for one in same]
+    return [[float(not is_same), 0.0, float(is_same)] for is_same in same]
 
 
 def test_a_model_that_only_compares_has_no_words_that_matter_but_one_pair_that_does():
     classes = ("contradiction", "neutral", "entailment")
-    model = limelight.wrap(compares, classes=classes, scale="score", mask="x", pairs=True)
+    model = limelight.wrap(compare_sentences, classes=classes, scale="score", mask="x", pairs=True)
     model_input = model.read(("rain falls here", "the rain"))
     features = build_features(model_input)
     second = np.array([spans[0][0] >= model_input.parts[1][0] for spans in features.spans])
     assert second.tolist() == [False, False, False, True, True]
-    game = asked_whole(model.game(model_input, features, "mask"), second, target=2)
+    game = play_all_masks(model.game(model_input, features, "mask"), second, target=2)
     np.testing.assert_allclose(game.shapley, 0.0, atol=1e-12)
     assert game.variation["across"] == pytest.approx(1.0)
     strongest = np.unravel_index(np.abs(game.interactions).argmax(), (5, 5))
@@ -195,10 +201,10 @@ def test_a_model_that_only_compares_has_no_words_that_matter_but_one_pair_that_d
 def test_large_texts_are_asked_in_parts():
     sizes = []
 
-    def played(keep):
+    def play(keep):
         sizes.append(len(keep))
         return keep[:, :2].astype(float)
 
-    game = asked_whole(played, np.arange(15) > 6, target=0)
+    game = play_all_masks(play, np.arange(15) > 6, target=0)
     assert sizes == [2**14, 2**14]
     assert game.leave_one_out.tolist() == [1.0] + [0.0] * 14
