@@ -239,7 +239,12 @@ def curve(asked: argparse.Namespace) -> None:
     runs = [(f"{n} texts", examples, SIGNALS_WITH_STATES, n) for n in sizes]
     runs += [(f"{n} texts, with lrp", examples, known, n) for n in ablated]
     runs += [
-        (f"{n} texts, without {name}", examples, tuple(s for s in SIGNALS_WITH_STATES if s != name), n)
+        (
+            f"{n} texts, without {name}",
+            examples,
+            tuple(s for s in SIGNALS_WITH_STATES if s != name),
+            n,
+        )
         for n in ablated
         for name in LEFT_OUT
     ]
@@ -251,7 +256,9 @@ def curve(asked: argparse.Namespace) -> None:
         learned = fitting.fit_examples(
             some, learning.SamplingPlan(texts[:n], 3, 0).held_out, seed=0, curve=whole
         )
-        predicted = learned.predict_scores(learned.standardize_inputs(part(others, signals, known).network_inputs))
+        predicted = learned.predict_scores(
+            learned.standardize_inputs(part(others, signals, known).network_inputs)
+        )
         scores[name] = predicted.values
         report = dict(learned.report) | coverage(predicted, others)
         report["seconds"] = time.perf_counter() - begun

@@ -282,7 +282,9 @@ def draw(folder: Path) -> None:
     with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "limelight"}):
         for experiment in EXPERIMENTS:
             if experiment.name in FIGURES:
-                build_row(experiment, load_stored_results()[experiment.name], folder, suffixes=(".svg",))
+                build_row(
+                    experiment, load_stored_results()[experiment.name], folder, suffixes=(".svg",)
+                )
         for theorem in THEOREMS:
             DRAWN[theorem]().figure.savefig(folder / f"{theorem}.svg")
         rivals().savefig(folder / "rivals.svg")

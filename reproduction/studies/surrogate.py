@@ -38,8 +38,8 @@ from limelight.theory.ratio_game import RatioGame, value
 from limelight.theory.shapley import shapley
 from limelight_reproduction.studies.fitted_ratio_games import (
     cross_fit_ratio_game,
-    fit_ratio_games,
     draw_paired_masks,
+    fit_ratio_games,
     word_errors,
 )
 from limelight_reproduction.studies.surrogate_values import compute_surrogate_values
@@ -268,7 +268,9 @@ def run_coverage(
     keep = draw_paired_masks(D, samples, np.random.default_rng(seed))
     outputs = table[keep @ (1 << np.arange(D))]
     known_range = 1.0 if family.probability else abs(float(table[-1] - table[0]))
-    found = compute_surrogate_values(cross_fit_ratio_game(keep, outputs, known_range=known_range), kind)
+    found = compute_surrogate_values(
+        cross_fit_ratio_game(keep, outputs, known_range=known_range), kind
+    )
     place = np.triu_indices(D, 1) if kind == "interactions" else slice(None)
     error = (found.scores - exact_values(Method(kind, {}), table))[place]
     stderr = found.stderr[place]

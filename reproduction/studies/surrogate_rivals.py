@@ -43,7 +43,10 @@ from surrogate import set_output
 import limelight
 from limelight.text import token_strings
 from limelight.theory.ratio_game import value
-from limelight_reproduction.studies.fitted_ratio_games import cross_fit_ratio_game, draw_paired_masks
+from limelight_reproduction.studies.fitted_ratio_games import (
+    cross_fit_ratio_game,
+    draw_paired_masks,
+)
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "models" / "minilm-imdb"
 SIZES = (200, 1000)

@@ -11,9 +11,9 @@ from limelight import InputError
 from limelight_reproduction.one_layer.counterfactual import (
     DIVERGENCES,
     farthest_weights,
-    unconstrained_farthest_weights,
     jensen_shannon,
     total_variation,
+    unconstrained_farthest_weights,
 )
 
 seeds = st.integers(0, 2**32 - 1)
@@ -90,7 +90,9 @@ def test_random_weights_do_leave_the_original_far_behind():
     """Control: the search above goes far, so that a poor optimum would be beaten."""
     alpha, u = head(3)
     others = other_weights(alpha, u, np.random.default_rng(0), 200)
-    reached = jensen_shannon(others, alpha).max() / jensen_shannon(farthest_weights(alpha, u), alpha)
+    reached = jensen_shannon(others, alpha).max() / jensen_shannon(
+        farthest_weights(alpha, u), alpha
+    )
     assert reached > 0.8
 
 

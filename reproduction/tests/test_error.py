@@ -14,7 +14,11 @@ from hypothesis.extra import numpy as npst
 import limelight
 from limelight_reproduction.document import OPENING, keep_letters_and_digits
 from limelight_reproduction.one_layer import error, error_measured, figure_4
-from limelight_reproduction.one_layer.lime_values import UNSAMPLED, compute_unsampled_values, run_lime
+from limelight_reproduction.one_layer.lime_values import (
+    UNSAMPLED,
+    compute_unsampled_values,
+    run_lime,
+)
 
 TEXTS = [
     "w1 w2 w3 w1 w4 w5 w6 w7",

@@ -25,11 +25,11 @@ from limelight_reproduction.studies.fitted_ratio_games import (
     _point,
     _Rows,
     cross_fit_ratio_game,
-    fitted_game,
+    draw_paired_masks,
     fit_ratio_games,
+    fitted_game,
     fitted_values,
     pair_errors,
-    draw_paired_masks,
     word_errors,
 )
 

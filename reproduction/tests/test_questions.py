@@ -260,7 +260,9 @@ def test_what_is_measured_on_toy_reviews_can_be_told(module, toy_setting, monkey
     monkeypatch.setattr(lengths, "TEXTS", 4)
     for name in ("QUICK_RUNS", "QUICK_DRAWS"):
         monkeypatch.setattr(module, name, 4, raising=False)
-    monkeypatch.setattr(type(toy_setting), "train_recipe_model", lambda setting, _seed: setting.recipe_model)
+    monkeypatch.setattr(
+        type(toy_setting), "train_recipe_model", lambda setting, _seed: setting.recipe_model
+    )
     experiment = module.EXPERIMENT
     both = stored({p.name: p.measure(toy_setting) for p in experiment.parts if p.name != "shipped"})
     both["shipped"] = both.get("values", both["paper"])

@@ -80,7 +80,9 @@ def test_even_attention_has_the_largest_entropy(toy_model):
 
 
 @pytest.mark.parametrize("module", [reliability, repairs])
-def test_what_is_measured_on_toy_reviews_can_be_told(module, toy_setting, monkeypatch, load_stored_results):
+def test_what_is_measured_on_toy_reviews_can_be_told(
+    module, toy_setting, monkeypatch, load_stored_results
+):
     monkeypatch.setattr(reliability_measured, "QUICK_TEXTS", 10)
     monkeypatch.setattr(reliability_measured, "QUICK_JUDGED", 10)
     monkeypatch.setattr(repairs, "QUICK_TEXTS", 4)

@@ -314,7 +314,10 @@ def test_a_hidden_sentence_says_nothing(setting, few):
 
 def test_one_layer_is_told_what_it_reads():
     data = limelight.LabeledTexts([("a b", "c"), ("d", "e f")], np.array([0, 1]), ("x", "y"))
-    read = {name: one_sentence._choose_sentences(data, name).texts for name in one_sentence.SENTENCE_CHOICES}
+    read = {
+        name: one_sentence._choose_sentences(data, name).texts
+        for name in one_sentence.SENTENCE_CHOICES
+    }
     assert read == {"first": ("a b", "d"), "second": ("c", "e f"), "both": ("a b c", "d e f")}
 
 
@@ -405,7 +408,9 @@ def test_another_model_is_refused(files, tmp_path, setting):
 
 def test_verdicts_that_depend_on_what_stands_for_a_word_are_named():
     words = load_stored_results()["pairs"]["words"].numbers
-    numbers = {part: one.numbers for part, one in load_stored_results()["pairs"].items()} | {"deleted": words}
+    numbers = {part: one.numbers for part, one in load_stored_results()["pairs"].items()} | {
+        "deleted": words
+    }
     assert sentence_pairs._same_verdicts(numbers) == (6, [])
     told = sentence_pairs._findings(numbers).measured
     assert any("All 6 verdicts about words are the same." in one for one in told)

@@ -5,7 +5,10 @@ import pytest
 
 import limelight
 from limelight.theory.ratio_game import value
-from limelight_reproduction.studies.fitted_ratio_games import cross_fit_ratio_game, draw_paired_masks
+from limelight_reproduction.studies.fitted_ratio_games import (
+    cross_fit_ratio_game,
+    draw_paired_masks,
+)
 from limelight_reproduction.studies.surrogate_values import (
     compute_surrogate_values,
     fit_warnings,

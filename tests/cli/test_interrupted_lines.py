@@ -69,7 +69,10 @@ def test_a_full_disk_leaves_whole_results_and_says_where(tmp_path, monkeypatch):
 
     parts = iter(["one\n", "two\n", "three\n"])
     monkeypatch.setattr(os, "fdopen", lambda handle, *_, **__: Nearly(handle, "w"))
-    with pytest.raises(OSError, match="No space left") as error, handle_interrupt(lambda: "Go on.", OSError):
+    with (
+        pytest.raises(OSError, match="No space left") as error,
+        handle_interrupt(lambda: "Go on.", OSError),
+    ):
         write_parts(parts, tmp_path / "out.json")
     monkeypatch.undo()
     assert error.value.filename == str(tmp_path / "out.json")

@@ -328,7 +328,9 @@ def test_a_damaged_file_has_rows_or_one_sentence(tmp_path_factory, ending, cuts)
         lambda: read_labeled(path),
         lambda: read_rationales(path),
         lambda: data.append(open_data(path)),
-        lambda: list(data[0].shards(data[0].record(store_texts=True), 2, range(99))) if data else [],
+        lambda: (
+            list(data[0].shards(data[0].record(store_texts=True), 2, range(99))) if data else []
+        ),
     ):
         with contextlib.suppress(InputError):
             read()

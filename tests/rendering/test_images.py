@@ -127,7 +127,9 @@ def test_parts_are_walked_in_all_directions_and_say_their_numbers(browser, tmp_p
                 assert at() == there
             page.keyboard.press("ArrowUp")  # there is nothing above
             assert at() == 0
-        assert page.inner_text(".readout").startswith(explained_image(splitter=splitter).features[at()])
+        assert page.inner_text(".readout").startswith(
+            explained_image(splitter=splitter).features[at()]
+        )
         fill = page.locator(".reading .w.top").evaluate("node => getComputedStyle(node).fill")
         assert fill != "none"
 

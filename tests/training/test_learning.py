@@ -291,7 +291,9 @@ def test_texts_that_calibrate_have_no_other_part_in_the_fit(function):
     other = [one + 3 if own else one for one, own in zip(drawn, calibrates, strict=True)]
     one, two = (
         fitting.fit_examples(
-            learning.make_examples(function, plan.texts, values, request, learning.SIGNALS_WITHOUT_STATES),
+            learning.make_examples(
+                function, plan.texts, values, request, learning.SIGNALS_WITHOUT_STATES
+            ),
             plan.held_out,
             seed=0,
         )
@@ -409,7 +411,9 @@ def test_shuffled_values_teach_nothing(bert):
     _, request = prepare_model(bert, Request())
     plan = learning.SamplingPlan(texts_of(PLAIN, 60, seed=3), 2, 0)
     drawn = learning.sample_values(bert, plan, range(60), request)
-    examples = learning.make_examples(bert, plan.texts, drawn, request, learning.SIGNALS_WITH_STATES)
+    examples = learning.make_examples(
+        bert, plan.texts, drawn, request, learning.SIGNALS_WITH_STATES
+    )
     order = np.random.default_rng(0).permutation(len(examples.values))
     shuffled = dataclasses.replace(
         examples, values=examples.values[order], draw_variance=examples.draw_variance[order]

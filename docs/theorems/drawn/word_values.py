@@ -15,7 +15,16 @@ from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, value
 from limelight.theory.removal_mixture import FAIR_COINS
 from limelight.theory.shapley import shapley
-from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION, style_axes
+from limelight_reproduction.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PURPLE,
+    VERMILLION,
+    style_axes,
+)
 
 
 def converging() -> Picture:

@@ -41,7 +41,6 @@ from limelight.rendering.wording import (
     headline,
     hue_meanings,
     quoted_target,
-    scale_note,
     share_interval,
     typeset_sentence,
 )
@@ -81,7 +80,9 @@ def _text_figure(explanations: Sequence[Explanation]) -> Any:
     from matplotlib.lines import Line2D
 
     indent = MARGIN + max(cell_len(e.label) for e in explanations) * LETTER + 14
-    letter_runs = list(_layout_letters(shorten_unread(split_text(explanations[0]), CUT_MARK), indent))
+    letter_runs = list(
+        _layout_letters(shorten_unread(split_text(explanations[0]), CUT_MARK), indent)
+    )
     block_height = max((y for _, y, _, _ in letter_runs), default=0.0) + LINE
     gap = 3.0 if block_height <= LINE else 10.0
     headline_lines = _wrap_headline(explanations, "words", NOTE_LETTERS)
@@ -113,7 +114,11 @@ def _image_grid(explanations: Sequence[Explanation], image: Image) -> Any:
     image_width = 7.2 / columns
     headline_lines = _wrap_headline(explanations, "words", int(17 * columns * image_width))
     figure, grid = canvas(
-        7.2, rows * (image_width * height / width + 0.3) + 0.6, rows=rows, columns=columns, square=True
+        7.2,
+        rows * (image_width * height / width + 0.3) + 0.6,
+        rows=rows,
+        columns=columns,
+        square=True,
     )
     name = truncate_line(visible_text(explanations[0].text), int(15 * image_width))
     grid[0].set_title(name, fontsize=SMALL, parse_math=False)
@@ -127,7 +132,9 @@ def _image_grid(explanations: Sequence[Explanation], image: Image) -> Any:
     return figure
 
 
-def _wrap_headline(explanations: Sequence[Explanation], marked_noun: str, line_width: int) -> list[str]:
+def _wrap_headline(
+    explanations: Sequence[Explanation], marked_noun: str, line_width: int
+) -> list[str]:
     """Return the headline of a figure in at most four lines."""
     marks: Marks = {hue: mark.format(marked_noun) for hue, mark in COLORS.items()}
     sentence = visible_text(typeset_sentence("".join(headline(explanations, marks))))
@@ -163,7 +170,9 @@ def _write_note(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
     _write(axes, x, y, text, fontsize=SMALL, color=SOFT, **style)
 
 
-def _layout_letters(parts: Sequence[TextPart], indent: float) -> Iterator[tuple[float, float, str, TextPart]]:
+def _layout_letters(
+    parts: Sequence[TextPart], indent: float
+) -> Iterator[tuple[float, float, str, TextPart]]:
     """Yield runs of letters with their positions in points, in lines that break at spaces."""
     text = Text()
     for number, part in enumerate(parts):

@@ -74,7 +74,11 @@ class Look:
     def safe(self, text: str) -> str:
         """Return ``text`` with nothing in it that the terminal would obey or cannot encode."""
         visible = visible_text(text)
-        return visible.encode(self.encoding, "replace").decode(self.encoding) if self.ascii else visible
+        return (
+            visible.encode(self.encoding, "replace").decode(self.encoding)
+            if self.ascii
+            else visible
+        )
 
     def line(self, text: str, style: str | Style = "") -> Text:
         """Return ``text``, safe, as a paragraph."""
@@ -118,14 +122,25 @@ def table_text(table: Table, look: Look) -> RichTable:
     columns = [(i, column) for i, column in enumerate(table.columns) if width >= column.min_width]
     headings = {i: look.line(column.short_heading or column.heading) for i, column in columns}
     cells = {
-        i: [_cell(row[i], column, look) for row in table.rows] for i, column in columns if not column.draw_width
+        i: [_cell(row[i], column, look) for row in table.rows]
+        for i, column in columns
+        if not column.draw_width
     }
     if table.left_out:
         cells[0].append(_kept(look.line(f"and {table.left_out:,} more", "dim"), look))
     widest = {i: max((text.cell_len for text in texts), default=0) for i, texts in cells.items()}
-    heading_widths = {i: max(map(len, heading.plain.split("\n"))) for i, heading in headings.items()}
-    max_widths = {i: column.max_letters or (width if column.number_format or column.fold else _FREE) for i, column in columns}
-    used_widths = [min(max(widest[i], heading_widths[i]), max_widths[i]) + _GAP for i, column in columns if not column.draw_width]
+    heading_widths = {
+        i: max(map(len, heading.plain.split("\n"))) for i, heading in headings.items()
+    }
+    max_widths = {
+        i: column.max_letters or (width if column.number_format or column.fold else _FREE)
+        for i, column in columns
+    }
+    used_widths = [
+        min(max(widest[i], heading_widths[i]), max_widths[i]) + _GAP
+        for i, column in columns
+        if not column.draw_width
+    ]
     is_crowded = sum(used_widths) > width + _GAP  # then columns move together and headings break
     free_width = (width - sum(used_widths)) // max(1, len(columns) - len(used_widths))
     rich_table = RichTable(
@@ -244,7 +259,9 @@ def spans_text(explanations: SpanExplanations, look: Look) -> Iterator[Renderabl
     first = explanations[0]
     yield look.line(f"{first.label} of {explanations.count_phrase}", "bold")
     yield Padding(_with_spans(explanations, look), (1, 0, 1, 2))
-    yield from _score_tables(explanations.explanations, wording.span_labels(explanations, "for {}"), look)
+    yield from _score_tables(
+        explanations.explanations, wording.span_labels(explanations, "for {}"), look
+    )
     yield Text()
     if sentence := wording.protected_sentence(explanations):
         yield look.line(sentence, "dim")
@@ -269,7 +286,9 @@ def _score_tables(
 ) -> Iterator[RenderableType]:
     """Yield tables of the strongest features and their scores, as many side by side as fit."""
     column_width = 12 if explanations[0].stderr is None else 20
-    block_size = min(max((look.width - 14) // column_width, 1), SHOWN_SPANS)  # the words stay beside them
+    block_size = min(
+        max((look.width - 14) // column_width, 1), SHOWN_SPANS
+    )  # the words stay beside them
     for start in range(0, len(explanations), block_size):
         block = slice(start, start + block_size)
         yield from [Text()] * bool(start)
@@ -302,7 +321,9 @@ def comparison_text(c: Comparison, look: Look) -> Iterator[RenderableType]:
 
 def _headings(explanations: Sequence[Explanation], title: str, look: Look) -> Iterator[Text]:
     """Return who speaks for which class, what the model says, and what the words' marks mean."""
-    target = look.safe(wording.quoted_target(explanations[0]) + wording.query_phrase(explanations[0]))
+    target = look.safe(
+        wording.quoted_target(explanations[0]) + wording.query_phrase(explanations[0])
+    )
     yield Text.assemble((look.safe(title), "bold"), " for ", (target, "bold"))
     before, predicted, after = wording.headline(
         explanations, wording.COLORS if look.color else wording.SIGNS
@@ -402,7 +423,9 @@ def legend_text(explanations: Sequence[Explanation], look: Look) -> Text:
         marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
         signs = {hue: f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()}
         neutral, threshold = signs.pop("neutral", ""), f"below {FAINTEST:.0%} of it."
-        word_marks = [f"*strongest {noun}*", f"bare {pluralize(noun)} are {threshold}"] if has_words else []
+        word_marks = (
+            [f"*strongest {noun}*", f"bare {pluralize(noun)} are {threshold}"] if has_words else []
+        )
         text.append("; ".join(filter(None, [", ".join(signs.values()), neutral, *word_marks])))
     if any(len(spans) > 1 for spans in explanations[0].spans):
         text.append(f" {wording.occurrences_sentence(explanations[0])}")

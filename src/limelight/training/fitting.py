@@ -81,7 +81,10 @@ class Examples:
 
     def standardize(self, learned: LearnedMethod) -> "Examples":
         """Return the examples with standardized inputs, and values in units of typical scores."""
-        scale, network_inputs = learned.arrays["scale"], learned.standardize_inputs(self.network_inputs)
+        scale, network_inputs = (
+            learned.arrays["scale"],
+            learned.standardize_inputs(self.network_inputs),
+        )
         # Draws are stored in single precision. A gain of exactly 0 must not become a rounding
         # error.
         return replace(
@@ -444,7 +447,9 @@ def _fit_error_model(
 
 def _modeled_noise(learned: LearnedMethod, examples: Examples) -> Float[np.ndarray, "N C"]:
     """Return the variance of each value because of its few draws, from a model of all texts."""
-    design = error_design(learned.member_scores(examples.network_inputs), examples.network_inputs.owner)
+    design = error_design(
+        learned.member_scores(examples.network_inputs), examples.network_inputs.owner
+    )
     return learned.draw_deviation(design) ** 2 / examples.draw_counts[:, None]
 
 

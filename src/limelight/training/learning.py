@@ -23,9 +23,9 @@ from limelight.explainers.batch import Batch, read_batch
 from limelight.explainers.budget import BudgetInput, parse_budget
 from limelight.explainers.explaining import as_list
 from limelight.explainers.learned import (
-    STATES,
     SIGNALS_WITH_STATES,
     SIGNALS_WITHOUT_STATES,
+    STATES,
     LearnedMethod,
     NetworkInputs,
     make_network_inputs,

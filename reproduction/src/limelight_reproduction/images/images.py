@@ -25,7 +25,6 @@ from limelight_reproduction.experiment import (
     Table,
     Verdict,
 )
-from limelight_reproduction.intervals import format_interval
 from limelight_reproduction.images.patch_attention import (
     JUDGED,
     LIKE,
@@ -36,6 +35,7 @@ from limelight_reproduction.images.patch_attention import (
     measure_one_layer,
 )
 from limelight_reproduction.images.patch_theorems import RATES, measure_theorems
+from limelight_reproduction.intervals import format_interval
 
 _NAMES = dict(zip(JUDGED, ("α-avg", "α-max", "G-l1", "G×I", "LIME", "Shapley values"), strict=True))
 _MODELS = {"one-layer": "one layer", "six-layers": "six layers"}

@@ -93,9 +93,7 @@ def random_patch_classifier(
     return PatchClassifier(**given | changed)
 
 
-def random_images(
-    rng: np.random.Generator, model: PatchClassifier, count: int
-) -> list[ImageInput]:
+def random_images(rng: np.random.Generator, model: PatchClassifier, count: int) -> list[ImageInput]:
     """Return pictures of noise in the size of ``model``."""
     width, height = model.image_size
     return [

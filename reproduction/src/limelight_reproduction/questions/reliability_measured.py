@@ -58,7 +58,9 @@ JUDGED = ("alpha-avg", "alpha-max", "g-l1", "gxi", "shapley")
 
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return ρ, what each sign tells of it, what the first word is, and judged shares."""
-    texts = list_texts(setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
+    texts = list_texts(
+        setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS)
+    )
     rows: list[dict[str, float]] = []
     for start in range(0, len(texts), _CHUNK):
         setting.tick(start, len(texts))

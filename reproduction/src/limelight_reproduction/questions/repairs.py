@@ -19,8 +19,8 @@ from limelight_reproduction.experiment import (
     Numbers,
     Table,
     Verdict,
-    round_for_json,
     parts_for_both_models,
+    round_for_json,
 )
 from limelight_reproduction.one_layer.collapsed_texts import collapse_texts
 from limelight_reproduction.one_layer.subjects import MODELS, order_paper_first
@@ -44,7 +44,9 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
 
     ``fitting`` is the constant that, in place of 3/2, would bring Eq. 19 closest in each review.
     """
-    drawn = list_texts(setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
+    drawn = list_texts(
+        setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS)
+    )
     texts = [text for text in drawn if len(set(token_strings(text)[: model.T_max - 1])) > 1]
     far: dict[str, list[float]] = {name: [] for name in FORMS}
     size, fitting = [], []

@@ -22,10 +22,15 @@ from limelight_reproduction.experiment import (
     Numbers,
     Table,
     Verdict,
-    round_for_json,
     parts_for_both_models,
+    round_for_json,
 )
-from limelight_reproduction.intervals import Interval, mean_interval, median_interval, format_interval
+from limelight_reproduction.intervals import (
+    Interval,
+    format_interval,
+    mean_interval,
+    median_interval,
+)
 from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapse_texts
 from limelight_reproduction.one_layer.lime_values import run_lime
 from limelight_reproduction.one_layer.subjects import MODELS, order_paper_first
@@ -83,7 +88,9 @@ def replaced_game(seen: CollapsedTexts, how: str) -> RatioGame:
 
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return how LIME with one replacement agrees with LIME with another, over reviews."""
-    texts = list_texts(setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
+    texts = list_texts(
+        setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS)
+    )
     rows = []
     for i, text in enumerate(texts):
         setting.tick(i, len(texts))

@@ -19,7 +19,12 @@ from limelight_reproduction.experiment import (
     Verdict,
     round_for_json,
 )
-from limelight_reproduction.intervals import Interval, mean_interval, median_interval, format_interval
+from limelight_reproduction.intervals import (
+    Interval,
+    format_interval,
+    mean_interval,
+    median_interval,
+)
 from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapse_texts
 from limelight_reproduction.one_layer.subjects import MODELS
 from limelight_reproduction.setting import BUNDLED_SEED, Setting
@@ -59,7 +64,9 @@ def value_norm(seen: CollapsedTexts) -> list[np.ndarray]:
 
 def measure(setting: Setting, model: AttentionClassifier, *, values: bool = False) -> Numbers:
     """Return the rank correlations of each summary with removal, and with one another."""
-    texts = list_texts(setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
+    texts = list_texts(
+        setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS)
+    )
     names = SUMMARIES | (VALUES if values else {})
     rows: list[dict[str, float | None]] = []
     for start in range(0, len(texts), _CHUNK):

@@ -12,7 +12,7 @@ from limelight import AttentionClassifier, evaluate, explain
 from limelight.shapes import Int
 from limelight.text import token_strings
 from limelight_reproduction.document import list_texts
-from limelight_reproduction.drawing import canvas, style_axes, draw_quartile_lines
+from limelight_reproduction.drawing import canvas, draw_quartile_lines, style_axes
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
@@ -22,7 +22,7 @@ from limelight_reproduction.experiment import (
     Verdict,
     round_for_json,
 )
-from limelight_reproduction.intervals import Interval, median_interval, format_interval
+from limelight_reproduction.intervals import Interval, format_interval, median_interval
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import quartiles, rank_correlation
 
