@@ -20,7 +20,7 @@ def section(method: Method) -> str:
     """Return what a page says under "Settings": one table for each way to compute the method."""
     parts = [_section(method, used) for used in method.implementations]
     if method.implementations[-1].needs is not None:
-        parts.append("Any other model is refused, in a sentence that says why.\n")
+        parts.append("Other models raise `InputError`.\n")
     return "\n".join(parts) + "\n"
 
 
@@ -47,7 +47,7 @@ def page_with_settings(name: str) -> str:
 
 
 KEYWORDS = Path(setting_keywords.__file__)
-_JUDGE_OWN = ("replacement", "seed")  # judge has these for all methods
+_FUNCTION_KEYWORDS = ("replacement", "seed")  # explicit keywords of explain, judge and others
 _TYPES = (bool, int, float, str, type(None))
 
 
@@ -59,19 +59,17 @@ def keywords_module() -> str:
             hints = get_type_hints(method.settings)
             for name in setting_defaults(method):
                 types.setdefault(name, set()).update(get_args(hints[name]) or {hints[name]})
-    lines = {name: f"    {name}: {_annotation(types[name])}" for name in sorted(types)}
-    judge = [line for name, line in lines.items() if name not in _JUDGE_OWN]
-    other = [lines[name] for name in _JUDGE_OWN]
-    text = KEYWORDS.read_text("utf-8")
-    for title, members in (("JudgeMethodSettings", judge), ("MethodSettings", other)):
-        pattern = rf'(?<=^class {title}\()(.*?""")\n\n(?:    \w+: [^\n]*\n)*'
-        text = re.sub(
-            pattern,
-            lambda match, members=members: f"{match[1]}\n\n" + "\n".join(members) + "\n",
-            text,
-            flags=re.MULTILINE | re.DOTALL,
-        )
-    return text
+    lines = [
+        f"    {name}: {_annotation(types[name])}\n"
+        for name in sorted(types)
+        if name not in _FUNCTION_KEYWORDS
+    ]
+    return re.sub(
+        r'(?<=^class MethodSettings\()(.*?""")\n\n(?:    \w+: [^\n]*\n)*',
+        lambda match: f"{match[1]}\n\n{''.join(lines)}",
+        KEYWORDS.read_text("utf-8"),
+        flags=re.MULTILINE | re.DOTALL,
+    )
 
 
 def _annotation(types: set[type]) -> str:

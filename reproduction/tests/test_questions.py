@@ -172,7 +172,7 @@ def test_the_norm_of_values_is_taken_before_the_read_out(toy_model):
         e = model.embedding[seen.arrays.ids[0, t]] + model.positions[t]
         carried = [seen.alpha[0, k, t] * (model.W_v[k] @ e) for k in range(3)]
         wanted[word] += np.linalg.norm(np.concatenate(carried))
-    np.testing.assert_allclose(summaries.value_norm(seen)[0], list(wanted.values()))
+    np.testing.assert_allclose(summaries.value_norms(seen)[0], list(wanted.values()))
 
 
 def test_a_summary_matters_and_a_norm_tells_more_by_their_intervals():
@@ -192,7 +192,7 @@ def test_norm_based_attention_is_the_length_of_what_a_token_adds(toy_model):
     for t, word in enumerate(TEXT.split(), start=1):
         added = [np.mean([alpha[k, t] * u[c, k, t] for k in range(3)]) for c in range(2)]
         wanted[word] += math.hypot(*added)
-    np.testing.assert_allclose(summaries.norm_based(seen)[0], list(wanted.values()))
+    np.testing.assert_allclose(summaries.read_out_norms(seen)[0], list(wanted.values()))
 
 
 @pytest.mark.parametrize(("kind", "words"), [("distinct", 32), ("four", 8), ("two", 2)])

@@ -21,9 +21,9 @@ from limelight_reproduction.questions.pair_rules import (
     FOUND,
     GIVEN_AWAY,
     TELLS,
-    counted,
-    differing,
-    zoned,
+    choose_zone,
+    count_in_zone,
+    judge_differences,
 )
 from limelight_reproduction.questions.pair_statistics import summarised
 from limelight_reproduction.questions.resampled_rows import Rows
@@ -50,22 +50,22 @@ CLASSES = ("contradiction", "neutral", "entailment")
     ],
 )
 def test_a_number_at_a_border_belongs_above_it(zones, values, words):
-    assert tuple(map(zones.of, values)) == words
+    assert tuple(map(zones.classify, values)) == words
     assert len(zones.words) == len(zones.borders) + 1
 
 
 def test_only_an_interval_in_one_zone_settles_anything():
-    assert zoned([0.3, 0.25, 0.49], FAITHFUL) == "in part"
-    assert zoned([0.3, 0.24, 0.49], FAITHFUL) == "not settled: between “no” and “in part”"
-    assert zoned([0.3, 0.1, 0.6], FAITHFUL) == "not settled: between “no” and “holds”"
+    assert choose_zone([0.3, 0.25, 0.49], FAITHFUL) == "in part"
+    assert choose_zone([0.3, 0.24, 0.49], FAITHFUL) == "not settled: between “no” and “in part”"
+    assert choose_zone([0.3, 0.1, 0.6], FAITHFUL) == "not settled: between “no” and “holds”"
 
 
 def test_methods_differ_where_every_two_do():
     low, high, across = [0.2, 0.1, 0.3], [0.8, 0.7, 0.9], [0.5, 0.4, 0.6]
-    assert differing({"a": low, "b": low}) == "holds"
-    assert differing({"a": high, "b": high}) == "does not hold"
-    assert differing({"a": low, "b": across}) == "in part: 1 of 2 comparisons differ"
-    assert counted({"a": low, "b": across, "c": high}, AGREES, "agree") == 1
+    assert judge_differences({"a": low, "b": low}) == "holds"
+    assert judge_differences({"a": high, "b": high}) == "does not hold"
+    assert judge_differences({"a": low, "b": across}) == "in part: 1 of 2 comparisons differ"
+    assert count_in_zone({"a": low, "b": across, "c": high}, AGREES, "agree") == 1
 
 
 # ------------------------------------------------------------------- statistics

@@ -6,10 +6,10 @@
 from typing import Any, TypedDict
 
 
-class JudgeMethodSettings(TypedDict, total=False):
-    """Settings of methods, but for those that ``judge`` has for all of them.
+class MethodSettings(TypedDict, total=False):
+    """Settings of methods, without ``replacement`` and ``seed``, which are keywords of functions.
 
-    ``limelight methods`` says which method takes which, and what each means there.
+    ``limelight methods`` lists the settings of each method with their meanings.
     """
 
     bandwidth: float
@@ -43,10 +43,3 @@ class JudgeMethodSettings(TypedDict, total=False):
     tolerance: float | None
     top: int | None
     within: str
-
-
-class MethodSettings(JudgeMethodSettings, total=False):
-    """What ``explain`` and ``compare`` take by name."""
-
-    replacement: str
-    seed: int

@@ -16,7 +16,7 @@ from limelight.errors import InputError
 from limelight.explainers import explaining
 from limelight.request import REQUEST_FIELDS, Request
 from limelight.runs import job
-from limelight.serving.texts import question_of as asked_by_page
+from limelight.serving.texts import parse_request
 from limelight.text import FeatureSpec
 
 from tiny_models import tiny_model
@@ -165,9 +165,9 @@ def test_the_page_asks_with_parameters_of_the_same_names():
     page = {"tab": "t", "place": "p", "text": TEXT}
     # A grid is of patches, and goes with no other features.
     asked = {name: ASKED[name] for name in OF_ONE_TEXT - {"grid"}}
-    sent = asked_by_page(msgspec.json.encode(page | asked))
-    assert sent.asked == Request(**asked)
-    assert asked_by_page(msgspec.json.encode(page)).asked == Request()
+    sent = parse_request(msgspec.json.encode(page | asked))
+    assert sent.request == Request(**asked)
+    assert parse_request(msgspec.json.encode(page)).request == Request()
 
 
 def test_the_shell_asks_with_options_of_the_same_names():

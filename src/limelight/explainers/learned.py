@@ -285,7 +285,7 @@ class LearnedMethod:
         )
         return Method(
             id=LEARNED,
-            label="LearnedMethod",
+            label="Learned",
             formula="linear map + two hidden layers of what the model holds of the word, fitted to "
             "sampled Shapley values of this model",
             sees="what Shapley values see, as far as they follow from the states of the model",

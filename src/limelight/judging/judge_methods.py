@@ -32,7 +32,7 @@ from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressCallback, open_progress
 from limelight.request import Request, prepare_model
 from limelight.results.judgment import JudgedText, Judgment
-from limelight.setting_keywords import JudgeMethodSettings
+from limelight.setting_keywords import MethodSettings
 from limelight.text import FeatureSpec, feature_kind, feature_noun, join_pair
 
 
@@ -58,7 +58,7 @@ def judge(
     seed: int = 0,
     progress: ProgressCallback | bool | None = None,
     estimate: Callable[[Estimate], None] | None = None,
-    **settings: Unpack[JudgeMethodSettings],
+    **settings: Unpack[MethodSettings],
 ) -> Judgment:
     """Judge how faithful methods are to a model on texts, between chance and ceiling.
 

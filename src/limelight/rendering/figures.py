@@ -41,6 +41,7 @@ from limelight.rendering.wording import (
     headline,
     hue_meanings,
     quoted_target,
+    scale_note,
     share_interval,
     typeset_sentence,
 )
@@ -100,7 +101,7 @@ def _text_figure(explanations: Sequence[Explanation]) -> Any:
         top = top_margin + row * (block_height + gap)
         _write(axes, MARGIN, top + LINE / 2, e.label, weight="bold")
         _paint_words(axes, e, letter_runs, top)
-        _write_note(axes, WIDTH - MARGIN, top + LINE / 2, scale_write_note(e), ha="right")
+        _write_note(axes, WIDTH - MARGIN, top + LINE / 2, scale_note(e), ha="right")
     _legend(figure, explanations, Line2D([], [], color=INK, lw=1.1), "lower left")
     return figure
 
@@ -125,7 +126,7 @@ def _image_grid(explanations: Sequence[Explanation], image: Image) -> Any:
     for axes in grid:
         axes.set_axis_off()
     for axes, e in zip(grid[1:], explanations, strict=False):
-        axes.set_title(f"{e.label}  {scale_write_note(e)}", fontsize=SMALL + 1, parse_math=False)
+        axes.set_title(f"{e.label}  {scale_note(e)}", fontsize=SMALL + 1, parse_math=False)
     paint_image(grid, explanations, image)
     _legend(figure, explanations, Patch(fc="none", ec=INK), "outside lower left")
     _add_headline(figure, headline_lines)

@@ -403,7 +403,8 @@ def _plausibility(result: Plausibility, features: str, *, is_page: bool) -> Sect
         for m in (*result.rank_methods(), *result.references)
     ]
     pairs = _pair_table("more plausible", "average precision", result.pairs)
-    has_intervals = any(m.precision_interval is not None for m in result.methods)
+    intervals = _interval_note(any(m.precision_interval is not None for m in result.methods))
+    pair_note = _pair_note(result.pairs) if is_page else ""
     return Section(
         f"Plausibility: would people mark the same {features}?",
         sentence=result.verdict,

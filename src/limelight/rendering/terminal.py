@@ -494,8 +494,8 @@ def _facts(row: "MethodRow", look: Look) -> RichTable:
             ),
         )
         for setting in implementation.settings:
-            line = look.line(f"{line.name}={line.default}", "bold")
-            grid.add_row("", line.append(look.safe(f"  {line.meaning}"), "not bold"))
+            line = look.line(f"{setting.name}={setting.default}", "bold")
+            grid.add_row("", line.append(look.safe(f"  {setting.meaning}"), "not bold"))
     if row.reason_unavailable is not None:
         grid.add_row("not here", look.line(row.reason_unavailable))
     return grid

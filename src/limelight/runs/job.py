@@ -207,7 +207,7 @@ def _check_question(work: ShardWork, texts: pa.Table) -> None:
         try:
             batch = next(stream_batches(work.model, [text], work.record.request))
             for learned in work.learned.values():
-                learned.check(batch)
+                learned.check_batch(batch)
         except InputError as error:
             # If only this text cannot be explained, its row gets the error.
             if not error.is_text_specific:

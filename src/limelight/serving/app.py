@@ -165,6 +165,7 @@ def model_facts(served: ServedModel, features: str | Splitter | None = None) -> 
     method = default_method(model)
     has_lrp = _FAST_METHOD in implementations
     is_slow = has_lrp and implementations["shapley"].cost.calls is not None
+    default_methods: tuple[str, ...]
     if served.learned is not None:
         default_methods = _DEFAULT_LEARNED_METHODS
     elif is_slow or method not in _DEFAULT_METHODS:

@@ -480,7 +480,7 @@ def _attention_section(batch: Batch, _: Sequence[ConfiguredMethod]) -> dict[str,
     if (matrices := batch.attention_matrices()) is None:
         raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
     method = configure_method("alpha-avg", batch.model, {})
-    (explanation, *_) = _explain_with_any([method], batch)
+    explanation = _explain_with_any([method], batch)[0]
     return attention_data(Comparison(explanations=(explanation,), attention=matrices)) or {}
 
 

@@ -1,4 +1,4 @@
-"""``limelight.learn``: from noisy Shapley values of some texts to a method for all others."""
+"""``limelight.learn``: fit a method to sampled Shapley values of texts, for all other texts."""
 
 import contextlib
 import hashlib
@@ -61,14 +61,14 @@ from limelight.threads import cached_property
 from limelight.training.fitting import HELD_OUT_SHARE, Examples, HeldOut, fit_examples
 from limelight.training.state import make_writable_folder
 
-MIN_TEXTS = 20  # texts
-_MOST_BYTES = 1 << 32  # of a file of sampled values
+MIN_TEXTS = 20
+_MAX_BYTES = 1 << 32  # of a file of sampled values
 _BUSY = "another call of learn is writing to the folder"
-_PART = 8  # texts drawn and stored together: what an interruption loses, about a minute's work
-_JUDGED = 0.25  # of the calls that drawing takes: what finding the share may take
+_TEXTS_PER_PART = 8  # an interruption loses one part, about a minute of work
+_JUDGING_SHARE = 0.25  # of the model calls for sampling: the calls that measuring the share may use
 
 
-ShapleyDraws = Float[np.ndarray, "_pairs _C _d"]  # what each pair of orders says of one text
+ShapleyDraws = Float[np.ndarray, "_pairs _C _d"]  # the values of each pair of orders, for one text
 
 
 def learn(
@@ -85,55 +85,83 @@ def learn(
     progress: ProgressCallback | bool | None = None,
     estimate: Callable[[str], None] | None = None,
 ) -> LearnedMethod:
-    """Return a method that scores words of ``model`` at the price of one forward pass of a text.
+    """Fit a method that predicts Shapley values of a model in one forward pass.
 
-    Shapley values of ``texts`` are sampled, a few pairs of orders each; a fifth of the texts is
-    kept aside; two small networks are fitted to the values of the others, from what the model holds
-    of each word, until the error on the texts kept aside no longer falls. What was reached is in
-    the ``report`` of the result. It stands where the name of a method may:
+    The Shapley values of ``texts`` are sampled with a few pairs of orders per text. A fifth of the
+    texts is held out. Two small networks are fitted to the values of the other texts, from the
+    hidden states of the model at each word, until the error on held-out texts no longer falls. The
+    ``report`` of the result gives the accuracy. Use the result in place of a method name:
     ``limelight.explain(model, text, learned)``.
 
     Parameters
     ----------
     model
-        What :func:`limelight.load` or :func:`limelight.wrap` returns.
+        A model from :func:`limelight.load` or :func:`limelight.wrap`.
     texts
-        Texts like those to be explained, at least 20, better a few hundred: a list, or data as
-        :func:`limelight.judge` takes them. Pairs of texts are tuples of two. Of a model that finds
-        spans, every span of a text is learned from; of one that reads images, give images. A
-        run or its folder, or a list of explanations, with Shapley values of one class is learned
-        from as it is.
+        At least 20 texts like those that you will explain. A few hundred are better. A list, or
+        data as :func:`limelight.judge` takes them. Pairs of texts are tuples of two. For a model
+        that finds spans, the method learns from every span of a text. For a model that reads
+        images, give images. You can also give a run or its folder, or a list of explanations, with
+        Shapley values of one class. Then nothing is sampled.
     pairs
-        Pairs of orders that are drawn of each text, 2 (d − 1) calls of the model each; of the texts
-        kept aside at least 2.
+        Pairs of orders per text, with 2 (d − 1) model calls each. A held-out text gets at least 2.
     features
-        What is scored, by name, as in :func:`limelight.explain`.
+        The features that get scores, by name, as in :func:`limelight.explain`.
     answer
-        Of a language model: the answers whose log-probability is explained, one for each text, or
-        one for all; by default what the model writes.
+        For a language model: the answers whose log-probability is explained, one for each text or
+        one for all. Default: the answers that the model generates.
     output
-        Folder for the method, ``method.json`` and ``model.safetensors``, and for the values that
-        were drawn: the same call goes on where an interrupted one ended.
+        Folder for the method (``method.json`` and ``model.safetensors``) and for the sampled
+        values. The same call continues an interrupted one.
     budget
-        How much to spend on drawing in all, a time or "100000 calls": fewer pairs are drawn, then
-        fewer texts, until it suffices.
+        Limit for sampling, as a time or as "100000 calls". To stay within it, fewer pairs are
+        sampled, and then fewer texts.
     judged
-        Texts of those kept aside on which the share is measured, as :func:`limelight.judge` does,
-        about d²/2 calls each; by default as many as take a quarter of the calls of drawing.
+        Number of held-out texts on which the share is measured, as :func:`limelight.judge` does.
+        Each takes about d²/2 model calls. Default: as many as take a quarter of the calls for
+        sampling.
     seed
-        Same seed, same method.
+        The same seed gives the same method.
     progress
-        Called with (done, in all), in texts; fitting counts as a quarter of all texts. True shows
-        a line on standard error.
+        Called with the number of finished texts and the total. Fitting counts as a quarter of all
+        texts. With True, standard error shows a line.
     estimate
-        Called once, before anything is drawn, with a sentence: how much that is, and how long it
-        takes.
+        Called once before sampling, with a sentence about the number of calls and the time.
+
+    Returns
+    -------
+    The learned method. ``save`` writes it to a folder, and ``report`` gives its accuracy.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid, if there are too few texts, if the Shapley values of the model
+        are exact, or if the output folder belongs to a call with other arguments.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> import numpy as np
+    >>> def read_tone(texts):
+    ...     tones = [text.count("superb") - text.count("dull") for text in texts]
+    ...     return np.array([[-tone, tone] for tone in tones], dtype=float)
+    >>> model = limelight.wrap(read_tone, classes=["bad", "good"], scale="logit")
+    >>> words = ["superb", "dull", "long"]
+    >>> texts = [f"a {word} film in {i} parts" for word in words for i in range(10)]
+    >>> learned = limelight.learn(model, texts, judged=0)
+    >>> e = limelight.explain(model, "a superb plot in 3 parts", learned)
+    >>> [(word, round(score, 2)) for word, score in e.top(1)]
+    [('superb', 2.0)]
     """
-    for name, value, least in (("seed", seed, 0), ("judged", judged or 0, 0), ("pairs", pairs, 1)):
-        if not isinstance(value, Integral) or not least <= value < 1 << 63:
-            most = " to 2^63 − 1" if name == "seed" else " or more"
+    for name, value, minimum in (
+        ("seed", seed, 0),
+        ("judged", judged or 0, 0),
+        ("pairs", pairs, 1),
+    ):
+        if not isinstance(value, Integral) or not minimum <= value < 1 << 63:
+            limit = " to 2^63 − 1" if name == "seed" else " or more"
             raise InputError(
-                f"{name} must be a whole number, {least}{most}; got {short_repr(value)}."
+                f"{name} must be a whole number, {minimum}{limit}; got {short_repr(value)}."
             )
     request = Request(features=features, answer=answer)
     model, request = prepare_model(model, request)
@@ -144,7 +172,7 @@ def learn(
             "learn; use the method 'shapley'."
         )
     plan = SamplingPlan([], int(pairs), int(seed), query_kind(model))
-    known = _read_explanations(texts)
+    explanations = _read_explanations(texts)
     folder = None if output is None else Path(output)
     if folder is not None:
         if folder.is_file():
@@ -154,29 +182,30 @@ def learn(
         if folder is not None:
             remove_abandoned_parts(folder)
             remove_abandoned_parts(folder / "drawn")
-        if known is not None:
-            learned = _from_explanations(model, known, request, replace(plan, pairs=2), judged)
+        if explanations is not None:
+            learned = _learn_from_explanations(
+                model, explanations, request, replace(plan, pairs=2), judged
+            )
         else:
-            stored = isinstance(texts, os.PathLike) or is_table(texts)
-            given = read_texts(texts) if stored else as_list(texts)
-            given = distinct_queries(model, request.attach_queries(given))
-            plan = replace(plan, texts=given)
-            plan = _planned(model, plan, request, budget, folder, estimate)
+            is_stored = isinstance(texts, os.PathLike) or is_table(texts)
+            inputs = read_texts(texts) if is_stored else as_list(texts)
+            plan = replace(plan, texts=distinct_queries(model, request.attach_queries(inputs)))
+            plan = _fit_plan(model, plan, request, budget, folder, estimate)
             # An answer is generated once, however often the text is read.
             plan = replace(plan, texts=list(chain(*expand_texts(model, plan.texts))))
             n = len(plan.texts)
-            shown = open_progress(progress, "learning") if progress else contextlib.nullcontext()
-            with shown as callback:
+            bar = open_progress(progress, "learning") if progress else contextlib.nullcontext()
+            with bar as callback:
                 tracker = ProgressTracker(callback, total=n + -(-n // 4), estimated=True)
-                drawn = _draw_all_values(model, plan, request, folder, tracker)
-                learned = fitted(model, plan, drawn, request, judged=judged, tracker=tracker)
+                draws = _draw_all_values(model, plan, request, folder, tracker)
+                learned = fit_method(model, plan, draws, request, judged=judged, tracker=tracker)
         if folder is not None:
             learned.save(folder)
     return learned
 
 
 def _read_explanations(texts: Any) -> list[Explanation] | None:
-    """Return what is stored in a run or a list of explanations; None where texts were given."""
+    """Read the explanations of a run or a list of explanations; return None for texts."""
     if isinstance(texts, str | os.PathLike):
         if not os.path.isfile(os.path.join(texts, "run.json")):  # noqa: PTH113, PTH118  (any text)
             return None
@@ -190,73 +219,75 @@ def _read_explanations(texts: Any) -> list[Explanation] | None:
     return list(texts) if isinstance(first, Explanation) else None
 
 
-def _from_explanations(
+def _learn_from_explanations(
     model: Model,
-    found: list[Explanation],
+    explanations: list[Explanation],
     request: Request,
     plan: "SamplingPlan",
     judged: int | None,
 ) -> LearnedMethod:
-    """Return the method learned from values that were sampled before, of one class.
+    """Learn a method from stored Shapley values of one class.
 
-    ``plan`` has no texts yet: they come from the explanations.
+    ``plan`` has no texts yet. They come from the explanations.
     """
-    known = {(one.text, one.query): one for one in found if one.method == "shapley"}
-    if any(one.image is not None for one in known.values()):
+    by_text = {(e.text, e.query): e for e in explanations if e.method == "shapley"}
+    if any(e.image is not None for e in by_text.values()):
         raise InputError(
             "results keep no image as the model read it, so nothing is learned from their "
             "values; give the images themselves."
         )
 
-    def kind(one: Explanation) -> tuple[Any, ...]:
-        # A learned start is no draw: such scores are not what a value of Shapley's is on average.
-        started = one.diagnostics.get("unbiased") is not None
+    def value_kind(e: Explanation) -> tuple[Any, ...]:
+        # With a learned start, a score is not an unbiased estimate of the Shapley value.
+        has_start = e.diagnostics.get("unbiased") is not None
         names = ("features", "replacement", "protect", "protect_span")
-        how = (str(one.settings.get(name)) for name in names)
-        return (one.target, one.against, one.scale, one.model, started, *how)
+        settings = (str(e.settings.get(name)) for name in names)
+        return (e.target, e.against, e.scale, e.model, has_start, *settings)
 
-    kinds = {kind(one) for one in known.values()}
-    stays = "True" if any(one.query is not None for one in known.values()) else "None"
-    how = (request.features, resolve_replacement(model, "auto"), "[]", stays)
-    usual = [(c, None, request.scale, model.fingerprint, False, *how) for c in model.classes]
-    if len(known) < MIN_TEXTS or len(kinds) > 1 or not kinds <= set(usual):
+    kinds = {value_kind(e) for e in by_text.values()}
+    protect_span = "True" if any(e.query is not None for e in by_text.values()) else "None"
+    settings = (request.features, resolve_replacement(model, "auto"), "[]", protect_span)
+    default_kinds = [
+        (name, None, request.scale, model.fingerprint, False, *settings) for name in model.classes
+    ]
+    if len(by_text) < MIN_TEXTS or len(kinds) > 1 or not kinds <= set(default_kinds):
         raise InputError(
-            f"learn takes stored Shapley values of at least {MIN_TEXTS} texts, all of this model and "
-            f"of the {request.scale} of one class, with usual settings; got {len(known)} texts "
-            f"and {len(kinds)} kinds of values. Give the texts themselves instead."
+            f"learn takes stored Shapley values of at least {MIN_TEXTS} texts, all of this model "
+            f"and of the {request.scale} of one class, with default settings; got {len(by_text)} "
+            f"texts and {len(kinds)} kinds of values. Give the texts themselves instead."
         )
-    texts, drawn, spread_known = list[Any](), list[ShapleyDraws | None](), True
+    texts, draws, has_spread = list[Any](), list[ShapleyDraws | None](), True
     target = model.classes.index(next(iter(kinds))[0])
-    for one in known.values():
-        error = np.zeros(len(one.scores)) if one.stderr is None else one.stderr
-        by_orders = one.diagnostics.get("sampler") == "orders"
-        spread_known &= by_orders or len(error) <= 2
-        # As many draws as there were, that have this mean and this error.
-        count = int(one.diagnostics["pairs_drawn"]) if by_orders else 2
-        apart = np.arange(count) - (count - 1) / 2
-        apart *= np.sqrt(count) / apart.std(ddof=1)
-        drawn.append((one.scores + apart[:, None] * error)[:, None])
-        sides = [one.text[start:end] for start, end in one.parts]
-        given = (sides[0], sides[1]) if sides else one.text
-        texts.append(given if one.query is None else QueriedText(given, (one.query,)))
+    for e in by_text.values():
+        error = np.zeros(len(e.scores)) if e.stderr is None else e.stderr
+        by_orders = e.diagnostics.get("sampler") == "orders"
+        has_spread &= by_orders or len(error) <= 2
+        # As many draws as there were, with this mean and this error.
+        count = int(e.diagnostics["pairs_drawn"]) if by_orders else 2
+        deviations = np.arange(count) - (count - 1) / 2
+        deviations *= np.sqrt(count) / deviations.std(ddof=1)
+        draws.append((e.scores + deviations[:, None] * error)[:, None])
+        sides = [e.text[start:end] for start, end in e.parts]
+        text = (sides[0], sides[1]) if sides else e.text
+        texts.append(text if e.query is None else QueriedText(text, (e.query,)))
     # A single output speaks for the second class, and against the first.
     (weights,) = read_batch(model, texts[:1], replace(request, target=target)).target_gradient
     columns = np.flatnonzero(weights)  # log-odds are shared out evenly between two outputs
     shares = weights[columns, None] / len(columns)
-    drawn = [one if one is None else one * shares for one in drawn]
+    draws = [None if values is None else values * shares for values in draws]
     plan = replace(plan, texts=texts)
-    learned = fitted(model, plan, drawn, request, judged=judged, aim=(target, columns.tolist()))
-    if spread_known:
+    learned = fit_method(model, plan, draws, request, judged=judged, aim=(target, columns.tolist()))
+    if has_spread:
         return learned
-    # Values of all masks or of a regression do not show how far off one pair of orders is.
+    # Values of all masks or of a regression do not show the error of one pair of orders.
     return replace(learned, arrays={**learned.arrays, "draws": np.full(4, np.nan)})
 
 
 @dataclass(frozen=True)
 class SamplingPlan:
-    """Which texts are drawn, how many pairs of each, and which of them are kept aside.
+    """The texts whose values are sampled, and the number of pairs of orders of each.
 
-    ``query_kind`` is that of the model: what is explained of each text.
+    ``query_kind`` is the kind of queries of the model: it names the explained part of a text.
     """
 
     texts: list[Any]
@@ -266,107 +297,115 @@ class SamplingPlan:
 
     @cached_property
     def held_out(self) -> HeldOut:
-        """Which are kept aside: by the seed, whatever is drawn; all that is asked of a text."""
-        own = [QueriedText.attach(text).text for text in self.texts]
-        number = {text: i for i, text in enumerate(dict.fromkeys(own))}
-        return HeldOut.draw(np.array([number[text] for text in own]), self.seed)
+        """The texts that are held out: they depend on the seed, and include all queries of a text.
 
-    def pairs_of(self, i: int) -> int:
-        """Return how many pairs are drawn of a text: of those kept aside, a spread is needed."""
+        The number of pairs makes no difference.
+        """
+        texts = [QueriedText.attach(text).text for text in self.texts]
+        number = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        return HeldOut.draw(np.array([number[text] for text in texts]), self.seed)
+
+    def pair_count(self, i: int) -> int:
+        """Return the number of pairs of orders of a text: held-out texts need at least two."""
         return max(self.pairs, 2) if self.held_out.is_held_out[i] else self.pairs
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """What ``asked.json`` holds: the question that was asked, and what is drawn for it."""
+class _StoredPlan(msgspec.Struct, frozen=True, rename={"request": "asked"}):
+    """The content of ``asked.json``: the arguments of the call, and the size of its plan."""
 
-    asked: dict[str, Any]
+    request: dict[str, Any]
     texts: int
     pairs: int
 
 
-def _planned(
+def _fit_plan(
     model: Model,
-    wanted: SamplingPlan,
+    plan: SamplingPlan,
     request: Request,
     budget: BudgetInput | None,
     folder: Path | None,
     estimate: Callable[[str], None] | None,
 ) -> SamplingPlan:
-    """Return what is drawn within the budget; in a folder, what was begun goes on."""
-    texts, pairs, most = (
-        wanted.texts,
-        wanted.pairs,
-        None if budget is None else parse_budget(budget),
-    )
+    """Reduce a plan to fit a budget, or return the plan of the interrupted call in ``folder``."""
+    texts, pairs = plan.texts, plan.pairs
+    limit = None if budget is None else parse_budget(budget)
     if len(texts) < MIN_TEXTS:
         raise InputError(f"learn needs at least {MIN_TEXTS} different texts; got {len(texts)}.")
-    asked = {
+    arguments = {
         "model": model.fingerprint,
-        "texts": hashlib.sha256(json.dumps([_identity(one) for one in texts]).encode()).hexdigest(),
+        "texts": hashlib.sha256(
+            json.dumps([_text_identity(text) for text in texts]).encode()
+        ).hexdigest(),
         "features": request.features,
         "pairs": pairs,
-        "seed": wanted.seed,
-        "budget": None if most is None else str(most),
+        "seed": plan.seed,
+        "budget": None if limit is None else str(limit),
     }
     file = None if folder is None else folder / "drawn" / "asked.json"
     if file is not None and file.exists():
         try:
-            begun = msgspec.json.decode(read_bounded_bytes(file, _MOST_BYTES), type=_Begun)
-            if not (0 < begun.pairs <= pairs and 0 < begun.texts <= len(texts)):
+            stored = msgspec.json.decode(read_bounded_bytes(file, _MAX_BYTES), type=_StoredPlan)
+            if not (0 < stored.pairs <= pairs and 0 < stored.texts <= len(texts)):
                 raise msgspec.ValidationError
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             raise InputError(
                 f"'{file}' does not say what was begun; delete the folder '{folder}'."
             ) from None
-        if other := next((name for name in asked if begun.asked.get(name) != asked[name]), None):
+        changed = [name for name in arguments if stored.request.get(name) != arguments[name]]
+        if changed:
             raise InputError(
-                f"the folder '{folder}' holds values that were not drawn with the same {other}; "
-                "choose another folder, or delete that one."
+                f"the folder '{folder}' holds values that were not drawn with the same "
+                f"{changed[0]}; choose another folder, or delete that one."
             )
         # As it was planned then: a budget of time buys another number of texts on a busy machine.
-        return replace(wanted, texts=texts[: begun.texts], pairs=begun.pairs)
-    tried = sorted(read_sample_batches(model, texts, request), key=lambda one: len(one.features[0]))
-    if not tried:
+        return replace(plan, texts=texts[: stored.texts], pairs=stored.pairs)
+    batches = sorted(
+        read_sample_batches(model, texts, request), key=lambda batch: len(batch.features[0])
+    )
+    if not batches:
         read_batch(model, texts[:1], request, first_index=0)  # which says why
         raise InputError("none of the first texts can be read; check them.")
-    d = float(np.mean([len(one.features[0]) for one in tried]))
-    each = (
-        measure_call_seconds(tried[len(tried) // 2].game()) if most is not None or estimate else 0.0
-    )
+    d = float(np.mean([len(batch.features[0]) for batch in batches]))
+    call_seconds = 0.0
+    if limit is not None or estimate:
+        call_seconds = measure_call_seconds(batches[len(batches) // 2].game())
     count = len(texts)
 
-    def calls(pairs: int, count: int) -> int:
-        taken = (1 - HELD_OUT_SHARE) * pairs + HELD_OUT_SHARE * max(pairs, 2)
-        return round(count * (3 + 2 * taken * (d - 1)))
+    def call_count(pairs: int, count: int) -> int:
+        mean_pairs = (1 - HELD_OUT_SHARE) * pairs + HELD_OUT_SHARE * max(pairs, 2)
+        return round(count * (3 + 2 * mean_pairs * (d - 1)))
 
-    if most is not None:
-        allowed = most.calls if most.calls is not None else int((most.seconds or 0.0) / each)
-        while pairs > 1 and calls(pairs, count) > allowed:
+    if limit is not None:
+        allowed = limit.calls
+        if allowed is None:
+            allowed = int((limit.seconds or 0.0) / call_seconds)
+        while pairs > 1 and call_count(pairs, count) > allowed:
             pairs -= 1
-        count = min(count, int(count * allowed / max(calls(pairs, count), 1)))
+        count = min(count, int(count * allowed / max(call_count(pairs, count), 1)))
         if count < MIN_TEXTS:
+            noun = pluralize(batches[0].features[0].noun)
             raise InputError(
-                f"a budget of {most} is {allowed:,} calls of this model, and {MIN_TEXTS} texts of "
-                f"about {d:.0f} {pluralize(tried[0].features[0].noun)} take {calls(1, MIN_TEXTS):,}; "
-                "give more, or shorter texts."
+                f"a budget of {limit} is {allowed:,} calls of this model, and {MIN_TEXTS} texts of "
+                f"about {d:.0f} {noun} take {call_count(1, MIN_TEXTS):,}; give more, or shorter "
+                "texts."
             )
-    announce_calls(model, lambda: calls(pairs, count))
+    announce_calls(model, lambda: call_count(pairs, count))
     if estimate is not None:
-        some = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
-        takes = Estimate.from_calls(calls(pairs, count), calls(pairs, count) * each)
-        what = f"{pairs} pair{'s' * (pairs > 1)} of orders of {some} {wanted.query_kind}"
-        estimate(f"Drawing {what} takes {takes}")
+        selection = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
+        calls = call_count(pairs, count)
+        cost = Estimate.from_calls(calls, calls * call_seconds)
+        orders = f"{pairs} pair{'s' * (pairs > 1)} of orders"
+        estimate(f"Drawing {orders} of {selection} {plan.query_kind} takes {cost}")
     if file is not None:
         file.parent.mkdir(exist_ok=True)
-        write_atomically(file, msgspec.json.encode(_Begun(asked, count, pairs)))
-    return replace(wanted, texts=texts[:count], pairs=pairs)
+        write_atomically(file, msgspec.json.encode(_StoredPlan(arguments, count, pairs)))
+    return replace(plan, texts=texts[:count], pairs=pairs)
 
 
-def _identity(text: Any) -> Any:
-    """Return what tells a text, and what is asked of it, from others in a file."""
-    own = QueriedText.attach(text)
-    return [*join_pair(own.text), own.cell] if own.cell else join_pair(own.text)
+def _text_identity(text: Any) -> Any:
+    """Return JSON that differs for different texts and for different queries of one text."""
+    queried = QueriedText.attach(text)
+    return [*join_pair(queried.text), queried.cell] if queried.cell else join_pair(queried.text)
 
 
 def _draw_all_values(
@@ -376,21 +415,27 @@ def _draw_all_values(
     folder: Path | None,
     tracker: ProgressTracker,
 ) -> list[ShapleyDraws | None]:
-    """Return the values of every text, None where it cannot be read; stored ones are not drawn."""
-    found: list[ShapleyDraws | None] = []
-    for start in range(0, len(plan.texts), _PART):
-        part = None if folder is None else folder / "drawn" / f"part-{start // _PART:05d}.npz"
-        numbers = range(start, min(start + _PART, len(plan.texts)))
-        known = None if part is None else _read_part(part)
-        if known is None:
-            some = sample_values(model, plan, numbers, request, tracker)
-            known = {str(i): one for i, one in zip(numbers, some, strict=True) if one is not None}
+    """Sample the values of every text, None if it cannot be read; use stored values first."""
+    all_draws: list[ShapleyDraws | None] = []
+    for start in range(0, len(plan.texts), _TEXTS_PER_PART):
+        part = None
+        if folder is not None:
+            part = folder / "drawn" / f"part-{start // _TEXTS_PER_PART:05d}.npz"
+        numbers = range(start, min(start + _TEXTS_PER_PART, len(plan.texts)))
+        stored = None if part is None else _read_part(part)
+        if stored is None:
+            sampled = sample_values(model, plan, numbers, request, tracker)
+            stored = {
+                str(i): draws
+                for i, draws in zip(numbers, sampled, strict=True)
+                if draws is not None
+            }
             if part is not None:
-                np.savez(held := io.BytesIO(), **cast(Any, known))
-                write_atomically(part, held.getvalue())
-        found += [known.get(str(i)) for i in numbers]
-        tracker.report(len(found))
-    return found
+                np.savez(content := io.BytesIO(), **cast(Any, stored))
+                write_atomically(part, content.getvalue())
+        all_draws += [stored.get(str(i)) for i in numbers]
+        tracker.report(len(all_draws))
+    return all_draws
 
 
 def sample_values(
@@ -400,30 +445,52 @@ def sample_values(
     request: Request,
     tracker: ProgressTracker | None = None,
 ) -> list[ShapleyDraws | None]:
-    """Return the sampled values of some texts of a plan, asked together."""
+    """Sample the values of some texts of a plan, with joint model calls.
+
+    Parameters
+    ----------
+    model
+        The model to explain.
+    plan
+        All texts, and the number of pairs of orders of each.
+    numbers
+        The numbers of the texts in the plan.
+    request
+        The features and the answers.
+    tracker
+        Counts the model calls.
+
+    Returns
+    -------
+    The values of each text, in single precision, or None if the text cannot be read.
+    """
     tracker = tracker or ProgressTracker(None, total=len(plan.texts))
-    batches = [_read(model, plan.texts[i], request) for i in numbers]
-    there = [(i, one) for i, one in zip(numbers, batches, strict=True) if one is not None]
-    games = [one.game() for _, one in there]
-    # A stream of its own: values of the same text that a method draws are independent of these.
+    batches = [_read_text(model, plan.texts[i], request) for i in numbers]
+    readable = [(i, batch) for i, batch in zip(numbers, batches, strict=True) if batch is not None]
+    games = [batch.game() for _, batch in readable]
+    # The name of the stream makes these values independent of those that a method draws.
     orders = [
-        draw_orders(len(game), plan.pairs_of(i), text_rng(plan.seed, f"learn {one.inputs[0].text}"))
-        for (i, one), game in zip(there, games, strict=True)
+        draw_orders(
+            len(game),
+            plan.pair_count(i),
+            text_rng(plan.seed, f"learn {batch.inputs[0].text}"),
+        )
+        for (i, batch), game in zip(readable, games, strict=True)
     ]
 
-    def ask(masks: list[Bool[np.ndarray, "_ _d"]]) -> list[Float[np.ndarray, "_ m"]]:
-        with tracker.track(numbers[0], texts=len(numbers), calls=sum(map(len, masks))):
-            TextGame.precompute_outputs(
-                games, masks
-            )  # then known, where the model takes texts together
-            return [game(own) for game, own in zip(games, masks, strict=True)]
+    def evaluate(all_masks: list[Bool[np.ndarray, "_ _d"]]) -> list[Float[np.ndarray, "_ m"]]:
+        with tracker.track(numbers[0], texts=len(numbers), calls=sum(map(len, all_masks))):
+            # The games then know the outputs, if the model reads several texts in one call.
+            TextGame.precompute_outputs(games, all_masks)
+            return [game(masks) for game, masks in zip(games, all_masks, strict=True)]
 
-    draws = iter(evaluate_orders(ask, orders))
-    # As they are stored: a call that goes on from a folder has the same values.
-    return [None if one is None else next(draws)[1].astype(np.float32) for one in batches]
+    results = iter(evaluate_orders(evaluate, orders))
+    # In the precision of the stored values: a call that continues from a folder has the same.
+    return [None if batch is None else next(results)[1].astype(np.float32) for batch in batches]
 
 
-def _read(model: Model, text: Any, request: Request) -> Batch | None:
+def _read_text(model: Model, text: Any, request: Request) -> Batch | None:
+    """Read one text; return None if it cannot be read."""
     try:
         return read_batch(model, [text], request)
     except InputError:
@@ -431,21 +498,24 @@ def _read(model: Model, text: Any, request: Request) -> Batch | None:
 
 
 def _read_part(path: Path) -> dict[str, ShapleyDraws] | None:
-    """Return what is stored; None where nothing is or it is damaged: the same is drawn again."""
+    """Read a stored part; return None if it is missing or damaged, so that it is sampled again."""
     try:
-        content = read_bounded_bytes(path, _MOST_BYTES)
+        content = read_bounded_bytes(path, _MAX_BYTES)
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             values = dict(stored)
     except InputError:  # a pipe or a device, into which nothing may be written either
         raise
-    except Exception:  # what a damaged archive raises depends on where it is damaged
+    except Exception:  # the exception of a damaged archive depends on the place of the damage
         return None
-    usual = all(one.dtype == np.float32 and one.ndim == 3 and len(one) for one in values.values())
-    return values if usual and all(np.isfinite(one).all() for one in values.values()) else None
+    is_valid = all(
+        draws.dtype == np.float32 and draws.ndim == 3 and len(draws) and np.isfinite(draws).all()
+        for draws in values.values()
+    )
+    return values if is_valid else None
 
 
-def _spread(draws: ShapleyDraws) -> Float[np.ndarray, "d C"]:
-    """Return the variance of one draw; NaN of a single pair, which shows none."""
+def _draw_variance(draws: ShapleyDraws) -> Float[np.ndarray, "d C"]:
+    """Return the variance of one draw; it is NaN for a single pair, which shows no variance."""
     if draws.shape[2] <= 2:  # two words have one pair of orders
         return np.zeros(draws.shape[1:]).T
     return np.var(draws, axis=0, ddof=1).T if len(draws) > 1 else draws[0].T * np.nan
@@ -454,68 +524,120 @@ def _spread(draws: ShapleyDraws) -> Float[np.ndarray, "d C"]:
 def make_examples(
     model: Model,
     texts: Sequence[Any],
-    drawn: Sequence[ShapleyDraws],
+    draws: Sequence[ShapleyDraws],
     request: Request,
     signals: Sequence[str],
 ) -> Examples:
-    """Return texts with what the networks are told of them, and their sampled values."""
-    parts, shown = list[NetworkInputs](), not set(STATES).isdisjoint(signals)
-    for start in range(0, len(texts), _PART):
-        batch = read_batch(model, texts[start : start + _PART], request, with_hidden_states=shown)
-        sizes = [one.shape[2] for one in drawn[start : start + _PART]]
-        columns = {one.shape[1] for one in drawn}
-        if [len(features) for features in batch.features] != sizes or len(columns) > 1:
+    """Combine the inputs of the networks with the sampled values of texts.
+
+    Parameters
+    ----------
+    model
+        The model to explain.
+    texts
+        The texts to learn from or to test on.
+    draws
+        The sampled values of each text.
+    request
+        The features and the answers.
+    signals
+        The names of the inputs of the networks, such as "words" and "places".
+
+    Returns
+    -------
+    The examples.
+
+    Raises
+    ------
+    InputError
+        If the values belong to other features than those of the texts.
+    """
+    parts = list[NetworkInputs]()
+    with_states = not set(STATES).isdisjoint(signals)
+    output_counts = {values.shape[1] for values in draws}
+    for start in range(0, len(texts), _TEXTS_PER_PART):
+        rows = slice(start, start + _TEXTS_PER_PART)
+        batch = read_batch(model, texts[rows], request, with_hidden_states=with_states)
+        sizes = [values.shape[2] for values in draws[rows]]
+        if [len(features) for features in batch.features] != sizes or len(output_counts) > 1:
             raise InputError("the stored values are of other features than the words of texts.")
-        one = make_network_inputs(batch, signals)
-        parts.append(one._replace(owner=one.owner + start))
+        part = make_network_inputs(batch, signals)
+        parts.append(part._replace(owner=part.owner + start))
     return Examples(
-        NetworkInputs(*(np.concatenate(several) for several in zip(*parts, strict=True))),
-        np.concatenate([one.mean(axis=0).T for one in drawn]),
-        np.concatenate([_spread(one) for one in drawn]),
-        np.repeat([len(one) for one in drawn], [one.shape[2] for one in drawn]),
+        NetworkInputs(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True))),
+        np.concatenate([values.mean(axis=0).T for values in draws]),
+        np.concatenate([_draw_variance(values) for values in draws]),
+        np.repeat([len(values) for values in draws], [values.shape[2] for values in draws]),
         "words" in signals,
     )
 
 
-def fitted(
+def fit_method(
     model: Model,
     plan: SamplingPlan,
-    drawn: Sequence[ShapleyDraws | None],
+    draws: Sequence[ShapleyDraws | None],
     request: Request,
     *,
     judged: int | None = None,
     aim: tuple[int, list[int]] | None = None,
     tracker: ProgressTracker | None = None,
 ) -> LearnedMethod:
-    """Return the method that is fitted to ``drawn`` values, with its report.
+    """Fit a method to sampled values, and write its report.
 
-    These are of all outputs of the model, or of those of ``aim``: a class, and its outputs.
+    Parameters
+    ----------
+    model
+        The model to explain.
+    plan
+        The texts, and the seed that decides which of them are held out.
+    draws
+        The sampled values of each text, or None if it cannot be read.
+    request
+        The features and the answers.
+    judged
+        Number of held-out texts on which the share is measured, as in :func:`learn`.
+    aim
+        The class and the outputs to which the values belong. Default: all outputs of the model.
+    tracker
+        Counts the progress.
+
+    Returns
+    -------
+    The learned method with its record and report.
+
+    Raises
+    ------
+    InputError
+        If too few texts can be read, or if all values are 0.
     """
     signals: tuple[str, ...] = SIGNALS_WITHOUT_STATES
     if has(model, "hidden_states"):
         is_queried = any(isinstance(text, QueriedText) and text.queries for text in plan.texts)
         signals = (*SIGNALS_WITH_STATES, "attention") if is_queried else SIGNALS_WITH_STATES
-    known = [i for i, one in enumerate(drawn) if one is not None]
-    texts, held_out = [plan.texts[i] for i in known], plan.held_out.select(known)
-    held, tunes, calibrates, _ = held_out
-    values = [one for one in drawn if one is not None]
+    readable = [i for i, text_draws in enumerate(draws) if text_draws is not None]
+    texts, held_out = [plan.texts[i] for i in readable], plan.held_out.select(readable)
+    is_held_out, tunes, calibrates, _ = held_out
+    values = [text_draws for text_draws in draws if text_draws is not None]
     if aim is None:
-        values = [remove_common_part(model, one) for one in values]
-    if min(map(np.count_nonzero, (~held, tunes, calibrates))) < 2:
-        raise InputError(f"too few of the {len(drawn)} texts can be read: {len(texts)}.")
+        values = [remove_common_part(model, text_draws) for text_draws in values]
+    if min(map(np.count_nonzero, (~is_held_out, tunes, calibrates))) < 2:
+        raise InputError(f"too few of the {len(draws)} texts can be read: {len(texts)}.")
     examples = make_examples(model, texts, values, request, signals)
+    noun = feature_noun(request.features)
     if not examples.values.any():
         raise InputError(
-            f"all Shapley values that were drawn are 0: no {feature_noun(request.features)} of "
+            f"all Shapley values that were drawn are 0: no {noun} of "
             "these texts moves the model, so there is nothing to learn. Are they texts for it?"
         )
 
-    def heard(share: float) -> None:  # fitting counts as a quarter of the texts
+    def report_fitting(share: float) -> None:  # fitting counts as a quarter of the texts
         if tracker is not None:
-            tracker.report(len(drawn) + share * -(-len(drawn) // 4))
+            tracker.report(len(draws) + share * -(-len(draws) // 4))
 
-    of = plan.query_kind
-    learned = fit_examples(examples, held_out, seed=plan.seed, noun=of, on_progress=heard)
+    kind = plan.query_kind
+    learned = fit_examples(
+        examples, held_out, seed=plan.seed, noun=kind, on_progress=report_fitting
+    )
     learned = replace(
         learned,
         record={
@@ -523,7 +645,7 @@ def fitted(
             "classes": list(model.classes),
             "outputs": list(range(examples.values.shape[1])) if aim is None else aim[1],
             "features": request.features,
-            **({} if of == "texts" else {"of": of}),
+            **({} if kind == "texts" else {"of": kind}),
             "signals": list(signals),
             "pairs": plan.pairs,
             "seed": plan.seed,
@@ -531,37 +653,43 @@ def fitted(
             **learned.record,
         },
     )
-    calls = sum(2 + 2 * len(one) * (one.shape[2] - 1) for one in values)
-    if judged is None:  # about what greedy search, curves and chance take
-        each = np.mean([0.5 * d * d + 100 * d for d in (one.shape[2] for one in values)])
-        judged = int(_JUDGED * calls / each)
-    aside = [text for text, own in zip(texts, held, strict=True) if own][:judged]
+    sizes = [text_draws.shape[2] for text_draws in values]
+    calls = sum(
+        2 + 2 * len(text_draws) * (d - 1) for text_draws, d in zip(values, sizes, strict=True)
+    )
+    if judged is None:  # about the number of calls of greedy search, curves and chance
+        calls_per_text = np.mean([0.5 * d * d + 100 * d for d in sizes])
+        judged = int(_JUDGING_SHARE * calls / calls_per_text)
+    held_out_texts = [text for text, selected in zip(texts, is_held_out, strict=True) if selected]
+    judged_texts = held_out_texts[:judged]
     report: dict[str, Any] = dict(learned.record["report"])
-    if aside:
-        target = "predicted" if aim is None else aim[0]
+    if judged_texts:
         judgment = judge(
             model,
-            aside,
+            judged_texts,
             [learned],
-            target=target,
+            target="predicted" if aim is None else aim[0],
             features=request.features,
             columns=[],
             curves=False,
             seed=plan.seed,
         )
         (row,) = judgment.methods
-        report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
-    report |= {"calls": calls, "unreadable": len(drawn) - len(known)}
-    noun = feature_noun(request.features)
-    report["said"] = list(_sentences(report, signals, of, noun))
+        report["share"] = {
+            "texts": len(judged_texts),
+            "share": row.share,
+            "interval": row.interval,
+        }
+    report |= {"calls": calls, "unreadable": len(draws) - len(readable)}
+    report["said"] = list(_report_sentences(report, signals, kind, noun))
     return replace(learned, record={**learned.record, "report": report})
 
 
 def remove_common_part(model: Model, draws: ShapleyDraws) -> ShapleyDraws:
-    """Return draws of outputs without what two classes have in common: half of their log-odds.
+    """Reduce the outputs of two classes to half of their log-odds, with opposite signs.
 
-    Of two classes the log-odds are explained, which what both outputs share does not move; learned
-    with them, its errors would be added to theirs.
+    For two classes the log-odds are explained. A common part of both outputs does not change them.
+    If it were learned too, its errors would be added to theirs.
     """
     weights = class_weights(len(model.classes), draws.shape[1], model.link)
     if weights.shape != (2, 2) or not are_opposite(weights):
@@ -569,14 +697,19 @@ def remove_common_part(model: Model, draws: ShapleyDraws) -> ShapleyDraws:
     return np.einsum("oc,ncd->nod", weights.astype(draws.dtype) / 2, draws)
 
 
-def _sentences(report: dict[str, Any], signals: Sequence[str], of: str, noun: str) -> Iterator[str]:
-    """Yield sentences about the accuracy of a learned method; ``noun`` names a feature."""
+def _report_sentences(
+    report: dict[str, Any], signals: Sequence[str], kind: str, noun: str
+) -> Iterator[str]:
+    """Yield sentences about the accuracy of a learned method.
+
+    ``kind`` is the kind of examples, such as "texts", and ``noun`` names a feature.
+    """
     if warning := report.get("warning"):
         yield warning
     guaranteed = report["coverage"]["guarantee"]
-    stopped_by = f"these {of}" if guaranteed is None else f"a quarter of these {of}"
+    stopped_by = f"these {kind}" if guaranteed is None else f"a quarter of these {kind}"
     yield (
-        f"On {report['held_out']:,} {of} kept aside its scores explain {max(report['r2'], 0):.0%} "
+        f"On {report['held_out']:,} held-out {kind} its scores explain {max(report['r2'], 0):.0%} "
         "of the variance of Shapley values (R², corrected for the noise of the sampled ones), with "
         f"a rank correlation of {report['rank_correlation']:.2f}; fitting ended where the error on "
         f"{stopped_by} was least, so on others both may be somewhat lower."
@@ -589,17 +722,20 @@ def _sentences(report: dict[str, Any], signals: Sequence[str], of: str, noun: st
             f"{share['texts']} of them: {share['share']:.2f}"
             f"{'' if ends is None else f' [{ends[0]:.2f}, {ends[1]:.2f}]'}."
         )
-    half, whole = report["curve"][-2:]
-    left = (1 - whole["r2"]) ** 2 / max(1 - half["r2"], 1e-9)
-    more = max(1 - left, whole["r2"], 0.0)
-    shares = ", ".join(f"{max(one['r2'], 0):.0%} from {one['texts']:,}" for one in report["curve"])
-    yield (f"One network explains {shares} {of}; twice as many would bring it to about {more:.0%}.")
-    cover = report["coverage"]
-    apart = "" if guaranteed is None else " that had no other part in the fit"
+    half_fit, full_fit = report["curve"][-2:]
+    remaining = (1 - full_fit["r2"]) ** 2 / max(1 - half_fit["r2"], 1e-9)
+    doubled = max(1 - remaining, full_fit["r2"], 0.0)
+    shares = ", ".join(f"{max(fit['r2'], 0):.0%} from {fit['texts']:,}" for fit in report["curve"])
     yield (
-        f"On {cover['texts']:,} texts{apart}, ±2 standard errors hold "
-        f"{cover['overall']:.1%} of the sampled values, whose sampling error is counted too, "
-        f"{min(cover['deciles']):.0%} to {max(cover['deciles']):.0%} by size of the score."
+        f"One network explains {shares} {kind}; twice as many would bring it to about "
+        f"{doubled:.0%}."
+    )
+    coverage = report["coverage"]
+    note = "" if guaranteed is None else " that had no other part in the fit"
+    yield (
+        f"On {coverage['texts']:,} texts{note}, ±2 standard errors hold "
+        f"{coverage['overall']:.1%} of the sampled values, whose sampling error is counted too, "
+        f"{min(coverage['deciles']):.0%} to {max(coverage['deciles']):.0%} by size of the score."
     )
     if guaranteed is not None:
         yield (
@@ -608,6 +744,6 @@ def _sentences(report: dict[str, Any], signals: Sequence[str], of: str, noun: st
         )
     if set(STATES).isdisjoint(signals):
         yield (
-            f"This model shows nothing of what it holds, so each {noun} has one weight whatever "
-            "stands around it: a global additive model, which does not see the single text."
+            f"This model shows no hidden states, so each {noun} has one weight in every context: a "
+            "global additive model, which does not see the single text."
         )

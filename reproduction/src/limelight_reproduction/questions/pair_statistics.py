@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from limelight_reproduction.experiment import Numbers, round_for_json
+from limelight_reproduction.questions.complete_games import VARIATION
 from limelight_reproduction.questions.pair_rows import METHODS, SIGNED
 from limelight_reproduction.questions.resampled_rows import Row, Rows
-from limelight_reproduction.questions.whole_games import VARIATION
 from limelight_reproduction.setting import CLASSES
 from limelight_reproduction.spread import rank_correlation
 
@@ -26,7 +26,7 @@ COMPARED = {
 def summarised(rows: Sequence[Row], *, share: float, seed: int) -> Numbers:
     """Return all numbers that are shown; ``share`` is that of test pairs as short as these."""
     every = Rows(rows, seed=seed)
-    by_class = {name: every.of(_decided_as(k)) for k, name in enumerate(CLASSES["sick"])}
+    by_class = {name: every.select(_decided_as(k)) for k, name in enumerate(CLASSES["sick"])}
     return round_for_json(
         {
             "pairs": len(rows),
@@ -236,7 +236,7 @@ def _paid(row: Row, pays: np.ndarray, *, same: bool = True) -> float | None:
 
 def _negation(every: Rows) -> Numbers:
     """Return who finds the negation of a pair that the model calls a contradiction."""
-    of = every.of(lambda row: row["decision"] == 0 and any(row["negation"]))
+    of = every.select(lambda row: row["decision"] == 0 and any(row["negation"]))
     contradictions = [row for row in every.rows if row["decision"] == 0]
     return {
         "pairs": len(of.rows),

@@ -33,7 +33,7 @@ from limelight.shapes import Bool, Float
 from limelight_reproduction.document import list_texts
 from limelight_reproduction.experiment import Numbers, round_for_json
 from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapse_texts
-from limelight_reproduction.questions.summaries import norm_based
+from limelight_reproduction.questions.summaries import read_out_norms
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import quartiles, rank_correlation
 
@@ -126,7 +126,7 @@ def _rows(model: AttentionClassifier, texts: Sequence[str]) -> list[dict[str, fl
         [one.scores for one in explain(model, list(texts), name, target=target, scale="score")]
         for name in ("alpha-avg", "shapley")
     )
-    norms, outputs = norm_based(seen), model.logits(texts)
+    norms, outputs = read_out_norms(seen), model.logits(texts)
     margin = outputs[:, -1] - (outputs[:, 0] if outputs.shape[1] > 1 else 0.0)
     rows = []
     for i in range(len(texts)):

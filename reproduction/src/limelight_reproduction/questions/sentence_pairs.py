@@ -10,8 +10,9 @@ import numpy as np
 
 from limelight_reproduction.drawing import BLUE, GREY, ORANGE, VERMILLION, canvas, style_axes
 from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, Verdict
+from limelight_reproduction.questions.complete_games import VARIATION
 from limelight_reproduction.questions.one_sentence import measure_hidden, measure_one_layer
-from limelight_reproduction.questions.pair_rows import METHODS, measured_rows, short_pairs
+from limelight_reproduction.questions.pair_rows import METHODS, measure_rows, short_pairs
 from limelight_reproduction.questions.pair_rules import (
     BETTER,
     BETWEEN,
@@ -20,13 +21,17 @@ from limelight_reproduction.questions.pair_rules import (
     GIVEN_AWAY,
     TELLS,
     Interval,
-    counted,
-    differing,
-    zoned,
+    choose_zone,
+    count_in_zone,
+    judge_differences,
 )
-from limelight_reproduction.questions.pair_sentences import MEANING, measured, share, value
+from limelight_reproduction.questions.pair_sentences import (
+    MEANING,
+    describe_results,
+    format_mean,
+    format_share,
+)
 from limelight_reproduction.questions.pair_statistics import COMPARED, summarised
-from limelight_reproduction.questions.whole_games import VARIATION
 from limelight_reproduction.setting import CLASSES, Setting
 
 _COLOURS = (BLUE, ORANGE, GREY, VERMILLION)
@@ -36,7 +41,7 @@ _THREE = ("alpha-avg lime", "g-l1 lime", "alpha-avg g-l1")
 def measure_words(setting: Setting, *, replacement: str) -> Numbers:
     """Return what explanations say of short pairs, against all that can be asked about them."""
     pairs, part = short_pairs(setting)
-    rows = list(measured_rows(setting, pairs, replacement=replacement))
+    rows = list(measure_rows(setting, pairs, replacement=replacement))
     return summarised(rows, share=part, seed=setting.seed)
 
 
@@ -91,14 +96,14 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     at_once = words["flips"]["all"]["first"]
     return Findings(
         headline=(
-            f"On pairs of sentences α-avg goes {share(faithful['alpha-avg'])} of the way from a "
-            f"random order of the words to the best one, LIME {share(faithful['lime'])}, Shapley "
-            f"values {share(faithful['shapley'])}; {share(variation['across'])} of what the "
+            f"On pairs of sentences α-avg goes {format_share(faithful['alpha-avg'])} of the way from a "
+            f"random order of the words to the best one, LIME {format_share(faithful['lime'])}, Shapley "
+            f"values {format_share(faithful['shapley'])}; {format_share(variation['across'])} of what the "
             "model's answer varies by is what words of both sentences do together, which no score "
             "of single words can show."
         ),
         verdicts=_verdicts(numbers),
-        measured=measured(numbers, *_same_verdicts(numbers)),
+        measured=describe_results(numbers, *_same_verdicts(numbers)),
         meaning=MEANING,
         table=Table(
             columns=(
@@ -136,7 +141,7 @@ def _verdicts(numbers: Mapping[str, Numbers]) -> list[Verdict]:
     words, trained = numbers["words"], numbers["one-layer"]
     given_away = Verdict(
         claim="One sentence gives the label away (Gururangan et al., 2018)",
-        holds=zoned(trained["gain"]["second"], GIVEN_AWAY),
+        holds=choose_zone(trained["gain"]["second"], GIVEN_AWAY),
         number=f"{trained['right']['second']:.1%} right from the second sentence, "
         f"{trained['frequent']:.1%} by saying “neutral”",
     )
@@ -150,31 +155,31 @@ def _of_words(words: Numbers) -> list[Verdict]:
     return [
         Verdict(
             claim="Attention, gradients and LIME see different things, on sentence pairs too",
-            holds=differing(compared),
+            holds=judge_differences(compared),
             number="rank correlations "
-            + ", ".join(f"{value(compared[both])} ({COMPARED[both]})" for both in _THREE),
+            + ", ".join(f"{format_mean(compared[both])} ({COMPARED[both]})" for both in _THREE),
         ),
         Verdict(
             claim="Is attention a faithful order of the words of a pair? (our question)",
-            holds=zoned(words["faithful"]["alpha-avg"], FAITHFUL),
-            number=f"{share(words['faithful']['alpha-avg'])} of the way from a random order to "
+            holds=choose_zone(words["faithful"]["alpha-avg"], FAITHFUL),
+            number=f"{format_share(words['faithful']['alpha-avg'])} of the way from a random order to "
             "the best",
         ),
         Verdict(
             claim="LIME explains inferences better than attention (Thorne et al., 2019)",
-            holds=zoned(words["lime_over_attention"], BETTER),
-            number=f"{share(words['lime_over_attention'])} of that way more",
+            holds=choose_zone(words["lime_over_attention"], BETTER),
+            number=f"{format_share(words['lime_over_attention'])} of that way more",
         ),
         Verdict(
             claim="Does attention between two tokens say how far they interact? (our question)",
-            holds=zoned(words["pays"], TELLS),
-            number=f"rank correlation {value(words['pays'])} with how far two words interact",
+            holds=choose_zone(words["pays"], TELLS),
+            number=f"rank correlation {format_mean(words['pays'])} with how far two words interact",
         ),
         Verdict(
             claim="Does what decides lie between the sentences, out of reach of scores of words? "
             "(our question)",
-            holds=zoned(across, BETWEEN),
-            number=f"{share(across)} of the variance",
+            holds=choose_zone(across, BETWEEN),
+            number=f"{format_share(across)} of the variance",
         ),
         *_of_negation(words["negation"]),
     ]
@@ -183,13 +188,13 @@ def _of_words(words: Numbers) -> list[Verdict]:
 def _of_negation(negation: Numbers) -> list[Verdict]:
     if not negation["first"]:
         return []
-    finds = counted(negation["first"], FOUND, "finds it")
+    finds = count_in_zone(negation["first"], FOUND, "finds it")
     return [
         Verdict(
             claim="Does every method find the negation of a contradiction? (our question)",
             holds="holds" if finds == len(METHODS) else f"{finds} of {len(METHODS)} methods do",
-            number=f"it comes first in {share(negation['first']['lime'])} with LIME, in "
-            f"{share(negation['first']['alpha-avg'])} with α-avg",
+            number=f"it comes first in {format_share(negation['first']['lime'])} with LIME, in "
+            f"{format_share(negation['first']['alpha-avg'])} with α-avg",
         )
     ]
 

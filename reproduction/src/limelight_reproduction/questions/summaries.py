@@ -1,6 +1,6 @@
 """Which summary of attention to read: α-avg, α-max, or weighed by the norm of what it carries."""
 
-__all__ = ["EXPERIMENT", "norm_based", "value_norm"]
+__all__ = ["EXPERIMENT", "read_out_norms", "value_norms"]
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -37,7 +37,7 @@ AGAINST = {"lime": "|LIME|", "loo": "|leave-one-out|"}
 LITTLE = 0.1  # of a rank correlation
 
 
-def norm_based(seen: CollapsedTexts) -> list[np.ndarray]:
+def read_out_norms(seen: CollapsedTexts) -> list[np.ndarray]:
     """Return ‖Σ_i W_ℓ α_t v_t‖/K of every word: the length of what a token adds to the outputs.
 
     That is the norm of Kobayashi et al. (2020) if the read-out W_ℓ is taken for the matrix after
@@ -48,7 +48,7 @@ def norm_based(seen: CollapsedTexts) -> list[np.ndarray]:
     return seen.pool_features(np.linalg.norm(added, axis=1)[:, 1:])
 
 
-def value_norm(seen: CollapsedTexts) -> list[np.ndarray]:
+def value_norms(seen: CollapsedTexts) -> list[np.ndarray]:
     """Return ‖α_t v_t‖ of every word, v_t the values of all heads side by side, before W_ℓ.
 
     A model in collapsed form has what W_ℓ reads of its values, and not the values.
@@ -107,9 +107,9 @@ def _rows(
     scores = {
         name: [abs(one.scores) for one in explain(model, list(texts), name, **asked)]
         for name in ("alpha-avg", "alpha-max", "lime", "loo")
-    } | {"read-out": norm_based(seen)}
+    } | {"read-out": read_out_norms(seen)}
     if "value" in names:
-        scores["value"] = value_norm(seen)
+        scores["value"] = value_norms(seen)
     rows = []
     for i in range(len(texts)):
         one = {name: of[i] for name, of in scores.items()}

@@ -236,9 +236,7 @@ class AttentionClassifier:
         if device == self.device:
             return self
         moved = replace(self, device=device)
-        _ = (
-            moved.device_tables
-        )  # an unusable device raises its error now, not in the middle of work
+        _ = moved.device_tables  # an unusable device raises its error now, and not later
         return moved
 
     def read(self, text: str, *, subwords: bool = False) -> ModelInput:
@@ -277,6 +275,7 @@ class AttentionClassifier:
         make_lookup = cache(lambda: make_window_lookup(self.tables, ids, T=T))
 
         def compute_outputs(keep: np.ndarray) -> np.ndarray:
+            """Return the outputs for masks that delete words."""
             # The table takes as long as some dozens of masks without it.
             use_lookup = self.device is None and len(keep) > _MIN_LOOKUP_MASKS
             predict = (make_lookup() if use_lookup else None) or self._predict_windows
@@ -293,10 +292,10 @@ class AttentionClassifier:
 
     def for_request(self, features: Any, scale: str) -> "AttentionClassifier":  # noqa: ARG002
         """Return the model without exact games if the scale is that of probabilities."""
-        return self._without_exact_games if scale == "probability" else self
+        return self._inexact_model if scale == "probability" else self
 
     @cached_property
-    def _without_exact_games(self) -> "AttentionClassifier":
+    def _inexact_model(self) -> "AttentionClassifier":
         """The same model without exact games, so that methods call it for each mask."""
         _ = self.tables  # computed before copying, so that all copies share them
         # `replace` would check all weights again.
@@ -331,11 +330,9 @@ class AttentionClassifier:
         """Return the outputs for windows; positions behind the given ids are padding."""
         if self.device_tables is not None:
             return predict_logits(self.device_tables[0], ids)
-        return (
-            predict_logits(self.tables, ids)
-            if self._factored_tables is None
-            else self._factored_tables(ids)
-        )
+        if self._factored_tables is None:
+            return predict_logits(self.tables, ids)
+        return self._factored_tables(ids)
 
     def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""
@@ -383,6 +380,7 @@ class FactoredTables:
         )
 
         def predict_chunk(ids: np.ndarray) -> np.ndarray:
+            """Return f for some rows of ids, which end with one position of padding."""
             # exp(ℓ_w + ℓ_t) = g_w g_t, so that tokens need no exponentials of their own.
             rows = self.word.take(ids, axis=0)  # takes two thirds of the time of indexing
             g, gu = rows[..., :K], rows[..., K:].reshape(*ids.shape, C, K)

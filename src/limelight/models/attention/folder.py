@@ -1,7 +1,7 @@
-"""A model as a folder: ``config.json``, ``vocab.txt``, ``model.safetensors``. Never pickle.
+"""Folders of models: ``config.json``, ``vocab.txt`` and ``model.safetensors``, without pickle.
 
-``config.json`` has the SHA-256 of the other two files, so that a folder with files of two models is
-refused.
+``config.json`` contains the SHA-256 of the other two files, so that a folder with files of two
+models raises an error.
 """
 
 import contextlib
@@ -39,11 +39,11 @@ from limelight.text import Vocabulary, truncate_line
 from limelight.text.characters import LONE_SURROGATE
 
 FORMAT = "limelight.attention/3"
-# A folder may come from anybody: nothing of it is read without a limit.
-_MOST_BYTES = {"config.json": 1 << 24, "vocab.txt": 1 << 28, "model.safetensors": 1 << 36}
+# A folder may come from anybody, so the size of each file is limited.
+_MAX_BYTES = {"config.json": 1 << 24, "vocab.txt": 1 << 28, "model.safetensors": 1 << 36}
 _LARGEST_INTEGER = 2**53  # what a float64 can count to
-FILES = tuple(_MOST_BYTES)
-_READING: dict[str, type | tuple[type, ...]] = {
+FILES = tuple(_MAX_BYTES)
+_FIELD_TYPES: dict[str, type | tuple[type, ...]] = {
     "T_max": int,
     "position_base": (int, float),
     "position_scale": (int, float),
@@ -53,10 +53,30 @@ _READING: dict[str, type | tuple[type, ...]] = {
 
 
 def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> None:
-    """Write ``model`` to the folder ``path``; if that fails, an older model there stays.
+    """Write a model to a folder, from which :func:`limelight.load` reads it.
 
-    The folder is new or empty, or holds a model, which is replaced; anything else is left alone.
-    A process that is killed can leave files of two models, which `load_folder` refuses.
+    If writing fails, an older model in the folder stays. A process that is killed can leave files
+    of two models, and then loading the folder raises an error.
+
+    Parameters
+    ----------
+    model
+        The model.
+    path
+        A new or empty folder, or a folder with a model, which is replaced.
+
+    Raises
+    ------
+    InputError
+        If ``path`` is a file, or a folder with other files, or if another process is writing to it.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> model = limelight.load()
+    >>> limelight.save_folder(model, "my-model")
+    >>> limelight.load("my-model").classes
+    ('negative', 'positive')
     """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
@@ -81,7 +101,7 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
 
 
 def write_files(model: AttentionClassifier, folder: Path) -> None:
-    """Write the files of ``model`` into ``folder`` and leave every other file there alone."""
+    """Write the files of ``model`` into ``folder`` without changing other files."""
     weights = {name: np.ascontiguousarray(array) for name, array in model_weights(model).items()}
     contents = {
         "vocab.txt": "".join(f"{word}\n" for word in model.vocabulary.words).encode(),
@@ -90,58 +110,64 @@ def write_files(model: AttentionClassifier, folder: Path) -> None:
     digests = {name: _digest(content) for name, content in contents.items()}
     config = {"format": FORMAT, **model.config, "sha256": digests}
     text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-    # The configuration takes its place first: the files of an older model are refused from then on.
+    # The configuration is written first: with it, the files of an older model raise an error.
     write_files_atomically(folder, {"config.json": text.encode(), **contents})
 
 
 def is_incomplete_folder(folder: Path) -> bool:
-    """Return whether files of a model are missing in ``folder``, or belong to different models.
+    """Tell whether files of a model are missing in a folder, or belong to different models.
 
-    A configuration that cannot be read, or has another format, may be the work of somebody else:
-    then the answer is False.
+    Return False for a configuration that cannot be read or has another format, because the folder
+    may belong to another program.
     """
     if not all((folder / name).is_file() for name in FILES):
         return True
     try:
-        digests = _config(_content(folder, "config.json"))["sha256"]
-        return any(_digest(_content(folder, name)) != digests[name] for name in digests)
+        digests = _parse_config(_read_content(folder, "config.json"))["sha256"]
+        return any(_digest(_read_content(folder, name)) != digests[name] for name in digests)
     except InputError:
         return False
 
 
 def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
-    """Return the model stored in the folder ``path``, every shape and value checked."""
+    """Return the model of a folder, after checking all shapes and values.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, or its model is damaged or has unusable weights.
+    """
     folder = Path(path)
     if not folder.is_dir():
         raise InputError(f"there is no model folder at '{folder}'; check the path.")
     try:
-        config = _config(_content(folder, "config.json"))
-        contents = {name: _content(folder, name) for name in FILES[1:]}
+        config = _parse_config(_read_content(folder, "config.json"))
+        contents = {name: _read_content(folder, name) for name in FILES[1:]}
         for name, digest in config.pop("sha256").items():
             if _digest(contents[name]) != digest:
                 raise InputError(
                     f"{name} belongs to another config.json, or was changed; copy or train the "
                     "model again."
                 )
-        # Not by splitlines: a word may hold a line end of another kind.
+        # Not by splitlines: a word may contain a line end of another kind.
         words = contents["vocab.txt"].decode("utf-8").removesuffix("\n").split("\n")
-        # Of bytes, whose number was limited, and not of the file.
+        # From bytes, whose number is limited, and not from the file.
         weights = tensors_from_bytes(contents["model.safetensors"])
         if missing := [name for name in WEIGHTS if name not in weights]:
             raise InputError(f"model.safetensors lacks {', '.join(missing)}.")
-        batch = {name: config.pop(name) for name in _READING}
-        options = _options(config, weights)
-        classes = tuple(batch.pop("classes"))
+        settings = {name: config.pop(name) for name in _FIELD_TYPES}
+        options = _pop_options(config, weights)
+        classes = tuple(settings.pop("classes"))
         for name in ("position_base", "position_scale"):
-            batch[name] = float(batch[name])
-        kind = PatchClassifier if "patch_size" in options else AttentionClassifier
-        # What is left of the configuration is what training recorded.
-        return kind(
+            settings[name] = float(settings[name])
+        model_class = PatchClassifier if "patch_size" in options else AttentionClassifier
+        # The other entries of the configuration are the record of the training.
+        return model_class(
             **{name: weights[name] for name in WEIGHTS},
             **options,
             vocabulary=Vocabulary(tuple(words)),
             classes=classes,
-            **batch,
+            **settings,
             record=config,
         )
     except (SafetensorError, KeyError, UnicodeDecodeError) as error:
@@ -152,59 +178,59 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         raise InputError(f"the model folder '{folder}' cannot be used: {error}") from None
 
 
-def _options(config: dict[str, Any], weights: dict[str, np.ndarray]) -> dict[str, Any]:
+def _pop_options(config: dict[str, Any], weights: dict[str, np.ndarray]) -> dict[str, Any]:
     """Remove the options of the classifier from ``config``; return them with their weights."""
-    found: dict[str, Any] = {name: weights[name] for name in OPTIONS if name in weights}
+    options: dict[str, Any] = {name: weights[name] for name in OPTIONS if name in weights}
     choices = {"skip": (None, *SKIPS), "head_embeddings": (False, True), "attention": ATTENTIONS}
     for name, usable in choices.items():
-        found[name] = config.pop(name, usable[0])
-        if found[name] not in usable or type(found[name]) not in map(type, usable):  # 1 == True
-            raise _unusable(name, found[name])
+        options[name] = config.pop(name, usable[0])
+        if options[name] not in usable or type(options[name]) not in map(type, usable):  # 1 == True
+            raise _unusable_error(name, options[name])
     patches = config.pop("patches", None)
-    return found if patches is None else found | _patches(patches, weights)
+    return options if patches is None else options | _parse_patches(patches, weights)
 
 
-def _patches(said: Any, weights: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return what a folder of a model of images has besides."""
+def _parse_patches(patches: Any, weights: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return the additional fields of a model of images."""
     if missing := [name for name in PATCHES[:-1] if name not in weights]:
         raise InputError(f"model.safetensors lacks {', '.join(missing)}.")
-    if not isinstance(said, dict) or set(said) != {"size", "grid", "channels", "removal"}:
-        raise _unusable("patches", said)
-    found = {name: tuple(x) if isinstance(x, list) else x for name, x in said.items()}
-    if any(not isinstance(found[name], tuple) for name in ("size", "grid")):
-        raise _unusable("patches", said)
-    own = {name: weights[name] for name in PATCHES if name in weights}
-    return {"patch_size": found.pop("size"), **found, **own}
+    if not isinstance(patches, dict) or set(patches) != {"size", "grid", "channels", "removal"}:
+        raise _unusable_error("patches", patches)
+    fields = {name: tuple(x) if isinstance(x, list) else x for name, x in patches.items()}
+    if any(not isinstance(fields[name], tuple) for name in ("size", "grid")):
+        raise _unusable_error("patches", patches)
+    patch_weights = {name: weights[name] for name in PATCHES if name in weights}
+    return {"patch_size": fields.pop("size"), **fields, **patch_weights}
 
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _content(folder: Path, name: str) -> bytes:
+def _read_content(folder: Path, name: str) -> bytes:
     try:
-        return read_bounded_bytes(folder / name, _MOST_BYTES[name])
+        return read_bounded_bytes(folder / name, _MAX_BYTES[name])
     except FileNotFoundError:
         raise InputError(f"{name} is missing.") from None
 
 
-def _config(content: bytes) -> dict[str, Any]:
-    """Return the configuration, after checking that it is one of ours."""
+def _parse_config(content: bytes) -> dict[str, Any]:
+    """Return the configuration of a folder, after checking its format and fields."""
     config = parse_json(content, "config.json")
-    form = config.pop("format", None) if isinstance(config, dict) else None
-    if form != FORMAT:
-        raise InputError(f"config.json must have the format {FORMAT!r}; it has {form!r}.")
+    format_name = config.pop("format", None) if isinstance(config, dict) else None
+    if format_name != FORMAT:
+        raise InputError(f"config.json must have the format {FORMAT!r}; it has {format_name!r}.")
     digests = config.get("sha256")
     if not isinstance(digests, dict) or set(digests) != set(FILES[1:]):
         raise InputError(f"config.json must have the SHA-256 of {' and '.join(FILES[1:])}.")
-    for name, kind in _READING.items():
+    for name, field_type in _FIELD_TYPES.items():
         if name not in config:
             raise InputError(f"config.json lacks {name!r}.")
-        given = config[name]
-        huge = isinstance(given, int) and abs(given) > _LARGEST_INTEGER
-        # True is an int to Python, and no number to a reader.
-        if huge or not isinstance(given, kind) or isinstance(given, bool):
-            raise _unusable(name, given)
+        value = config[name]
+        is_huge = isinstance(value, int) and abs(value) > _LARGEST_INTEGER
+        # True is an int in Python, but no number in a configuration.
+        if is_huge or not isinstance(value, field_type) or isinstance(value, bool):
+            raise _unusable_error(name, value)
     if not all(isinstance(name, str) for name in config["classes"]):
         raise InputError("config.json must list its classes as strings.")
     for name in config["classes"]:
@@ -213,6 +239,6 @@ def _config(content: bytes) -> dict[str, Any]:
     return config
 
 
-def _unusable(name: str, value: Any) -> InputError:
-    # In a line: a file may hold a number of four thousand digits.
+def _unusable_error(name: str, value: Any) -> InputError:
+    # Truncated: a file may contain a number of four thousand digits.
     return InputError(f"config.json has an unusable {name!r}: {truncate_line(repr(value))}.")

@@ -117,6 +117,7 @@ def make_window_lookup(
     padding = terms[T:, row[UNK]].sum(axis=0)
 
     def compute_outputs(windows: np.ndarray) -> np.ndarray:
+        """Return the outputs for windows by sums of table entries."""
         sums = np.tile(padding, (len(windows), 1))
         # All masks use one small table per position, which stays in the nearest cache.
         for position_terms, rows in zip(terms, row.take(windows.T), strict=False):
@@ -142,6 +143,7 @@ def replacement_game(inputs: CollapsedInputs) -> Game:
     window = inputs.ids[0, :T], inputs.position_features[0, :T], inputs.base_ids[0, :T]
 
     def compute_outputs(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs for masks; the tables are used if a denominator underflows."""
         f = value(game, keep).T
         if can_underflow:
             # If a word outweighs all others by so much, the terms of a mask without it underflow.

@@ -207,7 +207,8 @@ def read_directions(model: AttentionClassifier) -> Directions:
         offset_error = product_error(W_l, b_v[..., None])[..., 0].T
         constant, cls_value = np.zeros(C), np.zeros((C, d_e))
         if W_s is not None and has_mean_skip:
-            # f is a mean over heads. With one more head, all other values grow by (heads + 1)/heads.
+            # f is a mean over heads. With one more head, the other values grow by
+            # (heads + 1)/heads.
             factor, rounding = K / heads, 2 * ROUNDING
             value = np.concatenate([factor * value, K * W_s[:, None]], axis=1)
             offset = np.concatenate([factor * offset, np.zeros((C, 1))], axis=1)
@@ -320,6 +321,7 @@ def predict_logits(tables: Tables, ids: Int[np.ndarray, "n T"]) -> Float[np.ndar
     padding = slice(ids.shape[1], T_max)
 
     def predict_chunk(ids: np.ndarray) -> np.ndarray:
+        """Return f for some rows of ids."""
         words = array_like(ids.astype(np.int64), like)
         logit, u = tables.logit(words), tables.value(words)
         if ids.shape[1] < T_max:
