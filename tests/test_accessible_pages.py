@@ -19,7 +19,7 @@ STUMBLES = (Path(__file__).parent / "accessible.js").read_text("utf-8").partitio
 TEXT = "The plot is dull, but the acting is not bad: superb, and never boring."
 TEXTS = [TEXT, "A dull script wastes fine actors.", "I loved every minute of this charming film."]
 THEMES = [("light", 1200), ("dark", 400)]
-PARTS = ("closer", "curves", "pairs", "disagreement", "heads", "attention")
+SECTIONS = ("closer", "curves", "pairs", "disagreement", "heads", "attention")
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +67,10 @@ def test_nobody_stumbles_over_a_file(browser, made, name, theme, width):
 def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):
     page = new_page(browser, width=width, color_scheme=theme)
     with limelight.serve(run=made / "run", judgment=made / "judgment.json", port=0) as served:
-        state = f'open={json.dumps(PARTS)}&protect=["dull"]&changes=[["superb",0,"awful"]]'
+        state = f'open={json.dumps(SECTIONS)}&protect=["dull"]&changes=[["superb",0,"awful"]]'
         page.goto(f"{served.url}#text={TEXT}&{state}")
-        for part in PARTS:
-            page.wait_for_selector(f"#part-{part} .part > *")
+        for part in SECTIONS:
+            page.wait_for_selector(f"#section-{part} .part > *")
         page.wait_for_selector("[data-changed=true] .w")
         assert stumbles(page) == []
         page.locator("[data-changed=false] .w").nth(2).click()
@@ -78,7 +78,7 @@ def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):
         assert stumbles(page) == []
         page.goto(f"{served.url}texts#text=1")
         page.wait_for_selector("#one .w")
-        assert page.get_attribute(".texts-window tr[data-place='1']", "aria-selected") == "true"
+        assert page.get_attribute(".texts-window tr[data-position='1']", "aria-selected") == "true"
         assert stumbles(page) == []
     leave(page)
 

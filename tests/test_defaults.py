@@ -7,7 +7,7 @@ import pytest
 
 import limelight
 from limelight.models import class_probabilities
-from limelight.serving.texts import TextQuestion, shown_text
+from limelight.serving.texts import TextRequest, explain_text
 
 from two_classes import FAMILIES, TEXT, text_for
 
@@ -54,9 +54,9 @@ def test_every_default_explains_probabilities(families, name, tmp_path):
 
 @pytest.mark.parametrize("name", ["attention, two outputs", "naive Bayes", "function of logits"])
 def test_the_page_shows_every_method_on_probabilities(families, name):
-    asked = {"tab": "a", "place": "b", "text": text_for(name), "scale": "probability"}
-    question = TextQuestion(**asked, methods=["shapley", "lime", "loo"])
-    answer = shown_text(families(name), question, lambda *_: None)
+    asked = {"tab": "a", "panel": "b", "text": text_for(name), "scale": "probability"}
+    question = TextRequest(**asked, methods=["shapley", "lime", "loo"])
+    answer = explain_text(families(name), question, lambda *_: None)
     assert answer["refused"] == {}
     assert len(answer["explanations"]) == 3
 

@@ -53,8 +53,8 @@ pages = pytest.mark.parametrize("page", [*DOCS, *METHOD_PAGES], ids=lambda page:
 @pytest.fixture(autouse=True)
 def only_our_methods(monkeypatch):
     """Forget what a page registers."""
-    for known in ("_known", "_by_settings"):
-        monkeypatch.setattr(METHODS, known, dict(getattr(METHODS, known)))
+    for attribute in ("_methods", "_methods_by_settings"):
+        monkeypatch.setattr(METHODS, attribute, dict(getattr(METHODS, attribute)))
 
 
 def read_blocks(page, language):

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from limelight.errors import DomainError, InputError, MissingExtraError, shown
+from limelight.errors import DomainError, InputError, MissingExtraError, escape_controls
 
 CLEARS = "a\x1b[2J\u202eb\x9b\r\ud800"
 SEEN = r"a\x1b[2J\u202eb\x9b\r\ud800"
@@ -19,7 +19,7 @@ def test_no_message_holds_what_a_terminal_obeys(kind):
 
 def test_letters_line_ends_and_tabs_stay_and_a_copy_says_the_same():
     said = "“é” 中 👍🏽\n\tx"
-    assert shown(said) == said
+    assert escape_controls(said) == said
     assert str(pickle.loads(pickle.dumps(InputError(CLEARS)))) == SEEN
 
 

@@ -160,7 +160,7 @@ def on_page(model, text):
     with serve(model, port=0) as server:
         place = urlsplit(server.url)
         page = http.client.HTTPConnection(place.hostname, place.port)
-        body = {"tab": "t", "place": "p", "text": text, "methods": ["loo"]}
+        body = {"tab": "t", "panel": "p", "text": text, "methods": ["loo"]}
         page.request("POST", f"{place.path}text", json.dumps(body))
         last = json.loads(page.getresponse().read().splitlines()[-1])
         page.close()

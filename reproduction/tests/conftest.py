@@ -146,7 +146,7 @@ def run(tmp_path, monkeypatch):
     def reproduce(*experiments, carried=None, **settings):
         for module in (registry, report, runner):
             monkeypatch.setattr(module, "EXPERIMENTS", experiments)
-        monkeypatch.setattr(runner, "stored", lambda: carried or {})
+        monkeypatch.setattr(runner, "load_stored_results", lambda: carried or {})
         settings = {"device": "cpu", **settings}
         return runner.reproduce(tmp_path / "data", tmp_path / "out", **settings)
 

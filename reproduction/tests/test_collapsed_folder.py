@@ -42,7 +42,7 @@ def test_what_heads_read_is_what_they_read_before(tmp_path, whole):
 
 
 def test_other_rows_of_attention_are_kept_among_whole_words_alone(tmp_path, whole):
-    save_collapsed(whole, tmp_path / "model", whole=["w3", "w1"])
+    save_collapsed(whole, tmp_path / "model", full_words=["w3", "w1"])
     found = load_collapsed(tmp_path / "model")
 
     def rows(text):

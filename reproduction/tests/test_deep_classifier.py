@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import limelight
-from limelight.models import CAPABILITIES, checked_model
+from limelight.models import CAPABILITIES, check_model
 from limelight.sampling.masks import text_rng
 from limelight.text import CLS, UNK, Vocabulary, token_strings
 from limelight.theory.enumeration import enumerate_masks
@@ -62,7 +62,7 @@ def embedded(module, rows):
 def attention(module, rows):
     """What the network shows of every layer, and its outputs when it does."""
     found = []
-    outputs = module.of_embedded(embedded(module, rows), found)
+    outputs = module.embedding_outputs(embedded(module, rows), found)
     return torch.stack(found), outputs
 
 
@@ -86,7 +86,7 @@ def test_attention_of_another_layer_is_another():
 def test_a_network_that_shows_its_attention_answers_the_same():
     module, rows = network().double(), ids([2, 3, 4], [5, 6, 7, 8, 5, 9])
     _, shown = attention(module, rows)
-    plain = module.of_embedded(embedded(module, rows))
+    plain = module.embedding_outputs(embedded(module, rows))
     torch.testing.assert_close(shown, plain, rtol=1e-10, atol=1e-12)
 
 
@@ -107,9 +107,11 @@ def test_on_the_cpu_training_computes_in_full_precision():
     assert plain.dtype == torch.float32
     noisy = module(rows, dropout=0.0, rng=np.random.default_rng(0))
     torch.testing.assert_close(noisy, plain, rtol=0, atol=0)
-    torch.testing.assert_close(plain, module.of_embedded(embedded(module, rows)), rtol=0, atol=0)
+    torch.testing.assert_close(
+        plain, module.embedding_outputs(embedded(module, rows)), rtol=0, atol=0
+    )
     with torch.autocast("cpu", torch.bfloat16):
-        lossy = module.of_embedded(embedded(module, rows))
+        lossy = module.embedding_outputs(embedded(module, rows))
     assert (lossy.float() - plain).abs().max() > 1e-4  # what half precision would do
 
 
@@ -126,7 +128,7 @@ def test_dropout_needs_random_numbers_and_then_changes_the_outputs():
 def test_it_is_a_model_that_attends_and_differentiates():
     model = trained()
     assert isinstance(model, limelight.Model)
-    checked_model(model)  # which looks for what its capabilities bring
+    check_model(model)  # which looks for what its capabilities bring
     has = {name for name, why in model.capabilities.items() if why is None}
     assert has == {"attention", "attention_only", "gradients"}
     assert set(model.capabilities) == set(CAPABILITIES)
@@ -279,7 +281,7 @@ def test_the_gradient_of_attention_is_what_a_little_more_of_it_does(entry):
     (found,) = model.attention(model_input, lambda f: np.broadcast_to([0.0, 0.0, 1.0], f.shape))
     e = embedded(model.network, ids([3, 4, 5, 3, 6, UNK, 7]))
     up, down = (
-        float(model.network.of_embedded(e, Nudged(entry, by))[0, 2]) for by in (step, -step)
+        float(model.network.embedding_outputs(e, Nudged(entry, by))[0, 2]) for by in (step, -step)
     )
     assert found.gradient[entry] == pytest.approx((up - down) / (2 * step), rel=1e-4)
     (plain,) = model.attention(model_input)
@@ -293,7 +295,7 @@ def differences(model, target, step=1e-5):
     e = embedded(module, ids([3, 4, 5, 3, 6, UNK, 7]))
 
     def value(moved):
-        f = module.of_embedded(moved)[0].numpy()
+        f = module.embedding_outputs(moved)[0].numpy()
         return (np.array([-f[0], f[0]]) if len(f) == 1 else f)[target]
 
     gradient = np.zeros(e.shape[1:])

@@ -233,7 +233,7 @@ def test_the_meaning_of_figure_six_counts_signs():
     assert "which the network gives in 5 of 5 trainings" in found.meaning
     assert "it is for 75%" in found.meaning
     model_input = of_figure_six()["document"] | {"output": 1.0}
-    other = appendix_e.findings(three(model_input=model_input))
+    other = appendix_e.findings(three(document=model_input))
     assert "which the network gives in 4 of 5 trainings" in other.meaning
 
 
@@ -241,7 +241,7 @@ def test_figure_six_counts_the_network_nearest_to_the_papers_first_of_five():
     run = of_figure_six()["document"]["delete"] | {"signed": 0.622, "absolute": 0.2}
     model_input = of_figure_six()["document"] | {"delete": run}
     agreeing = appendix_e.findings(three())
-    found = appendix_e.findings(three() | {"imdb-6-plain": of_figure_six(model_input=model_input)})
+    found = appendix_e.findings(three() | {"imdb-6-plain": of_figure_six(document=model_input)})
     with_size, with_sign, accuracy = found.verdicts
     assert with_size.holds == "similar in 4 of 5 trainings"
     assert with_size.number.startswith("0.200 as plain as the appendix; 0.700, 0.700, 0.700 with")
@@ -337,7 +337,7 @@ def test_next_checks_follow_from_stored_numbers(setting, small, stored):
 
 def test_short_texts_do_not_count(setting, small):
     model = networks.load_or_train(setting, "toy-fast")
-    row, r2 = next_checks._one(setting, model, "w1 w2", 0)
+    row, r2 = next_checks._measure_text(setting, model, "w1 w2", 0)
     assert set(row) == set(next_checks.PAIRS)
     assert set(row.values()) == {None}
     assert r2 is None

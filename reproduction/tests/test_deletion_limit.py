@@ -6,13 +6,13 @@ from math import comb
 
 import numpy as np
 import pytest
-from test_patches import picture_model
+from test_patches import image_model
 from test_table_rounding import cancelling, cancelling_units, forgotten
 from weights_oracle import exact_deletion_game, exact_scores, largest_error
 
 import limelight
 from limelight import InputError
-from limelight.text import picture_of
+from limelight.text import read_image
 from limelight_reproduction.deletion_limit import limit_under_deletion
 
 from tiny_models import tiny_model
@@ -101,7 +101,7 @@ def test_other_models_and_probabilities_are_refused():
             limit_under_deletion(model, TEXT, **request)
 
 
-def test_pictures_are_refused():
-    picture = picture_of(np.zeros((4, 9), dtype=np.uint8))
-    with pytest.raises(InputError, match="about the words of a text; got a picture"):
-        limit_under_deletion(picture_model(0), picture)
+def test_images_are_rejected():
+    image = read_image(np.zeros((4, 9), dtype=np.uint8))
+    with pytest.raises(InputError, match="about the words of a text; got an image"):
+        limit_under_deletion(image_model(0), image)

@@ -171,9 +171,9 @@ def test_the_runs_of_seed_zero_are_those_of_explain(toy_model):
 
 def test_inside_counts_words_between_the_lowest_and_the_highest_run():
     runs = np.array([[0.0, 1.0, 5.0], [2.0, 3.0, 5.0]])
-    assert figure_4._inside(runs, np.array([1.0, 2.0, 5.0])) == 1
-    assert figure_4._inside(runs, np.array([0.0, 3.0, 5.1])) == pytest.approx(2 / 3)
-    assert figure_4._inside(runs, np.array([-0.1, 3.1, 4.9])) == 0
+    assert figure_4._share_inside(runs, np.array([1.0, 2.0, 5.0])) == 1
+    assert figure_4._share_inside(runs, np.array([0.0, 3.0, 5.1])) == pytest.approx(2 / 3)
+    assert figure_4._share_inside(runs, np.array([-0.1, 3.1, 4.9])) == 0
 
 
 @pytest.fixture
@@ -234,14 +234,14 @@ def test_lime_by_the_authors_protocol_is_told_with_its_error(measured):
     assert len(of["quarters"]) == 4
     assert np.mean([left for _, left in of["quarters"]]) == pytest.approx(of["protocol"][0], 1e-3)
     assert sorted(of["quarters"])[0][0] == of["quarters"][0][0]
-    told = error._as_authors(of)
+    told = error._describe_authors_protocol(of)
     assert f"a standard error of {of['protocol'][1] / 8**0.5:.3f}" in told
 
 
 def test_the_seed_of_the_recipe_is_measured_as_the_model_is(measured):
     assert measured["seed-3"] == {"texts": 2, "protocol": measured["paper"]["protocol"]}
     assert len({tuple(measured[f"seed-{seed}"]["protocol"]) for seed in range(7)}) == 7
-    told = error._over_seeds(measured)
+    told = error._describe_seeds(measured)
     means = sorted(measured[f"seed-{seed}"]["protocol"][0] for seed in range(7))
     assert ", ".join(f"{mean:.3f}" for mean in means) in told
     assert f"deviation of {np.std(means, ddof=1):.3f} between trainings" in told

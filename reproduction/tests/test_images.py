@@ -23,9 +23,9 @@ def test_full_attention_from_pixels_gives_the_outputs_of_the_tables():
     pictures = random_images(rng, model, 4)
     whole = ReferencePatchClassifier(model)
     every = np.ones((1, 6), bool)
-    found = np.concatenate([whole.removed(one.pixels, every) for one in pictures])
+    found = np.concatenate([whole.mask_outputs(one.pixels, every) for one in pictures])
     np.testing.assert_allclose(found, model.logits(pictures), atol=1e-12)
-    without = whole.removed(pictures[0].pixels, np.array([[False, *[True] * 5]]))
+    without = whole.mask_outputs(pictures[0].pixels, np.array([[False, *[True] * 5]]))
     (loo,) = explain(model, pictures[:1], "loo", target=1, scale="score")
     assert loo.scores[0] == pytest.approx(float(found[0, 1] - without[0, 1]), abs=1e-12)
 
@@ -60,20 +60,20 @@ def test_patches_change_places_and_nothing_else():
     ],
 )
 def test_the_rules_can_say_each_thing(interval, ranks, moved):
-    assert images.ranks_alike(interval) == ranks
-    assert images.position_or_content(interval) == moved
+    assert images.judge_ranks(interval) == ranks
+    assert images.judge_position(interval) == moved
 
 
 def test_shares_and_slopes_are_judged_by_their_intervals():
     def shares(attention, shapley):
         return {"shares": {"alpha-avg": attention, "shapley": shapley}}
 
-    assert images.less_faithful(shares([0.2, 0.1, 0.3], [0.5, 0.4, 0.6])) == "holds"
-    assert images.less_faithful(shares([0.5, 0.4, 0.6], [0.2, 0.1, 0.3])) == "the other way"
-    assert images.less_faithful(shares([0.3, 0.2, 0.4], [0.5, 0.3, 0.6])) == "not shown"
+    assert images.judge_faithfulness(shares([0.2, 0.1, 0.3], [0.5, 0.4, 0.6])) == "holds"
+    assert images.judge_faithfulness(shares([0.5, 0.4, 0.6], [0.2, 0.1, 0.3])) == "the other way"
+    assert images.judge_faithfulness(shares([0.3, 0.2, 0.4], [0.5, 0.3, 0.6])) == "not shown"
     slopes = {name: slope for name, (_, slope) in RATES.items()}
-    assert images.as_predicted({"slopes": slopes})
-    assert not images.as_predicted({"slopes": slopes | {"mean_field": -0.7}})
+    assert images.is_as_predicted({"slopes": slopes})
+    assert not images.is_as_predicted({"slopes": slopes | {"mean_field": -0.7}})
 
 
 def test_the_stored_numbers_give_the_verdicts_of_the_page():

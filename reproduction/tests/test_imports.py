@@ -19,21 +19,30 @@ THEORY = "limelight.theory."
 # What has no public name, and why it is needed all the same.
 EXCEPTIONS = {
     # sentences for mistakes, files that are never half written, markup that is escaped: as there
-    "limelight.errors": {"nearest"},
+    "limelight.errors": {"unknown_name_message"},
+    # the keywords of a call, and whether its output has an exact game
+    "limelight.request": {"Request"},
+    "limelight.models.protocol": {"has_exact_game"},
     # a command with the options of the library's commands
     "limelight.cli.console": {"write_result"},
     "limelight.cli.options": {"ModelOptions", "RequestOptions", "Seed", "WholeNumber"},
     "limelight.cli.texts": {"TextSource"},
     # a result that prints itself, becomes a table and a file as the library's results do
-    "limelight.rendering.terminal": {"ALL", "SHOWN_FEATURES", "Look", "on_terminal", "table_text"},
+    "limelight.rendering.terminal": {
+        "FULL_WIDTH",
+        "SHOWN_FEATURES",
+        "Look",
+        "table_text",
+        "terminal_view",
+    },
     "limelight.results.codec": {"decode_record", "encode_record"},
-    "limelight.results.mixins": {"Tabular"},
+    "limelight.results.mixins": {"TableMixin"},
     "limelight.results.table": {"Column", "Table", "plain_table"},
     "limelight.results.values": {"EqualByFields", "frozen_array"},
     # the version and the commit of a run
     "limelight.provenance": {"describe_stamps", "source_stamp"},
     "limelight.files": {"atomic_folder", "write_atomically"},
-    "limelight.rendering.markup": {"rendered"},
+    "limelight.rendering.markup": {"render_template"},
     # figures that look like the library's
     "limelight.rendering.figures": {
         "DOTS_PER_INCH",
@@ -59,12 +68,12 @@ EXCEPTIONS = {
         "CLS",
         "SIDES",
         "UNK",
-        "Document",
         "Features",
-        "Given",
         "Pair",
         "ImageInput",
+        "ModelInput",
         "Tokens",
+        "UserInput",
         "Vocabulary",
         "build_features",
         "truncate_line",

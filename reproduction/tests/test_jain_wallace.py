@@ -34,7 +34,7 @@ def setting(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def numbers(setting):
-    return {name: measuring.measured(setting, model) for name, model in MODELS.items()}
+    return {name: measuring.measure(setting, model) for name, model in MODELS.items()}
 
 
 def test_correlations_are_those_of_the_explanations(setting, numbers):
@@ -51,13 +51,15 @@ def test_correlations_are_those_of_the_explanations(setting, numbers):
 
 def test_replaced_attention_gives_the_same_probability_and_a_nudge_does_not():
     for model in MODELS.values():
-        alpha, u, T = next(measuring._text_attention(model, TEXTS[:1]))
+        alpha, u, T = next(measuring._attention_and_values(model, TEXTS[:1]))
         p = model.predict_proba(TEXTS[:1])[0, 1]
-        np.testing.assert_allclose(measuring._sigmoid(measuring._odds(alpha, u)), p, rtol=1e-12)
+        np.testing.assert_allclose(measuring._sigmoid(measuring._log_odds(alpha, u)), p, rtol=1e-12)
         nudged = alpha.copy()
         nudged[:, 1] += 0.01
-        assert abs(measuring._odds(nudged, u) - measuring._odds(alpha, u)) > 1e-6
-        assert measuring._replaced(alpha, u, T, np.random.default_rng(0))["moved"] < 1e-12
+        assert abs(measuring._log_odds(nudged, u) - measuring._log_odds(alpha, u)) > 1e-6
+        assert (
+            measuring._measure_replacement(alpha, u, T, np.random.default_rng(0))["moved"] < 1e-12
+        )
 
 
 def test_distances_lie_between_nothing_and_what_no_constraint_reaches(numbers):

@@ -227,7 +227,7 @@ def test_a_rate_that_is_slower_than_proven_is_noticed():
 def test_pieces_know_their_words():
     class Halves:
         @staticmethod
-        def of_word(word):
+        def split_word(word):
             return [word[:2], f"##{word[2:]}"] if len(word) > 2 else [word]
 
     text, words = words_or_pieces.words_of_pieces("good film, good", Halves)

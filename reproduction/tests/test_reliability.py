@@ -80,15 +80,13 @@ def test_even_attention_has_the_largest_entropy(toy_model):
 
 
 @pytest.mark.parametrize("module", [reliability, repairs])
-def test_what_is_measured_on_toy_reviews_can_be_told(
-    module, toy_setting, monkeypatch, load_stored_results
-):
+def test_what_is_measured_on_toy_reviews_can_be_told(module, toy_setting, monkeypatch, stored):
     monkeypatch.setattr(reliability_measured, "QUICK_TEXTS", 10)
     monkeypatch.setattr(reliability_measured, "QUICK_JUDGED", 10)
     monkeypatch.setattr(repairs, "QUICK_TEXTS", 4)
     experiment = module.EXPERIMENT
     (paper,) = (part for part in experiment.parts if part.name == "paper")
-    both = load_stored_results({"paper": paper.measure(toy_setting)})
+    both = stored({"paper": paper.measure(toy_setting)})
     both["shipped"] = both["paper"]
     found = experiment.findings(both)
     assert "nan" not in json.dumps([found.headline, *found.measured, found.meaning])

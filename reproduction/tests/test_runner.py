@@ -45,7 +45,7 @@ def test_what_will_be_measured_is_said_beforehand(run):
     one = experiment("one", {"a": Counted(1), "b": Counted(2)})
     said = []
     for _ in range(2):
-        run(one, planned=said.append)
+        run(one, on_plan=said.append)
     assert said == [
         "Measured now: 2 of 2 parts, one (a, b).",
         "Kept from before: 2 of 2 parts, one (a, b).",
@@ -56,7 +56,7 @@ def test_what_is_stored_and_what_is_measured_is_said_by_name_beforehand(run):
     one = experiment("one", {"a": Counted(1), "b": Counted(2)}, needs={"b": ("gpu",)})
     two = experiment("two", {"c": Counted(3)})
     said = []
-    run(one, two, quick=True, carried={"one": {"b": stored(CARRIED)}}, planned=said.append)
+    run(one, two, quick=True, carried={"one": {"b": stored(CARRIED)}}, on_plan=said.append)
     assert said == [
         "From the stored results, since there is no graphics card: 1 of 3 parts, one (b).\n"
         "Measured now: 2 of 3 parts, one (a), two (c)."
@@ -83,7 +83,7 @@ def test_an_experiment_is_drawn_again_only_for_new_numbers(run, monkeypatch):
     drawn = []
     draw = report.build_row
     monkeypatch.setattr(
-        report, "row_of", lambda e, *rest, **more: drawn.append(e.name) or draw(e, *rest, **more)
+        report, "build_row", lambda e, *rest, **more: drawn.append(e.name) or draw(e, *rest, **more)
     )
     run(one, two)
     assert drawn == ["one", "two"]
@@ -373,10 +373,10 @@ def test_progress_goes_part_by_part_and_ends_each_once(run):
     one = experiment("one", parts, needs={"c": ("gpu",)}, stages=2)
     run(one, only=["one.b"])
     run(one, progress=heard.append)
-    assert [(at.part, at.number, at.parts, at.source) for at in heard if at.ended] == [
+    assert [(at.part, at.number, at.parts, at.source) for at in heard if at.is_finished] == [
         ("one.a", 1, 3, "measured"), ("one.b", 2, 3, "kept"), ("one.c", 3, 3, "missing"),
     ]  # fmt: skip
-    told = [(at.share, at.ended) for at in heard if at.part == "one.a"]
+    told = [(at.share, at.is_finished) for at in heard if at.part == "one.a"]
     assert told == [(0, False), (0.25, False), (0.5, False), (0.75, False), (1, False), (1, True)]
     assert [at.number for at in heard] == sorted(at.number for at in heard)
 

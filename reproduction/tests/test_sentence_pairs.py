@@ -25,7 +25,7 @@ from limelight_reproduction.questions.pair_rules import (
     count_in_zone,
     judge_differences,
 )
-from limelight_reproduction.questions.pair_statistics import summarised
+from limelight_reproduction.questions.pair_statistics import summarize_pairs
 from limelight_reproduction.questions.resampled_rows import Rows
 from limelight_reproduction.results import load_stored_results
 from limelight_reproduction.setting import Setting
@@ -92,7 +92,7 @@ def row(**changes):
 
 
 def told(*rows):
-    return summarised(rows, share=0.5, seed=0)
+    return summarize_pairs(rows, share=0.5, seed=0)
 
 
 def test_a_share_is_a_sum_of_gains_over_a_sum_of_rooms():
@@ -236,7 +236,7 @@ def few(monkeypatch):
 def test_rows_say_what_the_library_says_of_the_same_pair(setting, few):
     pairs, share = pair_rows.short_pairs(setting)
     assert 0 < share <= 1
-    rows = list(pair_rows.measured_rows(setting, pairs, replacement="mask"))
+    rows = list(pair_rows.measure_rows(setting, pairs, replacement="mask"))
     assert len(rows) == 2
     model = setting.pair_classifier
     for (pair, label), found in zip(pairs, rows, strict=True):
@@ -252,7 +252,7 @@ def test_rows_say_what_the_library_says_of_the_same_pair(setting, few):
 @pytest.mark.slow
 def test_areas_and_what_they_lie_between_are_those_of_judge(setting, few):
     pairs, _ = pair_rows.short_pairs(setting)
-    (found,) = pair_rows.measured_rows(setting, pairs[:1], replacement="mask")
+    (found,) = pair_rows.measure_rows(setting, pairs[:1], replacement="mask")
     names = ["alpha-avg", "gxi", "loo"]
     (judged,) = limelight.judge(setting.pair_classifier, [pairs[0][0]], names, columns=()).texts
     assert {name: found["areas"][name] for name in names} == pytest.approx(judged.areas, abs=1e-4)
@@ -263,7 +263,7 @@ def test_areas_and_what_they_lie_between_are_those_of_judge(setting, few):
 
 def test_attention_of_words_is_that_of_their_pieces(setting, few):
     pair = ("a predictable film", "the film")
-    found = pair_rows._attention(setting.pair_classifier, pair)
+    found = pair_rows._measure_attention(setting.pair_classifier, pair)
     one = explain(setting.pair_classifier, pair, "alpha-avg")
     np.testing.assert_allclose(found["looks"][-1], one.scores, atol=1e-9)
     pays = np.array(found["pays"])
@@ -280,17 +280,17 @@ def test_what_was_measured_is_not_measured_again(setting, few, monkeypatch):
         return [{"label": label} for _, label in some]
 
     monkeypatch.setattr(pair_rows, "_CHUNK", 1)
-    monkeypatch.setattr(pair_rows, "_rows", rows)
-    killed = pair_rows.measured_rows(setting, pairs, replacement="mask")
+    monkeypatch.setattr(pair_rows, "_measure_chunk", rows)
+    killed = pair_rows.measure_rows(setting, pairs, replacement="mask")
     first = next(killed)
     assert asked == [1]
-    again = list(pair_rows.measured_rows(setting, pairs, replacement="mask"))
+    again = list(pair_rows.measure_rows(setting, pairs, replacement="mask"))
     assert asked == [1, 1]
     assert again[0] == first
     assert [one["label"] for one in again] == [label for _, label in pairs]
-    list(pair_rows.measured_rows(setting, pairs, replacement="delete"))  # other numbers
+    list(pair_rows.measure_rows(setting, pairs, replacement="delete"))  # other numbers
     setting.seed = 1  # other pairs
-    list(pair_rows.measured_rows(setting, pairs, replacement="mask"))
+    list(pair_rows.measure_rows(setting, pairs, replacement="mask"))
     assert asked == [1] * 6
 
 
@@ -299,7 +299,7 @@ def test_a_hidden_sentence_says_nothing(setting, few):
         """Made up: “not” in the second sentence is a contradiction, else it is neutral."""
         return [[float("not" in b.split()), 0.5, 0.0] for _, b in pairs]
 
-    setting._held["pair model"] = limelight.wrap(
+    setting._cache["pair model"] = limelight.wrap(
         decides, classes=CLASSES, scale="score", mask="x", pairs=True
     )
     found = one_sentence.measure_hidden(setting)
@@ -411,11 +411,11 @@ def test_verdicts_that_depend_on_what_stands_for_a_word_are_named():
     numbers = {part: one.numbers for part, one in load_stored_results()["pairs"].items()} | {
         "deleted": words
     }
-    assert sentence_pairs._same_verdicts(numbers) == (6, [])
+    assert sentence_pairs._compare_deletion(numbers) == (6, [])
     told = sentence_pairs._findings(numbers).measured
     assert any("All 6 verdicts about words are the same." in one for one in told)
     other = words | {"pays": [0.6, 0.55, 0.65]}
-    count, changed = sentence_pairs._same_verdicts(numbers | {"deleted": other})
+    count, changed = sentence_pairs._compare_deletion(numbers | {"deleted": other})
     assert (count, len(changed)) == (6, 1)
     assert changed[0].endswith("how far they interact? (our question)” (holds)")
 

@@ -189,7 +189,7 @@ def test_another_kind_of_model_is_not_taken_for_the_papers(tmp_path, monkeypatch
     other = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
     monkeypatch.setattr(module, "load", lambda _: other)
     with pytest.raises(InputError) as caught:
-        _ = given(tmp_path, paper_model=tmp_path).paper
+        _ = given(tmp_path, paper_model=tmp_path).recipe_model
     assert str(caught.value) == (
         f"'{tmp_path}' holds another kind of model; the experiments need the paper's classifier, "
         "as `limelight train --recipe paper` leaves it."
@@ -199,21 +199,21 @@ def test_another_kind_of_model_is_not_taken_for_the_papers(tmp_path, monkeypatch
 def test_the_papers_model_is_the_one_in_the_folder(tmp_path, toy_model):
     model = toy_model()
     limelight.save_folder(model, tmp_path / "model")
-    found = given(tmp_path, paper_model=tmp_path / "model").paper
+    found = given(tmp_path, paper_model=tmp_path / "model").recipe_model
     assert found.fingerprint == model.fingerprint
 
 
 @pytest.mark.parametrize("classes", [("0", "1"), ("negative", "positive")])
 def test_a_model_of_numbered_classes_speaks_of_sentiment(tmp_path, toy_model, classes):
     limelight.save_folder(replace(toy_model(), classes=classes), tmp_path / "model")
-    found = given(tmp_path, paper_model=tmp_path / "model").paper
+    found = given(tmp_path, paper_model=tmp_path / "model").recipe_model
     assert found.classes == ("negative", "positive")
 
 
 def test_a_model_of_other_classes_is_refused_in_a_sentence(tmp_path, toy_model):
     limelight.save_folder(replace(toy_model(), classes=("ham", "spam")), tmp_path / "model")
     with pytest.raises(InputError) as caught:
-        _ = given(tmp_path, paper_model=tmp_path / "model").paper
+        _ = given(tmp_path, paper_model=tmp_path / "model").recipe_model
     assert str(caught.value) == (
         "the paper's model must know IMDB's classes, negative and positive (or 0 and 1); "
         f"'{tmp_path / 'model'}' knows ham, spam."
@@ -221,7 +221,7 @@ def test_a_model_of_other_classes_is_refused_in_a_sentence(tmp_path, toy_model):
 
 
 def test_without_a_folder_the_papers_model_is_the_one_that_is_carried(tmp_path):
-    model = given(tmp_path).paper
+    model = given(tmp_path).recipe_model
     sizes = {"d_e": 128, "K": 6, "d_att": 64, "d_out": 64, "C": 2, "T_max": 256}
     assert sizes.items() <= model.sizes.items()
     training = model.record["training"]

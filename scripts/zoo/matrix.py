@@ -1,4 +1,4 @@
-"""The table of docs/how-to/own-model.md: which methods each kind of network allows, from stored verdicts."""
+"""The table of docs/reference/supported-models.md: the methods that work for each architecture."""
 
 __all__ = ["merged", "page_with_matrix", "slim"]
 
@@ -12,7 +12,7 @@ from typing import Any
 from limelight.provenance import describe_stamps
 
 VERDICTS = Path(__file__).parent / "verdicts.json"
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "own-model.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "supported-models.md"
 START, END = "<!-- zoo -->\n", "<!-- end of zoo -->\n"
 GROUPS = {
     "`loo`, `lime`, `shapley`, `banzhaf`, `interactions`, `anchors`": (
@@ -25,6 +25,37 @@ GROUPS = {
     "`lrp`": ("lrp",),
     "`alpha-…`": ("alpha-avg", "alpha-max", "alpha-grad"),
     "`rollout`, `flow`, `generic-attention`": ("rollout", "flow", "generic-attention"),
+}  # fmt: skip
+# Stored reasons, as patterns, and how the page words them.
+PLAIN_REASONS = {
+    r"the network computes ('\w+'), in which nothing is known to be a weight":
+        r"LRP has no rule for the operation \1 in this architecture",
+    "the network does not show the attention of a single stack of layers":
+        "the network does not return the attention of a single stack of layers",
+    "masking a token out does not hide it from this model":
+        "a token that is masked out still changes the output",
+    "the network shows no table that embeds its tokens by get_input_embeddings":
+        "the network has no embedding table for its tokens",
+    "the network mixes its tokens by other means than attention too":
+        "the network also mixes its tokens by other operations than attention",
+    r"the network shows (\d+) layers of attention and computes (\d+)":
+        r"the network returns \1 layers of attention and computes \2",
+    "the attention of the network does not go from every token to every token":
+        "the attention of the network does not connect every token with every other token",
+    "the network embeds its tokens in more than vectors":
+        "the embedding of the network returns more than vectors",
+    "what the network shows as attention are not weights that add up to one":
+        "the attention weights that the network returns do not add up to one",
+    r"this network fails when it is asked for them \(":
+        "the network raises an error (",
+    "the network reads its tokens by more than one embedding":
+        "the network reads its tokens through more than one embedding",
+    "the network does not read a text as one row of embedded tokens, so gradients at its words are "
+    "not known":
+        "the network does not read a text as one row of embedded tokens",
+    "which position the head of the network reads cannot be seen: its outputs do not depend on the "
+    "attention that it shows":
+        "the outputs do not depend on the attention weights that the network returns",
 }  # fmt: skip
 REMARKS = {"loo pad": "no `pad`", "loo delete": "no `delete`", "long": "long texts"}
 
@@ -69,7 +100,7 @@ def page_with_matrix(page: str, stored: dict[str, Any]) -> str:
 
 
 def matrix(stored: dict[str, Any]) -> str:
-    """Return the table, one row for families that allow the same, and what could not be asked."""
+    """Return the table, one row for families that allow the same, and what was not tested."""
     families = stored["families"]
     asked = {family: found for family, found in families.items() if "right" in found}
     tried = set().union(*map(_known, asked.values()))
@@ -82,11 +113,11 @@ def matrix(stored: dict[str, Any]) -> str:
     left = len(families) - len(asked)
     ordered = sorted(rows.items(), key=lambda row: (-len(row[1]), row[1]))
     lines = [
-        f"{len(families)} families in transformers {stored['transformers']}: {len(asked)} were "
-        f"built with random weights and asked, {left} {'was' if left == 1 else 'were'} not. "
+        f"transformers {stored['transformers']} has {len(families)} architectures of sequence "
+        f"classifiers. {len(asked)} were tested, {left} {'was' if left == 1 else 'were'} not. "
         + describe_stamps(chain.from_iterable(found["stamps"] for found in families.values())),
         "",
-        "| families | " + " | ".join(groups) + " | remarks |",
+        "| architectures | " + " | ".join(groups) + " | remarks |",
         "| --- |" + " --- |" * (len(groups) + 1),
         *(f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in ordered),
         "",
@@ -119,9 +150,9 @@ def _remarks(found: dict[str, Any], reasons: list[str]) -> str:
                 parts.append(f"{what}: {_number(_reason(text), reasons)}")
     for warning in found["warnings"]:
         if "change with padding" in warning:
-            parts.append("one length at a time")
+            parts.append("batches of one length")
         elif "differently from call to call" in warning:
-            parts.append("answers vary")
+            parts.append("random outputs")
     return "; ".join(parts)
 
 
@@ -140,7 +171,10 @@ def _reason(text: str) -> str:
     clause = re.split(r"; use |\. Use ", clause)[0].rstrip(".")
     clause = re.sub(r"\w+For\w*SequenceClassification", "the network", clause)
     clause = re.sub(r" \(a row adds up to .*?\)", "", clause)
-    return re.sub(r"on the text '.*?' \(", "on a text (", clause)
+    clause = re.sub(r"on the text '.*?' \(", "on a text (", clause)
+    for pattern, plain in PLAIN_REASONS.items():
+        clause = re.sub(pattern, plain, clause)
+    return clause
 
 
 def _unasked(families: dict[str, Any]) -> list[str]:
@@ -148,7 +182,7 @@ def _unasked(families: dict[str, Any]) -> list[str]:
         f"* {family}: {' '.join((found.get('refused') or found['unbuilt']).split())[:200]}"
         for family, found in sorted(families.items())
     ]
-    return ["Not asked:", "", *lines] if lines else []
+    return ["Not tested:", "", *lines] if lines else []
 
 
 def stored() -> dict[str, Any]:

@@ -108,7 +108,7 @@ def _prepare_call(
     if seed != 0:
         settings["seed"] = seed
     model, request = prepare_model(model, request, needs=needs)
-    methods, parsed = configure_with_budget(model, method, settings, budget, several=is_list)
+    methods, parsed = configure_with_budget(model, method, settings, budget, is_list=is_list)
     return PreparedCall(model, request, methods, parsed, progress)
 
 
@@ -462,7 +462,7 @@ def explain_classes(
     >>> model = limelight.load()
     >>> text = "The plot is predictable, but the acting is superb."
     >>> explanations = limelight.explain_classes(model, text)
-    >>> {name: round(e.scores.max(), 2) for name, e in explanations.items()}
+    >>> {name: round(float(e.scores.max()), 2) for name, e in explanations.items()}
     {'negative': 1.17, 'positive': 1.29}
     """
     request = Request(
@@ -842,7 +842,7 @@ def predict(model: Model, text: Input | Texts) -> Any:
     >>> import limelight
     >>> prediction = limelight.predict(limelight.load(), "A superb film.")
     >>> prediction["class"], round(prediction["probability"], 2)
-    ('positive', 0.77)
+    ('positive', 0.73)
     """
     rows = predict_rows(check_model(model), as_list(text))
     return rows[0] if is_single(text) else rows
@@ -1090,10 +1090,10 @@ def methods(model: Model | None = None) -> MethodTable:
     --------
     >>> import limelight
     >>> table = limelight.methods(limelight.load())
-    >>> table
-    <MethodTable of 24 methods, 24 usable>
-    >>> [setting.name for setting in table["loo"].implementations[-1].settings]
-    ['replacement']
+    >>> table["loo"].formula
+    'f(text) − f(text without the word)'
+    >>> [setting.name for setting in table["lime"].implementations[0].settings][:2]
+    ['bandwidth', 'penalty']
     """
     table = method_table(None if model is None else check_model(model))
     for error in METHODS.load_errors.values():

@@ -1,4 +1,4 @@
-"""Errors a user can cause and mend. Each message is one sentence, sometimes two."""
+"""Errors that users can cause and fix. A message has one or two sentences."""
 
 import contextlib
 import difflib
@@ -8,23 +8,23 @@ from collections.abc import Iterable, Iterator
 from numbers import Integral
 from typing import Any
 
-# What a terminal would obey (ESC moves its cursor and more), what reorders the letters around it,
-# and halves of characters, which no file can hold.
+# Characters that control a terminal (ESC moves its cursor and more), characters that reorder the
+# letters around them, and halves of characters, which no file can contain.
 CONTROL_CHARACTERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def escape_controls(sentence: str) -> str:
-    r"""Return a sentence with what a terminal would obey as ``repr`` writes it: ``\x1b``."""
-    return CONTROL_CHARACTERS.sub(lambda found: repr(found.group())[1:-1], sentence)
+    r"""Replace control characters by visible escapes such as ``\x1b``."""
+    return CONTROL_CHARACTERS.sub(lambda match: repr(match.group())[1:-1], sentence)
 
 
 class InputError(ValueError):
-    """What the caller handed over cannot be used; the message says what to do instead.
+    """An argument is invalid; the message describes the problem and its solution.
 
-    ``is_text_specific`` says that one text is at fault: others may be fine. Names and texts of others stand
-    in the message, so that nothing in it is ever obeyed by a terminal.
+    If ``is_text_specific`` is true, the error is about one text, and other texts may be fine. A
+    message may contain names and texts from files, so its control characters are replaced.
     """
 
     is_text_specific = False
@@ -34,7 +34,7 @@ class InputError(ValueError):
 
 
 class DomainError(InputError):
-    """A theorem or method is not defined for this input; the message names the hypothesis."""
+    """A theorem or method is not defined for an input; the message names the hypothesis."""
 
 
 # The package is on no index yet.
@@ -46,24 +46,24 @@ IN_REPRODUCTION = (
 
 
 class MissingExtraError(InputError):
-    """An optional dependency is not installed; the message says how to get it from a checkout.
+    """An optional dependency is not installed; the message says how to install it.
 
-    Where torch comes with it, also without what a GPU needs.
+    If the dependency needs torch, the message also says how to install torch for CPUs only.
     """
 
     def __init__(self, need: str, extra: str) -> None:
-        said = f"{need}; in a checkout of limelight, run: {INSTALL_EXTRA.format(extra)}."
+        message = f"{need}; in a checkout of limelight, run: {INSTALL_EXTRA.format(extra)}."
         if extra in ("hf", "train"):
-            said += (
+            message += (
                 " Without a GPU, add --extra-index-url https://download.pytorch.org/whl/cpu: torch "
                 "is 6 GB with what a GPU needs."
             )
-        super().__init__(said)
+        super().__init__(message)
 
 
 @contextlib.contextmanager
 def add_text_number(number: int | None) -> Iterator[None]:
-    """Let errors say which of several texts they are about; None where there is only one."""
+    """Add the number of a text to errors of the block; None adds no number."""
     try:
         yield
     except InputError as error:
@@ -81,38 +81,38 @@ def read_all(values: Iterable[Any], name: str) -> list[Any]:
     values
         A list, or a generator of the user, which may raise any error.
     name
-        What the values are, for the message: "methods".
+        Name of the values in the message, such as "methods".
     """
-    read: list[Any] = []
+    read_values: list[Any] = []
     try:
-        read.extend(values)  # what came before an error stays in the list
+        read_values.extend(values)  # values before an error stay in the list
     except (InputError, MemoryError):
         raise
     except Exception as error:
         raise InputError(
-            f"{name} could not be read: after {len(read):,} values their generator raised "
+            f"{name} could not be read: after {len(read_values):,} values their generator raised "
             f"{type(error).__name__} ({error}). Give a list."
         ) from error
-    return read
+    return read_values
 
 
-def check_count(name: str, given: object) -> int:
-    """Return a number of things, NumPy's too, of which there must be one at least."""
-    if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
-        raise InputError(f"{name} must be a whole number from 1; got {given!r}.")
-    return int(given)
+def check_count(name: str, value: object) -> int:
+    """Return a count as an ``int``; raise `InputError` if it is no whole number from 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InputError(f"{name} must be a whole number from 1; got {value!r}.")
+    return int(value)
 
 
 def short_repr(value: object) -> str:
-    """Return ``repr(value)``; of a whole number too long for a sentence, how long it is."""
+    """Return ``repr(value)``, or the number of digits if it is a very long number."""
     if isinstance(value, int) and (bits := value.bit_length()) > 200:
         return f"a number of about {math.ceil(bits * math.log10(2)):,} digits"
     return repr(value)
 
 
 def unknown_name_message(kind: str, name: object, choices: Iterable[str]) -> str:
-    """Sentence for an unknown ``name``: the nearest guess, then every choice."""
-    known = list(choices)
-    near = difflib.get_close_matches(str(name), known, n=1)
-    guess = f"Did you mean {near[0]!r}? " if near else ""
-    return f"no {kind} {name!r}. {guess}Choose from: {', '.join(known)}."
+    """Return the message for an unknown name: the most similar name, and then all choices."""
+    names = list(choices)
+    matches = difflib.get_close_matches(str(name), names, n=1)
+    guess = f"Did you mean {matches[0]!r}? " if matches else ""
+    return f"no {kind} {name!r}. {guess}Choose from: {', '.join(names)}."

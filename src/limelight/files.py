@@ -1,9 +1,9 @@
-"""Files written completely or not at all, and files of others read with care.
+"""Write files completely or not at all, and read files with limits.
 
-A new file or folder grows under a temporary name beside its target, and is then moved into place:
-``.NAME.limelight-xxxxxxxx.part``. Its writer holds a lock on it. A part without a lock was left by
-a process that was killed, and `remove_abandoned_parts` deletes it. Where files cannot be locked
-(Windows, some network disks), nobody can know who was killed, and nothing is deleted.
+A new file or folder is written under the temporary name ``.NAME.limelight-xxxxxxxx.part`` beside
+its target, and then moved to the target. Its writer holds a lock on it. A part without a lock
+belongs to a process that was killed, and `remove_abandoned_parts` deletes it. If files cannot be
+locked (Windows, some network disks), nothing is deleted.
 """
 
 import contextlib
@@ -19,22 +19,22 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from limelight.errors import InputError
 
-_TRIES = 10  # after so many collisions with other processes, something else is wrong
-# A name that nobody else gives to a file: what has it may be deleted.
+_TRIES = 10  # collisions with other processes; after these, something else is wrong
+# No other program uses such a name, so files with it may be deleted.
 _TEMPORARY_NAME = re.compile(r"\.(?P<target>.+)\.limelight-[a-z0-9_]{8}\.(part|old)", re.DOTALL)
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None:
-    """Write ``content`` to ``path``; after a crash the old file or the new one is there, whole."""
+    """Write ``content`` to ``path``; after a crash, the complete old or new file is there."""
     with atomic_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Yield a file that takes the place of ``path`` when the block ends without error."""
+    """Yield a new file that replaces ``path`` when the block ends without an error."""
     target = Path(path)
-    with _errors_about(path):
+    with _name_target_in_errors(path):
         if is_device(target):
             with target.open("wb") as device:
                 yield device
@@ -46,7 +46,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(handle)
-                _take_default_mode(part)
+                _set_default_mode(part)
                 if locked:
                     part.replace(target)  # before the lock ends
                     unlock(handle)
@@ -62,7 +62,7 @@ def growing_file(path: Path, target: Path, busy: str) -> Iterator[BinaryIO]:
     """Yield the unbuffered file ``path``, empty; move it to ``target`` at the end of the block.
 
     Raise `InputError` with the message ``busy`` if another process is writing to it. If the block
-    fails, ``path`` keeps what was written.
+    fails, the written bytes stay in ``path``.
     """
     for _ in range(_TRIES):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
@@ -90,10 +90,10 @@ def growing_file(path: Path, target: Path, busy: str) -> Iterator[BinaryIO]:
 
 
 def write_files_atomically(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write several files of ``folder``; every content is on disk before the first is replaced.
+    """Write files to ``folder``; all contents are on disk before the first file is replaced.
 
-    A full disk therefore leaves the old files as they were. A process that is killed can leave
-    files of both: the first file should say, by a digest, to which others it belongs.
+    If the disk is full, the old files therefore stay. A process that is killed can leave old and
+    new files together, so the first file should contain a digest of the others.
     """
     with contextlib.ExitStack() as stack:
         # Files take their places in the reverse order of opening.
@@ -105,9 +105,9 @@ def write_files_atomically(folder: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def remove_abandoned_parts(folder: Path, name: str | None = None) -> None:
-    """Delete parts of ``name``, or of any name, that killed processes left in ``folder``.
+    """Delete the parts of ``name``, or of any name, that belong to killed processes.
 
-    The folder is listed: call this once before many files are written, not for each of them.
+    The function lists the folder, so call it once before many files are written.
     """
     if not can_lock():
         return
@@ -120,9 +120,9 @@ def remove_abandoned_parts(folder: Path, name: str | None = None) -> None:
             continue
         with (
             contextlib.suppress(OSError),  # it belongs to another user, or has just moved
-            _locked(part) as locked,
+            _hold_lock(part) as is_locked,
         ):
-            if not locked or not os.path.lexists(part):
+            if not is_locked or not os.path.lexists(part):
                 continue
             if part.suffix == ".old" and not (folder / match["target"]).exists():
                 # Its process was killed between moving it away and moving its successor in.
@@ -134,19 +134,19 @@ def remove_abandoned_parts(folder: Path, name: str | None = None) -> None:
 
 
 def is_temporary_name(name: str) -> bool:
-    """Return whether a file of this name is one that this module has made, and may delete."""
+    """Return whether this module created the file with this name, and may delete it."""
     return _TEMPORARY_NAME.fullmatch(name) is not None
 
 
-def _temporary_name(target: Path) -> dict[str, Any]:
-    """Return how :mod:`tempfile` is to name what becomes ``target``."""
+def _temporary_arguments(target: Path) -> dict[str, Any]:
+    """Return arguments of :mod:`tempfile` for a temporary file or folder beside ``target``."""
     return {"dir": target.parent, "prefix": f".{target.name}.limelight-", "suffix": ".part"}
 
 
 def _new_part_file(target: Path) -> tuple[int, Path, bool]:
-    """Return a new open file beside ``target``, its path, and whether it could be locked."""
+    """Create and open a file beside ``target``; return it, its path, and whether it is locked."""
     for _ in range(_TRIES):
-        handle, name = tempfile.mkstemp(**_temporary_name(target))
+        handle, name = tempfile.mkstemp(**_temporary_arguments(target))
         part, usable = Path(name), False
         try:
             locked = lock(handle)
@@ -163,12 +163,12 @@ def _new_part_file(target: Path) -> tuple[int, Path, bool]:
 
 @contextlib.contextmanager
 def _new_part_folder(target: Path) -> Iterator[Path]:
-    """Yield a new folder beside ``target``, locked where that can be."""
+    """Yield a new folder beside ``target``, which is locked if that is possible."""
     for _ in range(_TRIES):
-        part = Path(tempfile.mkdtemp(**_temporary_name(target)))
+        part = Path(tempfile.mkdtemp(**_temporary_arguments(target)))
         with contextlib.ExitStack() as stack:
             try:
-                usable = stack.enter_context(_locked(part)) is not False and part.exists()
+                usable = stack.enter_context(_hold_lock(part)) is not False and part.exists()
             except FileNotFoundError:  # another process has taken it for an abandoned part
                 usable = False
             if usable:
@@ -190,7 +190,7 @@ def _is_open_file(handle: int, path: Path) -> bool:
 
 
 def can_lock() -> bool:
-    """Return whether this system has locks of files and folders; Windows has not."""
+    """Return whether this system can lock files and folders; Windows cannot."""
     try:
         import fcntl  # noqa: F401
     except ModuleNotFoundError:
@@ -201,8 +201,8 @@ def can_lock() -> bool:
 def lock(handle: int) -> bool | None:
     """Lock an open file or folder; return False if another process holds its lock.
 
-    The lock ends with `unlock`, or with the process, however that ends. Where files cannot be
-    locked (Windows, some network disks), nothing is locked and None is returned.
+    The lock ends with `unlock`, or when the process ends. If files cannot be locked (Windows, some
+    network disks), nothing is locked and the function returns None.
     """
     if not can_lock():
         return None
@@ -218,7 +218,7 @@ def lock(handle: int) -> bool | None:
 
 
 def unlock(handle: int) -> None:
-    """End a lock; closing the file does not, if a child process was forked meanwhile."""
+    """End a lock; if a child process was forked meanwhile, closing the file does not end it."""
     import fcntl
 
     with contextlib.suppress(OSError):
@@ -226,8 +226,8 @@ def unlock(handle: int) -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[bool | None]:
-    """Hold the lock of a file or folder during the block; yield what `lock` returns."""
+def _hold_lock(path: Path) -> Iterator[bool | None]:
+    """Hold the lock of a file or folder during the block; yield the result of `lock`."""
     if not can_lock():  # Windows opens no folder
         yield None
         return
@@ -244,13 +244,13 @@ def _locked(path: Path) -> Iterator[bool | None]:
 
 
 def is_device(path: Path) -> bool:
-    """Say whether ``path`` is a pipe, /dev/null or the like: written to, never replaced."""
+    """Return whether ``path`` is a device or a pipe, which is written to and never replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 @contextlib.contextmanager
-def _errors_about(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let errors that name no file, or a temporary one, name the file the user asked for."""
+def _name_target_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the user's file in errors of the block that name no file or a temporary one."""
     try:
         yield
     except OSError as error:
@@ -262,9 +262,9 @@ def _errors_about(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a new folder that takes the place of ``path`` when the block ends without error.
+    """Yield a new folder that replaces ``path`` when the block ends without an error.
 
-    Whatever a folder at ``path`` held is lost then: the caller has made sure that it may be.
+    The files of an old folder at ``path`` are deleted. The caller must check that they may be.
     """
     target = Path(path)
     if target.exists() and not target.is_dir():
@@ -272,14 +272,14 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = target.resolve()  # a link keeps its place
     target.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned_parts(target.parent, target.name)
-    with _errors_about(path), _new_part_folder(target) as part:
+    with _name_target_in_errors(path), _new_part_folder(target) as part:
         yield part
-        _take_default_mode(part, 0o777)
+        _set_default_mode(part, 0o777)
         _move_folder(part, target)
 
 
 def _move_folder(part: Path, target: Path) -> None:
-    """Move a folder to the place of another, which comes back if that fails."""
+    """Replace a folder by another one; if that fails, the old folder stays."""
     # A folder cannot replace a folder in one step: move the old one out of the way first.
     old = part.with_suffix(".old")
     for remaining in reversed(range(_TRIES)):
@@ -288,7 +288,7 @@ def _move_folder(part: Path, target: Path) -> None:
                 target.replace(old)
             with contextlib.ExitStack() as stack:
                 with contextlib.suppress(OSError):
-                    stack.enter_context(_locked(old))  # nobody takes it for an abandoned one
+                    stack.enter_context(_hold_lock(old))  # nobody takes it for an abandoned one
                 part.replace(target)
             break
         except BaseException as error:
@@ -306,68 +306,67 @@ def _move_folder(part: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def folder_lock(folder: str | os.PathLike[str], busy: str) -> Iterator[None]:
-    """Refuse a ``folder`` in which another process is at such a block; ``busy`` says who that is.
+    """Lock a folder; raise `InputError` if another process holds the lock.
 
-    The lock is on the folder itself: no file is left that could be in the way.
+    ``busy`` is the beginning of the message, such as "another run is writing to". The lock is on
+    the folder itself, so no lock file remains.
     """
-    with _locked(Path(folder)) as locked:
+    with _hold_lock(Path(folder)) as locked:
         if locked is False:
             raise InputError(f"{busy} '{folder}'; wait for it to end, or choose another folder.")
         yield
 
 
-def _take_default_mode(path: Path, mode: int = 0o666) -> None:
-    """Undo the private mode of temporary files: a result is as readable as any other file."""
+def _set_default_mode(path: Path, mode: int = 0o666) -> None:
+    """Replace the private mode of temporary files by the default mode of new files."""
     umask = os.umask(0)
     os.umask(umask)
     path.chmod(mode & ~umask)
 
 
-_PART = 1 << 24  # bytes
+_BLOCK_SIZE = 1 << 24  # bytes
 
 
 @runtime_checkable
 class Readable(Protocol):
-    """What bytes can be read from: a file, a pipe, an archive."""
+    """A source of bytes, such as a file, a pipe or an archive."""
 
     def read(self, size: int, /) -> bytes:
-        """Return ``size`` bytes at most, none at the end."""
+        """Return at most ``size`` bytes, and no bytes at the end."""
 
 
-def read_bounded_bytes(path: Path, most: int) -> bytes:
-    """Return what the file at ``path`` holds; refuse devices and pipes, and more than ``most``."""
-    # Asked before opening: a pipe that nobody writes to would be waited for, /dev/zero never ends.
+def read_bounded_bytes(path: Path, max_bytes: int) -> bytes:
+    """Read a file; raise `InputError` if it is a device, a pipe or larger than ``max_bytes``."""
+    # Checked before opening: a pipe without a writer would block, and /dev/zero never ends.
     if path.exists() and not path.is_file():
         raise InputError(f"'{path}' must be a file; it is a folder, a device or a pipe.")
     with open_file(path) as file:
-        if os.fstat(file.fileno()).st_size > most:  # before a part of it is read
-            raise InputError(f"'{path}' must have at most {most:,} bytes; it has more.")
-        return read_at_most(file, most, f"'{path}'")
+        if os.fstat(file.fileno()).st_size > max_bytes:  # before a part of it is read
+            raise InputError(f"'{path}' must have at most {max_bytes:,} bytes; it has more.")
+        return read_at_most(file, max_bytes, f"'{path}'")
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file for reading; of what became a pipe since it was looked at, nothing is awaited."""
-    without_waiting = getattr(os, "O_NONBLOCK", 0)  # which Windows does not have
-    return (
-        path.open("rb")
-        if not without_waiting
-        else os.fdopen(os.open(path, os.O_RDONLY | without_waiting), "rb")
-    )
+    """Open a file for reading without waiting, even if it has become a pipe since the check."""
+    nonblocking = getattr(os, "O_NONBLOCK", 0)  # which Windows does not have
+    if not nonblocking:
+        return path.open("rb")
+    return os.fdopen(os.open(path, os.O_RDONLY | nonblocking), "rb")
 
 
-def read_at_most(file: Readable, most: int, name: str) -> bytes:
-    """Return what is left of ``file``, called ``name``; refuse more than ``most`` bytes."""
+def read_at_most(file: Readable, max_bytes: int, name: str) -> bytes:
+    """Read the rest of a file; raise `InputError` if it has more than ``max_bytes``."""
     parts, size = [], 0
-    while part := file.read(_PART):  # not all at once: read(n) may reserve n bytes for one
+    while part := file.read(_BLOCK_SIZE):  # read(n) may reserve n bytes even for a small file
         size += len(part)
-        if size > most:
-            raise InputError(f"{name} must have at most {most:,} bytes; it has more.")
+        if size > max_bytes:
+            raise InputError(f"{name} must have at most {max_bytes:,} bytes; it has more.")
         parts.append(part)
     return b"".join(parts)
 
 
 def parse_json(content: bytes | str, name: str) -> Any:
-    """Return the JSON value that ``content``, called ``name``, spells out."""
+    """Parse JSON; ``name`` is the name of the content in error messages."""
     try:
         return json.loads(content)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""How far a call has come: count what is done, report it to a callback, show it to a person."""
+"""Track the progress of a call: count the work, report it to a callback, and show it."""
 
 import contextlib
 import sys
@@ -9,12 +9,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-# Called with the work done and the work in all, both in texts.
+# Called with the finished work and all work, both in texts.
 ProgressCallback = Callable[[int | float, int], None]
 
 _SECONDS_BETWEEN_LINES = 0.2
-_LONG_SECONDS = 10.0  # what takes longer is announced
-_PACE_SECONDS = 1.0  # measured before a duration is announced
+_LONG_SECONDS = 10.0  # a longer duration is announced
+_PACE_SECONDS = 1.0  # of work, before a duration is announced
 
 
 def format_duration(seconds: int | float) -> str:
@@ -34,7 +34,7 @@ class Estimate:
     seconds
         The estimated time.
     sentence
-        What the user reads.
+        The sentence for the user.
     calls
         The estimated number of model calls, if the estimate rests on it.
     """
@@ -57,13 +57,14 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
-    """What the callback of a run gets: texts ``done`` of ``total``, and how many ``failed``.
+    """The progress of a run, for its callback.
 
-    ``new_texts`` counts those of this call, because what was stored before takes no time now. Until
-    there is one, ``per_second`` and ``left`` (seconds) are None. ``shard`` has the number, texts,
-    failures and seconds of a shard that has just been stored. ``estimate`` comes before the first
-    text, and ``warning`` is a warning for the user. ``finding`` is true while the spans or answers
-    to explain are read, before the run begins.
+    ``done`` of ``total`` texts are done, and ``failed`` of them failed. ``new_texts`` counts the
+    texts of this call, because stored texts take no time. Before the first one, ``per_second`` and
+    ``seconds_left`` are None. ``shard`` has the number, texts, failures and seconds of a shard that
+    has just been stored. ``estimate`` comes before the first text, and ``warning`` is a warning for
+    the user. ``finding`` is true while the model finds the spans or answers to explain, before the
+    run begins.
     """
 
     done: int
@@ -71,7 +72,7 @@ class RunProgress:
     total: int
     new_texts: int = 0
     per_second: float | None = None
-    left: float | None = None
+    seconds_left: float | None = None
     shard: Any = None
     estimate: Estimate | None = None
     warning: str | None = None
@@ -83,7 +84,7 @@ class RunProgress:
         Parameters
         ----------
         texts, failed
-            How many texts were finished, and how many of them failed.
+            The number of finished texts, and the number of those that failed.
         since
             The value of ``time.perf_counter`` when this call began to explain.
         shard
@@ -98,13 +99,13 @@ class RunProgress:
             total=self.total,
             new_texts=new_texts,
             per_second=speed,
-            left=None if speed is None else (self.total - done) / speed,
+            seconds_left=None if speed is None else (self.total - done) / speed,
             shard=shard,
         )
 
     @property
     def sentence(self) -> str:
-        """Say how far the run is."""
+        """A sentence about the progress."""
         batch = " read for what is explained" * self.finding
         failed = f", {self.failed:,} failed" if self.failed else ""
         rate = self.per_second
@@ -170,7 +171,7 @@ class ProgressTracker:
             self._callback(done, self._total)
 
 
-# The tracker of the model calls, and how many of these calls count as one.
+# The tracker of the model calls, and the number of calls that count as one.
 _TRACKER: ContextVar[tuple[ProgressTracker | None, int]] = ContextVar("tracker", default=(None, 1))
 
 
@@ -217,7 +218,7 @@ class ProgressDisplay:
     Parameters
     ----------
     task
-        What is done, such as "explaining".
+        Name of the task, such as "explaining".
     start_bar
         Returns a started bar of rich with one task. By default, a line is written.
     print_sentence
@@ -262,7 +263,7 @@ class ProgressDisplay:
         text: str = "",
         seconds_left: float | None = None,
     ) -> None:
-        """Show that ``done`` of ``total`` is done; ``text`` stands in place of the task."""
+        """Show that ``done`` of ``total`` is done; ``text`` replaces the name of the task."""
         start, first = self._clock_start = self._clock_start or (time.monotonic(), float(done))
         seconds, gained = time.monotonic() - start, done - first
         if gained and seconds >= _PACE_SECONDS:
@@ -281,12 +282,12 @@ class ProgressDisplay:
             self._bar.update(bar_task, completed=done, total=total, description=text or self._task)
 
     def show_run(self, progress: RunProgress) -> None:
-        """Show how far a run is; its estimate and its warnings get lines of their own."""
+        """Show the progress of a run; its estimate and its warnings get separate lines."""
         for sentence in (progress.estimate and progress.estimate.sentence, progress.warning):
             if sentence:
                 self.announce(sentence)
         if self.is_live:
-            self(progress.done, progress.total, progress.sentence, progress.left or 0.0)
+            self(progress.done, progress.total, progress.sentence, progress.seconds_left or 0.0)
 
     def announce(self, sentence: str) -> None:
         """Print a sentence above the bar or the line."""
@@ -307,8 +308,8 @@ class ProgressDisplay:
         recent = now - self._line_time < _SECONDS_BETWEEN_LINES
         if not done or (recent and done < total):
             return
-        left = f", about {format_duration(seconds_left)} left" if seconds_left else ""
-        line = (text or f"{self._task}: {done / total:.0%}") + left
+        remaining = f", about {format_duration(seconds_left)} left" if seconds_left else ""
+        line = (text or f"{self._task}: {done / total:.0%}") + remaining
         print("\r" + line.ljust(self._line_width), end="", file=sys.stderr, flush=True)
         self._line_time, self._line_width = now, len(line)
 

@@ -1,4 +1,4 @@
-"""Cached properties and locks that survive a fork while another thread is at work."""
+"""Cached properties and locks that are safe if a process forks while another thread works."""
 
 __all__ = ["ForkSafeLock", "cached_property"]
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property
 else:
 
-    class cached_property:  # noqa: N801  (the name of Python's own, whose place it takes)
+    class cached_property:  # noqa: N801  (it replaces Python's class of this name)
         """Python 3.12's ``functools.cached_property``, which needs no lock.
 
         That of Python 3.11 computes a value under a lock that all instances of a class share. A
@@ -58,10 +58,10 @@ class ForkSafeLock:
     thread, nor undo what that thread had changed under it. A fork therefore waits until the blocks
     of all other threads have ended, and these threads begin no other block before the fork.
 
-    The wait ends after five seconds, and a thread that forks inside a block does not wait: another
-    thread may wait for its lock. The forked process then gets a new lock in place of each that is
-    still held. If ``forked_message`` is set, using that lock there raises it as an ``InputError``,
-    for what the lock protects may be half changed.
+    The wait ends after five seconds. A thread that forks inside a block does not wait, because
+    another thread may wait for its lock. The forked process then gets a new lock in place of each
+    lock that is still held. If ``forked_message`` is set, using the new lock raises an
+    ``InputError`` with this message, because the protected data may be half changed.
     """
 
     def __init__(self, *, forked_message: str = "") -> None:
@@ -105,7 +105,7 @@ class ForkSafeLock:
 # WeakSet is made in Python, and fails if another thread adds to the set.
 _locks = set[ref[ForkSafeLock]]()
 _forking = set[int]()  # the threads that are about to fork
-_thread = threading.local()  # how many blocks this thread is in, and what it locked to fork
+_thread = threading.local()  # the depth of blocks of this thread, and its locks for a fork
 _late_signals: list[Iterator[None]] = []  # each delivers a signal that came during the wait
 
 
@@ -125,7 +125,7 @@ def _lock_all() -> None:
 
 
 def _try_lock_all() -> bool:
-    """Acquire the locks that are free; say whether these are all."""
+    """Acquire the free locks; return whether these are all locks."""
     _thread.locked, _thread.missed = [], []
     for reference in list(_locks):
         if (lock := reference()) is not None:
@@ -134,15 +134,17 @@ def _try_lock_all() -> bool:
 
 
 def _unlock_all() -> None:
+    """Release the locks that were acquired for a fork."""
     while _thread.locked:
         _thread.locked.pop()._release()
 
 
 @contextlib.contextmanager
 def _delay_signals() -> Iterator[None]:
-    """Run a block without handlers of signals; ``_late_signals`` then delivers what came.
+    """Run a block without signal handlers; ``_late_signals`` delivers its signals afterwards.
 
-    Python prints and drops what a handler raises here, since os.fork ignores errors of its hooks.
+    If a handler raised an error here, Python would print and drop it, because ``os.fork`` ignores
+    errors of its hooks.
     """
     if threading.current_thread() is not threading.main_thread():  # it runs no handlers
         yield
@@ -163,11 +165,13 @@ def _delay_signals() -> Iterator[None]:
 
 
 def _end_fork_in_parent() -> None:
+    """Release all locks in the parent process."""
     _unlock_all()
     _forking.discard(threading.get_ident())
 
 
 def _end_fork_in_child() -> None:
+    """Release all locks in the forked process, and replace those that were not acquired."""
     _unlock_all()
     for lock in _thread.missed:
         lock._replace()

@@ -45,13 +45,13 @@ def test_one_place_or_all_spans_are_explained(limelight, tagger, tmp_path):
     code, out, _ = limelight(*asked, "--at", "Acme", TEXT)
     assert (code, "for “ORG” at “Acme”" in out) == (0, True)
     code, out, _ = limelight(*asked, "--at", "1", "--format", "json", TEXT)
-    assert json.loads(out)["query"] == {"place": [12, 16]}
+    assert json.loads(out)["query"] == {"span": [12, 16]}
     code, out, _ = limelight(*asked, "--each", "span", TEXT)
     assert "[Jordan] ORG sued [Acme] ORG Inc <xyz>" in out
     (line,) = [line.split() for line in out.splitlines() if line.startswith("Inc")]
     assert line[1] == line[2] == "+2.20"  # log-odds of 0.9, less those of 0.5
     _, out, _ = limelight(*asked, "--each", "span", "--format", "json", TEXT)
-    assert [json.loads(one)["query"]["place"] for one in out.splitlines()] == [[0, 6], [12, 16]]
+    assert [json.loads(one)["query"]["span"] for one in out.splitlines()] == [[0, 6], [12, 16]]
     page = tmp_path / "spans.html"
     assert limelight(*asked, "--each", "span", "-o", page, TEXT).code == 0
     assert page.read_text().count('class="span"') == 2

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from limelight import InputError, Judgment, judge
 from limelight.rendering.figures import judgment_figure
-from limelight.rendering.judgment import CURVES_SHOWN
+from limelight.rendering.judgment import MAX_CURVES
 from limelight.results.codec import SCHEMAS
 from limelight.results.judgment import COLUMNS, RemovalCurve
 
@@ -106,8 +106,8 @@ def test_many_texts_make_a_page_of_a_few_megabytes(judged):
     )
     page = replace(judged, texts=many).as_html()
     assert len(page) < 2_500_000  # three methods; about 4 MB for eight
-    beyond = replace(judged, texts=many + many[: CURVES_SHOWN - 999])
-    assert f"The first {CURVES_SHOWN:,} texts have curves here." in beyond.as_html()
+    beyond = replace(judged, texts=many + many[: MAX_CURVES - 999])
+    assert f"The first {MAX_CURVES:,} texts have curves here." in beyond.as_html()
 
 
 def test_curves_are_those_of_the_areas(judged):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from limelight.live import stored_tables
-from limelight.live.live_page import METHODS_SHOWN, packed
+from limelight.live.live_page import METHODS_SHOWN, pack_tables
 from limelight.text import tokenize
 from option_models import KINDS, model_with
 
@@ -111,7 +111,7 @@ def test_the_engine_needs_what_options_add(tmp_path, monkeypatch, name):
     model, texts = model_with("additive, all"), random_texts(2, 8)
     other = {"offset": [0.0] * 8, "units": None, "attended": 4}[name]
     page = sys.modules["limelight.live.live_page"]  # in its package a function bears that name
-    monkeypatch.setattr(page, "packed", lambda *given: packed(*given) | {name: other})
+    monkeypatch.setattr(page, "pack_tables", lambda *given: pack_tables(*given) | {name: other})
     found = answers(tmp_path, model, texts=texts, methods=METHODS)
     for one, want in zip(found["texts"], expected(model, texts), strict=True):
         method = "alpha-avg" if name == "attended" else "gxi"
@@ -168,7 +168,7 @@ def test_all_removed_and_efficiency(tmp_path, shipped):
 def test_a_stored_number_is_as_near_as_the_page_says(shipped, precision):
     stored, told = (
         stored_tables(shipped, precision),
-        packed(shipped, precision)["rounding"],
+        pack_tables(shipped, precision)["rounding"],
     )
     for name in ("word_logit", "word_value"):
         kept, was = getattr(stored, name), getattr(shipped.tables, name)

@@ -467,12 +467,12 @@ def test_methods_are_compared_and_judged_on_a_server(server):
 def test_a_served_page_shows_what_explain_says(server):
     pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
     from limelight.serving.app import ServedModel, model_facts
-    from limelight.serving.texts import TextQuestion, shown_text
+    from limelight.serving.texts import TextRequest, explain_text
 
     model = wrapped(server)
     assert model_facts(ServedModel(name="tiny", model=model))["first"] == ["banzhaf"]
-    asked = TextQuestion(tab="t", place="p", text=CONTEXT, methods=["loo"], answer=ANSWER)
-    found = msgspec.json.decode(msgspec.json.encode(shown_text(model, asked, lambda *_: None)))
+    asked = TextRequest(tab="t", place="p", text=CONTEXT, methods=["loo"], answer=ANSWER)
+    found = msgspec.json.decode(msgspec.json.encode(explain_text(model, asked, lambda *_: None)))
     e = limelight.Explanation.from_json(msgspec.json.encode(found["explanations"][0]))
     assert e == limelight.explain(model, CONTEXT, "loo", answer=ANSWER)
     assert found["says"]["value"] == pytest.approx(e.prediction["answer"])

@@ -379,7 +379,7 @@ def test_a_folder_is_loaded_with_its_template(folder):
     np.testing.assert_allclose(
         model.logits(TEXTS), classifier(network, tokenizer).logits(TEXTS), rtol=1e-5
     )
-    assert model_source(model).loaded().fingerprint == model.fingerprint
+    assert model_source(model).load().fingerprint == model.fingerprint
 
 
 def test_the_shell_asks_a_language_model(folder, limelight):

@@ -318,7 +318,7 @@ def test_a_folder_and_a_pipeline_are_the_same_model(tmp_path):
     found = [limelight.explain(m, TEXT, "loo", at="film", target="ORG") for m in (loaded, piped)]
     np.testing.assert_array_equal(found[0].scores, found[1].scores)
     assert limelight.Explanation.from_json(found[0].to_json()) == found[0]
-    assert '"query":{"place":[23,27]}' in found[0].to_json()
+    assert '"query":{"span":[23,27]}' in found[0].to_json()
 
 
 def answering():

@@ -158,7 +158,7 @@ def test_a_bundle_keeps_private_names_apart_and_runs_each_module_once(tmp_path, 
         ({"one": "export default 1;\nexport const x = 1;\n", "two": ""}, "cannot be bundled"),
         (
             {"one": 'import "./main.js";\nexport const x = 1;\n', "two": ""},
-            "imports itself by way of others",
+            "imports itself through other modules",
         ),
     ],
 )

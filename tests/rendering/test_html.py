@@ -298,6 +298,6 @@ def test_captions_name_the_units():
     )
     page = limelight.judge(model, texts, ["loo", "shapley"], features="sentences").to_html()
     assert 'data-units="sentences"' in page
-    assert "its output falls as sentences go." in page
+    assert "its output falls as sentences are removed." in page
     pairs = limelight.explain(model, texts[0], "interactions", features="sentences").to_html()
     assert "What two sentences do together" in pairs

@@ -74,8 +74,8 @@ def test_parts_that_are_not_a_pair_are_refused(parts):
 def test_the_pieces_name_each_side_once_and_are_the_text_again():
     cut = split_text(explained())
     assert "".join(piece.text for piece in cut) == TEXT
-    assert [piece.opens for piece in cut if piece.opens] == ["first", "second"]
-    at = [i for i, piece in enumerate(cut) if piece.opens]
+    assert [piece.side for piece in cut if piece.side] == ["first", "second"]
+    at = [i for i, piece in enumerate(cut) if piece.side]
     assert "".join(piece.text for piece in cut[at[0] : at[1]]) == SIDES[0] + "\n"
     unscored = replace(
         explained(),
@@ -83,8 +83,8 @@ def test_the_pieces_name_each_side_once_and_are_the_text_again():
         spans=(((0, 1),), ((2, 5),)),
         scores=np.array([1.0, 2.0]),
     )
-    assert [piece.opens for piece in split_text(unscored) if piece.opens] == ["first", "second"]
-    assert not any(piece.opens for piece in split_text(replace(explained(), parts=())))
+    assert [piece.side for piece in split_text(unscored) if piece.side] == ["first", "second"]
+    assert not any(piece.side for piece in split_text(replace(explained(), parts=())))
 
 
 def test_the_terminal_shows_two_labeled_lines_and_the_side_of_every_word():

@@ -49,9 +49,9 @@ def test_features_are_cut_out_in_order():
 
 def test_text_past_the_window_is_not_seen():
     e = explanation(REVIEW, T_max=5)
-    read = "".join(piece.text for piece in split_text(e) if piece.seen)
+    read = "".join(piece.text for piece in split_text(e) if piece.is_read)
     assert read == "I did not expect" == e.text[: e.explained_end]
-    assert all(piece.feature is None for piece in split_text(e) if not piece.seen)
+    assert all(piece.feature is None for piece in split_text(e) if not piece.is_read)
 
 
 def test_a_long_unread_rest_is_shortened_and_its_length_said():

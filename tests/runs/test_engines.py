@@ -178,7 +178,7 @@ def test_progress_counts_texts_and_failures(model, tmp_path):
     explain_run(model, tmp_path / "run", progress=heard.append)
     assert [event.done for event in heard] == sorted(event.done for event in heard)
     last = heard[-1]
-    assert (last.done, last.total, last.left) == (32, 32, 0)
+    assert (last.done, last.total, last.seconds_left) == (32, 32, 0)
     assert last.failed == sum(len(set(text.split())) < 2 for text in TEXTS) > 2  # no LIME of one
     assert last.per_second > 0
     assert sum(event.shard is not None for event in heard) == 8

@@ -12,16 +12,16 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 
 import limelight
 from limelight.errors import InputError
-from limelight.serving.texts import PARTS, TextQuestion, compared_parts
+from limelight.serving.texts import SECTIONS, TextRequest, compute_sections
 
 TEXT = "not a bad film but a dull plot"
 METHODS = ["lime", "shapley", "loo"]
 
 
 def parts(model, names, text=TEXT, methods=METHODS, **asked):
-    question = TextQuestion(tab="t", place="p", text=text, methods=methods, parts=names, **asked)
+    question = TextRequest(tab="t", place="p", text=text, methods=methods, parts=names, **asked)
     return msgspec.json.decode(
-        msgspec.json.encode(compared_parts(model, question, lambda *_: None))
+        msgspec.json.encode(compute_sections(model, question, lambda *_: None))
     )
 
 
@@ -112,6 +112,6 @@ def test_a_part_that_is_not_there_is_refused(shipped):
 
 def test_every_part_is_escaped(shipped):
     hostile = "<img src=x onerror=alert(1)> good <script>alert(2)</script> bad film"
-    for name, told in parts(shipped, list(PARTS), text=hostile).items():
+    for name, told in parts(shipped, list(SECTIONS), text=hostile).items():
         assert "<img src=x" not in told.get("html", ""), name
         assert "<script>alert" not in told.get("html", ""), name

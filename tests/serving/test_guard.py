@@ -18,7 +18,7 @@ from limelight.errors import InputError
 from limelight.serving import guard as request_deadline
 from limelight.serving import serve
 
-ASKED = {"tab": "t", "place": "p", "text": "a good film", "methods": ["loo"]}
+ASKED = {"tab": "t", "panel": "p", "text": "a good film", "methods": ["loo"]}
 
 
 def ask(url, path="", *, method="GET", body=None, host=None, token=None, raw=None):
@@ -265,7 +265,7 @@ HALVES = {
 def test_whoever_never_finishes_a_request_is_shown_out(
     served, monkeypatch, half, after_an_answer, ending
 ):
-    monkeypatch.setattr(request_deadline, "_SECONDS_TO_ASK", 0.3)
+    monkeypatch.setattr(request_deadline, "_REQUEST_SECONDS", 0.3)
     parts = urlsplit(served.url)
     with socket.create_connection((parts.hostname, parts.port), timeout=20) as kept:
         if after_an_answer:
@@ -293,7 +293,7 @@ def test_hundreds_who_say_nothing_keep_nobody_out(served, said):
 
 
 def test_an_answer_may_take_longer_than_the_question_had(monkeypatch):
-    monkeypatch.setattr(request_deadline, "_SECONDS_TO_ASK", 0.3)
+    monkeypatch.setattr(request_deadline, "_REQUEST_SECONDS", 0.3)
 
     def slow(texts):
         time.sleep(0.6)

@@ -16,7 +16,7 @@ pytest.importorskip("PIL", reason="images are read by Pillow (extra images)")
 import limelight
 from limelight.errors import InputError
 from limelight.models.attention import PatchClassifier
-from limelight.serving.texts import MOST_OF_IMAGE
+from limelight.serving.texts import MAX_IMAGE_REQUEST_BYTES
 from limelight.text import Vocabulary, read_image
 
 
@@ -56,7 +56,7 @@ def address(image):
 
 
 def asked(page, text, path="text", **question):
-    body = msgspec.json.encode({"tab": "t", "place": "p", "text": text, **question})
+    body = msgspec.json.encode({"tab": "t", "panel": "p", "text": text, **question})
     try:
         with urllib.request.urlopen(urllib.request.Request(page.url + path, body)) as answer:
             return msgspec.json.decode(answer.read().splitlines()[-1])
@@ -104,7 +104,7 @@ def test_what_is_no_image_or_too_large_is_refused_in_a_sentence(serving, model):
     said = asked(page, bad, methods=["loo"])["failed"]
     formats = "PNG, JPEG, GIF, BMP, WebP or TIFF"
     assert said == f"'bad.png' cannot be read as an image in {formats}: it is none."
-    large = "data:image/*;base64," + "A" * MOST_OF_IMAGE
+    large = "data:image/*;base64," + "A" * MAX_IMAGE_REQUEST_BYTES
     assert "bytes; this one has more" in asked(page, large, methods=["loo"])["failed"]
 
 
@@ -141,8 +141,8 @@ def test_a_click_removes_a_part_and_another_puts_it_back(serving, opened, model,
     bad = tmp_path / "bad.png"
     bad.write_text("no image")
     page.set_input_files("#file", bad)
-    page.wait_for_selector(".trouble:not([hidden])")
-    assert "cannot be read as an image" in page.inner_text("limelight-reading .trouble")
+    page.wait_for_selector(".error:not([hidden])")
+    assert "cannot be read as an image" in page.inner_text("limelight-reading .error")
     assert page.locator(".w").count() == page.locator("legend .w").count()
 
 
@@ -198,6 +198,6 @@ def test_a_run_of_images_is_summarised_by_its_mean_map_and_thumbnails(
         assert shown == pytest.approx(mean if name in known else 0.0, abs=0.01)
     assert html.count("<image ") == len(summary.representatives.rows)
     page = opened("texts", url=serving(model, run=run).url)
-    page.locator("tr[data-place='3']").click()
+    page.locator("tr[data-position='3']").click()
     page.wait_for_selector("#one .w")
     assert page.locator("#one svg.image").count() == 2

@@ -11,13 +11,13 @@ pytest.importorskip("starlette", reason="the page is served with starlette (extr
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
 
 from limelight.errors import InputError
-from limelight.serving.app import lines_of
-from limelight.serving.queue import Alike, Event, QuestionQueue
+from limelight.serving.app import stream_lines
+from limelight.serving.queue import BatchJob, Event, JobQueue
 
 
 @pytest.fixture
 def queue():
-    made = QuestionQueue()
+    made = JobQueue()
     yield made
     made.close()
 
@@ -199,7 +199,7 @@ def test_a_model_that_hangs_on_what_nobody_waits_for_is_left_all_the_same(queue,
 
     async def scenario():
         hung = queue.ask("tab", lambda _: gate.wait(), quick=True)
-        lines = lines_of(hung, queue, seconds=0.2)
+        lines = stream_lines(hung, queue, seconds=0.2)
         first = asyncio.ensure_future(anext(lines))
         while ("tab", True) not in queue._begun:
             await asyncio.sleep(0.001)
@@ -227,7 +227,7 @@ def test_a_question_that_takes_too_long_but_comes_back_keeps_the_one_thread(queu
             inside.pop()
 
     async def scenario():
-        lines = lines_of(queue.ask("slow", asking, quick=False), queue, seconds=2)
+        lines = stream_lines(queue.ask("slow", asking, quick=False), queue, seconds=2)
         told = [line async for line in lines]
         found = await end(queue.ask("next", lambda _: most.append(len(inside) + 1), quick=False))
         await asyncio.sleep(0.6)  # what was to give it up finds that it has ended
@@ -311,7 +311,7 @@ def asked_together(queue, answers):
         busy = queue.ask("busy", steps(gate), quick=True)
         await asyncio.wait_for(busy.events.get(), 20)
         asked = [
-            queue.ask(k, lambda _, k=k: f"alone {k}", quick=True, alike=Alike(kind, k, answers))
+            queue.ask(k, lambda _, k=k: f"alone {k}", quick=True, alike=BatchJob(kind, k, answers))
             for k, kind in enumerate(("x", "y", "x", "x"))
         ]
         gate.set()
@@ -344,7 +344,7 @@ def test_where_one_of_them_is_at_fault_each_is_asked_alone(queue):
 
 
 async def last_line(question, queue):
-    return json.loads([line async for line in lines_of(question, queue, seconds=120)][-1])
+    return json.loads([line async for line in stream_lines(question, queue, seconds=120)][-1])
 
 
 def hanging_queue(queue):
@@ -397,7 +397,7 @@ def test_of_texts_that_are_asked_together_only_the_one_that_hangs_is_given_up(qu
         return [text.upper() for text in texts]
 
     def ask(text):
-        alike = Alike("kind", text, answers)
+        alike = BatchJob("kind", text, answers)
         return queue.ask(text, lambda _: answers([text])[0], quick=False, alike=alike)
 
     async def scenario():

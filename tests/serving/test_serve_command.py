@@ -27,7 +27,7 @@ from limelight.cli.pages import serve as serve_command
 from limelight.errors import InputError
 from limelight.models.attention.folder import save_folder
 from limelight.serving import serve
-from limelight.serving.server import _check, _opened, _usual
+from limelight.serving.server import _check_arguments, _default_models, _open_stored
 
 from tiny_models import tiny_model
 
@@ -88,7 +88,7 @@ def test_an_interrupt_with_questions_under_way_prints_one_line(started, tmp_path
 
     def ask(number):
         text = " ".join(f"word{i}" for i in range(60))
-        question = {"tab": f"tab{number}", "place": "p", "text": text, "methods": ["lime"]}
+        question = {"tab": f"tab{number}", "panel": "p", "text": text, "methods": ["lime"]}
         request = urllib.request.Request(
             f"{url}text", json.dumps(question).encode(), {"Content-Type": "application/json"}
         )

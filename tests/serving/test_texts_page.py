@@ -20,7 +20,7 @@ from browsing import until, watched_page
 from large_run import large_run, reviews, small_run
 
 COUNT = 5_000  # rows that no screen holds; benchmarks/serving.py measures more
-ROWS = ".texts-window tbody tr[data-place]"
+ROWS = ".texts-window tbody tr[data-position]"
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def shown(page):
     """The places of the rows that are in the page, in order."""
     return [
         int(place)
-        for place in page.eval_on_selector_all(ROWS, "rows => rows.map((r) => r.dataset.place)")
+        for place in page.eval_on_selector_all(ROWS, "rows => rows.map((r) => r.dataset.position)")
     ]
 
 
@@ -78,7 +78,7 @@ def test_all_texts_are_there_and_few_rows_are(texts):
     assert len(shown(page)) < 60
     assert page.get_attribute(".texts-window table", "aria-rowcount") == "5001"
     page.eval_on_selector(".texts-window", "node => { node.scrollTop = node.scrollHeight; }")
-    page.wait_for_selector(f"{ROWS}[data-place='4999']")
+    page.wait_for_selector(f"{ROWS}[data-position='4999']")
     assert len(shown(page)) < 60
 
 
@@ -178,15 +178,15 @@ def test_the_keyboard_walks_the_rows_and_opens_one(texts):
     page.focus(f"{ROWS}[tabindex='0']")
     for key in ("ArrowDown", "ArrowDown", "PageDown", "ArrowUp"):
         page.keyboard.press(key)
-    place = page.evaluate("Number(document.activeElement.dataset.place)")
+    place = page.evaluate("Number(document.activeElement.dataset.position)")
     assert place > 5
     page.keyboard.press("Enter")
     page.wait_for_selector(f"#one h2 >> text=Text t{place}")
     page.focus(f"{ROWS}[tabindex='0']")
     page.keyboard.press("End")
-    page.wait_for_function("() => document.activeElement.dataset.place === '4999'")
+    page.wait_for_function("() => document.activeElement.dataset.position === '4999'")
     page.keyboard.press("Home")
-    page.wait_for_function("() => document.activeElement.dataset.place === '0'")
+    page.wait_for_function("() => document.activeElement.dataset.position === '0'")
 
 
 @pytest.mark.slow
@@ -262,8 +262,8 @@ def test_a_damaged_run_is_said_on_every_page(serving, opened, tmp_path):
     served = serving(run=run.path)
     for place in ("texts", "summary"):
         page = opened(place, url=served.url, allowed=("400 (Bad Request)",))
-        page.wait_for_selector(".trouble:not([hidden])")
-        assert "is damaged" in page.inner_text(".trouble")
+        page.wait_for_selector(".error:not([hidden])")
+        assert "is damaged" in page.inner_text(".error")
 
 
 def test_what_a_run_does_not_have_is_said(pages):

@@ -14,21 +14,21 @@ import limelight
 from limelight.errors import InputError
 from limelight.serving.app import ServedModel, model_facts
 from limelight.serving.texts import (
-    MOST_CHARACTERS,
-    TextQuestion,
-    kind_of,
-    question_of,
-    shown_opening,
-    shown_text,
-    shown_texts,
+    MAX_CHARACTERS,
+    TextRequest,
+    batch_kind,
+    parse_request,
+    opening_parts,
+    explain_text,
+    explain_texts,
 )
 
 TEXT = "The plot is predictable, but the acting is superb."
 
 
 def shown(model, text=TEXT, **asked):
-    answer = shown_text(
-        model, TextQuestion(tab="t", place="p", text=text, **asked), lambda *_: None
+    answer = explain_text(
+        model, TextRequest(tab="t", place="p", text=text, **asked), lambda *_: None
     )
     return msgspec.json.decode(msgspec.json.encode(answer))
 
@@ -62,8 +62,8 @@ def test_the_prediction_is_there_without_any_method(shipped):
 )
 def test_the_page_opens_with_the_sentence_of_the_reports(shipped, kind, methods):
     c = limelight.compare(shipped, TEXT, methods=methods)
-    assert tuple(shown(shipped, methods=methods)["says"]["opening"][kind]) == shown_opening(list(c))
-    assert f"{shown_opening(list(c))[2]}</p>" in c.to_html(fragment=True)
+    assert tuple(shown(shipped, methods=methods)["says"]["opening"][kind]) == opening_parts(list(c))
+    assert f"{opening_parts(list(c))[2]}</p>" in c.to_html(fragment=True)
 
 
 def test_what_is_shown_first_is_faithful_and_does_not_wait(shipped):
@@ -100,7 +100,7 @@ def test_a_learned_method_is_shown_first_and_by_no_folder(serving, tmp_path, req
     assert row["quick"]
     page = serving(model, learned=tmp_path)
     for named in ("learned", "learned:/etc"):  # a page names no folder of this machine
-        asked = {"tab": "t", "place": "p", "text": "a superb film", "methods": [named]}
+        asked = {"tab": "t", "panel": "p", "text": "a superb film", "methods": [named]}
         request = urllib.request.Request(f"{page.url}text", msgspec.json.encode(asked))
         with urllib.request.urlopen(request) as answer:
             last = msgspec.json.decode(answer.read().splitlines()[-1])
@@ -213,28 +213,28 @@ def test_sampled_methods_report_how_far_they_are(shipped):
         lambda texts: np.array([[0.5 + 0.1 * ("good" in t)] for t in texts]), classes=["no", "yes"]
     )
     heard = []
-    question = TextQuestion(tab="t", place="p", text="a good film " * 4, methods=["shapley"])
-    shown_text(model, question, lambda done, total: heard.append(done / total))
+    question = TextRequest(tab="t", place="p", text="a good film " * 4, methods=["shapley"])
+    explain_text(model, question, lambda done, total: heard.append(done / total))
     assert heard[-1] == pytest.approx(1)
     assert heard == sorted(heard)
 
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"[]", b"{", b'{"tab": 1}', b'{"tab":"t","place":"p","text":"x","more":1}', b"\xff"],
+    [b"", b"[]", b"{", b'{"tab": 1}', b'{"tab":"t","panel":"p","text":"x","more":1}', b"\xff"],
 )
 def test_what_is_not_a_question_is_refused_in_a_sentence(body):
     with pytest.raises(InputError, match="this is not a question that the page asks"):
-        question_of(body)
+        parse_request(body)
 
 
 def test_a_text_that_is_too_long_is_refused():
     def asked(length):
-        return msgspec.json.encode({"tab": "t", "place": "p", "text": "a" * length})
+        return msgspec.json.encode({"tab": "t", "panel": "p", "text": "a" * length})
 
-    assert len(question_of(asked(MOST_CHARACTERS)).text) == MOST_CHARACTERS
+    assert len(parse_request(asked(MAX_CHARACTERS)).text) == MAX_CHARACTERS
     with pytest.raises(InputError) as caught:
-        question_of(asked(MOST_CHARACTERS + 1))
+        parse_request(asked(MAX_CHARACTERS + 1))
     assert str(caught.value) == (
         "the page explains texts of at most 100,000 characters; this one has 100,001. Longer ones "
         "are for limelight explain --file."
@@ -242,8 +242,8 @@ def test_a_text_that_is_too_long_is_refused():
 
 
 def asked(text, **changes):
-    return TextQuestion(
-        **{"tab": "t", "place": "p", "text": text, "methods": ["lime", "gxi"], **changes}
+    return TextRequest(
+        **{"tab": "t", "panel": "p", "text": text, "methods": ["lime", "gxi"], **changes}
     )
 
 
@@ -257,9 +257,9 @@ def test_texts_that_are_answered_together_have_the_answers_that_each_has_alone(s
         "<b>superb</b> \U0001f600 acting",
     ]
     questions = [asked(text, methods=methods, scale=scale) for text in texts]
-    together = msgspec.json.decode(msgspec.json.encode(shown_texts(shipped, questions)))
+    together = msgspec.json.decode(msgspec.json.encode(explain_texts(shipped, questions)))
     for question, told in zip(questions, together, strict=True):
-        alone = shown_text(shipped, question, lambda *_: None)
+        alone = explain_text(shipped, question, lambda *_: None)
         alone = msgspec.json.decode(msgspec.json.encode(alone))
         for one, other in zip(told.pop("explanations"), alone.pop("explanations"), strict=True):
             bound = (one.pop("bound") or 0) + (other.pop("bound") or 0) + 1e-12
@@ -277,8 +277,8 @@ def test_texts_that_are_answered_together_have_the_answers_that_each_has_alone(s
 
 
 def test_only_questions_that_ask_the_same_are_alike():
-    same = kind_of(asked("one text"))
-    assert same == kind_of(asked("another text", tab="other", place="other"))
+    same = batch_kind(asked("one text"))
+    assert same == batch_kind(asked("another text", tab="other", place="other"))
     for change in (
         {"target": "negative"},
         {"scale": "probability"},
@@ -287,14 +287,14 @@ def test_only_questions_that_ask_the_same_are_alike():
         {"features": "positions"},
         {"model": 1},
     ):
-        assert kind_of(asked("one text", **change)) != same
-    assert kind_of(asked("one text", changes=[("one", 0, None)])) is None
-    assert kind_of(asked(" ")) is None
+        assert batch_kind(asked("one text", **change)) != same
+    assert batch_kind(asked("one text", changes=[("one", 0, None)])) is None
+    assert batch_kind(asked(" ")) is None
 
 
 def test_a_text_for_which_a_method_is_not_defined_is_left_to_be_asked_alone(shipped):
     with pytest.raises(InputError, match="at least 2 features"):
-        shown_texts(
+        explain_texts(
             shipped, [asked(text, methods=["lime-sampled"]) for text in ("two words", "one")]
         )
 
@@ -307,14 +307,14 @@ def clauses(text):
 def test_a_splitter_is_offered_by_its_name_and_cuts_what_is_asked_by_it(shipped):
     facts = model_facts(ServedModel(name="ours", model=shipped), clauses)
     assert facts["unit"] == facts["features"][-1] == f"{__name__}:clauses"
-    asked = {"tab": "t", "place": "p", "text": TEXT, "methods": ["loo"], "features": facts["unit"]}
-    question = question_of(msgspec.json.encode(asked), clauses)
-    (told,) = shown_text(shipped, question, lambda *_: None)["explanations"]
+    asked = {"tab": "t", "panel": "p", "text": TEXT, "methods": ["loo"], "features": facts["unit"]}
+    question = parse_request(msgspec.json.encode(asked), clauses)
+    (told,) = explain_text(shipped, question, lambda *_: None)["explanations"]
     found = limelight.explain(shipped, TEXT, "loo", features=clauses)
     assert limelight.Explanation.from_json(bytes(told)) == found
     assert len(found) == 2
     with pytest.raises(InputError, match="features"):  # nobody served it
-        shown_text(shipped, question_of(msgspec.json.encode(asked)), lambda *_: None)
+        explain_text(shipped, parse_request(msgspec.json.encode(asked)), lambda *_: None)
 
 
 def test_features_that_a_page_does_not_know_are_refused_before_it_is_served(shipped):

@@ -75,7 +75,7 @@ def test_a_removed_word_is_shown_beside_the_original_and_can_come_back(opened):
     page = opened(link(text=TEXT))
     settled(page)
     word(page, "superb").click()
-    page.click("[data-act=remove]")
+    page.click("[data-action=remove]")
     changed = "The plot is predictable, but the acting is."
     settled(page, changed)
     assert page.locator("limelight-reading").count() == 2
@@ -91,7 +91,7 @@ def test_the_word_that_goes_is_the_one_that_was_clicked_also_where_case_counts(s
     page = opened(link(text="Good plot, good cast", methods='["loo"]'), url=serving(even).url)
     settled(page, "Good plot, good cast", "loo")
     page.locator("[data-method=loo] .w").get_by_text("good", exact=True).click()
-    page.click("[data-act=remove]")
+    page.click("[data-action=remove]")
     settled(page, "Good plot, cast", "loo")
 
 
@@ -111,7 +111,7 @@ def test_a_protected_word_loses_its_score(opened):
     page = opened(link(text=TEXT))
     settled(page)
     word(page, "plot").click()
-    page.click("[data-act=protect]")
+    page.click("[data-action=protect]")
     page.wait_for_function(
         "() => !document.querySelector('.method limelight-words').explanation.features"
         ".some((feature) => feature.text === 'plot')"
@@ -257,7 +257,7 @@ def test_markup_in_a_text_stays_text(opened):
         "<script>alert(1)</script>"
     )
     page.locator("[data-method=loo] .w", has_text="script").first.click()
-    page.click("[data-act=remove]")
+    page.click("[data-action=remove]")
     page.wait_for_selector("[data-changed=true] .w")
     assert page.eval_on_selector_all("main img, main script", "nodes => nodes.length") == 0
 
@@ -330,11 +330,11 @@ def test_a_model_that_fails_says_why_in_its_place(serving, opened, capfd):
 
     page_served = serving(limelight.wrap(broken, classes=["no", "yes"]))
     page = opened(link(text="break it"), url=page_served.url)
-    page.wait_for_selector("limelight-reading .trouble:not([hidden])")
-    assert "a <b>wire</b> is loose" in page.inner_text("limelight-reading .trouble")
+    page.wait_for_selector("limelight-reading .error:not([hidden])")
+    assert "a <b>wire</b> is loose" in page.inner_text("limelight-reading .error")
     page.fill("#text", "leave it")
     page.wait_for_selector(".outcome.chosen")
-    assert page.is_hidden("limelight-reading .trouble")
+    assert page.is_hidden("limelight-reading .error")
 
 
 def test_a_server_that_is_gone_is_said_and_the_text_is_kept(opened):
@@ -343,8 +343,8 @@ def test_a_server_that_is_gone_is_said_and_the_text_is_kept(opened):
     settled(page)
     page_served.stop()
     page.fill("#text", f"{TEXT} More.")
-    page.wait_for_selector("#trouble:not([hidden])")
-    assert "The server does not answer." in page.inner_text("#trouble")
+    page.wait_for_selector("#error:not([hidden])")
+    assert "The server does not answer." in page.inner_text("#error")
     assert page.input_value("#text") == f"{TEXT} More."
 
 
@@ -364,8 +364,8 @@ def test_a_part_that_opens_asks_nothing_anew_of_the_methods(opened):
     settled(page)
     asked = []
     page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
-    page.click("#part-curves summary >> nth=0")
-    page.wait_for_selector("#part-curves limelight-curve svg")
+    page.click("#section-curves summary >> nth=0")
+    page.wait_for_selector("#section-curves limelight-curve svg")
     assert asked == ["parts?when=paused"]
 
 
@@ -373,23 +373,23 @@ def test_a_part_that_opens_asks_nothing_anew_of_the_methods(opened):
 def test_looking_closer_is_part_of_the_link_and_follows_the_text(opened):
     names = ["closer", "curves", "pairs", "disagreement", "heads", "attention"]
     page = opened(link(text=TEXT, open='["curves","attention"]'))
-    page.wait_for_selector("#part-curves limelight-curve svg")
-    page.wait_for_selector("#part-attention canvas.head")
-    assert page.locator("#part-pairs limelight-arcs").count() == 0
+    page.wait_for_selector("#section-curves limelight-curve svg")
+    page.wait_for_selector("#section-attention canvas.head")
+    assert page.locator("#section-pairs limelight-arcs").count() == 0
     for name in ("closer", "pairs", "disagreement", "heads"):
-        page.click(f"#part-{name} summary >> nth=0")
-    page.wait_for_selector("#part-pairs .arcs path")
-    page.wait_for_selector("#part-heads table")
-    page.wait_for_selector("#part-disagreement table")
-    until(page, "document.querySelectorAll('#part-closer limelight-bars').length === 3")
+        page.click(f"#section-{name} summary >> nth=0")
+    page.wait_for_selector("#section-pairs .arcs path")
+    page.wait_for_selector("#section-heads table")
+    page.wait_for_selector("#section-disagreement table")
+    until(page, "document.querySelectorAll('#section-scores limelight-bars').length === 3")
     page.wait_for_function("n => location.hash.split('%22').length === 2 * n + 1", arg=len(names))
-    page.locator("#part-attention canvas.head").first.hover(position={"x": 30, "y": 3})
-    assert "Head 1: “[cls]” attends to" in page.inner_text("#part-attention .readout")
+    page.locator("#section-attention canvas.head").first.hover(position={"x": 30, "y": 3})
+    assert "Head 1: “[cls]” attends to" in page.inner_text("#section-attention .readout")
     page.fill("#text", "a dull film")
     page.wait_for_function(
         "() => document.querySelector('limelight-arcs').explanation.text === 'a dull film'"
     )
-    until(page, "document.querySelectorAll('#part-closer tbody tr').length === 9")
+    until(page, "document.querySelectorAll('#section-scores tbody tr').length === 9")
 
 
 def test_curves_are_read_with_the_keyboard(opened):
@@ -461,7 +461,7 @@ def test_a_server_that_ends_in_the_middle_of_an_answer_is_said(opened):
     page = opened(link(text=words, methods='["shapley"]'), url=page_served.url, allowed=("ERR_",))
     page.wait_for_function("() => document.querySelector('progress')?.value > 0")
     page_served.stop()
-    page.wait_for_selector("#trouble:not([hidden])")
+    page.wait_for_selector("#error:not([hidden])")
     assert page.input_value("#text") == words
 
 
@@ -540,14 +540,14 @@ def test_a_span_is_chosen_and_stays_in_the_address(serving, opened):
     assert page.evaluate("document.activeElement.dataset.at") == "23:29"
     # A word before it is removed: the place is found again where it stands then.
     word(page, "river", "[data-method=loo] limelight-words").click()
-    page.click("[data-act=remove]")
+    page.click("[data-action=remove]")
     settled(page, "😀 by a Acme sued Jordan", "loo")
     page.wait_for_function("() => document.querySelectorAll('limelight-reading').length === 2")
     assert "At “Jordan”" in page.inner_text("[data-changed=true] .opening")
     assert page.locator("[data-changed=true] button.span").count() == 0
     page.fill("#text", "nothing here")
     page.wait_for_function(
-        "() => document.querySelector('limelight-reading .trouble').textContent"
+        "() => document.querySelector('limelight-reading .error').textContent"
         ".startsWith('The model finds no span in this text')"
     )
     page.wait_for_function("() => !location.hash.includes('at=')")

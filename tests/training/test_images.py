@@ -66,7 +66,7 @@ def test_the_module_computes_what_the_classifier_does(learned):
     lost[:, 1:] = 1
     gone = module(torch.from_numpy(lost)).detach().numpy()[0]
     model_input = model.read(data.texts[0])
-    game = model.game(model_input, limelight.text.features_of(model_input, "patches"), "mean")
+    game = model.game(model_input, limelight.text.build_features(model_input, "patches"), "mean")
     np.testing.assert_allclose(gone, game(np.zeros((1, 9), bool))[0], atol=1e-4)
 
 
@@ -126,7 +126,7 @@ def test_the_command_learns_from_each_form_of_images(tmp_path, limelight):
 def test_what_cannot_be_learned_from_is_refused(limelight, tmp_path):
     done = limelight("train", "-o", tmp_path / "m")
     assert done.code == 2
-    assert "from images (--images); give one" in done.err
+    assert "or images (--images); give one" in done.err
     mixed = LabeledTexts([read_image(bars(1)[0][0]), "a text"], np.arange(2), ("a", "b"))
     with pytest.raises(InputError, match="row 2 of memory is a text among images"):
         train(mixed, recipe=QUICK)

@@ -280,7 +280,7 @@ def test_sentences_of_an_answer_are_explained_each_alone():
     for one in limelight.explain_sentences(model, TEXT, learned, answer=answer):
         _, request = prepare_model(model, Request())
         batch = read_batch(
-            model, [QueriedText(TEXT, (one.asked,))], request, with_hidden_states=True
+            model, [QueriedText(TEXT, (one.query,))], request, with_hidden_states=True
         )
         (start,) = learned.score_texts(batch)
         np.testing.assert_allclose(one.scores, start.values, atol=1e-6)

@@ -90,7 +90,7 @@ def test_an_additive_function_is_learned_exactly(function, of_function):
     assert of_function.report["r2"] > 0.999
     assert of_function.report["curve"][-1]["r2"] > 0.999
     assert of_function.report["share"]["share"] > 0.99
-    assert "one weight whatever" in str(of_function)
+    assert "one weight in every context" in str(of_function)
 
 
 def test_a_word_that_was_never_seen_has_an_error_of_the_usual_size(function, of_function):
@@ -108,7 +108,7 @@ def pieces_by_hand(kind, model):
     """Return a text, the ids of its row, and the place in the joined text of each piece."""
     if kind == "prompt":
         text, start = "a predictable plot , a film", len("see: ")
-        found = model.tokenizer.own(f"see: {text} so it is\n", return_offsets_mapping=True)
+        found = model.tokenizer.tokenizer(f"see: {text} so it is\n", return_offsets_mapping=True)
         return text, found, [(a - start, b - start) for a, b in found["offset_mapping"]]
     given = ("a bad film", "the film is good") if kind == "pair" else "a predictable plot , a film"
     sides = (given,) if isinstance(given, str) else given
@@ -327,7 +327,7 @@ def test_the_report_states_the_guarantee_and_few_texts_bring_a_warning(function,
     assert report["coverage"]["guarantee"] is None
     assert "conformal" not in str(of_function)
     assert report["warning"] == (
-        "Its standard errors have no guarantee: they rest on 14 texts that were kept aside, and "
+        "Its standard errors have no guarantee: they rest on 14 held-out texts, and "
         "95 % needs 19. Learn from 123 texts or more."
     )
     report = package.learn(function, texts_of(VOCABULARY, 140, seed=0), pairs=1, judged=0).report

@@ -117,7 +117,7 @@ def test_a_fitted_window_is_as_long_as_the_longest_text():
     wide = toy_recipe(T_max=50, fitted_window=True, epochs=1)
     model = train(data, recipe=wide, device="cpu")
     assert model.T_max == longest + 1
-    assert model.read(max(data.texts, key=len)).cut is None
+    assert model.read(max(data.texts, key=len)).cutoff is None
     assert train(data, recipe=replace(wide, T_max=7), device="cpu").T_max == 7
     assert train(data, recipe=replace(wide, fitted_window=False), device="cpu").T_max == 50
 

@@ -58,13 +58,13 @@ def test_owen_values_are_checked_in_several_sentences(monkeypatch):
 def test_scores_of_ig_on_the_wrong_words_are_found(monkeypatch):
     from limelight.verification import verification as gradient_checks
 
-    real = gradient_checks.explained
+    real = gradient_checks.explain_batch
 
     def swapped(batch, method, **options):
         e = real(batch, method, **options)
         return replace(e, scores=e.scores[::-1]) if method == "ig" else e
 
-    monkeypatch.setattr(gradient_checks, "explained", swapped)
+    monkeypatch.setattr(gradient_checks, "explain_batch", swapped)
     failed = {c.against for c in verify(tiny_model(3), "w1 w5 never w8") if not c.passed}
     assert failed == {"256 complex steps at 4 tokens"}  # their sum is right
 
@@ -72,7 +72,7 @@ def test_scores_of_ig_on_the_wrong_words_are_found(monkeypatch):
 def test_a_wrong_precision_of_an_anchor_is_found(monkeypatch):
     from limelight.verification import verification as subset_checks
 
-    real = subset_checks.explained
+    real = subset_checks.explain_batch
 
     def surer(batch, method, **options):
         e = real(batch, method, **options)
@@ -82,7 +82,7 @@ def test_a_wrong_precision_of_an_anchor_is_found(monkeypatch):
         interval = (low - 0.02, high - 0.01)
         return replace(e, anchor=replace(e.anchor, precision_interval=interval))
 
-    monkeypatch.setattr(subset_checks, "explained", surer)
+    monkeypatch.setattr(subset_checks, "explain_batch", surer)
     failed = {c.method for c in verify(tiny_model(3), "w1 w5 never w8") if not c.passed}
     assert failed == {"anchors"}
 

@@ -59,15 +59,17 @@ def limit_under_deletion(
         If the text has fewer than two words, repeats a token or is longer than the window.
     """
     batch = read_single_text("limit_under_deletion", model, text, Request(**request))
-    if not (isinstance(batch.model, AttentionClassifier) and batch.exact):
+    classifier: object = batch.model  # for mypy, no `Model` is an AttentionClassifier
+    is_logit = batch.targets.scale != "probability"
+    if not isinstance(classifier, AttentionClassifier) or not is_logit:
         raise InputError(
             "LIME under deletion is exact for logits of an AttentionClassifier. For others, use "
             "limelight.explain(model, text, 'lime', replacement='delete'), which samples."
         )
-    if batch.inputs[0].picture is not None:
+    if batch.inputs[0].image is not None:
         raise InputError(
-            "LIME under deletion is about the words of a text; got a picture. Use "
-            "limelight.explain(model, picture, 'lime'), which is exact."
+            "LIME under deletion is about the words of a text; got an image. Use "
+            "limelight.explain(model, image, 'lime'), which is exact."
         )
     limit = lime_under_deletion(
         deletion_game(batch, 0),

@@ -1,13 +1,11 @@
-"""The documentation pages about the reproduction, with numbers from the stored results."""
+"""The documentation page about the reproduction, with numbers from the stored results."""
 
-__all__ = ["documentation_page", "repairs_table"]
+__all__ = ["documentation_page"]
 
 from collections.abc import Iterator, Sequence
 
 from limelight.provenance import describe_stamps
 from limelight_reproduction.experiment import Table
-from limelight_reproduction.one_layer.subjects import MODELS, order_paper_first
-from limelight_reproduction.questions.repairs import FORMS
 from limelight_reproduction.report import ReportRow, format_cell
 from limelight_reproduction.results import load_stored_results
 from limelight_reproduction.trust import DeepShares, trust_section
@@ -151,21 +149,3 @@ def _join_lines(lines: Sequence[Sequence[str]]) -> str:
 def _cell(text: str) -> str:
     """Escape the text of a Markdown table cell."""
     return text.replace("|", "\\|").replace("\n", " ")
-
-
-def repairs_table() -> str:
-    """Return a table with the distance of four formulas to LIME, with a line for each model."""
-    stored = load_stored_results()["repairs"]
-    by_part = {part: result.numbers for part, result in stored.items()}
-    lines = [["", *FORMS.values()], ["---"] * (1 + len(FORMS))]
-    lines += [
-        [f"{MODELS[part]}, ‖β‖ = {numbers['norm'][0]:.2f}"]
-        + [f"{numbers['far'][name][0]:.3f} ± {numbers['far'][name][1]:.3f}" for name in FORMS]
-        for part, numbers in order_paper_first(by_part)
-    ]
-    return (
-        f"{_join_lines(lines)}\n\nMeans over {by_part['paper']['texts']} test reviews with "
-        "standard errors, by `limelight reproduce --data DIR --output DIR --only repairs` "
-        "([what was measured](../reproduction.md#repairs)). "
-        + describe_stamps(result.stamp for result in stored.values())
-    )

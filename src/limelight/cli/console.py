@@ -173,7 +173,7 @@ def _log_lines(progress: RunProgress) -> Iterator[dict[str, Any]]:
             "failed_so_far": progress.failed,
             "total": progress.total,
             "per_second": progress.per_second and round(progress.per_second, 1),
-            "left_seconds": progress.left and round(progress.left, 1),
+            "left_seconds": progress.seconds_left and round(progress.seconds_left, 1),
         }
 
 

@@ -103,6 +103,14 @@ def evaluate(
     ------
     InputError
         If the model is no classifier, or if a label or a text cannot be used.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> model = limelight.load()
+    >>> reviews = {"text": ["A superb film.", "Dull and long."], "label": ["positive", "negative"]}
+    >>> limelight.evaluate(model, reviews).accuracy
+    1.0
     """
     if len(check_model(model).classes) < 2 or has(model, "spans"):
         raise InputError(

@@ -211,9 +211,9 @@ def _decode_dictionary(column: Any) -> Any:
 
 def _cells(column: Any) -> list[Any]:
     if _IMAGE_TYPE.match(str(column.type)):
-        from limelight.data.images import cell_of
+        from limelight.data.images import encode_cell
 
-        return [cell_of(cell) for cell in column.to_pylist()]
+        return [encode_cell(cell) for cell in column.to_pylist()]
     if not is_text(str(column.type)):
         return list(column.to_pylist())
     try:

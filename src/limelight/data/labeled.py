@@ -99,15 +99,43 @@ def read_labeled(
 ) -> LabeledTexts:
     """Read labeled texts from files, a folder or a table in memory.
 
-    Files, tables and columns are those of :func:`limelight.explain_data`: without their names,
-    columns such as "text" or "review" and "label" or "class" are found. A label is a name or a
-    number from 0; with ``classes`` given it must be one of these names, in any case of letters.
-    Numbers are matched with classes that are numbers ("0", "LABEL_0", "class 0"), never with the
-    places of classes: ``labels`` says what they stand for, in their order (["World", "Sports"]), or
-    what any label stands for ({"neg": "negative"}). Without ``classes`` names are sorted, and
-    numbers that ``labels`` does not name stay without names. A folder without data files is the
-    IMDB archive's ``aclImdb/train`` or ``aclImdb/test``; for ``aclImdb`` itself, ``part`` says
-    which.
+    A label is a name or a number from 0. Numbers are matched only with classes that are numbers
+    ("0", "LABEL_0", "class 0"), and never with the positions of classes.
+
+    Parameters
+    ----------
+    path
+        Files, a folder or a table, as in :func:`limelight.explain_data`. A folder without data
+        files is ``aclImdb``, the folder of the IMDB archive, or its ``train`` or ``test`` folder.
+    classes
+        The names of the classes, in order. Every label must be one of them. Upper and lower case
+        make no difference. Without ``classes`` the names in the data are sorted, and numbers have
+        no names.
+    part
+        For the folder ``aclImdb``: "train" or "test".
+    text_column, pair_column, label_column
+        The columns of the texts, of the second texts of pairs, and of the labels. Default: columns
+        with common names, such as "text" or "review", and "label" or "class".
+    labels
+        The class of each label, if labels are numbers or differ from the class names: the classes
+        in the order of the numbers, ["World", "Sports"], or {"neg": "negative"}.
+
+    Returns
+    -------
+    The texts with their class numbers, and the names of the classes.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, a column is missing, or a text or a label cannot be used.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> reviews = {"text": ["A superb film.", "Dull and long."], "label": ["good", "bad"]}
+    >>> labeled = limelight.read_labeled(reviews)
+    >>> labeled.class_names, labeled.labels.tolist()
+    (('bad', 'good'), [1, 0])
     """
     if classes is None and labels is not None:
         classes = list(dict.fromkeys(label_classes(labels).values()))

@@ -150,6 +150,7 @@ def _explain_anchor(settings: "Anchors", batch: Batch, *, with_bounds: bool) -> 
     rng = text_rng(settings.seed, batch.inputs[0].text)
 
     def keeps_prediction(masks: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
+        """Return whether each mask keeps the prediction."""
         chunks = range(0, len(masks), _CHUNK)
         outputs = [game.output_game(masks[i : i + _CHUNK]) for i in chunks]
         return prediction(np.concatenate(outputs))

@@ -157,6 +157,7 @@ def _score_layer(settings: "AlphaAvg", batch: Batch, *, summary: Summary) -> Att
     """Score every feature by the attention that the classification head's token pays to it."""
 
     def read_rows(attention: Attention) -> Float[np.ndarray, "H T"]:
+        """Return the attention of the readout positions in each head."""
         rows = np.einsum("s,lhst->lht", attention.readout_weights, attention.alpha)
         return select_layer(rows, settings.layer)
 
@@ -172,6 +173,7 @@ def _score_layer_gradient(settings: "AlphaGrad", batch: Batch) -> Attribution:
     """Score every feature by Σ over heads of α ∂F/∂α where the classification head reads."""
 
     def attention_times_gradient(attention: Attention) -> Float[np.ndarray, "H T"]:
+        """Return attention times its gradient in each head."""
         is_read = (attention.readout_weights > 0).astype(np.float64)
         layers = np.einsum("s,lhst->lht", is_read, attention.alpha * attention.gradient)
         return select_layer(layers, settings.layer)

@@ -66,6 +66,7 @@ def _explain_by_masks(settings: "Banzhaf", batch: Batch) -> Attribution:
     # of words cancel. With equal calls and 14 words, the variance was 35 to 3,600 times smaller
     # than that of E[f | kept] − E[f | removed] on smooth games, and 1.2 times on rare effects.
     def half_difference(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
+        """Return half of f(S) − f(complement of S) for each mask."""
         values = game(np.concatenate([keep, ~keep]))
         return (values[: len(keep)] - values[len(keep) :]) / 2
 
@@ -141,7 +142,8 @@ def select_strongest_pairs(
     Errors of R selected pairs out of P are multiplied by the ratio of the normal quantiles at
     0.05 R/P and at 0.05 (Benjamini and Yekutieli, 2005). Their theorem needs estimates that are
     independent or positively dependent. Pairs of one regression need not be. A benchmark measures
-    that twice the errors hold for 95 % of the selected pairs (benchmarks/coverage_study.py --pairs).
+    that twice the errors hold for 95 % of the selected pairs
+    (``benchmarks/coverage_study.py --pairs``).
     """
     rows, columns = np.triu_indices(len(matrix), k=1)
     order = np.argsort(-np.abs(matrix[rows, columns]), kind="stable")[:top]
@@ -168,6 +170,7 @@ def _explain_by_lasso(settings: "ContextCite", batch: Batch) -> Attribution:
     divisor = token_count if answer is not None and answer.per_token else 1
 
     def fitted_numbers(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """Return the numbers that the regression fits."""
         return values if answer is None else _log_odds(values * divisor)
 
     y = fitted_numbers(values[:, 0])

@@ -94,7 +94,7 @@ def configure_with_budget(
     settings: Mapping[str, Any],
     budget: BudgetInput | None,
     *,
-    several: bool = False,
+    is_list: bool = False,
 ) -> tuple[list[ConfiguredMethod], Budget | None]:
     """Configure the methods of a call, and parse the budget that they share.
 
@@ -103,13 +103,13 @@ def configure_with_budget(
     model
         The model that will be explained.
     method
-        A method or, with ``several``, a list of methods; None is the default of the model.
+        A method or, with ``is_list``, a list of methods; None is the default of the model.
     settings
         Settings of the methods by name.
     budget
         The budget as the user wrote it. With a budget, a learned method is where Shapley values
         start, because there are calls to spend.
-    several
+    is_list
         Whether the call compares methods.
 
     Raises
@@ -118,7 +118,7 @@ def configure_with_budget(
         If a method or setting is unknown, or if a setting follows from the budget.
     """
     is_learned = isinstance(method, LearnedMethod) or str(method).startswith(LEARNED_PREFIX)
-    if several:
+    if is_list:
         methods = configure_methods(model, method, settings)
     elif is_learned and budget is not None:
         methods = [configure_method("shapley", model, {"start": method, **settings})]

@@ -107,6 +107,7 @@ def _with_warning(
     """Return a version of ``explain`` that adds a warning to each attribution."""
 
     def explain_and_warn(settings: Any, batch: Batch) -> list[Attribution]:
+        """Explain a batch, and add the warning to each attribution."""
         return [
             replace(attribution, warnings=(*attribution.warnings, warning))
             for attribution in explain(settings, batch)
@@ -276,9 +277,9 @@ def _tolerance_warnings(
     if largest_error <= tolerance * largest and gap <= tolerance * abs(change):
         return ()
     return (
-        f"A score may be off by {largest_error:.2g} where the largest is {largest:.2g}, as far as half of "
-        f"the points tell, and the scores add up to the change of the output ({change:.3g}) within "
-        f"{gap:.1g}; both were to be within {tolerance:.1%}: raise max_steps.",
+        f"A score may be off by {largest_error:.2g} where the largest is {largest:.2g}, as far as "
+        f"half of the points tell, and the scores add up to the change of the output "
+        f"({change:.3g}) within {gap:.1g}; both were to be within {tolerance:.1%}: raise max_steps.",
     )
 
 

@@ -327,8 +327,8 @@ class ConfiguredMethod(NamedTuple):
     """A method with the implementation and the settings for one model.
 
     ``budget`` is the budget as the user wrote it, if the settings follow from one. ``calls`` and
-    ``deadline`` are then this method's part of it. ``budget_error`` is the error message if the part
-    is too small.
+    ``deadline`` are then this method's part of it. ``budget_error`` is the error message if the
+    part is too small.
     """
 
     method: Method

@@ -156,7 +156,7 @@ def _explain_by_orders(
     if all_sets <= affordable and has_time(all_sets):
         totals = owen_values_from_all_masks(game, players.levels)[0] @ players.sums
         warnings, diagnostics = _describe_units(batch, players, totals)
-        return game.make_attribution(totals[:d], said=warnings, masks=all_sets, **diagnostics)
+        return game.make_attribution(totals[:d], warnings=warnings, masks=all_sets, **diagnostics)
     # All orders share the complete and the empty text.
     pairs = (sample_count - _ENDS) // (2 * max(n - 1, 1))
     if settings.samples is None:
@@ -183,7 +183,7 @@ def _explain_by_orders(
     return game.make_attribution(
         sample.values[0, :d],
         errors,
-        said=warnings,
+        warnings=warnings,
         **diagnostics,
         pairs_drawn=sample.pairs,
         samples_drawn=_ENDS + 2 * sample.pairs * max(n - 1, 1),

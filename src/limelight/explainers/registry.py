@@ -286,6 +286,7 @@ def register_method(
     """
 
     def register_class(cls: _Class) -> _Class:
+        """Make a class the settings of the method, and register the method."""
         settings = settings_class(cls)
         method = Method(
             id=id,
@@ -395,7 +396,7 @@ def method_table(model: Model | None = None, *names: str) -> MethodTable:
 
 
 def exactness_for_model(implementation: Implementation, model: Model | None) -> str:
-    """Return the exactness of an implementation; "checked" if its bound rests on checks of texts."""
+    """Return the exactness of an implementation; "checked" if checks of texts give its bound."""
     if model is None or implementation.needs != "exact_game":
         return implementation.exactness
     return "checked" if get_property(model, "exactness_is_checked") else implementation.exactness
@@ -429,9 +430,10 @@ def _make_row(method: Method, model: Model | None) -> MethodRow:
     )
 
 
-# Methods that `compare` uses by default. If LIME is exact for the model, these are the seven methods
-# of the paper and Shapley values. Otherwise they are methods that are faithful to deep models, best
-# first, as far as the model allows them. Gradient × input and G-avg are no better than chance there.
+# Methods that `compare` uses by default. If LIME is exact for the model, these are the seven
+# methods of the paper and Shapley values. Otherwise they are methods that are faithful to deep
+# models, best first, if the model allows them. Gradient × input and G-avg are no better than chance
+# there.
 EXACT_COMPARISON = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
 SAMPLED_COMPARISON = ("shapley", "lime", "lrp", "ig", "loo", "alpha-avg")
 # Attention and gradients are not faithful to answers. Other tools show ContextCite.

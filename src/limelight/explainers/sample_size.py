@@ -195,6 +195,7 @@ def sampled_implementation(
         meanings |= {"tolerance": meaning, f"max_{count}": f"the most {noun} to draw"}
 
     def fit_count(settings: Any, d: int, calls: int) -> Any:
+        """Return the settings with as many samples as the calls allow."""
         if max_count is None:
             return fit_sample_size(settings, d, calls, count=count)
         samples = settings.sample_size.count_for_calls(calls, d)

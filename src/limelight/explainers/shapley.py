@@ -419,6 +419,7 @@ class Shapley:
         minimum_orders = MIN_PAIRS if self.start is None else 1
 
         def minimum(d: int) -> int:
+            """Return the minimum number of samples for d features."""
             if not self.uses_regression(d):
                 return minimum_orders
             if self.sampler == "regression":
@@ -428,6 +429,7 @@ class Shapley:
             return min(max(minimum_pairs(d), preferred_pairs), minimum_orders * (d - 1))
 
         def calls_per_sample(d: int) -> int:
+            """Return the model calls of a sample for d features."""
             return 2 if self.uses_regression(d) else 2 * max(d - 1, 1)
 
         return SampleSize(

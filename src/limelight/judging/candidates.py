@@ -199,6 +199,7 @@ def _method_scorer(method: ConfiguredMethod) -> Callable[[Batch], list[ScoresOrR
     """Return a function that scores a batch by a method."""
 
     def score(batch: Batch) -> list[ScoresOrReason]:
+        """Return the scores of each text, or the reason why it has none."""
         try:
             # The model with shuffled weights may lack a capability that the method needs.
             method_for_batch = method.for_model(batch.model)
@@ -233,6 +234,7 @@ def _function_scorer(function: Callable[..., Any]) -> Callable[[Batch], list[Sco
     takes_target = _takes_target(function)
 
     def score_text(batch: Batch, i: int) -> ScoresOrReason:
+        """Return the scores of a text, or the reason why it has none."""
         target, classes = batch.targets.class_names()[i], batch.model.classes
         try:
             keywords = {"target": target} if takes_target else {}
@@ -317,6 +319,7 @@ def _stored_candidate(first: Explanation, stored: Mapping[Any, Any]) -> Candidat
     """
 
     def score_text(batch: Batch, i: int) -> ScoresOrReason:
+        """Return the scores of a text, or the reason why it has none."""
         model_input = batch.inputs[i]
         # Explanations have the joined text of a pair. A mapping of the user's may have the pair.
         stored_value = stored.get(model_input.text)

@@ -234,16 +234,16 @@ class SampledRemovals:
         if not orders:
             return []
         # A black-box model has no formula for the mean over the orders of tied words.
-        drawn = [
+        orders_per_method = [
             draw_orders(groups, self.rng, _TIE_ORDERS if count_ties(groups) else 1)
             for groups in orders
         ]
-        single_orders = np.concatenate(drawn)
+        single_orders = np.concatenate(orders_per_method)
         # All methods, in both directions, in one batch.
         deletion, change = self.deletion_and_change(
             np.concatenate([single_orders, single_orders[:, ::-1]])
         )
-        cuts = np.cumsum([len(method_orders) for method_orders in drawn])[:-1]
+        cuts = np.cumsum([len(method_orders) for method_orders in orders_per_method])[:-1]
         forward, backward = np.split(deletion, 2)
         parts = (np.split(x, cuts) for x in (forward, backward, change[: len(single_orders)]))
         # Insertion, strongest first, is deletion, weakest first, read backwards.
@@ -414,11 +414,12 @@ class ExactRemovals:
             areas = deletion_area(curve), insertion_area(reverse), change_area(curve)
             return Areas(*map(float, areas))
         # The mean of sums over all orders has a formula. The mean of absolute values has none.
-        drawn = deletion_curves(self.game, draw_orders(groups, self.rng, _EXACT_TIE_ORDERS))
+        random_orders = draw_orders(groups, self.rng, _EXACT_TIE_ORDERS)
+        sampled_curves = deletion_curves(self.game, random_orders)
         return Areas(
             self.full - self._mean_output(groups, curve),
             self._mean_output(groups[::-1], reverse),
-            float(change_area(drawn).mean()),
+            float(change_area(sampled_curves).mean()),
         )
 
     def _mean_output(self, groups: Groups, curve: Float[np.ndarray, " steps"]) -> float:

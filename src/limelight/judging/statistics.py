@@ -458,21 +458,21 @@ def verdict(
     -------
     One sentence.
     """
-    known = [(name, value, interval) for name, value, interval in methods if value is not None]
-    known.sort(key=lambda method: -method[1])
-    if not known:
+    judged = [(name, value, interval) for name, value, interval in methods if value is not None]
+    judged.sort(key=lambda method: -method[1])
+    if not judged:
         return "No method can be judged on these texts."
-    if len(known) > 1 and texts < RANKING_TEXTS:
+    if len(judged) > 1 and texts < RANKING_TEXTS:
         too_few = f"Too few texts ({texts}) to rank the methods"
         return "; ".join(filter(None, (too_few, note))) + "."
     # Without an interval, as for few texts, no method can be compared with chance.
-    intervals = [(name, interval) for name, _, interval in known if interval is not None]
+    intervals = [(name, interval) for name, _, interval in judged if interval is not None]
     worse = [name for name, (_, high) in intervals if high < 0]
     like_chance = [name for name, (low, high) in intervals if low <= 0 <= high]
-    ranked = [(name, f"{value:z.3f}".replace("-", "−")) for name, value, _ in known]
+    ranked = [(name, f"{value:z.3f}".replace("-", "−")) for name, value, _ in judged]
     tested = pairs if texts >= INTERVAL_TEXTS else ()
     clause = _leader_clause(ranked, tested, adjective, measure)
-    if len(worse) + len(like_chance) == len(known):  # then no method is the most faithful
+    if len(worse) + len(like_chance) == len(judged):  # then no method is the most faithful
         name, value = ranked[0]
         clause = (
             f"no method is distinguishably better than chance ({name} has the largest {measure}, "

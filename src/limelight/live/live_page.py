@@ -1,4 +1,4 @@
-"""A classifier as one offline page that predicts and explains while somebody types."""
+"""Write a classifier as an offline page that predicts and explains while the user types."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ from limelight.rendering.markup import render_page, render_template
 from limelight.rendering.text_parts import replace_surrogates
 
 METHODS_SHOWN = ("shapley", "lime", "loo", "gxi", "alpha-avg", "alpha-max")
-_TOLD = ("id", "label", "signed", "formula", "sees", "blind")  # of a method
+_METHOD_FIELDS = ("id", "label", "signed", "formula", "sees", "blind")  # on the page
 Precision = Literal["float32", "float16"]
 _PAGE = Path(__file__).parent / "page"
 _TEXT = (
@@ -34,19 +34,37 @@ def live_page(
     title: str = "What does the model see?",
     text: str = _TEXT,
 ) -> str:
-    """Return a page that holds ``model`` and explains any text exactly, without Python or network.
+    """Return an HTML page that contains a model and explains any text without Python or network.
 
-    Its tables are stored in ``precision``; every bound on the page counts what that costs. The page
-    starts with ``text``, unless its address names another.
+    Parameters
+    ----------
+    model
+        An ``AttentionClassifier`` that reads texts.
+    precision
+        "float32" or "float16", the precision of the tables on the page. The bounds on the page
+        include its rounding errors.
+    title
+        The title of the page.
+    text
+        The first text, unless the address of the page contains another one.
+
+    Returns
+    -------
+    The HTML of the page.
+
+    Raises
+    ------
+    InputError
+        If the model has no tables of words, or if their numbers are too large for the precision.
     """
-    needed = (
+    requirement = (
         f"a live page needs {CAPABILITIES['tables']}, and {{}}; 'limelight serve' shows any "
         "model as you type."
     )
     if not isinstance(model, AttentionClassifier) or query_kind(model) != "texts":
-        raise InputError(needed.format(f"a {type(model).__name__} has no tables of words"))
-    if (why := reason_missing(model, "tables")) is not None:
-        raise InputError(needed.format(why))
+        raise InputError(requirement.format(f"a {type(model).__name__} has no tables of words"))
+    if (reason := reason_missing(model, "tables")) is not None:
+        raise InputError(requirement.format(reason))
     data = live_data(model, precision, text)
     return render_page(
         replace_surrogates(title),
@@ -58,9 +76,9 @@ def live_page(
 
 
 def live_data(model: AttentionClassifier, precision: Precision, text: str) -> dict[str, Any]:
-    """Return what the engine of a page reads: sizes, methods, vocabulary and packed tables."""
+    """Return the data of a page: sizes, methods, vocabulary and packed tables."""
     size = model.sizes
-    # A word with a line end inside can never be met in a text; it must not shift the others.
+    # No word of a text contains a line end, but such an entry must not shift the other words.
     words = ("" if "\n" in word else replace_surrogates(word) for word in model.vocabulary.words)
     methods = [METHODS[name] for name in METHODS_SHOWN]
     return {
@@ -69,19 +87,19 @@ def live_data(model: AttentionClassifier, precision: Precision, text: str) -> di
         "fingerprint": model.fingerprint,
         "classes": [replace_surrogates(name) for name in model.classes],
         **{name: size[name] for name in ("C", "T_max")},
-        "methods": [{name: getattr(method, name) for name in _TOLD} for method in methods],
+        "methods": [{name: getattr(method, name) for name in _METHOD_FIELDS} for method in methods],
         "text": replace_surrogates(text),
         "vocabulary": "\n".join(words),
-        **packed(model, precision),
+        **pack_tables(model, precision),
     }
 
 
-def packed(model: AttentionClassifier, precision: Precision) -> dict[str, Any]:
-    """Return the stored tables as JSON: arrays little-endian in base64, unknown errors as null.
+def pack_tables(model: AttentionClassifier, precision: Precision) -> dict[str, Any]:
+    """Return the stored tables as JSON: little-endian arrays in base64, unknown errors as null.
 
-    A ``rounding`` to x̂ is within unit |x̂| + least of what it was, and ``own`` bounds the errors of
-    the tables before. The first ``attended`` heads are heads of attention, and ``offset`` is what
-    of the values is read of no embedding.
+    ``rounding`` says that a number rounded to x̂ changes by at most unit |x̂| + least. ``own`` bounds
+    the errors of the tables before rounding. The first ``attended`` heads are attention heads.
+    ``offset`` is the part of the values that depends on no embedding.
     """
     tables, errors, limits = (
         stored_tables(model, precision),
@@ -111,36 +129,38 @@ def packed(model: AttentionClassifier, precision: Precision) -> dict[str, Any]:
         "tables": arrays,
         "rounding": {"unit": float(limits.eps) / 2, "least": float(limits.smallest_subnormal) / 2},
         "own": {
-            "logit": _known(errors.logit.max(axis=0)),
-            "value": _known(errors.value.max(axis=0)),
+            "logit": _null_if_infinite(errors.logit.max(axis=0)),
+            "value": _null_if_infinite(errors.value.max(axis=0)),
         },
     }
 
 
 def stored_tables(model: AttentionClassifier, precision: Precision = "float32") -> Tables:
-    """Return the tables of ``model`` with those of its words rounded to ``precision``."""
-    # Positions are few: in full they cost 30 kB and no error.
-    tables, most = model.tables, float(np.finfo(precision).max)
+    """Return the tables of ``model``, with the tables of words rounded to ``precision``."""
+    # Positions are not rounded: they are few, and take 30 kB.
+    tables, maximum = model.tables, float(np.finfo(precision).max)
     units = tables.units
     words = [tables.word_logit, tables.word_value, *([] if units is None else [units.word])]
-    if max(float(np.abs(table).max()) for table in words) > most:
+    if max(float(np.abs(table).max()) for table in words) > maximum:
         raise InputError(
-            f"the tables of this model hold numbers beyond the largest of {precision}, {most:.3g}; "
-            "no page can carry them in that precision."
+            f"the tables of this model hold numbers beyond the largest of {precision}, "
+            f"{maximum:.3g}; no page can carry them in that precision."
         )
-    logit, value, *given = (table.astype(precision).astype(np.float64) for table in words)
+    logit, value, *hidden = (table.astype(precision).astype(np.float64) for table in words)
     return replace(
         tables,
         word_logit=logit,
         word_value=value,
-        units=None if units is None else replace(units, word=given[0]),
+        units=None if units is None else replace(units, word=hidden[0]),
     )
 
 
 def _array(table: np.ndarray, dtype: str) -> dict[str, str]:
+    """Return an array as base64."""
     content = np.ascontiguousarray(table, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
     return {"dtype": dtype, "base64": base64.b64encode(content).decode("ascii")}
 
 
-def _known(error: np.ndarray) -> list[float | None]:
-    return [float(one) if np.isfinite(one) else None for one in error.ravel()]
+def _null_if_infinite(error: np.ndarray) -> list[float | None]:
+    """Return errors as a list, with None for infinite ones."""
+    return [float(value) if np.isfinite(value) else None for value in error.ravel()]

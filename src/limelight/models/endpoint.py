@@ -1,4 +1,4 @@
-"""Language models behind a server with OpenAI's completions interface, asked over HTTP."""
+"""Language models behind a server with OpenAI's completions interface, called over HTTP."""
 
 import contextlib
 import http.client
@@ -43,47 +43,61 @@ from limelight.text import AnswerQuery, Features, ModelInput, truncate_line, val
 from limelight.threads import ForkSafeLock, cached_property
 
 _TEXT = "{text}"
-_MARKS = ">]}|"  # end what marks a turn of a chat, after which an answer begins without a space
-_LARGEST = 1 << 26  # bytes of an answer that are read
-_ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT = 5, 0.5, 120.0  # times, seconds
-_AGAIN = (408, 425, 429)  # and all from 500
-# By which two log-probabilities of one token after the same words may differ, beside a part of the
-# value: each token, all tokens together once more, and any at most. Half precision moves them by
-# 0.02, and bfloat16 rounds a logit of 8 to 16 to a sixteenth, and may round one otherwise.
-_SAME, _SAME_PART, _SAME_ONCE, _SAME_AT_MOST = 0.05, 0.01, 1 / 16, 0.25
-_POSITIVE = 0.01  # half precision rounds the log-probability of a sure token to a little above 0
-_CERTAIN = math.exp(_SAME) + _SAME  # what probabilities of different tokens may add up to
-_TIED = 1e-6  # log-probabilities of two tokens that are closer belong to neither
-# Tokens that are written to check a server, alternatives to each, how many of these are tried, and
-# how many are enough.
-_PROBE, _ALTERNATIVES, _TRIED, _ENOUGH = 8, 5, 3, 2
-# Improbable after any prompt. The second is for a model that begins with the first.
-_IMPROBABLE = ("zebra", "seven")
-_QUOTED = 80  # characters of what a server sent that a message shows
-# How texts are cut into words, and lose them: as those of any function.
-_WORDS = Function(function=len, classes=("answer",), scale="score")
-_WHO_CAN = (
+# The last characters of the marks that begin a turn of a chat. After such a mark an answer begins
+# without a space.
+_TURN_MARK_ENDS = ">]}|"
+_MAX_REPLY_BYTES = 1 << 26
+_ATTEMPTS, _FIRST_WAIT, _MAX_WAIT = 5, 0.5, 120.0  # requests, seconds, seconds
+_RETRY_STATUSES = (408, 425, 429)  # and all from 500
+# Two log-probabilities of a token after the same words may differ by a part of their value plus
+# _TOKEN_TOLERANCE on average. All tokens together may differ by _SUM_TOLERANCE more, and one token
+# by _MAX_TOLERANCE. Half precision changes them by 0.02. The format bfloat16 rounds logits from 8
+# to 16 to a sixteenth, and may round one of two equal logits up and the other down.
+_TOKEN_TOLERANCE, _RELATIVE_TOLERANCE = 0.05, 0.01
+_SUM_TOLERANCE, _MAX_TOLERANCE = 1 / 16, 0.25
+_MAX_LOG_PROBABILITY = 0.01  # half precision rounds the 0 of a certain token to a little above 0
+_MAX_PROBABILITY_SUM = math.exp(_TOKEN_TOLERANCE) + _TOKEN_TOLERANCE  # of different next tokens
+_TIE_TOLERANCE = 1e-6  # two different tokens with closer log-probabilities are an error
+# Tokens that the server writes for its check, alternatives to each token, alternatives that are
+# read, and alternatives that suffice.
+_PROBE_TOKENS, _ALTERNATIVES, _MAX_TRIALS, _MIN_ECHOES = 8, 5, 3, 2
+# Words that are improbable after any prompt. The second is for a model that begins with the first.
+_IMPROBABLE_WORDS = ("zebra", "seven")
+_MAX_QUOTE = 80  # characters of a reply in an error message
+# Splits texts into words and removes them, as for any function.
+_WORD_READER = Function(function=len, classes=("answer",), scale="score")
+_SERVER_ADVICE = (
     " The server must give the log-probabilities of a prompt: vLLM does, and the server of "
     "llama-cpp-python with logits_all; llama.cpp's own llama-server does not."
 )
-# By names of our own, so that tests wait for no clock.
+# Names of this module, which tests replace so that they do not wait.
 _sleep, _now, _Timer = time.sleep, time.monotonic, threading.Timer
 
 
 class EndpointCost(NamedTuple):
-    """What is about to be asked: calls of the server, and tokens of all prompts, at most."""
+    """The model calls that an explanation needs, and the most tokens that all prompts have.
+
+    Attributes
+    ----------
+    calls
+        Number of calls.
+    tokens
+        Largest number of tokens of all prompts together.
+    model
+        Name of the model.
+    """
 
     calls: int
     tokens: int
     model: str
 
     def __str__(self) -> str:
-        most = f"{self.tokens:,} tokens of prompts at most"
-        return f"About {self.calls:,} calls of {truncate_line(self.model)}, {most}."
+        tokens = f"{self.tokens:,} tokens of prompts at most"
+        return f"About {self.calls:,} calls of {truncate_line(self.model)}, {tokens}."
 
 
 def print_cost(cost: EndpointCost) -> None:
-    """Write the cost to standard error where somebody reads along: a terminal or a notebook."""
+    """Print the cost to standard error if it is a terminal or a notebook."""
     if sys.stderr.isatty() or "ipykernel" in sys.modules:
         print(cost, file=sys.stderr)
 
@@ -93,44 +107,59 @@ def print_cost(cost: EndpointCost) -> None:
 class Endpoint:
     """A language model behind a server, whose answers can be explained.
 
-    The server must have OpenAI's completions interface and give the log-probabilities of a prompt
+    The server must have OpenAI's completions interface and return the log-probabilities of a prompt
     (``echo`` with ``logprobs``), as vLLM and the server of llama-cpp-python do. Texts are sent to
-    that address and nowhere else, and nothing is sent before something is asked.
+    this address only, and nothing is sent before the model is called.
 
     Parameters
     ----------
     url
-        Its address, such as "http://localhost:8000/v1".
+        Address of the server, such as "http://localhost:8000/v1".
     model
-        The name under which the server knows the model.
+        Name of the model on the server.
     template
-        What the model is asked, with {text} in it; a chat is written out, with the marks of its
+        The prompt, with {text} in the place of the text. Write out a chat with the marks of its
         turns, but without the token that begins a text, which the server adds.
     key_variable
-        The environment variable that holds the key, if the server wants one; it is read whenever a
-        request is sent, and kept nowhere.
+        Name of the environment variable with the key, if the server needs one. The key is read for
+        every request and never stored.
     per_token
-        Explain the mean log-probability of a token of the answer, and not the sum.
+        Explain the mean log-probability of the tokens of an answer instead of their sum.
     max_new_tokens
-        How many tokens the model may write, where no answer is given.
+        Largest number of tokens of an answer that the model generates.
     stop
         Strings at which the model stops writing.
     parallel
-        How many requests are under way at a time.
+        Number of requests that are sent at the same time.
     requests_per_minute
-        How many are sent in a minute, at most.
+        Largest number of requests per minute, by default unlimited.
     timeout
-        Seconds to wait for the last byte of an answer. A request that gets none, or 429, or a fault
-        of the server, is sent again up to four times, after what the server asks for (Retry-After),
-        else 0.5, 1, 2 and 4 seconds.
+        Seconds to wait for the last byte of a reply. If there is no reply, or the server answers
+        429 or fails, the request is sent again up to four times. The waiting time is that of the
+        server (Retry-After), otherwise 0.5, 1, 2 and 4 seconds.
     estimate
-        Called before each explanation with a :class:`EndpointCost`, the calls and tokens that it will take;
-        by default it is written to standard error where that is a terminal or a notebook.
+        Function that is called before each explanation with an :class:`EndpointCost`, the calls and
+        tokens that the explanation needs. By default the cost is printed to standard error if that
+        is a terminal or a notebook.
+
+    Raises
+    ------
+    InputError
+        If an option is not valid, or the environment variable is not set.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> model = limelight.wrap_endpoint(
+    ...     "http://localhost:8000", model="tiny", template="{text} So:"
+    ... )
+    >>> model.url, model.classes
+    ('http://localhost:8000/v1/completions', ('answer',))
     """
 
     classes: ClassVar[tuple[str, ...]] = ("answer",)
     link: ClassVar[Link] = "none"  # log-probabilities are scores
-    replacements: ClassVar[tuple[str, ...]] = ("delete",)  # no word stands for a missing one
+    replacements: ClassVar[tuple[str, ...]] = ("delete",)  # the tokens of the model are unknown
 
     capabilities: ClassVar[Mapping[Capability, str | None]] = {
         **dict.fromkeys(CAPABILITIES, "a server shows only how probable an answer is"),
@@ -158,7 +187,7 @@ class Endpoint:
     estimate: Callable[[EndpointCost], None] | None = print_cost
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "url", _address(self.url))
+        object.__setattr__(self, "url", _completions_url(self.url))
         if not isinstance(self.model, str) or not self.model.strip():
             raise InputError(
                 f"model must be the name of a model on the server; got {self.model!r}."
@@ -174,35 +203,35 @@ class Endpoint:
         check_count("parallel", self.parallel)
         for name in ("requests_per_minute", "timeout"):
             amount = getattr(self, name)
-            known = isinstance(amount, int | float) and not isinstance(amount, bool)
-            if amount is not None and not (known and 0 < amount < math.inf):
+            is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
+            if amount is not None and not (is_number and 0 < amount < math.inf):
                 raise InputError(f"{name} must be a positive number; got {amount!r}.")
-        listed = isinstance(self.stop, list | tuple)
-        if not listed or not all(isinstance(one, str) and one for one in self.stop):
+        is_list = isinstance(self.stop, list | tuple)
+        if not is_list or not all(isinstance(string, str) and string for string in self.stop):
             raise InputError(f"stop must be a list of strings; got {self.stop!r}.")
         if self.estimate is not None and not callable(self.estimate):
             raise InputError(f"estimate must be a function or None; got {self.estimate!r}.")
         if self.key_variable is not None:
-            _key(self.key_variable)  # refused here if it is not set
+            _read_key(self.key_variable)  # raises its error now if the key is not set
 
     def __repr__(self) -> str:
         return f"<Endpoint {truncate_line(self.model)} at {self.url}>"
 
     @property
     def fingerprint(self) -> str:
-        """The name and address of the model, and what it is asked: nobody can see its weights."""
-        # A mean per token is another number than a sum: one must not stand for the other.
-        asked = sha256(repr((self.template, self.per_token)).encode()).hexdigest()[:12]
-        return f"{self.model} at {self.url} asked {asked}"
+        """The name and address of the model, and a digest of its prompt, but not its weights."""
+        # A stored mean per token must not be taken for a sum.
+        digest = sha256(repr((self.template, self.per_token)).encode()).hexdigest()[:12]
+        return f"{self.model} at {self.url} asked {digest}"
 
     @property
     def generation_settings(self) -> Mapping[str, Any]:
-        """How it writes an answer that is not given."""
+        """The settings with which the model generates answers."""
         return {"max_new_tokens": self.max_new_tokens, "stop": list(self.stop)}
 
     def generate(self, text: Any) -> AnswerQuery:
-        """Return what the model writes after a text, the likeliest token each time."""
-        answer, note = self._written(self._prompt(validate_text(text)), self.max_new_tokens)
+        """Return the answer that the model generates for a text, the likeliest token each time."""
+        answer, note = self._write_answer(self._prompt(validate_text(text)), self.max_new_tokens)
         if not answer.strip():
             raise InputError(EMPTY_ANSWER_ERROR)
         return AnswerQuery(answer, is_generated=True, note=note)
@@ -210,44 +239,62 @@ class Endpoint:
     def read(
         self, text: Any, *, queries: tuple[AnswerQuery, ...] = (), subwords: bool = False
     ) -> ModelInput:
-        """Return a text that is asked about an answer, or parts of one; else what is written."""
-        model_input = _WORDS.read(validate_text(text), subwords=subwords)
-        asked = queries or (self.generate(text),)
-        prompt, warnings = self._prompt(model_input.text), answer_warnings(asked)
-        echo = self._echoed(prompt, asked[0].text)
-        if not self._traffic.checked:  # once, where all answers are given
-            self._written(prompt, _PROBE, echo)
-        counts = [len(part_token_indices(one, echo.letters)) for one in asked]
-        known = [
-            replace(one, length=count, per_token=self.per_token)
-            for one, count in zip(asked, counts, strict=True)
-        ]
-        return replace(model_input, queries=tuple(known), warnings=warnings, encoding=echo)
+        """Return the words of a text, with the answer or the parts of an answer to explain.
+
+        Parameters
+        ----------
+        text
+            A text.
+        queries
+            Parts of one answer. By default the model generates an answer.
+        subwords
+            Not supported: a server does not return the subwords of a text.
+
+        Raises
+        ------
+        InputError
+            If the parts belong to different answers, or the server fails or returns wrong
+            log-probabilities.
+        """
+        model_input = _WORD_READER.read(validate_text(text), subwords=subwords)
+        queries = queries or (self.generate(text),)
+        prompt, warnings = self._prompt(model_input.text), answer_warnings(queries)
+        echo = self._echo_answer(prompt, queries[0].text)
+        if not self._traffic.is_checked:  # generating an answer would have checked the server
+            self._write_answer(prompt, _PROBE_TOKENS, echo)
+        counts = [len(part_token_indices(query, echo.letters)) for query in queries]
+        counted_queries = tuple(
+            replace(query, length=count, per_token=self.per_token)
+            for query, count in zip(queries, counts, strict=True)
+        )
+        return replace(model_input, queries=counted_queries, warnings=warnings, encoding=echo)
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n S"]:
-        """Return the log-probability of what is asked about, which reading a text has found."""
-        # What is estimated next is about these texts alone.
-        self._traffic.tokens = max((one.encoding.length for one in inputs), default=0)
-        found = [self._scores(one.encoding, one.queries) for one in inputs]
-        return np.array(found) if found else np.empty((0, 1))
+        """Return the log-probability of each query, which was computed when the text was read."""
+        # The next estimate of a cost is about these texts only.
+        lengths = (model_input.encoding.length for model_input in inputs)
+        self._traffic.prompt_tokens = max(lengths, default=0)
+        scores = [self._scores(text.encoding, text.queries) for text in inputs]
+        return np.array(scores) if scores else np.empty((0, 1))
 
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:  # noqa: ARG002
-        """Return the log-probability of the same answer after what is left of the text."""
-        (whole,) = split_segments(model_input, features)
+        """Return the log-probability of the same answer as a function of masks of the text."""
+        (segments,) = split_segments(model_input, features)
 
-        def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Any, ...]]:
-            return self._prompt("".join(whole.replace_words(keep, None))), model_input.queries
+        def masked_prompt(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Any, ...]]:
+            """Return the prompt with the masked text, and the queries."""
+            return self._prompt("".join(segments.replace_words(keep, None))), model_input.queries
 
-        return lambda keep: self._engine([item(row) for row in keep])
+        return lambda keep: self._engine([masked_prompt(row) for row in keep])
 
     def announce_calls(self, calls: int) -> None:
-        """Say what so many questions about the text that was read last will cost."""
+        """Pass the cost of ``calls`` calls about the last text to the function ``estimate``."""
         if self.estimate is not None:
-            self.estimate(EndpointCost(calls, calls * self._traffic.tokens, self.model))
+            self.estimate(EndpointCost(calls, calls * self._traffic.prompt_tokens, self.model))
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is under way belongs to one process.
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        # Locks and the state of requests belong to one process.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def _traffic(self) -> "_Traffic":
@@ -255,55 +302,72 @@ class Endpoint:
 
     @cached_property
     def _engine(self) -> Engine:
-        # As many as a progress bar hears of at a time.
-        return Engine(self._answers, size=lambda item: len(item[0]), max_items=4 * self.parallel)
+        # Progress is reported once per batch, so batches are small.
+        return Engine(
+            self._call_prompts, size=lambda pair: len(pair[0]), max_items=4 * self.parallel
+        )
 
     def _prompt(self, text: str) -> str:
-        # What is left of a text may begin or end with the space beside a part that is gone; the
-        # space before it is its own. One at the end of all is the answer's: tokenizers count it to
+        # A masked text may begin or end with the space beside a removed word, so it is stripped.
+        # A space at the end of the prompt belongs to the answer: tokenizers count it as part of
         # the word that follows.
         (before, after), text = self.template.split(_TEXT), text.strip()
         return f"{before if text else before.rstrip(' ')}{text}{after}".rstrip(" ")
 
     def _gap(self, answer: str) -> str:
-        """Return the space between prompt and answer, where one belongs.
+        """Return the space between prompt and answer, or "" if none belongs there.
 
-        It must not depend on what is left of a text, or an answer would have other tokens then: the
-        end of the template says it, and where the text is the end, there is a space.
+        It must not depend on the masked text, because the answer would then have other tokens. It
+        depends on the end of the template. If the template ends with the text, there is a space.
         """
         end = self.template.split(_TEXT)[1].rstrip(" ")[-1:]
-        return "" if attaches_to_prompt(answer) or end.isspace() or (end and end in _MARKS) else " "
+        is_after_mark = bool(end) and end in _TURN_MARK_ENDS
+        return "" if attaches_to_prompt(answer) or end.isspace() or is_after_mark else " "
 
-    def _written(
-        self, prompt: str, most: int, answer_echo: "_Echo | None" = None
+    def _write_answer(
+        self, prompt: str, max_tokens: int, answer_echo: "_Echo | None" = None
     ) -> tuple[str, str]:
-        """Return what the server writes, and what must be said about it.
+        """Return the answer that the server writes after a prompt, and warnings about it.
 
-        What it says of the same answer as a given one must agree: one server gives every token of
-        a prompt the log-probability of the next. A server that writes nothing is checked by
-        ``answer_echo``, an answer as it reads it.
+        The log-probabilities of the answer must be the same as when the server reads it, because
+        one server gives every token of a prompt the log-probability of the next token.
+
+        Parameters
+        ----------
+        prompt
+            The prompt.
+        max_tokens
+            Largest number of tokens of the answer.
+        answer_echo
+            Another answer as the server reads it, which is used to check a server that writes
+            nothing.
+
+        Raises
+        ------
+        InputError
+            If the server fails, or returns wrong log-probabilities.
         """
         stop = {"stop": list(self.stop)} if self.stop else {}
-        asked = {"prompt": prompt, "max_tokens": most, "logprobs": _ALTERNATIVES}
-        found = self._posted({**asked, **stop})
-        text, wrote = found["choices"][0]["text"], self._read_logprobs(found)
+        body = {"prompt": prompt, "max_tokens": max_tokens, "logprobs": _ALTERNATIVES}
+        reply = self._post({**body, **stop})
+        text, written_tokens = reply["choices"][0]["text"], self._read_logprobs(reply)
         answer = text.removeprefix(self._gap(text.lstrip(" ")))
-        cut = found["choices"][0].get("finish_reason") == "length"
-        notes = [truncation_warning(most, "max_new_tokens")] if cut else []
+        is_truncated = reply["choices"][0].get("finish_reason") == "length"
+        notes = [truncation_warning(max_tokens, "max_new_tokens")] if is_truncated else []
         echo = answer_echo
         if answer.strip():
-            echo = self._echoed(prompt, answer)
-            # A server may also show the token that ends an answer.
-            own = wrote[: len(echo.tokens)]
-            if [token for _, token, _ in own] != echo.tokens:
+            echo = self._echo_answer(prompt, answer)
+            # A server may also return the token that ends an answer.
+            answer_tokens = written_tokens[: len(echo.tokens)]
+            if [token for _, token, _ in answer_tokens] != echo.tokens:
                 notes.append(TOKENIZATION_WARNING)
-                own = []  # there is nothing to compare
-            # The server may stop before the end of a token that is read.
-            pairs = zip(own, echo.logs, strict=False)
-            self._check_agreement([(token, log, read) for (_, token, log), read in pairs])
-        if not self._traffic.checked:
-            self._check_improbable(prompt, echo, _first_alternatives(found))
-            self._traffic.checked = True
+                answer_tokens = []  # different tokens cannot be compared
+            # The server may stop writing before the end of a token that it reads.
+            pairs = zip(answer_tokens, echo.logs, strict=False)
+            self._check_agreement([(token, log, read_log) for (_, token, log), read_log in pairs])
+        if not self._traffic.is_checked:
+            self._check_improbable(prompt, echo, _first_alternatives(reply))
+            self._traffic.is_checked = True
         return answer, " ".join(notes)
 
     def _check_improbable(
@@ -311,36 +375,44 @@ class Endpoint:
     ) -> None:
         """Raise an error if the server is wrong about a continuation that it would not write.
 
-        Tokens that a model writes may all have log-probabilities near 0, which show neither a shift
-        by one token nor a server that always says 0. ``alternatives`` are log-probabilities of
-        other first tokens, as far as the server shows them while it writes.
+        Tokens that a model writes may all have log-probabilities near 0. They reveal neither a
+        shift by one token nor a server that always returns 0.
+
+        Parameters
+        ----------
+        prompt
+            The prompt.
+        probable
+            A probable answer as the server reads it.
+        alternatives
+            Log-probabilities of other first tokens, as far as the server returned them while
+            writing.
         """
-        if sum(map(math.exp, alternatives.values())) > _CERTAIN:
-            raise self._refusal(
+        if sum(map(math.exp, alternatives.values())) > _MAX_PROBABILITY_SUM:
+            raise self._request_error(
                 "gives next tokens log-probabilities that stand for more than 100 % together"
             )
-        if (
-            probable is None
-            or (echo := self._read_improbable(prompt, probable, alternatives)) is None
-        ):
+        if probable is None:
             return
-        # Both echoes begin with the prompt, and no token depends on what follows it.
+        if (echo := self._read_improbable(prompt, probable, alternatives)) is None:
+            return
+        # Both echoes begin with the prompt, and no token depends on the tokens after it.
         before, after = probable.before, echo.before
         if (
             before is not None
             and after is not None
-            and abs(before - after) > _SAME_AT_MOST + _SAME_PART * abs(after)
+            and abs(before - after) > _MAX_TOLERANCE + _RELATIVE_TOLERANCE * abs(after)
         ):
-            raise self._refusal(
+            raise self._request_error(
                 "changes the log-probability of the last token of a prompt with what follows it, "
                 f"from {_format_log(before)} to {_format_log(after)}"
             )
         first, other = probable.logs[0], echo.logs[0]
-        tied = abs(first - other) <= _TIED
-        if tied or math.exp(first) + math.exp(other) > _CERTAIN:
-            quoted = [self._quote_token(tokens[0]) for tokens in (probable.tokens, echo.tokens)]
-            raise self._refusal(
-                f"gives {quoted[0]} the log-probability {_format_log(first)} and {quoted[1]} "
+        is_tie = abs(first - other) <= _TIE_TOLERANCE
+        if is_tie or math.exp(first) + math.exp(other) > _MAX_PROBABILITY_SUM:
+            quotes = [self._quote_token(tokens[0]) for tokens in (probable.tokens, echo.tokens)]
+            raise self._request_error(
+                f"gives {quotes[0]} the log-probability {_format_log(first)} and {quotes[1]} "
                 f"{_format_log(other)} in the same place"
             )
 
@@ -354,190 +426,232 @@ class Endpoint:
         first, echoes = probable.tokens[0], list[_Echo]()
         words = [word for word in alternatives if word.strip() and word.isprintable()]
         words = sorted(set(words) - {first}, key=lambda word: (alternatives[word], word))
-        for token in words[:_TRIED]:
+        for token in words[:_MAX_TRIALS]:
             echo, _ = self._read_echo(prompt, token)
-            # Together with the prompt it may be read as other tokens.
+            # After the prompt, the server may read the same characters as other tokens.
             if echo is not None and echo.tokens == [token]:
                 echoes.append(echo)
-            if len(echoes) == _ENOUGH:
+            if len(echoes) == _MIN_ECHOES:
                 break
         self._check_agreement([(e.tokens[0], alternatives[e.tokens[0]], e.logs[0]) for e in echoes])
-        for word in _IMPROBABLE if not echoes else ():
+        for word in _IMPROBABLE_WORDS if not echoes else ():
             echo, _ = self._read_echo(prompt, self._gap(word) + word)
             if echo is not None and echo.tokens[0] != first:
                 return echo
         return echoes[0] if echoes else None
 
     def _check_agreement(self, tokens: Sequence[tuple[str, float | None, float]]) -> None:
-        """Raise an error if tokens have other log-probabilities as written than as read.
+        """Raise an error if tokens have other log-probabilities when written than when read.
 
-        Each of ``tokens`` comes with its log-probability as written, which may be missing, and as
-        read.
+        Parameters
+        ----------
+        tokens
+            Each token, its log-probability when written (None if it is missing), and its
+            log-probability when read.
         """
         differences = [
-            math.inf if log is None else max(abs(log - read) - _SAME_PART * abs(read), 0.0)
+            math.inf if log is None else max(abs(log - read) - _RELATIVE_TOLERANCE * abs(read), 0.0)
             for _, log, read in tokens
         ]
         worst = max(differences, default=0.0)
-        if worst > _SAME_AT_MOST or sum(differences) > _SAME * len(differences) + _SAME_ONCE:
+        max_sum = _TOKEN_TOLERANCE * len(differences) + _SUM_TOLERANCE
+        if worst > _MAX_TOLERANCE or sum(differences) > max_sum:
             token, log, read = tokens[differences.index(worst)]
-            raise self._refusal(
+            raise self._request_error(
                 f"writes {self._quote_token(token)} with log-probability {_format_log(log)}, and "
                 f"says that it has {_format_log(read)} there"
             )
 
-    def _answers(
-        self, items: list[tuple[str, tuple[AnswerQuery, ...]]]
+    def _call_prompts(
+        self, prompts: list[tuple[str, tuple[AnswerQuery, ...]]]
     ) -> Float[np.ndarray, "n S"]:
+        """Return the log-probability of each query after each prompt, by parallel requests."""
         with ThreadPoolExecutor(self.parallel) as pool:
-            echoes = [pool.submit(self._echoed, prompt, asked[0].text) for prompt, asked in items]
+            echoes = [
+                pool.submit(self._echo_answer, prompt, queries[0].text)
+                for prompt, queries in prompts
+            ]
             try:
-                found = [
-                    self._scores(echo.result(), asked)
-                    for echo, (_, asked) in zip(echoes, items, strict=True)
+                scores = [
+                    self._scores(echo.result(), queries)
+                    for echo, (_, queries) in zip(echoes, prompts, strict=True)
                 ]
-                return np.array(found)
+                return np.array(scores)
             except BaseException:
-                # What is not sent yet need not be paid for.
+                # Requests that are not sent yet would only cost money.
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _scores(self, echo: "_Echo", asked: tuple[Any, ...]) -> list[float]:
-        """Return the log-probability of each part of an answer that is asked about."""
-        each = [[echo.logs[i] for i in part_token_indices(one, echo.letters)] for one in asked]
-        return [sum(own) / (len(own) if self.per_token else 1) for own in each]
+    def _scores(self, echo: "_Echo", queries: tuple[Any, ...]) -> list[float]:
+        """Return the log-probability of each query, which is a part of an answer."""
+        logs_by_query = [
+            [echo.logs[i] for i in part_token_indices(query, echo.letters)] for query in queries
+        ]
+        return [sum(logs) / (len(logs) if self.per_token else 1) for logs in logs_by_query]
 
-    def _echoed(self, prompt: str, answer: str) -> "_Echo":
-        """Return the tokens of a given answer as the server reads it after a prompt."""
+    def _echo_answer(self, prompt: str, answer: str) -> "_Echo":
+        """Return the tokens of an answer as the server reads it after a prompt."""
         gap = self._gap(answer)
         echo, last = self._read_echo(prompt, gap + answer, gap=len(gap))
         if echo is None:
             if not prompt:
-                raise self._refusal(
+                raise self._request_error(
                     "says nothing about the first token that it reads, which is the answer's where "
                     f"no text is left: put words into the template before {_TEXT}"
                 )
-            raise self._refusal(
-                f"gives no log-probability for each token of the answer {truncate_line(answer, 40)!r}; "
-                f"the last tokens that it shows are {self._shorten_reply(repr(last))}"
+            raise self._request_error(
+                "gives no log-probability for each token of the answer "
+                f"{truncate_line(answer, 40)!r}; the last tokens that it shows are "
+                f"{self._shorten_reply(repr(last))}"
             )
         return echo
 
     def _read_echo(
-        self, prompt: str, whole: str, *, gap: int = 0
+        self, prompt: str, continuation: str, *, gap: int = 0
     ) -> "tuple[_Echo | None, list[str]]":
-        """Return the tokens of ``whole`` after a prompt, and the last tokens that are shown.
+        """Return the tokens of a continuation of a prompt, and the last tokens of the reply.
 
-        There are none of ``whole`` if what the server shows there does not spell it. ``gap`` is the
-        number of spaces before the answer in ``whole``.
+        Parameters
+        ----------
+        prompt
+            The prompt.
+        continuation
+            The text after the prompt.
+        gap
+            Number of spaces at the beginning of the continuation.
+
+        Returns
+        -------
+        The tokens, None if those of the reply do not spell the continuation, and the last tokens
+        of the reply for an error message.
         """
-        # One token is written and left out: to some servers none means as many as fit.
-        found = self._posted({"prompt": prompt + whole, "max_tokens": 1, "echo": True})
-        tokens = self._read_logprobs(found)
-        last = [token for _, token, _ in tokens[-6:]]
-        match found:
-            case {"usage": {"completion_tokens": int(written)}}:
-                if written < 0 or (tokens and written > len(tokens)):
-                    count = _format_number(written)
-                    raise self._refusal(
+        # One token is written and ignored, because for some servers 0 means as many as possible.
+        reply = self._post({"prompt": prompt + continuation, "max_tokens": 1, "echo": True})
+        tokens = self._read_logprobs(reply)
+        last_tokens = [token for _, token, _ in tokens[-6:]]
+        match reply:
+            case {"usage": {"completion_tokens": int(new_count)}}:
+                if new_count < 0 or (tokens and new_count > len(tokens)):
+                    count = _format_number(new_count)
+                    raise self._request_error(
                         f"shows {len(tokens):,} tokens, and says that it wrote {count} of them"
                     )
             case _:
-                written = 1  # as many were asked for
-        read, own = tokens[: max(len(tokens) - written, 0)], []
-        if read:
-            end = tokens[-written][0] if written else read[-1][0] + len(read[-1][1])
-            # Counted from the end: some servers show the token that begins a text, some do not.
-            first = end - len(whole)
-            own = [(at - first, token, log) for at, token, log in read if at >= first]
-        if not own or own[0][0] != 0 or not all(_stands(whole, *one) for one in own):
-            return None, last
+                new_count = 1  # the number in the request
+        read_tokens, answer_tokens = tokens[: max(len(tokens) - new_count, 0)], []
+        if read_tokens:
+            last_offset, last_token, _ = read_tokens[-1]
+            end = tokens[-new_count][0] if new_count else last_offset + len(last_token)
+            # From the end, because only some servers return the token that begins a text.
+            first = end - len(continuation)
+            answer_tokens = [
+                (offset - first, token, log)
+                for offset, token, log in read_tokens
+                if offset >= first
+            ]
+        is_spelled = all(_spells_token(continuation, *token) for token in answer_tokens)
+        if not answer_tokens or answer_tokens[0][0] != 0 or not is_spelled:
+            return None, last_tokens
         letters = []
-        for start, token, log in own:
+        for start, token, log in answer_tokens:
             if not math.isfinite(log):
-                raise self._refusal(
+                raise self._request_error(
                     f"gives {self._quote_token(token)} the logarithm {log}, which is not finite"
                 )
             letter = len(token) - len(token.lstrip()) if token.strip() else 0
             letters.append(max(start - gap + letter, 0))
-        before = read[-len(own) - 1][2] if len(read) > len(own) else None
-        logs = [log for *_, log in own]
-        return _Echo(letters, [token for _, token, _ in own], logs, len(tokens), before), last
+        has_prompt = len(read_tokens) > len(answer_tokens)
+        before = read_tokens[-len(answer_tokens) - 1][2] if has_prompt else None
+        strings = [token for _, token, _ in answer_tokens]
+        logs = [log for *_, log in answer_tokens]
+        return _Echo(letters, strings, logs, len(tokens), before), last_tokens
 
-    def _read_logprobs(self, found: dict[str, Any]) -> list[tuple[int, str, Any]]:
-        """Return offset, token and log-probability of all that a server shows.
-
-        A log-probability may be missing, and is then None.
-        """
-        tokens = _parse_logprobs(found)
+    def _read_logprobs(self, reply: dict[str, Any]) -> list[tuple[int, str, Any]]:
+        """Return offset, token and log-probability (None if missing) of all tokens of a reply."""
+        tokens = _parse_logprobs(reply)
         for _, token, log in tokens:
-            if log is not None and log > _POSITIVE:
-                raise self._refusal(
+            if log is not None and log > _MAX_LOG_PROBABILITY:
+                raise self._request_error(
                     f"gives {self._quote_token(token)} the log-probability {_format_number(log)}, "
                     "and none can be above 0"
                 )
         return tokens
 
-    def _posted(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the server answers to a request; one that fails for now is sent again."""
-        asked = {"model": self.model, "temperature": 0, "logprobs": 1, **body}
-        payload, failed = json.dumps(asked).encode(), ""
+    def _post(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reply of the server to a request, which is sent again if it fails.
+
+        Raises
+        ------
+        InputError
+            If all attempts fail, or the server rejects the request.
+        """
+        full_body = {"model": self.model, "temperature": 0, "logprobs": 1, **body}
+        payload, failure = json.dumps(full_body).encode(), ""
         for attempt in range(_ATTEMPTS):
             self._traffic.take_turn(self.requests_per_minute)
             wait = _FIRST_WAIT * 2**attempt
             try:
-                status, headers, data = self._sent(payload)
+                status, headers, data = self._send(payload)
             except (OSError, http.client.HTTPException) as error:
-                failed = f"does not answer ({self._describe_error(error)})"
+                failure = f"does not answer ({self._describe_error(error)})"
             else:
-                match found := _json(data):
+                match reply := _parse_json(data):
                     case {"choices": [{"text": str()}, *_]} if status == 200:
-                        return dict(found)
-                told = self._told(data)
-                failed = f"answers {status}: {told}" if status != 200 else "sends no completion"
-                # What llama-server cannot do it calls a fault of its own, 500: asking again is in
-                # vain.
-                if status != 200 and ("echo" in told or status not in (*_AGAIN, *range(500, 600))):
-                    raise self._refusal(failed, status)
-                if (wait := _retry_after(headers, wait)) > _LONGEST_WAIT:
-                    raise self._refusal(f"asks to wait {_format_number(wait)} s ({failed})")
+                        return dict(reply)
+                reason = self._error_message(data)
+                failure = f"answers {status}: {reason}" if status != 200 else "sends no completion"
+                # llama-server answers 500 to a request for an echo, which it never supports.
+                is_temporary = status in (*_RETRY_STATUSES, *range(500, 600))
+                if status != 200 and ("echo" in reason or not is_temporary):
+                    raise self._request_error(failure, status)
+                if (wait := _retry_delay(headers, wait)) > _MAX_WAIT:
+                    raise self._request_error(f"asks to wait {_format_number(wait)} s ({failure})")
             if attempt + 1 < _ATTEMPTS:
                 _sleep(wait)
-        raise self._refusal(f"{failed}, {_ATTEMPTS} times")
+        raise self._request_error(f"{failure}, {_ATTEMPTS} times")
 
-    def _sent(self, payload: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        """Send one request; redirects are not followed, so neither text nor key goes elsewhere."""
+    def _send(self, payload: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        """Send one request, and return status, headers and content of the reply.
+
+        Redirects are not followed, so that texts and the key go to no other server.
+
+        Raises
+        ------
+        OSError, http.client.HTTPException
+            If the server does not reply, or not within the timeout.
+        """
         address = urlsplit(self.url)
         headers = {"Content-Type": "application/json"}
         if self.key_variable is not None:
-            headers["Authorization"] = f"Bearer {_key(self.key_variable)}"
-        secure = address.scheme == "https"
+            headers["Authorization"] = f"Bearer {_read_key(self.key_variable)}"
+        is_secure = address.scheme == "https"
         # Not by urllib, which follows redirects and takes proxies from the environment.
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        connection = kind(str(address.hostname), address.port, timeout=self.timeout)
+        connect = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
+        connection = connect(str(address.hostname), address.port, timeout=self.timeout)
         expired, sockets = threading.Event(), list[socket.socket]()
 
         def hang_up() -> None:
+            """Close the connection when the time is over."""
             expired.set()
-            for connected in sockets:
-                with contextlib.suppress(OSError):  # the server was quicker
-                    # Not by its own method: that of TLS takes away what a reader still needs.
-                    socket.socket.shutdown(connected, socket.SHUT_RDWR)
+            for open_socket in sockets:
+                with contextlib.suppress(OSError):  # the server closed it first
+                    # Not by the method of a TLS socket, which drops the object that reads from it.
+                    socket.socket.shutdown(open_socket, socket.SHUT_RDWR)
 
-        # The timeout of a socket begins anew with every byte that comes.
+        # The timeout of a socket starts again with every byte that arrives.
         alarm = _Timer(self.timeout, hang_up)
         alarm.daemon = True
         alarm.start()
         try:
             connection.connect()
-            sockets.append(connection.sock)  # which the connection forgets before the last byte
-            # Nobody hung up on a connection that took too long to make.
+            sockets.append(connection.sock)  # the connection drops it before the last byte
+            # If connecting took too long, there was no socket to close yet.
             if not expired.is_set():
                 connection.request("POST", address.path, payload, headers)
-                answer = connection.getresponse()
-                content = answer.read(_LARGEST)
+                response = connection.getresponse()
+                content = response.read(_MAX_REPLY_BYTES)
                 if not expired.is_set():
-                    return answer.status, dict(answer.headers), content
+                    return response.status, dict(response.headers), content
         except (OSError, http.client.HTTPException):
             if not expired.is_set():
                 raise
@@ -546,9 +660,9 @@ class Endpoint:
             connection.close()
         raise TimeoutError(f"no whole answer within {self.timeout:g} s")
 
-    def _told(self, data: bytes) -> str:
-        """Return what the server says of an error, short and without the key."""
-        match _json(data):
+    def _error_message(self, data: bytes) -> str:
+        """Return the error message in a reply, truncated and without the key."""
+        match _parse_json(data):
             case {"error": {"message": str(text)}} | {"error": str(text)} | {"message": str(text)}:
                 pass
             case _:
@@ -556,26 +670,26 @@ class Endpoint:
         return self._shorten_reply(text).rstrip(".")
 
     def _shorten_reply(self, text: str) -> str:
-        """Return the beginning of what the server sent on one line, without the key."""
-        # Before it is cut: a part of the key is a secret too.
-        return truncate_line(self._remove_key(text), _QUOTED)
+        """Return the beginning of a reply on one line, without the key."""
+        # The key is removed before truncation, because a part of it is a secret too.
+        return truncate_line(self._remove_key(text), _MAX_QUOTE)
 
     def _quote_token(self, token: str) -> str:
-        token = self._remove_key(token)  # with its spaces, which tell tokens apart
-        return repr(token if len(token) <= _QUOTED else f"{token[: _QUOTED - 1]}…")
+        token = self._remove_key(token)  # spaces stay, because they distinguish tokens
+        return repr(token if len(token) <= _MAX_QUOTE else f"{token[: _MAX_QUOTE - 1]}…")
 
     def _describe_error(self, error: BaseException) -> str:
-        """Return an error as a clause; the status line of a server may stand in it."""
+        """Return an error as a clause; it may contain the status line of the server."""
         return f"{type(error).__name__}: {self._shorten_reply(str(error))}".rstrip(".")
 
     def _remove_key(self, text: str) -> str:
-        if self.key_variable is not None:  # some servers repeat what they were sent
+        if self.key_variable is not None:  # some servers repeat the headers of a request
             with contextlib.suppress(InputError):  # the variable may have changed meanwhile
-                text = text.replace(_key(self.key_variable), "…")
+                text = text.replace(_read_key(self.key_variable), "…")
         return text
 
-    def _refusal(self, failed: str, status: int = 0) -> InputError:
-        """Return the error of a request, whose cause says that no text is at fault."""
+    def _request_error(self, failure: str, status: int = 0) -> InputError:
+        """Return the error of a request; its cause shows that no text is at fault."""
         advice = ""
         if status in (401, 403):
             advice = f" The key is what the environment variable {self.key_variable} holds."
@@ -583,12 +697,12 @@ class Endpoint:
                 advice = " Name the environment variable that holds the key: key_variable='…'."
         elif 300 <= status < 400:
             advice = " Nothing is sent to another address; give the one to which it leads."
-        elif "echo" in failed or "log-probabilit" in failed:
-            advice = _WHO_CAN
-        failed = escape_controls(self._remove_key(failed))
-        found = InputError(f"the server at {self.url} {failed}.{advice}")
-        found.__cause__ = ConnectionError(failed)
-        return found
+        elif "echo" in failure or "log-probabilit" in failure:
+            advice = _SERVER_ADVICE
+        failure = escape_controls(self._remove_key(failure))
+        error = InputError(f"the server at {self.url} {failure}.{advice}")
+        error.__cause__ = ConnectionError(failure)
+        return error
 
 
 wrap_endpoint = Endpoint
@@ -596,31 +710,41 @@ wrap_endpoint = Endpoint
 
 @final
 class _Traffic:
-    """What is under way to a server: when the next request may go, and what is known of it."""
+    """The state of the requests to a server: the time of the next one, and results so far."""
 
     def __init__(self) -> None:
-        self._lock, self._next = ForkSafeLock(), 0.0
-        self.tokens = 0  # of the longest prompt, with its answer
-        self.checked = False  # whether log-probabilities are those of the right tokens
+        self._lock, self._next_turn = ForkSafeLock(), 0.0
+        self.prompt_tokens = 0  # of the longest prompt, including its answer
+        self.is_checked = False  # whether log-probabilities were found to be right
 
     def take_turn(self, per_minute: int | float | None) -> None:
-        """Wait for the turn of a request, evenly spread over a minute."""
+        """Wait until the next request may be sent, at equal intervals."""
         if per_minute is None:
             return
-        # A turn is taken under the lock and waited for outside, so that others take theirs.
+        # The wait is outside the lock, so that other threads can reserve their turns.
         with self._lock:
             now = _now()
-            turn = max(now, self._next)
-            self._next = turn + 60.0 / per_minute
+            turn = max(now, self._next_turn)
+            self._next_turn = turn + 60.0 / per_minute
         if turn > now:
             _sleep(turn - now)
 
 
 class _Echo(NamedTuple):
-    """Tokens of an answer, each with its first letter and its log-probability.
+    """The tokens of an answer as the server reads it.
 
-    ``length`` is how many were read, those of the prompt included, and ``before`` the
-    log-probability of the last token of the prompt, None if the server does not show it.
+    Attributes
+    ----------
+    letters
+        Index in the answer of the first letter of each token.
+    tokens
+        The tokens.
+    logs
+        Log-probability of each token.
+    length
+        Number of tokens that were read, including those of the prompt.
+    before
+        Log-probability of the last token of the prompt, None if the server does not return it.
     """
 
     letters: list[int]
@@ -630,11 +754,12 @@ class _Echo(NamedTuple):
     before: float | None
 
 
-def _parse_logprobs(found: dict[str, Any]) -> list[tuple[int, str, Any]]:
-    match found["choices"][0].get("logprobs"):
-        case {"tokens": [*tokens], "token_logprobs": [*logs], **rest}:
+def _parse_logprobs(reply: dict[str, Any]) -> list[tuple[int, str, Any]]:
+    """Return offset, token and log-probability of all tokens of a reply, without checks."""
+    match reply["choices"][0].get("logprobs"):
+        case {"tokens": [*tokens], "token_logprobs": [*logs], **further}:
             strings = [str(token) for token in tokens]
-            offsets = rest.get("text_offset")
+            offsets = further.get("text_offset")
             if not isinstance(offsets, list) or not all(isinstance(x, int) for x in offsets):
                 offsets = list(accumulate(map(len, strings), initial=0))[:-1]
             if len(logs) == len(offsets) == len(strings):
@@ -642,71 +767,78 @@ def _parse_logprobs(found: dict[str, Any]) -> list[tuple[int, str, Any]]:
     return []
 
 
-def _first_alternatives(found: dict[str, Any]) -> dict[str, float]:
-    """Return the log-probabilities of first tokens that a server shows while it writes."""
-    match found["choices"][0].get("logprobs"):
+def _first_alternatives(reply: dict[str, Any]) -> dict[str, float]:
+    """Return the log-probabilities of possible first tokens in a reply."""
+    match reply["choices"][0].get("logprobs"):
         case {"top_logprobs": [{**tokens}, *_]}:
-            known = {str(token): _parse_log(log) for token, log in tokens.items()}
+            logs = {str(token): _parse_log(log) for token, log in tokens.items()}
             return {
                 token: log
-                for token, log in known.items()
-                if log is not None and math.isfinite(log) and log <= _POSITIVE
+                for token, log in logs.items()
+                if log is not None and math.isfinite(log) and log <= _MAX_LOG_PROBABILITY
             }
     return {}
 
 
 def _parse_log(value: Any) -> float | None:
-    """Return a number of JSON as a float; None for what is none."""
+    """Return a number from JSON as a float, or None if the value is no number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
         return float(value)
-    except OverflowError:  # whole numbers of JSON have any number of digits
+    except OverflowError:  # integers in JSON have any number of digits
         return math.inf if value > 0 else -math.inf
 
 
 def _format_log(log: float | None) -> str:
-    """Return a log-probability with two digits, or in words."""
+    """Return a log-probability with two decimals, or as words."""
     if log is None:
         return "none"
     return f"{log:.2f}" if abs(log) < 1_000_000 else _format_number(log)
 
 
 def _format_number(value: int | float) -> str:
-    """Return a number in a few characters, however large it is."""
+    """Return a number in a few characters, also if it is very large."""
     if abs(value) < 1_000_000:
         return f"{value:,.6g}"
     return "over a million" if value > 0 else "under minus a million"
 
 
-def _stands(answer: str, start: int, token: str, log: float | None) -> bool:
-    """Whether a token has a log-probability and stands in the answer where it says."""
-    # A character may be cut into tokens that show nothing, or a mark in its place.
-    part = "\ufffd" in token or token.startswith("bytes:")
-    return log is not None and (part or answer.startswith(token, start))
+def _spells_token(answer: str, start: int, token: str, log: float | None) -> bool:
+    """Tell whether a token has a log-probability and is in the answer at ``start``."""
+    # The tokens of a divided character are empty, or contain a replacement character.
+    is_partial = "\ufffd" in token or token.startswith("bytes:")
+    return log is not None and (is_partial or answer.startswith(token, start))
 
 
-def _json(data: bytes) -> Any:
+def _parse_json(data: bytes) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
 
 
-def _retry_after(headers: Mapping[str, str], otherwise: float) -> float:
-    """Return the seconds after which a server wants to be asked again: a number, or a date."""
-    given = {name.lower(): value for name, value in headers.items()}.get("retry-after", "")
+def _retry_delay(headers: Mapping[str, str], default: float) -> float:
+    """Return the seconds after which a server accepts the request, or ``default``."""
+    # The header contains a number of seconds or a date.
+    header = {name.lower(): value for name, value in headers.items()}.get("retry-after", "")
     try:
-        if given.strip().isdigit():
-            return float(given)
-        return max(parsedate_to_datetime(given).timestamp() - time.time(), 0.0)
+        if header.strip().isdigit():
+            return float(header)
+        return max(parsedate_to_datetime(header).timestamp() - time.time(), 0.0)
     except (ValueError, TypeError, OverflowError):
-        return otherwise
+        return default
 
 
-def _key(variable: Any) -> str:
-    """Return the key that the environment holds, which is never part of a sentence."""
-    # What is no name, or not written as such names are, may be the key itself.
+def _read_key(variable: Any) -> str:
+    """Return the key in an environment variable; error messages never contain it.
+
+    Raises
+    ------
+    InputError
+        If ``variable`` is no name, or the variable is not set or contains no key.
+    """
+    # An unusual name may be the key itself, so it is not part of the message.
     if not isinstance(variable, str) or not (
         re.fullmatch("[A-Z_][A-Z0-9_]*", variable) or variable in os.environ
     ):
@@ -714,35 +846,44 @@ def _key(variable: Any) -> str:
             "key_variable must be the name of an environment variable; what was given is none."
         )
     key = os.environ.get(variable, "").strip()
-    # http.client would quote such a key in its error.
+    # The errors of http.client would contain such a key.
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        why = "holds what no key is made of" if key else "is not set"
+        reason = "holds what no key is made of" if key else "is not set"
         raise InputError(
-            f"key_variable names the environment variable that holds the key; {variable} {why}."
+            f"key_variable names the environment variable that holds the key; {variable} {reason}."
         )
     return key
 
 
-def _address(url: Any) -> str:
-    """Return the address of the completions; one with a secret in it is refused, and not shown."""
+def _completions_url(url: Any) -> str:
+    """Return the address to which requests are sent.
+
+    Raises
+    ------
+    InputError
+        If ``url`` is no address, contains a secret, or is the address of a chat interface. The
+        message does not contain the address.
+    """
     try:
-        found = urlsplit(url if isinstance(url, str) else "")
-        known = found.scheme in ("http", "https") and found.hostname and (found.port or 1)
+        parts = urlsplit(url if isinstance(url, str) else "")
+        # Reading the port raises an error for an invalid one.
+        has_valid_port = parts.port is None or parts.port >= 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and has_valid_port
     except ValueError:
-        known = None
-    if not known:
+        is_valid = False
+    if not is_valid:
         raise InputError("url must be the address of a server, such as http://localhost:8000/v1.")
-    # They would stand in fingerprints, sentences and stored results.
-    if found.username is not None or found.password is not None or found.query or found.fragment:
+    # They would be part of fingerprints, messages and stored results.
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise InputError(
             "url must be an address without a user, a key or a query; a key is read from the "
             "environment: key_variable='…'."
         )
-    path = found.path.rstrip("/")
+    path = parts.path.rstrip("/")
     if path.endswith("/chat/completions"):
         raise InputError(
             "url must lead to /v1/completions: chat interfaces do not say how probable a given "
             "answer is. Write the chat into the template."
         )
     path = path if path.endswith("/completions") else f"{path or '/v1'}/completions"
-    return f"{found.scheme}://{found.netloc}{path}"
+    return f"{parts.scheme}://{parts.netloc}{path}"

@@ -1,6 +1,7 @@
-"""Digests of objects in memory, from all that they hold: functions, pipelines, arrays, tables.
+"""Digests of objects in memory: functions, pipelines, arrays and containers.
 
-Nothing is serialized: attributes are walked through. A digest is the same in every process.
+Objects are not serialized. Their attributes are visited one by one, so that a digest is the same
+in every process.
 """
 
 import copyreg
@@ -19,343 +20,379 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Where in memory something is: vectorizers remember their stop words by that, and it differs from
-# one process to the next, so that no run of such a pipeline could be resumed.
-_PLACES = ("_stop_words_id",)
-_TABLES = (str, int, float, bytes, list, tuple, set, frozenset, dict, re.Pattern)
-_CHANGING = (dict, list, set, bytearray, int, float, str, tuple, type(None))
+# Attributes with a memory address. Vectorizers store that of their stop words. It differs between
+# processes, so that no run of such a pipeline could be resumed.
+_ADDRESS_ATTRIBUTES = ("_stop_words_id",)
+_VALUE_TYPES = (str, int, float, bytes, list, tuple, set, frozenset, dict, re.Pattern)
+# Types of variables that a function may change, such as a cache or a counter.
+_STATE_TYPES = (dict, list, set, bytearray, int, float, str, tuple, type(None))
 _MUTATORS = frozenset(
     ("append", "add", "update", "setdefault", "extend", "insert", "pop", "popitem", "clear",
      "remove", "discard", "appendleft", "write")
 )  # fmt: skip
-_AT_THE_START = ("__init__", "__new__", "__post_init__", "__setstate__")
-# Libraries whose objects hold what they answer by, and nothing that changes when they are used.
-_STEADY = ("builtins", "numpy", "scipy", "sklearn", "pandas", "re", "functools", "datetime",
-           "decimal", "fractions", "collections", "enum", "pathlib", "copyreg", "operator",
-           "string", "itertools", "types", "typing")  # fmt: skip
-_DIGEST_SHOWN = 8  # characters
-_MOST_PARTS = 1_000_000  # of a function: about two seconds
+_CREATION_METHODS = ("__init__", "__new__", "__post_init__", "__setstate__")
+# Libraries whose objects do not change when they are used.
+_STABLE_LIBRARIES = (
+    "builtins", "numpy", "scipy", "sklearn", "pandas", "re", "functools", "datetime", "decimal",
+    "fractions", "collections", "enum", "pathlib", "copyreg", "operator", "string", "itertools",
+    "types", "typing",
+)  # fmt: skip
+_SHORT_DIGEST_LENGTH = 8
+_MAX_FUNCTION_PARTS = 1_000_000  # visiting them takes about two seconds
 
 
 class Fingerprint(NamedTuple):
-    """The SHA-256 of an object, and the names of what is part of it but could not be looked into.
+    """The SHA-256 of an object, and the names of its parts that could not be inspected.
 
-    ``unchecked_parts`` parts count by their types alone, so that a change of them goes unnoticed.
+    Of ``unchecked_parts`` only the types are part of the digest, so that it does not change with
+    their content.
     """
 
     digest: str
     unchecked_parts: tuple[str, ...] = ()
 
 
-def object_fingerprint(thing: Any) -> str:
-    """Return the SHA-256 of everything that ``thing`` holds: settings, arrays, words, functions.
+def object_fingerprint(value: Any) -> str:
+    """Return the SHA-256 of a value with everything that it contains.
 
-    An object of no known kind counts by its type and by the state that it shows. A function counts
-    with what it uses of its module: other functions, and tables of words, numbers and patterns, but
-    no objects of other kinds.
+    An object of an unknown class is represented by its type and its pickled state. A function is
+    represented by its code and by the objects of its module that it uses: functions, strings,
+    numbers, containers and patterns, but no objects of other classes.
     """
     walk = _Walk()
-    walk.add(thing, "")
+    walk.add(value, "")
     return walk.digest.hexdigest()
 
 
 def function_fingerprint(function: Any) -> Fingerprint:
-    """Return the SHA-256 of what a function answers by, and what of it could not be looked into.
+    """Return the fingerprint of everything that the results of a function depend on.
 
-    That is its code with that of functions inside it, its defaults, what its closure holds, and
-    what it uses of its module and of other modules that belong to no library: functions, classes,
-    tables, arrays, networks. What the code itself changes, such as a cache or a counter, is left
-    out, or no run could continue after the function was called.
+    These are its code, its defaults, the content of its closure, and the objects that it uses in
+    its module and in other modules that belong to no library: functions, classes, containers,
+    arrays and networks. Variables that the code itself changes, such as a cache or a counter, are
+    left out. Otherwise no run could continue after the function was called.
     """
     root = getattr(function, "__func__", function)
     module = getattr(root, "__module__", None) or type(root).__module__
-    return _walked(_Walk(follow=True, package=module.partition(".")[0]), function)
+    return _walk_fingerprint(_Walk(follow=True, package=module.partition(".")[0]), function)
 
 
 def pipeline_fingerprint(pipeline: Any) -> Fingerprint:
-    """Return the SHA-256 of all that a pipeline holds, and what of it could not be looked into.
+    """Return the fingerprint of a pipeline with everything that it contains.
 
-    Objects of any library count by the state that they show; functions count as those of
+    Objects of any library are represented by their pickled state, and functions as in
     :func:`function_fingerprint`.
     """
-    return _walked(_Walk(follow=True, of_pipeline=True), pipeline)
+    return _walk_fingerprint(_Walk(follow=True, is_pipeline=True), pipeline)
 
 
-def _walked(walk: "_Walk", thing: Any) -> Fingerprint:
-    name = str(getattr(thing, "__name__", type(thing).__name__))
+def _walk_fingerprint(walk: "_Walk", value: Any) -> Fingerprint:
+    """Return the fingerprint of a value; if the walk fails, only its name is part of it."""
+    name = str(getattr(value, "__name__", type(value).__name__))
     try:
-        walk.add(thing, name)
-    # Objects of others may raise anything, or hold one another without end.
+        walk.add(value, name)
+    # Objects may raise any error, or contain each other without end.
     except Exception:
         return Fingerprint(hashlib.sha256(name.encode()).hexdigest(), (name,))
     return Fingerprint(walk.digest.hexdigest(), tuple(dict.fromkeys(walk.unchecked_parts)))
 
 
 def model_identity(model: Any) -> dict[str, Any]:
-    """Return the named parts of a model's fingerprint; a model need not have any."""
+    """Return the named parts of a model's fingerprint, or nothing for a model without them."""
     return dict(getattr(model, "identity", {}))
 
 
 def unchecked_parts(model: Any) -> tuple[str, ...]:
-    """Return the names of what a model uses and its fingerprint does not cover."""
+    """Return the names of objects that a model uses and its fingerprint does not cover."""
     return tuple(getattr(model, "unchecked_parts", ()))
 
 
 def short_fingerprint(fingerprint: str, size: int = 16) -> str:
-    """Return the beginning of a fingerprint; where a name stands before a digest, some of both."""
+    """Return the beginning of a fingerprint; a name before the digest stays complete."""
     name, _, digest = fingerprint.rpartition(" ")
     if not name or not re.fullmatch("[0-9a-f]{64}", digest):
         return fingerprint[:size]
-    return f"{name} {digest[:_DIGEST_SHOWN]}"
+    return f"{name} {digest[:_SHORT_DIGEST_LENGTH]}"
 
 
 class _Walk:
-    """A walk through an object. With ``follow``, also through all that its functions use.
+    """A walk through a value and its parts, which adds them to a digest.
 
-    What a function uses may change when it is used, so that an object of an unknown library counts
-    by its type there. In a pipeline, which is fitted once, it counts by its state. What belongs to
-    ``package`` is followed, although it may be installed.
+    Parameters
+    ----------
+    follow
+        Visit all objects that functions use, too. An object of an unknown library may change when
+        it is used, so that only its type is added.
+    is_pipeline
+        The value is a pipeline, whose objects do not change after training. The state of objects
+        of any library is added.
+    package
+        Name of a package that is visited although it may be an installed library.
     """
 
     def __init__(
-        self, *, follow: bool = False, of_pipeline: bool = False, package: str = ""
+        self, *, follow: bool = False, is_pipeline: bool = False, package: str = ""
     ) -> None:
         self.digest, self.unchecked_parts, self._follow = hashlib.sha256(), list[str](), follow
-        self._of_pipeline, self._functions = of_pipeline, 0  # functions around what is looked at
+        self._is_pipeline, self._function_depth = is_pipeline, 0
         self._path, self._count = list[int](), 0
-        self._package = "" if package in (*_STEADY, *sys.stdlib_module_names) else package
-        self._seen = dict[int, Any]()  # functions and classes, which count once
+        is_stable = package in (*_STABLE_LIBRARIES, *sys.stdlib_module_names)
+        self._package = "" if is_stable else package
+        self._visited = dict[int, Any]()  # functions and classes, which are added once
 
-    def add(self, thing: Any, name: str) -> None:
-        """Add ``thing``, which is called ``name``."""
-        # With types and marked ends: [1, [2]] and [[1], 2] hold the same numbers.
-        kind = type(thing)
-        self.digest.update(f"<{kind.__module__}.{kind.__qualname__}>".encode())
-        if id(thing) in self._path:  # it holds itself
+    def add(self, value: Any, name: str) -> None:
+        """Add a value with the given name to the digest."""
+        # Types and the ends of containers are added, to distinguish [1, [2]] from [[1], 2].
+        value_type = type(value)
+        self.digest.update(f"<{value_type.__module__}.{value_type.__qualname__}>".encode())
+        if id(value) in self._path:  # it contains itself
             return
         self._count += 1
-        if self._follow and not self._of_pipeline and self._count > _MOST_PARTS:
-            self.unchecked_parts += [name] if self._count == _MOST_PARTS + 1 else []
+        if self._follow and not self._is_pipeline and self._count > _MAX_FUNCTION_PARTS:
+            self.unchecked_parts += [name] if self._count == _MAX_FUNCTION_PARTS + 1 else []
             return
-        self._path.append(id(thing))
-        match thing:
+        self._path.append(id(value))
+        match value:
             case None | bool() | int() | float() | complex() | str() | np.generic():
-                self.digest.update(repr(thing).encode("utf-8", "surrogatepass"))
+                self.digest.update(repr(value).encode("utf-8", "surrogatepass"))
             case bytes() | bytearray():
-                self.digest.update(thing)
-            # Its bytes would be addresses.
-            case np.ndarray() if thing.dtype.hasobject:
-                self.add(thing.tolist(), name)
+                self.digest.update(value)
+            # The bytes of an array of objects are addresses.
+            case np.ndarray() if value.dtype.hasobject:
+                self.add(value.tolist(), name)
             case np.ndarray():
-                self.digest.update(f"{thing.dtype.descr}{thing.shape}".encode())
-                self.digest.update(np.ascontiguousarray(thing).tobytes())
+                self.digest.update(f"{value.dtype.descr}{value.shape}".encode())
+                self.digest.update(np.ascontiguousarray(value).tobytes())
             case _:
-                is_function = isinstance(thing, FunctionType)
-                self._functions += is_function
-                for part, called in self._parts(thing, name):
-                    self.add(part, called)
-                self._functions -= is_function
+                is_function = isinstance(value, FunctionType)
+                self._function_depth += is_function
+                for part, part_name in self._parts(value, name):
+                    self.add(part, part_name)
+                self._function_depth -= is_function
         self.digest.update(b">")
         self._path.pop()
 
-    def _parts(self, thing: Any, name: str) -> Iterable[tuple[Any, str]]:
-        """Return what a container, a function or an object consists of, in an order of its own."""
-        match thing:
+    def _parts(self, value: Any, name: str) -> Iterable[tuple[Any, str]]:
+        """Return the parts of a container, a function or an object, each with a name.
+
+        The order of the parts is the same in every process.
+        """
+        match value:
             case Mapping():
-                by_key = sorted(thing.items(), key=lambda entry: repr(entry[0]))
-                pairs = (pair for pair in by_key if pair[0] not in _PLACES)
+                by_key = sorted(value.items(), key=lambda pair: repr(pair[0]))
+                pairs = (pair for pair in by_key if pair[0] not in _ADDRESS_ATTRIBUTES)
                 return ((part, name) for pair in pairs for part in pair)
             case set() | frozenset():
-                # Strings in a set come in another order in every process.
-                return ((part, name) for part in sorted(thing, key=repr))
+                # The order of strings in a set differs between processes.
+                return ((part, name) for part in sorted(value, key=repr))
             case list() | tuple():
-                return ((part, name) for part in thing)
+                return ((part, name) for part in value)
             case CodeType():
-                # Not its file and line: a function that was moved is still the same.
-                return ((part, name) for part in (thing.co_code, thing.co_consts, thing.co_names))
-            # A bound method answers by the object that it belongs to.
+                # Not its file and line, which change if the function is moved.
+                return ((part, name) for part in (value.co_code, value.co_consts, value.co_names))
+            # The results of a bound method depend on its object.
             case MethodType():
-                return [(thing.__func__, thing.__name__), (thing.__self__, name)]
-            # What a closure holds changes its answers as much as its code does.
-            case FunctionType() if not self._follow or not self._is_library(thing.__module__ or ""):
-                return self._of_function(thing)
-            case type() if self._follow and not self._is_library(thing.__module__):
-                return self._of_class(thing)
+                return [(value.__func__, value.__name__), (value.__self__, name)]
+            # The results of a closure depend on its variables as well as on its code.
+            case FunctionType() if not self._follow or not self._is_library(value.__module__ or ""):
+                return self._function_parts(value)
+            case type() if self._follow and not self._is_library(value.__module__):
+                return self._class_parts(value)
             case BuiltinFunctionType() | FunctionType() | type():
-                return [(part, name) for part in (thing.__module__, thing.__qualname__)]
+                return [(part, name) for part in (value.__module__, value.__qualname__)]
         if not self._follow:
-            return self._of_object(thing, name)
+            return self._state_parts(value, name)
         try:
-            return self._of_followed(thing, name)
-        except Exception:  # attributes of somebody's class may raise anything
+            return self._object_parts(value, name)
+        except Exception:  # attributes of a user's class may raise any error
             self.unchecked_parts.append(name)
             return []
 
-    def _of_function(self, function: FunctionType) -> Iterable[tuple[Any, str]]:
-        if self._follow and self._is_seen(function):
+    def _function_parts(self, function: FunctionType) -> Iterable[tuple[Any, str]]:
+        """Return the code of a function, its defaults, and the objects that it uses."""
+        if self._follow and self._visit(function):
             return []
-        code, changed = function.__code__, frozenset[str]()
+        code, changed_names = function.__code__, frozenset[str]()
         if self._follow:
-            changed = frozenset(_changed_names(code))
+            changed_names = frozenset(_changed_names(code))
         cells: dict[str, Any] = {}
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
                 cells[name] = cell.cell_contents
-            except ValueError:  # it is bound later
+            except ValueError:  # it is assigned later
                 cells[name] = None
-        used = self._used(function) if self._follow else _found(function)
-        for names in (cells, used):
-            for name in sorted(names.keys() & changed):
-                if isinstance(names[name], _CHANGING):
-                    names[name] = None
+        used_objects = self._used_objects(function) if self._follow else _used_values(function)
+        for variables in (cells, used_objects):
+            for name in sorted(variables.keys() & changed_names):
+                if isinstance(variables[name], _STATE_TYPES):
+                    variables[name] = None
                     self.unchecked_parts.append(name)
         parts: list[tuple[Any, str]] = [(code, function.__name__)]
         parts += [(value, function.__name__) for value in (function.__defaults__,)]
         parts.append((function.__kwdefaults__, function.__name__))
         parts += [(value, name) for name, value in cells.items()]
-        parts += [part for name, value in used.items() for part in ((name, name), (value, name))]
-        wrapped = getattr(function, "__wrapped__", None)  # of a decorator
+        for name, value in used_objects.items():
+            parts += [(name, name), (value, name)]
+        wrapped = getattr(function, "__wrapped__", None)  # by a decorator
         return [*parts, (wrapped, function.__name__)] if wrapped is not None else parts
 
-    def _used(self, function: FunctionType) -> dict[str, Any]:
-        """Return what a function uses of its own module, and of others that are no library."""
-        names, values = list(dict.fromkeys(_names(function.__code__))), function.__globals__
-        used = {name: values[name] for name in names if name in values}
-        for name, module in list(used.items()):
+    def _used_objects(self, function: FunctionType) -> dict[str, Any]:
+        """Return the objects that a function uses in its module and in others of the user."""
+        names = list(dict.fromkeys(_names(function.__code__)))
+        variables = function.__globals__
+        objects = {name: variables[name] for name in names if name in variables}
+        for name, module in list(objects.items()):
             if isinstance(module, ModuleType):
-                del used[name]
+                del objects[name]
                 if not self._is_library(module.__name__):
-                    inside = {other: getattr(module, other, None) for other in names}
-                    used |= {f"{name}.{other}": x for other, x in inside.items() if x is not None}
-        return {name: x for name, x in used.items() if not self._is_of_library(x)}
+                    members = {member: getattr(module, member, None) for member in names}
+                    objects |= {
+                        f"{name}.{member}": x for member, x in members.items() if x is not None
+                    }
+        return {name: x for name, x in objects.items() if not self._is_library_code(x)}
 
-    def _of_class(self, kind: type) -> Iterable[tuple[Any, str]]:
-        """Return the code of a class, and what its methods use."""
-        parts: list[tuple[Any, str]] = [(kind.__qualname__, kind.__name__)]
-        if self._is_seen(kind):
+    def _class_parts(self, user_class: type) -> Iterable[tuple[Any, str]]:
+        """Return the code and the values of a class, and the names of its library bases."""
+        parts: list[tuple[Any, str]] = [(user_class.__qualname__, user_class.__name__)]
+        if self._visit(user_class):
             return parts
-        for base in kind.__mro__:
+        for base in user_class.__mro__:
             if self._is_library(base.__module__):
-                parts.append((f"{base.__module__}.{base.__qualname__}", kind.__name__))
+                parts.append((f"{base.__module__}.{base.__qualname__}", user_class.__name__))
                 continue
             for name, value in sorted(vars(base).items()):
                 value = getattr(value, "__func__", value)
                 value = getattr(value, "fget", value) or getattr(value, "func", value)
-                if isinstance(value, (FunctionType, *_TABLES)) and name not in _OF_CLASSES:
+                if isinstance(value, (FunctionType, *_VALUE_TYPES)) and name not in _CLASS_MEMBERS:
                     parts += [(name, name), (value, name)]
         return parts
 
-    def _of_followed(self, thing: Any, name: str) -> Iterable[tuple[Any, str]]:
-        """Return what an object answers by; one that nobody can look into is unchecked_parts."""
-        kind = type(thing)
-        if isinstance(thing, ModuleType):
-            self.unchecked_parts += [] if self._is_library(thing.__name__) else [name]
-            return [(thing.__name__, name)]
-        if hasattr(kind, "capabilities") and hasattr(kind, "fingerprint"):  # a model of limelight
-            return [(str(thing.fingerprint), name)]
-        if (wrapped := getattr(thing, "__wrapped__", None)) is not None:  # of functools' caches
+    def _object_parts(self, value: Any, name: str) -> Iterable[tuple[Any, str]]:
+        """Return the parts of an object; one that cannot be inspected is an unchecked part."""
+        value_class = type(value)
+        if isinstance(value, ModuleType):
+            self.unchecked_parts += [] if self._is_library(value.__name__) else [name]
+            return [(value.__name__, name)]
+        # A model of limelight.
+        if hasattr(value_class, "capabilities") and hasattr(value_class, "fingerprint"):
+            return [(str(value.fingerprint), name)]
+        if (wrapped := getattr(value, "__wrapped__", None)) is not None:  # by functools.cache
             return [(wrapped, name)]
-        if callable(state := getattr(thing, "state_dict", None)) and hasattr(thing, "modules"):
-            config: Any = getattr(thing, "config", None)
-            said = config.to_dict() if hasattr(config, "to_dict") else {}
-            said = {key: x for key, x in said.items() if key not in _OF_LIBRARIES}
+        if callable(state := getattr(value, "state_dict", None)) and hasattr(value, "modules"):
+            config: Any = getattr(value, "config", None)
+            settings = config.to_dict() if hasattr(config, "to_dict") else {}
+            settings = {key: x for key, x in settings.items() if key not in _LIBRARY_SETTINGS}
             parts = [
-                _ADDRESS.sub("", repr(thing)),
-                json.dumps(said, sort_keys=True, default=str),
+                _ADDRESS.sub("", repr(value)),
+                json.dumps(settings, sort_keys=True, default=str),
                 dict(state()),
             ]
             return [(part, name) for part in parts]
-        if hasattr(thing, "detach") and hasattr(thing, "cpu"):  # a tensor of torch
-            array = thing.detach().cpu()
-            whole = array.double() if str(array.dtype).endswith("bfloat16") else array
-            return [(str(array.dtype), name), (whole.numpy(), name)]
-        if (backend := getattr(thing, "backend_tokenizer", None)) is not None:
-            # Every call sets how texts are padded and cut.
+        if hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor of torch
+            tensor = value.detach().cpu()
+            # NumPy has no bfloat16.
+            is_bfloat16 = str(tensor.dtype).endswith("bfloat16")
+            array = (tensor.double() if is_bfloat16 else tensor).numpy()
+            return [(str(tensor.dtype), name), (array, name)]
+        if (backend := getattr(value, "backend_tokenizer", None)) is not None:
+            # Every call of a tokenizer sets its padding and truncation.
             settings = json.loads(backend.to_str()) | {"truncation": None, "padding": None}
-            limit = getattr(thing, "model_max_length", None)
+            limit = getattr(value, "model_max_length", None)
             return [(json.dumps(settings, sort_keys=True), name), (limit, name)]
-        if not self._is_library(kind.__module__):
-            return self._of_own_object(thing, name)
-        # A generator of random numbers has another state whenever it was used.
-        steady = kind.__module__.partition(".")[0] in _STEADY and "random" not in kind.__module__
-        if steady or (self._of_pipeline and not self._functions):
-            return self._of_object(thing, name)
+        if not self._is_library(value_class.__module__):
+            return self._user_object_parts(value, name)
+        # The state of a generator of random numbers changes with every use.
+        library = value_class.__module__.partition(".")[0]
+        is_stable = library in _STABLE_LIBRARIES and "random" not in value_class.__module__
+        if is_stable or (self._is_pipeline and not self._function_depth):
+            return self._state_parts(value, name)
         self.unchecked_parts.append(name)
         return []
 
-    def _of_own_object(self, thing: Any, name: str) -> Iterable[tuple[Any, str]]:
+    def _user_object_parts(self, value: Any, name: str) -> Iterable[tuple[Any, str]]:
         """Return the class of an object that belongs to no library, and its attributes."""
-        kind = type(thing)
-        methods = [m for base in kind.__mro__ for m in vars(base).values()]
+        value_class = type(value)
+        members = [x for base in value_class.__mro__ for x in vars(base).values()]
         codes = [
-            one.__code__
-            for one in (getattr(method, "__func__", method) for method in methods)
-            if isinstance(one, FunctionType) and one.__name__ not in _AT_THE_START
+            function.__code__
+            for function in (getattr(member, "__func__", member) for member in members)
+            if isinstance(function, FunctionType) and function.__name__ not in _CREATION_METHODS
         ]
-        changed = {called for code in codes for called in _changed_names(code)}
-        slots = [s for base in kind.__mro__ for s in _listed(vars(base).get("__slots__", ()))]
-        held = {s: getattr(thing, s, None) for s in slots} | dict(getattr(thing, "__dict__", {}))
-        parts: list[tuple[Any, str]] = [(kind, kind.__name__)]
-        for called, value in sorted(held.items()):
-            if called in changed and isinstance(value, _CHANGING):
-                self.unchecked_parts.append(called)
-                value = None
-            parts += [(called, called), (value, called)]
-        if not held and isinstance(thing, Sequence | Mapping):
+        changed_names = {changed for code in codes for changed in _changed_names(code)}
+        slots = [
+            slot
+            for base in value_class.__mro__
+            for slot in _slot_names(vars(base).get("__slots__", ()))
+        ]
+        attributes = {slot: getattr(value, slot, None) for slot in slots}
+        attributes |= dict(getattr(value, "__dict__", {}))
+        parts: list[tuple[Any, str]] = [(value_class, value_class.__name__)]
+        for attribute_name, attribute in sorted(attributes.items()):
+            if attribute_name in changed_names and isinstance(attribute, _STATE_TYPES):
+                self.unchecked_parts.append(attribute_name)
+                attribute = None
+            parts += [(attribute_name, attribute_name), (attribute, attribute_name)]
+        if not attributes and isinstance(value, Sequence | Mapping):
             self.unchecked_parts.append(name)
         return parts
 
-    def _of_object(self, thing: Any, name: str) -> Iterable[tuple[Any, str]]:
-        try:  # what it would be made of again: attributes, of a compiled one arrays
-            reduced: Any = copyreg.dispatch_table.get(type(thing))
-            made = thing.__reduce_ex__(2) if reduced is None else reduced(thing)
-            parts = [made] if isinstance(made, str) else list(made[1:3])
-        except Exception:  # a class may refuse, and counts by its type
-            self.unchecked_parts.append(name or type(thing).__name__)
+    def _state_parts(self, value: Any, name: str) -> Iterable[tuple[Any, str]]:
+        """Return the pickled state of an object: attributes, or arrays of a compiled class."""
+        try:
+            reduce: Any = copyreg.dispatch_table.get(type(value))
+            state = value.__reduce_ex__(2) if reduce is None else reduce(value)
+            parts = [state] if isinstance(state, str) else list(state[1:3])
+        except Exception:  # some classes cannot be pickled, and only their type is added
+            self.unchecked_parts.append(name or type(value).__name__)
             parts = [None]
         return [(part, name) for part in parts]
 
-    def _is_of_library(self, thing: Any) -> bool:
-        """Whether a function or class comes from a library, where it goes by its name."""
-        if not (inspect.isroutine(thing) or isinstance(thing, type)):
+    def _is_library_code(self, value: Any) -> bool:
+        """Tell whether a value is a function or class of a library, whose name is sufficient."""
+        if not (inspect.isroutine(value) or isinstance(value, type)):
             return False
-        return self._is_library(getattr(thing, "__module__", None) or "builtins")
+        return self._is_library(getattr(value, "__module__", None) or "builtins")
 
     def _is_library(self, module: str) -> bool:
-        own = bool(self._package) and str(module).partition(".")[0] == self._package
-        return not own and _is_library(module)
+        """Tell whether a module belongs to a library other than the visited package."""
+        in_package = bool(self._package) and str(module).partition(".")[0] == self._package
+        return not in_package and _is_library(module)
 
-    def _is_seen(self, thing: Any) -> bool:
-        """Whether a function or class was met before; else note that it is met now."""
-        if id(thing) in self._seen:
+    def _visit(self, value: Any) -> bool:
+        """Mark a function or class as visited; return whether it was visited before."""
+        if id(value) in self._visited:
             return True
-        self._seen[id(thing)] = thing
+        self._visited[id(value)] = value
         return False
 
 
 _ADDRESS = re.compile(" at 0x[0-9a-fA-F]+")
-_OF_CLASSES = ("__doc__", "__module__", "__qualname__", "__firstlineno__", "__static_attributes__")
-_OF_LIBRARIES = ("transformers_version", "_name_or_path", "dtype", "torch_dtype")
+# Members of a class that do not change its results.
+_CLASS_MEMBERS = (
+    *("__doc__", "__module__", "__qualname__", "__firstlineno__", "__static_attributes__"),
+)
+_LIBRARY_SETTINGS = ("transformers_version", "_name_or_path", "dtype", "torch_dtype")
 
 
-def _listed(slots: Any) -> list[str]:
+def _slot_names(slots: Any) -> list[str]:
     return [slots] if isinstance(slots, str) else list(slots)
 
 
-def _found(function: FunctionType) -> dict[str, Any]:
-    """Return what a function uses of its module and would be changed with."""
-    # An object of another kind, a language model or a cache of a library, may change whenever it is
-    # used, and a run could never go on with it.
-    found = {name: function.__globals__.get(name) for name in _names(function.__code__)}
+def _used_values(function: FunctionType) -> dict[str, Any]:
+    """Return the values and functions that a function uses in its module."""
+    # An object of another class, such as a language model or a cache, may change with every use.
+    # A run could then never continue.
+    variables = {name: function.__globals__.get(name) for name in _names(function.__code__)}
     return {
-        name: one
-        for name, one in found.items()
-        if isinstance(one, _TABLES)
-        or (isinstance(one, FunctionType) and one.__module__ == function.__module__)
+        name: value
+        for name, value in variables.items()
+        if isinstance(value, _VALUE_TYPES)
+        or (isinstance(value, FunctionType) and value.__module__ == function.__module__)
     }
 
 
 def _names(code: CodeType) -> Iterator[str]:
+    """Yield the global names in the code of a function and of functions inside it."""
     yield from code.co_names
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
@@ -363,39 +400,41 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _changed_names(code: CodeType) -> Iterator[str]:
-    """Yield the names of what the code changes: variables of others, attributes, and containers.
+    """Yield the names that the code changes: variables of closures, globals and attributes.
 
-    A container counts as changed where it is named on a line that stores into one: rather too many
-    than too few.
+    All containers on a line that stores into a container count as changed. Some of them may not
+    change, but none is missed.
     """
-    loaded, before, line = list[str](), "", 0
-    for step in dis.get_instructions(code):
-        if step.starts_line is not None:
-            loaded, line = [], line + 1
-        name, what = str(step.argval), step.opname
-        of_closure = what == "STORE_DEREF" and name in code.co_freevars
-        if of_closure or what in ("STORE_GLOBAL", "STORE_ATTR", "DELETE_GLOBAL", "DELETE_ATTR"):
+    line_names, previous_name = list[str](), ""
+    for instruction in dis.get_instructions(code):
+        if instruction.starts_line is not None:
+            line_names = []
+        name, operation = str(instruction.argval), instruction.opname
+        stores_closure = operation == "STORE_DEREF" and name in code.co_freevars
+        if stores_closure or operation in _STORES:
             yield name
-        elif what in ("STORE_SUBSCR", "DELETE_SUBSCR"):
-            yield from loaded
-        elif what.startswith("LOAD_") and what.removeprefix("LOAD_") in _LOADS:
-            if name in _MUTATORS and before:
-                yield before
-            before = name
-            loaded.append(name)
+        elif operation in ("STORE_SUBSCR", "DELETE_SUBSCR"):
+            yield from line_names
+        elif operation.startswith("LOAD_") and operation.removeprefix("LOAD_") in _LOADS:
+            if name in _MUTATORS and previous_name:
+                yield previous_name
+            previous_name = name
+            line_names.append(name)
             continue
-        before = "" if what not in ("PRECALL", "PUSH_NULL", "CACHE") else before
+        if operation not in ("PRECALL", "PUSH_NULL", "CACHE"):
+            previous_name = ""
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             yield from _changed_names(inner)
 
 
+_STORES = ("STORE_GLOBAL", "STORE_ATTR", "DELETE_GLOBAL", "DELETE_ATTR")
 _LOADS = ("GLOBAL", "NAME", "DEREF", "ATTR", "METHOD", "CLASSDEREF")
 
 
 @cache
 def _is_library(module: str) -> bool:
-    """Whether a module belongs to Python or to an installed package, and not to the user."""
+    """Tell whether a module belongs to Python or to an installed package."""
     top = str(module).partition(".")[0]
     if top in ("__main__", "__mp_main__"):
         return False
@@ -407,5 +446,5 @@ def _is_library(module: str) -> bool:
     folders = {sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib")}
     parents = Path(file).resolve().parents
     return "site-packages" in Path(file).parts or any(
-        Path(one).resolve() in parents for one in folders
+        Path(folder).resolve() in parents for folder in folders
     )

@@ -1,4 +1,4 @@
-"""Functions from texts or images to scores as models, with checks of the scores that they return."""
+"""Functions from texts or images to scores as models, with checks of their scores."""
 
 import re
 import sys
@@ -111,7 +111,8 @@ class Function:
             raise InputError(f"class names must differ; got {list(self.classes)}.")
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {truncate_line(self._full_name)} of {abbreviate_names(self.classes)}>"
+        name = truncate_line(self._full_name)
+        return f"<{type(self).__name__} {name} of {abbreviate_names(self.classes)}>"
 
     @property
     def link(self) -> Link:
@@ -285,6 +286,7 @@ class Function:
         sides = split_segments(model_input, features)
 
         def masked_input(keep: Bool[np.ndarray, " d"]) -> UserInput:
+            """Return the text, or the pair, without the removed features."""
             texts = tuple("".join(side.replace_words(keep, mask)) for side in sides)
             return texts if len(texts) == 2 else texts[0]
 
@@ -345,8 +347,8 @@ class Function:
         if not np.isfinite(rows).all():
             bad = int((~np.isfinite(rows)).any(axis=1).argmax())
             raise InputError(
-                f"the function must return finite numbers; for the text {quote_text(texts[bad])} it "
-                f"returned {rows[bad].tolist()}."
+                "the function must return finite numbers; for the text "
+                f"{quote_text(texts[bad])} it returned {rows[bad].tolist()}."
             )
         if self.scale == "probability":
             _check_probabilities(rows, texts, multi_label=self.multi_label)

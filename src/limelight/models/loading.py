@@ -1,4 +1,4 @@
-"""Models by path or hub id, the shipped one, and anything that classifies texts, wrapped."""
+"""Load models from folders, files, modules and the Hugging Face hub, and wrap those in memory."""
 
 import inspect
 import os
@@ -19,36 +19,40 @@ from limelight.models.protocol import Model, check_model
 from limelight.text import Span, truncate_line
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
-_HUB, _OWNED = "hub:", re.compile(r"[\w.-]+/[\w.-]+")  # owner/name
-# Two letters at least before the colon: "C:model" is a path of Windows.
+_HUB, _HUB_ID = "hub:", re.compile(r"[\w.-]+/[\w.-]+")  # owner/name
+# At least two letters before the colon, because "C:model" is a path of Windows.
 _OBJECT = re.compile(r"(?!hub:)[A-Za-z_][\w.]+:[A-Za-z_][\w.]*")  # module:object
-_MOST_CONFIG = 1 << 24  # bytes
-_Asked = Mapping[str, Any] | None  # how a language model is asked, by name
+_MAX_CONFIG_BYTES = 1 << 24
+_NETWORK_OPTIONS = (
+    *("tokenizer", "processor", "template", "labels", "max_new_tokens", "per_token"),
+)
+# Options of `wrap` about the prompt of a language model, by name. None means no language model.
+PromptOptions = Mapping[str, Any] | None
 
 
 class ModelSource(NamedTuple):
-    """What ``load`` was given, with an absolute path: enough to load the same model elsewhere."""
+    """The arguments of `load`, with an absolute path, to load the same model in another process."""
 
     path: str | None
     device: str | None
-    asked: _Asked = None
+    prompt_options: PromptOptions = None
 
-    def loaded(self) -> Model:
-        """Return the model from there."""
-        return load(self.path, device=self.device, **self.asked or {})
+    def load(self) -> Model:
+        """Load the model."""
+        return load(self.path, device=self.device, **self.prompt_options or {})
 
 
-# Beside the models and not in them: one may be frozen, or anybody's class.
+# Not an attribute of the models, because they may be frozen or belong to a class of the user.
 _SOURCES: WeakKeyDictionary[Any, ModelSource] = WeakKeyDictionary()
 
 
 def model_source(model: Model) -> ModelSource | None:
-    """Return where ``model`` was loaded from; None for one that was made or wrapped in memory."""
+    """Return the source of a loaded model, or None for a model that was created in memory."""
     return _SOURCES.get(model)
 
 
 def copy_source(model: Model, other: Model) -> Model:
-    """Return ``model``, made of ``other`` for a question: who loads the one can make the other."""
+    """Return ``model`` with the source of ``other``, from which it was derived for a request."""
     if other in _SOURCES:
         _SOURCES[model] = _SOURCES[other]
     return model
@@ -75,78 +79,114 @@ def load(
     max_new_tokens: int | None = None,
     per_token: bool = False,
 ) -> Model:
-    """Return a model that can be explained; without a path, the one that comes with limelight.
+    """Load a model. Without a path, load the sentiment classifier that comes with limelight.
 
-    A model or a function that is in memory already goes to :func:`limelight.wrap`.
+    A model or a function in memory is passed to :func:`limelight.wrap` instead.
 
     Parameters
     ----------
     path
-        A folder: ours, or a Hugging Face model (extra ``hf``): a sequence classifier, a token
-        classifier, or one of extractive answers. A scikit-learn pipeline that skops has stored is a
-        file "….skops". "hub:owner/name" is a
-        model on the Hugging Face hub; nothing else uses the network. "module:object" imports a
-        model, or what :func:`wrap` takes, from a Python module, which may lie in the current
-        folder; its code is run.
+        One of these:
+
+        * a folder of :func:`limelight.save_folder`,
+        * a folder with a Hugging Face model (extra ``hf``): a sequence classifier, a token
+          classifier, a model of extractive answers, an image classifier or a language model,
+        * a file "….skops" with a scikit-learn pipeline,
+        * "hub:owner/name", a model on the Hugging Face hub. Only this uses the internet.
+        * "module:object", a model or an argument of :func:`limelight.wrap` in a Python module. The
+          module may be in the current folder, and its code is run.
     device
-        Where to compute, as torch names it: "cuda", "cuda:1", "cpu". By default our own classifier
-        uses NumPy and needs no torch, and a Hugging Face model a GPU if there is one.
-    template, labels, max_new_tokens, per_token
-        How a language model is asked: see :func:`limelight.wrap`. Without ``labels`` it is
-        explained why it writes what it writes.
+        Device of torch, such as "cuda", "cuda:1" or "cpu". By default limelight's own classifier
+        uses NumPy and needs no torch, and a Hugging Face model uses a GPU if there is one.
+    template
+        Prompt of a language model: see :func:`limelight.wrap`.
+    labels
+        Words of the classes of a language model: see :func:`limelight.wrap`. Without ``labels``
+        the answers of the language model are explained.
+    max_new_tokens
+        Largest number of tokens of an answer, by default 64.
+    per_token
+        Explain the mean log-probability of the tokens of an answer instead of their sum.
+
+    Returns
+    -------
+    The model, which can be passed to :func:`limelight.explain` and the other functions.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, or it is damaged, or an option does not apply to it.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> model = limelight.load()
+    >>> model.classes
+    ('negative', 'positive')
+    >>> model.read("A superb film.").tokens.strings
+    ('a', 'superb', 'film', '.')
     """
-    asked = _given(template, labels, max_new_tokens, per_token)
-    model = _loaded(path, device, asked)
-    place = None if path is None else os.fspath(path)
-    if place is not None and not (place.startswith(_HUB) or _OBJECT.fullmatch(place)):
-        # Absolute: another process, which may load it again, need not stand in the same folder.
-        place = str(Path(place).resolve())
-    _SOURCES[model] = ModelSource(place, device, asked)
+    prompt_options = _collect_prompt_options(template, labels, max_new_tokens, per_token)
+    model = _load_model(path, device, prompt_options)
+    source_path = None if path is None else os.fspath(path)
+    if source_path is not None and not (
+        source_path.startswith(_HUB) or _OBJECT.fullmatch(source_path)
+    ):
+        # Absolute, because another process may have another current folder.
+        source_path = str(Path(source_path).resolve())
+    _SOURCES[model] = ModelSource(source_path, device, prompt_options)
     return model
 
 
-def _given(template: Any, labels: Any, max_new_tokens: Any, per_token: Any) -> _Asked:
-    """Return how a language model is asked, as far as anything is said about that."""
-    given = {"template": template, "labels": labels, "max_new_tokens": max_new_tokens}
-    said = {name: value for name, value in given.items() if value is not None}
-    said |= {} if per_token is False else {"per_token": per_token}
-    if said and template is None and labels is None:
+def _collect_prompt_options(
+    template: Any, labels: Any, max_new_tokens: Any, per_token: Any
+) -> PromptOptions:
+    """Return the options about a language model that differ from their defaults, or None."""
+    values = {"template": template, "labels": labels, "max_new_tokens": max_new_tokens}
+    options = {name: value for name, value in values.items() if value is not None}
+    options |= {} if per_token is False else {"per_token": per_token}
+    if options and template is None and labels is None:
         raise InputError(
-            f"{min(said)} is about an answer that a language model writes; add template "
+            f"{min(options)} is about an answer that a language model writes; add template "
             "(--template), what it is asked, with {text} in it."
         )
-    return said or None
+    return options or None
 
 
-def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Asked) -> Model:
-    if asked is not None and path is None:
+def _load_model(
+    path: str | os.PathLike[str] | None, device: str | None, prompt_options: PromptOptions
+) -> Model:
+    """Return the model of a path, without its source."""
+    if prompt_options is not None and path is None:
         raise InputError("template and labels are about a language model; give its path (--model).")
     if path is None:
-        return _shipped().to_device(device)
+        return _load_shipped().to_device(device)
     if not isinstance(path, str | os.PathLike):
         raise InputError(
             f"load takes a path or a name; got {type(path).__name__}. A model in memory goes to "
             "limelight.wrap."
         )
     name, folder = os.fspath(path), Path(path)
-    # A folder may bear such a name, and nothing of a folder is run.
+    # A folder may have such a name, and no code of a folder is run.
     if _OBJECT.fullmatch(name) and not folder.exists():
-        found = import_object(name, "model")
-        return found if hasattr(found, "capabilities") else wrap(found)
+        imported = import_object(name, "model")
+        return imported if hasattr(imported, "capabilities") else wrap(imported)
     if name.startswith(_HUB):
-        if not _OWNED.fullmatch(hub_id := name.removeprefix(_HUB)):
+        if not _HUB_ID.fullmatch(hub_id := name.removeprefix(_HUB)):
             raise InputError(f"a hub id is written {_HUB}owner/name; got '{name}'.")
-        return _pretrained(hub_id, network=True, device=device, asked=asked)
-    if folder.suffix == ".skops" and asked is None and not folder.is_dir():
-        return wrap(_of_skops(folder))
-    if not folder.is_dir() and _OWNED.fullmatch(str(folder)):
+        return _load_hugging_face(
+            hub_id, allow_download=True, device=device, options=prompt_options
+        )
+    if folder.suffix == ".skops" and prompt_options is None and not folder.is_dir():
+        return wrap(_load_skops(folder))
+    if not folder.is_dir() and _HUB_ID.fullmatch(str(folder)):
         raise InputError(
             f"there is no model folder at '{folder}'; check the path, or write '{_HUB}{folder}' "
             "if it is a model on the Hugging Face hub."
         )
     if _is_hugging_face(folder):
-        return _pretrained(str(folder), network=False, device=device, asked=asked)
-    if asked is not None:
+        return _load_hugging_face(name, allow_download=False, device=device, options=prompt_options)
+    if prompt_options is not None:
         raise InputError(
             f"template and labels are about a language model; '{folder}' is not one of Hugging "
             "Face's."
@@ -154,80 +194,98 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
     return load_folder(folder).to_device(device)
 
 
-def import_object(name: str, what: str) -> Any:
-    """Return ``object`` of "module:object"; the module may lie in the current folder."""
+def import_object(name: str, noun: str) -> Any:
+    """Import ``object`` of "module:object"; the module may be in the current folder.
+
+    Parameters
+    ----------
+    name
+        A module and an object in it, such as "package.module:name".
+    noun
+        Noun for the object in error messages.
+
+    Raises
+    ------
+    InputError
+        If there is no such object, or the import of the module fails.
+    """
     module, _, path = name.partition(":")
-    here = str(Path.cwd())
+    folder = str(Path.cwd())
     try:
-        # Where `python -m` would look; a command that was installed has its own folder there.
-        if here not in sys.path:
-            sys.path.insert(0, here)
-        found: Any = import_module(module)
+        # `python -m` searches the current folder, but an installed command searches its own.
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        imported: Any = import_module(module)
         for part in path.split("."):
-            found = getattr(found, part)
+            imported = getattr(imported, part)
     except (ImportError, AttributeError) as error:
-        raise InputError(f"there is no {what} '{name}': {error}.") from None
+        raise InputError(f"there is no {noun} '{name}': {error}.") from None
     except InputError:
         raise
-    except (Exception, SystemExit) as error:  # the module of a user may do anything
-        why = f"{type(error).__name__}: {truncate_line(str(error), 120).rstrip('.')}"
+    except (Exception, SystemExit) as error:  # a module of the user may raise any error
+        reason = f"{type(error).__name__}: {truncate_line(str(error), 120).rstrip('.')}"
         raise InputError(
-            f"the module of '{name}' failed while it was imported ({why}). Run it with Python "
+            f"the module of '{name}' failed while it was imported ({reason}). Run it with Python "
             "to see where."
         ) from error
-    return found
+    return imported
 
 
-def _of_skops(file: Path) -> Any:
-    """Return the pipeline of a file of skops, which runs no code that it does not know."""
+def _load_skops(file: Path) -> Any:
+    """Return the pipeline in a file of skops, which runs no unknown code."""
     try:
-        from skops.io import get_untrusted_types
-        from skops.io import load as loaded
+        from skops import io as skops_io
     except ImportError:
         raise InputError(f"the file '{file}' needs skops; run: pip install skops.") from None
     try:
-        if not (unknown := get_untrusted_types(file=file)):
-            return loaded(file)
+        if not (unknown_types := skops_io.get_untrusted_types(file=file)):
+            return skops_io.load(file)
     except Exception as error:  # a missing or damaged file, or one of another version
-        said = f"{type(error).__name__}: {truncate_line(str(error), 120).rstrip('.')}"
-        raise InputError(f"there is no pipeline that skops reads at '{file}' ({said}).") from None
+        reason = f"{type(error).__name__}: {truncate_line(str(error), 120).rstrip('.')}"
+        raise InputError(f"there is no pipeline that skops reads at '{file}' ({reason}).") from None
     raise InputError(
-        f"the file '{file}' holds types that skops does not trust: {', '.join(unknown)}. If you "
-        "do, call skops.io.load(file, trusted=[…]) in a module of your own, and give its object: "
-        "module:object."
+        f"the file '{file}' holds types that skops does not trust: {', '.join(unknown_types)}. If "
+        "you do, call skops.io.load(file, trusted=[…]) in a module of your own, and give its "
+        "object: module:object."
     )
 
 
-# Once: its tables are made when first needed, and kept with it.
+# Loaded once, because the model caches its tables.
 @cache
-def _shipped() -> AttentionClassifier:
+def _load_shipped() -> AttentionClassifier:
     return load_folder(SHIPPED)
 
 
-def _pretrained(name: str, *, network: bool, device: str | None, asked: _Asked) -> Model:
+def _load_hugging_face(
+    name: str, *, allow_download: bool, device: str | None, options: PromptOptions
+) -> Model:
+    """Return a model of transformers from a folder, or from the hub with ``allow_download``."""
     try:
         from limelight.models.hugging_face.loading import from_pretrained
     except ImportError:
         raise MissingExtraError(
             f"the Hugging Face model '{name}' needs torch and transformers", "hf"
         ) from None
-    return from_pretrained(name, allow_download=network, device=device, prompt_options=asked)
+    return from_pretrained(
+        name, allow_download=allow_download, device=device, prompt_options=options
+    )
 
 
 def _is_hugging_face(folder: Path) -> bool:
     try:
-        config = parse_json(read_bounded_bytes(folder / "config.json", _MOST_CONFIG), "config.json")
+        content = read_bounded_bytes(folder / "config.json", _MAX_CONFIG_BYTES)
+        config = parse_json(content, "config.json")
     except (OSError, InputError):
-        return False  # then it is ours, or nobody's, and its reader says what is wrong
+        return False  # `load_folder` raises an error that names the problem
     return isinstance(config, dict) and "format" not in config and "model_type" in config
 
 
 def wrap(
-    anything: Any,
+    model: Any,
     *,
     tokenizer: Any = None,
     processor: Any = None,
-    template: Any = None,  # what is not a template or labels is refused in a sentence
+    template: Any = None,  # checked later, with clear errors
     labels: Any = None,
     max_new_tokens: int | None = None,
     per_token: bool = False,
@@ -242,113 +300,138 @@ def wrap(
     tags: Sequence[str] | None = None,
     images: bool = False,
 ) -> Model:
-    """Return any classifier as a model that can be explained.
+    """Return a classifier in memory, or a function, as a model that can be explained.
 
     Parameters
     ----------
-    anything
-        A Hugging Face model (with its ``tokenizer`` or ``processor``), a ``transformers.pipeline``,
-        a fitted scikit-learn pipeline that takes texts, a spaCy pipeline that names entities, or a
-        function from a list of texts to one row of scores per text, one column per class. One
-        column may stand for two classes: it is then the second's. A limelight model comes back as
-        it is.
+    model
+        One of these:
+
+        * a function from a list of texts to one row of scores per text, with one column per class.
+          For two classes it may return a single column, the scores of the second class.
+        * a fitted scikit-learn pipeline that takes texts,
+        * a Hugging Face model with its ``tokenizer`` or ``processor``, or a
+          ``transformers.pipeline``,
+        * a spaCy pipeline that names entities,
+        * a limelight model, which is returned as it is.
     tokenizer
-        The fast tokenizer that belongs to a Hugging Face model.
+        Fast tokenizer of a Hugging Face model.
     processor
-        The image processor that belongs to a Hugging Face model of images.
+        Image processor of a Hugging Face model of images.
     template
-        What a language model is asked: a string with {text} in it, or a list of chat messages, one
-        of which has it. What it writes next is its answer, and what is explained is the
-        log-probability of that, or of another: ``explain(model, text, answer="…")``.
+        Prompt of a language model: a string that contains {text}, or a list of chat messages, one
+        of which contains it. The model generates an answer, and the log-probability of this answer
+        is explained, or that of another answer: ``explain(model, text, answer="…")``.
     labels
-        Makes a causal language model a classifier: the word that stands for each class, in the
-        order of the classes, such as {"negative": "bad", "positive": "good"}; each must be one
-        token.
+        The word of each class, which makes a causal language model a classifier, such as
+        {"negative": "bad", "positive": "good"}. Each word must be one token.
     max_new_tokens
-        How many tokens an answer of the model has at most; by default 64.
+        Largest number of tokens of an answer, by default 64.
     per_token
         Explain the mean log-probability of the tokens of an answer instead of their sum.
     classes
-        Names of the classes of a function, in the order of its columns; of a "score" that belongs
-        to no class, such as a rating, its one name. For a zero-shot pipeline, its candidate labels.
+        Names of the classes of a function, in the order of its columns. For a "score" of no class,
+        such as a rating, its name. For a zero-shot pipeline, its candidate labels.
     scale
-        What the scores of a function are: "probability" (rows sum to one), "logit", or a "score"
-        that is neither, such as a margin: larger is more, and there are no probabilities.
+        Scale of the scores of a function: "probability" (rows sum to one), "logit", or "score" for
+        other numbers, such as a margin. A score has no probabilities.
     multi_label
-        Each class is a yes or no of its own, so rows need not sum to one.
+        Each class is predicted independently of the others, so that rows need not sum to one.
     mask
-        What to put in place of a removed word, such as "[MASK]"; None deletes it.
+        Replacement of a removed word, such as "[MASK]". None deletes the word.
     words
-        Function from a text to the (start, end) of its words, in order; by default runs of
-        letters and digits, and each punctuation mark.
+        Function from a text to the (start, end) of its words, in order. By default words are runs
+        of letters and digits, and each punctuation mark is a word.
     batch_size
-        How many texts the function gets at a time, at most.
+        Largest number of texts in one call of the function.
     name
-        What to call the model in stored results, before a digest of all that its answers depend on;
-        by default the name of the function.
+        Name of the model in stored results, by default that of the function.
     pairs
-        The function takes a list of pairs, tuples of two texts, such as a premise and a
-        hypothesis; ``explain(model, (first, second))`` then explains one of them.
+        The function takes a list of pairs, which are tuples of two texts, such as a premise and a
+        hypothesis. Then ``explain(model, (first, second))`` explains one of them.
     tags
-        The function finds spans: from a list of texts to a list of (start, end, tag, score) for
-        each, with scores from 0 to 1; these are all tags that it gives. What is explained is the
-        log-odds of the score of a tag at a place, or with ``scale="score"`` the score itself. Of a
-        spaCy pipeline the tags are known, and a span that it finds has the score 1.
+        Names of the tags of a function that finds spans. It takes a list of texts, and returns a
+        list of (start, end, tag, score) for each text, with scores from 0 to 1. The log-odds of
+        the score of a tag at a span are explained, or with ``scale="score"`` the score. The tags of
+        a spaCy pipeline are known, and each of its spans has the score 1.
     images
-        The function takes a list of images, arrays of 8 bits (height, width, 1 or 3 channels).
+        The function takes a list of images, which are arrays of 8-bit integers with the shape
+        (height, width, 1 or 3 channels).
+
+    Returns
+    -------
+    The model, which can be passed to :func:`limelight.explain` and the other functions.
+
+    Raises
+    ------
+    InputError
+        If ``model`` is none of these, or an option does not apply to it.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> import numpy as np
+    >>> def predict(texts):
+    ...     positive = np.array([0.9 if "superb" in text else 0.2 for text in texts])
+    ...     return np.stack([1 - positive, positive], axis=1)
+    >>> model = limelight.wrap(predict, classes=["negative", "positive"], name="superb-counter")
+    >>> model
+    <Function superb-counter of negative | positive>
+    >>> limelight.explain(model, "A superb film.", "loo").top(1)[0][0]
+    'superb'
     """
-    # Before any of them is bound anew: options are what was given.
-    given = locals()
+    # Before any of these variables is changed.
+    arguments = locals()
     options = {
-        name: given[name]
-        for name, one in inspect.signature(wrap).parameters.items()
-        if name != "anything" and given[name] is not one.default
+        name: arguments[name]
+        for name, parameter in inspect.signature(wrap).parameters.items()
+        if name != "model" and arguments[name] is not parameter.default
     }
     if not images:
         options.pop("images", None)
-    if hasattr(anything, "capabilities"):
-        return _with_nothing(check_model(anything), options)
-    if getattr(anything, "task", None) == "zero-shot-classification":
+    if hasattr(model, "capabilities"):
+        return _reject_options(check_model(model), options)
+    if getattr(model, "task", None) == "zero-shot-classification":
         from limelight.models.hugging_face.zero_shot import wrap_zero_shot
 
-        return wrap_zero_shot(anything, options)
-    networks = ("tokenizer", "processor", "template", "labels", "max_new_tokens", "per_token")
-    of_networks = {name: options.pop(name) for name in networks if name in options}
-    # Known by what they have: importing transformers to ask for their classes would take seconds.
-    if tokenizer is None and hasattr(anything, "tokenizer") and hasattr(anything, "model"):
-        processor = processor or getattr(anything, "image_processor", None)
-        anything, tokenizer = anything.model, anything.tokenizer  # a transformers.pipeline
-    if hasattr(anything, "config") and hasattr(anything, "get_input_embeddings"):
+        return wrap_zero_shot(model, options)
+    network_options = {name: options.pop(name) for name in _NETWORK_OPTIONS if name in options}
+    # Recognized by their attributes, because an import of transformers would take seconds.
+    if tokenizer is None and hasattr(model, "tokenizer") and hasattr(model, "model"):
+        processor = processor or getattr(model, "image_processor", None)
+        model, tokenizer = model.model, model.tokenizer  # a transformers.pipeline
+    if hasattr(model, "config") and hasattr(model, "get_input_embeddings"):
         from limelight.models.hugging_face.loading import from_objects
 
-        asked = _given(template, labels, max_new_tokens, per_token)
-        return _with_nothing(from_objects(anything, tokenizer or processor, asked), options)
-    for name in of_networks:
-        raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
-    if images and callable(anything):
-        return wrap_image_function(anything, options)
-    # Not at the top: who loads a folder needs none of this.
+        prompt_options = _collect_prompt_options(template, labels, max_new_tokens, per_token)
+        network = from_objects(model, tokenizer or processor, prompt_options)
+        return _reject_options(network, options)
+    for name in network_options:
+        raise InputError(f"{name} belongs to a Hugging Face model; got {type(model).__name__}.")
+    if images and callable(model):
+        return wrap_image_function(model, options)
+    # Imported here, because loading a folder does not need these modules.
     from limelight.models.spans import wrap_spacy, wrap_span_function
 
-    if callable(anything) and hasattr(anything, "pipe_labels"):  # of spaCy, or much like it
-        return wrap_spacy(anything, **options)
-    if tags is not None and callable(anything):
-        return wrap_span_function(anything, **options)
-    if any(hasattr(anything, name) for name in ("predict_proba", "decision_function", "predict")):
-        from limelight.models.scikit import wrap_scikit  # not for models that are loaded
+    if callable(model) and hasattr(model, "pipe_labels"):  # a spaCy pipeline, or a similar one
+        return wrap_spacy(model, **options)
+    if tags is not None and callable(model):
+        return wrap_span_function(model, **options)
+    if any(hasattr(model, name) for name in ("predict_proba", "decision_function", "predict")):
+        from limelight.models.scikit import wrap_scikit
 
-        return wrap_scikit(anything, **options)
-    if callable(anything):
-        return wrap_function(anything, **options)
+        return wrap_scikit(model, **options)
+    if callable(model):
+        return wrap_function(model, **options)
     raise InputError(
         "wrap takes a Hugging Face model, a transformers pipeline, a scikit-learn pipeline, or a "
-        f"function from a list of texts to scores; got {type(anything).__name__}."
-        + (" For a path or a name use limelight.load." if isinstance(anything, str) else "")
+        f"function from a list of texts to scores; got {type(model).__name__}."
+        + (" For a path or a name use limelight.load." if isinstance(model, str) else "")
     )
 
 
-def _with_nothing(model: Model, options: Mapping[str, Any]) -> Model:
-    """Refuse options that a model does not need, since it knows them itself."""
+def _reject_options(model: Model, options: Mapping[str, Any]) -> Model:
+    """Return ``model``; raise an error if there are options, which only functions need."""
     for name in options:
         raise InputError(f"{name} is for functions; {model!r} needs no such option.")
     return model

@@ -1,4 +1,4 @@
-"""What a model is: three methods for every classifier, and capabilities that bring more methods."""
+"""The protocol of models: three methods of every classifier, and capabilities with more methods."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -30,22 +30,22 @@ from limelight.theory.ratio_game import RatioGame
 if TYPE_CHECKING:
     from limelight.models.attention.collapsed import CollapsedInputs
 else:
-    CollapsedInputs = Any  # which is made by a model of this protocol
+    CollapsedInputs = Any  # its module imports this one
 
-# How outputs become probabilities: softmax over the classes, sigmoid of each, sigmoids of one class
-# against the rest divided by their sum, or not at all.
+# How outputs become probabilities: by softmax over the classes, by the sigmoid of each output, by
+# these sigmoids divided by their sum, or not at all.
 Link = Literal["softmax", "sigmoid", "ovr", "none"]
-# What can be explained of a class: its logit, which of two classes is the log-odds of one against
-# the other, its probability, or the output of the model for it, as it is.
+# The number of a class that is explained: its logit (for two classes the log-odds), its
+# probability, or the unchanged output of the model.
 SCALES = ("logit", "probability", "score")
 
 Capability = Literal[
     "attention", "attention_only", "gradients", "lrp", "tables", "exact_game", "hidden_states",
     "generation", "spans",
 ]  # fmt: skip
-# Rows of an option or function, the capability that it needs, and what to do without it.
+# An option or function, the capability that it needs, and advice for models without it.
 Requirements = Sequence[tuple[str, Capability, str]]
-# What each capability is called in an error: "needs …".
+# The name of each capability in errors, after "needs".
 CAPABILITIES: Mapping[Capability, str] = {
     "attention": "the attention weights of the model",
     "attention_only": "attention weights that are all that mixes the tokens of the model",
@@ -60,7 +60,7 @@ CAPABILITIES: Mapping[Capability, str] = {
 Property = Literal[
     "is_exclusive", "has_subwords", "max_tokens", "shuffle_weights", "reads_pairs", "reads_images",
 ]  # fmt: skip
-# What a model with each property is called in an error: "needs …".
+# The name of each property in errors, after "needs".
 PROPERTIES: Mapping[Property, str] = {
     "is_exclusive": "a model that predicts one of its classes",
     "has_subwords": "a tokenizer that cuts words into pieces",
@@ -69,7 +69,7 @@ PROPERTIES: Mapping[Property, str] = {
     "reads_pairs": "a model that reads two texts together",
     "reads_images": "a model that reads images",
 }
-# Members that a model may leave out, with the values that they have then.
+# Members that a model may leave out, with their default values.
 MEMBER_DEFAULTS: Mapping[str, Any] = {
     **dict.fromkeys(PROPERTIES),
     "limitations": {},
@@ -80,60 +80,67 @@ MEMBER_DEFAULTS: Mapping[str, Any] = {
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
 OutputGradient = Callable[[Float[np.ndarray, "n C"]], Float[np.ndarray, "n C"]]
-# ∂F/∂f as such a function, or its values where F depends on more than f.
+# ∂F/∂f as a function of f, or its values if F depends on more than f.
 OutputGradientOrValues = OutputGradient | Float[np.ndarray, "n C"]
-EmbeddedPoints = Float[np.ndarray, "n T d_e"]  # in the place of an embedded text
+EmbeddedPoints = Float[np.ndarray, "n T d_e"]  # which replace an embedded text
 
 
-# A protocol and no base class: a family of somebody else's imports nothing of ours.
+# A protocol instead of a base class, so that other packages need not import limelight.
 @runtime_checkable
 class Model(Protocol):
-    """Any classifier of texts.
+    """The protocol of classifiers. Any object with these members can be explained.
 
-    ``replacements`` names what may stand for a removed word; the first is what "auto" means.
-    ``capabilities`` maps what a model may have to None where this one has it, else to a clause
-    that says why not ("a function of texts shows only its answers"). It belongs to the instance,
-    so a check of one model may withdraw a capability from it alone. It is read often, so a family
-    computes it once. The members in ``DEFAULTS`` may be missing.
+    ``capabilities`` maps each capability to None if the model has it, and otherwise to a clause
+    that gives the reason, such as "a function of texts shows only its answers". A check of a model
+    may remove a capability, so that two models of a class may differ. It is read often, so cache
+    it. The members in ``MEMBER_DEFAULTS`` may be missing.
     """
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes."""
+        """The names of the classes."""
 
     @property
     def link(self) -> Link:
-        """How outputs become probabilities."""
+        """How outputs become probabilities: "softmax", "sigmoid", "ovr" or "none"."""
 
     @property
     def fingerprint(self) -> str:
-        """What tells this model from another."""
+        """A string that differs between models with different outputs."""
 
     @property
     def replacements(self) -> tuple[str, ...]:
-        """What may stand for a removed word."""
+        """The replacements of a removed word; "auto" means the first one."""
 
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
-        """What this model can show, or why it cannot."""
+        """None for each capability that the model has, and a reason for every other one."""
 
     def read(self, text: Any, *, subwords: bool = False) -> ModelInput:
-        """Return a text cut into words, or into the model's ``subwords``.
+        """Split a text into words, or into the model's ``subwords``.
 
-        With ``reads_pairs`` it may be a tuple of two texts, with ``reads_images`` it is an image.
+        If the model has the property ``reads_pairs``, it also takes a tuple of two texts. With
+        ``reads_images`` it takes an image.
         """
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs of the model for texts that it has read."""
+        """Return the outputs of the model for inputs that it has read."""
 
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
-        """Return the outputs as a function of which features stay."""
+        """Return the outputs for an input as a function of masks of its features."""
 
 
 class Attention(NamedTuple):
-    """Attention of every layer and head; ``readout_weights`` weighs the positions the classifier reads.
+    """The attention of every layer and head.
 
-    ``gradient`` with respect to the attention is NaN where nobody asked for it.
+    Attributes
+    ----------
+    alpha
+        Attention of every position to every position.
+    readout_weights
+        How much the classification head reads of each position.
+    gradient
+        ∂F/∂α of the explained number F, or NaN if it was not requested.
     """
 
     alpha: Float[np.ndarray, "L H T T"]
@@ -142,25 +149,32 @@ class Attention(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """The gradient at the embedded input, for ``n`` points on the way from the base to the text."""
+    """The gradients and the outputs at ``n`` points between an embedded baseline and a text."""
 
     gradient: Float[np.ndarray, "n T d_e"]
     outputs: Float[np.ndarray, "n C"]
 
 
 class InputProducts(NamedTuple):
-    """Gradient × input of several documents: e_t · ∇F at every position, and the outputs."""
+    """Gradient × input of several inputs: e_t · ∇F at every position, and the outputs."""
 
     products: list[Float[np.ndarray, " _"]]
     outputs: Float[np.ndarray, "n C"]
 
 
 class HiddenStates(NamedTuple):
-    """What one pass of a model holds of texts: states of every feature, and what the head reads.
+    """The hidden states of several inputs, from one forward pass.
 
-    ``states`` are those of the embedded text, the middle layer and the last one, each as wide as
-    ``head_input``, side by side; where something is asked of the texts, then what the places that
-    say it attend to, head by head.
+    Attributes
+    ----------
+    states
+        For each input the states of every feature: of the embedded text, of the middle layer and
+        of the last layer, side by side. If the inputs have queries, the attention of the positions
+        that the head reads to the feature follows, for each layer and head.
+    head_input
+        The state that the classification head reads.
+    outputs
+        The outputs of the model.
     """
 
     states: list[Float[np.ndarray, "_ s"]]
@@ -169,14 +183,15 @@ class HiddenStates(NamedTuple):
 
 
 class Capable(Model, Protocol):
-    """What capabilities bring, and the members that any model may leave out (`DEFAULTS`).
+    """The optional members of models: methods of capabilities, and properties.
 
-    A model has the methods of the capabilities that it claims (`CAPABILITY_METHODS`).
+    A model must have the methods of the capabilities that it claims (`CAPABILITY_METHODS`).
+    Missing properties have the values in `MEMBER_DEFAULTS`.
     """
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether the model predicts one of its classes, and not several labels or a number."""
+        """Whether the model predicts one of its classes, instead of several labels or a number."""
 
     @property
     def has_subwords(self) -> bool:
@@ -184,7 +199,7 @@ class Capable(Model, Protocol):
 
     @property
     def max_tokens(self) -> int | None:
-        """How many tokens ``with_windows`` takes at most; None where it cannot be called."""
+        """The largest window of ``with_windows``, in tokens; None if the model has no windows."""
 
     @property
     def reads_pairs(self) -> bool:
@@ -192,35 +207,36 @@ class Capable(Model, Protocol):
 
     @property
     def reads_images(self) -> bool:
-        """Whether ``read`` takes images, and no texts."""
+        """Whether ``read`` takes images instead of texts."""
 
     @property
     def exactness_is_checked(self) -> bool:
-        """Whether what is exact of the model is checked on each text, and not proven."""
+        """Whether exact values are checked on each text, because they are not proven."""
 
     @property
     def limitations(self) -> Mapping[Property, str]:
-        """Why the model lacks a property: a clause for the errors that say so."""
+        """A clause for each property that the model lacks, with the reason for error messages."""
 
     @property
     def inputs_per_batch(self) -> int:
-        """How many documents are worth computing at a time; 1 where more gain nothing."""
+        """The number of inputs that are computed together fastest."""
 
     def token_positions(self, model_input: ModelInput) -> Int[np.ndarray, " T"]:
-        """Return the token at every position of the model's input, -1 at special ones."""
+        """Return the index of the token at every position of the input, -1 at special positions."""
 
     def attention(
         self, model_input: ModelInput, output_gradient: OutputGradient | None = None
     ) -> Iterator[Attention]:
-        """Yield the attention on ``document``, window by window where it was read in several.
+        """Yield the attention on an input for each of its windows, or once without windows.
 
-        With ``output_gradient``, which is ∂F/∂f of the explained number F, also ∂F/∂α.
+        With ``output_gradient``, which is ∂F/∂f of the explained number F, the gradient ∂F/∂α is
+        computed too.
         """
 
     def embed(
         self, model_input: ModelInput, features: Features | None = None, replacement: str = ""
     ) -> Float[np.ndarray, "T d_e"]:
-        """Return the embedded input, the tokens of ``features`` replaced where they are given."""
+        """Return the embedded input; if ``features`` are given, their tokens are replaced."""
 
     def gradients(
         self,
@@ -228,7 +244,17 @@ class Capable(Model, Protocol):
         points: EmbeddedPoints,
         output_gradient: OutputGradientOrValues,
     ) -> Gradients:
-        """Return the gradient of the explained number at embedded ``points``."""
+        """Return the gradient of the explained number at points of the embedding space.
+
+        Parameters
+        ----------
+        model_input
+            The input whose embedding the points replace.
+        points
+            Embedded inputs at which the model is differentiated.
+        output_gradient
+            ∂F/∂f as a function of the outputs f, or its values if F depends on more than f.
+        """
 
     def frozen_gradient(
         self,
@@ -236,93 +262,96 @@ class Capable(Model, Protocol):
         points: EmbeddedPoints,
         output_gradient: OutputGradientOrValues,
     ) -> Gradients:
-        """Return what ``gradients`` does, of the network whose weights are frozen.
+        """Return the same as ``gradients`` for the model with frozen weights.
 
-        Attention weights, the deviations of norms, the quotients act(x)/x of activations and
-        activated gates are constants there, at their values for each point, so that it is affine
-        in the embedded input. Its outputs at ``points`` must be those of the model.
+        Attention weights, the deviations of norms, the quotients act(x)/x of activations, and
+        activated gates become constants, with their values at each point. The frozen model is
+        affine in the embedded input. Its outputs at ``points`` must be those of the model.
         """
 
     def frozen_input_products(
         self, inputs: Sequence[ModelInput], weights: Float[np.ndarray, "n C"]
     ) -> InputProducts:
-        """Return the same gradient at the texts themselves, times their embedded input.
+        """Return the gradient of the model with frozen weights times the embedded inputs.
 
-        ``weights`` are ∂F/∂f, one row for each document. Many documents are differentiated
-        together where the device gains by it.
+        ``weights`` are ∂F/∂f, one row for each input. The inputs are differentiated together if
+        that is faster on the device.
         """
 
     def compute_tables(
         self, inputs: Sequence[ModelInput], features: Sequence[Features]
     ) -> CollapsedInputs:
-        """Return documents as the arrays that exact methods need."""
+        """Return the arrays that exact methods need for these inputs."""
 
     def exact_games(
         self, inputs: Sequence[ModelInput], features: Sequence[Features]
     ) -> RatioGame | str:
-        """Return the games of all documents, one class for each output of the model.
+        """Return the exact games of all inputs, with one class for each output.
 
-        If the model does not know exactly what these features do, return a clause that says why.
+        If the effect of these features is not known exactly, return a clause with the reason.
         """
 
     def for_request(self, features: Any, scale: str) -> Model:
-        """Return the same model, or one without games where they do not answer such a question."""
+        """Return the model, without exact games if they do not apply to the request."""
 
     @property
     def unusable_replacements(self) -> Mapping[str, str]:
-        """Replacements of its kind that did not work when it was tried out, and why not."""
+        """Replacements that failed the check of the model, with the reasons."""
 
     def with_windows(self, window: str | int) -> Model:
-        """Return the same model for whole texts, which it reads in windows of that many tokens."""
+        """Return the model for long texts, which it reads in windows of ``window`` tokens."""
 
     def shuffle_weights(self, seed: int) -> Model:
-        """Return the same model with the numbers of every weight in random places.
+        """Return the model with the numbers of every weight in random order.
 
-        It reads as before and has learned nothing; the sizes of its weights are what they were.
+        The shuffled model reads texts in the same way, and its weights have the same sizes, but
+        nothing that it learned is left.
         """
 
     def read_batch(
         self, texts: Sequence[UserInput], *, subwords: bool = False
     ) -> Iterator[ModelInput]:
-        """Yield what ``read`` returns of each text, sooner than by reading them one by one."""
+        """Yield each text as ``read`` returns it, but faster than by reading them one by one."""
 
     def hidden_states(
         self, inputs: Sequence[ModelInput], features: Sequence[Features]
     ) -> HiddenStates:
-        """Return the states of all features of the documents, and the outputs, in one pass."""
+        """Return the hidden states of all features of the inputs, and the outputs."""
 
     def spans(self, text: Any, *, first_subwords: bool = False) -> tuple[SpanQuery, ...]:
-        """Return the spans that the model finds, in the order of the text, each with its tag."""
+        """Return the spans that the model finds in a text, in their order, each with its tag."""
 
     def with_classes(self, names: Collection[Any]) -> Model:
-        """Return the same model with classes among which these are, if it has such."""
+        """Return the model with classes that contain these names, if possible."""
 
     @property
     def generation_settings(self) -> Mapping[str, Any]:
-        """How it writes what is not given to it, by name: a run goes on only with the same."""
+        """The settings with which the model generates answers; a run only resumes with the same."""
 
     def announce_calls(self, calls: int) -> None:
-        """Hear how often it is about to be asked; one whose calls cost money says what they do."""
+        """Report the cost of this number of model calls, if they cost money."""
 
     def generate(self, text: Any) -> AnswerQuery:
-        """Return what the model writes after a text, the likeliest token each time."""
+        """Return the answer that the model generates for a text, the likeliest token each time."""
 
     def read(
         self, text: Any, *, queries: tuple[Any, ...] = (), subwords: bool = False
     ) -> ModelInput:
-        """Return a text that is asked about places, or parts of one answer.
+        """Split a text into words or ``subwords``, and attach queries.
 
-        Of S places the outputs are (n, S · C). A model of answers has one class, "answer", and the
-        link "none": of S parts the outputs are (n, S).
+        The queries are spans of the text, or parts of one answer.
+
+        For S spans the outputs are (n, S · C). A model that generates answers has one class,
+        "answer", and the link "none". For S parts of an answer its outputs are (n, S).
         """
 
 
 if not TYPE_CHECKING:
-    # A model has only the members of its own capabilities, so nobody may check for all of them.
+    # A model has only the members of its capabilities, so no type check may require all of them.
     Capable = Model
 
 _GRADIENTS = ("token_positions", "embed", "gradients")
-# The methods that each capability brings; with "spans" and "generation" `read` takes more too.
+# The methods of each capability. With "spans" and "generation", `read` also takes queries.
 CAPABILITY_METHODS: Mapping[str, tuple[str, ...]] = {
     "attention": ("token_positions", "attention"),
     "attention_only": ("token_positions", "attention"),
@@ -337,7 +366,7 @@ CAPABILITY_METHODS: Mapping[str, tuple[str, ...]] = {
 
 
 def check_generation_options(max_new_tokens: Any, per_token: Any) -> None:
-    """Refuse what does not say how long an answer may be, or whether a mean is explained."""
+    """Raise an error if an option of generated answers is not valid."""
     check_count("max_new_tokens", max_new_tokens)
     if not isinstance(per_token, bool):
         raise InputError(f"per_token must be True or False; got {per_token!r}.")
@@ -360,32 +389,44 @@ TOKENIZATION_WARNING = (
 
 
 def truncation_warning(tokens: int, option: str) -> str:
-    """Say that a model would have written more, and what lets it."""
-    some = f"{tokens} token{'s' * (tokens > 1)}"
-    return f"The answer was cut after {some}; {option} lets the model write more."
+    """Return the warning that an answer was truncated, with the ``option`` for longer answers."""
+    count = f"{tokens} token{'s' * (tokens > 1)}"
+    return f"The answer was cut after {count}; {option} lets the model write more."
 
 
-def answer_warnings(asked: Sequence[AnswerQuery]) -> tuple[str, ...]:
-    """Return what must be said about an answer, which all of ``asked`` must be parts of."""
-    if any(one.text != asked[0].text for one in asked):
+def answer_warnings(queries: Sequence[AnswerQuery]) -> tuple[str, ...]:
+    """Return the distinct warnings about an answer.
+
+    Raises
+    ------
+    InputError
+        If the queries are not parts of one answer.
+    """
+    if any(query.text != queries[0].text for query in queries):
         raise InputError("what is asked about together must be parts of one answer.")
-    return tuple(dict.fromkeys(one.note for one in asked if one.note))
+    return tuple(dict.fromkeys(query.note for query in queries if query.note))
 
 
 def attaches_to_prompt(answer: str) -> bool:
-    """Whether no space belongs between a prompt and this answer: it has one, or closes a word."""
+    """Tell whether an answer begins with a space or a punctuation mark, so that no space is added."""
     return answer[:1].isspace() or answer[:1] in ".,;:!?)]}…%”’"
 
 
 def part_token_indices(part: AnswerQuery, letters: Sequence[int]) -> list[int]:
-    """Return which tokens of an answer a part of it has: those whose first letter is in it."""
-    own = [i for i, letter in enumerate(letters) if part.start <= letter < part.end]
-    if not own:
+    """Return the indices of the tokens of an answer whose first letter is in a part of it.
+
+    Raises
+    ------
+    InputError
+        If there is no such token.
+    """
+    indices = [i for i, letter in enumerate(letters) if part.start <= letter < part.end]
+    if not indices:
         raise InputError(
             f"no token of the answer begins at {part.start}:{part.end}; ask about a part of it "
             "that the tokenizer reads by itself."
         )
-    return own
+    return indices
 
 
 def has(model: Model, capability: Capability) -> TypeGuard[Capable]:
@@ -397,11 +438,11 @@ def has(model: Model, capability: Capability) -> TypeGuard[Capable]:
 def has_exact_game(model: Model, scale: str, replacement: str) -> bool:
     """Tell whether the explained output of ``model`` is a ratio game under ``replacement``.
 
-    Probabilities are functions of such games. For them the model is called, as for replacements
-    other than its first, which the games use.
+    Exact games use the first replacement of a model. Probabilities are not ratio games. Otherwise
+    the model is called.
     """
-    own = replacement == model.replacements[0]
-    return own and scale != "probability" and has(model, "exact_game")
+    is_first = replacement == model.replacements[0]
+    return is_first and scale != "probability" and has(model, "exact_game")
 
 
 def get_property(model: Model, name: str) -> Any:
@@ -409,13 +450,13 @@ def get_property(model: Model, name: str) -> Any:
     try:
         return getattr(model, name)
     except AttributeError:
-        if hasattr(type(model), name):  # it has the member, whose code fails
+        if hasattr(type(model), name):  # the error comes from the code of the member
             raise
         return MEMBER_DEFAULTS[name]
 
 
 def reason_missing(model: Model, name: Capability | Property) -> str | None:
-    """Return a clause that says why ``model`` lacks a capability or property, or None."""
+    """Return the reason why ``model`` lacks a capability or property, or None if it has it."""
     reasons: Mapping[Any, str | None] = model.capabilities
     if name in PROPERTIES:
         if get_property(model, name):
@@ -425,38 +466,52 @@ def reason_missing(model: Model, name: Capability | Property) -> str | None:
 
 
 def require(model: Model, name: Capability | Property, use: str, advice: str = "") -> Capable:
-    """Return ``model`` if it has the capability or property that ``use`` needs.
+    """Return ``model`` if it has a capability or property.
 
-    Otherwise raise an `InputError` that says why it has not, followed by ``advice``.
+    Parameters
+    ----------
+    model
+        Any model.
+    name
+        A capability or property.
+    use
+        The option or function that needs it, for the error message.
+    advice
+        End of the error message.
+
+    Raises
+    ------
+    InputError
+        If the model lacks the capability or property.
     """
-    if (why := reason_missing(model, name)) is not None:
+    if (reason := reason_missing(model, name)) is not None:
         descriptions: Mapping[Any, str] = PROPERTIES if name in PROPERTIES else CAPABILITIES
-        raise InputError(f"{use} needs {descriptions[name]}, and {why}.{advice}")
+        raise InputError(f"{use} needs {descriptions[name]}, and {reason}.{advice}")
     return cast(Capable, model)
 
 
 def query_kind(model: Model) -> str:
-    """Return what queries to ``model`` are about: "texts", "images", "places" or "answers"."""
-    known = model.capabilities  # looked up, for every explanation comes here several times
+    """Return the kind of queries to ``model``: "texts", "images", "places" or "answers"."""
+    capabilities = model.capabilities  # read once, because every explanation calls this often
     if getattr(model, "reads_images", MEMBER_DEFAULTS["reads_images"]):
         return "images"
-    if known.get("spans", "") is None:
+    if capabilities.get("spans", "") is None:
         return "places"
-    return "answers" if known.get("generation", "") is None else "texts"
+    return "answers" if capabilities.get("generation", "") is None else "texts"
 
 
 def announce_calls(model: Model, count_calls: Callable[[], int]) -> None:
-    """Tell a language model how often it is about to be called; other models are not told.
+    """Announce the number of calls to a language model, and do nothing for other models.
 
     ``count_calls`` returns the number of calls. If it is 0, nothing is announced.
     """
-    capabilities = model.capabilities  # looked up, for every explanation comes here
+    capabilities = model.capabilities  # read once, because every explanation calls this
     if capabilities.get("generation", "") is None and (calls := count_calls()):
         cast(Capable, model).announce_calls(calls)
 
 
 def generation_settings(model: Model) -> dict[str, Any] | None:
-    """Return how ``model`` generates answers, by name; None if it generates none."""
+    """Return the settings with which ``model`` generates answers, or None if it generates none."""
     return dict(model.generation_settings) if has(model, "generation") else None
 
 
@@ -470,16 +525,16 @@ def describe_pooling(model: Model, unit: str) -> str:
             return "sum over pieces of one character"
         return "sum over pieces and occurrences" if unit == "words" else "sum over pieces"
     capabilities = model.capabilities
-    inside: tuple[Capability, ...] = ("tables", "attention", "gradients")
-    if unit == "positions" or all(capabilities.get(name, "") is not None for name in inside):
+    token_scores: tuple[Capability, ...] = ("tables", "attention", "gradients")
+    if unit == "positions" or all(capabilities.get(name, "") is not None for name in token_scores):
         return "none"
     return "sum over occurrences" if unit == "words" else "sum over tokens"
 
 
 def choose_batch_size(model: Model, *, is_batched: bool) -> int:
-    """Return how many documents to compute at a time; 1 where each costs many calls.
+    """Return the number of inputs to compute at a time, which is 1 if each needs many calls.
 
-    ``is_joint`` says that the methods compute several documents in one pass.
+    ``is_batched`` means that the methods compute several inputs in one forward pass.
     """
     if has(model, "exact_game") or has(model, "tables"):
         return model.inputs_per_batch
@@ -496,29 +551,29 @@ def adapt_model(
     window: str | int | None = None,
     needs: Requirements = (),
 ) -> Model:
-    """Return ``model`` as it answers one request; most models answer every request as they are.
+    """Return the variant of a model for one request, which is mostly the model itself.
 
     Parameters
     ----------
     model
         Any model.
     features
-        What is scored. A model whose removals are known exactly may have to be called about it.
+        The features of the request. For some of them a model has no exact games.
     scale
-        What is explained of a class: "logit", "probability" or "score".
+        The explained number of a class: "logit", "probability" or "score".
     classes
-        Classes that the request names. A tagger may have more of them than it shows.
+        Classes in the request. A tagger may have more classes than it shows.
     window
-        Number of tokens of a window in which texts are read, or "auto"; None for no windows.
+        Number of tokens of the windows in which texts are read, or "auto". None means no windows.
     needs
-        Each option or function that needs a capability, the capability, and what to do without it.
+        Options and functions that need a capability, the capability, and advice for other models.
 
     Raises
     ------
     InputError
         If the model does not read texts in windows, or lacks a capability that is needed.
     """
-    capabilities = model.capabilities  # looked up, for every explanation comes here
+    capabilities = model.capabilities  # read once, because every explanation calls this
     if capabilities.get("spans", "") is None:
         model = cast(Capable, model).with_classes(classes)
     if capabilities.get("exact_game", "") is None:
@@ -534,27 +589,36 @@ def adapt_model(
 def class_probabilities(
     outputs: Float[np.ndarray, "n C"], link: str = "softmax"
 ) -> Float[np.ndarray, "n classes"]:
-    """Return the softmax of two or more logits; for a single one, its sigmoid as two classes.
+    """Return the probabilities of the classes for each row of outputs.
 
-    With the link "sigmoid" every one of several logits has a probability of its own, and "ovr"
-    divides these by their sum, as scikit-learn does with one classifier for each class; with "none"
-    the outputs are scores, not logits, and there are no probabilities.
+    Parameters
+    ----------
+    outputs
+        Outputs of a model. A single output is the log-odds of the second of two classes.
+    link
+        "softmax" for classes that exclude each other, and "sigmoid" for independent labels. "ovr"
+        divides the sigmoids by their sum, as scikit-learn does with one classifier per class.
+
+    Raises
+    ------
+    InputError
+        If the link is "none": the outputs are scores without probabilities.
     """
-    # A margin has no probability, though a softmax of it would look like one.
+    # The softmax of a margin would look like a probability, but is none.
     if link == "none":
         raise InputError(
             "the outputs of this model are scores, not log-odds, so it has no probabilities; "
             "explain the score."
         )
     if link == "sigmoid" and outputs.shape[1] > 1:
-        # 1/(1 + e^−f) overflows at f = −710; the hyperbolic tangent does nowhere.
+        # 1/(1 + e^−f) overflows at f = −710, and the hyperbolic tangent never does.
         return 0.5 * (1 + np.tanh(outputs / 2))
     if link == "ovr" and outputs.shape[1] > 1:
-        # s_c/Σs is the softmax of log s, in which no s underflows.
+        # s_c/Σs is the softmax of log s, and the logarithms do not underflow.
         outputs = -np.logaddexp(0, -outputs)
     if outputs.shape[1] == 1:
         outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=1)
-    # The largest is taken off, which a softmax does not notice, and no exponential overflows.
+    # Subtracting the largest output does not change a softmax, and no exponential overflows.
     weight = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     return weight / weight.sum(axis=1, keepdims=True)
 
@@ -565,10 +629,10 @@ def class_weights(
 ) -> Float[np.ndarray, "classes outputs"]:
     """Return the weights of the outputs in the logit, or the score, of every class.
 
-    A single output is the log-odds of the second of two classes. With a softmax over two outputs
-    the logit of a class is its output less that of the other class: the log-odds of its
-    probability, which a constant added to both outputs does not change. Else a class has its
-    output.
+    A single output is the log-odds of the second of two classes. With a softmax over two outputs,
+    the logit of a class is its output minus that of the other class. This is the log-odds of its
+    probability, which does not change if a constant is added to both outputs. Otherwise the logit
+    of a class is its output.
 
     Parameters
     ----------
@@ -579,11 +643,11 @@ def class_weights(
     link
         How outputs become probabilities.
     scale
-        "logit", or "score" for the output of each class as it is.
+        "logit", or "score" for the unchanged output of each class.
 
     Returns
     -------
-    An array that cannot be written to, since later calls return the same one.
+    A read-only array, because later calls return the same one.
     """
     if (classes, outputs) == (2, 1):
         weights = np.array([[-1.0], [1.0]])
@@ -596,7 +660,7 @@ def class_weights(
 
 
 def are_opposite(weights: Float[np.ndarray, "classes outputs"]) -> bool:
-    """Whether two classes have opposite numbers by :func:`class_weights`, as log-odds are."""
+    """Tell whether the numbers of two classes are opposite, as log-odds are."""
     return len(weights) > 1 and not weights.sum(axis=0).any()
 
 
@@ -605,9 +669,9 @@ def target_output_weights(
     index: Int[np.ndarray, " n"],
     against: Int[np.ndarray, " n"] | None = None,
 ) -> Float[np.ndarray, "n outputs"]:
-    """Return the rows of :func:`class_weights` for ``index``, less those for ``against``.
+    """Return the rows of :func:`class_weights` for ``index``, minus those for ``against``.
 
-    Log-odds of two classes are a difference of the two already.
+    For opposite classes nothing is subtracted, because log-odds are a difference already.
     """
     if against is None or are_opposite(weights):
         return weights[index]
@@ -615,43 +679,61 @@ def target_output_weights(
 
 
 def resolve_replacement(model: Model, name: str) -> str:
-    """Return what "auto" means for ``model``, or ``name`` if the model can do it."""
+    """Return the replacement with this name, or the default of ``model`` for "auto".
+
+    Raises
+    ------
+    InputError
+        If the model does not have this replacement.
+    """
     if name == "auto":
         return model.replacements[0]
     if name not in model.replacements:
-        # What a check has taken from this network is not misspelt: the check is the reason.
-        if (why := get_property(model, "unusable_replacements").get(name)) is not None:
-            *most, last = map(repr, model.replacements)
-            others = " or ".join(filter(None, (", ".join(most), last)))
-            raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")
+        # The name is not misspelled if the check of the model removed this replacement.
+        if (reason := get_property(model, "unusable_replacements").get(name)) is not None:
+            *first, last = map(repr, model.replacements)
+            names = " or ".join(filter(None, (", ".join(first), last)))
+            raise InputError(f"replacement {name!r} cannot be used: {reason}. Use {names} instead.")
         raise InputError(unknown_name_message("replacement", name, ["auto", *model.replacements]))
     return name
 
 
 def position_preserving_replacement(model: Model, name: str) -> str:
-    """Return the replacement that leaves every other word in its place; "auto" never deletes."""
+    """Return a replacement that does not move other words: "auto" never deletes.
+
+    Raises
+    ------
+    DomainError
+        If the model has no such replacement.
+    """
     if name != "auto":
         return resolve_replacement(model, name)
-    # Without a word the next one moves into its place, and a point between base and text would mix
-    # the embeddings of two different words.
-    staying = [one for one in model.replacements if one != "delete"]
-    if not staying:
+    # After a deletion, the next word has the position of the deleted word. A point between the
+    # baseline and the text would mix the embeddings of two different words.
+    replacements = [replacement for replacement in model.replacements if replacement != "delete"]
+    if not replacements:
         raise DomainError(
             "integrated gradients start from a mask, unknown or padding token; this model has "
             "none of them. Use 'lime' or 'shapley'."
         )
-    return staying[0]
+    return replacements[0]
 
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
 
 
 def check_model(model: Any) -> Model:
-    """Return ``model`` if it is one; otherwise an error says what it lacks."""
-    # Looked up without being computed: a fingerprint reads every weight.
-    family, own = type(model), getattr(model, "__dict__", {})
-    missing = [name for name in _MEMBERS if not hasattr(family, name) and name not in own]
-    # Something else may have one such name: a file has read, a network may have outputs.
+    """Return ``model`` if it follows the protocol.
+
+    Raises
+    ------
+    InputError
+        If a member is missing, or the members contradict each other.
+    """
+    # The members are not computed, because a fingerprint reads every weight.
+    family, attributes = type(model), getattr(model, "__dict__", {})
+    missing = [name for name in _MEMBERS if not hasattr(family, name) and name not in attributes]
+    # Other objects may have one such member: a file has `read`, a network may have `outputs`.
     if len(_MEMBERS) - len(missing) < 2:
         raise InputError(
             "a model is what limelight.load or limelight.wrap returns; got "
@@ -661,23 +743,24 @@ def check_model(model: Any) -> Model:
         raise InputError(
             f"{type(model).__name__} is not a model yet; it lacks {', '.join(missing)}."
         )
-    for name, why in model.capabilities.items():
+    for name, reason in model.capabilities.items():
         if name not in CAPABILITIES:
             raise InputError(unknown_name_message("capability", name, CAPABILITIES))
-        # A capability that a model claims must be there: its methods, by name.
-        needed = CAPABILITY_METHODS.get(name, ()) if why is None else ()
-        lacking = [one for one in needed if not hasattr(family, one) and one not in own]
-        if lacking:
+        methods = CAPABILITY_METHODS.get(name, ()) if reason is None else ()
+        missing = [
+            method for method in methods if not hasattr(family, method) and method not in attributes
+        ]
+        if missing:
             raise InputError(
-                f"{family.__name__} claims the capability {name!r}, but lacks {', '.join(lacking)}."
+                f"{family.__name__} claims the capability {name!r}, but lacks {', '.join(missing)}."
             )
     if hasattr(family, "max_tokens") and not hasattr(family, "with_windows"):
         raise InputError(f"{family.__name__} has max_tokens, but lacks with_windows.")
-    # "auto" is the first of them.
+    # "auto" means the first of them.
     if not model.replacements:
         raise InputError("a model needs a replacement at least, such as 'delete'; it names none.")
-    # Targets are given by name, and a name must mean one class.
+    # A target is given by its name, which must belong to one class.
     if len(set(model.classes)) != len(model.classes):
         raise InputError(f"class names must differ; got {list(model.classes)}.")
-    checked: Model = model
-    return checked
+    checked_model: Model = model
+    return checked_model

@@ -1,7 +1,7 @@
 """The queries of an input, and inputs as models read them with their queries.
 
-A query is what an explanation is about beside the text: a span that a tagger finds, or an answer
-of a language model. A model that classifies whole texts has one query, which is empty.
+A query is the part of an explanation to which the target belongs: a span that a tagger finds, or an
+answer of a language model. A model that classifies whole texts has one query, which is empty.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ from limelight.text import (
 )
 from limelight.text.features import IMAGE_FEATURES
 
-# Kinds of models that say something about a span or an answer, and not about a whole text.
+# Kinds of queries (see `query_kind`) that are about a span or an answer, not a whole text.
 _QUERIED = ("places", "answers")
 _HIDDEN_STATES: tuple[Capability, str] = ("hidden_states", "a learned method")
 
@@ -54,21 +54,22 @@ def expand_queries(
     Parameters
     ----------
     model
-        A model that classifies has one query, which is empty. A model that finds spans has the
-        place that the text names, or every span that the model finds, of which there may be none.
-        A language model has one answer: the one that the text names, or what the model generates.
+        A model that classifies has one query, which is empty. For a model that finds spans, the
+        queries are the span that the text selects, or all spans that the model finds, perhaps
+        none. For a language model, the query is the answer that the text selects, or the generated
+        answer.
     text
-        A text, a pair or an image, or a :class:`QueriedText` with queries or with what names one.
+        A text, a pair or an image, or a :class:`QueriedText` with queries or with a selector.
     by_sentence
         Split the answer of a language model into one query for each of its sentences.
     generate
-        Whether a language model generates an answer that is not given. Otherwise the text is
-        returned as it is, and its answer is generated when the text is read.
+        Whether a language model generates an answer if the text selects none. Otherwise the text
+        is returned without a query, and its answer is generated when the text is read.
 
     Raises
     ------
     InputError
-        If the model does not read such an input, or the text has no such place.
+        If the model does not read such an input, or the text has no such span.
     """
     queried = text if isinstance(text, QueriedText) else QueriedText(text)
     if queried.queries:
@@ -79,10 +80,10 @@ def expand_queries(
     if kind == "answers":
         if not generate and not by_sentence:
             return [queried]
-        answer = _answer(cast(Capable, model), queried)
+        answer = _select_answer(cast(Capable, model), queried)
         queries = answer.sentences() if by_sentence else (answer,)
     elif kind == "places":
-        queries = _places(cast(Capable, model), queried)
+        queries = _select_spans(cast(Capable, model), queried)
     else:
         return [queried]
     return [QueriedText(queried.text, (query,)) for query in queries]
@@ -91,9 +92,18 @@ def expand_queries(
 def expand_texts(
     model: Model, texts: Iterable[Any], *, by_sentence: bool = False, generate: bool = True
 ) -> Iterator[list[Any]]:
-    """Return what :func:`expand_queries` returns for each text.
+    """Return each text once for each of its queries, as :func:`expand_queries` does.
 
-    A text that the model cannot read is returned as it is, and raises its error when it is read.
+    A text that the model cannot read is returned unchanged, and raises its error when it is read.
+
+    Parameters
+    ----------
+    model
+        Any model.
+    texts
+        The texts.
+    by_sentence, generate
+        As in :func:`expand_queries`.
 
     Raises
     ------
@@ -115,21 +125,18 @@ def _expand_readable(
                 model, text, by_sentence=by_sentence, generate=generate
             )
         except InputError as error:
-            if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
+            if isinstance(error.__cause__, OSError):  # a server failed, and the text is valid
                 raise
             expanded = [text]
         has_query = has_query or bool(expanded)
         yield expanded
-    # Not before: one text without a span is no error where others have some.
+    # Checked at the end: a text without spans is no error if other texts have spans.
     if not has_query:
         raise InputError("the model finds no span in these texts, so there is nothing to explain.")
 
 
 def distinct_queries(model: Model, texts: Iterable[Any]) -> list[Any]:
-    """Return every different text once for each of its queries.
-
-    An answer that is not given is generated later.
-    """
+    """Return every distinct text once for each of its queries; answers are not generated yet."""
     if get_property(model, "reads_images"):  # arrays of pixels cannot be compared
         texts = [read_image(text) for text in texts]
     distinct = dict.fromkeys(texts)
@@ -142,8 +149,8 @@ def join_queries(expanded: Sequence[QueriedText]) -> QueriedText:
     return QueriedText(expanded[0].text, queries)
 
 
-def _answer(model: Capable, queried: QueriedText) -> AnswerQuery:
-    """Return the answer that a text names, or what the model generates."""
+def _select_answer(model: Capable, queried: QueriedText) -> AnswerQuery:
+    """Return the answer that a text selects, or a generated answer."""
     if queried.selector is None:
         return model.generate(queried.text)
     return (
@@ -153,13 +160,13 @@ def _answer(model: Capable, queried: QueriedText) -> AnswerQuery:
     )
 
 
-def _places(model: Capable, queried: QueriedText) -> tuple[SpanQuery, ...]:
-    """Return the place that a text names, or all spans that the model finds."""
+def _select_spans(model: Capable, queried: QueriedText) -> tuple[SpanQuery, ...]:
+    """Return the span that a text selects, or all spans that the model finds."""
     first_subwords = queried.first_subwords
     spans = model.spans(queried.text, first_subwords=first_subwords)
     if queried.selector is None:
         return spans
-    # Of a question and a passage the passage is searched, which comes second.
+    # In a pair of a question and a passage, the span is in the passage, which comes second.
     text, parts = join_pair(queried.text)
     region = parts[1] if parts else (0, len(text))
     return (resolve_span(queried.selector, text, region, spans, first_subwords=first_subwords),)
@@ -168,7 +175,10 @@ def _places(model: Capable, queried: QueriedText) -> tuple[SpanQuery, ...]:
 def read_input(model: Model, text: Any, *, subwords: bool = False) -> ModelInput:
     """Return a text, a pair or an image as ``model`` reads it, with its queries.
 
-    A text that brings no queries along must have a single one.
+    Raises
+    ------
+    InputError
+        If the model does not read such an input, or a text without queries has not exactly one.
     """
     queried = text if isinstance(text, QueriedText) else QueriedText(text)
     if queried.queries:
@@ -176,23 +186,33 @@ def read_input(model: Model, text: Any, *, subwords: bool = False) -> ModelInput
     else:
         expanded = expand_queries(model, queried)
         if len(expanded) != 1:
-            spans = [query for one in expanded for query in one.queries]
+            spans = [query for text_query in expanded for query in text_query.queries]
             raise InputError(
                 span_choice_message(cast(list[SpanQuery], spans), join_pair(queried.text)[0])
             )
         (queried,) = expanded
     if not queried.queries:
         return model.read(queried.text, subwords=subwords)
-    # No parameter of every `read`: a family that classifies has nothing to do with it.
+    # The method `read` of a classifier has no parameter for queries.
     return cast(Capable, model).read(queried.text, queries=queried.queries, subwords=subwords)
 
 
 def read_inputs(
     model: Model, texts: Sequence[Any], *, hidden_states: bool, subwords: bool
 ) -> Iterator[ModelInput]:
-    """Return what :func:`read_input` returns for each text.
+    """Return each text as :func:`read_input` returns it.
 
-    With ``hidden_states``, which the model must have, it reads many texts in one call.
+    Parameters
+    ----------
+    model
+        Any model.
+    texts
+        The texts.
+    hidden_states
+        Whether hidden states will be needed. Then the model must have them, and many texts are
+        read in one call.
+    subwords
+        Whether texts are split into subwords instead of words.
     """
     if query_kind(model) in _QUERIED:
         if hidden_states:
@@ -208,8 +228,14 @@ def read_inputs(
 def compute_hidden_states(
     model: Model, inputs: Sequence[ModelInput], features: Sequence[Features]
 ) -> HiddenStates:
-    """Return the hidden states of all features of ``documents``; raise an error without any."""
-    # Not only when a method is selected: a model that reads in windows, say, has none.
+    """Return the hidden states of all features of some inputs.
+
+    Raises
+    ------
+    InputError
+        If the model has no hidden states.
+    """
+    # Checked again here: the same model may have no hidden states when it reads in windows.
     return require(model, *_HIDDEN_STATES).hidden_states(inputs, features)
 
 
@@ -221,26 +247,26 @@ def _read_plain(model: Model, text: Any, *, subwords: bool) -> ModelInput:
 def _read_in_turn(
     model: Model, texts: Sequence[Any], inputs: Iterator[ModelInput]
 ) -> Iterator[ModelInput]:
-    """Yield ``documents``, each when its text has been checked: an error is about that text."""
+    """Yield the inputs, each after a check of its text, so that an error is about that text."""
     for text in texts:
         check_input_kind(model, text)
         yield next(inputs)
 
 
 def fallback_reason(model_input: ModelInput) -> str | None:
-    """Return a clause that says why the fallback model of a document is called about it."""
+    """Return the reason why the fallback model of an input has no exact game."""
     return reason_missing(model_input.fallback, "exact_game")
 
 
 def check_input_kind(model: Model, text: Any) -> None:
     """Raise an error if ``model`` does not read images or pairs, and ``text`` is one."""
-    # A path to an image is a string too, and would be explained as if it were a text.
+    # A path to an image is a string, and would otherwise be explained as a text.
     if is_image(text):
         if not get_property(model, "reads_images"):
-            kind = truncate_line(text, 80) if isinstance(text, str) else type(text).__name__
-            why = get_property(model, "limitations").get("reads_images", "this one reads texts")
+            name = truncate_line(text, 80) if isinstance(text, str) else type(text).__name__
+            reason = get_property(model, "limitations").get("reads_images", "this one reads texts")
             raise InputError(
-                f"got an image ({kind}), which needs {PROPERTIES['reads_images']}, and {why}."
+                f"got an image ({name}), which needs {PROPERTIES['reads_images']}, and {reason}."
             )
     elif isinstance(text, tuple):
         validate_text_or_pair(text)
@@ -266,23 +292,30 @@ def needs_subwords(model: Model, features: Any) -> bool:
         return False
     if features != "tokens":
         raise InputError(unknown_name_message("features", features, feature_names(model)))
-    if (why := reason_missing(model, "has_subwords")) is not None:
-        raise InputError(f"features 'tokens' need {PROPERTIES['has_subwords']}, and {why}.")
+    if (reason := reason_missing(model, "has_subwords")) is not None:
+        raise InputError(f"features 'tokens' need {PROPERTIES['has_subwords']}, and {reason}.")
     return True
 
 
 def refine_tokens(
-    model: Model, model_input: ModelInput, cut: Sequence[Span] | PatchedImage
+    model: Model, model_input: ModelInput, units: Sequence[Span] | PatchedImage
 ) -> ModelInput:
-    """Return a document whose tokens end where the units of ``cut`` do, if the model can read so.
+    """Split the tokens of an input where units begin and end, if the model can read it so.
 
-    A function can lose any part of a text, and a tokenizer pieces of words; others read as they do.
-    An image comes cut anew.
+    Parameters
+    ----------
+    model
+        The model. Functions can read any part of a text, and tokenizers can read subwords. Other
+        models return the input unchanged.
+    model_input
+        The input.
+    units
+        The spans that become features, or new patches of an image.
     """
-    if isinstance(cut, PatchedImage):
-        return model_input.with_patches(cut)
-    edges = {edge for span in cut for edge in span}
-    # Most units end where words do, and a text need not be tokenised again then.
+    if isinstance(units, PatchedImage):
+        return model_input.with_patches(units)
+    edges = {edge for span in units for edge in span}
+    # Most units consist of whole words, and then the text need not be tokenized again.
     if all(edges.isdisjoint(range(start + 1, end)) for start, end in model_input.tokens.spans):
         return model_input
     if model_input.is_divisible:

@@ -209,6 +209,7 @@ def wrap_spacy(pipeline: Any, tags: Any = None, **options: Any) -> Function:
             raise InputError("this pipeline has no part that names entities; give tags=[…].")
 
     def find_entities(texts: list[str]) -> list[list[tuple[int, int, str, float]]]:
+        """Return the entities of each text with the score 1."""
         return [
             [
                 (entity.start_char, entity.end_char, entity.label_, 1.0)

@@ -76,7 +76,7 @@ class TextGame:
 
     @cached_property
     def rejects_empty(self) -> bool:
-        """Whether the model rejects the text of which every feature is removed.
+        """Whether the model rejects the text without any feature.
 
         The model is called about it before anything else, so that no other outputs are lost. The
         full text is in the same call: nearly every method needs both, and on a GPU two texts take
@@ -202,6 +202,6 @@ class TextGame:
 
 
 def _is_rejection(error: Exception) -> bool:
-    """Tell whether a model rejected a text; failures of a machine or a network are no rejections."""
+    """Tell whether a model rejected a text, and its machine or network did not fail."""
     cause = error.__cause__ or error  # of an error that names the text
     return not isinstance(cause, OSError) and not is_out_of_memory(error)

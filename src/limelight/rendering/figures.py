@@ -327,8 +327,8 @@ def canvas(
 ) -> tuple[Any, Any]:
     """Return a new figure and its axes, a grid of ``rows`` and ``columns``.
 
-    The figure is not registered in pyplot, which would keep it in memory. ``square`` returns the axes
-    as a flat array.
+    The figure is not registered in pyplot, which would keep it in memory. ``square`` returns the
+    axes as a flat array.
     """
     _require_matplotlib()
     from matplotlib.figure import Figure

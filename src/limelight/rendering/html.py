@@ -250,6 +250,7 @@ def _pair_tables(e: Explanation) -> "list[Markup]":
     number = partial(wording.format_number, peak=peak)
 
     def cell(i: int, j: int) -> Cell:
+        """Return the cell of a pair of words."""
         score = scores.get(frozenset((i, j)))  # None also for a word and itself
         return _colored_cell(score, (score or 0.0) / (peak or 1.0))
 
@@ -346,6 +347,7 @@ def _settings(explanations: Sequence[Explanation]) -> list[tuple[str, list[tuple
         groups.append((e.label, {"method": e.method, **differing}))
 
     def format_setting(value: object) -> str:
+        """Return a setting as text."""
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
     return [

@@ -41,7 +41,7 @@ Loop = list[tuple[int | float, int | float]]
 def image_html(e: Explanation, image: Image, *, original: bool = True) -> "Markup":
     """Return the image in gray under the colors of its scores, after the ``original`` if requested.
 
-    A page contains the bytes of the image once, in an original. The copies refer to it by its digest.
+    A page contains the bytes of the image once, in an original. The copies refer to its digest.
     """
     return render_macro("colored_image", image, e.text, _shapes(e, image), original)
 
@@ -81,7 +81,7 @@ def removed_parts_html(image: Image, removed: Collection[int]) -> "Markup":
 
 
 def color_opacity(strength: float) -> float:
-    """Return the opacity of the color of a score, at most ``MAX_OPACITY`` so the image is visible."""
+    """Return the opacity of the color of a score, never more than ``MAX_OPACITY``."""
     return MAX_OPACITY * color_level(strength) / LEVELS
 
 
@@ -168,14 +168,14 @@ def resize_pixels(image: Image, width: int, height: int) -> Num[np.ndarray, "h w
         np.linspace(0, n, m + 1).astype(int)
         for n, m in zip(pixels.shape, (height, width), strict=False)
     )
-    # If the image is smaller, pixels repeat: ``reduceat`` returns the first value of an empty range.
+    # If the image is smaller, pixels repeat: ``reduceat`` takes the first value of an empty range.
     sums = np.add.reduceat(np.add.reduceat(pixels.astype(float), rows[:-1], 0), columns[:-1], 1)
     counts = np.maximum(np.diff(rows), 1)[:, None] * np.maximum(np.diff(columns), 1)
     return np.broadcast_to(sums / counts[:, :, None], (height, width, 3))
 
 
 def pixel_features(image: Image, width: int, height: int) -> Int[np.ndarray, "h w"]:
-    """Return the index of the feature at the center of each resized pixel, or -1 between features."""
+    """Return the index of the feature at the center of each resized pixel; -1 if there is none."""
     regions = None if image.regions is None else _decode_pixels(image.regions)
     if regions is None:
         regions = np.zeros((image.size[1], image.size[0], 1))

@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from limelight.rendering.markup import render_fragment, render_page, render_template
-from limelight.rendering.terminal import ALL, Look, sections_text, table_text, terminal_view
+from limelight.rendering.terminal import FULL_WIDTH, Look, sections_text, table_text, terminal_view
 from limelight.rendering.text_parts import visible_text
 from limelight.rendering.wording import lowest_share, share_interval, typographic_minus
 from limelight.results.judgment import (
@@ -68,7 +68,7 @@ def judgment_text(j: Judgment, look: Look) -> Iterator[RenderableType]:
     yield table_text(_methods(j), look)
     yield Text()
     yield look.line(_meaning(j), "dim")
-    yield from look.warnings(j.warnings)
+    yield from look.warning_lines(j.warnings)
     if sections := _sections(j, is_page=False):
         yield Text()
         yield from sections_text(sections, look)
@@ -95,12 +95,12 @@ def _methods(j: Judgment) -> Table:
             min_width=_NARROW,
         ),
         Column(draw_width=(8, 1000), draw_heading=heading),
-        Column("error within texts", ".1g", min_width=ALL),
-        Column("insertion", "z.3f", min_width=ALL),
-        Column("|change|", "z.3f", min_width=ALL),
-        Column("won", ".0%", min_width=ALL),
-        Column("texts", "d", min_width=ALL),
-        Column(min_width=ALL),
+        Column("error within texts", ".1g", min_width=FULL_WIDTH),
+        Column("insertion", "z.3f", min_width=FULL_WIDTH),
+        Column("|change|", "z.3f", min_width=FULL_WIDTH),
+        Column("won", ".0%", min_width=FULL_WIDTH),
+        Column("texts", "d", min_width=FULL_WIDTH),
+        Column(min_width=FULL_WIDTH),
     )
     rows = [
         (
@@ -221,6 +221,7 @@ def _compress_curves(text: JudgedText, names: Sequence[str]) -> str | None:
         return np.diff(np.asarray(values), prepend=0).tolist()
 
     def encode_points(curve: RemovalCurve) -> list[int]:
+        """Return the differences of the points of a curve, in units of its resolution."""
         return differences(np.rint((curve.points - low) / unit).astype(int))
 
     record = {
@@ -258,6 +259,7 @@ def _figure(j: Judgment) -> dict[str, Any]:
     rows, low = j.rank_methods(), lowest_share(j)
 
     def x(share: float) -> str:
+        """Return the horizontal position of a share."""
         place = (min(share, 1.0) - low) / (1.0 - low)
         return f"{_LEFT + place * (_WIDTH - _LEFT - _RIGHT):.1f}"
 
@@ -327,6 +329,7 @@ def _measures(j: Judgment, *, intervals: bool) -> Section:
             cells[m.method][""] = m.share, m.interval
 
     def cell(method: str, name: str) -> str | None:
+        """Return the text of a cell, None without a value."""
         value, interval = cells[method].get(name, (None, None))
         return _format_with_interval(value, interval if intervals else None) or None
 
@@ -392,6 +395,7 @@ def _plausibility(result: Plausibility, features: str, *, is_page: bool) -> Sect
     ]
 
     def cell(m: MethodPlausibility, name: str) -> str:
+        """Return the text of a cell."""
         if name == "above_chance" and m.method == "chance":
             return ""
         shows_interval = is_page or name == "above_chance"
@@ -413,7 +417,7 @@ def _plausibility(result: Plausibility, features: str, *, is_page: bool) -> Sect
         "as scores, “annotators” are annotators against each other. People mark "
         f"{result.share:.0%} of a text; F1 takes that part of it, strongest {features} first, "
         f"as ERASER does. {intervals} {pair_note}".rstrip(),
-        tables=[Table((_METHOD, *columns, Column("texts", "d", min_width=ALL)), rows)],
+        tables=[Table((_METHOD, *columns, Column("texts", "d", min_width=FULL_WIDTH)), rows)],
         folded=[("Paired differences", pairs)] if result.pairs else [],
     )
 

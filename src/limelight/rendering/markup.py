@@ -23,11 +23,13 @@ _HERE = Path(__file__).parent
 
 @cache
 def _templates() -> "Environment":
+    """Load the templates."""
     # Imported here because terminal output needs no templates.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     def escape_controls(value: object) -> str:
+        """Replace the control characters of a printed value."""
         return value if isinstance(value, Markup) else visible_text(str(value))
 
     environment = Environment(
@@ -102,7 +104,7 @@ def data_block(identifier: str, json: str) -> "Markup":
 
 
 def style_sheet(*sheets: str | Path, over_inline: bool = False) -> str:
-    """Return the CSS of the palette and of ``sheets``, which are names in ``elements/`` or paths."""
+    """Return the CSS of the palette and of ``sheets``: names in ``elements/``, or paths."""
     contents = [(_HERE / "elements" / name).read_text("utf-8") for name in sheets]
     return "\n".join((palette_css(over_inline=over_inline), *contents))
 

@@ -12,7 +12,7 @@ from limelight.rendering.html import bar_shape, legend_html, words_html
 from limelight.rendering.images import average_image, thumbnail
 from limelight.rendering.markup import render_page, render_template, table_html
 from limelight.rendering.palette import Hue
-from limelight.rendering.terminal import ALL, Look, draw_bar, sections_text, terminal_view
+from limelight.rendering.terminal import FULL_WIDTH, Look, draw_bar, sections_text, terminal_view
 from limelight.rendering.text_parts import visible_text
 from limelight.rendering.wording import confidence_phrase, format_number, format_share
 from limelight.results.explanation import target_name
@@ -57,7 +57,7 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
         yield look.line(
             f"Also in this run: {other_names}; --method shows one, --output page.html all.", "dim"
         )
-    yield from look.warnings(summary.warnings)
+    yield from look.warning_lines(summary.warnings)
 
 
 def _right_text(record: Record) -> str:
@@ -276,7 +276,7 @@ def _group_table(heads: Sequence[str], records: Sequence[Record]) -> Table:
         *(Column(name, score) for name in (first, second, "difference")),
         Column("interval", score, min_width=_NARROW),
         Column("texts", ",", min_width=_NARROW),
-        Column("p (Holm)", ".2g", min_width=ALL),
+        Column("p (Holm)", ".2g", min_width=FULL_WIDTH),
     )
     rows = [
         (

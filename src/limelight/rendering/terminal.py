@@ -1,7 +1,8 @@
-"""Explanations on a terminal of any width and color, and in a pipe.
+"""Draw explanations on a terminal of any width and color, and in a pipe.
 
-What other views need is here too: :func:`on_terminal` lets a function draw once the :class:`Look`
-of the console is known; :func:`table_text` prints any ``results.table.Table``.
+Other views use two functions of this module. :func:`terminal_view` decorates a function that draws
+a value on a console with a given :class:`Look`, and :func:`table_text` draws any
+``results.table.Table``.
 """
 
 import re
@@ -43,24 +44,24 @@ if TYPE_CHECKING:  # which a command that explains does without
     from limelight.results.method_table import MethodRow
 
 WHITE = Color.from_rgb(255, 255, 255)
-BOXED = 0.25  # strength from which a word is white on color, not colored
+MIN_FILLED = 0.25  # strength from which a word is white on color, not colored
 PAST_WINDOW = Style(dim=True, italic=True)
 CUT_MARK = " ⟦not read⟧"
-NARROW = 72  # below, a method's name stands above its words, not beside them
-MEASURE = 100  # a paragraph wider than this is hard to read
-ALL = 10**6  # columns: as wide as the terminal
+NARROW = 72  # columns; on a narrower console, the name of a method is above its words
+MAX_WIDTH = 100  # columns of a paragraph; a wider one is hard to read
+FULL_WIDTH = 10**6  # columns, more than any terminal has
 SHOWN_FEATURES, SHOWN_PAIRS, SHOWN_SPANS = 10, 5, 5
 _STYLES = {"bold": "bold", "weak": "bold", "dim": "dim", "ok": "green", "failed": "bold red"}
 _LABEL = len("second: ")
 _GAP = 2  # letters between two columns
-_LEAST = 4  # letters of a text that stay on a narrow terminal
-_FREE = 12  # letters for which a text of any length may ask before headings break
+_MIN_LETTERS = 4  # of a text column on a narrow terminal
+_MAX_LETTERS = 12  # of a text column without a limit, when the used width is estimated
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the console can show, and on how many columns."""
+    """The capabilities of the console: whether it has colors, its encoding and its width."""
 
     color: bool
     encoding: str
@@ -72,7 +73,7 @@ class Look:
         return not self.encoding.lower().startswith("utf")
 
     def safe(self, text: str) -> str:
-        """Return ``text`` with nothing in it that the terminal would obey or cannot encode."""
+        """Escape the control characters of ``text``, and replace letters that cannot be encoded."""
         visible = visible_text(text)
         return (
             visible.encode(self.encoding, "replace").decode(self.encoding)
@@ -81,43 +82,43 @@ class Look:
         )
 
     def line(self, text: str, style: str | Style = "") -> Text:
-        """Return ``text``, safe, as a paragraph."""
+        """Return ``text`` as a paragraph without control characters."""
         return Text(self.safe(text), style, overflow="fold")
 
     def ink(self, hue: Hue) -> Style:
-        """Return the color of letters and bars for, against or without sign."""
+        """Return the color of letters and bars that are for or against, or have no sign."""
         return Style(color=Color.from_rgb(*TERMINAL_INK[hue])) if self.color else Style.null()
 
-    def warnings(self, found: Iterable[str]) -> list[Text]:
-        """Return what the reader must know, after an empty line; nothing if there is nothing."""
-        marked = [self.line(f"! {warning}", "bold") for warning in found]
-        return [Text(), *marked] if marked else []
+    def warning_lines(self, warnings: Iterable[str]) -> list[Text]:
+        """Return an empty line and a line for each warning; no line without warnings."""
+        lines = [self.line(f"! {warning}", "bold") for warning in warnings]
+        return [Text(), *lines] if lines else []
 
 
 @dataclass(frozen=True)
 class View(Generic[Value]):
-    """A value that is drawn once the console is known, on at most ``widest`` columns."""
+    """A value that is drawn when the console is known, on at most ``max_width`` columns."""
 
     draw: Callable[[Value, Look], Iterable[RenderableType]]
-    widest: int
+    max_width: int
     value: Value
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Constrain]:
         # NO_COLOR and pipes have no color.
         color = console.color_system is not None and not console.no_color
-        look = Look(color, options.encoding, min(options.max_width, self.widest))
+        look = Look(color, options.encoding, min(options.max_width, self.max_width))
         yield Constrain(Group(*self.draw(self.value, look)), look.width)
 
 
 def terminal_view(
-    widest: int = MEASURE,
+    max_width: int = MAX_WIDTH,
 ) -> Callable[[Callable[[Value, Look], Iterable[RenderableType]]], Callable[[Value], View[Value]]]:
-    """Let a function that draws a value with a look return a :class:`View` of the value."""
-    return lambda draw: partial(View, draw, widest)
+    """Return a decorator for a function that draws a value; it then returns a :class:`View`."""
+    return lambda draw: partial(View, draw, max_width)
 
 
 def table_text(table: Table, look: Look) -> RichTable:
-    """Return a table as wide as there is room; texts and headings give way to numbers."""
+    """Fit a table into the width: texts and headings become narrower, and numbers do not."""
     width = look.width
     columns = [(i, column) for i, column in enumerate(table.columns) if width >= column.min_width]
     headings = {i: look.line(column.short_heading or column.heading) for i, column in columns}
@@ -127,13 +128,13 @@ def table_text(table: Table, look: Look) -> RichTable:
         if not column.draw_width
     }
     if table.left_out:
-        cells[0].append(_kept(look.line(f"and {table.left_out:,} more", "dim"), look))
+        cells[0].append(_crop_lines(look.line(f"and {table.left_out:,} more", "dim"), look))
     widest = {i: max((text.cell_len for text in texts), default=0) for i, texts in cells.items()}
     heading_widths = {
         i: max(map(len, heading.plain.split("\n"))) for i, heading in headings.items()
     }
     max_widths = {
-        i: column.max_letters or (width if column.number_format or column.fold else _FREE)
+        i: column.max_letters or (width if column.number_format or column.fold else _MAX_LETTERS)
         for i, column in columns
     }
     used_widths = [
@@ -141,7 +142,8 @@ def table_text(table: Table, look: Look) -> RichTable:
         for i, column in columns
         if not column.draw_width
     ]
-    is_crowded = sum(used_widths) > width + _GAP  # then columns move together and headings break
+    # If there is too little room, columns move together and headings break.
+    is_crowded = sum(used_widths) > width + _GAP
     free_width = (width - sum(used_widths)) // max(1, len(columns) - len(used_widths))
     rich_table = RichTable(
         title=look.line(table.title, "bold") if table.title else None,
@@ -161,9 +163,11 @@ def table_text(table: Table, look: Look) -> RichTable:
             heading = headings[i].plain.replace(" ", "\n") if is_crowded else headings[i]
             rich_table.add_column(heading, justify="right", no_wrap=True)
         else:
-            min_width = min(widest[i], _LEAST)
+            min_width = min(widest[i], _MIN_LETTERS)
             rich_table.add_column(
-                _kept(headings[i], look), min_width=min_width, max_width=column.max_letters or None
+                _crop_lines(headings[i], look),
+                min_width=min_width,
+                max_width=column.max_letters or None,
             )
     for row in zip_longest(*(cells[i] for i, _ in columns)):
         rich_table.add_row(*row)
@@ -171,7 +175,7 @@ def table_text(table: Table, look: Look) -> RichTable:
 
 
 def sections_text(sections: Iterable[Section], look: Look) -> Iterator[RenderableType]:
-    """Yield sections with an empty line between them; for what has no room there is the page."""
+    """Yield sections with empty lines between them, and the number of columns without room."""
     hidden_columns = 0
     for i, section in enumerate(sections):
         yield from [Text()] * bool(i)
@@ -181,34 +185,37 @@ def sections_text(sections: Iterable[Section], look: Look) -> Iterator[Renderabl
         for number, table in enumerate(section.tables):
             yield from [Text()] * bool(number or section.sentence or section.note)
             yield table_text(table, look)
-            hidden_columns += sum(look.width < column.min_width < ALL for column in table.columns)
-        yield from look.warnings(section.warnings)
+            hidden_columns += sum(
+                look.width < column.min_width < FULL_WIDTH for column in table.columns
+            )
+        yield from look.warning_lines(section.warnings)
     if hidden_columns:
         yield Text()
         yield look.line(f"Columns without room here: {hidden_columns}; the page has all.", "dim")
 
 
-@terminal_view(ALL)
+@terminal_view(FULL_WIDTH)
 def table_view(table: Table, look: Look) -> Iterator[RenderableType]:
     """Return a table that prints itself."""
     yield table_text(table, look)
 
 
 def _cell(value: Any, column: Column, look: Look) -> Text:
+    """Return the text of a cell."""
     value, mark = value if isinstance(value, Cell) else (value, column.mark)
     style = look.ink(mark) if mark in TERMINAL_INK else _STYLES.get(mark, "")
     text = look.line(re.sub(r"\s+", " ", column.cell_text(value)), style)
-    return text if column.fold else _kept(text, look)
+    return text if column.fold else _crop_lines(text, look)
 
 
-def _kept(text: Text, look: Look) -> Text:
-    """Return ``text`` on the lines that it has, cut where there is no room."""
+def _crop_lines(text: Text, look: Look) -> Text:
+    """Crop the lines of ``text`` instead of breaking them."""
     text.no_wrap, text.overflow = True, "crop" if look.ascii else "ellipsis"
     return text
 
 
 def draw_bar(strength: float, hue: Hue, letters: int, look: Look) -> Text:
-    """Return a bar of ``letters`` times the size of ``strength``."""
+    """Draw a bar whose length is ``letters`` times the size of ``strength``."""
     cells = abs(strength) * letters
     if look.ascii:
         bar = ("#" if strength >= 0 else "-") * round(cells)
@@ -219,7 +226,7 @@ def draw_bar(strength: float, hue: Hue, letters: int, look: Look) -> Text:
 
 @terminal_view()
 def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
-    """Yield the colored text, its strongest features, and what the reader must know."""
+    """Yield the colored text, a table of the strongest features, and warnings."""
     yield from _headings([e], e.label, look)
     if e.image is None:
         yield Padding(colored_words([e], look)[0], (0, 0, 0, 2))
@@ -241,24 +248,24 @@ def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
     if e.anchor is not None:
         yield Text()
         yield look.line(wording.anchor_sentence(e, e.anchor))
-    yield from look.warnings(wording.merge_warnings([e]))
+    yield from look.warning_lines(wording.merge_warnings([e]))
 
 
 def explanations_text(explanations: Sequence[Explanation]) -> RenderableType:
-    """Return explanations of several texts, one after the other."""
-    views = [part for e in explanations for part in (explanation_text(e), Text())]
+    """Return explanations of texts, one after the other."""
+    views = [view for e in explanations for view in (explanation_text(e), Text())]
     return Group(*views[:-1])
 
 
 @terminal_view()
 def spans_text(explanations: SpanExplanations, look: Look) -> Iterator[RenderableType]:
-    """Yield the text with its spans, and what each word does for each of them."""
+    """Yield the text with its spans, and a table of the scores of words for each span."""
     if not len(explanations):
         yield look.line("The model finds no span in this text.")
         return
     first = explanations[0]
     yield look.line(f"{first.label} of {explanations.count_phrase}", "bold")
-    yield Padding(_with_spans(explanations, look), (1, 0, 1, 2))
+    yield Padding(_mark_spans(explanations, look), (1, 0, 1, 2))
     yield from _score_tables(
         explanations.explanations, wording.span_labels(explanations, "for {}"), look
     )
@@ -266,11 +273,11 @@ def spans_text(explanations: SpanExplanations, look: Look) -> Iterator[Renderabl
     if sentence := wording.protected_sentence(explanations):
         yield look.line(sentence, "dim")
     yield look.line(wording.precision_sentence(first), "dim")
-    yield from look.warnings(wording.merge_warnings(explanations))
+    yield from look.warning_lines(wording.merge_warnings(explanations))
 
 
-def _with_spans(explanations: SpanExplanations, look: Look) -> Text:
-    """Return the text with every span in brackets, its class behind it; an answer as a list."""
+def _mark_spans(explanations: SpanExplanations, look: Look) -> Text:
+    """Put every span of the text in brackets, with its class after it; list an answer's parts."""
     text = Text(overflow="fold")
     for part, number, tag in wording.labeled_parts(explanations):
         if number is not None:
@@ -286,9 +293,8 @@ def _score_tables(
 ) -> Iterator[RenderableType]:
     """Yield tables of the strongest features and their scores, as many side by side as fit."""
     column_width = 12 if explanations[0].stderr is None else 20
-    block_size = min(
-        max((look.width - 14) // column_width, 1), SHOWN_SPANS
-    )  # the words stay beside them
+    # 14 columns remain for the words.
+    block_size = min(max((look.width - 14) // column_width, 1), SHOWN_SPANS)
     for start in range(0, len(explanations), block_size):
         block = slice(start, start + block_size)
         yield from [Text()] * bool(start)
@@ -296,7 +302,7 @@ def _score_tables(
 
 
 def _score_table(explanations: Sequence[Explanation], labels: Sequence[str]) -> Table:
-    """Return the features that are strongest in any, with their score in each."""
+    """Return a table of the strongest features with their score in each explanation."""
     order = strongest_indices(
         np.abs([relative_scores(e) for e in explanations]).max(axis=0), SHOWN_FEATURES
     )
@@ -304,23 +310,23 @@ def _score_table(explanations: Sequence[Explanation], labels: Sequence[str]) -> 
     return wording.score_table(explanations, labels, sorted(order), widest=widest)
 
 
-@terminal_view(ALL)
+@terminal_view(FULL_WIDTH)
 def comparison_text(c: Comparison, look: Look) -> Iterator[RenderableType]:
-    """Yield the paper's Figure 1: one line per method, then where they disagree."""
+    """Yield the colored text by each method, and then a table of disagreements."""
     yield from _headings(c.explanations, f"{len(c)} methods", look)
     if (image := c.explanations[0].image) is None:
-        yield from _stacked(c, look) if look.width < NARROW else [_side_by_side(c, look)]
+        yield from _stack_methods(c, look) if look.width < NARROW else [_side_by_side(c, look)]
     elif look.color and not look.ascii:
         yield _card_columns(c.explanations, image, look)
     elif len(c) > 1:  # without colors there is no image to see
         yield from _score_tables(c.explanations, [e.label for e in c], look)
     yield Text()
-    look = replace(look, width=min(look.width, MEASURE))
-    yield Constrain(Group(*_below(c, look)), look.width)
+    look = replace(look, width=min(look.width, MAX_WIDTH))
+    yield Constrain(Group(*_comparison_notes(c, look)), look.width)
 
 
 def _headings(explanations: Sequence[Explanation], title: str, look: Look) -> Iterator[Text]:
-    """Return who speaks for which class, what the model says, and what the words' marks mean."""
+    """Yield the title with the target, and a line with the prediction and the marks of words."""
     target = look.safe(
         wording.quoted_target(explanations[0]) + wording.query_phrase(explanations[0])
     )
@@ -333,7 +339,7 @@ def _headings(explanations: Sequence[Explanation], title: str, look: Look) -> It
 
 
 def _feature_table(e: Explanation, width: int) -> Table:
-    """Return the strongest features with scores, standard errors and bars."""
+    """Return a table of the strongest features with scores, standard errors and bars."""
     order, sizes = strongest_indices(e.scores, SHOWN_FEATURES), relative_scores(e).tolist()
     widest = max(8, width // 3) if e.image is None else 22
     table = wording.score_table([e], ["score"], order, widest=widest)
@@ -343,22 +349,23 @@ def _feature_table(e: Explanation, width: int) -> Table:
 
 
 def word_style(hue: Hue, strength: float, *, strongest: bool = False) -> Style:
-    """Return plain letters, then colored ones, then white ones on color, as strength grows."""
+    """Return the style of a word: plain if it is weak, then colored, then white on color."""
     if abs(strength) < FAINTEST:
         return Style.null()
-    if abs(strength) < BOXED:
+    if abs(strength) < MIN_FILLED:
         return Style(color=Color.from_rgb(*TERMINAL_INK[hue]))
     background = Color.from_rgb(*terminal_color(hue, strength))
     return Style(color=WHITE, bgcolor=background, bold=strongest, underline=strongest)
 
 
 def colored_words(explanations: Sequence[Explanation], look: Look) -> list[Text]:
-    """Return the text once per explanation; they share its cuts, which are made once."""
+    """Color the words of the text by each explanation; the text is split only once."""
     parts = shorten_unread(split_text(explanations[0]), " [not read]" if look.ascii else CUT_MARK)
-    return [_words(e, parts, look) for e in explanations]
+    return [_color_parts(e, parts, look) for e in explanations]
 
 
-def _words(e: Explanation, parts: Sequence[TextPart], look: Look) -> Text:
+def _color_parts(e: Explanation, parts: Sequence[TextPart], look: Look) -> Text:
+    """Color the parts of a text by their scores, or write scores behind words without colors."""
     sizes, strongest = relative_scores(e), strongest_feature(e)
     text = Text(overflow="fold")
     for part in parts:
@@ -367,7 +374,7 @@ def _words(e: Explanation, parts: Sequence[TextPart], look: Look) -> Text:
             continue
         visible = look.safe(re.sub(r"\s+", " ", part.text))
         if e.has_block_features and not visible.strip():
-            text.append("\n")  # each on a line of its own
+            text.append("\n")  # each on its own line
         elif part.feature is None:
             text.append(visible, PAST_WINDOW if not part.is_read else "")
         elif look.color:
@@ -375,14 +382,15 @@ def _words(e: Explanation, parts: Sequence[TextPart], look: Look) -> Text:
             style = word_style(select_hue(e, size), size, strongest=part.feature == strongest)
             text.append(visible, style)
         else:
-            text.append(_numbered(e, part.feature, visible, strongest=part.feature == strongest))
+            text.append(_add_score(e, part.feature, visible, strongest=part.feature == strongest))
     return text
 
 
-def _numbered(e: Explanation, feature: int, word: str, *, strongest: bool) -> str:
-    """Return e.g. ``great[+0.81]``, without signs ``great[0.81]``; faint words stay bare.
+def _add_score(e: Explanation, feature: int, word: str, *, strongest: bool) -> str:
+    """Write the score behind a word: ``great[+0.81]``, or ``great[0.81]`` without signs.
 
-    The brackets keep a score from the text around it, which may be "7.75" or a full stop.
+    Words with scores near 0 get no score. The brackets separate the score from the text around it,
+    which may be "7.75" or a full stop.
     """
     score, peak = float(e.scores[feature]), largest_score(e)
     if abs(score) < FAINTEST * peak or not peak:
@@ -394,21 +402,22 @@ def _numbered(e: Explanation, feature: int, word: str, *, strongest: bool) -> st
 
 
 def _card_columns(explanations: Sequence[Explanation], image: Image, look: Look) -> Padding:
-    """Return the image and its scores by each method, as many in a line as fit."""
+    """Return the image with its scores by each method, as many side by side as fit."""
     columns, cards = image_cards(explanations, image, look.width - _GAP)
     groups = [
-        Group(_kept(look.line(label, "bold"), look), pixels, Text()) for label, pixels in cards
+        Group(_crop_lines(look.line(label, "bold"), look), pixels, Text())
+        for label, pixels in cards
     ]
     return Padding(Columns(groups, width=columns, padding=(0, _GAP)), (0, 0, 0, 2))
 
 
 def legend_text(explanations: Sequence[Explanation], look: Look) -> Text:
-    """Say what colors, signs and marks mean."""
+    """Return the legend of colors, signs and marks."""
     meanings = {
         hue: look.safe(meaning) for hue, meaning in wording.hue_meanings(explanations).items()
     }
     if meanings.get("against", "").startswith("against "):
-        meanings["against"] = "against"  # it stands beside "for …", and lines are short
+        meanings["against"] = "against"  # it follows "for …", and lines are short
     text, noun = Text(style="dim", overflow="fold"), explanations[0].feature_noun
     has_words = explanations[0].image is None
     if look.color:
@@ -433,28 +442,30 @@ def legend_text(explanations: Sequence[Explanation], look: Look) -> Text:
 
 
 def _side_by_side(c: Comparison, look: Look) -> RichTable:
+    """Return a table with a row for each method: its name, the colored text and the scale."""
     grid = RichTable(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
     grid.add_column("method", no_wrap=True, max_width=18, overflow="ellipsis")
     grid.add_column(pluralize(c.explanations[0].feature_noun), overflow="fold", ratio=1)
     grid.add_column("full color" if look.color else "largest", no_wrap=True, justify="right")
-    long = len(c.text) > 2 * MEASURE
+    is_long = len(c.text) > 2 * MAX_WIDTH
     for e, words in zip(c, colored_words(c.explanations, look), strict=True):
         note = wording.scale_note(e, zero_to="0…")  # the column is taken from the words
         grid.add_row(Text(look.safe(e.label), "bold"), words, look.line(note, "dim"))
-        if long:
+        if is_long:
             grid.add_row()
     return grid
 
 
-def _stacked(c: Comparison, look: Look) -> Iterator[RenderableType]:
+def _stack_methods(c: Comparison, look: Look) -> Iterator[RenderableType]:
+    """Yield the name of each method, with the colored text below."""
     for e, words in zip(c, colored_words(c.explanations, look), strict=True):
         note = look.safe(wording.scale_note(e, zero_to="0…"))
         yield look.line(e.label, "bold").append(f"  {note}", "not bold dim")
         yield Padding(words, (0, 0, 1, 2))
 
 
-def _below(c: Comparison, look: Look) -> Iterator[RenderableType]:
-    """Return what the colors mean, and where the methods disagree."""
+def _comparison_notes(c: Comparison, look: Look) -> Iterator[RenderableType]:
+    """Yield the legend, tables of disagreements, and warnings."""
     yield legend_text(c.explanations, look)
     if len(c) > 1:
         yield Text()
@@ -465,19 +476,20 @@ def _below(c: Comparison, look: Look) -> Iterator[RenderableType]:
         yield Text()
         yield Text("Furthest apart", "bold")
         yield from (look.line(f"{pair}: {sentence}") for pair, sentence in pairs)
-    yield from look.warnings([*c.warnings, *wording.merge_warnings(c)])
+    yield from look.warning_lines([*c.warnings, *wording.merge_warnings(c)])
 
 
-@terminal_view(ALL)
+@terminal_view(FULL_WIDTH)
 def method_list(rows: Sequence["MethodRow"], look: Look) -> Iterator[RenderableType]:
-    """Yield what each method computes, sees and cannot see, with its settings."""
+    """Yield a description of each method with its settings."""
     for row in rows:
         title = look.line(row.id, "bold").append(look.safe(f"  {row.label}  "), "not bold")
         yield title.append("" if row.signed else "no sign", "not bold dim")
-        yield Padding(_facts(row, look), (0, 0, 1, 2))
+        yield Padding(_describe_method(row, look), (0, 0, 1, 2))
 
 
-def _facts(row: "MethodRow", look: Look) -> RichTable:
+def _describe_method(row: "MethodRow", look: Look) -> RichTable:
+    """Return a table about a method: formula, limits, cost, implementations and settings."""
     grid = RichTable.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")

@@ -352,7 +352,7 @@ class JudgedText(_FileRecord, frozen=True, kw_only=True):
 
     @property
     def deletion(self) -> Measure | None:
-        """The measure of which shares are computed, or None if the text has no measures."""
+        """The measure that shares are computed from, or None if the text has no measures."""
         if self.chance is None or self.ceiling is None or self.areas is None:
             return None
         return Measure(

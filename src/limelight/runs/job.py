@@ -411,7 +411,14 @@ def explain_data(
 
     Examples
     --------
-    EXAMPLE_DATA
+    >>> import limelight
+    >>> model = limelight.load()
+    >>> reviews = {"text": ["A superb film.", "Dull and long."], "label": ["positive", "negative"]}
+    >>> run = limelight.explain_data(model, reviews, "lime", output="run")
+    >>> len(run), run.failed
+    (2, 0)
+    >>> [(word, round(score, 2)) for word, score in run.explanation(0, "lime").top(1)]
+    [('superb', 1.26)]
     """
     request = Request(
         target=target,
@@ -465,7 +472,7 @@ def explain_data(
     # Before the model reads all texts to find their spans, so that a mistake is reported early.
     is_list = isinstance(method, Sequence) and not isinstance(method, str)
     methods, parsed_budget = configure_with_budget(
-        model, method, method_settings, budget, several=is_list
+        model, method, method_settings, budget, is_list=is_list
     )
     if parsed_budget is not None and parsed_budget.calls is None:
         raise InputError(

@@ -237,7 +237,7 @@ def _work(job: bytes) -> ShardWork:
             "define it in a module that workers can import."
         ) from None
     if isinstance(source := model, ModelSource):
-        model, _ = prepare_model(source.loaded(), record.request)
+        model, _ = prepare_model(source.load(), record.request)
         # The folder may have changed between the start of the run and that of a worker.
         if model.fingerprint != record.model.fingerprint:
             raise InputError(

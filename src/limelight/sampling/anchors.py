@@ -155,7 +155,7 @@ class _Trials:
                 self._trials[features] += n
         self.sample_count += n * len(candidates)
 
-    def without_trials(self, candidates: Sequence[FeatureSet]) -> list[FeatureSet]:
+    def select_untried(self, candidates: Sequence[FeatureSet]) -> list[FeatureSet]:
         """Return the candidates without a trial."""
         return [features for features in candidates if features not in self._trials]
 
@@ -180,7 +180,7 @@ def _select_best_candidates(
     strongest of the other candidates. Here all of the best and the ``beam`` strongest of the others
     are drawn in one call, because calls cost more than masks.
     """
-    trials.draw(trials.without_trials(candidates), settings.batch)
+    trials.draw(trials.select_untried(candidates), settings.batch)
     count = min(settings.beam, len(candidates))
     for t in range(1, 1 + settings.max_samples // settings.batch):
         mean, n = trials.estimate_precision(candidates)
@@ -204,7 +204,7 @@ def _reaches_threshold(
     trials: _Trials, features: FeatureSet, settings: AnchorSearchSettings
 ) -> bool:
     """Draw masks until the precision is confidently above or below the threshold."""
-    if trials.without_trials([features]):
+    if trials.select_untried([features]):
         trials.draw([features], settings.batch)
     # As in the authors' code: at most beam − 1 candidates are tested at each of d sizes.
     level = math.log((1 + (settings.beam - 1) * trials.d) / settings.delta)

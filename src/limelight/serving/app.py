@@ -197,14 +197,14 @@ def typing_page(content: PageContent) -> str:
     if not content.models:
         return _message_page(content, "./", "Type and see", "No model is served here.")
     facts = {"models": [model_facts(model, content.features) for model in content.models]}
-    body = render_template("typing.html", most=MAX_CHARACTERS, images=content.reads_images)
-    return _render_page("What moves the model?", body, content, script="typing.js", facts=facts)
+    body = render_template("typing.html", max_characters=MAX_CHARACTERS, reads_images=content.reads_images)
+    return _render_page("Which words drive the prediction?", body, content, script="typing.js", facts=facts)
 
 
 def texts_page(content: PageContent) -> str:
     """Return the page of the texts of a run."""
     facts = {"has_models": bool(content.models)}
-    title = "What does the model do on these texts?"
+    title = "Predictions and explanations of all texts"
     links = navigation(content, "texts", download=("texts.json", "texts.json"))
     body = render_template("texts.html")
     return _render_page(title, body, content, script="texts.js", links=links, facts=facts)
@@ -242,7 +242,7 @@ def _message_page(
     is_error: bool = False,
 ) -> str:
     """Return a page that shows only a sentence."""
-    body = render_template("message.html", title=title, sentence=sentence, trouble=is_error)
+    body = render_template("message.html", title=title, sentence=sentence, is_error=is_error)
     links = navigation(content, current_page)
     return _render_page(title, body, content, script=script, links=links)
 

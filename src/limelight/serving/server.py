@@ -89,6 +89,13 @@ def serve(
     InputError
         If an argument is invalid, the port is in use, or a run or a judgment belongs to another
         model and ``anyway`` is not set.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> with limelight.serve(limelight.load()) as serving:
+    ...     print(serving.url)
+    http://127.0.0.1:.../.../
     """
     _check_arguments(host=host, port=port, seconds=seconds)
     if not (features is None or callable(features) or features in ALL_FEATURES):

@@ -46,9 +46,9 @@ class SpanQuery:
     note: str = field(default="", compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON value of the query, ``{"place": [start, end]}``."""
+        """Return the JSON value of the query, ``{"span": [start, end]}``."""
         options = {"first_subwords": True} if self.first_subwords else {}
-        return {"place": [self.start, self.end], **options}
+        return {"span": [self.start, self.end], **options}
 
     def describe(self, text: str) -> str:
         """Return the words of the span in quotes, with offsets if they occur more than once."""
@@ -59,7 +59,7 @@ class SpanQuery:
     def check(self, text: str) -> None:
         """Raise `InputError` if the span does not lie in ``text``."""
         if not 0 <= self.start < self.end <= len(text):
-            raise InputError(f"asked must be a place inside the text of {len(text)} characters.")
+            raise InputError(f"query must be a span inside the text of {len(text)} characters.")
 
     def tokens(self, spans: Sequence[Span], text: str) -> list[int]:
         """Return the indices of the tokens in the span.
@@ -203,7 +203,7 @@ def parse_query(stored: Any) -> Query:
         If ``stored`` is no such value.
     """
     match stored:
-        case {"place": [int(start), int(end)], **options} if options in (
+        case {"span": [int(start), int(end)], **options} if options in (
             {},
             {"first_subwords": True},
         ):
@@ -218,7 +218,7 @@ def parse_query(stored: Any) -> Query:
                         answer, start, end, is_generated=is_generated, per_token=per_token
                     )
     raise InputError(
-        'asked must be {"place": [start, end]} or {"answer": "…"}, perhaps with "span": [start, '
+        'query must be {"span": [start, end]} or {"answer": "…"}, perhaps with "span": [start, '
         f"end]; got {truncate_line(repr(stored))}."
     )
 

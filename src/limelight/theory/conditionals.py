@@ -173,8 +173,8 @@ def _blocks(
             columns = slice(m, m + columns_per_block)
             q, w = p[i : i + heads, columns], omega[i : i + heads, columns]
             sums.append(_block_sums(block, sides, q, w, rule, workspace))
-        total, total_p, kept, removed = (reduce(add, x) for x in zip(*sums, strict=True))
-        yield total, total_p, _join_sides(block, kept, removed, workspace.xp)
+        total, total_p, kept_sums, removed_sums = (reduce(add, x) for x in zip(*sums, strict=True))
+        yield total, total_p, _join_sides(block, kept_sums, removed_sums, workspace.xp)
 
 
 class _Workspace:

@@ -206,9 +206,9 @@ def _root_top(form: HeavyForm, head: int, sign: int) -> Float[Array, " d"]:
     """Return an upper bound on N/√D of one head with k words removed, if N can be positive."""
     delta, step = form.delta[head], sign * form.step[head, 0]
     xp, d = array_namespace(delta), delta.shape[-1]
-    kept = xp.astype(form.kept_is_heavy[head], delta.dtype)
-    n0, toggle = sign * form.n0[head, 0], 1 - 2 * kept
-    N, D = n0 + xp.sum(step * kept), form.base[head] + xp.sum(delta * kept)
+    kept_mask = xp.astype(form.kept_is_heavy[head], delta.dtype)
+    n0, toggle = sign * form.n0[head, 0], 1 - 2 * kept_mask
+    N, D = n0 + xp.sum(step * kept_mask), form.base[head] + xp.sum(delta * kept_mask)
     max_N, max_D = xp.abs(n0) + xp.sum(xp.abs(step)), form.ratio[head]
     margin = 4 * ROUNDING * (d + 8)
     # t = N/D lies between 0 and the largest N over the smallest D, which is 1. Below the first node
@@ -337,13 +337,13 @@ def restrict_game(game: RatioGame, removed: list[int], free: list[int]) -> Ratio
     The words in ``removed`` are always removed, and all other words are always kept.
     """
     xp = array_namespace(game.a)
-    kept = sorted(set(range(game.d)) - set(removed) - set(free))
+    kept_words = sorted(set(range(game.d)) - set(removed) - set(free))
 
     words = {name: _take_words(getattr(game, name), free) for name in ("a", "b", "A", "B")}
     D0, N0 = (
         constant
         + (
-            xp.sum(_take_words(if_kept, kept), axis=-1)
+            xp.sum(_take_words(if_kept, kept_words), axis=-1)
             + xp.sum(_take_words(if_removed, removed), axis=-1)
         )
         for constant, if_kept, if_removed in ((game.D0, game.a, game.b), (game.N0, game.A, game.B))

@@ -188,8 +188,8 @@ def _bound_power_game(game: RatioGame, terms: Float[Array, "G C"]) -> _Range:
 
     def norm(part: Callable[[Array], Array]) -> Array:
         """Return the norm of one part of all N, such as the positive part."""
-        fixed, kept, removed = (_per_weight(part(N), g, game.power) for N, g in sides)
-        return _norm(xp.concat([fixed, xp.maximum(kept, removed)], axis=-1), game.power)
+        fixed, if_kept, if_removed = (_per_weight(part(N), g, game.power) for N, g in sides)
+        return _norm(xp.concat([fixed, xp.maximum(if_kept, if_removed)], axis=-1), game.power)
 
     offset = xp.zeros_like(game.N0) if game.offset is None else game.offset[..., None] + 0 * game.N0
     parts = (lambda N: xp.maximum(N, 0 * N), lambda N: xp.maximum(-N, 0 * N), xp.abs)

@@ -14,12 +14,12 @@ def leave_one_out(game: RatioGame) -> BoundedScores:
     """
     xp = array_namespace(game.a)
     form = heavy_form(game)
-    kept = xp.astype(form.kept_is_heavy, form.delta.dtype)
-    D, step = form.delta * kept, form.step * kept[:, None, :]
+    kept_mask = xp.astype(form.kept_is_heavy, form.delta.dtype)
+    D, step = form.delta * kept_mask, form.step * kept_mask[:, None, :]
     full, _ = full_and_empty_values(form)
     # f without j is summed again: where j has nearly all of D, D − a_j would lose every digit.
-    D_without = leave_one_out_sums(D) + form.delta * (1 - kept)
-    N_without = leave_one_out_sums(step) + form.step * (1 - kept)[:, None, :]
+    D_without = leave_one_out_sums(D) + form.delta * (1 - kept_mask)
+    N_without = leave_one_out_sums(step) + form.step * (1 - kept_mask)[:, None, :]
     scores = full[..., None] - form.value(N_without, D_without)
     # Four sums of d terms, N and D of both texts, and the few operations that put them together.
     rounding = 2.0**-52 * (4 * game.d + 16) * 4 * form.magnitude

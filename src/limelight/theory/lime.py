@@ -198,12 +198,12 @@ def _regression(
     xp = array_namespace(game.a)
     m0, m1, V, pull, first, last = (table[:, i : i + 1] for i in range(6))
     heavy = form.kept_is_heavy[:, None, :]
-    kept = xp.where(heavy, sums.heavy, sums.total[..., None] - sums.heavy)
+    kept_sums = xp.where(heavy, sums.heavy, sums.total[..., None] - sums.heavy)
     full, empty = full_and_empty_values(form)
     # No word is kept in the empty text, so only the total is corrected for it.
-    kept = kept + (first * full)[..., None]
+    kept_sums = kept_sums + (first * full)[..., None]
     total = sums.total + first * full + last * empty
-    c = kept - (m1 / m0 * total)[..., None]
+    c = kept_sums - (m1 / m0 * total)[..., None]
     if game.sizes is not None:
         # Padding changes no f, but its c_k is not 0: it is kept with probability 1 − p, and f
         # depends on p.

@@ -130,10 +130,10 @@ def _moments(
     κ has the parts Z_j − n/d, (n − n̄)/d and 1/d. A word is kept or removed, at n = 0..d.
     """
     design, n = lime_design(d, bandwidth=bandwidth), np.arange(d + 1)
-    drawn = size_weight(d, bandwidth)[::-1] ** power
+    size_weights = size_weight(d, bandwidth)[::-1] ** power
     # Sizes whose ψ is 0 in double precision are not drawn and have no weight.
-    has_weight = (n < d) & (drawn > 0)
-    share = np.where(has_weight, drawn, 1.0) / np.sum(drawn[:-1])
+    has_weight = (n < d) & (size_weights > 0)
+    share = np.where(has_weight, size_weights, 1.0) / np.sum(size_weights[:-1])
     weight = np.where(has_weight, design.weight[::-1] ** 2 / share, 0.0)
     x, excess, ones = n / d, design.excess[::-1], np.ones(d + 1)
     chance = weight * np.stack([x, 1 - x])

@@ -94,9 +94,9 @@ class LimeDesign(NamedTuple):
 
     def amplification(self) -> Float[Array, " sizes"]:
         """Return the mean of |κ_j| over the sets of size s, the effect of unit weight on β_j."""
-        kept, removed = self.coefficient_weights()
+        if_kept, if_removed = self.coefficient_weights()
         s = np.arange(self.d + 1)
-        return ((self.d - s) * np.abs(kept) + s * np.abs(removed)) / self.d
+        return ((self.d - s) * np.abs(if_kept) + s * np.abs(if_removed)) / self.d
 
 
 def size_weight(d: int, bandwidth: float) -> Float[Array, " sizes"]:

@@ -101,11 +101,11 @@ def _sums_over_other_groups(
     sides = []
     for part in parts:
         heavy = xp.astype(part.kept_is_heavy, form.delta.dtype)
-        kept = (1 - p) * xp.exp(-nodes * xp.sum(heavy * part.delta))
-        removed = p * xp.exp(-nodes * xp.sum((1 - heavy) * part.delta))
-        phi = kept + removed
+        if_kept = (1 - p) * xp.exp(-nodes * xp.sum(heavy * part.delta))
+        if_removed = p * xp.exp(-nodes * xp.sum((1 - heavy) * part.delta))
+        phi = if_kept + if_removed
         # Both underflow where λD is large; the product below is then 0 for any quotient.
-        share = kept / xp.where(phi > 0, phi, xp.ones_like(phi))
+        share = if_kept / xp.where(phi > 0, phi, xp.ones_like(phi))
         kept_value = xp.sum(part.step * heavy, axis=-1)[:, None, None]
         removed_value = xp.sum(part.step * (1 - heavy), axis=-1)[:, None, None]
         sides.append((phi, share * kept_value + (1 - share) * removed_value))

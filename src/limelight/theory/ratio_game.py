@@ -109,12 +109,13 @@ class BoundedScores(NamedTuple):
 def head_values(game: RatioGame, keep: Bool[Array, "... n d"]) -> Float[Array, "... C K n"]:
     """Return f_i(Z) of every head i for each row Z of ``keep`` (True: the word is kept)."""
     xp = array_namespace(game.a)
-    kept = xp.matrix_transpose(xp.astype(keep, game.a.dtype))
-    removed = 1 - kept
+    kept_mask = xp.matrix_transpose(xp.astype(keep, game.a.dtype))
+    removed_mask = 1 - kept_mask
     # Kept and removed words are summed separately: D(all) + (b − a)·(1 − Z) would cancel when one
     # word has nearly all the weight.
-    D = game.D0[..., None] + game.a @ kept + game.b @ removed
-    N = game.N0[..., None] + game.A @ kept[..., None, :, :] + game.B @ removed[..., None, :, :]
+    D = game.D0[..., None] + game.a @ kept_mask + game.b @ removed_mask
+    kept_effects = game.A @ kept_mask[..., None, :, :]
+    N = game.N0[..., None] + kept_effects + game.B @ removed_mask[..., None, :, :]
     f = quotient(N, D[..., None, :, :], game.power)
     return f if game.offset is None else f + game.offset[..., None, None]
 

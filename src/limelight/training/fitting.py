@@ -243,14 +243,14 @@ def fit_examples(
     if gain.mean() <= 2 * gain.std() / np.sqrt(len(gain)):
         finding = "LEARNED NOTHING" if gain.mean() <= 0 else "NOT SHOWN THAT IT LEARNED ANYTHING"
         report["warning"] = (
-            f"THE METHOD HAS {finding}: on {test.text_count} {noun} that were kept aside its "
-            f"scores are not clearly nearer to Shapley values than 0 is. Give more {noun} or more "
+            f"THE METHOD HAS {finding}: on {test.text_count} held-out {noun} its scores "
+            f"are not clearly nearer to Shapley values than 0 is. Give more {noun} or more "
             "pairs; until then use 'shapley'."
         )
     elif coverage["guarantee"] is None:
         report["warning"] = (
-            f"Its standard errors have no guarantee: they rest on {coverage['texts']} {texts_noun} "
-            f"that were kept aside, and 95 % needs {_CALIBRATING}. Learn from {_GUARANTEED} "
+            f"Its standard errors have no guarantee: they rest on {coverage['texts']} held-out "
+            f"{texts_noun}, and 95 % needs {_CALIBRATING}. Learn from {_GUARANTEED} "
             f"{texts_noun} or more."
         )
     # A text beyond these limits is reported as unlike the others. For few texts the limit is the
@@ -569,6 +569,7 @@ def _fit_log_linear(
     theta = _DEFAULT_SLOPES + np.array([start, 0.0, 0.0, 0.0])
 
     def loss(theta: Float[np.ndarray, " 4"]) -> float:
+        """Return the negative log-likelihood with the penalty."""
         total = np.exp(np.clip(x @ theta, -60, 60)) + noise + 1e-300
         shift = theta - _DEFAULT_SLOPES
         likelihood = count * np.sum(np.log(total) + squares / total)

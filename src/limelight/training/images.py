@@ -1,6 +1,6 @@
-"""Training on images: patches in the place of words.
+"""Train on images: their patches take the place of words.
 
-The rest of the package reads rows of numbers, whether they stand for words or for patches.
+The rest of the package reads rows of numbers. A row represents a word or a patch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from torch import nn
 from limelight.data.labeled import LabeledTexts
 from limelight.errors import InputError
 from limelight.models.attention import PatchClassifier
-from limelight.models.attention.patches import cut, resize_pixels
+from limelight.models.attention.patches import resize_pixels, split_patches
 from limelight.models.attention.weights import PATCHES
 from limelight.shapes import Array, Float, Int, Num
 from limelight.text import CLS, UNK, ImageInput, is_image
@@ -78,7 +78,7 @@ def cut_training_images(data_sets: Sequence[LabeledTexts], grid: int) -> Trainin
     patches = np.zeros((2 + len(images) * grid**2, high * wide * channels), dtype=np.uint8)
     for rows, image in zip(patches[2:].reshape(len(images), grid**2, -1), images, strict=True):
         pixels = resize_pixels(image.pixels, (grid * wide, grid * high), channels)
-        rows[:] = cut(pixels, (grid, grid))
+        rows[:] = split_patches(pixels, (grid, grid))
     # In float32, as the weights are, by whole numbers: the same on any machine.
     n = len(data_sets[0]) * grid**2
     mean = patches[2 : 2 + n].sum(axis=0, dtype=np.int64) / (255 * n)
@@ -118,9 +118,9 @@ def initial_patch_weights(
 
 
 class PatchModule(AttentionModule):
-    """The same over patches: ``ids`` are rows of the patches of all ``images``.
+    """The attention classifier over patches: ``ids`` are rows of the patches of all ``images``.
 
-    Without learned positions in the weights they are sines and cosines.
+    Without learned positions in the weights, the positions are sines and cosines.
     """
 
     def __init__(
@@ -139,10 +139,11 @@ class PatchModule(AttentionModule):
             del self._buffers["positions"]  # the sines and cosines
             self.register_parameter("positions", nn.Parameter(weights["position_table"].clone()))
 
-    def _made(self, **given: Any) -> PatchClassifier:
-        learned = {"position_table": given.pop("positions")} if "positions" in given else {}
+    def _build_classifier(self, **fields: Any) -> PatchClassifier:
+        """Build the classifier from its fields."""
+        learned = {"position_table": fields.pop("positions")} if "positions" in fields else {}
         mean = self.patch_mean.cpu().numpy()
-        return PatchClassifier(**given, **learned, **self.cut, patch_mean=mean)
+        return PatchClassifier(**fields, **learned, **self.cut, patch_mean=mean)
 
     def forward(
         self,
@@ -151,26 +152,36 @@ class PatchModule(AttentionModule):
         dropout: float = 0.0,
         rng: np.random.Generator | None = None,
     ) -> Float[Array, "B C"]:
-        """Return f of every image; ``dropout`` zeroes entries of what a patch adds to UNK."""
+        """Return f of every image.
+
+        Parameters
+        ----------
+        ids
+            The rows of each image's patches, after [cls].
+        dropout
+            The probability of zeroing an entry of the vector that a patch adds to UNK.
+        rng
+            Draws the entries.
+        """
         rows = ids[:, 1:]
         x = self.patches[rows].to(self.embedding) / 255 - self.patch_mean
-        x = x.masked_fill((rows == UNK).unsqueeze(-1), 0.0)  # which the mean patch is
+        x = x.masked_fill((rows == UNK).unsqueeze(-1), 0.0)  # the mean patch
         hidden = F.relu(F.linear(x, self.patch_in, self.patch_bias)) - F.relu(self.patch_bias)
         added = F.linear(hidden, self.patch_out)
         if dropout and rng is not None:
-            kept = dropout_mask(tuple(added.shape), dropout, rng=rng, device=ids.device)
-            added = added * kept / keep_probability(dropout)
+            mask = dropout_mask(tuple(added.shape), dropout, rng=rng, device=ids.device)
+            added = added * mask / keep_probability(dropout)
         cls_row, directions = self.embedding[CLS], self._directions(self.embedding[CLS])
-        # Read first, then added up: an embedding is longer than what is read of it, or as long.
+        # Project first, then add: an embedding has at least as many numbers as its projections.
         first = (cls_row @ directions).expand(len(ids), 1, -1)
-        read = torch.cat([first, (added + self.embedding[UNK]) @ directions], dim=1)
-        return self._pooled(read + self.positions @ directions, cls_row)
+        projections = torch.cat([first, (added + self.embedding[UNK]) @ directions], dim=1)
+        return self._attend(projections + self.positions @ directions, cls_row)
 
 
 def make_module(
     weights: Mapping[str, Array], images: TrainingImages | None, **options: Any
 ) -> AttentionModule:
-    """Return a module with these weights: over the patches of ``images``, or over words."""
+    """Build a module with these weights: over the patches of ``images``, or over words."""
     if images is None:
         return AttentionModule(weights, **options)
     return PatchModule(weights, images, **options)

@@ -238,6 +238,7 @@ def _learn_from_explanations(
         )
 
     def value_kind(e: Explanation) -> tuple[Any, ...]:
+        """Return the target and the settings of an explanation."""
         # With a learned start, a score is not an unbiased estimate of the Shapley value.
         has_start = e.diagnostics.get("unbiased") is not None
         names = ("features", "replacement", "protect", "protect_span")
@@ -372,6 +373,7 @@ def _fit_plan(
     count = len(texts)
 
     def call_count(pairs: int, count: int) -> int:
+        """Return the expected number of model calls."""
         mean_pairs = (1 - HELD_OUT_SHARE) * pairs + HELD_OUT_SHARE * max(pairs, 2)
         return round(count * (3 + 2 * mean_pairs * (d - 1)))
 
@@ -479,6 +481,7 @@ def sample_values(
     ]
 
     def evaluate(all_masks: list[Bool[np.ndarray, "_ _d"]]) -> list[Float[np.ndarray, "_ m"]]:
+        """Return the outputs of each game for its masks."""
         with tracker.track(numbers[0], texts=len(numbers), calls=sum(map(len, all_masks))):
             # The games then know the outputs, if the model reads several texts in one call.
             TextGame.precompute_outputs(games, all_masks)
@@ -630,7 +633,8 @@ def fit_method(
             "these texts moves the model, so there is nothing to learn. Are they texts for it?"
         )
 
-    def report_fitting(share: float) -> None:  # fitting counts as a quarter of the texts
+    def report_fitting(share: float) -> None:
+        """Report a share of the fitting, which counts as a quarter of the texts."""
         if tracker is not None:
             tracker.report(len(draws) + share * -(-len(draws) // 4))
 

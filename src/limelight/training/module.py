@@ -14,18 +14,19 @@ from limelight.models.attention.weights import OPTIONS, WEIGHTS, model_weights
 from limelight.shapes import Array, Float, Int
 from limelight.text import CLS, UNK, Vocabulary
 
-# What besides its weights says how a classifier reads a text.
+# The options of a classifier, besides its weights, that decide how it reads a text.
 READING_OPTIONS = ("T_max", "position_base", "position_scale", "skip", "head_embeddings")
 
 
 class AttentionModule(nn.Module):  # type: ignore[misc]
-    r"""K heads read at [cls].
+    r"""The attention classifier, with the attention of K heads at [cls].
 
-    The query of [cls] is one vector for all documents, so each head reads an embedding along one
-    key direction :math:`W_k^\top q / \sqrt{d_{att}}` and C value directions :math:`W_\ell W_v`;
-    autograd carries the gradient through the directions to the weights. Biases, a skip connection,
-    embeddings of every head's own and additive attention are options, as in the classifier; the
-    last reads along d_att directions per head, one for each hidden unit.
+    The query of [cls] is one vector for all documents. Each head therefore projects an embedding
+    on one key direction :math:`W_k^\top q / \sqrt{d_{att}}` and C value directions
+    :math:`W_\ell W_v`. Autograd carries the gradient through the directions to the weights.
+    Biases, a skip connection, separate embeddings for each head and additive attention are
+    options, as in the classifier. Additive attention uses d_att directions per head, one for each
+    hidden unit.
     """
 
     def __init__(
@@ -40,8 +41,8 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         for name in (*WEIGHTS, *OPTIONS):
-            given = weights.get(name)
-            setattr(self, name, None if given is None else nn.Parameter(given.clone()))
+            weight = weights.get(name)
+            setattr(self, name, None if weight is None else nn.Parameter(weight.clone()))
         self.T_max, self.position_base, self.position_scale = T_max, position_base, position_scale
         self.skip, self.head_embeddings = skip, head_embeddings
         K, _, d_e = self.W_q.shape
@@ -71,7 +72,7 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
         weights: dict[str, Any] = {
             name: weight.detach().cpu().numpy() for name, weight in self.named_parameters()
         }
-        return self._made(
+        return self._build_classifier(
             **weights,
             vocabulary=vocabulary,
             classes=classes,
@@ -80,8 +81,9 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
             record=record or {},
         )
 
-    def _made(self, **given: Any) -> AttentionClassifier:
-        return AttentionClassifier(**given)
+    def _build_classifier(self, **fields: Any) -> AttentionClassifier:
+        """Build the classifier from its fields; a subclass builds another class."""
+        return AttentionClassifier(**fields)
 
     def forward(
         self,
@@ -90,79 +92,91 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
         dropout: float = 0.0,
         rng: np.random.Generator | None = None,
     ) -> Float[Array, "B C"]:
-        """Return f of every document; ``dropout`` zeroes entries of the words' embeddings.
+        """Return f of every document.
 
-        Row by row ``ids`` is a whole window, as ``limelight.text.window`` makes it: padding takes
-        part in attention.
+        Parameters
+        ----------
+        ids
+            A whole window in each row, as ``limelight.text.window`` builds it. Padding takes part
+            in attention.
+        dropout
+            The probability of zeroing an entry of a word's embedding.
+        rng
+            Draws the entries.
         """
         if dropout == 0 and len(self.embedding) < ids.numel():
-            # Fewer words than tokens: read every word once, then look up what was read.
+            # Fewer words than tokens: project every word once, then look up the projections.
             cls_row = self.embedding[CLS]
             directions = self._directions(cls_row)
-            read = F.embedding(ids, self.embedding @ directions)
+            projections = F.embedding(ids, self.embedding @ directions)
         else:
-            kept, scale = None, 1.0
+            mask, scale = None, 1.0
             if dropout and rng is not None:
                 shape = (*ids.shape, self.embedding.shape[1])
-                kept = dropout_mask(shape, dropout, rng=rng, device=ids.device)
+                mask = dropout_mask(shape, dropout, rng=rng, device=ids.device)
                 scale = 1 / keep_probability(dropout)
-            words, cls_row = _LookUp.apply(self.embedding, ids, kept)
+            words, cls_row = _LookUp.apply(self.embedding, ids, mask)
             directions = self._directions(cls_row)
-            read = words @ (directions * scale)
-        return self._pooled(read + self.positions[: ids.shape[1]] @ directions, cls_row)
+            projections = words @ (directions * scale)
+        position_projections = self.positions[: ids.shape[1]] @ directions
+        return self._attend(projections + position_projections, cls_row)
 
     def _directions(self, cls_row: Float[Array, " d_e"]) -> Float[Array, "d_e R"]:
-        """Return what is read of an embedding: for logits, C·K value directions, C skipped ones.
+        """Return the directions on which embeddings are projected.
 
-        For logits K key directions, of dot products; those of d_att · K hidden units otherwise.
+        First come the key directions for the logits: K for dot products, and one for each of
+        d_att · K hidden units otherwise. Then come C · K value directions, and C directions of the
+        skip connection.
         """
         value = (self.W_l @ self.W_v).transpose(0, 1)  # C K d_e
         if self.w_a is None:
             query = self._query(cls_row)
-            keys = self._wide((query.unsqueeze(1) @ self.W_k).squeeze(1) / query.shape[1] ** 0.5)
+            keys = self._widen((query.unsqueeze(1) @ self.W_k).squeeze(1) / query.shape[1] ** 0.5)
         else:
-            keys = self._wide(self.W_k.transpose(0, 1)).flatten(0, 1)  # d_att·K d_e
-        rows = [keys, self._wide(value).flatten(0, 1)]
+            keys = self._widen(self.W_k.transpose(0, 1)).flatten(0, 1)  # d_att·K d_e
+        rows = [keys, self._widen(value).flatten(0, 1)]
         if self.skip == "mean":
             rows.append(self.W_s)
         return torch.cat(rows).T
 
     def _query(self, cls_row: Float[Array, " d_e"]) -> Float[Array, "K d_att"]:
+        """Return the query of [cls] in every head."""
         K, _, d_e = self.W_q.shape
         cls = cls_row + self.positions[0]
-        own = cls.unflatten(0, (K, d_e)) if self.head_embeddings else cls.expand(K, d_e)
-        query = (self.W_q @ own.unsqueeze(-1)).squeeze(-1)
+        by_head = cls.unflatten(0, (K, d_e)) if self.head_embeddings else cls.expand(K, d_e)
+        query = (self.W_q @ by_head.unsqueeze(-1)).squeeze(-1)
         return query if self.b_q is None else query + self.b_q
 
     def _logits(
-        self, read: Float[Array, "B T R"], cls_row: Float[Array, " d_e"]
+        self, keys: Float[Array, "B T R"], cls_row: Float[Array, " d_e"]
     ) -> Float[Array, "B T K"]:
-        """Return the logits of what was read for them.
+        """Return the attention logits of the projections on key directions.
 
-        The bias of keys adds the same to all dot products of a head: it is not read there.
+        The bias of keys adds the same number to all dot products of a head, so only additive
+        attention uses it.
         """
         if self.w_a is None:
-            return read
-        given = self._query(cls_row) if self.b_k is None else self._query(cls_row) + self.b_k
-        units = torch.tanh(read.unflatten(-1, (-1, len(given))) + given.T)  # B T d_att K
+            return keys
+        query = self._query(cls_row) if self.b_k is None else self._query(cls_row) + self.b_k
+        units = torch.tanh(keys.unflatten(-1, (-1, len(query))) + query.T)  # B T d_att K
         return (units * self.w_a.T).sum(dim=2)
 
-    def _wide(self, read: Float[Array, "*C K d_e"]) -> Float[Array, "*C K wide"]:
-        """Let every head read its own part of the embedding, where each has its own."""
+    def _widen(self, directions: Float[Array, "*C K d_e"]) -> Float[Array, "*C K wide"]:
+        """Pad the directions of each head with zeros if every head has its own embedding."""
         if not self.head_embeddings:
-            return read
-        K = read.shape[-2]
-        apart = torch.eye(K, dtype=read.dtype, device=read.device).unsqueeze(-1)
-        return (read.unsqueeze(-2) * apart).flatten(-2)
+            return directions
+        K = directions.shape[-2]
+        identity = torch.eye(K, dtype=directions.dtype, device=directions.device).unsqueeze(-1)
+        return (directions.unsqueeze(-2) * identity).flatten(-2)
 
-    def _pooled(
-        self, read: Float[Array, "B T R"], cls_row: Float[Array, " d_e"]
+    def _attend(
+        self, projections: Float[Array, "B T R"], cls_row: Float[Array, " d_e"]
     ) -> Float[Array, "B C"]:
-        """Return the mean over heads of Σ_t α_t u_t, and what is added to it."""
+        """Return the mean over heads of Σ_t α_t u_t, plus the bias and the skip connection."""
         K, C, _ = self.W_l.shape
-        last = C if self.skip == "mean" else 0
-        asked = read.shape[-1] - C * K - last
-        keys, value, skipped = read.split([asked, C * K, last], dim=-1)
+        skip_count = C if self.skip == "mean" else 0
+        key_count = projections.shape[-1] - C * K - skip_count
+        keys, value, skipped = projections.split([key_count, C * K, skip_count], dim=-1)
         alpha = torch.softmax(self._logits(keys, cls_row), dim=1)
         f = (alpha.unsqueeze(2) * value.unflatten(-1, (C, K))).sum(dim=1).mean(dim=-1)
         if self.b_v is not None:
@@ -182,49 +196,67 @@ def keep_probability(dropout: float) -> float:
 def dropout_mask(
     shape: tuple[int, ...], dropout: float, *, rng: np.random.Generator, device: Any
 ) -> Float[Array, "..."]:
-    """Return a mask: 1 where an entry is kept, else 0.
+    """Draw a random mask: 1 where an entry is kept, else 0.
 
-    One random byte decides per entry: on a CPU this takes a tenth of torch's ``bernoulli_``.
+    One random byte decides per entry. On a CPU this takes a tenth of the time of torch's
+    ``bernoulli_``.
+
+    Parameters
+    ----------
+    shape
+        The shape of the mask.
+    dropout
+        The probability of 0.
+    rng
+        Draws the bytes, or the seed of the generator of a GPU.
+    device
+        The device of the mask.
+
+    Returns
+    -------
+    The mask.
     """
-    count, lost = int(np.prod(shape)), round(256 * dropout)
+    count, dropped = int(np.prod(shape)), round(256 * dropout)
     if torch.device(device).type == "cpu":
         random = torch.from_numpy(np.frombuffer(bytearray(rng.bytes(count)), dtype=np.uint8))
     else:
         generator = torch.Generator(device=device).manual_seed(int(rng.integers(2**63)))
         random = torch.empty(count, dtype=torch.uint8, device=device)
         random.random_(0, 256, generator=generator)
-    return (random >= lost).view(shape).float()
+    return (random >= dropped).view(shape).float()
 
 
 def drop_words(
     ids: Int[Array, "B T"], share: float, *, rng: np.random.Generator
 ) -> Int[Array, "B T"]:
-    """Return ``ids`` with a random ``share`` of the words replaced by UNK; [cls] stays."""
-    lost = torch.from_numpy(rng.random(tuple(ids.shape), dtype=np.float32) < share)
-    return ids.masked_fill(lost.to(ids.device) & (ids != CLS), UNK)
+    """Replace a random ``share`` of the words by UNK; [cls] stays."""
+    is_dropped = torch.from_numpy(rng.random(tuple(ids.shape), dtype=np.float32) < share)
+    return ids.masked_fill(is_dropped.to(ids.device) & (ids != CLS), UNK)
 
 
 class _LookUp(torch.autograd.Function):  # type: ignore[misc]
-    """Rows of the embedding, masked, and the row of [cls].
+    """Look up rows of the embedding, multiply them by a mask, and look up the row of [cls].
 
-    One function for both, because each use of the embedding that autograd sees by itself costs a
-    gradient as large as the whole table.
+    One function does both, because each separate use of the embedding in autograd costs a gradient
+    as large as the whole table.
     """
 
     @staticmethod
-    def forward(ctx: Any, embedding: Array, ids: Array, kept: Array | None) -> tuple[Array, Array]:
-        ctx.save_for_backward(ids, *([] if kept is None else [kept]))
+    def forward(ctx: Any, embedding: Array, ids: Array, mask: Array | None) -> tuple[Array, Array]:
+        """Return the masked rows of ``ids``, and the row of [cls]."""
+        ctx.save_for_backward(ids, *([] if mask is None else [mask]))
         ctx.rows = len(embedding)
         words = F.embedding(ids, embedding)
-        if kept is not None:
-            words *= kept
+        if mask is not None:
+            words *= mask
         return words, embedding[CLS].clone()
 
     @staticmethod
     def backward(ctx: Any, grad_words: Array, grad_cls: Array) -> tuple[Array, None, None]:
-        ids, *kept = ctx.saved_tensors
-        if kept:
-            grad_words = grad_words * kept[0]
+        """Return the gradient of the embedding."""
+        ids, *masks = ctx.saved_tensors
+        if masks:
+            grad_words = grad_words * masks[0]
         grad = torch.ops.aten.embedding_dense_backward(grad_words, ids, ctx.rows, -1, False)
         grad[CLS] += grad_cls
         return grad, None, None

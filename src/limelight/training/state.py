@@ -1,4 +1,4 @@
-"""What a training begins with, and what it leaves on disk while it runs."""
+"""Create the initial weights of a training, and save its state to disk while it runs."""
 
 import contextlib
 import json
@@ -23,13 +23,14 @@ from limelight.training.texts import WEIGHTS, PreparedData, random_numbers
 
 
 def make_initial_module(prepared: PreparedData, recipe: Recipe, seed: int) -> AttentionModule:
-    """Return the paper's classifier before the first step."""
-    weights = _first_weights(prepared, recipe, seed)
+    """Create an ``AttentionClassifier`` as a module, with the weights before the first step."""
+    weights = _initial_weights(prepared, recipe, seed)
     options = {name: getattr(recipe, name) for name in READING_OPTIONS} | {"T_max": prepared.T_max}
     return make_module(weights, prepared.images, **options)
 
 
-def _first_weights(prepared: PreparedData, recipe: Recipe, seed: int) -> dict[str, Array]:
+def _initial_weights(prepared: PreparedData, recipe: Recipe, seed: int) -> dict[str, Array]:
+    """Draw the weights before the first step."""
     rng = random_numbers(seed, WEIGHTS)
     K, bound, V = recipe.heads, recipe.weight_bound, len(prepared.vocabulary)
     shapes: dict[str, tuple[int, ...]] = {
@@ -40,7 +41,7 @@ def _first_weights(prepared: PreparedData, recipe: Recipe, seed: int) -> dict[st
     }
     wide = recipe.d_e * (K if recipe.head_embeddings else 1)
     if recipe.biases:
-        # No key bias: dot products do not notice one, and hidden units add it to that of queries.
+        # No key bias: it changes no dot product, and hidden units add it to the bias of queries.
         shapes |= {"b_q": (K, recipe.d_att), "b_v": (K, recipe.d_out)}
     if recipe.attention == "additive":
         shapes["w_a"] = (K, recipe.d_att)
@@ -57,7 +58,10 @@ CHECKPOINT = "checkpoint.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a run saves its state, and the arguments that a run must share to continue it."""
+    """The folder in which a run saves its state, and the arguments with which it was started.
+
+    A run with other arguments cannot continue it.
+    """
 
     folder: Path
     arguments: dict[str, Any]
@@ -65,18 +69,21 @@ class Checkpoint:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """The path of the file."""
         return self.folder / CHECKPOINT
 
     def save(self, tensors: dict[str, Array], notes: dict[str, Any]) -> None:
-        """Write the state of a run; where that fails, the checkpoint before it stays."""
-        told = json.dumps({"arguments": self.arguments, **notes})
-        arrays = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
+        """Write the state of a run; if that fails, the previous checkpoint stays."""
+        metadata = json.dumps({"arguments": self.arguments, **notes})
+        arrays = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         with explain_write_errors(self.path, MAKE_ROOM):
-            write_atomically(self.path, save(arrays, metadata={"limelight": told}))
+            write_atomically(self.path, save(arrays, metadata={"limelight": metadata}))
 
     def load(self) -> tuple[dict[str, Array], dict[str, Any]] | None:
-        """Return what was saved last, None where nothing was; refuse what other arguments left."""
+        """Read the saved state, or return None if there is no file.
+
+        Raises `InputError` if the file is damaged, or if its run has other arguments.
+        """
         if not self.path.exists():
             return None
         try:
@@ -90,9 +97,9 @@ class Checkpoint:
             ) from None
         changed = [name for name in {**saved, **now} if saved.get(name) != now.get(name)]
         if changed:
-            told = ", ".join(f"{n} was {saved.get(n)}, now {now.get(n)}" for n in changed)
+            changes = ", ".join(f"{n} was {saved.get(n)}, now {now.get(n)}" for n in changed)
             raise InputError(
-                f"the run in '{self.folder}' was started with other arguments ({told}); "
+                f"the run in '{self.folder}' was started with other arguments ({changes}); "
                 "give the same to continue it, or start over with --fresh."
             )
         return tensors, notes
@@ -102,7 +109,7 @@ MAKE_ROOM = "make room and run the same command: it goes on from the last checkp
 
 
 def make_writable_folder(folder: Path) -> None:
-    """Create ``folder`` if need be; raise `InputError` if no file can be written there."""
+    """Create ``folder`` if needed; raise `InputError` if no file can be written there."""
     with explain_write_errors(folder, "choose another output folder"):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -110,10 +117,10 @@ def make_writable_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def explain_write_errors(path: Path, otherwise: str) -> Iterator[None]:
-    """Say why ``path`` cannot be written, and what to do then."""
+def explain_write_errors(path: Path, advice: str) -> Iterator[None]:
+    """Turn an `OSError` of the block into an `InputError` with the reason and ``advice``."""
     try:
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise InputError(f"'{path}' cannot be written ({reason}); {otherwise}.") from None
+        raise InputError(f"'{path}' cannot be written ({reason}); {advice}.") from None

@@ -1,4 +1,4 @@
-"""From labeled texts or images to what the loop needs: vocabulary, split, encoded rows."""
+"""Prepare labeled texts or images for training: vocabulary, split and encoded rows."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from limelight.text import Vocabulary, token_strings
 from limelight.training.images import TrainingImages, cut_training_images
 from limelight.training.recipe import Recipe
 
-# Each use of randomness has a stream of its own, numbered; see random_numbers.
+# The numbers of the random streams, one for each use of randomness; see random_numbers.
 SPLIT, WEIGHTS, ORDER, NOISE = range(4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedTexts:
-    """One row per text: [cls], words, padding; and its label."""
+    """Texts as rows of [cls], words and padding, with their labels."""
 
     ids: Int[np.ndarray, "n T_max"]
     labels: Int[np.ndarray, " n"]
@@ -38,9 +38,9 @@ class EncodedTexts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedData:
-    """Encoded texts to fit and to validate on, and what the model's record says about them.
+    """Encoded texts to train and to validate on, and an entry about them for the model's record.
 
-    For ``images`` the words are patches, and no patch occurs twice.
+    With ``images`` the words are patches, and no patch occurs twice.
     """
 
     vocabulary: Vocabulary
@@ -52,11 +52,11 @@ class PreparedData:
 
     @property
     def T_max(self) -> int:
-        """The window: that of the recipe, or less where the recipe fits it to the texts."""
+        """The size of the window: that of the recipe, or less if it is fitted to the texts."""
         return self.training.ids.shape[1]
 
     def outputs(self, recipe: Recipe) -> int:
-        """C: one logit for two classes if the recipe says so, else one per class."""
+        """Return the number of outputs C: one per class, or a single one for two classes."""
         return 1 if recipe.single_output and len(self.classes) == 2 else len(self.classes)
 
 
@@ -67,37 +67,61 @@ def prepare(
     validation: LabeledTexts | None = None,
     seed: int = 0,
 ) -> PreparedData:
-    """Return ``data`` encoded and split; the vocabulary counts all of ``data``, as the paper does.
+    """Encode labeled texts or images, and hold some of them out.
 
-    ``validation`` is a set of its own; without one the recipe's share of ``data`` is held out after
-    a seeded shuffle.
+    The vocabulary is counted on all of ``data``, as in the paper.
+
+    Parameters
+    ----------
+    data
+        The texts to train on.
+    recipe
+        The settings of the training.
+    validation
+        The texts to validate on. Without them the recipe's share of ``data`` is held out after a
+        shuffle.
+    seed
+        The seed of the shuffle.
+
+    Returns
+    -------
+    The encoded texts and the vocabulary.
+
+    Raises
+    ------
+    InputError
+        If there are too few rows or classes, or if a row is a pair or has no words.
     """
     n, names = len(data), data.class_names
-    for one in (data, validation):
-        if one is not None and not len(one):
-            raise InputError(f"{one.source} has no rows; give labeled texts.")
+    for data_set in (data, validation):
+        if data_set is not None and not len(data_set):
+            raise InputError(f"{data_set.source} has no rows; give labeled texts.")
     present = np.unique(data.labels)
     if len(present) < 2:
         raise InputError(
             f"all rows of {data.source} have the label {names[present[0]]!r}; "
             "training needs at least two classes."
         )
-    given = [data] if validation is None else [data, validation.with_classes(names)]
-    if (images := cut_training_images(given, recipe.grid)) is not None:
+    data_sets = [data] if validation is None else [data, validation.with_classes(names)]
+    if (images := cut_training_images(data_sets, recipe.grid)) is not None:
         vocabulary, T_max, rows = Vocabulary.from_counts({}), 1 + recipe.grid**2, images.patch_ids()
     else:
         # Interned: a word that occurs a thousand times is one string.
-        words = [[intern(word) for word in own] for one in given for own in _words(one)]
+        words = [
+            [intern(word) for word in text_words]
+            for data_set in data_sets
+            for text_words in _words(data_set)
+        ]
         counts = Counter(chain.from_iterable(words[:n]))
         common = {word: count for word, count in counts.items() if count >= recipe.min_count}
         vocabulary = Vocabulary.from_counts(common, size=recipe.vocabulary_size)
-        rows = [vocabulary.encode(own) for own in words]
+        rows = [vocabulary.encode(text_words) for text_words in words]
         longest = 1 + max(map(len, words[:n]))
         T_max = min(recipe.T_max, longest) if recipe.fitted_window else recipe.T_max
     encoded = EncodedTexts(
-        padded_ids(rows, T_max=T_max), np.concatenate([one.labels for one in given])
+        padded_ids(rows, T_max=T_max), np.concatenate([data_set.labels for data_set in data_sets])
     )
-    fitted, held = np.arange(n), np.arange(n, len(rows))
+    training_rows, held_out = np.arange(n), np.arange(n, len(rows))
     if validation is None and recipe.validation:
         order = random_numbers(seed, SPLIT).permutation(n)
         count = round(recipe.validation * n)
@@ -106,15 +130,15 @@ def prepare(
                 f"a share of {recipe.validation} of {n} rows leaves nothing to "
                 "train or validate on; change the share or give more rows."
             )
-        held, fitted = order[:count], order[count:]
-    if not len(held) and recipe.patience is not None:
+        held_out, training_rows = order[:count], order[count:]
+    if not len(held_out) and recipe.patience is not None:
         raise InputError(
             "without held-out texts nothing says when to stop; give the number of epochs, or hold "
             "texts out."
         )
-    training = encoded.rows(fitted)
+    training = encoded.rows(training_rows)
     if recipe.tails:
-        long = [i for i in np.sort(fitted) if len(rows[i]) >= T_max]
+        long = [i for i in np.sort(training_rows) if len(rows[i]) >= T_max]
         ends = padded_ids([rows[i][-(T_max - 1) :] for i in long], T_max=T_max)
         training = EncodedTexts(
             np.concatenate([training.ids, ends]),
@@ -124,16 +148,16 @@ def prepare(
     record = {
         "data": data.source,
         "data_sha256": data.digest,
-        "training_rows": len(fitted),
-        "validation": source if len(held) else None,
-        "validation_rows": len(held),
+        "training_rows": len(training_rows),
+        "validation": source if len(held_out) else None,
+        "validation_rows": len(held_out),
     }
-    validated = encoded.rows(held) if len(held) else None
-    return PreparedData(vocabulary, names, training, validated, record, images)
+    validation_rows = encoded.rows(held_out) if len(held_out) else None
+    return PreparedData(vocabulary, names, training, validation_rows, record, images)
 
 
 def encode_texts(data: LabeledTexts, vocabulary: Vocabulary, *, T_max: int) -> EncodedTexts:
-    """Return ``data`` encoded with a vocabulary that exists already."""
+    """Encode texts with an existing vocabulary."""
     rows = [vocabulary.encode(words[: T_max - 1]) for words in _words(data)]
     return EncodedTexts(padded_ids(rows, T_max=T_max), data.labels)
 
@@ -153,9 +177,9 @@ def _words(data: LabeledTexts) -> Iterator[list[str]]:
 
 
 def random_numbers(seed: int, stream: int, number: int = 0) -> np.random.Generator:
-    """Return the generator of one use of randomness, the ``number``-th in its stream.
+    """Create the random generator with a number in a stream.
 
-    Every epoch and step derives its own from the seed, so a run that starts again in the middle
-    has no generator states to restore.
+    Every epoch and step creates its own generator from the seed, so a run that continues from a
+    checkpoint has no generator state to restore.
     """
     return np.random.default_rng([seed, stream, number])

@@ -1,4 +1,4 @@
-"""From labeled texts to a model folder."""
+"""``limelight.train``: train a classifier on labeled texts or images."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ from limelight.training.state import (
 )
 from limelight.training.texts import PreparedData, prepare
 
-_SHOWN = 2000  # training texts that are asked where none were held out
+_MAX_CHECKED = 2000  # training texts on which the accuracy is checked if none are held out
 HISTORY = "history.json"
 PRECISIONS = ("float32", "float16")
 
@@ -51,15 +51,60 @@ def train(
     labels: Labels | None = None,
     images: bool = False,
 ) -> AttentionClassifier:
-    """Return the classifier trained on ``data``, and write it to the folder ``output``.
+    """Train a classifier with attention on labeled texts or images.
 
-    ``data`` are labeled texts, or what :func:`limelight.read_labeled` makes them of: a path or a
-    table. ``validation`` is a data set of its own, or the share of ``data`` to hold out; with 0 the
-    model is fitted on everything and its last epoch is kept. The same arguments give the same model
-    on the same machine; a run that was killed continues where it was when called again with them,
-    unless ``resume`` is false. ``precision`` "float16" halves the size of the finished weights.
-    ``labels`` names the classes of labels, as :func:`limelight.read_labeled` takes it. With
-    ``images`` the path is that of images with labels: folders by class, a table, arrays of NumPy.
+    The same arguments give the same model on the same machine. If a run was interrupted, the same
+    call continues it.
+
+    Parameters
+    ----------
+    data
+        Labeled texts, or a path or a table as :func:`limelight.read_labeled` takes it. At least
+        two classes.
+    recipe
+        A name of ``limelight.training.RECIPES``, or a ``Recipe`` with your own settings.
+    output
+        Folder for the model. It must be new or empty, or have an interrupted run.
+    validation
+        A data set, or the share of ``data`` to hold out. Default: the share of the recipe. With 0
+        the model is trained on all texts and the last epoch is used.
+    seed
+        The seed of all randomness.
+    device
+        "cpu" or "cuda". Default: the GPU if there is one.
+    progress
+        Called with a :class:`limelight.training.Progress` every few steps.
+    resume
+        Continue an interrupted run in the folder. With False the training starts again.
+    checkpoint_minutes
+        Minutes between two checkpoints.
+    precision
+        "float32" or "float16". "float16" halves the size of the finished weights.
+    labels
+        The classes of the labels, as in :func:`limelight.read_labeled`.
+    images
+        Read images with labels: a folder with a folder per class, a table, or NumPy arrays.
+
+    Returns
+    -------
+    The trained classifier.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid, if the data cannot be trained on, or if the folder has other
+        files or the run of other arguments.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> texts = ["a superb film", "a dull film", "superb and moving", "dull and long"] * 8
+    >>> labels = ["good", "bad"] * 16
+    >>> model = limelight.train({"text": texts, "label": labels}, validation=0.25)
+    >>> model.classes
+    ('bad', 'good')
+    >>> limelight.predict(model, "a superb plot")["class"]
+    'good'
     """
     if precision not in PRECISIONS:
         raise InputError(unknown_name_message("precision", precision, PRECISIONS))
@@ -76,13 +121,13 @@ def train(
     if not isinstance(validation, LabeledTexts | None):
         validation = read(validation, data.class_names, part="test", labels=labels)
     device = usable_device(device)
-    folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
+    folder = None if output is None else _check_folder(Path(output), restart=not resume)
     with contextlib.nullcontext() if folder is None else folder_lock(folder, _BUSY):
         if folder is not None:
             remove_abandoned_parts(folder)
         prepared = prepare(data, recipe, validation=validation, seed=seed)
-        # Another device or torch rounds its sums otherwise: a run is to be of one of them.
-        made_by = {"seed": seed, "device": device, "torch": torch.__version__}
+        # Another device or torch version rounds sums differently, so it must not continue the run.
+        environment = {"seed": seed, "device": device, "torch": torch.__version__}
         checkpoint = None
         if folder is not None:
             arguments = {
@@ -90,7 +135,7 @@ def train(
                 **prepared.record,
                 "validation_sha256": None if validation is None else validation.digest,
                 "classes": list(prepared.classes),
-                **made_by,
+                **environment,
             }
             checkpoint = Checkpoint(folder, arguments, checkpoint_minutes)
             if not resume:
@@ -98,17 +143,17 @@ def train(
         training = fit(
             prepared, recipe, seed=seed, device=device, progress=progress, checkpoint=checkpoint
         )
-        record = _record(prepared, recipe, training, **made_by)
+        record = _training_record(prepared, recipe, training, **environment)
         if data.warnings:
             record["labels"] = list(data.warnings)
         with torch.no_grad():
-            for name, weight in (training.best or training.kept).items():
+            for name, weight in (training.best or training.validated_weights).items():
                 training.weights[name].copy_(weight)
         classifier = training.module.to_classifier(
             prepared.vocabulary, prepared.classes, record={"training": record}
         ).with_precision(precision)
         if folder is not None:
-            _save(classifier, training, folder)
+            _save_model(classifier, training, folder)
     return classifier
 
 
@@ -116,28 +161,28 @@ _BUSY = "another training is writing to the output folder"
 
 
 def usable_device(device: str | None) -> str:
-    """Return ``device``, or the graphics card if there is one, else the processor."""
-    found = "cuda" if torch.cuda.is_available() else "cpu"
-    kind = (device or found).partition(":")[0]
+    """Return ``device`` after a check; without one, "cuda" if torch finds a GPU, else "cpu"."""
+    default = "cuda" if torch.cuda.is_available() else "cpu"
+    kind = (device or default).partition(":")[0]
     if kind not in ("cpu", "cuda"):
         raise InputError(unknown_name_message("device", kind, ("cpu", "cuda")))
-    if kind == "cuda" and found == "cpu":
+    if kind == "cuda" and default == "cpu":
         raise InputError("torch finds no CUDA device here; leave --device out or say cpu.")
-    return device or found
+    return device or default
 
 
-def _usable_folder(folder: Path, *, fresh: bool) -> Path:
-    """Return ``folder``, made if need be, after checking that training may write there."""
-    known = {*FILES, CHECKPOINT, HISTORY, "README.md"}
+def _check_folder(folder: Path, *, restart: bool) -> Path:
+    """Create the output folder; raise `InputError` if a training must not write there."""
+    model_files = {*FILES, CHECKPOINT, HISTORY, "README.md"}
     make_writable_folder(folder)
-    foreign = [p.name for p in folder.iterdir() if p.name not in known and p.name[0] != "."]
+    foreign = [p.name for p in folder.iterdir() if p.name not in model_files and p.name[0] != "."]
     if foreign:
         raise InputError(
             f"the output folder '{folder}' holds other files ({sorted(foreign)[0]!r}); "
             "choose a new or empty one."
         )
-    began = (folder / CHECKPOINT).exists() or not (folder / "config.json").exists()
-    if not (fresh or began or is_incomplete_folder(folder)):
+    is_unfinished = (folder / CHECKPOINT).exists() or not (folder / "config.json").exists()
+    if not (restart or is_unfinished or is_incomplete_folder(folder)):
         raise InputError(
             f"the output folder '{folder}' already holds a trained model; "
             "choose another, or start over with --fresh."
@@ -145,14 +190,14 @@ def _usable_folder(folder: Path, *, fresh: bool) -> Path:
     return folder
 
 
-def _record(
+def _training_record(
     prepared: PreparedData, recipe: Recipe, training: Training, *, seed: int, **machine: str
 ) -> dict[str, Any]:
-    """Return what the config says about the training: no times, so that it can be repeated."""
+    """Return the entry about the training in ``config.json``; it has no times, to be repeatable."""
     settings = asdict(recipe)
     changes = {
-        name: {k: v for k, v in settings.items() if v != getattr(known, k)}
-        for name, known in RECIPES.items()
+        name: {k: v for k, v in settings.items() if v != getattr(stock_recipe, k)}
+        for name, stock_recipe in RECIPES.items()
     }
     closest = min(changes, key=lambda name: len(changes[name]))
     warning = no_learning_warning(prepared, training)
@@ -163,46 +208,46 @@ def _record(
         "seed": seed,
         **prepared.record,
         "kept_epoch": (training.best_epoch or {})["epoch"],
-        "validation_accuracy": [entry["accuracy"] for entry in training.history],
+        "validation_accuracy": [epoch["accuracy"] for epoch in training.history],
         **machine,
         **({"warning": warning} if warning else {}),
     }
 
 
 def no_learning_warning(prepared: PreparedData, training: Training) -> str | None:
-    """Say that the kept weights are no better than always giving the most frequent class.
+    """Return a warning if the model is no better than always answering the most frequent class.
 
-    They are better, and None comes back, if their accuracy is two standard errors above the share
-    of that class, or with few texts half the way from it to 1.
+    The model is better if its accuracy is two standard errors above the share of that class. For
+    few texts it is enough if the accuracy is half the way from the share to 1.
     """
-    held, what = prepared.validation, "held-out texts"
-    if held is None:
+    texts, noun = prepared.validation, "held-out texts"
+    if texts is None:
         # Spread over all of them: a file may be sorted by label.
-        step = -(-len(prepared.training) // _SHOWN)
-        held = prepared.training.rows(np.arange(0, len(prepared.training), step))
-        what = "training texts"
+        step = -(-len(prepared.training) // _MAX_CHECKED)
+        texts = prepared.training.rows(np.arange(0, len(prepared.training), step))
+        noun = "training texts"
     best = training.best_epoch or {}
-    score = accuracy(training, held) if prepared.validation is None else best["accuracy"]
-    share = float(np.bincount(held.labels).max()) / len(held)
-    noise = 2 * math.sqrt(share * (1 - share) / len(held))
+    score = accuracy(training, texts) if prepared.validation is None else best["accuracy"]
+    share = float(np.bincount(texts.labels).max()) / len(texts)
+    noise = 2 * math.sqrt(share * (1 - share) / len(texts))
     if score > share + min(noise, (1 - share) / 2):
         return None
-    frequent = prepared.classes[int(np.bincount(held.labels).argmax())]
-    # Above the share, but within what luck does to so few texts: nothing is shown, either way.
+    frequent = prepared.classes[int(np.bincount(texts.labels).argmax())]
+    # Above the share, but within the noise of so few texts: nothing is shown, either way.
     if prepared.record.get("validation") not in (None, "held out"):  # a set with labels of its own
-        doubt = below_chance_warning(round(score * len(held)), len(held), len(prepared.classes))
-        if doubt is not None:
-            return doubt
+        warning = below_chance_warning(round(score * len(texts)), len(texts), len(prepared.classes))
+        if warning is not None:
+            return warning
     verdict = "HAS LEARNED NOTHING" if score <= share else "HAS NOT SHOWN THAT IT LEARNED ANYTHING"
     return (
-        f"THE MODEL {verdict}: it gets {score:.1%} of the {len(held):,} {what} right, and always "
+        f"THE MODEL {verdict}: it gets {score:.1%} of the {len(texts):,} {noun} right, and always "
         f"answering {frequent!r} gets {share:.1%}. Check that the labels belong to their texts; "
         "if they do, give more texts, or train for longer (--epochs)."
     )
 
 
-def _save(classifier: AttentionClassifier, training: Training, folder: Path) -> None:
-    """Put the model and its history in ``folder``; the checkpoint goes when all is in place."""
+def _save_model(classifier: AttentionClassifier, training: Training, folder: Path) -> None:
+    """Write the model and its history to ``folder``; then delete the checkpoint."""
     with explain_write_errors(folder, MAKE_ROOM):
         write_atomically(folder / HISTORY, json.dumps(training.history, indent=2) + "\n")
         write_files(classifier, folder)

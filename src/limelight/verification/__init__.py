@@ -1,4 +1,4 @@
-"""Every method against an oracle that takes another road."""
+"""Compare every exact method with an independent reference."""
 
 from limelight.verification.verification import Check, verify
 

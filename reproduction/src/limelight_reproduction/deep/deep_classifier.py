@@ -1,4 +1,4 @@
-"""The deep networks as models that limelight explains: they attend, and they differentiate."""
+"""The deep networks as models that limelight explains, with attention and gradients."""
 
 __all__ = ["DeepClassifier"]
 
@@ -47,10 +47,10 @@ _LIMITATIONS: Mapping[Property, str] = MappingProxyType(
 
 
 class EncodedText(NamedTuple):
-    """A whole text as a network could read it: rows of its words or pieces, and whose they are.
+    """The subword tokens of a complete text, and the word of each token.
 
-    ``word`` counts the words of the text; those ``beyond`` the window come last, and move into it
-    where words before them are deleted.
+    ``word`` counts the words of the text. The words ``beyond`` the window come last. They move into
+    the window if words before them are deleted.
     """
 
     ids: Int[np.ndarray, " L"]
@@ -61,11 +61,11 @@ class EncodedText(NamedTuple):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DeepClassifier:
-    """A trained network with all that reading a text needs: a ``limelight.Model``.
+    """A trained network with its vocabulary: a ``limelight.Model``.
 
-    A word that begins inside the window is a token, although its last pieces may lie beyond. A
-    text without words has an answer, too, that to [cls] and padding. With one output there are two
-    classes, and f > 0 is the second.
+    A word that begins inside the window is a token, even if its last subword tokens are outside.
+    For a text without words, the network reads [cls] and padding. A network with one output has two
+    classes, and f > 0 means the second class.
     """
 
     network: Transformer
@@ -79,12 +79,12 @@ class DeepClassifier:
 
     @property
     def link(self) -> Link:
-        """How outputs become probabilities: by the softmax."""
+        """The function from outputs to probabilities, which is the softmax."""
         return "softmax"
 
     @property
     def replacements(self) -> tuple[str, ...]:
-        """What may stand for a removed word: UNK in the place of each piece, or nothing."""
+        """The replacements of a removed word: UNK for each subword token, or no token."""
         return "unk", "delete"
 
     capabilities: ClassVar[Mapping[Capability, str | None]] = _CAPABILITIES
@@ -93,10 +93,10 @@ class DeepClassifier:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of shape, words, pieces and weights."""
+        """SHA-256 of shape, vocabulary, subword tokens and weights."""
         spelling = "" if self.pieces is None else self.pieces.tokenizer_json
-        told = [asdict(self.network.shape), self.vocabulary.words, self.classes, spelling]
-        digest = hashlib.sha256(repr(told).encode())
+        settings = [asdict(self.network.shape), self.vocabulary.words, self.classes, spelling]
+        digest = hashlib.sha256(repr(settings).encode())
         for name, weight in self.network.state_dict().items():
             digest.update(name.encode() + weight.cpu().numpy().tobytes())
         return digest.hexdigest()
@@ -106,9 +106,9 @@ class DeepClassifier:
         if subwords:
             raise InputError(f"{_WORDS}; read words.")
         tokens = tokenize(text)
-        spelt = [self._pieces_of(word) for word in tokens.strings]
-        begins = np.cumsum([0, *map(len, spelt)])
-        count = int(np.searchsorted(begins[:-1], self._T_max - 1))
+        subwords_by_word = [self._split_word(word) for word in tokens.strings]
+        starts = np.cumsum([0, *map(len, subwords_by_word)])
+        count = int(np.searchsorted(starts[:-1], self._T_max - 1))
         inside = Tokens(tokens.strings[:count], tokens.spans[:count])
         beyond = tokens.strings[len(inside) :]
         return ModelInput(
@@ -116,60 +116,68 @@ class DeepClassifier:
             inside,
             cutoff=inside.spans[-1][1] if beyond else None,
             encoding=EncodedText(
-                ids=self.vocabulary.encode(piece for word in spelt for piece in word),
-                word=np.repeat(np.arange(len(spelt)), np.diff(begins)),
+                ids=self.vocabulary.encode(
+                    subword for word in subwords_by_word for subword in word
+                ),
+                word=np.repeat(np.arange(len(subwords_by_word)), np.diff(starts)),
                 beyond=beyond,
             ),
         )
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
-        """Return what the network answers to texts that it has read."""
-        return self._answers(np.stack([self._window(model_input) for model_input in inputs]))
+        """Return the outputs of the network for its inputs."""
+        return self._compute_outputs(
+            np.stack([self._window(model_input) for model_input in inputs])
+        )
 
     def game(
         self, model_input: ModelInput, features: Features, replacement: str
     ) -> Callable[[Bool[np.ndarray, "n d"]], Float[np.ndarray, "n C"]]:
-        """Return the outputs as a function of which features stay."""
-        of_piece = _features_of_pieces(model_input, features)
+        """Return the outputs as a function of the features that are present."""
+        token_feature = _token_features(model_input, features)
         if replacement == "delete":
-            ids, T_max = _spelled(model_input).ids, self._T_max
-            return lambda keep: self._answers(deleted_windows(keep, ids, of_piece, T_max=T_max))
-        window, of_place = self._window(model_input), self._placed(of_piece)
-        return lambda keep: self._answers(replaced_windows(keep, window, of_place))
+            ids, T_max = _encoding(model_input).ids, self._T_max
+            return lambda keep: self._compute_outputs(
+                deleted_windows(keep, ids, token_feature, T_max=T_max)
+            )
+        window, window_feature = self._window(model_input), self._fit_window(token_feature)
+        return lambda keep: self._compute_outputs(replaced_windows(keep, window, window_feature))
 
     def token_positions(self, model_input: ModelInput) -> Int[np.ndarray, " T"]:
-        """Return the word at every place of the window, -1 at [cls] and padding."""
-        return self._placed(_spelled(model_input).word)
+        """Return the word index of every window position, -1 at [cls] and padding."""
+        return self._fit_window(_encoding(model_input).word)
 
     def attention(
         self, model_input: ModelInput, output_gradient: OutputGradient | None = None
     ) -> Iterator[Attention]:
-        """Yield the attention of all layers, and with ``output_gradient`` the gradient with respect to it."""
-        e = self.network.embedded(self._sent(self._window(model_input)[None])).detach()
+        """Yield the attention of all layers and, with ``output_gradient``, its gradient."""
+        e = self.network.embed(self._to_device(self._window(model_input)[None])).detach()
         layers: list[Any] = []
         with torch.enable_grad():
-            # A graph begins where something wants a gradient: the weights do not.
-            f = self.network.of_embedded(e.requires_grad_(output_gradient is not None), layers)
+            # The graph starts at the embeddings, because the weights require no gradient.
+            f = self.network.embedding_outputs(
+                e.requires_grad_(output_gradient is not None), layers
+            )
             gradients = (
                 None
                 if output_gradient is None
-                else torch.autograd.grad(_aimed(f, output_gradient), layers)
+                else torch.autograd.grad(_explained_sum(f, output_gradient), layers)
             )
-        alpha = _stacked(layers)
+        alpha = _stack_layers(layers)
+        # The linear map after the last layer reads only [cls].
+        readout_weights = np.eye(alpha.shape[-1])[0]
         yield Attention(
             alpha=alpha,
-            readout_weights=np.eye(alpha.shape[-1])[
-                0
-            ],  # the linear map after the last layer reads [cls]
+            readout_weights=readout_weights,
             gradient=np.broadcast_to(np.nan, alpha.shape)
             if gradients is None
-            else _stacked(gradients),
+            else _stack_layers(gradients),
         )
 
     def embed(
         self, model_input: ModelInput, features: Features | None = None, replacement: str = ""
     ) -> Float[np.ndarray, "T d_e"]:
-        """Return words and positions as they are embedded; UNK for the words of ``features``."""
+        """Return the embeddings with positions. The words of ``features`` are replaced by UNK."""
         window = self._window(model_input)
         if features is not None:
             if replacement != "unk":
@@ -177,82 +185,86 @@ class DeepClassifier:
                     "integrated gradients move every word to a token in its own place; use "
                     "replacement 'unk'."
                 )
-            of_place = self._placed(_features_of_pieces(model_input, features))
-            (window,) = replaced_windows(np.zeros((1, len(features)), bool), window, of_place)
-        return _numbers(self.network.embedded(self._sent(window[None]))[0])
+            window_feature = self._fit_window(_token_features(model_input, features))
+            no_features = np.zeros((1, len(features)), bool)
+            (window,) = replaced_windows(no_features, window, window_feature)
+        return _to_numpy(self.network.embed(self._to_device(window[None]))[0])
 
     def gradients(
         self,
-        model_input: ModelInput,  # noqa: ARG002  (a window is all that the points need)
+        model_input: ModelInput,  # noqa: ARG002  (the points contain the complete input)
         points: Float[np.ndarray, "n T d_e"],
         output_gradient: OutputGradient | Float[np.ndarray, "n C"],
     ) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``."""
         with torch.enable_grad():
-            e = self._sent(points).to(self.network.embedding.dtype).requires_grad_()
-            f = self.network.of_embedded(e)
-            (gradient,) = torch.autograd.grad(_aimed(f, output_gradient), e)
-        return Gradients(gradient=_numbers(gradient), outputs=_numbers(f))
+            e = self._to_device(points).to(self.network.embedding.dtype).requires_grad_()
+            f = self.network.embedding_outputs(e)
+            (gradient,) = torch.autograd.grad(_explained_sum(f, output_gradient), e)
+        return Gradients(gradient=_to_numpy(gradient), outputs=_to_numpy(f))
 
     @property
     def _T_max(self) -> int:
         return self.network.shape.T_max
 
-    def _pieces_of(self, word: str) -> Sequence[str]:
+    def _split_word(self, word: str) -> Sequence[str]:
         return [word] if self.pieces is None else self.pieces.split_word(word)
 
     def _window(self, model_input: ModelInput) -> Int[np.ndarray, " T_max"]:
-        """Return what the network reads: [cls], the text, and UNK as padding."""
-        return self._placed(_spelled(model_input).ids, cls=CLS, padding=UNK)
+        """Return the input ids of the network: [cls], the text, and UNK as padding."""
+        return self._fit_window(_encoding(model_input).ids, cls=CLS, padding=UNK)
 
-    def _placed(
-        self, of_piece: Int[np.ndarray, " L"], *, cls: int = -1, padding: int = -1
+    def _fit_window(
+        self, values: Int[np.ndarray, " L"], *, cls: int = -1, padding: int = -1
     ) -> Int[np.ndarray, " T_max"]:
-        """Return ``of_piece`` as far as it fits the window, after the place of [cls]."""
-        places = np.full(self._T_max, padding, dtype=of_piece.dtype)
-        inside = of_piece[: self._T_max - 1]
-        places[0], places[1 : 1 + len(inside)] = cls, inside
-        return places
+        """Cut or pad ``values``, which start after the position of [cls], to the window."""
+        window = np.full(self._T_max, padding, dtype=values.dtype)
+        inside = values[: self._T_max - 1]
+        window[0], window[1 : 1 + len(inside)] = cls, inside
+        return window
 
-    def _answers(self, windows: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
+    def _compute_outputs(self, windows: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
         with torch.no_grad():
             parts = [
-                self.network(self._sent(windows[i : i + _CHUNK]))
+                self.network(self._to_device(windows[i : i + _CHUNK]))
                 for i in range(0, len(windows), _CHUNK)
             ]
-            return _numbers(torch.cat(parts))
+            return _to_numpy(torch.cat(parts))
 
-    def _sent(self, array: np.ndarray) -> Any:
+    def _to_device(self, array: np.ndarray) -> Any:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.network.embedding.device)
 
 
-def _spelled(model_input: ModelInput) -> EncodedText:
-    found: EncodedText = model_input.encoding
-    return found
+def _encoding(model_input: ModelInput) -> EncodedText:
+    encoding: EncodedText = model_input.encoding
+    return encoding
 
 
-def _features_of_pieces(model_input: ModelInput, features: Features) -> Int[np.ndarray, " L"]:
-    """Return the feature of every piece, -1 where it belongs to none.
+def _token_features(model_input: ModelInput, features: Features) -> Int[np.ndarray, " L"]:
+    """Return the feature of every subword token, -1 if it belongs to none.
 
-    A word beyond the window goes with the feature of its string, if features are words.
+    If features are words, a word outside the window has the feature of the same string.
     """
-    number = {string: j for j, string in enumerate(features.strings)}
-    spelled = _spelled(model_input)
-    later = [number.get(word, -1) if features.kind == "words" else -1 for word in spelled.beyond]
-    return np.array([*features.feature_index, *later])[spelled.word]
+    index_by_string = {string: j for j, string in enumerate(features.strings)}
+    encoding = _encoding(model_input)
+    outside_features = [
+        index_by_string.get(word, -1) if features.kind == "words" else -1
+        for word in encoding.beyond
+    ]
+    return np.array([*features.feature_index, *outside_features])[encoding.word]
 
 
-def _aimed(
+def _explained_sum(
     f: Float[Array, "n C"], output_gradient: OutputGradient | Float[np.ndarray, "n C"]
 ) -> Any:
-    """Return a number whose gradient is that of F: Σ ∂F/∂f_c f_c with the weights held fixed."""
-    weights = output_gradient(_numbers(f)) if callable(output_gradient) else output_gradient
+    """Return Σ_c ∂F/∂f_c f_c with constant weights, which has the same gradient as F."""
+    weights = output_gradient(_to_numpy(f)) if callable(output_gradient) else output_gradient
     return (f * torch.from_numpy(np.array(weights)).to(f)).sum()
 
 
-def _stacked(layers: Sequence[Any]) -> Float[np.ndarray, "L H T T"]:
-    return np.stack([_numbers(layer[0]) for layer in layers])
+def _stack_layers(layers: Sequence[Any]) -> Float[np.ndarray, "L H T T"]:
+    return np.stack([_to_numpy(layer[0]) for layer in layers])
 
 
-def _numbers(tensor: Any) -> np.ndarray:
+def _to_numpy(tensor: Any) -> np.ndarray:
     return tensor.detach().double().cpu().numpy()

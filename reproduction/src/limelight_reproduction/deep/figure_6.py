@@ -39,9 +39,9 @@ def _measure(setting: Setting) -> Numbers:
     model = load_or_train(setting, MODEL)
     data = setting.sample_texts("imdb", "test", 10 if setting.quick else TEXTS)
     rows = []
-    for i, one in enumerate(list_texts(data)):
+    for i, text in enumerate(list_texts(data)):
         setting.tick(i, len(data))
-        rows.append(_correlations(setting, model, one, i))
+        rows.append(_correlations(setting, model, text, i))
     output, signed, absolute = zip(*rows, strict=True)
     return round_for_json(
         {
@@ -58,12 +58,12 @@ def _measure(setting: Setting) -> Numbers:
 
 
 def _measure_again(setting: Setting, name: str) -> Numbers:
-    """Return the document alone, under a network that was trained again or in another way."""
+    """Measure only the document, with a network that was trained again or in another way."""
     from limelight_reproduction.deep.networks import load_or_train
 
     model = load_or_train(setting, name)
-    right = evaluate(model, setting.texts("imdb", "test")).accuracy
-    return round_for_json({"accuracy": right, "document": _document(setting, model)}, digits=4)
+    accuracy = evaluate(model, setting.texts("imdb", "test")).accuracy
+    return round_for_json({"accuracy": accuracy, "document": _document(setting, model)}, digits=4)
 
 
 def _document(setting: Setting, model: Model) -> Numbers:
@@ -71,7 +71,7 @@ def _document(setting: Setting, model: Model) -> Numbers:
     text = setting.review.text
     attention = explain(model, text, "alpha-avg", layer="first")
     alpha = attention.scores
-    found: Numbers = {
+    numbers: Numbers = {
         "review": setting.review.number,
         "words": attention.features,
         "alpha": alpha,
@@ -88,13 +88,13 @@ def _document(setting: Setting, model: Model) -> Numbers:
             ]
         )  # fmt: skip
         mean = runs.mean(axis=0)
-        found[replacement] = {
+        numbers[replacement] = {
             "mean": mean,
             "sd": runs.std(axis=0, ddof=1),
             "signed": correlation(alpha, mean),
             "absolute": correlation(alpha, np.abs(mean)),
         }
-    return found
+    return numbers
 
 
 def _correlations(
@@ -115,29 +115,31 @@ def _correlations(
 
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
-    of = numbers[MODEL]
-    model_input = of["document"]
-    alpha, lime = np.array(model_input["alpha"]), model_input["delete"]
+    training = numbers[MODEL]
+    document = training["document"]
+    alpha, lime = np.array(document["alpha"]), document["delete"]
     mean, sd = np.array(lime["mean"]), np.array(lime["sd"])
-    figure, (left, right) = canvas(8.6, 3.6, columns=2)
-    left.errorbar(alpha, mean, yerr=sd, fmt="o", color=BLUE, ecolor=GREY, markersize=3, linewidth=1)
-    left.axhline(0, color=GREY, linewidth=0.8)
+    figure, (document_axes, review_axes) = canvas(8.6, 3.6, columns=2)
+    document_axes.errorbar(
+        alpha, mean, yerr=sd, fmt="o", color=BLUE, ecolor=GREY, markersize=3, linewidth=1
+    )
+    document_axes.axhline(0, color=GREY, linewidth=0.8)
     for j in np.argsort(-np.abs(mean))[:_NAMED]:
-        left.annotate(
-            model_input["words"][j], (alpha[j], mean[j]), xytext=(4, 2), textcoords="offset points",
-            fontsize=7, color=INK, parse_math=False,
+        document_axes.annotate(
+            document["words"][j], (alpha[j], mean[j]), xytext=(4, 2),
+            textcoords="offset points", fontsize=7, color=INK, parse_math=False,
         )  # fmt: skip
     style_axes(
-        left,
+        document_axes,
         title=f"the document: ρ = {lime['signed']:.3f}, with |LIME| {lime['absolute']:.3f}",
         x="α-avg of the first layer",
         y=f"LIME, mean and deviation of {RUNS} runs",
     )
-    groups, bins = group_correlations(of), np.linspace(-1, 1, 41)
+    groups, bins = group_correlations(training), np.linspace(-1, 1, 41)
     for name, color in ((SIGNED, BLUE), (ABSOLUTE, VERMILLION)):
-        right.hist(groups[name], bins, color=color, alpha=0.6, label=name)
-    right.legend(fontsize=8, frameon=False)
-    style_axes(right, title=f"{of['texts']} test reviews", x="Pearson's ρ", y="reviews")
+        review_axes.hist(groups[name], bins, color=color, alpha=0.6, label=name)
+    review_axes.legend(fontsize=8, frameon=False)
+    style_axes(review_axes, title=f"{training['texts']} test reviews", x="Pearson's ρ", y="reviews")
     yield (
         "figure-6",
         "Left: LIME against attention on the document of Figure 4. Right: their correlation on "

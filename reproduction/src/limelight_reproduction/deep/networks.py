@@ -1,4 +1,4 @@
-"""The deep networks of the reproduction: which there are, and their training."""
+"""The deep networks of the reproduction and their training."""
 
 __all__ = ["PLAIN", "PLANS", "NetworkPlan", "load_or_train"]
 
@@ -19,28 +19,28 @@ from limelight_reproduction.deep.transformer import NetworkShape, Transformer
 from limelight_reproduction.document import list_texts
 from limelight_reproduction.setting import Setting
 
-# After the seed, the numbers that name the stream of first weights. They are written out, although
-# the library has them, since stored results must stay what a seed gives.
+# These numbers follow the seed in the generator of the first weights. They are repeated here,
+# although the library has them, because stored results must stay reproducible from a seed.
 _WEIGHTS = (1, 0)
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class NetworkPlan:
-    """A network and the texts it learns from; ``pieces`` cuts words by byte-pair encoding."""
+    """A network and its training texts. With ``pieces``, words are split into subword tokens."""
 
     data: str = "imdb"
     shape: NetworkShape = NetworkShape()  # noqa: RUF009
     pieces: bool = False
     epochs: int = 6
     repeat: int = 0
-    """Trainings that differ in this alone start from other weights and see another order."""
+    """Trainings that differ only in this number have other first weights and another order."""
     appendix: bool = False
-    """Whether to train as the paper's Appendix F says, instead of as suits layers on layers."""
+    """Whether to train as in the paper's Appendix F, not with settings for many layers."""
 
     @property
     def recipe(self) -> Recipe:
-        """That of the paper, or that of the shipped model with rates that suit many layers."""
+        """The recipe of the paper, or of the shipped model with rates that suit many layers."""
         if self.appendix:
             return replace(RECIPES["paper"], heads=self.shape.heads, T_max=self.shape.T_max)
         return replace(
@@ -85,15 +85,16 @@ PLANS = {
 
 
 def load_or_train(setting: Setting, name: str) -> DeepClassifier:
-    """Return the model called ``name``, from the folder of an earlier run or trained now."""
+    """Load the network ``name`` from the folder of the run, or train it first."""
     seed = f"-seed-{setting.seed}" if setting.seed else ""
     plan, folder = PLANS[name], setting.models / f"deep-{name}{seed}"
     if not folder.exists():
         _train(setting, plan, folder)
-    return _loaded(plan, folder, setting.device)
+    return _load(plan, folder, setting.device)
 
 
 def _train(setting: Setting, plan: NetworkPlan, folder: Path) -> None:
+    """Train the network of ``plan`` and save it in ``folder``."""
     data, seed = setting.texts(plan.data, "train"), setting.seed + plan.repeat
     pieces = SubwordSplitter.train(list_texts(data)) if plan.pieces else None
     prepared = prepare(pieces.split_texts(data) if pieces else data, plan.recipe, seed=seed)
@@ -111,7 +112,7 @@ def _train(setting: Setting, plan: NetworkPlan, folder: Path) -> None:
         progress=lambda at: setting.tick(at.step, at.steps),
         module=network,
     )
-    weights = dict(network.named_buffers()) | (state.best or state.kept)
+    weights = dict(network.named_buffers()) | (state.best or state.validated_weights)
     record = {"classes": prepared.classes, "history": state.history, **prepared.record}
     with atomic_folder(folder) as part:
         (part / "model.safetensors").write_bytes(
@@ -123,7 +124,7 @@ def _train(setting: Setting, plan: NetworkPlan, folder: Path) -> None:
             (part / "pieces.json").write_text(pieces.tokenizer_json, "utf-8")
 
 
-def _loaded(plan: NetworkPlan, folder: Path, device: str) -> DeepClassifier:
+def _load(plan: NetworkPlan, folder: Path, device: str) -> DeepClassifier:
     record = json.loads((folder / "record.json").read_text("utf-8"))
     vocabulary = Vocabulary(tuple((folder / "vocab.txt").read_text("utf-8").split("\n")))
     weights = load_file(folder / "model.safetensors")

@@ -1,4 +1,4 @@
-"""A small transformer encoder with as many layers as wanted, read at [cls]."""
+"""A small transformer encoder that is read at [cls]."""
 
 __all__ = ["ACTIVATIONS", "NetworkShape", "Transformer"]
 
@@ -20,7 +20,7 @@ ACTIVATIONS: dict[str, Any] = {"identity": lambda x: x, "relu": F.relu, "gelu": 
 @final
 @dataclass(frozen=True, kw_only=True)
 class NetworkShape:
-    """What the network looks like; sizes as in the paper, whose model has one layer of heads."""
+    """The shape of a network. The sizes are those of the paper, whose model has one layer."""
 
     layers: int = 6
     heads: int = 6
@@ -32,18 +32,17 @@ class NetworkShape:
     position_scale: float = 0.03
     embedding_std: float = 0.02
     layer: Literal["pre-norm", "skip", "plain"] = "pre-norm"
-    """"plain": heads and a linear map, as in the paper's Section 2, layer upon layer; "skip": the
-    same beside a skip connection; "pre-norm": with layer norms and a perceptron, too."""
+    """"plain": heads and a linear map, as in the paper's Section 2; "skip": the same with a skip
+    connection; "pre-norm": with a skip connection, layer norms and a perceptron."""
 
 
 @final
 class Transformer(nn.Module):  # type: ignore[misc]
     """Layers of self-attention, then one linear map of [cls].
 
-    Unless the shape says otherwise each layer has a perceptron, too, and both stand after a layer
-    norm and beside a skip connection.
-
-    Words, positions and padding are as in the paper: padding is UNK and takes part in attention.
+    By default each layer also has a perceptron. Attention and perceptron have a layer norm before
+    them and a skip connection. Words, positions and padding are as in the paper: padding is UNK and
+    takes part in attention.
     """
 
     def __init__(
@@ -70,23 +69,24 @@ class Transformer(nn.Module):  # type: ignore[misc]
         """Return the outputs of every document; ``dropout`` zeroes entries of embeddings."""
         words = F.embedding(ids, self.embedding)
         if dropout and rng is not None:
-            kept = dropout_mask(tuple(words.shape), dropout, rng=rng, device=ids.device)
-            words = words * kept / keep_probability(dropout)
-        half = ids.is_cuda and rng is not None  # while training, and only where it is faster
+            mask = dropout_mask(tuple(words.shape), dropout, rng=rng, device=ids.device)
+            words = words * mask / keep_probability(dropout)
+        # Half precision is used only in training on a GPU, where it is faster.
+        half = ids.is_cuda and rng is not None
         with torch.autocast("cuda", torch.bfloat16, enabled=half):
-            outputs = self.of_embedded(words + self.positions)
+            outputs = self.embedding_outputs(words + self.positions)
         return outputs.float()
 
-    def embedded(self, ids: Int[Array, "B T"]) -> Float[Array, "B T d_e"]:
-        """Return the embedded documents, positions included."""
+    def embed(self, ids: Int[Array, "B T"]) -> Float[Array, "B T d_e"]:
+        """Return the embeddings of the documents, including positions."""
         return F.embedding(ids, self.embedding) + self.positions
 
-    def of_embedded(
+    def embedding_outputs(
         self, e: Float[Array, "B T d_e"], attention: list[Any] | None = None
     ) -> Float[Array, "B C"]:
-        """Return the outputs for embedded documents: what gradients are taken through.
+        """Return the outputs for embedded documents.
 
-        Every layer appends its ``attention`` (B, K, T, T), where a list is given for it.
+        Every layer appends its attention weights (B, K, T, T) to the list ``attention``.
         """
         for layer in self.layers:
             e = layer(e, attention)
@@ -98,11 +98,12 @@ class _Layer(nn.Module):  # type: ignore[misc]
         super().__init__()
         wide = shape.heads * shape.d_att
         self.heads, self.activation = shape.heads, ACTIVATIONS[shape.activation]
-        self.skips, self.thinks = shape.layer != "plain", shape.layer == "pre-norm"
+        self.has_skip = shape.layer != "plain"
+        self.has_perceptron = shape.layer == "pre-norm"
         self.norm_attention = _norm(shape)
         self.query, self.key, self.value = (_linear(shape.d_e, wide, rng) for _ in range(3))
         self.mixed = _linear(wide, shape.d_e, rng)
-        if self.thinks:
+        if self.has_perceptron:
             self.norm_hidden = _norm(shape)
             self.hidden = _linear(shape.d_e, shape.d_hidden, rng)
             self.back = _linear(shape.d_hidden, shape.d_e, rng)
@@ -116,13 +117,13 @@ class _Layer(nn.Module):  # type: ignore[misc]
         )
         if attention is None:
             pooled = F.scaled_dot_product_attention(query, key, value)
-        else:  # the fused kernel above is several times faster, and shows no weights
+        else:  # the fused kernel above is several times faster, but does not return the weights
             logit = query @ key.transpose(-1, -2) / key.shape[-1] ** 0.5
             attention.append(torch.softmax(logit, dim=-1))
             pooled = attention[-1] @ value
         mixed = self.mixed(pooled.transpose(1, 2).flatten(2))
-        e = e + mixed if self.skips else mixed
-        if not self.thinks:
+        e = e + mixed if self.has_skip else mixed
+        if not self.has_perceptron:
             return e
         return e + self.back(self.activation(self.hidden(self.norm_hidden(e))))
 

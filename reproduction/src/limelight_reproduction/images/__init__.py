@@ -1,1 +1,1 @@
-"""The paper over patches of pictures: its theorems, its figures, and a vision transformer."""
+"""The paper for image patches: its theorems, its figures, and a vision transformer."""

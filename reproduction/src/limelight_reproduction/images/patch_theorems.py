@@ -1,20 +1,21 @@
-r"""Whether the paper's theorems hold where words are patches of a picture.
+r"""Tests of the paper's theorems on images, whose words are patches.
 
-What was to be counted as a finding was written down before any number was looked at:
+The rules for the findings were written before the measurement.
 
-*Theorem 4.1, and every exact value.* They carry over if the largest distance to another road (the
-gradient by autograd through full self-attention; Shapley values, LIME, Banzhaf values and leaving
-one out by all 4,096 sets of 12 patches, from the pixels) is at most 1e-9 of the largest score.
+*Theorem 4.1, and every exact value.* They hold for images if the largest distance to the reference
+implementation is at most 1e-9 of the largest score. The references are the gradient by autograd
+through full self-attention, and Shapley values, LIME and leave-one-out by all 4,096 sets of 12
+patches, from the pixels.
 
-*Theorem 5.1, corrected.* A text has T = T_max^ε tokens in its window and padding after them; the
-relative error is then proven to fall like T_max^{ε−1}. A picture has no padding. So the theory says
-of the slope of log error over log T_max: 0 where all patches are scored and the mean patch does not
-weigh what a patch weighs (ε = 1), −½ where √T of the patches are scored and the others stay, and −1
-for the mean field, with all patches scored. Each is as predicted if the slope, fitted to the median
-error of random models at 16 to 1,024 patches, lies within 0.2 of that, and Eq. 19 as printed is not
-a limit if its error at 1,024 patches is above 0.1. (The rule first said mean; a trial of 40 models
-showed that a few with very uneven weights, of which the theorem does not speak, decide a mean. The
-median took its place before the measurement that is stored.)
+*Theorem 5.1, corrected.* A text has T = T_max^ε tokens in its window and padding after them. Then
+the relative error falls like T_max^{ε−1}. An image has no padding. The theory predicts these slopes
+of log error over log T_max: 0 if all patches are scored and the mean patch has another weight than
+a patch (ε = 1), −½ if √T of the patches are scored and the others stay, and −1 for the mean field
+if all patches are scored. A slope is as predicted if the slope of the median error of random models
+with 16 to 1,024 patches differs by at most 0.2. Eq. 19 as printed is not a limit if its error at
+1,024 patches is above 0.1. The rule first used the mean. A trial of 40 models showed that a few
+models with very uneven weights decide a mean, and the theorem is not about them. The median
+replaced it before the stored measurement.
 """
 
 __all__ = ["RATES", "SIDES", "formula_errors", "measure_theorems"]
@@ -44,7 +45,7 @@ from limelight_reproduction.theory.mean_field import lime_mean_field
 from limelight_reproduction.theory.paper import lime_theorem
 
 SIDES = (4, 8, 16, 32)  # of a grid: 16 to 1,024 patches
-# What is measured of each way to score: the formula, whether all patches are scored, the slope.
+# Each measured error: the formula with the patches that are scored, and the predicted slope.
 RATES = {
     "first_order": ("corrected first order, all patches", 0.0),
     "region": ("corrected first order, √T patches", -0.5),
@@ -55,7 +56,7 @@ _MODELS, _QUICK_MODELS = 100, 10
 
 
 def measure_theorems(setting: Setting) -> Numbers:
-    """Return distances to autograd and to all subsets, and errors by the number of patches."""
+    """Measure distances to autograd and to all subsets, and errors by the number of patches."""
     rng = np.random.default_rng([setting.seed, 29])
     count = _QUICK_MODELS if setting.quick else _MODELS
     distances = [_distances(rng) for _ in range(count)]
@@ -69,7 +70,7 @@ def measure_theorems(setting: Setting) -> Numbers:
     return round_for_json(
         {
             "models": count,
-            "distances": {name: max(one[name] for one in distances) for name in distances[0]},
+            "distances": {name: max(row[name] for row in distances) for name in distances[0]},
             "patches": patches,
             "errors": by_patches,
             "slopes": {
@@ -81,29 +82,26 @@ def measure_theorems(setting: Setting) -> Numbers:
 
 
 def _distances(rng: np.random.Generator) -> dict[str, float]:
-    """Return the largest distance of each method to the other road, over its largest score."""
+    """Return the distance of each method to its reference, relative to the largest score."""
     model = random_patch_classifier(rng, (3, 4))
-    (picture,) = random_images(rng, model, 1)
-    several: list[Any] = [picture]
-    whole = ReferencePatchClassifier(model)
-    model_input = model.read(picture)
+    (image,) = random_images(rng, model, 1)
+    images: list[Any] = [image]
+    reference = ReferencePatchClassifier(model)
+    model_input = model.read(image)
     features = build_features(model_input, "patches")
-    target = model.classes.index(explain(model, several, "loo")[0].target)
-    e = whole.embedded(torch.tensor(picture.pixels[None] / 255)).requires_grad_()
-    whole(e)[0, target].backward()
-    aim = np.eye(len(model.classes))[[target]]
-    roads = {
-        "gradient": (
-            model.compute_tables([model_input], [features]).gradient(aim)[0],
-            e.grad[0].numpy(),
-        )
-    }
+    target = model.classes.index(explain(model, images, "loo")[0].target)
+    e = reference.embed(torch.tensor(image.pixels[None] / 255)).requires_grad_()
+    reference(e)[0, target].backward()
+    target_gradient = np.eye(len(model.classes))[[target]]
+    tables = model.compute_tables([model_input], [features])
+    pairs = {"gradient": (tables.gradient(target_gradient)[0], e.grad[0].numpy())}
     keep = enumerate_masks(len(features))
-    f = whole.removed(picture.pixels, keep)[:, target : target + 1]
-    known = {tuple(row): value for row, value in zip(keep.tolist(), f, strict=True)}
+    f = reference.mask_outputs(image.pixels, keep)[:, target : target + 1]
+    output_by_mask = {tuple(row): value for row, value in zip(keep.tolist(), f, strict=True)}
 
-    def game(asked: np.ndarray) -> np.ndarray:
-        return np.array([known[tuple(row)] for row in asked.tolist()])
+    def game(masks: np.ndarray) -> np.ndarray:
+        """Return the reference outputs for masks."""
+        return np.array([output_by_mask[tuple(row)] for row in masks.tolist()])
 
     d = len(features)
     expected = {
@@ -112,23 +110,23 @@ def _distances(rng: np.random.Generator) -> dict[str, float]:
         "loo": (game(np.ones((1, d), bool)) - game(~np.eye(d, dtype=bool)))[:, 0],
     }
     for name, values in expected.items():
-        given: dict[str, Any] = {} if name == "loo" else {"tolerance": 1e-12}
-        roads[name] = (explain(model, several, name, scale="score", **given)[0].scores, values)
+        settings: dict[str, Any] = {} if name == "loo" else {"tolerance": 1e-12}
+        pairs[name] = (explain(model, images, name, scale="score", **settings)[0].scores, values)
     return {
-        name: float(np.abs(found - other).max() / np.abs(other).max())
-        for name, (found, other) in roads.items()
+        name: float(np.abs(values - wanted).max() / np.abs(wanted).max())
+        for name, (values, wanted) in pairs.items()
     }
 
 
 def formula_errors(rng: np.random.Generator, side: int) -> list[float]:
-    """Return the relative L2 distance to exact LIME (ν = ∞) of Eq. 19 and of the three in RATES."""
+    """Return the relative L2 distances of Eq. 19 and of the formulas in RATES to exact LIME (ν = ∞)."""
     model = random_patch_classifier(rng, (side, side))
-    (picture,) = random_images(rng, model, 1)
-    model_input = model.read(picture)
-    found = []
+    (image,) = random_images(rng, model, 1)
+    model_input = model.read(image)
+    errors = []
     patches = np.arange(side * side)
-    some = np.where(np.isin(patches, rng.permutation(patches)[:side]), patches, -1)
-    for unit in ("patches", some):
+    region_patches = np.where(np.isin(patches, rng.permutation(patches)[:side]), patches, -1)
+    for unit in ("patches", region_patches):
         features = build_features(model_input, unit)
         game = combine_outputs(model.compute_tables([model_input], [features]).game, np.eye(2)[[0]])
         exact = lime(game, bandwidth=math.inf, tolerance=1e-7).scores
@@ -136,11 +134,11 @@ def formula_errors(rng: np.random.Generator, side: int) -> list[float]:
             **_FORMS,
             "mean_field": partial(lime_mean_field, bandwidth=math.inf),
         }
-        found.append(
+        errors.append(
             {
                 name: float(np.linalg.norm(form(game) - exact) / np.linalg.norm(exact))
                 for name, form in forms.items()
             }
         )
-    whole, region = found
-    return [whole["eq19"], whole["first_order"], region["first_order"], whole["mean_field"]]
+    full, region = errors
+    return [full["eq19"], full["first_order"], region["first_order"], full["mean_field"]]

@@ -1,6 +1,6 @@
-"""The paper's classifier over patches written the usual way: pixels in, full self-attention.
+"""A reference implementation of the paper's classifier over patches, with full self-attention.
 
-Slow for the sake of clarity, and in double precision; the theorems are compared with it.
+It is slow and clear, and computes in double precision. Tests compare the theorems with it.
 """
 
 __all__ = ["ReferencePatchClassifier", "random_images", "random_patch_classifier"]
@@ -17,7 +17,7 @@ from limelight.text import ImageInput, Vocabulary
 
 
 class ReferencePatchClassifier(nn.Module):  # type: ignore[misc]
-    """Cut, embed, attend from every place to every place, read at [cls]; nothing is collapsed."""
+    """A classifier that embeds all patches, computes the full attention, and reads [cls]."""
 
     def __init__(self, model: PatchClassifier) -> None:
         super().__init__()
@@ -26,11 +26,11 @@ class ReferencePatchClassifier(nn.Module):  # type: ignore[misc]
         for name in (*names, "patch_out", "positions"):
             self.register_buffer(name, torch.tensor(getattr(model, name), dtype=torch.float64))
 
-    def embedded(self, pixels: Float[Array, "n H W channels"]) -> Float[Array, "n T_max d_e"]:
-        """Return [cls] and the patches of pictures, from 0 to 1, with their positions."""
-        (rows, columns), (high, wide) = self.grid, self.size
+    def embed(self, pixels: Float[Array, "n H W channels"]) -> Float[Array, "n T_max d_e"]:
+        """Embed [cls] and the patches of images with values from 0 to 1, with positions."""
+        (rows, columns), (height, width) = self.grid, self.size
         patches = [
-            pixels[:, high * i : high * (i + 1), wide * j : wide * (j + 1)].flatten(1)
+            pixels[:, height * i : height * (i + 1), width * j : width * (j + 1)].flatten(1)
             for i in range(rows)
             for j in range(columns)
         ]
@@ -42,7 +42,7 @@ class ReferencePatchClassifier(nn.Module):  # type: ignore[misc]
         return torch.cat([first, e], dim=1) + self.positions
 
     def forward(self, e: Float[Array, "n T_max d_e"]) -> Float[Array, "n C"]:
-        """Return f of embedded pictures."""
+        """Return the outputs for embedded images."""
         query, key, value = (
             torch.einsum("ntd,kad->nkta", e, W) for W in (self.W_q, self.W_k, self.W_v)
         )
@@ -50,14 +50,14 @@ class ReferencePatchClassifier(nn.Module):  # type: ignore[misc]
         heads = torch.softmax(scores, dim=-1) @ value
         return torch.einsum("nko,kco->nc", heads[:, :, 0], self.W_l) / len(self.W_l)
 
-    def removed(self, pixels: np.ndarray, keep: np.ndarray) -> Float[np.ndarray, "n C"]:
-        """Return f of a picture in bytes with the mean patch in the place of those not kept."""
+    def mask_outputs(self, pixels: np.ndarray, keep: np.ndarray) -> Float[np.ndarray, "n C"]:
+        """Return the outputs for an image whose removed patches become the mean patch."""
         mean = np.tile(self.patch_mean.numpy().reshape(*self.size, -1), (*self.grid, 1))
-        kept = keep.reshape(-1, *self.grid).repeat(self.size[0], 1).repeat(self.size[1], 2)
-        masked = np.where(kept[..., None], pixels / 255, mean)
+        pixel_mask = keep.reshape(-1, *self.grid).repeat(self.size[0], 1).repeat(self.size[1], 2)
+        masked = np.where(pixel_mask[..., None], pixels / 255, mean)
         with torch.no_grad():
-            found: np.ndarray = self(self.embedded(torch.from_numpy(masked))).numpy()
-        return found
+            outputs: np.ndarray = self(self.embed(torch.from_numpy(masked))).numpy()
+        return outputs
 
 
 def random_patch_classifier(
@@ -65,15 +65,16 @@ def random_patch_classifier(
     grid: tuple[int, int],
     *,
     size: tuple[int, int] = (2, 2),
-    **changed: Any,
+    **changes: Any,
 ) -> PatchClassifier:
-    """Return a classifier with random weights, whose logits stay within a few units."""
+    """Return a classifier with random weights and small logits."""
     T, p, d_e, d_h, K, C = grid[0] * grid[1], size[0] * size[1], 8, 6, 2, 2
 
     def normal(*shape: int) -> np.ndarray:
+        """Draw weights with a standard deviation of one over the root of the inputs."""
         return rng.standard_normal(shape) / np.sqrt(shape[-1])
 
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "embedding": normal(2, d_e) * 2,
         "W_q": normal(K, 4, d_e),
         "W_k": normal(K, 4, d_e),
@@ -90,11 +91,11 @@ def random_patch_classifier(
         "classes": ("one", "other"),
         "vocabulary": Vocabulary(("[cls]", "UNK")),
     }
-    return PatchClassifier(**given | changed)
+    return PatchClassifier(**fields | changes)
 
 
 def random_images(rng: np.random.Generator, model: PatchClassifier, count: int) -> list[ImageInput]:
-    """Return pictures of noise in the size of ``model``."""
+    """Draw images of noise in the size of ``model``."""
     width, height = model.image_size
     return [
         ImageInput(rng.integers(0, 256, (height, width, 1), dtype=np.uint8)) for _ in range(count)

@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from limelight.rendering.terminal import ALL, SHOWN_FEATURES, Look, table_text, terminal_view
+from limelight.rendering.terminal import FULL_WIDTH, SHOWN_FEATURES, Look, table_text, terminal_view
 from limelight.results.table import Column, Table
 from limelight_reproduction.planning.sampling_plan import SamplingPlan
 
@@ -37,7 +37,7 @@ def _needed_sentence(plan: SamplingPlan) -> str:
     return sentence
 
 
-@terminal_view(ALL)
+@terminal_view(FULL_WIDTH)
 def draw_plan(plan: SamplingPlan, look: Look) -> Iterator[RenderableType]:
     """Yield the number of samples, then the features that need the most samples."""
     samples = plan.samples

@@ -98,8 +98,8 @@ def _describe_agreement(words: Numbers) -> str:
     return (
         "Rank correlation of sizes with |Shapley values|: "
         + _list_means(words["rank"])
-        + f". Of the three strongest words α-avg shares {format_share(words['top']['alpha-avg'])} with "
-        f"them, LIME {format_share(words['top']['lime'])}, chance "
+        + f". Of the three strongest words α-avg shares {format_share(words['top']['alpha-avg'])} "
+        f"with them, LIME {format_share(words['top']['lime'])}, chance "
         f"{format_share(words['top_chance'][:1])}."
     )
 
@@ -160,8 +160,8 @@ def _describe_variance(words: Numbers) -> str:
         "Every word removed with probability ½, the share of the answer's variance that words of "
         "both sentences make together: "
         + "; ".join(descriptions)
-        + f". Single words of the first sentence make {format_share(variation['first'])}, of the second "
-        f"{format_share(variation['second'])}, words within one sentence together "
+        + f". Single words of the first sentence make {format_share(variation['first'])}, of the "
+        f"second {format_share(variation['second'])}, words within one sentence together "
         f"{format_share(variation['within'])}; interactions of exactly two words across make "
         f"{format_share(variation['across_two'])}. LIME's linear model explains "
         f"{format_share(words['linear'])} under its own weights."

@@ -1,6 +1,6 @@
-"""Rows of sentence pairs, taken together: means over pairs with 95 % intervals."""
+"""Statistics of sentence pairs: means over pairs with 95 % intervals."""
 
-__all__ = ["COMPARED", "summarised"]
+__all__ = ["COMPARED", "summarize_pairs"]
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ from limelight_reproduction.setting import CLASSES
 from limelight_reproduction.spread import rank_correlation
 
 _TOP = 3
-# The three families of the paper, every two of them; and the two that remove words.
+# Pairs of methods to compare: every two of the paper's families, and the two that remove words.
 COMPARED = {
     "alpha-avg lime": "α-avg and LIME",
     "g-l1 lime": "G-l1 and LIME",
@@ -23,243 +23,291 @@ COMPARED = {
 }
 
 
-def summarised(rows: Sequence[Row], *, share: float, seed: int) -> Numbers:
-    """Return all numbers that are shown; ``share`` is that of test pairs as short as these."""
-    every = Rows(rows, seed=seed)
-    by_class = {name: every.select(_decided_as(k)) for k, name in enumerate(CLASSES["sick"])}
+def summarize_pairs(rows: Sequence[Row], *, share: float, seed: int) -> Numbers:
+    """Return all statistics; ``share`` is the share of test pairs that are as short as these."""
+    all_rows = Rows(rows, seed=seed)
+    by_class = {
+        name: all_rows.select(_has_decision(index)) for index, name in enumerate(CLASSES["sick"])
+    }
+    groups = {"all": all_rows, **by_class}
+    words = [_word_count(row) for row in rows]
     return round_for_json(
         {
             "pairs": len(rows),
             "share_of_test": share,
-            "words": [min(map(_d, rows)), float(np.mean([*map(_d, rows)])), max(map(_d, rows))],
-            "right": every.mean(lambda row: row["decision"] == row["label"]),
-            "classes": {name: len(of.rows) for name, of in by_class.items()},
-            "linear": every.mean(lambda row: row["linear"]),
-            "rank": {name: every.mean(_ranked(name, "shapley")) for name in METHODS},
-            "compared": {both: every.mean(_ranked(*both.split())) for both in COMPARED},
-            "top": {name: every.mean(_shared(name)) for name in METHODS},
-            "top_chance": every.mean(lambda row: _TOP / _d(row)),
-            "second": {name: every.mean(_second(name)) for name in METHODS},
-            "second_words": every.mean(lambda row: float(np.mean(row["second"]))),
-            "unshared": {said: _unshared(of) for said, of in {"all": every, **by_class}.items()},
-            "special": _layers(every, rows),
-            "faithful": {name: every.ratio(*_gained(name)) for name in METHODS},
-            "lime_over_attention": every.ratio(
-                lambda row: row["areas"]["lime"] - row["areas"]["alpha-avg"], _gained("lime")[1]
+            "words": [min(words), float(np.mean(words)), max(words)],
+            "right": all_rows.mean(lambda row: row["decision"] == row["label"]),
+            "classes": {name: len(group.rows) for name, group in by_class.items()},
+            "linear": all_rows.mean(lambda row: row["linear"]),
+            "rank": {name: all_rows.mean(_size_correlation(name, "shapley")) for name in METHODS},
+            "compared": {
+                names: all_rows.mean(_size_correlation(*names.split())) for names in COMPARED
+            },
+            "top": {name: all_rows.mean(_top_overlap(name)) for name in METHODS},
+            "top_chance": all_rows.mean(lambda row: _TOP / _word_count(row)),
+            "second": {name: all_rows.mean(_second_sentence_share(name)) for name in METHODS},
+            "second_words": all_rows.mean(lambda row: float(np.mean(row["second"]))),
+            "unshared": {label: _unshared_shares(group) for label, group in groups.items()},
+            "special": _special_token_shares(all_rows, rows),
+            "faithful": {name: all_rows.ratio(*_gain_and_room(name)) for name in METHODS},
+            "lime_over_attention": all_rows.ratio(
+                lambda row: row["areas"]["lime"] - row["areas"]["alpha-avg"],
+                _gain_and_room("lime")[1],
             ),
             "faithful_by": {
-                said: {name: of.ratio(*_gained(name)) for name in METHODS}
-                for said, of in by_class.items()
+                label: {name: group.ratio(*_gain_and_room(name)) for name in METHODS}
+                for label, group in by_class.items()
             },
-            "flips": {said: _flips(of) for said, of in {"all": every, **by_class}.items()},
+            "flips": {label: _flip_statistics(group) for label, group in groups.items()},
             "variation": {
-                said: {part: of.mean(_varied(part)) for part in (*VARIATION, "across_two")}
-                for said, of in {"all": every, **by_class}.items()
+                label: {part: group.mean(_variance_share(part)) for part in _VARIANCE_PARTS}
+                for label, group in groups.items()
             },
-            "across_over_within": every.mean(_difference),
-            **_interacting(every, rows),
-            "negation": _negation(every),
+            "across_over_within": all_rows.mean(_across_minus_within),
+            **_interaction_statistics(all_rows, rows),
+            "negation": _negation_statistics(all_rows),
         },
         digits=4,
     )
 
 
-def _decided_as(number: int) -> Callable[[Row], bool]:
-    return lambda row: row["decision"] == number
+_VARIANCE_PARTS = (*VARIATION, "across_two")
 
 
-def _d(row: Row) -> int:
+def _has_decision(index: int) -> Callable[[Row], bool]:
+    """Return a predicate: whether the model predicts the class with this index."""
+    return lambda row: row["decision"] == index
+
+
+def _word_count(row: Row) -> int:
     return len(row["second"])
 
 
-def _ranked(a: str, b: str) -> Callable[[Row], float | None]:
-    """Return a function: the rank correlation of the sizes of two explanations of a pair."""
+def _size_correlation(first: str, second: str) -> Callable[[Row], float | None]:
+    """Return a function of a pair: the rank correlation of the score sizes of two methods."""
 
-    def found(row: Row) -> float | None:
-        return rank_correlation(*(np.abs(row["scores"][name]) for name in (a, b)))
+    def correlation(row: Row) -> float | None:
+        """Return the rank correlation for one pair."""
+        return rank_correlation(*(np.abs(row["scores"][name]) for name in (first, second)))
 
-    return found
+    return correlation
 
 
-def _strongest(scores: Sequence[float], count: int) -> set[int]:
+def _strongest_words(scores: Sequence[float], count: int) -> set[int]:
+    """Return the indices of the ``count`` words with the largest absolute scores."""
     return set(np.argsort(-np.abs(scores), kind="stable")[:count].tolist())
 
 
-def _shared(name: str) -> Callable[[Row], float]:
-    """Return a function: which part of the strongest words are those of Shapley values."""
+def _top_overlap(name: str) -> Callable[[Row], float]:
+    """Return a function of a pair: the share of a method's top words that Shapley values share."""
 
-    def found(row: Row) -> float:
-        own, true = (_strongest(row["scores"][one], _TOP) for one in (name, "shapley"))
-        return len(own & true) / _TOP
+    def overlap(row: Row) -> float:
+        """Return the share for one pair."""
+        top, shapley_top = (
+            _strongest_words(row["scores"][method], _TOP) for method in (name, "shapley")
+        )
+        return len(top & shapley_top) / _TOP
 
-    return found
+    return overlap
 
 
-def _second(name: str) -> Callable[[Row], float | None]:
-    """Return a function: the share of the sizes of scores that lies in the second sentence."""
+def _second_sentence_share(name: str) -> Callable[[Row], float | None]:
+    """Return a function of a pair: the share of the score sizes that is in the second sentence."""
 
-    def found(row: Row) -> float | None:
+    def share(row: Row) -> float | None:
+        """Return the share for one pair."""
         size = np.abs(row["scores"][name])
         return float(size @ row["second"] / size.sum()) if size.any() else None
 
-    return found
+    return share
 
 
-def _unshared(of: Rows) -> Numbers:
-    """Return how much of the words, and of the scores, is of words in one sentence only."""
+def _unshared_shares(rows: Rows) -> Numbers:
+    """Return the shares of words and of score sizes that belong to words of one sentence only."""
 
-    def alone(row: Row) -> np.ndarray:
-        shared = {place for both in row["same"] for place in both}
-        return np.array([place not in shared for place in range(_d(row))])
+    def is_unshared(row: Row) -> np.ndarray:
+        """Return for every word whether it occurs in one sentence only."""
+        shared = {index for indices in row["same"] for index in indices}
+        return np.array([index not in shared for index in range(_word_count(row))])
 
-    def mass(name: str) -> Callable[[Row], float | None]:
-        def found(row: Row) -> float | None:
+    def size_share(name: str) -> Callable[[Row], float | None]:
+        """Return a function of a pair: the share of the score sizes of a method."""
+
+        def share(row: Row) -> float | None:
+            """Return the share for one pair."""
             size = np.abs(row["scores"][name])
-            return float(size @ alone(row) / size.sum()) if size.any() else None
+            return float(size @ is_unshared(row) / size.sum()) if size.any() else None
 
-        return found
+        return share
 
     return {
-        **{name: of.mean(mass(name)) for name in METHODS},
-        "words": of.mean(lambda row: float(alone(row).mean())),
+        **{name: rows.mean(size_share(name)) for name in METHODS},
+        "words": rows.mean(lambda row: float(is_unshared(row).mean())),
     }
 
 
-def _layers(every: Rows, rows: Sequence[Row]) -> list[list[float] | None]:
-    """Return for every layer how much of the attention that is read goes to special tokens."""
+def _special_token_shares(all_rows: Rows, rows: Sequence[Row]) -> list[list[float] | None]:
+    """Return for every layer the share of the read attention that goes to special tokens."""
 
-    def special(layer: int) -> Callable[[Row], float]:
+    def special_share(layer: int) -> Callable[[Row], float]:
+        """Return a function of a pair: the share in a layer."""
         return lambda row: 1 - float(np.sum(row["looks"][layer]))
 
-    return [every.mean(special(layer)) for layer in range(len(rows[0]["looks"]))]
+    return [all_rows.mean(special_share(layer)) for layer in range(len(rows[0]["looks"]))]
 
 
-def _gained(name: str) -> tuple[Callable[[Row], float], Callable[[Row], float]]:
-    """Return how far an order goes from guessing, and how far the best order does."""
+def _gain_and_room(name: str) -> tuple[Callable[[Row], float], Callable[[Row], float]]:
+    """Return two functions of a pair: the gain over chance of a method, and of the best order."""
     return (
         lambda row: row["areas"][name] - row["chance"],
         lambda row: row["ceiling"] - row["chance"],
     )
 
 
-def _flips(of: Rows) -> Numbers:
-    """Return how often the decision changes when one word goes, and after how many it does."""
+def _flip_statistics(rows: Rows) -> Numbers:
+    """Return how often removing one word changes the decision, and how many words are needed."""
 
-    def at_once(name: str) -> Callable[[Row], float]:
+    def first_word_flips(name: str) -> Callable[[Row], float]:
+        """Return a function of a pair: whether the first word changes the decision."""
         return lambda row: float(row["flips"][name] == 1)
 
-    def needed(row: Row, steps: int | None) -> float:
-        # Where no removal changes the decision, all words are not enough.
-        return (steps or _d(row)) / _d(row)
+    def needed_share(row: Row, steps: int | None) -> float:
+        """Return the share of the words that is removed until the decision changes."""
+        # If no removal changes the decision, all words count as removed.
+        return (steps or _word_count(row)) / _word_count(row)
 
-    def in_its_order(name: str) -> Callable[[Row], float]:
-        return lambda row: needed(row, row["flips"][name])
+    def method_share(name: str) -> Callable[[Row], float]:
+        """Return a function of a pair: the needed share in the order of a method."""
+        return lambda row: needed_share(row, row["flips"][name])
 
     return {
         "first": {
-            **{name: of.mean(at_once(name)) for name in METHODS},
-            "random": of.mean(lambda row: float(np.mean(row["single"]))),
-            "best": of.mean(lambda row: float(np.max(row["single"]))),
+            **{name: rows.mean(first_word_flips(name)) for name in METHODS},
+            "random": rows.mean(lambda row: float(np.mean(row["single"]))),
+            "best": rows.mean(lambda row: float(np.max(row["single"]))),
         },
         "needed": {
-            **{name: of.mean(in_its_order(name)) for name in METHODS},
-            "random": of.mean(lambda row: row["random"]),
-            "best": of.mean(lambda row: needed(row, row["fewest"])),
+            **{name: rows.mean(method_share(name)) for name in METHODS},
+            "random": rows.mean(lambda row: row["random"]),
+            "best": rows.mean(lambda row: needed_share(row, row["fewest"])),
         },
     }
 
 
-def _varied(part: str) -> Callable[[Row], float | None]:
+def _variance_share(part: str) -> Callable[[Row], float | None]:
+    """Return a function of a pair: the share of the variance of the output due to ``part``."""
     return lambda row: None if row["variation"] is None else row["variation"][part]
 
 
-def _difference(row: Row) -> float | None:
-    of = row["variation"]
-    return None if of is None else of["across"] - of["within"]
+def _across_minus_within(row: Row) -> float | None:
+    """Return the variance share across the sentences minus the share within a sentence."""
+    variation = row["variation"]
+    return None if variation is None else variation["across"] - variation["within"]
 
 
-def _interacting(every: Rows, rows: Sequence[Row]) -> Numbers:
-    """Return where interactions are strong, and whether attention between words tells."""
+def _interaction_statistics(all_rows: Rows, rows: Sequence[Row]) -> Numbers:
+    """Return where interactions are strong, and their correlation with attention of words."""
 
-    def of_layer(layer: int) -> Callable[[Row], float | None]:
-        return lambda row: _paid(row, np.array(row["pays"][layer]))
+    def layer_correlation(layer: int) -> Callable[[Row], float | None]:
+        """Return a function of a pair: the correlation for the attention of a layer."""
+        return lambda row: _attention_correlation(row, np.array(row["pays"][layer]))
+
+    def mean_attention(row: Row) -> np.ndarray:
+        """Return the attention between words, averaged over layers."""
+        return np.mean(row["pays"], axis=0)
 
     return {
-        "strongest_across": every.mean(_strongest_pair_is_across),
-        "pairs_across": every.mean(_cross_share),
+        "strongest_across": all_rows.mean(_strongest_pair_is_across),
+        "pairs_across": all_rows.mean(_across_share),
         "size": {
-            "across": every.mean(lambda row: _sizes(row, across=True)),
-            "within": every.mean(lambda row: _sizes(row, across=False)),
-            "same": every.mean(_same_size),
+            "across": all_rows.mean(lambda row: _mean_size(row, across=True)),
+            "within": all_rows.mean(lambda row: _mean_size(row, across=False)),
+            "same": all_rows.mean(_same_word_size),
         },
-        "pays": every.mean(lambda row: _paid(row, np.mean(row["pays"], axis=0))),
-        "pays_other": every.mean(lambda row: _paid(row, np.mean(row["pays"], axis=0), same=False)),
-        "pays_by_layer": [every.mean(of_layer(layer)) for layer in range(len(rows[0]["pays"]))],
+        "pays": all_rows.mean(lambda row: _attention_correlation(row, mean_attention(row))),
+        "pays_other": all_rows.mean(
+            lambda row: _attention_correlation(row, mean_attention(row), with_same_word=False)
+        ),
+        "pays_by_layer": [
+            all_rows.mean(layer_correlation(layer)) for layer in range(len(rows[0]["pays"]))
+        ],
     }
 
 
-def _crossing(row: Row) -> np.ndarray:
-    """Return which pairs of words, each once, stand in different sentences."""
+def _across_mask(row: Row) -> np.ndarray:
+    """Return a mask of the pairs of words in different sentences, each pair once."""
     second = np.array(row["second"], bool)
     return np.triu(second[:, None] != second[None, :], k=1)
 
 
-def _sizes(row: Row, *, across: bool) -> float | None:
-    size, crossing = np.abs(row["interactions"]), _crossing(row)
-    chosen = crossing if across else np.triu(~crossing, k=1)
-    return float(size[chosen].mean()) if chosen.any() else None
+def _mean_size(row: Row, *, across: bool) -> float | None:
+    """Return the mean size of the interactions across sentences, or of those within a sentence."""
+    size, across_mask = np.abs(row["interactions"]), _across_mask(row)
+    mask = across_mask if across else np.triu(~across_mask, k=1)
+    return float(size[mask].mean()) if mask.any() else None
 
 
-def _same_size(row: Row) -> float | None:
+def _same_word_size(row: Row) -> float | None:
+    """Return the mean size of the interactions of a word with itself in the other sentence."""
     size = np.abs(row["interactions"])
     return float(np.mean([size[i, j] for i, j in row["same"]])) if row["same"] else None
 
 
 def _strongest_pair_is_across(row: Row) -> float:
     size = np.triu(np.abs(row["interactions"]), k=1)
-    return float(_crossing(row).reshape(-1)[size.argmax()])
+    return float(_across_mask(row).reshape(-1)[size.argmax()])
 
 
-def _cross_share(row: Row) -> float:
-    return float(_crossing(row).sum() / (_d(row) * (_d(row) - 1) / 2))
+def _across_share(row: Row) -> float:
+    """Return the share of the pairs of words that are in different sentences."""
+    return float(_across_mask(row).sum() / (_word_count(row) * (_word_count(row) - 1) / 2))
 
 
-def _paid(row: Row, pays: np.ndarray, *, same: bool = True) -> float | None:
-    """Return the rank correlation of attention and interaction, over pairs across the sentences."""
-    crossing = _crossing(row)
-    if not same:
+def _attention_correlation(
+    row: Row, attention: np.ndarray, *, with_same_word: bool = True
+) -> float | None:
+    """Return the rank correlation of attention and interaction over pairs across the sentences."""
+    mask = _across_mask(row)
+    if not with_same_word:
         for i, j in row["same"]:
-            crossing[i, j] = crossing[j, i] = False
-    size = np.abs(row["interactions"])[crossing]
-    return rank_correlation(pays[crossing], size) if len(size) > 2 else None
+            mask[i, j] = mask[j, i] = False
+    size = np.abs(row["interactions"])[mask]
+    return rank_correlation(attention[mask], size) if len(size) > 2 else None
 
 
-def _negation(every: Rows) -> Numbers:
-    """Return who finds the negation of a pair that the model calls a contradiction."""
-    of = every.select(lambda row: row["decision"] == 0 and any(row["negation"]))
-    contradictions = [row for row in every.rows if row["decision"] == 0]
+def _negation_statistics(all_rows: Rows) -> Numbers:
+    """Return how often methods find the negation of a pair that is predicted a contradiction."""
+    rows = all_rows.select(lambda row: row["decision"] == 0 and any(row["negation"]))
+    contradictions = [row for row in all_rows.rows if row["decision"] == 0]
     return {
-        "pairs": len(of.rows),
+        "pairs": len(rows.rows),
         "contradictions": len(contradictions),
-        "first": {name: of.mean(_finds(name)) for name in METHODS} if of.rows else {},
-        "chance": of.mean(lambda row: float(np.mean(row["negation"]))) if of.rows else None,
-        "decides": of.mean(_decided) if of.rows else None,
-        "others_decide": of.mean(_decided_by_others) if of.rows else None,
+        "first": {name: rows.mean(_finds_negation(name)) for name in METHODS} if rows.rows else {},
+        "chance": rows.mean(lambda row: float(np.mean(row["negation"]))) if rows.rows else None,
+        "decides": rows.mean(_negation_flips) if rows.rows else None,
+        "others_decide": rows.mean(_other_word_flips) if rows.rows else None,
     }
 
 
-def _finds(name: str) -> Callable[[Row], float]:
-    def found(row: Row) -> float:
-        own = np.array(row["scores"][name])
-        first = int((own if name in SIGNED else np.abs(own)).argmax())
+def _finds_negation(name: str) -> Callable[[Row], float]:
+    """Return a function of a pair: whether the first word of a method is a negation."""
+
+    def is_first(row: Row) -> float:
+        """Return 1.0 if the first word of the pair is a negation, else 0.0."""
+        scores = np.array(row["scores"][name])
+        first = int((scores if name in SIGNED else np.abs(scores)).argmax())
         return float(row["negation"][first])
 
-    return found
+    return is_first
 
 
-def _decided(row: Row) -> float:
-    return float(any(a and b for a, b in zip(row["negation"], row["single"], strict=True)))
+def _negation_flips(row: Row) -> float:
+    """Return 1.0 if the removal of a negation changes the decision, else 0.0."""
+    words = zip(row["negation"], row["single"], strict=True)
+    return float(any(is_negation and flips for is_negation, flips in words))
 
 
-def _decided_by_others(row: Row) -> float:
-    return float(any(b and not a for a, b in zip(row["negation"], row["single"], strict=True)))
+def _other_word_flips(row: Row) -> float:
+    """Return 1.0 if the removal of a word that is no negation changes the decision, else 0.0."""
+    words = zip(row["negation"], row["single"], strict=True)
+    return float(any(flips and not is_negation for is_negation, flips in words))

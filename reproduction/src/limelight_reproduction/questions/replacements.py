@@ -220,14 +220,15 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     return Findings(
         headline=(
             f"Of four ways to remove a word, LIME agrees least between two ({a}; {b}): rank "
-            f"correlation {format_interval(paper[worst])} in the median review, without the noise of sampling."
+            f"correlation {format_interval(paper[worst])} in the median review, without the noise "
+            "of sampling."
         ),
         verdicts=[
             Verdict(
                 claim="Theory replaces words by UNK, the package deletes them: one explanation",
                 holds=one_explanation(paper["unk, delete"]),
-                number=f"rank correlation {format_interval(paper['unk, delete'])}, noise taken out; shipped "
-                f"model {format_interval(shipped['unk, delete'])}",
+                number=f"rank correlation {format_interval(paper['unk, delete'])}, noise taken "
+                f"out; shipped model {format_interval(shipped['unk, delete'])}",
             )
         ],
         measured=[_sentence(part, of) for part, of in order_paper_first(numbers)],
@@ -258,14 +259,15 @@ def _sentence(part: str, of: Numbers) -> str:
         "reviews. With words deleted LIME samples: the value is a mean of "
         f"{of['runs']} runs of 5,000 samples. Rank correlation of LIME with UNK and with the mean "
         f"embedding {format_interval(rank['unk, mean'])}, with attention renormalised "
-        f"{format_interval(rank['unk, renormalise'])}, with words deleted {format_interval(rank['unk, delete'])}, of at "
-        f"most {of['ceiling']['delete'][0]:.2f} that the noise allows: "
-        f"{format_interval(clean['unk, delete'])} without it. As a control the same number of runs with UNK "
-        f"has {format_interval(rank['unk, unk sampled'])} with the exact value, and "
-        f"{format_interval(clean['unk, unk sampled'])} with the noise taken out. The strongest word is the "
-        f"same in {of['top']['unk, mean'][0]:.0%}, {of['top']['unk, renormalise'][0]:.0%} and "
-        f"{of['top']['unk, delete'][0]:.0%} (in two halves of the runs with deletion: "
-        f"{of['top ceiling'][0]:.0%}). Removing every word moves f by "
+        f"{format_interval(rank['unk, renormalise'])}, with words deleted "
+        f"{format_interval(rank['unk, delete'])}, of at most {of['ceiling']['delete'][0]:.2f} that "
+        f"the noise allows: {format_interval(clean['unk, delete'])} without it. As a control the "
+        f"same number of runs with UNK has {format_interval(rank['unk, unk sampled'])} with the "
+        f"exact value, and {format_interval(clean['unk, unk sampled'])} with the noise taken out. "
+        f"The strongest word is the same in {of['top']['unk, mean'][0]:.0%}, "
+        f"{of['top']['unk, renormalise'][0]:.0%} and {of['top']['unk, delete'][0]:.0%} (in two "
+        f"halves of the runs with deletion: {of['top ceiling'][0]:.0%}). Removing every word moves "
+        "f by "
         + ", ".join(f"{of['moved'][how]:+.2f} ({said})" for how, said in REPLACEMENTS.items())
         + " in the median review."
     )

@@ -1,4 +1,4 @@
-"""Two sentences instead of one text: what attention, gradients and LIME see of an inference."""
+"""Sentence pairs: attention, gradients and LIME on natural language inference."""
 
 __all__ = ["EXPERIMENT"]
 
@@ -31,7 +31,7 @@ from limelight_reproduction.questions.pair_sentences import (
     format_mean,
     format_share,
 )
-from limelight_reproduction.questions.pair_statistics import COMPARED, summarised
+from limelight_reproduction.questions.pair_statistics import COMPARED, summarize_pairs
 from limelight_reproduction.setting import CLASSES, Setting
 
 _COLOURS = (BLUE, ORANGE, GREY, VERMILLION)
@@ -39,27 +39,28 @@ _THREE = ("alpha-avg lime", "g-l1 lime", "alpha-avg g-l1")
 
 
 def measure_words(setting: Setting, *, replacement: str) -> Numbers:
-    """Return what explanations say of short pairs, against all that can be asked about them."""
-    pairs, part = short_pairs(setting)
+    """Measure the explanations of short pairs, and compare them with the games over all masks."""
+    pairs, test_share = short_pairs(setting)
     rows = list(measure_rows(setting, pairs, replacement=replacement))
-    return summarised(rows, share=part, seed=setting.seed)
+    return summarize_pairs(rows, share=test_share, seed=setting.seed)
 
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     words = numbers["words"]
-    figure, (left, middle, right) = canvas(11.0, 3.4, columns=3)
-    _with_intervals(left, words["faithful"])
-    left.axvline(0, color=GREY, linewidth=1)
-    left.set_yticks(range(len(METHODS)), list(METHODS.values()))
-    style_axes(left, title="order of the words", x="from a random order (0) to the best (1)")
-    _stacked(middle, words["variation"])
-    style_axes(middle, title="what the answer varies by", x="share of the variance")
+    figure, (order_axes, variance_axes, negation_axes) = canvas(11.0, 3.4, columns=3)
+    _draw_intervals(order_axes, words["faithful"])
+    order_axes.axvline(0, color=GREY, linewidth=1)
+    order_axes.set_yticks(range(len(METHODS)), list(METHODS.values()))
+    style_axes(order_axes, title="order of the words", x="from a random order (0) to the best (1)")
+    _draw_variance(variance_axes, words["variation"])
+    style_axes(variance_axes, title="what the answer varies by", x="share of the variance")
     if words["negation"]["first"]:
-        _with_intervals(right, words["negation"]["first"])
-        right.axvline(words["negation"]["chance"][0], color=GREY, linewidth=1, linestyle=":")
-    right.set_xlim(-0.03, 1.03)
-    right.set_yticks(range(len(METHODS)), [""] * len(METHODS))
-    style_axes(right, title="contradictions with a negation", x="how often it comes first")
+        _draw_intervals(negation_axes, words["negation"]["first"])
+        chance = words["negation"]["chance"][0]
+        negation_axes.axvline(chance, color=GREY, linewidth=1, linestyle=":")
+    negation_axes.set_xlim(-0.03, 1.03)
+    negation_axes.set_yticks(range(len(METHODS)), [""] * len(METHODS))
+    style_axes(negation_axes, title="contradictions with a negation", x="how often it comes first")
     yield (
         "pairs",
         "Left: how good the order of each method is, with 95 % intervals. Middle: whose doing the "
@@ -69,19 +70,21 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     )
 
 
-def _with_intervals(axes: Any, found: Mapping[str, Interval]) -> None:
-    middle, low, high = np.transpose([found[name] for name in METHODS])
-    places = np.arange(len(METHODS))
-    axes.hlines(places, low, high, color=BLUE, linewidth=3, alpha=0.35)
-    axes.plot(middle, places, "o", color=BLUE, markersize=4)
+def _draw_intervals(axes: Any, intervals: Mapping[str, Interval]) -> None:
+    """Draw the mean of every method with its interval, the first method on top."""
+    middle, low, high = np.transpose([intervals[name] for name in METHODS])
+    heights = np.arange(len(METHODS))
+    axes.hlines(heights, low, high, color=BLUE, linewidth=3, alpha=0.35)
+    axes.plot(middle, heights, "o", color=BLUE, markersize=4)
     axes.invert_yaxis()
 
 
-def _stacked(axes: Any, variation: Mapping[str, Mapping[str, Interval | None]]) -> None:
-    rows = {said: of for said, of in variation.items() if of["across"] is not None}
+def _draw_variance(axes: Any, variation: Mapping[str, Mapping[str, Interval | None]]) -> None:
+    """Draw a stacked bar of variance shares for every class with a known variance."""
+    rows = {label: shares for label, shares in variation.items() if shares["across"] is not None}
     start = np.zeros(len(rows))
     for (part, label), color in zip(VARIATION.items(), _COLOURS, strict=True):
-        size = np.array([(of[part] or [0.0])[0] for of in rows.values()])
+        size = np.array([(shares[part] or [0.0])[0] for shares in rows.values()])
         axes.barh(range(len(rows)), size, left=start, color=color, height=0.6, label=label)
         start = start + size
     axes.set_yticks(range(len(rows)), list(rows))
@@ -93,17 +96,18 @@ def _stacked(axes: Any, variation: Mapping[str, Mapping[str, Interval | None]]) 
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     words = numbers["words"]
     faithful, variation = words["faithful"], words["variation"]["all"]
-    at_once = words["flips"]["all"]["first"]
+    first_word = words["flips"]["all"]["first"]
     return Findings(
         headline=(
-            f"On pairs of sentences α-avg goes {format_share(faithful['alpha-avg'])} of the way from a "
-            f"random order of the words to the best one, LIME {format_share(faithful['lime'])}, Shapley "
-            f"values {format_share(faithful['shapley'])}; {format_share(variation['across'])} of what the "
+            "On pairs of sentences α-avg goes "
+            f"{format_share(faithful['alpha-avg'])} of the way from a random order of the words to "
+            f"the best one, LIME {format_share(faithful['lime'])}, Shapley values "
+            f"{format_share(faithful['shapley'])}; {format_share(variation['across'])} of what the "
             "model's answer varies by is what words of both sentences do together, which no score "
             "of single words can show."
         ),
         verdicts=_verdicts(numbers),
-        measured=describe_results(numbers, *_same_verdicts(numbers)),
+        measured=describe_results(numbers, *_compare_deletion(numbers)),
         meaning=MEANING,
         table=Table(
             columns=(
@@ -111,30 +115,29 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                 "rank correlation with Shapley values", "decision changed by its first word",
                 "negation comes first", "mass in the second sentence",
             ),
-            rows=[[said, *_line(words, name)] for name, said in METHODS.items()]
+            rows=[[label, *_table_cells(words, name)] for name, label in METHODS.items()]
             + [
-                ["random order", *[0.0] * 4, None, at_once["random"][0],
+                ["random order", *[0.0] * 4, None, first_word["random"][0],
                  (words["negation"]["chance"] or [None])[0], words["second_words"][0]],
-                ["best there is", *[1.0] * 4, None, at_once["best"][0], None, None],
+                ["best there is", *[1.0] * 4, None, first_word["best"][0], None, None],
             ],
             digits=2,
         ),
     )  # fmt: skip
 
 
-def _line(words: Numbers, name: str) -> list[float | None]:
-    by_class = (words["faithful_by"][said][name] for said in CLASSES["sick"])
-    return [
-        one if one is None else one[0]
-        for one in (
-            words["faithful"][name],
-            *by_class,
-            words["rank"][name],
-            words["flips"]["all"]["first"][name],
-            words["negation"]["first"].get(name),
-            words["second"][name],
-        )
-    ]
+def _table_cells(words: Numbers, name: str) -> list[float | None]:
+    """Return the means of a method in the order of the table columns."""
+    by_class = (words["faithful_by"][label][name] for label in CLASSES["sick"])
+    intervals = (
+        words["faithful"][name],
+        *by_class,
+        words["rank"][name],
+        words["flips"]["all"]["first"][name],
+        words["negation"]["first"].get(name),
+        words["second"][name],
+    )
+    return [None if interval is None else interval[0] for interval in intervals]
 
 
 def _verdicts(numbers: Mapping[str, Numbers]) -> list[Verdict]:
@@ -145,25 +148,25 @@ def _verdicts(numbers: Mapping[str, Numbers]) -> list[Verdict]:
         number=f"{trained['right']['second']:.1%} right from the second sentence, "
         f"{trained['frequent']:.1%} by saying “neutral”",
     )
-    return [*_of_words(words), given_away]
+    return [*_word_verdicts(words), given_away]
 
 
-def _of_words(words: Numbers) -> list[Verdict]:
-    """Return the verdicts that depend on what stands for a removed word."""
-    compared = {both: words["compared"][both] for both in _THREE}
+def _word_verdicts(words: Numbers) -> list[Verdict]:
+    """Return the verdicts that depend on the replacement of a removed word."""
+    compared = {names: words["compared"][names] for names in _THREE}
     across = words["variation"]["all"]["across"]
     return [
         Verdict(
             claim="Attention, gradients and LIME see different things, on sentence pairs too",
             holds=judge_differences(compared),
             number="rank correlations "
-            + ", ".join(f"{format_mean(compared[both])} ({COMPARED[both]})" for both in _THREE),
+            + ", ".join(f"{format_mean(compared[names])} ({COMPARED[names]})" for names in _THREE),
         ),
         Verdict(
             claim="Is attention a faithful order of the words of a pair? (our question)",
             holds=choose_zone(words["faithful"]["alpha-avg"], FAITHFUL),
-            number=f"{format_share(words['faithful']['alpha-avg'])} of the way from a random order to "
-            "the best",
+            number=f"{format_share(words['faithful']['alpha-avg'])} of the way from a random order "
+            "to the best",
         ),
         Verdict(
             claim="LIME explains inferences better than attention (Thorne et al., 2019)",
@@ -181,11 +184,12 @@ def _of_words(words: Numbers) -> list[Verdict]:
             holds=choose_zone(across, BETWEEN),
             number=f"{format_share(across)} of the variance",
         ),
-        *_of_negation(words["negation"]),
+        *_negation_verdicts(words["negation"]),
     ]
 
 
-def _of_negation(negation: Numbers) -> list[Verdict]:
+def _negation_verdicts(negation: Numbers) -> list[Verdict]:
+    """Return the verdict about negations, or none if no pair has a negation."""
     if not negation["first"]:
         return []
     finds = count_in_zone(negation["first"], FOUND, "finds it")
@@ -199,14 +203,14 @@ def _of_negation(negation: Numbers) -> list[Verdict]:
     ]
 
 
-def _same_verdicts(numbers: Mapping[str, Numbers]) -> tuple[int, list[str]]:
-    """Return how many verdicts depend on removed words, and those that are others for deletion."""
-    masked, deleted = (_of_words(numbers[part]) for part in ("words", "deleted"))
-    others = {one.claim: one.holds for one in deleted}
+def _compare_deletion(numbers: Mapping[str, Numbers]) -> tuple[int, list[str]]:
+    """Return the number of verdicts about words, and those that differ if words are deleted."""
+    masked, deleted = (_word_verdicts(numbers[part]) for part in ("words", "deleted"))
+    holds_deleted = {verdict.claim: verdict.holds for verdict in deleted}
     changed = [
-        f"“{one.claim}” ({others.get(one.claim, 'not measured')})"
-        for one in masked
-        if others.get(one.claim) != one.holds
+        f"“{verdict.claim}” ({holds_deleted.get(verdict.claim, 'not measured')})"
+        for verdict in masked
+        if holds_deleted.get(verdict.claim) != verdict.holds
     ]
     return len(masked), changed
 

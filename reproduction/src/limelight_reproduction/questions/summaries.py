@@ -166,9 +166,11 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     median, gained = paper["median"], paper["gained"]
     return Findings(
         headline=(
-            f"On the paper's recipe ‖αv‖ has rank correlation {format_interval(median['value lime'], 3)} with "
-            f"|LIME|, ‖W_ℓ αv‖ {format_interval(median['read-out lime'], 3)}, α-avg "
-            f"{format_interval(median['alpha-avg lime'], 3)} and α-max {format_interval(median['alpha-max lime'], 3)}."
+            "On the paper's recipe ‖αv‖ has rank correlation "
+            f"{format_interval(median['value lime'], 3)} with |LIME|, ‖W_ℓ αv‖ "
+            f"{format_interval(median['read-out lime'], 3)}, α-avg "
+            f"{format_interval(median['alpha-avg lime'], 3)} and α-max "
+            f"{format_interval(median['alpha-max lime'], 3)}."
         ),
         verdicts=[
             Verdict(

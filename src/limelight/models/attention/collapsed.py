@@ -99,14 +99,15 @@ class CollapsedInputs:
         ids, base_ids = self.ids[rows], self.base_ids[rows]
         # Hidden units are computed only at positions whose word changes: others stay constant.
         (positions,) = np.nonzero((ids != base_ids).any(axis=0))
-        unit_inputs, start, end = [], start.copy(), end.copy()
+        start, end, unit_inputs = start.copy(), end.copy(), []
         # Only the linear part: the part of the units is added at every point of the path.
         for logit, words in ((start, base_ids), (end, ids)):
             changed_words = words[:, positions]
             linear = tables.word_logit[changed_words] + tables.position_logit[positions]
             logit[..., positions] = _positions_last(linear)
             unit_inputs.append(_heads_first(units.unit_inputs(changed_words, positions)))
-        return LogitPath(start, end, UnitPath(positions, *unit_inputs, units.weight))
+        unit_start, unit_end = unit_inputs
+        return LogitPath(start, end, UnitPath(positions, unit_start, unit_end, units.weight))
 
     @cached_property
     def read_logit(self) -> Float[np.ndarray, "n K T_max"]:

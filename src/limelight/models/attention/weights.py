@@ -127,5 +127,6 @@ def _check_positions(model: Any) -> None:
     if not 2 <= model.T_max <= _MAX_TOKENS or not is_usable:
         raise InputError(
             f"T_max must lie between 2 and {_MAX_TOKENS:,}, and position_base and position_scale "
-            f"be finite, the former positive and not too small; got {model.T_max}, {base} and {scale}."
+            "be finite, the former positive and not too small; "
+            f"got {model.T_max}, {base} and {scale}."
         )

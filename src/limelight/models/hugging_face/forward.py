@@ -102,9 +102,8 @@ def network_input(network: Any, rows: Rows, *, filler: int | None = None) -> dic
         "input_ids": (ids & _TOKEN_MASK).masked_fill(~is_token, filler_id),
         "attention_mask": is_token.long(),
     }
-    max_segment = (
-        int(rows.max(initial=0)) >> _SEGMENT_SHIFT
-    )  # on the host, to avoid waiting for a GPU
+    # On the host, to avoid waiting for a GPU.
+    max_segment = int(rows.max(initial=0)) >> _SEGMENT_SHIFT
     if max_segment >> (_MARK_SHIFT - _SEGMENT_SHIFT):
         inputs["marks"] = (ids >> _MARK_SHIFT).masked_fill(~is_token, 0)
         max_segment = int(((rows[rows >= 0] >> _SEGMENT_SHIFT) & _SEGMENT_MASK).max())
@@ -123,11 +122,8 @@ def token_type_count(network: Any) -> int:
     RoBERTa's table has one row.
     """
     if (count := _TYPE_COUNTS.get(network)) is None:
-        inner = (
-            getattr(network, network.network_attribute)
-            if isinstance(network, CustomHead)
-            else network
-        )
+        has_head = isinstance(network, CustomHead)
+        inner = getattr(network, network.network_attribute) if has_head else network
         # The size of the table counts. The configuration may say something else.
         tables = [
             len(weight)
@@ -432,9 +428,8 @@ def is_kind(network: Any, *kinds: str) -> bool:
 
 def network_name(network: Any) -> str:
     """Return the name of a network's class as its user knows it, without a custom head."""
-    inner = (
-        getattr(network, network.network_attribute) if isinstance(network, CustomHead) else network
-    )
+    has_head = isinstance(network, CustomHead)
+    inner = getattr(network, network.network_attribute) if has_head else network
     return type(inner).__name__
 
 
@@ -506,7 +501,7 @@ def _drop_unset(value: Any) -> Any:
             # For strip_accents, None means that lowercasing decides, so it differs from False.
             if v is not None and (v is not False or k == "strip_accents") and v not in empty_values
         }
-    return [_drop_unset(entry) for entry in value] if isinstance(value, list | tuple) else value
+    return [_drop_unset(element) for element in value] if isinstance(value, list | tuple) else value
 
 
 def _disabled_defaults(config: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -533,7 +528,7 @@ def _weights_digest(tensors: list[tuple[str, Any]]) -> bytes:
     digest = hashlib.sha256()
     for name, tensor in tensors:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        # Bytes are hashed, because NumPy has no bfloat16 and a cast would make two precisions equal.
+        # Bytes are hashed, because NumPy has no bfloat16. A cast would make two precisions equal.
         flat = tensor.detach().cpu().contiguous().flatten()
         digest.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
     return digest.digest()
@@ -568,10 +563,8 @@ class ForwardPass:
         stamp = weights_stamp(self.network)
         with network_lock(self.network):
             if stamp != self._stamp:
-                self._half_network, self._stamp = (
-                    _half_precision_copy(self.network, self._example()),
-                    stamp,
-                )
+                self._half_network = _half_precision_copy(self.network, self._example())
+                self._stamp = stamp
 
     def __call__(self, ids: Rows) -> Float[np.ndarray, "n C"]:
         """Return the outputs for rows. Masked-out positions are not attended to."""

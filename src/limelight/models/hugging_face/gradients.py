@@ -216,8 +216,8 @@ def _split_points(network: Any, points: EmbeddedPoints) -> Iterator[Any]:
 
 def _logits_from_points(network: Any, inputs: dict[str, Any], points: Any) -> Any:
     """Call the network with ``points`` in place of its embedded input."""
-    # A hook is used instead of inputs_embeds, because heads of decoders look for the last subword in
-    # input_ids, and an encoder with a decoder embeds its text twice.
+    # A hook is used instead of inputs_embeds, because heads of decoders look for the last subword
+    # in input_ids, and an encoder with a decoder embeds its text twice.
     types = inputs.get("token_type_ids")
     hook = _EmbeddingHook(network, next(iter(inputs.values())), points, types)
     with forward.evaluation_mode(network, hook=hook):
@@ -242,26 +242,24 @@ class _EmbeddingHook:
 
     def __call__(self, _module: Any, args: Any, embedded: Any) -> Any:
         """Return the points instead of the embedded text."""
-        if self._ids.dim() == 4 and isinstance(
-            embedded, torch.Tensor
-        ):  # after the special positions
-            self._was_used = True
+        if self._ids.dim() == 4 and isinstance(embedded, torch.Tensor):
+            self._was_used = True  # an image: the patches follow the special positions
             return self._points[:, self._points.shape[1] - embedded.shape[1] :].clone()
         ids, (n, T) = args[0] if args else None, self._ids.shape
         if ids is None or ids.ndim != 2 or embedded.ndim != 3 or len(ids) != n:
             raise self._unreadable_error()
         if self._types is not None and torch.equal(ids, self._types):
             return embedded
+        # Tokens that a decoder generates. The check of the network finds other cases.
         if ids.shape[1] < T:
-            return embedded  # tokens that a decoder generates; the check of the network finds other cases
+            return embedded
         for start in (0, 1):  # where the text begins; more subwords may follow it
             length = min(T, ids.shape[1] - start)
             if bool((ids[:, start : start + length] == self._ids[:, :length]).all()):
                 self._was_used |= length == T
                 if embedded.shape == self._points.shape and not start:
-                    return (
-                        self._points.clone()
-                    )  # some networks scale it in place, which a leaf tensor forbids
+                    # Some networks scale it in place, which a leaf tensor forbids.
+                    return self._points.clone()
                 parts = (
                     embedded[:, :start],
                     self._points[:, :length],
@@ -292,15 +290,12 @@ def repeat_input(network: Any, ids: Row, copies: int) -> dict[str, Any]:
 def weigh_logits(logits: Any, output_gradient: OutputGradientOrValues) -> Any:
     """Return Σ ∂F/∂f_c f_c with constant ∂F/∂f, a number with the gradient of F."""
     # The weights are the slopes of F at these outputs, so one backward pass is enough for every F.
-    return (
-        logits * logits.new_tensor(np.ascontiguousarray(output_slopes(logits, output_gradient)))
-    ).sum()
+    slopes = np.ascontiguousarray(output_slopes(logits, output_gradient))
+    return (logits * logits.new_tensor(slopes)).sum()
 
 
 def output_slopes(logits: Any, output_gradient: OutputGradientOrValues) -> Float[np.ndarray, "n C"]:
     """Return ∂F/∂f at these outputs."""
-    return (
-        output_gradient(logits.detach().double().cpu().numpy())
-        if callable(output_gradient)
-        else output_gradient
-    )
+    if not callable(output_gradient):
+        return output_gradient
+    return output_gradient(logits.detach().double().cpu().numpy())

@@ -185,7 +185,7 @@ class HuggingFaceImages(HuggingFace):
     ) -> Float[np.ndarray, "C h w"]:
         """Run the processor on pixels; ``options`` are options of the processor."""
         try:
-            # The format is explicit, since a processor would take three rows of pixels for channels.
+            # The format is explicit, since a processor would take three rows for channels.
             processed = self.tokenizer(
                 pixels, return_tensors="np", input_data_format="channels_last", **options
             )
@@ -220,8 +220,8 @@ class HuggingFaceImages(HuggingFace):
             slope, start = np.polyfit(inner, profile[inner] / 255 * (length - 1) + 0.5, 1)
             low, high = start - slope / 2, start + (n - 0.5) * slope
             edges.append((max(0, round(low)), min(length, round(high))))
-        (left, right), (top, bottom) = edges
-        self._frames[image.size] = (left, top, right, bottom)
+        (x_start, x_end), (y_start, y_end) = edges
+        self._frames[image.size] = (x_start, y_start, x_end, y_end)
         return self._frames[image.size]
 
     @cached_property
@@ -264,9 +264,9 @@ class HuggingFaceImages(HuggingFace):
         if patches is None or patches.boxes == grid_boxes(frame, rows, columns):
             y, x = np.arange(height) * rows // height, np.arange(width) * columns // width
             return y[:, None] * columns + x
-        left, top, right, bottom = frame
-        y = top + ((np.arange(height) + 0.5) * (bottom - top) / height).astype(int)
-        x = left + ((np.arange(width) + 0.5) * (right - left) / width).astype(int)
+        x_start, y_start, x_end, y_end = frame
+        y = y_start + ((np.arange(height) + 0.5) * (y_end - y_start) / height).astype(int)
+        x = x_start + ((np.arange(width) + 0.5) * (x_end - x_start) / width).astype(int)
         return patches.token_map()[y[:, None], x]
 
     def _feature_map(self, model_input: ModelInput, features: Features) -> Int[np.ndarray, "h w"]:

@@ -43,9 +43,8 @@ from limelight.threads import cached_property
 TEXT = "{text}"
 _SAMPLE_TEXT = "A film."  # takes the place of the text in checks of a template
 _MIN_SHARED_TOKENS = 8  # shorter common prefixes of a batch are not computed separately
-_SHARING_TOLERANCE = (
-    1e-4  # allowed difference of log-probabilities with and without a shared prefix
-)
+# Allowed difference of log-probabilities with and without a shared prefix.
+_SHARING_TOLERANCE = 1e-4
 _CONTEXT_MARK, FIRST_PART_MARK = 1, 2
 
 
@@ -79,10 +78,8 @@ class PromptTokenizer:
     adds_special: bool
     keeps_end: bool = False
     is_fast = True
-    model_input_names = (
-        "input_ids",
-        "attention_mask",
-    )  # the inputs from which transformers generates
+    # The inputs from which transformers generates.
+    model_input_names = ("input_ids", "attention_mask")
     why_no_pairs = "a template has room for one text; write both into the template or the text"
 
     @staticmethod
@@ -95,8 +92,8 @@ class PromptTokenizer:
         prompt = template if adds_special else _apply_chat_template(tokenizer, template)
         if (count := prompt.count(TEXT)) != 1:
             raise InputError(
-                f"template must have {TEXT} in it once; {truncate_line(prompt, 80)!r} has it {count} "
-                "times."
+                f"template must have {TEXT} in it once; {truncate_line(prompt, 80)!r} has it "
+                f"{count} times."
             )
         before, after = prompt.split(TEXT)
         return PromptTokenizer(tokenizer, before, after.rstrip(" "), adds_special, keeps_end)
@@ -147,8 +144,8 @@ class PromptTokenizer:
                 label_subwords = ", ".join(repr(self.decode([token])) for token in label_ids)
                 raise InputError(
                     "a label must be one token after the template, which the tokenizer knows and "
-                    f"no other label has; {word!r} is read as {label_subwords}. Choose another word for "
-                    f"{name!r}."
+                    f"no other label has; {word!r} is read as {label_subwords}. Choose another word "
+                    f"for {name!r}."
                 )
             tokens[name] = label_ids[0]
         return tokens
@@ -159,8 +156,8 @@ class PromptTokenizer:
 
     def _encode_text(self, text: str) -> SimpleNamespace:
         """Tokenize the prompt with one text, and return ids, words and spans."""
-        # White space around a text would stay if its words are removed, so it is stripped. Spans refer
-        # to the whole text.
+        # White space around a text would stay if its words are removed, so it is stripped. Spans
+        # refer to the whole text.
         leading_spaces, text = len(text) - len(text.lstrip()), text.strip()
         encoded = self._encode(self.before, text, self.after)
         length = len(encoded["input_ids"]) if self.keeps_end else _length_without_end(encoded)
@@ -184,10 +181,8 @@ class PromptTokenizer:
         Prompt and answer are tokenized together. If they share a token, the answer is tokenized
         separately.
         """
-        gap, prompt = (
-            "" if self.keeps_end or attaches_to_prompt(answer) else self.gap,
-            self.ids(_SAMPLE_TEXT),
-        )
+        gap = "" if self.keeps_end or attaches_to_prompt(answer) else self.gap
+        prompt = self.ids(_SAMPLE_TEXT)
         encoding = self._encode(self.before, _SAMPLE_TEXT, self.after, gap, answer)
         start, answer_start = len(prompt), len(f"{self.before}{_SAMPLE_TEXT}{self.after}{gap}")
         if self.keeps_end or list(encoding["input_ids"][:start]) != prompt:
@@ -222,13 +217,12 @@ def _apply_chat_template(tokenizer: Any, messages: Any) -> str:
                 continue_final_message=is_continued,
             )
         )
-    except (
-        Exception
-    ) as error:  # an error of jinja, or of the template, for example about the order of roles
+    # An error of jinja, or of the template, for example about the order of roles.
+    except Exception as error:
         raise InputError(
             "the messages of a template must be as the chat template of the tokenizer takes them, "
-            f'like {{"role": "user", "content": "… {TEXT} …"}} ({describe_error(error)}); or give template '
-            f"as one string with {TEXT} in it."
+            f'like {{"role": "user", "content": "… {TEXT} …"}} ({describe_error(error)}); or give '
+            f"template as one string with {TEXT} in it."
         ) from error
 
 
@@ -288,9 +282,8 @@ class NextTokenForSequenceClassification(PromptedLanguageModel):
         self, language_model: Any, prompt: PromptTokenizer, tokens: Mapping[str, int]
     ) -> None:
         first_label, *other_labels = tokens
-        two_classes = (
-            {"other_label": first_label} if len(other_labels) == 1 else {}
-        )  # one output for both classes
+        # Two classes have one output.
+        two_classes = {"other_label": first_label} if len(other_labels) == 1 else {}
         settings = {"template": [prompt.before, prompt.after], "tokens": tokens}
         classes = other_labels if two_classes else [*tokens]
         super().__init__(language_model, prompt, classes, next_token=settings, **two_classes)
@@ -376,8 +369,8 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
         room = limit - max(answer_length, self.max_answer_length(limit))
         if room < 1:
             raise InputError(
-                f"the answer has {answer_length} tokens, and the model reads {limit}, prompt and answer "
-                "together; explain a shorter answer."
+                f"the answer has {answer_length} tokens, and the model reads {limit}, prompt and "
+                "answer together; explain a shorter answer."
             )
         return room
 
@@ -408,11 +401,8 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
         InputError
             If the parts overlap.
         """
-        answer, subwords, new_warnings = (
-            queries[0].text,
-            model_input.encoding,
-            answer_warnings(queries),
-        )
+        answer, subwords = queries[0].text, model_input.encoding
+        new_warnings = answer_warnings(queries)
         ids, spans = prompt.encode_answer(answer)
         # Before its first letter, a token may contain a space or characters of the prompt.
         token_texts = [answer[max(start, 0) : end] for start, end in spans]
@@ -469,9 +459,8 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
             decoder_start_token_id=model_config.decoder_start_token_id,
         )
         with forward.evaluation_mode(self), torch.inference_mode():
-            ids = self.language_model.generate(**inputs, generation_config=greedy_config)[
-                0
-            ].tolist()
+            generated = self.language_model.generate(**inputs, generation_config=greedy_config)
+            ids = generated[0].tolist()
         # A decoder begins with its start token, and a causal model repeats the prompt.
         answer_ids = ids[1:] if self.has_encoder else ids[len(row) :]
         end_ids = np.atleast_1d(
@@ -558,9 +547,8 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
         shared_count = min(int(is_shared.sum()), int(positions.min())) if len(ids) > 1 else 0
         if shared_count < _MIN_SHARED_TOKENS:
             return self.logits_at_positions(ids, mask, positions, {})
-        cache = copy.deepcopy(
-            self._compute_prefix(ids[:1, :shared_count])
-        )  # a batch changes its cache
+        # A copy, because a batch changes its cache.
+        cache = copy.deepcopy(self._compute_prefix(ids[:1, :shared_count]))
         cache.batch_repeat_interleave(len(ids))
         options = {"past_key_values": cache, "use_cache": True}
         return self.logits_at_positions(
@@ -672,7 +660,7 @@ def prompt_language_model(
     prompt_length, limit = len(prompt.ids("")), max_input_length(head, tokenizer)
     if prompt_length >= limit:
         raise InputError(
-            f"template must leave room for the text; it has {prompt_length} tokens, and the model reads "
-            f"{limit}."
+            f"template must leave room for the text; it has {prompt_length} tokens, and the model "
+            f"reads {limit}."
         )
     return head, prompt

@@ -1,4 +1,4 @@
-"""What the layers of a transformers model show: attention, and the states of every word."""
+"""The attention and the hidden states of the layers of a transformers model."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -90,10 +90,8 @@ def _check_attention_rows(network: Any, layers: list[Any]) -> None:
     """
     lowest_weight = min(layer.detach().min().item() for layer in layers)
     sums = [layer.detach().double().sum(dim=-1) for layer in layers]
-    lowest_sum, highest_sum = (
-        min(row_sum.min().item() for row_sum in sums),
-        max(row_sum.max().item() for row_sum in sums),
-    )
+    lowest_sum = min(row_sum.min().item() for row_sum in sums)
+    highest_sum = max(row_sum.max().item() for row_sum in sums)
     has_sinks = any(name.endswith(_SINKS) for name, _ in network.named_parameters())
     if (
         lowest_weight < -_SUM_TOLERANCE
@@ -103,8 +101,8 @@ def _check_attention_rows(network: Any, layers: list[Any]) -> None:
         worst_sum = highest_sum if highest_sum - 1 > 1 - lowest_sum else lowest_sum
         raise DomainError(
             f"what {forward.network_name(network)} shows as attention are not weights that add up "
-            f"to one (a row adds up to {worst_sum:.3g}, its least is {lowest_weight:.3g}); use 'gxi', 'lime' "
-            "or 'loo'."
+            f"to one (a row adds up to {worst_sum:.3g}, its least is {lowest_weight:.3g}); use "
+            "'gxi', 'lime' or 'loo'."
         )
 
 
@@ -124,11 +122,9 @@ def _head_positions(
     # The weights have no pattern, because a plain sum of outputs may be constant.
     mixture = (logits * torch.cos(torch.arange(logits.numel(), device=logits.device) + 1.0)).sum()
     (gradient,) = torch.autograd.grad(mixture, last_layer, retain_graph=True, allow_unused=True)
-    positions = (
-        np.zeros(0)
-        if gradient is None
-        else _stack_layers([gradient])[0].any(axis=(0, 2)).astype(float)
-    )
+    positions = np.zeros(0)
+    if gradient is not None:
+        positions = _stack_layers([gradient])[0].any(axis=(0, 2)).astype(float)
     if not positions.any():
         raise DomainError(
             f"which position the head of {forward.network_name(network)} reads cannot be seen: its "
@@ -181,18 +177,19 @@ def _isolated_states(
 
     ``change`` is applied to the embedded input.
     """
-    identity_attention, hook = (
-        _IdentityAttention(len(ids)),
-        lambda _module, _args, rows: change(rows),
-    )
-    with forward.evaluation_mode(network, eager=True, hook=hook), identity_attention:
+    identity_attention = _IdentityAttention(len(ids))
+
+    def change_embedded(_module: Any, _args: Any, embedded: Any) -> Any:
+        """Change the embedded input."""
+        return change(embedded)
+
+    with forward.evaluation_mode(network, eager=True, hook=change_embedded), identity_attention:
         # Some networks use another implementation if no attention is requested.
         options = {"output_hidden_states": True, "output_attentions": True}
         out = network(**repeat_input(network, ids, 1), **options)
     hidden_states = getattr(out, "hidden_states", None)
-    return (
-        hidden_states[-1][0].double().cpu().numpy() if hidden_states else None
-    ), identity_attention.softmax_count
+    last_state = hidden_states[-1][0].double().cpu().numpy() if hidden_states else None
+    return last_state, identity_attention.softmax_count
 
 
 class _IdentityAttention(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
@@ -276,11 +273,9 @@ def feature_states(
             ),
         )
 
-    cost = (
-        (_ATTENTION_COST if with_attention else _STATES_COST)
-        if forward_pass.network.device.type == "cuda"
-        else 1
-    )
+    cost = 1
+    if forward_pass.network.device.type == "cuda":
+        cost = _ATTENTION_COST if with_attention else _STATES_COST
     row_states, outputs = forward.collect_by_row(
         engine, [cost * len(row) for row in rows], run_batch
     )
@@ -344,9 +339,8 @@ def layer_states(
     DomainError
         If the network does not return one state for each of the T positions.
     """
-    inputs = forward.network_input(network, ids) | (
-        {"output_attentions": True} if with_attention else {}
-    )
+    options = {"output_attentions": True} if with_attention else {}
+    inputs = forward.network_input(network, ids) | options
     with forward.evaluation_mode(network, eager=with_attention), torch.inference_mode():
         out = network(**inputs, output_hidden_states=True)
     hidden_states = getattr(out, "hidden_states", None) or ()
@@ -357,15 +351,10 @@ def layer_states(
         raise DomainError(
             f"{forward.network_name(network)} does not show one state for every token and layer"
         )
+    middle = (len(hidden_states) - 1) // 2
     # In half precision, a mean over many positions would lose digits.
-    return [
-        layer.float()
-        for layer in (
-            hidden_states[0],
-            hidden_states[(len(hidden_states) - 1) // 2],
-            hidden_states[-1],
-        )
-    ], out
+    layers = [hidden_states[number].float() for number in (0, middle, -1)]
+    return layers, out
 
 
 def _read_weights(ids: Rows, T: int, read_position: str) -> Float[np.ndarray, "n T"]:

@@ -108,8 +108,8 @@ def from_pretrained(
         with _silence_transformers():
             _check_downloads(name, local_files_only=not allow_download)
             model_class = _auto_class(name, prompt_options=prompt_options, **options)
-            # The model is loaded in single precision, also if half was saved. Half precision has three
-            # digits, and the effect of a word may be in the fourth.
+            # The model is loaded in single precision, also if half was saved. Half precision has
+            # three digits, and the effect of a word may be in the fourth.
             model, loading_info = model_class.from_pretrained(
                 name, dtype=torch.float32, output_loading_info=True, **options
             )
@@ -132,7 +132,7 @@ def from_pretrained(
         )
     reads_images = is_kind(model, _IMAGE_CLASSIFIER)
     if not reads_images and set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
-        # If files are missing, transformers makes an empty tokenizer, to which all words are unknown.
+        # If files are missing, transformers makes an empty tokenizer, which knows no word.
         raise InputError(
             f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary); "
             "put its files next to the model, with tokenizer.save_pretrained(…)."
@@ -180,7 +180,8 @@ def check_folder(folder: Path) -> None:
         maximum = _MAX_LAYERS if "layer" in name else _MAX_NUMBER
         if isinstance(number, int) and not isinstance(number, bool) and number > maximum:
             raise InputError(
-                f"'{config}' must be that of a model; {truncate_line(name)!r} is above {maximum:,} there."
+                f"'{config}' must be that of a model; {truncate_line(name)!r} is above "
+                f"{maximum:,} there."
             )
 
 
@@ -194,9 +195,8 @@ def _check_downloads(name: str, **options: Any) -> None:
     config, _ = PreTrainedConfig.get_config_dict(name, **options)
     for key, value in _walk_config(config):
         if (built_in := _BUILT_IN_IMPLEMENTATIONS.get(key.removeprefix("_"))) is not None:
-            values = (
-                value.values() if isinstance(value, dict) else [value]
-            )  # a dictionary has a value for each part
+            # A dictionary has a value for each part of the network.
+            values = value.values() if isinstance(value, dict) else [value]
             if unknown := [
                 implementation
                 for implementation in values
@@ -223,11 +223,11 @@ def _walk_config(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every name and value in a configuration, at every depth."""
     yield name, value
     if isinstance(value, dict):
-        for key, entry in value.items():
-            yield from _walk_config(entry, str(key))
+        for key, member in value.items():
+            yield from _walk_config(member, str(key))
     elif isinstance(value, list):
-        for entry in value:
-            yield from _walk_config(entry, name)
+        for element in value:
+            yield from _walk_config(element, name)
 
 
 def _loading_failure(error: BaseException) -> str:

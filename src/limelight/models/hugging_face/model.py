@@ -101,9 +101,8 @@ def _recorded_activation(config: Any) -> str:
     """
     settings = getattr(config, "sentence_transformers", None)
     path = settings.get("activation_fn") if isinstance(settings, Mapping) else None
-    path = path or getattr(
-        config, "sbert_ce_default_activation_function", None
-    )  # before version 4.0
+    # The key before version 4.0 of sentence-transformers.
+    path = path or getattr(config, "sbert_ce_default_activation_function", None)
     return str(path or "").rpartition(".")[2]
 
 
@@ -147,7 +146,8 @@ class HuggingFace:
     def __repr__(self) -> str:
         family, network = type(self).__name__, forward.network_name(self.network)
         windows = "" if self.window is None else f", {self.window} tokens at a time"
-        return f"<{family} {network} of {abbreviate_names(self.classes)} on {self.network.device}{windows}>"
+        classes, device = abbreviate_names(self.classes), self.network.device
+        return f"<{family} {network} of {classes} on {device}{windows}>"
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -207,11 +207,9 @@ class HuggingFace:
             **self._head.capabilities,
             **self.check.missing_capabilities,
         }
-        return (
-            capabilities
-            if self.window is None
-            else capabilities | {"hidden_states": _NO_WINDOWED_STATES}
-        )
+        if self.window is None:
+            return capabilities
+        return capabilities | {"hidden_states": _NO_WINDOWED_STATES}
 
     @property
     def is_exclusive(self) -> bool:
@@ -437,7 +435,7 @@ class HuggingFace:
         if not rows:
             return np.empty((0, len(self.network.config.id2label)))
         if self._head.missing_query_error and not all(forward.is_marked(row).any() for row in rows):
-            # Without this error, the head would use an arbitrary position, as in the check of a network.
+            # Without this error, the head would use an arbitrary position, as in the check.
             raise InputError(self._head.missing_query_error)
         self._forward_pass.refresh()
         return self.engine(rows)
@@ -464,8 +462,8 @@ class HuggingFace:
     def _tokens(self) -> dict[str, int]:
         """Return the tokens that can replace another token, by name."""
         pad, unknown = self.network.config.pad_token_id, self.tokenizer.unk_token_id
-        # Decoders read the last subword that is not padding. An unknown token that is also the padding
-        # would move that position.
+        # Decoders read the last subword that is not padding. An unknown token that is also the
+        # padding would move that position.
         unknown = None if unknown == pad else unknown
         tokens = {"mask": self.tokenizer.mask_token_id, "unk": unknown, "pad": pad}
         return {name: int(token) for name, token in tokens.items() if token is not None}
@@ -590,11 +588,9 @@ class HuggingFace:
                     gradients.outputs_at_points(self.network, row, points)
                     for row, points in window_points
                 ]
-                slopes = (
-                    output_gradient(np.mean(outputs, axis=0))
-                    if callable(output_gradient)
-                    else output_gradient
-                )
+                slopes = output_gradient
+                if callable(output_gradient):
+                    slopes = output_gradient(np.mean(outputs, axis=0))
                 output_gradient = slopes / len(window_points)
             results = [
                 gradients.compute_gradients(
@@ -653,8 +649,8 @@ class HuggingFace:
         # True would otherwise count as a window of one token.
         if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= self.max_length:
             raise InputError(
-                f"window must be 'auto' or a number of tokens up to {self.max_length}, all that this "
-                f"model reads; got {window!r}."
+                f"window must be 'auto' or a number of tokens up to {self.max_length}, all that "
+                f"this model reads; got {window!r}."
             )
         twin = copy.copy(self)  # the copy keeps the results of the check
         vars(twin)["window"] = size
@@ -669,9 +665,8 @@ class HuggingFace:
         """
         with forward.network_lock(self.network):
             twin = copy.deepcopy(self.network)
-        generator = torch.Generator().manual_seed(
-            seed
-        )  # on the host, for the same order on every device
+        # On the host, for the same order on every device.
+        generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for weight in twin.parameters():
                 if weight.is_floating_point():

@@ -27,8 +27,8 @@ from limelight.models.protocol import Attention, Capability
 from limelight.shapes import Float, Int
 
 _EXAMPLE_TEXT = "The plot is bad, but the acting is good."
-# Numbers of tokens between the special ones. Reformer's chunks have 64 tokens, and only longer texts
-# are hashed at random.
+# Numbers of tokens between the special ones. Reformer's chunks have 64 tokens, and only longer
+# texts are hashed at random.
 _EXAMPLE_LENGTH, _SHORTER_LENGTHS, _LONGER_LENGTH = 6, (1, 4), 70
 # In float32, outputs differ by this part of the largest number if sums have another order.
 _TOLERANCE = 1e-4
@@ -87,15 +87,14 @@ def check_network(
     # A second call reveals dropout that is always on.
     repeated = _call_example(network, example.ids[None])
     noise = _distance(repeated, outputs)
-    # Reformer hashes longer texts at random. A network may not accept this length, which is not noise.
+    # Reformer hashes longer texts at random. An error for a text of this length is no noise.
     with contextlib.suppress(Exception):
         longer_outputs = (forward.network_outputs(network, example.longer[None]) for _ in range(2))
         noise = max(noise, _distance(*longer_outputs))
     digits = _PRECISION_DIGITS.get(str(network.dtype))
     relative_error = _TOLERANCE if digits is None else 10.0 ** (1 - digits)
-    rounding = relative_error * float(
-        np.abs(outputs).max() + 1
-    )  # + 1, since outputs near zero are sums of larger numbers
+    # + 1, since outputs near zero are sums of larger numbers.
+    rounding = relative_error * float(np.abs(outputs).max() + 1)
     needs_equal_lengths = getattr(network.config, "pad_token_id", None) is not None and (
         noise > rounding or _depends_on_padding(network, example, rounding)
     )
@@ -140,10 +139,8 @@ class ExampleIds:
 def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
     """Return rows with tokens from the whole vocabulary, between special tokens."""
     subwords, _ = read_subwords(tokenizer, _EXAMPLE_TEXT, limit=limit)
-    before, after = (
-        subwords.row[: subwords.text_slice.start],
-        subwords.row[subwords.text_slice.stop :],
-    )
+    before = subwords.row[: subwords.text_slice.start]
+    after = subwords.row[subwords.text_slice.stop :]
     segment = np.broadcast_to(subwords.segment, subwords.ids.shape)[subwords.text_slice.start]
     count, special = tokenizer.vocab_size, set(tokenizer.all_special_ids)
     count = min(count, forward.embedding_row_count(network) or count)
@@ -161,9 +158,8 @@ def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
         inner = forward.pack_rows(np.array(tokens, dtype=int), segment, 0)
         return np.concatenate([before, inner, after])
 
-    rolled = (
-        distinct[1:length] + distinct[:1]
-    )  # distinct ids, so it differs from the first everywhere
+    # The ids are distinct, so this text differs from the first one at every position.
+    rolled = distinct[1:length] + distinct[:1]
     return ExampleIds(
         ids=make_row(distinct[:length]),
         other=make_row(rolled),
@@ -205,7 +201,8 @@ def _call_example(network: Any, ids: Rows) -> Float[np.ndarray, "n C"]:
     except Exception as error:
         noun = "text" if np.ndim(ids) == 2 else "image"
         raise InputError(
-            f"{forward.network_name(network)} cannot be asked about a {noun} alone ({describe_error(error)})."
+            f"{forward.network_name(network)} cannot be asked about a {noun} alone "
+            f"({describe_error(error)})."
         ) from error
     if outputs.shape[1] != (labels := len(network.config.id2label)):
         raise InputError(
@@ -271,10 +268,8 @@ def _find_missing_capabilities(
         embed_input(network, ids)  # raises an error for I-BERT, whose embedding has a scale
         attentions.append(compute_attention(network, ids, _first_output_gradient))
 
-    gradient_reason, attention_reason = (
-        _failure_reason(lambda: _reason_no_gradient(network, example, rounding)),
-        _failure_reason(compute_example),
-    )
+    gradient_reason = _failure_reason(lambda: _reason_no_gradient(network, example, rounding))
+    attention_reason = _failure_reason(compute_example)
     attention_only_reason = attention_reason
     if attentions:
         layers, positions = len(attentions[0].alpha), np.flatnonzero(attentions[0].readout_weights)

@@ -238,9 +238,9 @@ def _reading_warnings(
     if subwords.cut_count and subwords.is_pair:
         (first_read, first_total), (second_read, second_total) = subwords.read_counts
         yield (
-            f"The pair has {first_total + second_total} tokens, and the model reads {subwords.room}: the "
-            f"first {first_read} of {first_total} of the first text and {second_read} of {second_total} of the "
-            "second; the longer text is cut first."
+            f"The pair has {first_total + second_total} tokens, and the model reads "
+            f"{subwords.room}: the first {first_read} of {first_total} of the first text and "
+            f"{second_read} of {second_total} of the second; the longer text is cut first."
         )
     elif subwords.cut_count:
         ((_, total),) = subwords.read_counts
@@ -249,20 +249,19 @@ def _reading_warnings(
             f"and the last {subwords.cut_count} were cut off{truncation_advice}."
         )
     read_indices = subwords.read_indices[subwords.token[subwords.read_indices] >= 0]
-    unknown_count = int(
-        np.count_nonzero(subwords.ids[read_indices] == tokenizer.unk_token_id)
-    )  # 0 if unk_token_id is None
+    # 0 if unk_token_id is None.
+    unknown_count = int(np.count_nonzero(subwords.ids[read_indices] == tokenizer.unk_token_id))
     if unknown_count:
         yield (
-            f"{unknown_count} of {len(read_indices)} tokens are not in the vocabulary; the model sees "
-            f"{tokenizer.unk_token}."
+            f"{unknown_count} of {len(read_indices)} tokens are not in the vocabulary; the model "
+            f"sees {tokenizer.unk_token}."
         )
     # Only the names of its classes show that a model was trained on pairs.
     pair_classes = [name for name in classes if name.lower() in _PAIR_CLASSES]
     if not subwords.is_pair and pair_classes:
         yield (
-            f"This model was given one text, and its class {pair_classes[0]!r} is about two; give it a "
-            "pair, (first, second), if it was trained on pairs."
+            f"This model was given one text, and its class {pair_classes[0]!r} is about two; give "
+            "it a pair, (first, second), if it was trained on pairs."
         )
     is_boundary = (subwords.side[:-1] == 0) & (subwords.side[1:] == 1)
     if is_boundary.any() and not np.ptp(subwords.segment):
@@ -635,8 +634,8 @@ class MaskedText:
         self, keep: Bool[np.ndarray, "n d"], indices: Any = slice(None)
     ) -> Bool[np.ndarray, "n T"]:
         """Return which subwords stay: those of kept features, and those without a feature."""
-        ones = np.ones((len(keep), 1), bool)
-        is_kept: np.ndarray = np.concatenate([keep, ones], axis=1)[:, self.feature[indices]]
+        always = np.ones((len(keep), 1), bool)
+        is_kept: np.ndarray = np.concatenate([keep, always], axis=1)[:, self.feature[indices]]
         return is_kept
 
     @property

@@ -239,9 +239,9 @@ class SpanForSequenceClassification(CustomHead):
                     for sequence in (word_tags, expected_tags)
                 )
                 note = (
-                    f"The model tags “{truncate_line(text[start:end], 40)}” as {predicted}, and what is "
-                    f"explained of {name!r} is {expected}; target={word_tags[0]!r} reads that one tag at "
-                    "every piece."
+                    f"The model tags “{truncate_line(text[start:end], 40)}” as {predicted}, and "
+                    f"what is explained of {name!r} is {expected}; target={word_tags[0]!r} reads "
+                    "that one tag at every piece."
                 )
             queries.append(
                 SpanQuery(
@@ -274,11 +274,8 @@ class SpanForSequenceClassification(CustomHead):
         # In models of SQuAD 2, the first subword as start and end means that there is no answer.
         if not log_p_answer[first, last] > log_p[0].sum():
             return ()
-        start, end, score = (
-            spans[token[first]][0],
-            spans[token[last]][1],
-            np.exp(log_p_answer[first, last]),
-        )
+        start, end = spans[token[first]][0], spans[token[last]][1]
+        score = np.exp(log_p_answer[first, last])
         return (SpanQuery(start, end, tag="answer", score=float(score)),)
 
 
@@ -304,7 +301,7 @@ def parse_tags(tags: Sequence[str]) -> dict[str, tuple[str, str]]:
     The letter is "O" for a tag that means "no tag", and "" for a tag that is itself a type.
     """
     split_tags = {tag: match.groups() for tag in tags if (match := _TAG_PATTERN.fullmatch(tag))}
-    # E-MAIL is a type, not the end of MAIL, if no tag begins MAIL. The same holds for a single S-BAR.
+    # E-MAIL is a type, not the end of MAIL, if no tag begins MAIL. S-BAR is a similar case.
     types = {name for letter, name in split_tags.values() if letter in "BI"}
     types |= {name for letter, name in split_tags.values() if letter in "US" and types}
     parsed = {

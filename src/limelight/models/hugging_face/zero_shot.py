@@ -1,4 +1,4 @@
-"""Zero-shot pipelines of transformers: how much a text entails a hypothesis about each label."""
+"""Zero-shot pipelines of transformers, which score a hypothesis about each label."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,10 +21,11 @@ _ADVICE = "Write limelight.wrap(pipeline, classes=['sports', 'politics'])."
 @final
 @dataclass(frozen=True, kw_only=True)
 class Entailment:
-    """Compute the logits of labels: each label's hypothesis is the second text of a pair.
+    """Compute the logits of labels by the entailment of a hypothesis about each label.
 
-    As transformers does, labels that exclude each other are compared by their logits of entailment,
-    and each of several independent labels by entailment against contradiction.
+    The hypothesis is the second text of a pair. As in transformers, labels that exclude each other
+    have their logits of entailment. Independent labels have the difference between the logits of
+    entailment and contradiction.
     """
 
     network: HuggingFace
@@ -46,26 +47,26 @@ class ZeroShotFunction(Function):
 
     @property
     def fingerprint(self) -> str:
-        """The weights of the network, and what it is asked about a text."""
-        asked: Any = self.function
-        words = repr((asked.hypotheses, asked.entailment, asked.contradiction))
-        digest = sha256(words.encode()).hexdigest()[:12]
-        return f"{self.name} {asked.network.fingerprint} asked {digest}".lstrip()
+        """The fingerprint of the network, and a digest of the hypotheses."""
+        scorer: Any = self.function
+        settings = repr((scorer.hypotheses, scorer.entailment, scorer.contradiction))
+        digest = sha256(settings.encode()).hexdigest()[:12]
+        return f"{self.name} {scorer.network.fingerprint} asked {digest}".lstrip()
 
     def read(self, text: Any, *, subwords: bool = False) -> ModelInput:
         """Return the words of a text, with a warning if the network does not read all of it."""
         model_input = super().read(text, subwords=subwords)
-        asked: Any = self.function
-        longest = max(asked.hypotheses, key=len)
-        read = asked.network.read((model_input.text, longest))
-        return replace(model_input, warnings=(*model_input.warnings, *read.warnings))
+        scorer: Any = self.function
+        longest_hypothesis = max(scorer.hypotheses, key=len)
+        pair_input = scorer.network.read((model_input.text, longest_hypothesis))
+        return replace(model_input, warnings=(*model_input.warnings, *pair_input.warnings))
 
 
 def wrap_zero_shot(pipeline: Any, options: Mapping[str, Any]) -> Function:
     """Return a zero-shot pipeline as a model of the labels in ``options["classes"]``.
 
-    The labels, the template of the hypothesis and ``multi_label`` may also have been given to the
-    pipeline when it was made.
+    By default the labels and ``multi_label`` are those with which the pipeline was created. The
+    template of the hypotheses is always that of the pipeline.
 
     Raises
     ------
@@ -76,32 +77,33 @@ def wrap_zero_shot(pipeline: Any, options: Mapping[str, Any]) -> Function:
     for name in options:
         if name not in ("classes", "multi_label", "mask", "words", "batch_size", "name"):
             raise InputError(f"A zero-shot pipeline does not take {name}. {_ADVICE}")
-    made_with = getattr(pipeline, "_preprocess_params", {})
-    labels = options.get("classes") or made_with.get("candidate_labels")
+    settings = getattr(pipeline, "_preprocess_params", {})
+    labels = options.get("classes") or settings.get("candidate_labels")
     if not labels:
         raise InputError(f"A zero-shot pipeline needs its candidate labels. {_ADVICE}")
-    template = made_with.get("hypothesis_template", _TEMPLATE)
+    template = settings.get("hypothesis_template", _TEMPLATE)
     if template == template.format("label"):
         raise InputError(
             f"hypothesis_template must have {{}} for the label in it, not {template!r}. Make the "
             "pipeline again with such a template."
         )
-    independent = getattr(pipeline, "_postprocess_params", {}).get("multi_label", False)
-    independent = bool(options.get("multi_label", independent))
+    default = getattr(pipeline, "_postprocess_params", {}).get("multi_label", False)
+    is_multi_label = bool(options.get("multi_label", default))
     if (entailment := pipeline.entailment_id) < 0:
         raise InputError(
             "A zero-shot pipeline needs a network with a class whose name begins with 'entail'; "
             f"this one has {', '.join(map(str, pipeline.model.config.id2label.values()))}."
         )
     network = from_objects(pipeline.model, pipeline.tokenizer)
-    # By position, as transformers has it: two-class networks call it "not_entailment".
+    # By its position, as in transformers: networks with two classes call it "not_entailment".
     last = len(pipeline.model.config.id2label) - 1
     contradiction = last if entailment == 0 else 0
     function = Entailment(
         network=network,
         hypotheses=tuple(template.format(label) for label in labels),
         entailment=entailment,
-        contradiction=contradiction if independent else None,
+        contradiction=contradiction if is_multi_label else None,
     )
-    settings = {"batch_size": 256, **options, "classes": labels, "multi_label": independent}
-    return wrap_function(function, ZeroShotFunction, scale="logit", **settings)
+    function_options = {"batch_size": 256, **options}
+    function_options |= {"classes": labels, "multi_label": is_multi_label}
+    return wrap_function(function, ZeroShotFunction, scale="logit", **function_options)

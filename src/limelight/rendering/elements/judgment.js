@@ -1,5 +1,5 @@
-// The tables of a judgment read without this script; it adds the texts, and the curves of any of
-// them. Nothing that came from a text is ever read as markup.
+// The tables of a judgment work without this script. It adds the table of texts and the curves of
+// one text. User text is never parsed as markup.
 
 import { readAddressState, writeAddressStateNow } from "./address_state.js";
 import { findById, readData, makeSvg, listen, makeElement } from "./nodes.js";
@@ -8,106 +8,107 @@ import { methodStroke } from "./removal_curve.js";
 import { makeTable, sortRows } from "./text_table.js";
 
 const data = readData("limelight-data"), units = data.units;
-const measured = (x) => (x === null ? "–" : formatNumber(x, { signed: false }));
-const aligned = (x) => (x === null ? "–" : typographicMinus((Number(x.toFixed(3)) || 0).toFixed(3)));
-const column = (label, value, shown) => ({ name: label, label, value, shown: (i) => shown(value(i)), falling: true });
-const field = (name, shown, label = name) => column(label, (i) => data.texts[i][name], shown);
+const formatOutput = (x) => (x === null ? "–" : formatNumber(x, { signed: false }));
+const formatShare = (x) => (x === null ? "–" : typographicMinus((Number(x.toFixed(3)) || 0).toFixed(3)));
+const makeColumn = (label, value, format) => ({ name: label, label, value, render: (i) => format(value(i)), descending: true });
+const fieldColumn = (name, format, label = name) => makeColumn(label, (i) => data.texts[i][name], format);
 const COLUMNS = [
-  { ...column("text", (i) => data.texts[i].id, String), falling: false, shown: (i) => [makeElement("span", { class: "id" }, String(data.texts[i].id)), makeElement("bdi", {}, data.texts[i].opening)] },
-  field("words", String, units), field("class", String), field("output", measured), field("chance", measured), field("ceiling", measured, data.ceiling),
-  ...data.methods.map((name, m) => column(name, (i) => data.texts[i].shares[m], aligned)).filter((_, m) => data.shared[m]),
+  { ...makeColumn("text", (i) => data.texts[i].id, String), descending: false, render: (i) => [makeElement("span", { class: "id" }, String(data.texts[i].id)), makeElement("bdi", {}, data.texts[i].opening)] },
+  fieldColumn("words", String, units), fieldColumn("class", String), fieldColumn("output", formatOutput), fieldColumn("chance", formatOutput), fieldColumn("ceiling", formatOutput, data.ceiling),
+  ...data.methods.map((name, m) => makeColumn(name, (i) => data.texts[i].shares[m], formatShare)).filter((_, m) => data.has_share[m]),
 ];
-// A view is a link: the order of the table and the text whose curves are shown.
-const DEFAULTS = { sort: 0, down: 0, text: -1 };
+// The address contains the order of the table and the text whose curves are shown.
+const DEFAULTS = { sort: 0, descending: 0, text: -1 };
 let state = readAddressState(DEFAULTS, { sort: (c) => Boolean(COLUMNS[c]) });
 
 const table = makeElement("limelight-texts");
 findById("texts").replaceChildren(table);
 table.columns = COLUMNS;
 listen(table, "limelight-sort", ({ detail: { column: c } }) => {
-  const down = c === state.sort ? !state.down : COLUMNS[c].falling;
-  change({ sort: c, down: Number(down) });
-  order();
+  const descending = c === state.sort ? !state.descending : COLUMNS[c].descending;
+  changeState({ sort: c, descending: Number(descending) });
+  showOrder();
   table.toTop();
 });
-listen(table, "limelight-text", ({ detail: { place } }) => {
-  if (!data.curves[place]) return;
-  change({ text: data.texts[place].id });
-  show(place);
+listen(table, "limelight-text", ({ detail: { position } }) => {
+  if (!data.curves[position]) return;
+  changeState({ text: data.texts[position].id });
+  showCurves(position);
   findById("curves").scrollIntoView({ block: "start" });
 });
 
-function change(what) {
-  state = { ...state, ...what };
+function changeState(changes) {
+  state = { ...state, ...changes };
   writeAddressStateNow(state, DEFAULTS);
 }
 
-function order() {
-  table.sorted = { column: state.sort, falling: Boolean(state.down) };
-  table.order = sortRows(data.texts.map((_, i) => i), COLUMNS[state.sort].value, Boolean(state.down));
+function showOrder() {
+  table.sorted = { column: state.sort, descending: Boolean(state.descending) };
+  table.order = sortRows(data.texts.map((_, i) => i), COLUMNS[state.sort].value, Boolean(state.descending));
 }
 
-// The curves: one line per method, each of which can be switched off.
-const off = new Set();
-let now = null;
+// One curve per method. The reader can hide each of them.
+const hiddenMethods = new Set();
+let displayed = null;
 
-async function unpacked(content) {
+async function decompress(content) {
   const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return JSON.parse(await new Response(stream).text());
 }
-const summed = (gaps) => { let total = 0; return gaps.map((gap) => (total += gap)); };
+const cumulativeSums = (differences) => { let total = 0; return differences.map((difference) => (total += difference)); };
 
-async function show(place) {
-  table.chosen = place;
-  const found = await unpacked(data.curves[place]), text = data.texts[place], removed = summed(found.removed);
-  now = {
-    words: found.words, removed, all: removed[removed.length - 1],
-    curves: found.curves.map((one) => one && { order: one[0], points: summed(one[1]).map((level) => found.low + found.unit * level) }),
+async function showCurves(position) {
+  table.chosen = position;
+  const record = await decompress(data.curves[position]), text = data.texts[position], removed = cumulativeSums(record.removed);
+  displayed = {
+    words: record.words, removed, total: removed[removed.length - 1],
+    curves: record.curves.map((curve) => curve && { order: curve[0], points: cumulativeSums(curve[1]).map((level) => record.low + record.unit * level) }),
   };
   findById("curves").hidden = false;
   findById("curve-title").textContent = `Text ${text.id}: ${text.class}, ${text.words} ${units}`;
-  switches();
-  findById("curve").words = now.all;
-  lines();
-  findById("curve").at = Math.min(1, now.all);
+  showMethodButtons();
+  findById("curve").words = displayed.total;
+  showLines();
+  findById("curve").at = Math.min(1, displayed.total);
 }
 
-function switches() {
+function showMethodButtons() {
   findById("curve-methods").replaceChildren(...data.methods.flatMap((name, m) => {
-    if (!now.curves[m]) return [];
+    if (!displayed.curves[m]) return [];
     const key = makeSvg("svg", { viewBox: "0 0 24 8", class: "key", "aria-hidden": "true" },
       makeSvg("line", { x1: 0, x2: 24, y1: 4, y2: 4, "stroke-width": 3, ...methodStroke(m) }));
-    const button = makeElement("button", { type: "button", "aria-pressed": String(!off.has(m)) }, key, name);
+    const button = makeElement("button", { type: "button", "aria-pressed": String(!hiddenMethods.has(m)) }, key, name);
     button.addEventListener("click", () => {
-      if (!off.delete(m)) off.add(m);
-      button.setAttribute("aria-pressed", String(!off.has(m)));
-      lines();
+      if (!hiddenMethods.delete(m)) hiddenMethods.add(m);
+      button.setAttribute("aria-pressed", String(!hiddenMethods.has(m)));
+      showLines();
     });
     return [button];
   }));
 }
 
-function lines() {
-  const { removed, curves, all } = now;
-  findById("curve").lines = data.methods.flatMap((label, m) => (curves[m] && !off.has(m)
-    ? [{ label, kind: "method", hue: m, points: curves[m].points.map((f, k) => [removed[k] / (all || 1), f]) }] : []));
-  say(findById("curve").at);
+function showLines() {
+  const { removed, curves, total } = displayed;
+  findById("curve").lines = data.methods.flatMap((label, m) => (curves[m] && !hiddenMethods.has(m)
+    ? [{ label, kind: "method", hue: m, points: curves[m].points.map((f, k) => [removed[k] / (total || 1), f]) }] : []));
+  showRemovedWords(findById("curve").at);
 }
 
-// What each method removed in this step, and what is left. Long texts lose several words in one.
-function say(at) {
-  const { removed, curves, words } = now, i = removed.findIndex((count) => count >= at);
+// Show the words that each method removes in this step, and the output after it. In long texts a
+// step removes several words.
+function showRemovedWords(at) {
+  const { removed, curves, words } = displayed, i = removed.findIndex((count) => count >= at);
   const count = removed[i], before = i ? removed[i - 1] : 0;
-  const what = count - before > 1 ? `${units} ${before + 1} to ${count}` : `${units.replace(/(?<=ch)es$|s$/, "")} ${count}`;
-  const rows = data.methods.flatMap((name, m) => (curves[m] && !off.has(m) ? [[name,
-    makeElement("td", { class: "reason" }, i ? curves[m].order.slice(before, count).map((j) => words[j]).join(" ") : "–"), measured(curves[m].points[i])]] : []));
-  findById("curve-words").replaceChildren(makeTable(["method", i ? what : "nothing yet", "output"], rows));
+  const heading = count - before > 1 ? `${units} ${before + 1} to ${count}` : `${units.replace(/(?<=ch)es$|s$/, "")} ${count}`;
+  const rows = data.methods.flatMap((name, m) => (curves[m] && !hiddenMethods.has(m) ? [[name,
+    makeElement("td", { class: "reason" }, i ? curves[m].order.slice(before, count).map((j) => words[j]).join(" ") : "–"), formatOutput(curves[m].points[i])]] : []));
+  findById("curve-words").replaceChildren(makeTable(["method", i ? heading : "nothing yet", "output"], rows));
 }
 
-order();
+showOrder();
 findById("not-judged").hidden = !data.not_judged.length;
 findById("not-judged").querySelector("ul").replaceChildren(...data.not_judged.map(([id, reason]) => makeElement("li", {}, makeElement("b", {}, String(id)), `: ${reason}`)));
-const wanted = data.texts.findIndex(({ id }) => id === state.text), first = data.curves.findIndex(Boolean);
-if (first >= 0) listen(findById("curve"), "limelight-step", ({ detail: { removed } }) => { if (now) say(removed); });
-if (data.curves[wanted]) { show(wanted); table.reveal(wanted); } else if (first >= 0) show(first);
+const linked = data.texts.findIndex(({ id }) => id === state.text), first = data.curves.findIndex(Boolean);
+if (first >= 0) listen(findById("curve"), "limelight-step", ({ detail: { removed } }) => { if (displayed) showRemovedWords(removed); });
+if (data.curves[linked]) { showCurves(linked); table.reveal(linked); } else if (first >= 0) showCurves(first);

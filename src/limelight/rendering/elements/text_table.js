@@ -1,44 +1,45 @@
-// <limelight-texts>: a table of any number of texts, of which only the visible rows are in the page.
+// <limelight-texts>: a table of any number of texts. Only the visible rows are in the document.
 //
-//   table.columns = [{name, label, shown(i), value(i), falling}, …]    how to show and to sort row i
-//   table.order = [i, …]                                               the rows, filtered and sorted
-//   table.chosen = i                                                   the row that is open, or null
+//   table.columns = [{name, label, render(i), value(i), descending}, …]   how to show and to sort row i
+//   table.order = [i, …]                                                    the rows, filtered and sorted
+//   table.chosen = i                                                        the open row, or null
 //
-// Sends "limelight-sort" with {column} and "limelight-text" with {place}. Rows are walked with the
-// arrow keys, Page Up and Down, Home and End, and opened with Enter; a screen reader hears of all of
-// them by their numbers. Hence a grid, in which a row may have the focus and be selected.
+// Sends "limelight-sort" with {column} and "limelight-text" with {position}. The arrow
+// keys, Page Up and Down, Home and End move between rows, and Enter opens one. The role "grid" lets
+// a row have the focus and be selected, and tells a screen reader the number of each row.
 
 import { defineElement, makeElement } from "./nodes.js";
 
-const HEIGHT = 36, MORE = 8; // pixels of a row; rows beyond the edges
+const HEIGHT = 36; // pixels of a row
+const EXTRA_ROWS = 8; // beyond each edge
 
-/** `rows` by their values, the other way round if `falling`; what is missing (null) comes last. */
-export function sortRows(rows, value, falling) {
-  const values = new Map(rows.map((i) => [i, value(i)])), sign = falling ? -1 : 1;
-  const compared = (x, y) => (typeof x === "string" ? x.localeCompare(y) : x - y);
+/** Sort `rows` by their values. Missing values (null) come last. */
+export function sortRows(rows, value, descending) {
+  const values = new Map(rows.map((i) => [i, value(i)])), sign = descending ? -1 : 1;
+  const compare = (x, y) => (typeof x === "string" ? x.localeCompare(y) : x - y);
   return [...rows].sort((a, b) => {
     const x = values.get(a), y = values.get(b);
     if (x === null || y === null) return Number(x === null) - Number(y === null) || a - b;
-    return sign * compared(x, y) || a - b;
+    return sign * compare(x, y) || a - b;
   });
 }
 
-/** A plain table; the first cell of a row names it, and a cell may be a node. */
+/** Return a plain table. The first cell of a row is its heading, and a cell may be a node. */
 export function makeTable(heads, rows, caption = null) {
-  const cell = (shown) => (shown instanceof Node ? shown : makeElement("td", {}, shown));
+  const makeCell = (content) => (content instanceof Node ? content : makeElement("td", {}, content));
   return makeElement("table", { class: "numbers" }, caption === null ? null : makeElement("caption", {}, caption),
     makeElement("thead", {}, makeElement("tr", {}, ...heads.map((name) => makeElement("th", { scope: "col" }, name)))),
-    makeElement("tbody", {}, ...rows.map(([name, ...others]) => makeElement("tr", {}, makeElement("th", { scope: "row" }, name), ...others.map(cell)))));
+    makeElement("tbody", {}, ...rows.map(([name, ...others]) => makeElement("tr", {}, makeElement("th", { scope: "row" }, name), ...others.map(makeCell)))));
 }
 
 export class TextTable extends HTMLElement {
   #columns = [];
   #order = [];
   #chosen = null;
-  #sorted = { column: 0, falling: false };
-  #here = 0; // the row that the keyboard is on
-  #drawn = "";
-  #waiting = false;
+  #sorted = { column: 0, descending: false };
+  #current = 0; // position of the row that has the focus
+  #drawnRows = "";
+  #isScheduled = false;
   #window = makeElement("div", { class: "texts-window", tabindex: -1 });
   #head = makeElement("thead");
   #body = makeElement("tbody");
@@ -48,62 +49,62 @@ export class TextTable extends HTMLElement {
     this.#table.append(this.#head, this.#body);
     this.#window.append(this.#table);
     this.replaceChildren(this.#window);
-    this.#window.addEventListener("scroll", () => this.#soon(), { passive: true });
-    this.#body.addEventListener("click", (event) => this.#open(event.target.closest("tr[data-place]")));
-    this.#body.addEventListener("keydown", (event) => this.#walked(event));
-    new ResizeObserver(() => this.#soon()).observe(this.#window);
+    this.#window.addEventListener("scroll", () => this.#scheduleDraw(), { passive: true });
+    this.#body.addEventListener("click", (event) => this.#open(event.target.closest("tr[data-position]")));
+    this.#body.addEventListener("keydown", (event) => this.#moveByKey(event));
+    new ResizeObserver(() => this.#scheduleDraw()).observe(this.#window);
   }
 
-  set columns(columns) { this.#columns = columns; this.#layHead(); }
+  set columns(columns) { this.#columns = columns; this.#showHead(); }
   get order() { return this.#order; }
   set order(order) {
     this.#order = order;
-    this.#here = Math.max(0, order.indexOf(this.#chosen));
+    this.#current = Math.max(0, order.indexOf(this.#chosen));
     this.#table.setAttribute("aria-rowcount", String(order.length + 1));
-    this.#window.style.setProperty("--all", `${(order.length + 1) * HEIGHT + 2}px`); // no taller than its rows
-    this.#drawn = "";
+    this.#window.style.setProperty("--all", `${(order.length + 1) * HEIGHT + 2}px`); // not taller than its rows
+    this.#drawnRows = "";
     this.#draw();
   }
-  set chosen(i) { this.#chosen = i; this.#drawn = ""; this.#draw(); }
-  set sorted(sorted) { this.#sorted = sorted; this.#layHead(); }
+  set chosen(i) { this.#chosen = i; this.#drawnRows = ""; this.#draw(); }
+  set sorted(sorted) { this.#sorted = sorted; this.#showHead(); }
 
   /** Scroll to the top. */
   toTop() { this.#window.scrollTop = 0; }
-  /** Scroll to the row of a text, if it is among those that are shown. */
+  /** Scroll to a row, if the table shows it. */
   reveal(i) {
-    const place = this.#order.indexOf(i);
-    if (place < 0) return;
-    this.#here = place;
-    this.#into(place);
+    const position = this.#order.indexOf(i);
+    if (position < 0) return;
+    this.#current = position;
+    this.#scrollTo(position);
     this.#draw();
   }
 
-  #layHead() {
+  #showHead() {
     const focused = [...this.#head.querySelectorAll("button")].indexOf(document.activeElement);
     const cells = this.#columns.map(({ label }, c) => {
-      const own = c === this.#sorted.column, falling = this.#sorted.falling;
-      const button = makeElement("button", { type: "button" }, `${label}${own ? (falling ? " ↓" : " ↑") : ""}`);
+      const isSorted = c === this.#sorted.column, { descending } = this.#sorted;
+      const button = makeElement("button", { type: "button" }, `${label}${isSorted ? (descending ? " ↓" : " ↑") : ""}`);
       button.addEventListener("click", () => this.dispatchEvent(new CustomEvent("limelight-sort", { detail: { column: c } })));
-      return makeElement("th", { scope: "col", "aria-sort": own ? (falling ? "descending" : "ascending") : null }, button);
+      return makeElement("th", { scope: "col", "aria-sort": isSorted ? (descending ? "descending" : "ascending") : null }, button);
     });
     this.#head.replaceChildren(makeElement("tr", { "aria-rowindex": 1 }, ...cells));
     if (focused >= 0) this.#head.querySelectorAll("button")[focused]?.focus();
   }
 
-  #soon() {
-    if (this.#waiting) return;
-    this.#waiting = true;
-    requestAnimationFrame(() => { this.#waiting = false; this.#draw(); });
+  #scheduleDraw() {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    requestAnimationFrame(() => { this.#isScheduled = false; this.#draw(); });
   }
 
   #draw() {
-    const seen = Math.ceil((this.#window.clientHeight || 400) / HEIGHT), top = Math.floor(this.#window.scrollTop / HEIGHT);
-    const first = Math.max(0, Math.min(top - MORE, this.#order.length - seen)), last = Math.min(this.#order.length, top + seen + MORE);
-    const drawn = `${first} ${last}`;
-    if (drawn === this.#drawn) return;
-    this.#drawn = drawn;
+    const visible = Math.ceil((this.#window.clientHeight || 400) / HEIGHT), top = Math.floor(this.#window.scrollTop / HEIGHT);
+    const first = Math.max(0, Math.min(top - EXTRA_ROWS, this.#order.length - visible)), last = Math.min(this.#order.length, top + visible + EXTRA_ROWS);
+    const rowRange = `${first} ${last}`;
+    if (rowRange === this.#drawnRows) return;
+    this.#drawnRows = rowRange;
     const focused = this.#body.contains(document.activeElement);
-    const rows = this.#order.slice(first, last).map((i, k) => this.#row(i, first + k));
+    const rows = this.#order.slice(first, last).map((i, k) => this.#makeRow(i, first + k));
     const gap = (count) => (count > 0 ? [makeElement("tr", { class: "gap", "aria-hidden": "true" }, makeElement("td", { class: "gap", colspan: this.#columns.length }))] : []);
     const [above, below] = [gap(first), gap(this.#order.length - last)];
     if (above.length) above[0].style.height = above[0].firstChild.style.height = `${first * HEIGHT}px`;
@@ -112,33 +113,33 @@ export class TextTable extends HTMLElement {
     if (focused) this.#body.querySelector("[tabindex='0']")?.focus({ preventScroll: true });
   }
 
-  #row(i, place) {
-    const [first, ...others] = this.#columns.map(({ shown }) => shown(i));
-    const cells = others.map((shown) => (shown instanceof Node ? shown : makeElement("td", {}, shown)));
-    return makeElement("tr", { "data-place": i, "aria-rowindex": place + 2, tabindex: place === this.#here ? 0 : -1, "aria-selected": String(i === this.#chosen) },
+  #makeRow(i, position) {
+    const [first, ...others] = this.#columns.map(({ render }) => render(i));
+    const cells = others.map((content) => (content instanceof Node ? content : makeElement("td", {}, content)));
+    return makeElement("tr", { "data-position": i, "aria-rowindex": position + 2, tabindex: position === this.#current ? 0 : -1, "aria-selected": String(i === this.#chosen) },
       makeElement("th", { scope: "row" }, ...(Array.isArray(first) ? first : [first])), ...cells);
   }
 
   #open(row) {
     if (!row) return;
-    this.#here = Number(row.getAttribute("aria-rowindex")) - 2;
-    this.dispatchEvent(new CustomEvent("limelight-text", { detail: { place: Number(row.dataset.place) } }));
+    this.#current = Number(row.getAttribute("aria-rowindex")) - 2;
+    this.dispatchEvent(new CustomEvent("limelight-text", { detail: { position: Number(row.dataset.position) } }));
   }
 
-  #walked(event) {
-    if (event.key === "Enter" || event.key === " ") { event.preventDefault(); this.#open(event.target.closest("tr[data-place]")); return; }
+  #moveByKey(event) {
+    if (event.key === "Enter" || event.key === " ") { event.preventDefault(); this.#open(event.target.closest("tr[data-position]")); return; }
     const page = Math.max(1, Math.floor(this.#window.clientHeight / HEIGHT) - 2), last = this.#order.length - 1;
-    const there = { ArrowDown: this.#here + 1, ArrowUp: this.#here - 1, PageDown: this.#here + page, PageUp: this.#here - page, Home: 0, End: last }[event.key];
-    if (there === undefined) return;
+    const target = { ArrowDown: this.#current + 1, ArrowUp: this.#current - 1, PageDown: this.#current + page, PageUp: this.#current - page, Home: 0, End: last }[event.key];
+    if (target === undefined) return;
     event.preventDefault();
-    this.#here = Math.max(0, Math.min(last, there));
-    this.#into(this.#here);
-    this.#drawn = "";
+    this.#current = Math.max(0, Math.min(last, target));
+    this.#scrollTo(this.#current);
+    this.#drawnRows = "";
     this.#draw();
   }
 
-  #into(place) {
-    const top = place * HEIGHT, height = this.#window.clientHeight - 2 * HEIGHT;
+  #scrollTo(position) {
+    const top = position * HEIGHT, height = this.#window.clientHeight - 2 * HEIGHT;
     if (top < this.#window.scrollTop) this.#window.scrollTop = top;
     if (top > this.#window.scrollTop + height) this.#window.scrollTop = top - height;
   }

@@ -1,122 +1,123 @@
-// Type and see: the text, what each model makes of it, and what a change does.
+// Type a text and see its explanations by each model, and the effects of changes.
 
-import { BLOCKS, NAMES, layChoices } from "./choices.js";
-import { CloserParts } from "./closer_parts.js";
+import { BLOCKS, NAMES, showChoices } from "./choices.js";
+import { DetailSections } from "./detail_sections.js";
 import { selectAll, findById, readData, listen, makeElement } from "../../rendering/elements/nodes.js";
 import { visibleText } from "../../rendering/elements/text_parts.js";
-import { takeImages } from "./image_input.js";
+import { listenForImages } from "./image_input.js";
 import "./text_reading.js";
 import { readAddressState, writeAddressState } from "../../rendering/elements/address_state.js";
 import { closeWordMenu, openWordMenu } from "./word_menu.js";
 
-const facts = readData("limelight-facts"), images = facts.models[0].images;
-const { classes, scales, features, unit } = facts.models[0], offered = new Set(facts.models.flatMap((model) => model.methods.map(({ id }) => id)));
+const facts = readData("limelight-facts"), readsImages = facts.models[0].reads_images;
+const { classes, scales, features, default_features: defaultFeatures } = facts.models[0];
+const methodIds = new Set(facts.models.flatMap((model) => model.methods.map(({ id }) => id)));
 const DEFAULTS = {
-  text: "", methods: facts.models[0].first, target: null, against: null, scale: scales[0],
-  features: features.includes(unit) ? unit : "words", protect: [], changes: [], open: [], inside: [], at: null,
+  text: "", methods: facts.models[0].default_methods, target: null, against: null, scale: scales[0],
+  features: features.includes(defaultFeatures) ? defaultFeatures : "words", protect: [], changes: [], open: [], inside: [], at: null,
 };
-const isWord = (one) => typeof one === "string";
-const isChange = (one) => Array.isArray(one) && one.length === 3 && isWord(one[0]) && Number.isInteger(one[1]) && one[1] >= 0 && (one[2] === null || isWord(one[2]));
-const FITS = {
+const isString = (value) => typeof value === "string";
+const isChange = (value) => Array.isArray(value) && value.length === 3 && isString(value[0]) && Number.isInteger(value[1]) && value[1] >= 0 && (value[2] === null || isString(value[2]));
+const IS_VALID = {
   target: (name) => name === "predicted" || classes.includes(name), against: (name) => classes.includes(name), scale: (name) => scales.includes(name),
-  features: (name) => features.includes(name), methods: (ids) => ids.every((id) => offered.has(id)),
-  protect: (words) => words.every(isWord), changes: (several) => several.every(isChange), open: (names) => names.every(isWord),
-  inside: (place) => place.length === 3 && place.every(Number.isInteger), at: (place) => /^\d{1,9}:\d{1,9}$/.test(place),
+  features: (name) => features.includes(name), methods: (ids) => ids.every((id) => methodIds.has(id)),
+  protect: (words) => words.every(isString), changes: (changes) => changes.every(isChange), open: (names) => names.every(isString),
+  inside: (span) => span.length === 3 && span.every(Number.isInteger), at: (span) => /^\d{1,9}:\d{1,9}$/.test(span),
 };
-const inAddress = () => readAddressState(DEFAULTS, FITS);
-let state = inAddress();
+const stateOfAddress = () => readAddressState(DEFAULTS, IS_VALID);
+let state = stateOfAddress();
 
-function change(what, { address = true } = {}) {
-  state = { ...state, ...what };
-  layChoices(findById("choices"), facts, state, refocused);
-  layChanges();
-  if (String(Object.keys(what)) !== "open") layReadings(); // a part that opens asks nothing anew of the methods
-  closer.show(state, originals());
-  if (address) writeAddressState(images ? { ...state, text: "" } : state, DEFAULTS); // bytes are no link
+function changeState(changes, { address = true } = {}) {
+  state = { ...state, ...changes };
+  showChoices(findById("choices"), facts, state, changeAndKeepFocus);
+  showChanges();
+  if (String(Object.keys(changes)) !== "open") showReadings(); // opening a section needs no new scores
+  sections.show(state, originals());
+  if (address) writeAddressState(readsImages ? { ...state, text: "" } : state, DEFAULTS); // the bytes of an image do not fit into a link
 }
 
-const closer = new CloserParts(findById("closer"), facts, (open) => { if (String(open) !== String(state.open)) change({ open }); });
+const sections = new DetailSections(findById("sections"), facts, (open) => { if (String(open) !== String(state.open)) changeState({ open }); });
 const originals = () => selectAll("[data-changed=false]", findById("readings"))
   .map((node) => ({ explanations: node.explanations, name: facts.models.length > 1 ? facts.models[Number(node.dataset.model)].name : "" }));
-findById("readings").addEventListener("limelight-answer", () => closer.showOwn(originals()));
+findById("readings").addEventListener("limelight-answer", () => sections.showScores(originals()));
 
-// The choices are laid anew; whoever changed one with the keyboard stays on it.
-function refocused(what) {
-  const controls = () => selectAll("select, input, summary", findById("choices")), here = controls().indexOf(document.activeElement);
-  change(what);
-  if (here >= 0) controls()[here]?.focus();
+// The choices are replaced. The one that was changed with the keyboard keeps the focus.
+function changeAndKeepFocus(changes) {
+  const controls = () => selectAll("select, input, summary", findById("choices")), focused = controls().indexOf(document.activeElement);
+  changeState(changes);
+  if (focused >= 0) controls()[focused]?.focus();
 }
 
-function layReadings() {
-  const place = findById("readings"), changed = state.changes.length > 0, several = facts.models.length > 1;
-  const wanted = facts.models.flatMap((model, i) => (changed ? [[model, i, false], [model, i, true]] : [[model, i, false]]));
-  place.dataset.columns = wanted.length > 1 ? "2" : "1";
-  const key = ([, i, own]) => `${i} ${own}`, known = new Map([...place.children].map((node) => [`${node.dataset.model} ${node.dataset.changed}`, node]));
-  const nodes = wanted.map((one) => known.get(key(one)) ?? begun(one));
-  if (nodes.length !== place.children.length || nodes.some((node, i) => place.children[i] !== node)) place.replaceChildren(...nodes);
-  wanted.forEach(([model, , own], i) => {
-    const what = own ? "With the changes" : !changed ? "In short" : images ? "The whole image" : "As you typed it";
-    nodes[i].title_.textContent = several ? `${visibleText(model.name)}${changed ? ` · ${what.toLowerCase()}` : ""}` : what;
+function showReadings() {
+  const container = findById("readings"), hasChanges = state.changes.length > 0, hasModels = facts.models.length > 1;
+  const readings = facts.models.flatMap((model, i) => (hasChanges ? [[model, i, false], [model, i, true]] : [[model, i, false]]));
+  container.dataset.columns = readings.length > 1 ? "2" : "1";
+  const oldNodes = new Map([...container.children].map((node) => [`${node.dataset.model} ${node.dataset.changed}`, node]));
+  const nodes = readings.map(([model, i, isChanged]) => oldNodes.get(`${i} ${isChanged}`) ?? makeReading(model, i, isChanged));
+  if (nodes.length !== container.children.length || nodes.some((node, i) => container.children[i] !== node)) container.replaceChildren(...nodes);
+  readings.forEach(([model, , isChanged], i) => {
+    const title = isChanged ? "With the changes" : !hasChanges ? "Overview" : readsImages ? "The whole image" : "As you typed it";
+    nodes[i].heading.textContent = hasModels ? `${visibleText(model.name)}${hasChanges ? ` · ${title.toLowerCase()}` : ""}` : title;
     nodes[i].show(state);
   });
 }
 
-function begun([model, i, changed]) {
+function makeReading(model, i, isChanged) {
   const node = makeElement("limelight-reading");
-  node.begin({ facts: model, model: i, changed, title: "" });
+  node.setUp({ facts: model, model: i, isChanged, title: "" });
   return node;
 }
 
-// What was changed, as chips that take it back.
-function layChanges() {
+// Show the changes as chips, each with a button to undo it.
+function showChanges() {
   const chip = (text, undo, name) => {
     const button = makeElement("button", { type: "button", "aria-label": `Undo: ${name}` }, "×");
     button.addEventListener("click", undo);
     return makeElement("span", { class: "chip" }, text, " ", button);
   };
   const without = (list, i) => list.filter((_, k) => k !== i);
-  const nodes = state.changes.map(([word, , instead], i) => {
-    const said = instead === null ? `“${visibleText(word)}” removed` : `“${visibleText(word)}” → “${visibleText(instead)}”`;
-    return chip(said, () => change({ changes: without(state.changes, i) }), said);
+  const nodes = state.changes.map(([word, , replacement], i) => {
+    const description = replacement === null ? `“${visibleText(word)}” removed` : `“${visibleText(word)}” → “${visibleText(replacement)}”`;
+    return chip(description, () => changeState({ changes: without(state.changes, i) }), description);
   });
-  nodes.push(...state.protect.map((word, i) => chip(`“${visibleText(word)}” protected`, () => change({ protect: without(state.protect, i) }), `“${visibleText(word)}” protected`)));
-  if (state.changes.length && !images) {
+  nodes.push(...state.protect.map((word, i) => chip(`“${visibleText(word)}” protected`, () => changeState({ protect: without(state.protect, i) }), `“${visibleText(word)}” protected`)));
+  if (state.changes.length && !readsImages) {
     const keep = makeElement("button", { type: "button", id: "keep" }, "Keep the changes");
     keep.addEventListener("click", () => {
       const text = findById("readings").querySelector("[data-changed=true]")?.querySelector(".changed-text")?.textContent;
-      if (text) { findById("text").value = text; change({ text, changes: [], at: null }); }
+      if (text) { findById("text").value = text; changeState({ text, changes: [], at: null }); }
     });
     nodes.push(keep);
   }
   if (state.inside.length) {
     const name = NAMES[state.features] ?? state.features, [start, end, number] = state.inside;
-    const own = Array.from(state.text).slice(start, end).join(""), text = visibleText(own);
+    const part = Array.from(state.text).slice(start, end).join(""), text = visibleText(part);
     const back = makeElement("button", { type: "button", id: "back" }, `‹ Back to all ${name}`), remove = makeElement("button", { type: "button" }, "Remove this one");
-    back.addEventListener("click", () => change({ inside: [] }));
-    remove.addEventListener("click", () => change({ changes: [[own, number, null]], inside: [] }));
+    back.addEventListener("click", () => changeState({ inside: [] }));
+    remove.addEventListener("click", () => changeState({ changes: [[part, number, null]], inside: [] }));
     nodes.unshift(back, makeElement("span", { class: "note" }, "The words of “", makeElement("bdi", {}, text.length > 60 ? `${text.slice(0, 59)}…` : text), "”, the rest as it is."), remove);
   }
   findById("changes").replaceChildren(...nodes);
 }
 
-listen(findById("readings"), "limelight-word", ({ detail: { word, number, said, anchor, place } }) => {
-  if (images) { // a part goes with a click, and comes back with another
+listen(findById("readings"), "limelight-word", ({ detail: { word, number, numbers, anchor, span } }) => {
+  if (readsImages) { // a click removes a part, and a second click restores it
     const others = state.changes.filter(([other]) => other !== word);
-    change({ changes: others.length < state.changes.length ? others : [...others, [word, number, null]] });
+    changeState({ changes: others.length < state.changes.length ? others : [...others, [word, number, null]] });
     return;
   }
-  if (BLOCKS.includes(state.features)) { if (!state.inside.length) change({ inside: place }); return; }
-  openWordMenu({ anchor, word, said, act: (what, instead) => {
-    if (what === "protect") { change({ protect: [...new Set([...state.protect, word])], changes: [] }); return; }
+  if (BLOCKS.includes(state.features)) { if (!state.inside.length) changeState({ inside: span }); return; }
+  openWordMenu({ anchor, word, numbers, onAction: (action, replacement) => {
+    if (action === "protect") { changeState({ protect: [...new Set([...state.protect, word])], changes: [] }); return; }
     const others = state.changes.filter(([other, k]) => other !== word || k !== number);
-    change({ changes: [...others, [word, number, instead]] });
+    changeState({ changes: [...others, [word, number, replacement]] });
   } });
 });
-if (images) takeImages(findById("file"), findById("drop"), (text) => change({ text, changes: [] }));
-else findById("text").addEventListener("input", () => { closeWordMenu(); change({ text: findById("text").value, inside: [], at: null }); });
-listen(findById("readings"), "limelight-span", ({ detail: { at } }) => { closeWordMenu(); change({ at, changes: [], inside: [] }); });
-findById("readings").addEventListener("keydown", (event) => { if (event.key === "Escape" && state.inside.length) change({ inside: [] }); });
-const restore = () => { if (!images) findById("text").value = state.text; change({}, { address: false }); };
-addEventListener("hashchange", () => { state = { ...inAddress(), ...(images ? { text: state.text } : {}) }; restore(); });
+if (readsImages) listenForImages(findById("file"), findById("drop"), (text) => changeState({ text, changes: [] }));
+else findById("text").addEventListener("input", () => { closeWordMenu(); changeState({ text: findById("text").value, inside: [], at: null }); });
+listen(findById("readings"), "limelight-span", ({ detail: { at } }) => { closeWordMenu(); changeState({ at, changes: [], inside: [] }); });
+findById("readings").addEventListener("keydown", (event) => { if (event.key === "Escape" && state.inside.length) changeState({ inside: [] }); });
+const restore = () => { if (!readsImages) findById("text").value = state.text; changeState({}, { address: false }); };
+addEventListener("hashchange", () => { state = { ...stateOfAddress(), ...(readsImages ? { text: state.text } : {}) }; restore(); });
 restore();
-findById(images ? "file" : "text").focus({ preventScroll: true });
+findById(readsImages ? "file" : "text").focus({ preventScroll: true });

@@ -1,2 +1,2 @@
-// Look again in a moment; a reload keeps what stands after the "#" of the address.
+// Reload the page after a moment. A reload keeps the part of the address after "#".
 setTimeout(() => location.reload(), 700);
