@@ -57,7 +57,7 @@ def test_the_page_shows_every_method_on_probabilities(families, name):
     asked = {"tab": "a", "panel": "b", "text": text_for(name), "scale": "probability"}
     question = TextRequest(**asked, methods=["shapley", "lime", "loo"])
     answer = explain_text(families(name), question, lambda *_: None)
-    assert answer["refused"] == {}
+    assert answer["errors"] == {}
     assert len(answer["explanations"]) == 3
 
 

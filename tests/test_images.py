@@ -72,7 +72,7 @@ def test_a_function_of_images_is_explained_patch_by_patch():
 
 
 def test_of_large_images_few_are_made_at_a_time(monkeypatch):
-    monkeypatch.setattr("limelight.models.functions._MOST_BYTES", 3 * IMAGES[0].nbytes)
+    monkeypatch.setattr("limelight.models.functions._MAX_BATCH_BYTES", 3 * IMAGES[0].nbytes)
     asked = []
 
     def counting(some):

@@ -165,8 +165,8 @@ def on_page(model, text):
         last = json.loads(page.getresponse().read().splitlines()[-1])
         page.close()
     if last.get("failed"):
-        raise limelight.InputError(last["failed"])
-    return last["found"]
+        raise limelight.InputError(last["error"])
+    return last["result"]
 
 
 def data_of(model, texts, **options):

@@ -103,7 +103,7 @@ def _prepare_call(
         if field.name in settings:
             raise InputError(f"{function} has no option {field.name}. Leave {field.name} out.")
     # Not every method has these settings, so that their defaults are not passed on.
-    if replacement != "auto":
+    if not isinstance(replacement, str) or replacement != "auto":
         settings["replacement"] = replacement
     if seed != 0:
         settings["seed"] = seed
@@ -272,7 +272,8 @@ def explain(
     >>> print([(word, round(score, 2)) for word, score in e.top(3)])
     [('superb', 1.29), ('predictable', -1.17), ('plot', -0.39)]
     >>> e
-    <Explanation lime for 'positive' of 'The plot is predictable, but the acting…': 9 features, superb +1.29, predictable -1.17, plot -0.386>
+    <Explanation lime for 'positive' of 'The plot is predictable, but the acting…': 9 features,
+    superb +1.29, predictable -1.17, plot -0.386>
     """
     request = Request(
         target=target,

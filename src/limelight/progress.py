@@ -48,7 +48,7 @@ class Estimate:
         """Return the estimate of ``calls`` model calls that take ``seconds`` in all."""
         digits = max(len(str(calls)) - 2, 0)  # 610,000 for 613,482
         count = f"{round(calls, -digits):,}"
-        sentence = f"about {count} questions to the model, about {format_duration(seconds)}"
+        sentence = f"about {count} model calls, about {format_duration(seconds)}"
         return cls(seconds=seconds, sentence=sentence, calls=calls)
 
     def __str__(self) -> str:

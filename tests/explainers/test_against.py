@@ -60,7 +60,7 @@ def test_weights_are_the_derivative_of_the_difference(outputs, link, scale):
     asked = targets(outputs, scale, link, index=0, against=len(CLASSES[outputs]) - 1)
     step = 1e-6 * np.eye(outputs)
     slopes = [(asked.value(f + h) - asked.value(f - h)) / 2e-6 for h in step]
-    np.testing.assert_allclose(asked.weights(f), np.stack(slopes, axis=-1), atol=1e-9)
+    np.testing.assert_allclose(asked.output_gradient(f), np.stack(slopes, axis=-1), atol=1e-9)
 
 
 @pytest.mark.parametrize("method", LINEAR)

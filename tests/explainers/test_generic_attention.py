@@ -50,9 +50,9 @@ def test_scores_are_the_read_row_of_the_relevance_matrix(family, reads, monkeypa
     network, _ = tiny(family)
     network.double().set_attn_implementation("eager")
     pieces = model.read(TEXT).encoding
-    row = relevance_by_hand(network, pieces.ids[pieces.inside], reads, monkeypatch)
+    row = relevance_by_hand(network, pieces.ids[pieces.read_indices], reads, monkeypatch)
     row[reads] -= 1  # the identity is no relevance
-    token = pieces.token[pieces.inside]
+    token = pieces.token[pieces.read_indices]
     expected = np.array([row[token == j].sum() for j in range(token.max() + 1)])
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     assert found.max() > 1e-4

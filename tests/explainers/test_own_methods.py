@@ -45,7 +45,7 @@ def methods(monkeypatch):
     fresh = registry.Registry()
     for name in OURS:
         fresh.add_unchecked(METHODS[name])
-    fresh._has_looked = True
+    fresh._has_searched_packages = True
     monkeypatch.setattr(registry, "METHODS", fresh)
     monkeypatch.setattr("limelight.api.METHODS", fresh)
     return fresh
@@ -191,9 +191,9 @@ def test_packages_are_read_once_and_a_broken_one_is_named(methods, tmp_path, mon
     installed(tmp_path, "limelight-torn", "torn = limelight_torn:TORN")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "limelight_alone", raising=False)
-    methods._has_looked = False
+    methods._has_searched_packages = False
     assert methods["lime"].label == "LIME"
-    assert not methods._has_looked  # what is ours is found without looking
+    assert not methods._has_searched_packages  # what is ours is found without looking
     assert isinstance(methods["alone"], Method)
     said = "the method 'torn' of the package 'limelight-torn' cannot be used: "
     assert methods.load_errors["torn"].startswith(f"{said}ModuleNotFoundError(")

@@ -111,7 +111,9 @@ DIFFERENT = {
     ("wrap", "pairs"),  # whether the function takes pairs of texts
     ("wrap_endpoint", "estimate"),  # the costs of the server
     ("load", "template"),  # "" would be a template of a local model
+    ("wrap", "template"),  # the same
     ("load", "max_new_tokens"),  # a local model has its own default
+    ("wrap", "max_new_tokens"),  # the same
     ("load", "labels"),  # words that a language model may answer
     ("wrap", "labels"),  # the same
     ("explain_data", "progress"),  # shards, rows and errors too
@@ -162,7 +164,7 @@ def test_every_field_has_a_help_text():
 
 
 def test_the_page_asks_with_parameters_of_the_same_names():
-    page = {"tab": "t", "place": "p", "text": TEXT}
+    page = {"tab": "t", "panel": "p", "text": TEXT}
     # A grid is of patches, and goes with no other features.
     asked = {name: ASKED[name] for name in OF_ONE_TEXT - {"grid"}}
     sent = parse_request(msgspec.json.encode(page | asked))

@@ -34,7 +34,7 @@ def test_weights_are_the_derivative_of_the_explained_number(outputs, link, outpu
     asked = targets([0, len(CLASSES[outputs]) - 1], outputs, output, link)
     step = 1e-6 * np.eye(outputs)
     slopes = [(asked.value(f + h) - asked.value(f - h)) / 2e-6 for h in step]
-    np.testing.assert_allclose(asked.weights(f), np.stack(slopes, axis=-1), atol=1e-9)
+    np.testing.assert_allclose(asked.output_gradient(f), np.stack(slopes, axis=-1), atol=1e-9)
 
 
 @pytest.mark.parametrize("method", ["g-avg", "gxi", "ig"])
@@ -69,7 +69,7 @@ def test_weights_of_two_outputs_are_the_derivative_of_the_explained_number(scale
     f = np.random.default_rng(1).standard_normal((2, 2))
     asked = Targets(np.array([0, 1]), TWO, scale)
     slopes = [(asked.value(f + h) - asked.value(f - h)) / 2e-6 for h in 1e-6 * np.eye(2)]
-    np.testing.assert_allclose(asked.weights(f), np.stack(slopes, axis=-1), atol=1e-9)
+    np.testing.assert_allclose(asked.output_gradient(f), np.stack(slopes, axis=-1), atol=1e-9)
 
 
 def test_score_is_what_goes_into_the_softmax():

@@ -290,9 +290,9 @@ def test_an_estimate_comes_first_and_is_near_what_is_asked():
     assert 0.4 < estimate.calls / sum(asked) < 2.5
     assert estimate.seconds > 0
     assert str(Estimate.from_calls(613_482, 5_000.0)) == (
-        "about 610,000 questions to the model, about 83 minutes"
+        "about 610,000 model calls, about 83 minutes"
     )
-    assert str(Estimate.from_calls(7, 0.2)) == "about 7 questions to the model, about 1 second"
+    assert str(Estimate.from_calls(7, 0.2)) == "about 7 model calls, about 1 second"
     judge(MODEL, TEXTS, ["loo"], estimate=lambda _: pytest.fail("nothing is asked here"))
 
 

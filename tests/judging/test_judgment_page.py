@@ -48,8 +48,8 @@ def test_the_curve_of_a_text_opens_on_a_click_and_names_the_word_that_goes(page,
     assert page.evaluate("document.documentElement.scrollWidth") <= 500
     rows = page.locator("#texts tbody tr")
     assert rows.count() == len(TEXTS)
-    page.click("#lost summary")
-    assert "no words" in page.inner_text("#lost li")
+    page.click("#not-judged summary")
+    assert "no words" in page.inner_text("#not-judged li")
     page.click("#texts tbody tr:nth-child(3)")
     until(page, "document.querySelector('#curve-title').textContent.includes('Text 3')")
     assert page.locator("#curve polyline").count() == 3
@@ -107,7 +107,7 @@ def test_many_texts_make_a_page_of_a_few_megabytes(judged):
     page = replace(judged, texts=many).as_html()
     assert len(page) < 2_500_000  # three methods; about 4 MB for eight
     beyond = replace(judged, texts=many + many[: MAX_CURVES - 999])
-    assert f"The first {MAX_CURVES:,} texts have curves here." in beyond.as_html()
+    assert f"The first {MAX_CURVES:,} texts have curves." in beyond.as_html()
 
 
 def test_curves_are_those_of_the_areas(judged):

@@ -60,7 +60,7 @@ def test_the_page_is_closed_and_holds_the_judgment(judged):
     assert page.count("<circle") == 3
     data = re.search(r'id="limelight-data">(.*?)</script>', page, re.S)[1]
     shown = json.loads(data)
-    found = [row["id"] for row in shown["texts"]] + [number for number, _ in shown["lost"]]
+    found = [row["id"] for row in shown["texts"]] + [number for number, _ in shown["not_judged"]]
     assert sorted(found) == [text.id for text in judged.texts]
     for row, text in zip(shown["texts"], judged.texts, strict=True):
         found = text.deletion
@@ -132,7 +132,8 @@ def test_rows_are_spread_evenly(tmp_path, data):
 
 
 @pytest.mark.parametrize(
-    ("budget", "advice"), [((), "; --budget TIME shortens the search."), (("--budget", "1s"), ".")]
+    ("budget", "advice"),
+    [((), ". Use --budget TIME to shorten the search."), (("--budget", "1s"), ".")],
 )
 def test_a_terminal_hears_what_it_will_take(limelight, data, monkeypatch, budget, advice):
     def estimated(*_, estimate, **__):
@@ -141,7 +142,7 @@ def test_a_terminal_hears_what_it_will_take(limelight, data, monkeypatch, budget
 
     monkeypatch.setattr("limelight.judging.judge", estimated)
     said = limelight("judge", "--data", data, *budget).err.splitlines()[0]
-    assert said == f"About 610,000 questions to the model, about 83 minutes{advice}"
+    assert said == f"About 610,000 model calls, about 83 minutes{advice}"
 
 
 def test_halves_of_characters_reach_the_page_and_the_file(tmp_path):

@@ -84,9 +84,9 @@ def test_controls_have_the_numbers_that_are_known(judged):
     assert found["constant"].r_precision == pytest.approx(chance.r_precision, rel=1e-12)
     assert found["constant"].token_f1 == pytest.approx(chance.token_f1, rel=1e-12)
     assert found["constant"].above_chance == pytest.approx(0, abs=1e-12)
-    low, high = found["guessed"].above_interval
+    low, high = found["guessed"].above_chance_interval
     assert low < 0 < high
-    assert found["reverse"].above_interval[1] < 0
+    assert found["reverse"].above_chance_interval[1] < 0
     assert found["reverse"].r_precision == 0
     for text, one in zip(TEXTS, found.texts, strict=True):
         n, m = len(text.split()), len(wanted(text))
@@ -216,7 +216,7 @@ def test_repeated_words_are_found_together():
     assert 0 < chance.precision_stderr < 0.05
     assert abs(chance.precision - np.mean(every)) < 4 * chance.precision_stderr
     assert found["by_table"].precision_stderr is None
-    assert found["by_table"].above_stderr == chance.precision_stderr
+    assert found["by_table"].above_chance_stderr == chance.precision_stderr
 
 
 def test_several_annotators_are_averaged_and_held_against_each_other():

@@ -364,7 +364,7 @@ def test_the_standard_error_of_sampled_chance_is_that_of_its_mean():
     best = np.array([-1.0])  # nothing is better than chance, so that no more than 8 are drawn
     rng = np.random.default_rng(5)
     drawn = [sample_chance(areas, 7, best, rng, max_pairs=512) for _ in range(2000)]
-    bootstrap_means, errors = (np.array(found)[:, 0] for found in zip(*drawn, strict=True))
+    means, errors = (np.array(found)[:, 0] for found in zip(*drawn, strict=True))
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(means.std(), rel=0.04)
 
 

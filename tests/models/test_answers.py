@@ -174,7 +174,7 @@ def test_the_answer_is_what_the_model_writes_token_by_token(family):
     assert answer.text.strip() == own.strip().rstrip("\ufffd")  # a character that was cut
     assert answer.is_generated
     found = limelight.explain(model, TEXT)
-    assert found.asked == answer
+    assert found.query == answer
     assert found.target == "answer"
     again = limelight.explain(model, TEXT, answer=answer.text)
     np.testing.assert_array_equal(found.scores, again.scores)
@@ -296,7 +296,7 @@ def test_a_result_keeps_the_answer():
     found = limelight.explain(model, TEXT, answer=ANSWER)
     again = type(found).from_json(found.to_json())
     assert again == found
-    assert again.asked == AnswerQuery(ANSWER)
+    assert again.query == AnswerQuery(ANSWER)
     sentence = AnswerQuery("Good film. Bad.", 11, 15, is_generated=True)
     assert sentence.to_dict() == {"answer": "Good film. Bad.", "span": [11, 15], "written": True}
     assert has(model, "generation")
@@ -507,7 +507,7 @@ def test_context_cite_of_a_mean_is_that_of_the_sum_shared_by_the_tokens():
     given = {"answer": ANSWER, "penalty": 0.05, "seed": 3}
     whole = limelight.explain(writer(), TEXT, "context-cite", **given)
     mean = limelight.explain(writer(per_token=True), TEXT, "context-cite", **given)
-    count = whole.asked.length
+    count = whole.query.length
     assert count > 2
     assert np.count_nonzero(whole.scores)
     for name in ("scores", "stderr", "intercept"):
@@ -523,7 +523,7 @@ def test_context_cite_is_the_lasso_of_log_odds():
     chance = np.exp([known[tuple(row)] for row in keep])
     scaler = StandardScaler()
     z = scaler.fit_transform(keep.astype(float))
-    lasso = Lasso(alpha=0.02 * found.asked.length, tol=1e-12).fit(z, np.log(chance / (1 - chance)))
+    lasso = Lasso(alpha=0.02 * found.query.length, tol=1e-12).fit(z, np.log(chance / (1 - chance)))
     np.testing.assert_allclose(found.scores, lasso.coef_ / scaler.scale_, rtol=1e-3, atol=1e-4)
 
 
@@ -639,7 +639,7 @@ def test_a_run_goes_on_only_with_answers_that_are_written_alike(tmp_path):
         path = tmp_path / name
         return limelight.explain_data(model, [TEXT], "loo", output=path, progress=False, **options)
 
-    assert explained("run", 2).record.writing == {"max_new_tokens": 2}
+    assert explained("run", 2).record.generation == {"max_new_tokens": 2}
     explained("run", 2)
     with pytest.raises(InputError, match=r"its max_new_tokens is 2, not 5"):
         explained("run", 5)

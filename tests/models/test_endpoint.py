@@ -165,7 +165,7 @@ def test_a_run_goes_on_only_where_the_server_stops_alike(server, tmp_path):
         path = tmp_path / "run"
         return limelight.explain_data(model, [CONTEXT], "loo", output=path, progress=False)
 
-    assert explained().record.writing == {"max_new_tokens": 2, "stop": []}
+    assert explained().record.generation == {"max_new_tokens": 2, "stop": []}
     with pytest.raises(InputError, match=r"its stop is \[\], not \['\.'\]"):
         explained(stop=["."])
 
@@ -470,12 +470,12 @@ def test_a_served_page_shows_what_explain_says(server):
     from limelight.serving.texts import TextRequest, explain_text
 
     model = wrapped(server)
-    assert model_facts(ServedModel(name="tiny", model=model))["first"] == ["banzhaf"]
-    asked = TextRequest(tab="t", place="p", text=CONTEXT, methods=["loo"], answer=ANSWER)
+    assert model_facts(ServedModel(name="tiny", model=model))["default_methods"] == ["banzhaf"]
+    asked = TextRequest(tab="t", panel="p", text=CONTEXT, methods=["loo"], answer=ANSWER)
     found = msgspec.json.decode(msgspec.json.encode(explain_text(model, asked, lambda *_: None)))
     e = limelight.Explanation.from_json(msgspec.json.encode(found["explanations"][0]))
     assert e == limelight.explain(model, CONTEXT, "loo", answer=ANSWER)
-    assert found["says"]["value"] == pytest.approx(e.prediction["answer"])
+    assert found["prediction"]["value"] == pytest.approx(e.prediction["answer"])
 
 
 def test_the_shell_takes_an_endpoint(server, monkeypatch, request):

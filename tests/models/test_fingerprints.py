@@ -339,6 +339,6 @@ def test_a_helper_from_another_module_of_the_user_counts(tmp_path, monkeypatch):
         prints.append([function_fingerprint(one) for one in (module.by_name, module.by_module)])
     for first, second in zip(*prints, strict=True):
         assert first.digest != second.digest
-        assert first.unchecked_parts == second.unchecked == ()
+        assert first.unchecked_parts == second.unchecked_parts == ()
     for name in ("mine_helper", "mine_model"):
         sys.modules.pop(name, None)

@@ -386,7 +386,7 @@ def test_scores_that_are_rounding_are_not_ranked():
     assert 0 < np.abs(noise.scores).max() < noise.diagnostics["rounding"]
     assert f"none is larger than {np.abs(noise.scores).max():.0e}" in noise.warnings[-1]
     found = comparison.agreement
-    assert found.noise == ("g-avg",)
+    assert found.noise_methods == ("g-avg",)
     for table in (found.rank_correlation, found.top3_overlap):
         assert table[1] == (None,) * 3
         assert [row[1] for row in table] == [None] * 3
@@ -540,8 +540,8 @@ def test_gradients_need_no_trainable_weights_and_no_gradient_mode(method):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"anything": "some/folder"}, "wrap takes .* got str. For a path or a name use"),
-        ({"anything": len, "tokenizer": 3}, "tokenizer belongs to a Hugging Face model; got"),
+        ({"model": "some/folder"}, "wrap takes .* got str. For a path or a name use"),
+        ({"model": len, "tokenizer": 3}, "tokenizer belongs to a Hugging Face model; got"),
     ],
 )
 def test_what_cannot_be_wrapped_gets_one_sentence(options, sentence):

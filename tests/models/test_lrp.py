@@ -373,7 +373,7 @@ def test_of_texts_together_the_one_at_fault_is_named(monkeypatch):
             raise RuntimeError("too long for this network")
         return usual(network, rows, *args, **options)
 
-    monkeypatch.setattr(frozen_network, "times_input", fails_on_the_longest)
+    monkeypatch.setattr(frozen_network, "input_products", fails_on_the_longest)
     monkeypatch.setitem(frozen_network._COST, "cpu", 1)
     monkeypatch.setattr(type(model), "inputs_per_batch", 4)
     with pytest.raises(InputError, match="the plot is so bad"):
@@ -392,7 +392,7 @@ def test_memory_that_runs_out_halves_the_texts_taken_together(monkeypatch):
         return usual(network, rows, *args, **options)
 
     alone = limelight.explain(model, TEXTS[-1], "lrp")
-    monkeypatch.setattr(frozen_network, "times_input", small)
+    monkeypatch.setattr(frozen_network, "input_products", small)
     monkeypatch.setitem(frozen_network._COST, "cpu", 1)
     monkeypatch.setattr(type(model), "inputs_per_batch", 4)
     found = limelight.explain(model, TEXTS, "lrp")

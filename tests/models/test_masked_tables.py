@@ -94,7 +94,7 @@ def test_deletion_is_the_prediction_of_the_shortened_text(text, seed, outputs, k
 def test_deletion_is_the_same_with_hidden_units_and_for_texts_of_too_many_words(
     count, kept, monkeypatch
 ):
-    monkeypatch.setattr(masked, "_PAIRS", kept)
+    monkeypatch.setattr(masked, "_MAX_TERMS", kept)
     w_a = np.random.default_rng(0).standard_normal(tiny_model(0).W_q.shape[:2])
     text = " ".join(WORDS[i % 7] for i in range(count))
     for model in (tiny_model(2, outputs=5), tiny_model(2, attention="additive", w_a=w_a)):

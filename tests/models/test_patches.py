@@ -172,7 +172,7 @@ def test_the_game_of_each_replacement_is_the_formula():
     model = image_model(5, grid=(2, 4))
     image = random_image(model, 1)
     model_input = model.read(image)
-    features = limelight.text.features_of(model_input, "patches")
+    features = limelight.text.build_features(model_input, "patches")
     for removal in model.replacements:
         masks, f = outputs_of_all(model, image, removal)
         game = model.game(model_input, features, removal)
@@ -191,7 +191,7 @@ def test_gradient_is_that_of_autograd_and_integrated_gradients_add_up():
     image = random_image(model, 2)
     batch = prepare_batch(model, [image], features="patches")
     seen = batch.collapsed_inputs
-    e = torch.tensor(seen.embed[0], requires_grad=True)
+    e = torch.tensor(seen.embeddings[0], requires_grad=True)
     q = torch.einsum("kad,d->ka", torch.tensor(model.W_q), e[0])
     logit = torch.einsum("ka,kad,td->kt", q, torch.tensor(model.W_k), e) / model.W_q.shape[1] ** 0.5
     u = torch.einsum("kco,kod,td->kct", torch.tensor(model.W_l), torch.tensor(model.W_v), e)

@@ -279,7 +279,7 @@ def test_a_span_that_the_cut_goes_through_is_left_out_and_the_others_are_explain
     ]  # of two pieces, the last is cut
     found = limelight.explain_spans(model, " ".join(words), "gxi", protect_span=False)
     assert len(found) == model.max_length - 3
-    assert found[-1].asked.end == len(" ".join(words[:-2]))
+    assert found[-1].query.end == len(" ".join(words[:-2]))
     assert "a span that the cut goes through is left out" in found[0].warnings[0]
     read = tokenizer(
         " ".join(words), truncation=True, max_length=model.max_length, return_tensors="pt"
@@ -477,7 +477,7 @@ def test_a_run_for_a_full_tag_takes_other_processes(tmp_path):
     assert [e.target_phrase for e in here] == [e.target_phrase for e in there]
     for one, other in zip(here, there, strict=True):
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-6)
-        start, end = one.asked.start, one.asked.end
+        start, end = one.query.start, one.query.end
         alone = limelight.explain(model, one.text, "loo", at=(start, end), **asked)
         np.testing.assert_allclose(one.scores, alone.scores, atol=1e-5)
 
@@ -533,7 +533,7 @@ def test_a_run_has_a_row_for_every_span_and_goes_on(tmp_path):
     assert run.failed == 1
     alone = limelight.explain(model, texts[0], "loo", at="Acme")
     np.testing.assert_allclose(run.explanation(1).scores, alone.scores, rtol=1e-6)
-    assert run.explanation(1).asked == alone.asked
+    assert run.explanation(1).query == alone.query
     data = {"text": texts[:1] * 2, "place": ["Acme", "13:19"]}
     named = limelight.explain_data(
         model, data, "loo", output=tmp_path / "named", at_column="place", progress=False

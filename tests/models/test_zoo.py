@@ -54,7 +54,7 @@ def words(family, *names):
 
 def test_padding_that_is_felt_would_be_seen(monkeypatch):
     assert words("xlnet", "outputs") == ["right"]
-    monkeypatch.setattr(network_check, "_feels_padding", lambda *_: False)
+    monkeypatch.setattr(network_check, "_depends_on_padding", lambda *_: False)
     assert words("xlnet", "outputs") == ["wrong"]
 
 

@@ -19,7 +19,7 @@ METHODS = ["lime", "shapley", "loo"]
 
 
 def parts(model, names, text=TEXT, methods=METHODS, **asked):
-    question = TextRequest(tab="t", place="p", text=text, methods=methods, parts=names, **asked)
+    question = TextRequest(tab="t", panel="p", text=text, methods=methods, sections=names, **asked)
     return msgspec.json.decode(
         msgspec.json.encode(compute_sections(model, question, lambda *_: None))
     )
@@ -36,7 +36,7 @@ def test_areas_chance_and_ceiling_are_those_of_judge(shipped, curves):
     assert curves["chance"] == pytest.approx(text.deletion.chance)
     assert curves["ceiling"] == pytest.approx(text.deletion.ceiling)
     assert [one["area"] for one in curves["methods"]] == pytest.approx(list(text.areas.values()))
-    assert curves["kind"] == "proven"
+    assert curves["ceiling_kind"] == "proven"
 
 
 def test_a_curve_is_the_output_without_the_first_words(shipped, curves):
@@ -72,8 +72,8 @@ def test_a_model_that_is_asked_has_no_line_that_nobody_proved():
 
     wrapped = limelight.wrap(model, classes=["no", "yes"])
     found = parts(wrapped, ["curves"], text="good and bad and good", methods=["shapley"])["curves"]
-    assert found["kind"] == "best found"
-    assert {line["kind"] for line in found["lines"]} == {"method"}
+    assert found["ceiling_kind"] == "best found"
+    assert {line["ceiling_kind"] for line in found["lines"]} == {"method"}
     assert found["chance_error"] is not None
 
 
@@ -102,11 +102,11 @@ def test_tables_are_those_of_the_reports(shipped):
     ],
 )
 def test_a_part_that_cannot_be_shown_says_why(shipped, name, methods, said):
-    assert said in parts(shipped, [name], methods=methods)[name]["refused"]
+    assert said in parts(shipped, [name], methods=methods)[name]["errors"]
 
 
 def test_a_part_that_is_not_there_is_refused(shipped):
-    with pytest.raises(InputError, match="no part 'nothing'; choose from curves, pairs"):
+    with pytest.raises(InputError, match="no section 'nothing'; choose from curves, pairs"):
         parts(shipped, ["nothing"])
 
 

@@ -47,7 +47,7 @@ def test_the_page_and_its_answers_come_with_the_whole_address(served):
     assert ask(served.url)[0] == 200
     status, _, content = ask(served.url, "text", method="POST", body=ASKED)
     assert status == 200
-    assert last_line(content)["found"]["says"]["target"] == "positive"
+    assert last_line(content)["result"]["prediction"]["target"] == "positive"
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "x" * 32, "%C3%A9", "%2e%2e"])
@@ -102,7 +102,7 @@ def test_every_answer_has_the_strict_policy(served, path):
 )
 def test_no_other_file_is_served(served, path):
     status, _, content = ask(served.url, path)
-    assert (status, json.loads(content)["failed"]) == (404, "there is nothing at this address.")
+    assert (status, json.loads(content)["error"]) == (404, "there is nothing at this address.")
 
 
 def test_an_address_without_its_last_slash_leads_to_the_page(served):
@@ -114,10 +114,10 @@ def test_an_address_without_its_last_slash_leads_to_the_page(served):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"{", "this is not a question"),
+        (b"{", "this is not a request"),
         (b"x" * ((1 << 20) + 1), "a request may have 1,048,576 bytes"),
         ({**ASKED, "model": 3}, "there is no model 3 here"),
-        ({**ASKED, "methods": ["a"] * 50}, "this is not a question"),
+        ({**ASKED, "methods": ["a"] * 50}, "this is not a request"),
         (
             {**ASKED, "text": "a" * 100_001},
             "texts of at most 100,000 characters; this one has 100,001",
@@ -127,7 +127,7 @@ def test_an_address_without_its_last_slash_leads_to_the_page(served):
 def test_what_is_wrong_is_refused_in_a_sentence(served, body, said):
     status, _, content = ask(served.url, "text", method="POST", body=body)
     assert status == 400
-    assert said in json.loads(content)["failed"]
+    assert said in json.loads(content)["error"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_what_is_wrong_is_refused_in_a_sentence(served, body, said):
 )
 def test_what_the_library_refuses_is_said_in_its_words(served, change, said):
     _, _, content = ask(served.url, "text", method="POST", body={**ASKED, **change})
-    assert said in last_line(content)["failed"]
+    assert said in last_line(content)["error"]
 
 
 def test_no_file_and_no_type_is_named_in_an_error(served):
@@ -166,19 +166,19 @@ def slow_page():
 def test_a_model_that_takes_too_long_is_given_up_and_the_page_still_answers(slow_page):
     body = {**ASKED, "methods": [], "text": "sleep well"}
     _, _, content = ask(slow_page.url, "text", method="POST", body=body)
-    assert last_line(content)["failed"] == (
+    assert last_line(content)["error"] == (
         "the model took longer than 0.5 seconds; the question was given up."
     )
     assert ask(slow_page.url)[0] == 200
     body = {**ASKED, "methods": [], "text": "wide awake"}
     _, _, content = ask(slow_page.url, "text", method="POST", body=body)
-    assert last_line(content)["found"]["says"]["target"] == "yes"
+    assert last_line(content)["result"]["prediction"]["target"] == "yes"
 
 
 def test_a_model_that_fails_says_so(slow_page):
     body = {**ASKED, "methods": [], "text": "break it"}
     _, _, content = ask(slow_page.url, "text", method="POST", body=body)
-    assert "a wire is loose" in last_line(content)["failed"]
+    assert "a wire is loose" in last_line(content)["error"]
 
 
 def test_whoever_leaves_in_the_middle_of_a_request_leaves_no_traceback(served, capfd, caplog):

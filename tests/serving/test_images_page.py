@@ -65,27 +65,27 @@ def asked(page, text, path="text", **question):
 
 
 def test_the_scores_are_those_of_explain_and_the_bytes_are_sent_once(serving, model, image):
-    found = asked(serving(model), address(image), methods=["shapley", "loo"])["found"]
+    found = asked(serving(model), address(image), methods=["shapley", "loo"])["result"]
     for told in found["explanations"]:
         e = limelight.explain(model, image, told["method"])
         assert [one["score"] for one in told["features"]] == pytest.approx(e.scores.tolist())
         assert told["image"]["boxes"] == [list(box) for box in e.image.boxes]
         assert told["image"]["png"] is None
-        assert "<svg" in found["drawn"][told["method"]]
+        assert "<svg" in found["drawings"][told["method"]]
     assert str(found).count(e.image.png) == 1
-    assert "<b>mine" not in "".join(found["drawn"].values())
+    assert "<b>mine" not in "".join(found["drawings"].values())
 
 
 def test_a_part_that_is_removed_changes_the_prediction_as_the_game_says(serving, model, image):
     changes = [["row 1, column 2", 0, None], ["row 3, column 4", 0, None]]
-    found = asked(serving(model), address(image), methods=["loo"], changes=changes)["found"]
+    found = asked(serving(model), address(image), methods=["loo"], changes=changes)["result"]
     mask = np.ones((1, 12), dtype=bool)
     mask[0, [1, 11]] = False
     outputs = limelight.game(model, image)(mask)[0]
-    told = {one["name"]: one["logit"] for one in found["says"]["outcomes"]}
+    told = {one["name"]: one["logit"] for one in found["prediction"]["outcomes"]}
     assert told == pytest.approx(dict(zip(model.classes, outputs, strict=True)))
     assert found["explanations"] == []
-    assert found["drawn"][""].count('class="gone"') == 2
+    assert found["drawings"][""].count('class="gone"') == 2
 
 
 def test_a_page_never_reads_a_file_of_this_machine(serving, model, image, tmp_path):
@@ -94,24 +94,24 @@ def test_a_page_never_reads_a_file_of_this_machine(serving, model, image, tmp_pa
     page = serving(model)
     for path in (str(file), file.as_uri(), "/etc/passwd", "../own.png"):
         for where in ("text", "parts", "file"):
-            said = asked(page, path, where, methods=["loo"], parts=["json"])
-            assert said["failed"].startswith("this model reads images; drop one"), said
+            said = asked(page, path, where, methods=["loo"], sections=["json"])
+            assert said["error"].startswith("this model reads images; drop one"), said
 
 
 def test_what_is_no_image_or_too_large_is_refused_in_a_sentence(serving, model):
     page = serving(model)
     bad = "data:image/*;name=bad.png;base64," + base64.b64encode(b"no image").decode()
-    said = asked(page, bad, methods=["loo"])["failed"]
+    said = asked(page, bad, methods=["loo"])["error"]
     formats = "PNG, JPEG, GIF, BMP, WebP or TIFF"
     assert said == f"'bad.png' cannot be read as an image in {formats}: it is none."
     large = "data:image/*;base64," + "A" * MAX_IMAGE_REQUEST_BYTES
-    assert "bytes; this one has more" in asked(page, large, methods=["loo"])["failed"]
+    assert "bytes; this one has more" in asked(page, large, methods=["loo"])["error"]
 
 
 def test_what_only_begins_as_an_image_is_a_text(serving, model, shipped):
-    said = asked(serving(model), "data:image/../../etc/shirt.png")["failed"]
+    said = asked(serving(model), "data:image/../../etc/shirt.png")["error"]
     assert "this model reads images" in said
-    said = asked(serving(shipped), "data:image/ " + "word " * 30_000)["failed"]
+    said = asked(serving(shipped), "data:image/ " + "word " * 30_000)["error"]
     assert "at most 100,000 characters" in said
 
 
@@ -169,7 +169,7 @@ def test_a_shared_vision_transformer_is_served(serving):
     pytest.importorskip("transformers", reason="an image classifier (extra hf)")
     page = serving(limelight.load(folder))
     given = read_image(np.random.default_rng(0).integers(0, 256, (28, 28), dtype=np.uint8))
-    found = asked(page, address(given), methods=["lrp"], features="7 × 7 patches")["found"]
+    found = asked(page, address(given), methods=["lrp"], features="7 × 7 patches")["result"]
     assert len(found["explanations"][0]["features"]) == 49
 
 

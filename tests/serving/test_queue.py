@@ -39,7 +39,7 @@ async def end(question):
     """Return the last event; shares are passed over."""
     while True:
         event = await asyncio.wait_for(question.events.get(), 20)
-        if event.share is None:
+        if event.progress is None:
             return event
 
 
@@ -55,13 +55,13 @@ def test_what_a_job_returns_is_found_and_what_it_raises_is_a_sentence(queue):
         raise ZeroDivisionError("by nothing")
 
     async def scenario():
-        asked = [queue.ask(k, job, quick=True) for k, job in enumerate((lambda _: 7, refuse, fail))]
+        asked = [queue.submit(k, job, is_quick=True) for k, job in enumerate((lambda _: 7, refuse, fail))]
         return [await end(question) for question in asked]
 
     assert run(scenario()) == [
-        Event(found=7),
-        Event(failed="a text must have words."),
-        Event(failed="the model failed with ZeroDivisionError: by nothing"),
+        Event(result=7),
+        Event(error="a text must have words."),
+        Event(error="the model failed with ZeroDivisionError: by nothing"),
     ]
 
 
@@ -69,12 +69,12 @@ def test_a_newer_question_drops_the_older_whether_it_waits_or_is_under_way(queue
     gate, ran = threading.Event(), []
 
     async def scenario():
-        begun = queue.ask("tab", steps(gate), quick=False)
+        begun = queue.submit("tab", steps(gate), is_quick=False)
         await asyncio.wait_for(begun.events.get(), 20)  # it has begun
-        waiting = [queue.ask("tab", lambda _, k=k: ran.append(k), quick=False) for k in range(3)]
+        waiting = [queue.submit("tab", lambda _, k=k: ran.append(k), is_quick=False) for k in range(3)]
         return [await end(question) for question in (begun, *waiting)]
 
-    assert run(scenario()) == [Event(superseded=True)] * 3 + [Event(found=None)]
+    assert run(scenario()) == [Event(superseded=True)] * 3 + [Event(result=None)]
     assert ran == [2]
 
 
@@ -82,34 +82,34 @@ def test_a_newer_question_keeps_the_place_in_the_line(queue):
     gate, ran = threading.Event(), []
 
     async def scenario():
-        busy = queue.ask("busy", steps(gate), quick=True)
+        busy = queue.submit("busy", steps(gate), is_quick=True)
         await asyncio.wait_for(busy.events.get(), 20)
         for key in ("first", "second", "first", "third", "first"):
-            queue.ask(key, lambda _, key=key: ran.append(key), quick=True)
+            queue.submit(key, lambda _, key=key: ran.append(key), is_quick=True)
         questions = [*queue._waiting.values()]
         gate.set()
         return [await end(question) for question in questions]
 
-    assert run(scenario()) == [Event(found=None)] * 3
+    assert run(scenario()) == [Event(result=None)] * 3
     assert ran == ["first", "second", "third"]
 
 
 def test_questions_of_other_askers_are_all_answered(queue):
     async def scenario():
-        asked = [queue.ask(k, lambda _, k=k: k, quick=bool(k % 2)) for k in range(20)]
+        asked = [queue.submit(k, lambda _, k=k: k, is_quick=bool(k % 2)) for k in range(20)]
         return [await end(question) for question in asked]
 
-    assert run(scenario()) == [Event(found=k) for k in range(20)]
+    assert run(scenario()) == [Event(result=k) for k in range(20)]
 
 
 def test_what_is_quick_goes_before_what_has_waited_longer(queue):
     gate, ran = threading.Event(), []
 
     async def scenario():
-        busy = queue.ask("busy", steps(gate), quick=True)
+        busy = queue.submit("busy", steps(gate), is_quick=True)
         await asyncio.wait_for(busy.events.get(), 20)  # it has begun
         asked = [
-            queue.ask(name, lambda _, name=name: ran.append(name), quick=name == "quick")
+            queue.submit(name, lambda _, name=name: ran.append(name), is_quick=name == "quick")
             for name in ("slow", "quick")
         ]
         gate.set()
@@ -124,40 +124,40 @@ def test_something_quick_does_not_wait_for_something_slow(queue):
     gate = threading.Event()
 
     async def scenario():
-        slow = queue.ask("one", steps(gate), quick=False)
+        slow = queue.submit("one", steps(gate), is_quick=False)
         await asyncio.wait_for(slow.events.get(), 20)
-        quick = await end(queue.ask("other", lambda _: "quick", quick=True))
+        quick = await end(queue.submit("other", lambda _: "quick", is_quick=True))
         still = not gate.is_set()
         gate.set()
         return quick, still, await end(slow)
 
-    assert run(scenario()) == (Event(found="quick"), True, Event(found="slow"))
+    assert run(scenario()) == (Event(result="quick"), True, Event(result="slow"))
 
 
 def test_a_pause_does_not_drop_what_the_last_key_asked(queue):
     gate = threading.Event()
 
     async def scenario():
-        other = queue.ask("other", steps(gate), quick=True)
+        other = queue.submit("other", steps(gate), is_quick=True)
         await asyncio.wait_for(other.events.get(), 20)  # the queue is busy
-        quick = queue.ask("tab", lambda _: "quick", quick=True)
-        slow = queue.ask("tab", lambda _: "slow", quick=False)
+        quick = queue.submit("tab", lambda _: "quick", is_quick=True)
+        slow = queue.submit("tab", lambda _: "slow", is_quick=False)
         gate.set()
         return await end(quick), await end(slow)
 
-    assert run(scenario()) == (Event(found="quick"), Event(found="slow"))
+    assert run(scenario()) == (Event(result="quick"), Event(result="slow"))
 
 
 def test_a_key_drops_what_a_pause_had_asked(queue):
     gate = threading.Event()
 
     async def scenario():
-        slow = queue.ask("tab", steps(gate), quick=False)
+        slow = queue.submit("tab", steps(gate), is_quick=False)
         await asyncio.wait_for(slow.events.get(), 20)
-        quick = queue.ask("tab", lambda _: "quick", quick=True)
+        quick = queue.submit("tab", lambda _: "quick", is_quick=True)
         return await end(slow), await end(quick)
 
-    assert run(scenario()) == (Event(superseded=True), Event(found="quick"))
+    assert run(scenario()) == (Event(superseded=True), Event(result="quick"))
 
 
 def test_only_one_thread_asks_the_model(queue):
@@ -170,7 +170,7 @@ def test_only_one_thread_asks_the_model(queue):
         inside.pop()
 
     async def scenario():
-        asked = [queue.ask(k, job, quick=k % 3 == 0) for k in range(30)]
+        asked = [queue.submit(k, job, is_quick=k % 3 == 0) for k in range(30)]
         return [await end(question) for question in asked]
 
     run(scenario())
@@ -182,15 +182,15 @@ def test_a_model_that_does_not_come_back_is_left_and_others_are_answered(queue):
     gate = threading.Event()
 
     async def scenario():
-        lost = queue.ask("one", lambda _: gate.wait(), quick=True)
-        while ("one", True) not in queue._begun:
+        lost = queue.submit("one", lambda _: gate.wait(), is_quick=True)
+        while ("one", True) not in queue._running:
             await asyncio.sleep(0.001)
-        queue.give_up(lost)
-        found = await end(queue.ask("other", lambda _: "answered", quick=True))
+        queue.abandon(lost)
+        found = await end(queue.submit("other", lambda _: "answered", is_quick=True))
         gate.set()
         return found
 
-    assert run(scenario()) == Event(found="answered")
+    assert run(scenario()) == Event(result="answered")
 
 
 @pytest.mark.parametrize("leaves", [True, False], ids=["the reader leaves", "a newer question"])
@@ -198,21 +198,21 @@ def test_a_model_that_hangs_on_what_nobody_waits_for_is_left_all_the_same(queue,
     gate = threading.Event()
 
     async def scenario():
-        hung = queue.ask("tab", lambda _: gate.wait(), quick=True)
+        hung = queue.submit("tab", lambda _: gate.wait(), is_quick=True)
         lines = stream_lines(hung, queue, seconds=0.2)
         first = asyncio.ensure_future(anext(lines))
-        while ("tab", True) not in queue._begun:
+        while ("tab", True) not in queue._running:
             await asyncio.sleep(0.001)
         if leaves:
             first.cancel()
-        newer = queue.ask("tab", lambda _: "answered", quick=True)
+        newer = queue.submit("tab", lambda _: "answered", is_quick=True)
         await asyncio.wait([first])
         await lines.aclose()
         found = await end(newer)
         gate.set()
         return found
 
-    assert run(scenario()) == Event(found="answered")
+    assert run(scenario()) == Event(result="answered")
 
 
 def test_a_question_that_takes_too_long_but_comes_back_keeps_the_one_thread(queue):
@@ -227,15 +227,15 @@ def test_a_question_that_takes_too_long_but_comes_back_keeps_the_one_thread(queu
             inside.pop()
 
     async def scenario():
-        lines = stream_lines(queue.ask("slow", asking, quick=False), queue, seconds=2)
+        lines = stream_lines(queue.submit("slow", asking, is_quick=False), queue, seconds=2)
         told = [line async for line in lines]
-        found = await end(queue.ask("next", lambda _: most.append(len(inside) + 1), quick=False))
+        found = await end(queue.submit("next", lambda _: most.append(len(inside) + 1), is_quick=False))
         await asyncio.sleep(0.6)  # what was to give it up finds that it has ended
         return told[-1], found
 
     told, found = run(scenario())
     assert b"took longer than 2 seconds" in told
-    assert found == Event(found=None)
+    assert found == Event(result=None)
     assert (max(most), queue._generation) == (1, 1)
 
 
@@ -243,16 +243,16 @@ def test_what_nobody_waits_for_any_more_is_not_begun_and_the_newer_one_is(queue)
     gate, ran = threading.Event(), []
 
     async def scenario():
-        busy = queue.ask("busy", steps(gate), quick=True)
+        busy = queue.submit("busy", steps(gate), is_quick=True)
         await asyncio.wait_for(busy.events.get(), 20)
-        left, older = (queue.ask(key, lambda _: ran.append("no"), quick=True) for key in "ab")
-        newer = queue.ask("b", lambda _: ran.append("yes"), quick=True)
-        assert not queue.leave(left)
-        queue.give_up(older)
+        left, older = (queue.submit(key, lambda _: ran.append("no"), is_quick=True) for key in "ab")
+        newer = queue.submit("b", lambda _: ran.append("yes"), is_quick=True)
+        assert not queue.cancel(left)
+        queue.abandon(older)
         gate.set()
         return await end(newer)
 
-    assert run(scenario()) == Event(found=None)
+    assert run(scenario()) == Event(result=None)
     assert ran == ["yes"]
 
 
@@ -261,46 +261,46 @@ def test_a_model_that_never_comes_back_is_not_asked_for_ever(queue):
 
     async def scenario():
         for k in range(4):
-            lost = queue.ask(k, lambda _: gate.wait(), quick=True)
-            while (k, True) not in queue._begun:
+            lost = queue.submit(k, lambda _: gate.wait(), is_quick=True)
+            while (k, True) not in queue._running:
                 await asyncio.sleep(0.001)
-            queue.give_up(lost)
-        refused = await end(queue.ask("other", lambda _: 1, quick=True))
+            queue.abandon(lost)
+        refused = await end(queue.submit("other", lambda _: 1, is_quick=True))
         gate.set()
-        while queue._lost:  # the threads come back one by one
+        while queue._stuck_threads:  # the threads come back one by one
             await asyncio.sleep(0.001)
-        return refused, await end(queue.ask("other", lambda _: 1, quick=True))
+        return refused, await end(queue.submit("other", lambda _: 1, is_quick=True))
 
     refused, found = run(scenario())
-    assert refused == Event(failed="the model does not come back; stop the server and look at it.")
-    assert found == Event(found=1)
+    assert refused == Event(error="the model does not respond; stop the server and check the model.")
+    assert found == Event(result=1)
 
 
 def test_a_queue_that_is_too_long_refuses(queue):
     gate = threading.Event()
 
     async def scenario():
-        first = queue.ask("first", steps(gate), quick=True)
+        first = queue.submit("first", steps(gate), is_quick=True)
         await asyncio.wait_for(first.events.get(), 20)
-        asked = [queue.ask(k, lambda _: 1, quick=True) for k in range(201)]
+        asked = [queue.submit(k, lambda _: 1, is_quick=True) for k in range(201)]
         gate.set()
         return [await end(question) for question in asked]
 
     found = run(scenario())
-    assert found[:200] == [Event(found=1)] * 200
-    assert found[200] == Event(failed="too many questions are waiting; try again in a moment.")
+    assert found[:200] == [Event(result=1)] * 200
+    assert found[200] == Event(error="too many requests are waiting; try again in a moment.")
 
 
 def test_a_reader_who_left_ends_the_job(queue):
     gate = threading.Event()
 
     async def scenario():
-        slow = queue.ask("tab", steps(gate), quick=False)
+        slow = queue.submit("tab", steps(gate), is_quick=False)
         await asyncio.wait_for(slow.events.get(), 20)
-        slow.dropped = True
-        return await end(queue.ask("other", lambda _: "next", quick=False))
+        slow.is_canceled = True
+        return await end(queue.submit("other", lambda _: "next", is_quick=False))
 
-    assert run(scenario()) == Event(found="next")
+    assert run(scenario()) == Event(result="next")
 
 
 def asked_together(queue, answers):
@@ -308,10 +308,10 @@ def asked_together(queue, answers):
     gate = threading.Event()
 
     async def scenario():
-        busy = queue.ask("busy", steps(gate), quick=True)
+        busy = queue.submit("busy", steps(gate), is_quick=True)
         await asyncio.wait_for(busy.events.get(), 20)
         asked = [
-            queue.ask(k, lambda _, k=k: f"alone {k}", quick=True, alike=BatchJob(kind, k, answers))
+            queue.submit(k, lambda _, k=k: f"alone {k}", is_quick=True, batch_job=BatchJob(kind, k, answers))
             for k, kind in enumerate(("x", "y", "x", "x"))
         ]
         gate.set()
@@ -328,10 +328,10 @@ def test_questions_of_one_kind_that_wait_are_answered_together(queue):
         return [f"together {k}" for k in asked]
 
     assert asked_together(queue, answers) == [
-        Event(found="together 0"),
-        Event(found="alone 1"),
-        Event(found="together 2"),
-        Event(found="together 3"),
+        Event(result="together 0"),
+        Event(result="alone 1"),
+        Event(result="together 2"),
+        Event(result="together 3"),
     ]
     assert calls == [[0, 2, 3]]
 
@@ -340,7 +340,7 @@ def test_where_one_of_them_is_at_fault_each_is_asked_alone(queue):
     def answers(asked):
         raise InputError("one of these texts has no words.")
 
-    assert asked_together(queue, answers) == [Event(found=f"alone {k}") for k in range(4)]
+    assert asked_together(queue, answers) == [Event(result=f"alone {k}") for k in range(4)]
 
 
 async def last_line(question, queue):
@@ -359,11 +359,11 @@ def test_a_text_on_which_the_model_hangs_does_not_delay_the_others(queue):
     now, gate = hanging_queue(queue), threading.Event()
 
     async def scenario():
-        hanging = queue.ask("a", lambda _: gate.wait(), quick=False)
+        hanging = queue.submit("a", lambda _: gate.wait(), is_quick=False)
         await asyncio.to_thread(queue_has_begun(queue).wait, 20)
-        others = [queue.ask(k, lambda _, k=k: k, quick=False) for k in range(3)]
+        others = [queue.submit(k, lambda _, k=k: k, is_quick=False) for k in range(3)]
         now[0] = 59.0  # the first step of a model may take a while
-        queue.relieve()
+        queue.abandon_stuck_jobs()
         assert hanging.events.empty()
         now[0] = 61.0
         answers = [await last_line(question, queue) for question in others]
@@ -371,7 +371,7 @@ def test_a_text_on_which_the_model_hangs_does_not_delay_the_others(queue):
 
     answers, given_up = run(scenario())
     gate.set()
-    assert answers == [{"found": 0}, {"found": 1}, {"found": 2}]
+    assert answers == [{"result": 0}, {"result": 1}, {"result": 2}]
     assert "took too long while others waited" in given_up.failed
 
 
@@ -380,7 +380,7 @@ def queue_has_begun(queue):
     begun = threading.Event()
 
     def watch():
-        while not queue._begun:
+        while not queue._running:
             time.sleep(0.001)
         begun.set()
 
@@ -398,17 +398,17 @@ def test_of_texts_that_are_asked_together_only_the_one_that_hangs_is_given_up(qu
 
     def ask(text):
         alike = BatchJob("kind", text, answers)
-        return queue.ask(text, lambda _: answers([text])[0], quick=False, alike=alike)
+        return queue.submit(text, lambda _: answers([text])[0], is_quick=False, batch_job=alike)
 
     async def scenario():
-        busy = queue.ask("busy", lambda _: first.wait(), quick=False)
+        busy = queue.submit("busy", lambda _: first.wait(), is_quick=False)
         await asyncio.to_thread(queue_has_begun(queue).wait, 20)
         questions = {text: ask(text) for text in ("bad", "b", "c")}
         first.set()
         await end(busy)
-        while len(queue._begun) < 3:
+        while len(queue._running) < 3:
             await asyncio.sleep(0.001)
-        late = queue.ask("late", lambda _: "late", quick=False)
+        late = queue.submit("late", lambda _: "late", is_quick=False)
         lines = [last_line(question, queue) for question in (*questions.values(), late)]
 
         async def move_the_clock():
@@ -423,8 +423,8 @@ def test_of_texts_that_are_asked_together_only_the_one_that_hangs_is_given_up(qu
 
     bad, *others = run(scenario())
     gate.set()
-    assert "took too long while others waited" in bad["failed"]
-    assert others == [{"found": "B"}, {"found": "C"}, {"found": "late"}]
+    assert "took too long while others waited" in bad["error"]
+    assert others == [{"result": "B"}, {"result": "C"}, {"result": "late"}]
 
 
 def test_a_slow_model_that_takes_its_steps_is_asked_by_one_thread(queue):
@@ -438,21 +438,21 @@ def test_a_slow_model_that_takes_its_steps_is_asked_by_one_thread(queue):
         return "slow"
 
     async def scenario():
-        questions = [queue.ask(k, job, quick=False) for k in range(25)]
+        questions = [queue.submit(k, job, is_quick=False) for k in range(25)]
         return await asyncio.gather(*(last_line(question, queue) for question in questions))
 
-    assert run(scenario()) == [{"found": "slow"}] * 25
+    assert run(scenario()) == [{"result": "slow"}] * 25
     assert len(threads) == 1
-    assert queue._lost == 0
+    assert queue._stuck_threads == 0
 
 
 def test_a_queue_that_closes_tells_all_who_wait(queue):
     gate = threading.Event()
 
     async def scenario():
-        asked = [queue.ask(k, steps(gate), quick=False) for k in range(3)]
+        asked = [queue.submit(k, steps(gate), is_quick=False) for k in range(3)]
         await asyncio.wait_for(asked[0].events.get(), 20)  # it has begun
         queue.close()
         return [await end(question) for question in asked]
 
-    assert run(scenario()) == [Event(failed="the page was stopped.")] * 3
+    assert run(scenario()) == [Event(error="the page was stopped.")] * 3

@@ -323,7 +323,7 @@ def test_ctrl_c_does_not_wait_for_a_model_that_hangs():
         "begun = threading.Event()\n"
         "def hang(texts): begun.set(); time.sleep(600)\n"
         "page = limelight.serve(limelight.wrap(hang, classes=['no', 'yes']), port=0)\n"
-        "body = json.dumps({'tab': 't', 'place': 'p', 'text': 'a text'}).encode()\n"
+        "body = json.dumps({'tab': 't', 'panel': 'p', 'text': 'a text'}).encode()\n"
         "ask = lambda: urllib.request.urlopen(page.url + 'text', body).read()\n"
         "threading.Thread(target=ask, daemon=True).start()\n"
         "begun.wait()\n"

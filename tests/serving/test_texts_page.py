@@ -268,12 +268,12 @@ def test_a_damaged_run_is_said_on_every_page(serving, opened, tmp_path):
 
 def test_what_a_run_does_not_have_is_said(pages):
     for path, said in (
-        ("texts/one?row=99999", "numbered from 0 to 4999"),
-        ("texts/one?row=x", "a text is named by its number"),
+        ("texts/text?row=99999", "numbered from 0 to 4999"),
+        ("texts/text?row=x", "a text is named by its number"),
     ):
         with pytest.raises(urllib.error.HTTPError) as error:
             urllib.request.urlopen(pages.url + path)
-        assert said in json.loads(error.value.read())["failed"]
+        assert said in json.loads(error.value.read())["error"]
 
 
 def test_texts_that_failed_are_listed(serving, opened, tmp_path):

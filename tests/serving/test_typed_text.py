@@ -28,7 +28,7 @@ TEXT = "The plot is predictable, but the acting is superb."
 
 def shown(model, text=TEXT, **asked):
     answer = explain_text(
-        model, TextRequest(tab="t", place="p", text=text, **asked), lambda *_: None
+        model, TextRequest(tab="t", panel="p", text=text, **asked), lambda *_: None
     )
     return msgspec.json.decode(msgspec.json.encode(answer))
 
@@ -41,7 +41,7 @@ def test_the_scores_are_those_of_explain(shipped, method):
 
 
 def test_the_prediction_is_there_without_any_method(shipped):
-    said = shown(shipped)["says"]
+    said = shown(shipped)["prediction"]
     chances = {one["name"]: one["probability"] for one in said["outcomes"]}
     assert chances == pytest.approx(
         dict(zip(shipped.classes, shipped.predict_proba([TEXT])[0], strict=True))
@@ -62,7 +62,7 @@ def test_the_prediction_is_there_without_any_method(shipped):
 )
 def test_the_page_opens_with_the_sentence_of_the_reports(shipped, kind, methods):
     c = limelight.compare(shipped, TEXT, methods=methods)
-    assert tuple(shown(shipped, methods=methods)["says"]["opening"][kind]) == opening_parts(list(c))
+    assert tuple(shown(shipped, methods=methods)["prediction"]["openings"][kind]) == opening_parts(list(c))
     assert f"{opening_parts(list(c))[2]}</p>" in c.to_html(fragment=True)
 
 
@@ -74,13 +74,13 @@ def test_what_is_shown_first_is_faithful_and_does_not_wait(shipped):
     deep = limelight.wrap(network, tokenizer=tokenizer)
     models = {"exact": shipped, "deep": deep, "function": limelight.wrap(_half, classes=["a", "b"])}
     facts = {name: model_facts(ServedModel(name="", model=one)) for name, one in models.items()}
-    first = {name: one["first"] for name, one in facts.items()}
+    first = {name: one["default_methods"] for name, one in facts.items()}
     assert first == {
         "exact": ["shapley", "lime", "alpha-avg"],
         "deep": ["lrp", "shapley"],
         "function": ["shapley", "lime"],
     }
-    quick = {one["id"] for one in facts["deep"]["methods"] if one["quick"]}
+    quick = {one["id"] for one in facts["deep"]["methods"] if one["is_quick"]}
     assert "lrp" in quick
     assert "shapley" not in quick
 
@@ -95,16 +95,16 @@ def test_a_learned_method_is_shown_first_and_by_no_folder(serving, tmp_path, req
     learned = limelight.learn(model, texts, output=tmp_path, judged=0)
     own = ServedModel(name="", model=model, learned=learned)
     facts = model_facts(own)
-    assert facts["first"] == ["learned", "shapley"]
+    assert facts["default_methods"] == ["learned", "shapley"]
     (row,) = [one for one in facts["methods"] if one["id"] == "learned"]
-    assert row["quick"]
+    assert row["is_quick"]
     page = serving(model, learned=tmp_path)
     for named in ("learned", "learned:/etc"):  # a page names no folder of this machine
         asked = {"tab": "t", "panel": "p", "text": "a superb film", "methods": [named]}
         request = urllib.request.Request(f"{page.url}text", msgspec.json.encode(asked))
         with urllib.request.urlopen(request) as answer:
             last = msgspec.json.decode(answer.read().splitlines()[-1])
-        (told,) = last["found"]["explanations"]
+        (told,) = last["result"]["explanations"]
         found = limelight.explain(model, "a superb film", learned)
         assert limelight.Explanation.from_json(msgspec.json.encode(told)) == found
     with pytest.raises(InputError, match="was learned from another model"):
@@ -122,8 +122,8 @@ def _half(texts):
 def test_a_word_that_is_removed_is_gone_and_the_rest_reads_well(shipped):
     told = shown(shipped, methods=["loo"], changes=[("superb", 0, None)])
     assert told["text"] == "The plot is predictable, but the acting is."
-    assert told["change"]["before"] == pytest.approx(shown(shipped)["says"]["value"])
-    assert told["change"]["after"] == pytest.approx(shown(shipped, told["text"])["says"]["value"])
+    assert told["change"]["before"] == pytest.approx(shown(shipped)["prediction"]["value"])
+    assert told["change"]["after"] == pytest.approx(shown(shipped, told["text"])["prediction"]["value"])
     assert told["explanations"][0]["text"] == told["text"]
 
 
@@ -133,19 +133,19 @@ def test_of_an_answer_a_change_is_told_of_the_same_answer():
     if not folder.exists():
         pytest.skip("needs the shared models")
     model = limelight.load(folder, template="{text} In short:", max_new_tokens=6)
-    assert model_facts(ServedModel(name="", model=model))["unit"] == "sentences"
+    assert model_facts(ServedModel(name="", model=model))["default_features"] == "sentences"
     text, gone = "The plot is dull. The acting is awful. It rained.", "The acting is awful."
     asked = {"methods": ["loo"], "features": "sentences"}
     before, after = (shown(model, text, changes=c, **asked) for c in ([], [[gone, 0, None]]))
     written = model.generate(text)
-    assert before["says"]["opening"]["signed"][1] == f"“{written.text}”"
-    assert [one["name"] for one in before["says"]["outcomes"]] == ["log-probability"]
+    assert before["prediction"]["openings"]["signed"][1] == f"“{written.text}”"
+    assert [one["name"] for one in before["prediction"]["outcomes"]] == ["log-probability"]
     left = text.replace(f" {gone}", "")
     assert model.generate(left) != written  # it would write something else
     direct = limelight.explain(model, left, "loo", answer=written.text).prediction["answer"]
     assert after["change"]["after"] == pytest.approx(direct, abs=1e-4)
     scores = dict(limelight.explain(model, text, "loo").as_list())
-    assert before["says"]["value"] - direct == pytest.approx(scores[gone], abs=1e-3)
+    assert before["prediction"]["value"] - direct == pytest.approx(scores[gone], abs=1e-3)
 
 
 def test_every_occurrence_goes_and_the_first_word_leaves_no_space(shipped):
@@ -177,9 +177,9 @@ def test_the_class_stays_the_same_for_the_changed_text(tiny_model):
     model = tiny_model(outputs=3)
     text = "w1 w2 w3 w4 w5"
     for word in ("w1", "w2", "w3"):
-        plain = shown(model, text)["says"]
+        plain = shown(model, text)["prediction"]
         changed = shown(model, text, changes=[(word, 0, None)])
-        assert changed["says"]["target"] == plain["target"]
+        assert changed["prediction"]["target"] == plain["target"]
 
 
 def test_protected_words_have_no_score_in_the_text_and_in_what_changes_make_of_it(shipped):
@@ -196,7 +196,7 @@ def test_a_protected_word_that_a_change_removes_is_no_error(shipped):
 def test_a_method_that_is_not_defined_here_says_why_and_the_others_answer(shipped):
     told = shown(shipped, "superb", methods=["lime-sampled", "loo"])
     assert [one["method"] for one in told["explanations"]] == ["loo"]
-    assert "needs at least 2 features" in told["refused"]["lime-sampled"]
+    assert "needs at least 2 features" in told["errors"]["lime-sampled"]
 
 
 def test_a_text_without_words_is_refused_in_a_sentence(shipped):
@@ -213,7 +213,7 @@ def test_sampled_methods_report_how_far_they_are(shipped):
         lambda texts: np.array([[0.5 + 0.1 * ("good" in t)] for t in texts]), classes=["no", "yes"]
     )
     heard = []
-    question = TextRequest(tab="t", place="p", text="a good film " * 4, methods=["shapley"])
+    question = TextRequest(tab="t", panel="p", text="a good film " * 4, methods=["shapley"])
     explain_text(model, question, lambda done, total: heard.append(done / total))
     assert heard[-1] == pytest.approx(1)
     assert heard == sorted(heard)
@@ -224,7 +224,7 @@ def test_sampled_methods_report_how_far_they_are(shipped):
     [b"", b"[]", b"{", b'{"tab": 1}', b'{"tab":"t","panel":"p","text":"x","more":1}', b"\xff"],
 )
 def test_what_is_not_a_question_is_refused_in_a_sentence(body):
-    with pytest.raises(InputError, match="this is not a question that the page asks"):
+    with pytest.raises(InputError, match="this is not a request of the page"):
         parse_request(body)
 
 
@@ -268,9 +268,9 @@ def test_texts_that_are_answered_together_have_the_answers_that_each_has_alone(s
             assert [f["spans"] for f in one["features"]] == [f["spans"] for f in other["features"]]
             assert one["text"] == question.text
         # Sums over a batch are as long as its longest text: their last bits may differ.
-        assert told["says"].pop("value") == pytest.approx(alone["says"].pop("value"), abs=1e-12)
+        assert told["prediction"].pop("value") == pytest.approx(alone["prediction"].pop("value"), abs=1e-12)
         for one, other in zip(
-            told["says"].pop("outcomes"), alone["says"].pop("outcomes"), strict=True
+            told["prediction"].pop("outcomes"), alone["prediction"].pop("outcomes"), strict=True
         ):
             assert one == pytest.approx(other, abs=1e-12)
         assert told == alone
@@ -278,7 +278,7 @@ def test_texts_that_are_answered_together_have_the_answers_that_each_has_alone(s
 
 def test_only_questions_that_ask_the_same_are_alike():
     same = batch_kind(asked("one text"))
-    assert same == batch_kind(asked("another text", tab="other", place="other"))
+    assert same == batch_kind(asked("another text", tab="other", panel="other"))
     for change in (
         {"target": "negative"},
         {"scale": "probability"},
@@ -306,8 +306,8 @@ def clauses(text):
 
 def test_a_splitter_is_offered_by_its_name_and_cuts_what_is_asked_by_it(shipped):
     facts = model_facts(ServedModel(name="ours", model=shipped), clauses)
-    assert facts["unit"] == facts["features"][-1] == f"{__name__}:clauses"
-    asked = {"tab": "t", "panel": "p", "text": TEXT, "methods": ["loo"], "features": facts["unit"]}
+    assert facts["default_features"] == facts["features"][-1] == f"{__name__}:clauses"
+    asked = {"tab": "t", "panel": "p", "text": TEXT, "methods": ["loo"], "features": facts["default_features"]}
     question = parse_request(msgspec.json.encode(asked), clauses)
     (told,) = explain_text(shipped, question, lambda *_: None)["explanations"]
     found = limelight.explain(shipped, TEXT, "loo", features=clauses)

@@ -35,7 +35,7 @@ def test_the_shift_is_that_of_a_regression_on_all_subsets(bandwidth, ridge, row0
     left = value(game, np.ones((1, game.d), dtype=bool))[0, 0] - limit.sum()
     shift = lime_shift(limit[1:], left, ridge=ridge, row0=row0, **settings)
     np.testing.assert_allclose(shift.total, (moved - limit)[1:], rtol=1e-8, atol=1e-12)
-    assert (np.abs(shift.total) <= shift.most * (1 + 1e-12)).all()
+    assert (np.abs(shift.total) <= shift.magnitude * (1 + 1e-12)).all()
 
 
 @pytest.mark.parametrize("part", ["differences", "penalty", "row0"])

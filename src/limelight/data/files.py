@@ -137,7 +137,9 @@ class _Arrow(Source):
         return _pyarrow().array(self.strings(_cells(column)), column.type)
 
 
-class _Table(_Arrow):
+class _ArrowTable(_Arrow):
+    """Rows of a table in memory."""
+
     def __init__(self, table: Any) -> None:
         super().__init__(Path("memory"))
         self._table, self.schema = table, table.schema
@@ -404,7 +406,7 @@ def open_sources(data: Any) -> list[Source]:
     if isinstance(data, Source):
         return [data]
     if is_table(data):
-        return [_Table(_make_table(data))]
+        return [_ArrowTable(_make_table(data))]
     if isinstance(data, str | os.PathLike):
         return _open_path(Path(data))
     entries = list(data) if isinstance(data, list | tuple) else (_list_method(data) or list)()

@@ -255,7 +255,7 @@ _SETTINGS = {
     "max_size": "the most words an anchor may have; None: no limit",
     "samples": "masks for the precision that is reported",
     "max_samples": "the most masks that the search may draw",
-    "replacement": "what stands for a removed word",
+    "replacement": "the replacement of a removed word",
     "seed": "same seed, same anchor",
 }
 

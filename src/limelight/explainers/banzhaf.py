@@ -247,7 +247,7 @@ _TOP = "pairs to keep, strongest first; None: all d(d−1)/2"
             {
                 "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
                 "least 1000. If there are no more than that, or at most 1,024, all 2^d are "
-                "asked instead"
+                "evaluated instead"
             },
             summary="one call of the model per sample",
             check=_check_sample_count,
@@ -291,7 +291,7 @@ class Banzhaf(SamplingSettings):
                 "index": _INDEX,
                 "top": _TOP,
                 "samples": "masks to draw; None: ten for each word, at least 2000. If there "
-                "are no more than that, or at most 1,024, all 2^d are asked instead",
+                "are no more than that, or at most 1,024, all 2^d are evaluated instead",
             },
             overhead=_OVERHEAD,
             summary="one call of the model per sample, each of which counts for every pair",

@@ -278,8 +278,9 @@ def _tolerance_warnings(
         return ()
     return (
         f"A score may be off by {largest_error:.2g} where the largest is {largest:.2g}, as far as "
-        f"half of the points tell, and the scores add up to the change of the output "
-        f"({change:.3g}) within {gap:.1g}; both were to be within {tolerance:.1%}: raise max_steps.",
+        "half of the points tell, and the scores add up to the change of the output "
+        f"({change:.3g}) within {gap:.1g}; both were to be within {tolerance:.1%}: raise "
+        "max_steps.",
     )
 
 

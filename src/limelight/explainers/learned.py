@@ -212,7 +212,7 @@ class LearnedMethod:
 
     @property
     def example_kind(self) -> str:
-        """The kind of its training examples: "texts", "images", "places" or "answers"."""
+        """The kind of its training examples, such as "texts" or "answers"."""
         return str(self.record.get("of", "texts"))
 
     @property

@@ -258,14 +258,14 @@ def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
             bandwidth=_BANDWIDTH,
             penalty="the ridge penalty per sample",
             rows="add the untouched text to that many samples, as `lime` does",
-            replacement="what stands for a removed word; any but the model's own is sampled",
+            replacement="the replacement of a removed word; any but the model's own is sampled",
             fit="also compute the R² of the linear fit, which takes longer",
         ),
         sampled_implementation(
             explain_by_regression,
             {
                 "samples": "masks to draw; None: five for each word, at least 1000. If there "
-                "are no more than that, or at most 1,024, all 2^d are asked instead",
+                "are no more than that, or at most 1,024, all 2^d are evaluated instead",
                 "bandwidth": _BANDWIDTH,
                 "replacement": MEANINGS["replacement"],
                 "sizes": _SIZES,

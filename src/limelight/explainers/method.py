@@ -278,7 +278,7 @@ class Implementation:
 MEANINGS = {
     "tolerance": "largest error of a score, relative to the range of f",
     "per_head": "also score every head alone",
-    "replacement": "what stands for a removed word",
+    "replacement": "the replacement of a removed word",
     "seed": "same seed, same scores",
 }
 

@@ -452,10 +452,10 @@ def _unit_span(units: Features, i: int) -> tuple[int, int]:
             _explain_by_orders,
             {
                 "within": f"{_WITHIN}; units may lie within others: 'sentences in paragraphs'",
-                "samples": "masks that are asked, in pairs of an order and its reverse in "
+                "samples": "masks to evaluate, in pairs of an order and its reverse in "
                 "which the words of each unit stand together: 2 (n − 1) for each pair of n "
                 "words, a word of two sentences being two; None: as many as two pairs take, at "
-                f"least {DEFAULT_CALLS:,}. All nested sets are asked if they are no more",
+                f"least {DEFAULT_CALLS:,}. All nested sets are evaluated if they are no more",
             },
             max_count=MAX_SAMPLES,
             summary="calls of the model: 1,000, or 4 (d − 1) of d words if that is more",
@@ -510,7 +510,7 @@ class Owen:
                 f"if the samples do not suffice; None: up to {_DEFAULT_OPENED}, as far as they "
                 "allow two pairs of orders of the words",
                 "within": "what is scored whole: 'sentences', 'paragraphs' or 'lines'",
-                "samples": "masks that are asked, half of them about sentences and half about "
+                "samples": "masks to evaluate, half of them about sentences and half about "
                 f"words of those that are opened; None: {_ZOOM_CALLS}, or as many as two pairs "
                 "of orders of the sentences and as much again take",
             },

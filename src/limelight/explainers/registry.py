@@ -174,11 +174,13 @@ def register(method: Method | type[Any]) -> None:
     ``register_method`` calls ``register``. This method scores each feature by its length:
 
     >>> import limelight
+    >>> import numpy as np
     >>> from limelight.explainers import (
     ...     Attribution, Batch, Implementation, per_input, register_method,
     ... )
     >>> def score_lengths(settings: "Length", batch: Batch) -> Attribution:
-    ...     return Attribution(scores=[len(name) for name in batch.features[0].strings])
+    ...     lengths = [float(len(name)) for name in batch.features[0].strings]
+    ...     return Attribution(scores=np.array(lengths))
     >>> @register_method(
     ...     id="length",
     ...     label="Length",

@@ -307,7 +307,7 @@ _SAMPLED = sampled_implementation(
         "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each, or of "
         "a random mask and its complement, 2 calls each; None: as many as "
         f"{DEFAULT_CALLS:,} calls allow, at least 2. If all 2^d masks take no more "
-        "calls, or at most 1,024, they are asked instead",
+        "calls, or at most 1,024, they are evaluated instead",
         "spare": "calls that are too few for a pair, spent on a stretch of one; what a "
         "budget leaves over",
         "start": "a learned method, or its folder, whose scores are combined with the "

@@ -11,7 +11,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers.batch import Batch, read_batch
 from limelight.judging.removals import MAX_SINGLE_STEPS, STEPS, removal_counts
-from limelight.judging.texts import JudgingSetup, Outcome
+from limelight.judging.texts import JudgingOutcome, JudgingSetup
 from limelight.models import Model
 from limelight.models.text_game import TextGame
 from limelight.progress import Estimate, ProgressCallback, ProgressTracker
@@ -90,9 +90,9 @@ def _count_calls(setup: JudgingSetup, d: int) -> tuple[int, int]:
 
 def judge_with_progress(
     setup: JudgingSetup, texts: list[Any], callback: ProgressCallback
-) -> list[Outcome]:
+) -> list[JudgingOutcome]:
     """Judge the texts and report the progress, also within a text, to ``callback``."""
-    outcomes, judged = setup.judge_texts(texts), list[Outcome]()
+    outcomes, judged = setup.judge_texts(texts), list[JudgingOutcome]()
     calls = 0.0  # if areas are sums over tables, texts are too quick to report parts of them
     if not setup.has_exact_game:
         batches = read_sample_batches(setup.model, texts, setup.request)

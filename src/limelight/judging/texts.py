@@ -170,7 +170,7 @@ def run_searches(texts: Sequence[SearchedText], seconds: float) -> None:
                 search.error = error
 
 
-class Outcome(NamedTuple):
+class JudgingOutcome(NamedTuple):
     """The results for one text.
 
     Parameters
@@ -261,7 +261,7 @@ class JudgingSetup:
             return None
         return self.model.shuffle_weights(self.seed)
 
-    def judge_texts(self, texts: list[Any]) -> Iterator[Outcome]:
+    def judge_texts(self, texts: list[Any]) -> Iterator[JudgingOutcome]:
         """Yield the results for every text. A few texts are in memory at a time."""
         # Time that one text does not need is for the following texts. Short texts would waste a
         # budget per text.
@@ -300,7 +300,7 @@ class JudgingSetup:
         """Return a result with the error message for each replacement."""
         return [JudgedText(id=number, reason=str(error))] * len(self.replacements)
 
-    def _prepare_texts(self, texts: Sequence[Any], start: int) -> Iterator[Outcome]:
+    def _prepare_texts(self, texts: Sequence[Any], start: int) -> Iterator[JudgingOutcome]:
         """Read and score texts in one batch, or one by one if a text cannot be read."""
         try:
             # One batch if possible, because reading is a forward pass. The text that fails is
@@ -313,7 +313,7 @@ class JudgingSetup:
                 return
             has_rationale = self.rationales is not None
             plausibility = TextPlausibility(id=start, reason=str(error)) if has_rationale else None
-            yield Outcome(self._error_rows(start, error), plausibility=plausibility)
+            yield JudgingOutcome(self._error_rows(start, error), plausibility=plausibility)
             return
         scored_texts = score_texts(
             self.candidates,
@@ -325,10 +325,10 @@ class JudgingSetup:
         for i, scored in enumerate(scored_texts):
             yield self._prepare_text(scored, larger_batch=(batch, i))
 
-    def _prepare_text(self, text: ScoredText, *, larger_batch: tuple[Batch, int]) -> Outcome:
+    def _prepare_text(self, text: ScoredText, *, larger_batch: tuple[Batch, int]) -> JudgingOutcome:
         """Return the results that do not depend on the search, and the text to be searched."""
         batch = text.batch
-        outcome = Outcome(
+        outcome = JudgingOutcome(
             [],
             agreement=text_agreement(text),
             plausibility=self.rationales

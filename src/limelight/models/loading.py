@@ -58,6 +58,7 @@ def copy_source(model: Model, other: Model) -> Model:
     return model
 
 
+# The first overload gives the class of the model that comes with limelight.
 @overload
 def load(path: None = None, *, device: str | None = None) -> AttentionClassifier: ...
 @overload
@@ -234,12 +235,13 @@ def import_object(name: str, noun: str) -> Any:
 def _load_skops(file: Path) -> Any:
     """Return the pipeline in a file of skops, which runs no unknown code."""
     try:
-        from skops import io as skops_io
+        from skops.io import get_untrusted_types
+        from skops.io import load as load_skops_file
     except ImportError:
         raise InputError(f"the file '{file}' needs skops; run: pip install skops.") from None
     try:
-        if not (unknown_types := skops_io.get_untrusted_types(file=file)):
-            return skops_io.load(file)
+        if not (unknown_types := get_untrusted_types(file=file)):
+            return load_skops_file(file)
     except Exception as error:  # a missing or damaged file, or one of another version
         reason = f"{type(error).__name__}: {truncate_line(str(error), 120).rstrip('.')}"
         raise InputError(f"there is no pipeline that skops reads at '{file}' ({reason}).") from None
@@ -287,7 +289,7 @@ def wrap(
     processor: Any = None,
     template: Any = None,  # checked later, with clear errors
     labels: Any = None,
-    max_new_tokens: int | None = None,
+    max_new_tokens: int = 64,
     per_token: bool = False,
     classes: Sequence[str] | None = None,
     scale: str = "probability",
@@ -326,7 +328,7 @@ def wrap(
         The word of each class, which makes a causal language model a classifier, such as
         {"negative": "bad", "positive": "good"}. Each word must be one token.
     max_new_tokens
-        Largest number of tokens of an answer, by default 64.
+        Largest number of tokens of an answer.
     per_token
         Explain the mean log-probability of the tokens of an answer instead of their sum.
     classes
@@ -403,7 +405,8 @@ def wrap(
     if hasattr(model, "config") and hasattr(model, "get_input_embeddings"):
         from limelight.models.hugging_face.loading import from_objects
 
-        prompt_options = _collect_prompt_options(template, labels, max_new_tokens, per_token)
+        answer_length = network_options.get("max_new_tokens")  # None means the default
+        prompt_options = _collect_prompt_options(template, labels, answer_length, per_token)
         network = from_objects(model, tokenizer or processor, prompt_options)
         return _reject_options(network, options)
     for name in network_options:

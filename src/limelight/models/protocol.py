@@ -408,7 +408,7 @@ def answer_warnings(queries: Sequence[AnswerQuery]) -> tuple[str, ...]:
 
 
 def attaches_to_prompt(answer: str) -> bool:
-    """Tell whether an answer begins with a space or a punctuation mark, so that no space is added."""
+    """Tell whether an answer follows a prompt without an additional space."""
     return answer[:1].isspace() or answer[:1] in ".,;:!?)]}…%”’"
 
 

@@ -90,10 +90,8 @@ class SpanFunction(Function):
         """Return a function from masks to the scores at the queried spans of the masked text."""
         spans, text = model_input.tokens.spans, model_input.text
         query_words = [query.tokens(spans, text) for query in model_input.queries]
-        (segments,), mask = (
-            split_segments(model_input, features),
-            self.mask if replacement == "mask" else None,
-        )
+        (segments,) = split_segments(model_input, features)
+        mask = self.mask if replacement == "mask" else None
         if replacement == "delete" and any(
             features.feature_index[i] >= 0 for words in query_words for i in words
         ):
@@ -103,8 +101,9 @@ class SpanFunction(Function):
             )
 
         def masked_text(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Span, ...]]:
+            """Return the text without the removed features, and the queried spans in it."""
             strings = segments.replace_words(keep, mask)
-            # Word i stands after i + 1 gaps and i words.
+            # Word i follows i + 1 gaps and i words.
             edges = [0, *accumulate(map(len, strings))]
             spans = ((edges[2 * words[0] + 1], edges[2 * words[-1] + 2]) for words in query_words)
             return "".join(strings), tuple(spans)
@@ -114,14 +113,14 @@ class SpanFunction(Function):
     @cached_property
     def _engine(self) -> Engine:
         # The cost of a text inside a function is unknown, so the size of a batch is not limited.
-        return Engine(self._score_spans, size=lambda item: len(item[0]), max_items=self.batch_size)
+        return Engine(self._score_spans, size=lambda pair: len(pair[0]), max_items=self.batch_size)
 
-    def _score_spans(self, items: list[Any]) -> Float[np.ndarray, "n C"]:
-        """Return the scores of all classes at the spans of each item, a text with its spans."""
-        found_spans = self._call_function([text for text, _ in items])
+    def _score_spans(self, texts: list[Any]) -> Float[np.ndarray, "n C"]:
+        """Return the scores of all classes at the spans that come with each text."""
+        found_spans = self._call_function([text for text, _ in texts])
         rows = [
             [score for span in spans for score in self._class_scores(span, candidates)]
-            for candidates, (_, spans) in zip(found_spans, items, strict=True)
+            for candidates, (_, spans) in zip(found_spans, texts, strict=True)
         ]
         scores = np.array(rows, dtype=np.float64)
         if self.link == "none":

@@ -31,7 +31,7 @@ _WHOLE_RUN = re.compile(rf"(?:\(\?u\))?\\b(?P<body>(?:{_CHARACTER}{_COUNT})+)\\b
 # The longest run of characters of one kind: \S+, [a-z]{2,}.
 _LONGEST_RUN = re.compile(rf"(?:\(\?u\))?(?P<kind>{_CHARACTER})(?P=kind)*(?:\+|\{{\d+,\}})")
 # In lower case, the form of a capital sigma depends on its neighbors, and a dotted capital I
-# becomes two characters. Every other letter becomes one letter that does not depend on its neighbors.
+# becomes two characters. Every other letter becomes one letter, whatever its neighbors are.
 _CONTEXTUAL_LETTERS = re.compile("[\u03a3\u0130]")
 _MAX_WORDS_FOR_ALL_SUBSETS = 8
 _MAX_GAP = 6  # largest number of adjacent words that are removed together

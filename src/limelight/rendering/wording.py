@@ -174,7 +174,7 @@ def typeset_sentence(sentence: str) -> str:
     return re.sub(r"(?<=[ (\[])-(?=[0-9])", "−", sentence)
 
 
-class Outcome(NamedTuple):
+class ClassOutcome(NamedTuple):
     """Output and probability of one class. ``chosen`` marks the most probable class.
 
     If each label is decided separately, ``chosen`` marks all labels above 50 %, possibly none.
@@ -187,7 +187,7 @@ class Outcome(NamedTuple):
     chosen: bool
 
 
-def class_outcomes(e: Explanation) -> list[Outcome]:
+def class_outcomes(e: Explanation) -> list[ClassOutcome]:
     """Return the outcomes of all classes. A single output gives the outcomes of two classes.
 
     A model with the link "none" has no probabilities, and may have only one outcome.
@@ -202,8 +202,8 @@ def class_outcomes(e: Explanation) -> list[Outcome]:
         other_names = [other_name for other_name in e.classes if other_name != names[0]]
         other_name = other_names[0] if len(other_names) == 1 else f"not {names[0]}"
         return [
-            Outcome(names[0], output, up, output > 0),
-            Outcome(other_name, None, down, output <= 0),
+            ClassOutcome(names[0], output, up, output > 0),
+            ClassOutcome(other_name, None, down, output <= 0),
         ]
     chances: list[float | None] = [None] * len(names)
     if linked:
@@ -211,10 +211,10 @@ def class_outcomes(e: Explanation) -> list[Outcome]:
     chosen = outputs > 0 if _has_labels(e) else np.arange(len(names)) == outputs.argmax()
     logits = class_weights(len(names), len(names), e.link) @ outputs
     rows = zip(names, logits.tolist(), chances, chosen.tolist(), strict=True)
-    return [Outcome(*row) for row in rows]
+    return [ClassOutcome(*row) for row in rows]
 
 
-def reader_outcomes(e: Explanation) -> list[Outcome]:
+def reader_outcomes(e: Explanation) -> list[ClassOutcome]:
     """Return the outcomes of all classes. The outcome of an answer is named after its output."""
     name = e.query.output_name if isinstance(e.query, AnswerQuery) else None
     return [outcome._replace(name=name or outcome.name) for outcome in class_outcomes(e)]
@@ -246,7 +246,7 @@ def prediction_phrase(e: Explanation) -> tuple[str, str]:
     return chosen.name, "." if chosen.logit is None else f" (score {chosen.logit:+.3f})."
 
 
-def _labels_phrase(outcomes: Sequence[Outcome]) -> tuple[str, str]:
+def _labels_phrase(outcomes: Sequence[ClassOutcome]) -> tuple[str, str]:
     """List the labels above 50 %, most probable first, or name the highest label."""
     sorted_outcomes = sorted(outcomes, key=lambda outcome: -(outcome.probability or 0.0))
     shares = [format_percent(outcome.probability or 0.0) for outcome in sorted_outcomes]

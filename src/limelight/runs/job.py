@@ -437,10 +437,13 @@ def explain_data(
     )
     method_settings: dict[str, Any] = dict(settings)
     # Not every method has these settings, so that their defaults are not passed on.
-    if replacement != "auto":
+    if not isinstance(replacement, str) or replacement != "auto":
         method_settings["replacement"] = replacement
     if seed != 0:
         method_settings["seed"] = seed
+    if answer_column is not None and (request.answer is not None or at_column is not None):
+        other = "answer" if request.answer is not None else "at_column"
+        raise InputError(f"give {other} or answer_column, not both.")
     needs: list[tuple[str, Capability, str]] = []
     if at_column is not None:
         needs.append(("at_column", "spans", " Leave it out."))
@@ -454,9 +457,6 @@ def explain_data(
             "spans and groups of tokens are for one text; over many, name the features or give a "
             "function that cuts each text."
         )
-    if answer_column is not None and (request.answer is not None or at_column is not None):
-        other = "answer" if request.answer is not None else "at_column"
-        raise InputError(f"give {other} or answer_column, not both.")
     query_column = at_column if answer_column is None else answer_column
     # None and True mean the line here; False means nothing, and must not be called.
     report: _Report = _report_nothing

@@ -96,7 +96,7 @@ class ServedModel:
         return query_kind(self.model)
 
     @property
-    def reads_images(self) -> bool:
+    def shows_images(self) -> bool:
         """Whether the inputs of the model are images."""
         return self.query_kind == "images"
 
@@ -124,15 +124,15 @@ class PageContent:
     features: str | Splitter | None = None
 
     def __post_init__(self) -> None:
-        if len({model.reads_images for model in self.models}) > 1:
+        if len({model.shows_images for model in self.models}) > 1:
             raise InputError(
                 "a page compares two models of texts, or two of images; got one of each."
             )
 
     @property
-    def reads_images(self) -> bool:
+    def shows_images(self) -> bool:
         """Whether the models read images. Either all of them do or none."""
-        return any(model.reads_images for model in self.models)
+        return any(model.shows_images for model in self.models)
 
 
 def model_facts(served: ServedModel, features: str | Splitter | None = None) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def model_facts(served: ServedModel, features: str | Splitter | None = None) -> 
             *feature_names(model),
             *([feature_kind(features)] if callable(features) else []),
         ],
-        "reads_images": served.reads_images,
+        "reads_images": served.shows_images,
         "default_features": feature_kind(features),
         "scales": list(model_scales(model)),
         "replacement": resolve_replacement(model, "auto"),
@@ -197,7 +197,7 @@ def typing_page(content: PageContent) -> str:
     if not content.models:
         return _message_page(content, "./", "Type and see", "No model is served here.")
     facts = {"models": [model_facts(model, content.features) for model in content.models]}
-    body = render_template("typing.html", max_characters=MAX_CHARACTERS, reads_images=content.reads_images)
+    body = render_template("typing.html", max_characters=MAX_CHARACTERS, reads_images=content.shows_images)
     return _render_page("Which words drive the prediction?", body, content, script="typing.js", facts=facts)
 
 
@@ -219,7 +219,7 @@ def navigation(
     """
     pages = []
     if content.models:
-        pages.append(("./", "Drop an image" if content.reads_images else "Type and see"))
+        pages.append(("./", "Drop an image" if content.shows_images else "Type and see"))
     if content.run is not None:
         noun = feature_noun(feature_kind(content.run.record.request.features))
         pages += [
@@ -298,7 +298,7 @@ def make_app(content: PageContent, queue: JobQueue, views: RunViews | None) -> S
 def _text_handler(content: PageContent, queue: JobQueue, function: AnswerFunction) -> Handler:
     """Return a handler that runs ``function`` in the queue and sends its events line by line."""
 
-    max_bytes = MAX_IMAGE_REQUEST_BYTES if content.reads_images else MAX_REQUEST_BYTES
+    max_bytes = MAX_IMAGE_REQUEST_BYTES if content.shows_images else MAX_REQUEST_BYTES
 
     async def handle(http_request: HttpRequest) -> Response:
         """Parse and check a request, and add it to the queue."""
@@ -309,7 +309,7 @@ def _text_handler(content: PageContent, queue: JobQueue, function: AnswerFunctio
             )
         served = content.models[request.model]
         model = served.model
-        check_input_kind(request.text, is_image_model=served.reads_images)
+        check_input_kind(request.text, is_image_model=served.shows_images)
         methods = served.find_methods(request.methods)
         request = msgspec.structs.replace(request, methods=methods)
         job = queue.submit(

@@ -286,11 +286,11 @@ def _check_arguments(*, host: Any, port: Any, seconds: Any) -> None:
         raise InputError(f"seconds must be a number above 0 and below 1e9; got {seconds!r}.")
 
 
-def _check_models(model: Any) -> list[Model]:
-    """Return the models of the argument ``model`` as a list of at most two."""
-    if model is None:
+def _check_models(models: Any) -> list[Model]:
+    """Return a model, a list of models or None as a list of at most two models."""
+    if models is None:
         return []
-    models = list(model) if isinstance(model, list | tuple) else [model]
+    models = list(models) if isinstance(models, list | tuple) else [models]
     if len(models) > _MAX_MODELS:
         raise InputError(f"a page compares at most {_MAX_MODELS} models; got {len(models)}.")
     return [check_model(candidate) for candidate in models]

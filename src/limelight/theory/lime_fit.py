@@ -32,7 +32,7 @@ from limelight.theory.table_rounding import ROUNDING
 MAX_SQUARED_RATIO = 1e140  # of D_max/D_min, so that its square does not overflow
 
 
-class LimeFit(NamedTuple):
+class LimeRSquared(NamedTuple):
     """R² of the weighted regression (1 if f is constant), and a bound on its error."""
 
     r2: Float[Array, "*batch C"]
@@ -41,7 +41,7 @@ class LimeFit(NamedTuple):
 
 def lime_fit(
     game: RatioGame, *, tolerance: float = 1e-6, **settings: Unpack[RegressionSettings]
-) -> LimeFit:
+) -> LimeRSquared:
     """Return the exact R² of LIME's limit for each document. Domain: d ≥ 2.
 
     The keywords are `RegressionSettings`. The cost is O(K² Q² M d) per document.
@@ -56,7 +56,7 @@ def lime_fit(
     r2, bound = (
         xp.reshape(xp.stack(x, axis=0), (*game.batch, game.C)) for x in zip(*parts, strict=True)
     )
-    return LimeFit(r2=r2, bound=bound)
+    return LimeRSquared(r2=r2, bound=bound)
 
 
 def _document_fit(

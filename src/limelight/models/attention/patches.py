@@ -147,6 +147,7 @@ class PatchClassifier(AttentionClassifier):
         """Return the C outputs of the model for images that it has read."""
 
         def predict_chunk(chunk: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
+            """Return the outputs for some of the images."""
             model, encoded_inputs = self.with_patches(chunk)
             return model.logits_of_ids([encoded.encoding.ids for encoded in encoded_inputs])
 

@@ -303,7 +303,19 @@ def _map_words(
 def compute_in_chunks(
     function: Callable[[Any], Float[np.ndarray, "n C"]], rows: Any, size: int, *, C: int
 ) -> Float[np.ndarray, "n C"]:
-    """Return the C outputs for all rows by calling ``function`` with ``size`` rows at a time."""
+    """Return the C outputs for all rows by calling ``function`` with ``size`` rows at a time.
+
+    Parameters
+    ----------
+    function
+        Function from some rows to their outputs.
+    rows
+        An array or a sequence.
+    size
+        Largest number of rows in a call.
+    C
+        The number of outputs.
+    """
     # One array for all rows. Joining the parts at the end would take twice the memory.
     outputs = np.empty((len(rows), C))
     for start in range(0, len(rows), size):
@@ -512,9 +524,14 @@ def position_errors(
 ) -> Float[np.ndarray, "T_max d_e"]:
     """Return bounds of the rounding errors of :func:`sinusoidal_positions`.
 
-    The parameters are the same. A relative rounding error of the exponent 2i/d_e changes the power
-    by |log base| 2i/d_e times as much. Power, sine and cosine are exact to 4 units in the last
-    place. For errors of an angle of more than a turn, the bound is 2.
+    A relative rounding error of the exponent 2i/d_e changes the power by |log base| 2i/d_e times as
+    much. Power, sine and cosine are exact to 4 units in the last place. For errors of an angle of
+    more than a turn, the bound is 2.
+
+    Parameters
+    ----------
+    T_max, d_e, base, scale
+        As in :func:`sinusoidal_positions`.
     """
     power = np.abs(np.log(base)) * np.arange(0, d_e, 2) / d_e
     angle = np.abs(_angles(T_max, d_e, base))

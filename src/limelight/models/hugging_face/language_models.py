@@ -144,8 +144,8 @@ class PromptTokenizer:
                 label_subwords = ", ".join(repr(self.decode([token])) for token in label_ids)
                 raise InputError(
                     "a label must be one token after the template, which the tokenizer knows and "
-                    f"no other label has; {word!r} is read as {label_subwords}. Choose another word "
-                    f"for {name!r}."
+                    f"no other label has; {word!r} is read as {label_subwords}. Choose another "
+                    f"word for {name!r}."
                 )
             tokens[name] = label_ids[0]
         return tokens
@@ -242,7 +242,19 @@ class PromptedLanguageModel(CustomHead):
     def logits_at_positions(
         self, ids: Any, mask: Any, positions: Any, options: dict[str, Any]
     ) -> Any:
-        """Call the network and return its output and its logits at ``positions`` (n, k)."""
+        """Call the network and return its output and its logits at ``positions`` (n, k).
+
+        Parameters
+        ----------
+        ids
+            Token ids of a batch of rows.
+        mask
+            The attention mask of the batch.
+        positions
+            The positions in each row for which logits are needed.
+        options
+            Further arguments of the network.
+        """
         rows, thread = torch.arange(len(ids), device=ids.device)[:, None], threading.get_ident()
 
         def select_states(_module: Any, args: Any) -> Any:

@@ -334,6 +334,17 @@ def layer_states(
 ) -> tuple[list[Any], Any]:
     """Return the embedded text, the middle and last hidden states, and the network's output.
 
+    Parameters
+    ----------
+    network
+        The network.
+    ids
+        A batch of rows.
+    T
+        Number of positions of a row.
+    with_attention
+        Whether the output contains the attention of all layers.
+
     Raises
     ------
     DomainError

@@ -573,10 +573,21 @@ class HuggingFace:
         *,
         frozen: bool = False,
     ) -> Gradients:
-        """Return the gradient of the explained number at embedded ``points``.
+        """Return the gradient of the explained number at points of the embedding space.
 
         Windows are differentiated one after the other, since the graphs of all may not fit into
         memory.
+
+        Parameters
+        ----------
+        model_input
+            The input whose embedding the points replace.
+        points
+            Embedded inputs at which the model is differentiated.
+        output_gradient
+            ∂F/∂f as a function of the outputs f, or its values if F depends on more than f.
+        frozen
+            Freeze the weights, as layer-wise relevance propagation does (see ``lrp``).
         """
         rows = input_rows(model_input)
         ends = np.cumsum([len(row) for row in rows])[:-1]
@@ -588,10 +599,9 @@ class HuggingFace:
                     gradients.outputs_at_points(self.network, row, points)
                     for row, points in window_points
                 ]
-                slopes = output_gradient
                 if callable(output_gradient):
-                    slopes = output_gradient(np.mean(outputs, axis=0))
-                output_gradient = slopes / len(window_points)
+                    output_gradient = output_gradient(np.mean(outputs, axis=0))
+                output_gradient = output_gradient / len(window_points)
             results = [
                 gradients.compute_gradients(
                     self.network, row, points, output_gradient, frozen=frozen
