@@ -1,12 +1,12 @@
-"""Build the article: every number from a file, every figure by code, one PDF.
+"""Build the article as a PDF: all numbers come from files, and code draws all figures.
 
 python reproduction/article/build.py                 build/article/article.pdf
 python reproduction/article/build.py --pages         and its pages as PNG, to look at
-python reproduction/article/build.py --numbers       print every number with its source; no PDF
+python reproduction/article/build.py --numbers       print all numbers with their sources
 
-`numbers.toml` names each number of the text: the file, the place in it and how it is written. The
-text holds keys alone; a key that is missing, left over or not found stops the build. The script
-`scripts/article` gets the typesetter (the package `typst`, a wheel of 34 MB) and runs this.
+`numbers.toml` has an entry for each number of the text: the file, the location and the format. The
+text contains only keys. The build stops if a key is missing, unused or not found. The script
+`scripts/article` installs the typesetter (the package `typst`, a wheel of 34 MB) and runs this.
 """
 
 __all__ = ["Source", "numbers", "used_keys"]
@@ -32,24 +32,24 @@ RESULTS = ROOT / "reproduction/src/limelight_reproduction/results.json"
 TEXT, NUMBERS, BIBLIOGRAPHY = HERE / "article.typ", HERE / "numbers.toml", HERE / "references.bib"
 REPRODUCE = "limelight reproduce --data DIR --output DIR --only "
 KEY = re.compile(r'\bn\("([^"]+)"\)')
-OF_LISTS = {
+LIST_FUNCTIONS = {
     "mean": statistics.mean,
     "deviation": statistics.stdev,
     "least": min,
     "most": max,
     "count": len,
 }
-PICTURES = "images"  # the experiment on pictures, told where its results are stored
+IMAGES = "images"  # name of the experiment on images
 FIGURES = {"figure-4": "figure-4-paper", "error": "error", "multiplicity": "multiplicity"}
 THEOREMS = ("certificate", "faithfulness-ceiling")
 WIDTH, HEIGHT = 7.4, 2.3  # of the figure that is drawn here, in inches
 
 
 class Source(NamedTuple):
-    """How a number is written, where it stands, the command that makes it, and its stamps.
+    """A number as text, its location, the command that measures it, and its stamps.
 
-    A stamp says which limelight measured the number. A number that is quoted or computed by a test
-    has none.
+    A stamp is the version of limelight that measured the number. Quoted numbers and numbers that a
+    test computes have no stamp.
     """
 
     text: str
@@ -61,13 +61,13 @@ class Source(NamedTuple):
 def numbers() -> dict[str, Source]:
     """Return every number of `numbers.toml` by its key."""
     table = tomllib.loads(NUMBERS.read_text("utf-8"))
-    found = {}
+    sources = {}
     for key, entry in table.items():
         try:
-            found[key] = _source(entry)
+            sources[key] = _source(entry)
         except (KeyError, IndexError, LookupError, ValueError, TypeError, OSError) as error:
             raise SystemExit(f"numbers.toml: '{key}' is not found: {error!r}.") from error
-    return found
+    return sources
 
 
 def used_keys() -> list[str]:
@@ -76,26 +76,28 @@ def used_keys() -> list[str]:
 
 
 def _source(entry: dict[str, Any]) -> Source:
-    if "paper" in entry:  # what others have published, quoted
+    """Read the number of an entry."""
+    if "paper" in entry:  # quoted from a publication
         return Source(entry["paper"], entry["where"], "")
     if "measured" in entry:
         path = entry["measured"]
-        experiment, *rest = path if isinstance(path, list) else path.split("/")
-        found, path = _read(RESULTS)["experiments"][experiment], rest
-        place = "results.json: " + "/".join([experiment, *path])
+        experiment, *keys = path if isinstance(path, list) else path.split("/")
+        results = _read(RESULTS)["experiments"][experiment]
+        place = "results.json: " + "/".join([experiment, *keys])
         command = REPRODUCE + experiment
-        text = _written(_at(found, path), entry)
-        return Source(text, place, command, _stamps_of_command(command))
+        text = _format_number(_select(results, keys), entry)
+        return Source(text, place, command, _command_stamps(command))
     if "benchmark" in entry:
-        found = _read(_result_file(entry["benchmark"]))
-        value, place = _of_benchmark(found, entry), f"{entry['benchmark']}.json: "
+        results = _read(_result_file(entry["benchmark"]))
+        value, place = _benchmark_value(results, entry), f"{entry['benchmark']}.json: "
         place += entry.get("id", entry.get("field", ""))
-        stamps = tuple(one.get("stamp", found["stamp"]) for one in found["measures"])
-        return Source(_written(value, entry), place, _plain_command(found["command"]), stamps)
+        stamps = tuple(measure.get("stamp", results["stamp"]) for measure in results["measures"])
+        command = _plain_command(results["command"])
+        return Source(_format_number(value, entry), place, command, stamps)
     page = ROOT / entry["file"]
     value = _match(entry["find"], page.read_text("utf-8"))
-    command = _command_of(page, entry)
-    return Source(_written(value, entry), entry["file"], command, _stamps_of_command(command))
+    command = _page_command(page, entry)
+    return Source(_format_number(value, entry), entry["file"], command, _command_stamps(command))
 
 
 def _result_file(name: str) -> Path:
@@ -104,8 +106,8 @@ def _result_file(name: str) -> Path:
     return study if study.exists() else ROOT / f"benchmarks/results/{name}.json"
 
 
-def _stamps_of_command(command: str) -> tuple[dict[str, str], ...]:
-    """Return the stamps of the experiment that a command measures; none for another command."""
+def _command_stamps(command: str) -> tuple[dict[str, str], ...]:
+    """Return the stamps of the experiment that a command runs, or nothing for other commands."""
     experiment = command.removeprefix(REPRODUCE)
     parts = _read(RESULTS)["experiments"].get(experiment, {}) if experiment != command else {}
     return tuple(
@@ -113,14 +115,14 @@ def _stamps_of_command(command: str) -> tuple[dict[str, str], ...]:
     )
 
 
-def _of_benchmark(found: dict[str, Any], entry: dict[str, Any]) -> Any:
-    """Return a measure's value, or what a pattern finds in its words or in a field of the file."""
+def _benchmark_value(results: dict[str, Any], entry: dict[str, Any]) -> Any:
+    """Return the value of a measure, or the match of a pattern in its texts or in a field."""
     if "field" in entry:
-        return _match(entry["note"], found[entry["field"]])
-    measure = next(one for one in found["measures"] if one["id"] == entry["id"])
-    for words in ("note", "what"):
-        if words in entry:
-            return _match(entry[words], measure[words])
+        return _match(entry["note"], results[entry["field"]])
+    measure = next(measure for measure in results["measures"] if measure["id"] == entry["id"])
+    for field in ("note", "what"):
+        if field in entry:
+            return _match(entry[field], measure[field])
     return measure["value"]
 
 
@@ -129,27 +131,28 @@ def _read(path: Path) -> Any:
     return json.loads(path.read_text("utf-8"))
 
 
-def _at(found: Any, path: list[str]) -> Any:
-    """Return what stands at a path; ``*`` takes every part, ``NAME-*`` those that begin so."""
+def _select(results: Any, path: list[str]) -> Any:
+    """Return the value at a path. ``*`` selects all parts, and ``NAME-*`` parts with this start."""
     for i, step in enumerate(path):
         if step.endswith("*"):
-            parts = [found[key] for key in found if key.startswith(step[:-1])]
-            return [_at(part, path[i + 1 :]) for part in parts]
-        found = found[int(step)] if isinstance(found, list) else found[step]
-    return found
+            parts = [results[key] for key in results if key.startswith(step[:-1])]
+            return [_select(part, path[i + 1 :]) for part in parts]
+        results = results[int(step)] if isinstance(results, list) else results[step]
+    return results
 
 
 def _match(pattern: str, text: str) -> str:
-    """Return the one group of the one match: two matches would leave open which is meant."""
-    found = re.findall(pattern, text)
-    if len(found) != 1:
-        raise LookupError(f"{pattern!r} has {len(found)} matches")
-    return str(found[0])
+    """Return the group of the only match of a pattern."""
+    matches = re.findall(pattern, text)
+    if len(matches) != 1:
+        raise LookupError(f"{pattern!r} has {len(matches)} matches")
+    return str(matches[0])
 
 
-def _written(value: Any, entry: dict[str, Any]) -> str:
+def _format_number(value: Any, entry: dict[str, Any]) -> str:
+    """Format a number as its entry says, with real minus signs and exponents."""
     if "of" in entry:
-        value = OF_LISTS[entry["of"]](value)
+        value = LIST_FUNCTIONS[entry["of"]](value)
     if isinstance(value, str) and "as" in entry:
         value = float(value)
     if isinstance(value, str):
@@ -161,8 +164,8 @@ def _written(value: Any, entry: dict[str, Any]) -> str:
     mantissa, mark, exponent = text.partition("e")
     if not mark:
         return text
-    raised = str.maketrans("−0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-    power = str(int(exponent.replace("−", "-"))).replace("-", "−").translate(raised)
+    superscripts = str.maketrans("−0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    power = str(int(exponent.replace("−", "-"))).replace("-", "−").translate(superscripts)
     return f"10{power}" if mantissa == "1" else f"{mantissa}·10{power}"
 
 
@@ -170,8 +173,8 @@ def _plain_command(command: str) -> str:
     return re.sub(r" --output \S+", "", command)
 
 
-def _command_of(page: Path, entry: dict[str, Any]) -> str:
-    """Return the command of a page's number: of its experiment, its figure, or its test."""
+def _page_command(page: Path, entry: dict[str, Any]) -> str:
+    """Return the command of a number on a page: its experiment, its figure, or its test."""
     text = page.read_text("utf-8")
     place = next(re.finditer(entry["find"], text)).start()
     if page.suffix == ".py":
@@ -180,8 +183,8 @@ def _command_of(page: Path, entry: dict[str, Any]) -> str:
         return ""
     if page.name == "reproduction.md":
         ids = re.findall(r'<a id="([^"]+)">', text[:place])
-        known = _read(RESULTS)["experiments"]
-        return REPRODUCE + ids[-1] if ids[-1] in known else REPRODUCE.removesuffix(" --only ")
+        experiments = _read(RESULTS)["experiments"]
+        return REPRODUCE + ids[-1] if ids[-1] in experiments else REPRODUCE.removesuffix(" --only ")
     heading = re.findall(r"^## (.*)$", text[:place], re.MULTILINE)[-1]
     if heading == "Figure":
         return f"python docs/theorems/figures.py {page.stem}"
@@ -189,20 +192,20 @@ def _command_of(page: Path, entry: dict[str, Any]) -> str:
     return f"python -m pytest {test[0]}"
 
 
-def typst_numbers(found: dict[str, Source], keys: list[str]) -> str:
-    """Return the file that the text reads: numbers, and the table of their commands."""
-    lines = [f"  {_quoted(key)}: {_quoted(found[key].text)}," for key in keys]
+def typst_numbers(numbers_by_key: dict[str, Source], keys: list[str]) -> str:
+    """Return the Typst file with the numbers and the table of their commands."""
+    lines = [f"  {_quote(key)}: {_quote(numbers_by_key[key].text)}," for key in keys]
     rows = []
-    for command, sources in _by_command(found, keys).items():
-        told = " · ".join(source.text for source in sources)
+    for command, sources in _group_by_command(numbers_by_key, keys).items():
+        text = " · ".join(source.text for source in sources)
         if sources[0].stamps:
-            told += f". {describe_stamps(sources[0].stamps)}"
-        rows.append(f"  ({_quoted(command)}, {_quoted(told)}),")
-    if has_pictures():
-        rows.append(f"  ({_quoted(REPRODUCE + PICTURES)}, {_quoted('what is said of pictures')}),")
+            text += f". {describe_stamps(sources[0].stamps)}"
+        rows.append(f"  ({_quote(command)}, {_quote(text)}),")
+    if has_image_results():
+        rows.append(f"  ({_quote(REPRODUCE + IMAGES)}, {_quote('the section on images')}),")
     return "\n".join(
         [
-            "// Written by build.py; not to be edited.",
+            "// Written by build.py. Do not edit.",
             "#let numbers = (",
             *lines,
             ")",
@@ -215,61 +218,65 @@ def typst_numbers(found: dict[str, Source], keys: list[str]) -> str:
     )
 
 
-def _by_command(found: dict[str, Source], keys: list[str]) -> dict[str, list[Source]]:
-    grouped: dict[str, list[Source]] = {}
+def _group_by_command(
+    numbers_by_key: dict[str, Source], keys: list[str]
+) -> dict[str, list[Source]]:
+    """Group the numbers that have a command by their commands."""
+    groups: dict[str, list[Source]] = {}
     for key in keys:
-        if found[key].command:
-            grouped.setdefault(found[key].command, []).append(found[key])
-    return grouped
+        source = numbers_by_key[key]
+        if source.command:
+            groups.setdefault(source.command, []).append(source)
+    return groups
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def has_pictures() -> bool:
-    """Whether the experiment on pictures is known here and stored as a whole."""
+def has_image_results() -> bool:
+    """Whether all parts of the experiment on images are stored."""
     from limelight_reproduction.registry import EXPERIMENTS
 
-    parts = _read(RESULTS)["experiments"].get(PICTURES, {})
-    known = [one for one in EXPERIMENTS if one.name == PICTURES]
-    return bool(known) and all(part.name in parts for part in known[0].parts)
+    parts = _read(RESULTS)["experiments"].get(IMAGES, {})
+    experiments = [experiment for experiment in EXPERIMENTS if experiment.name == IMAGES]
+    return bool(experiments) and all(part.name in parts for part in experiments[0].parts)
 
 
-def pictures_section(folder: Path) -> str:
-    """Return what is said of pictures: what the experiment found, or that it is still to come."""
-    if not has_pictures():
+def image_section(folder: Path) -> str:
+    """Return the section on images: the results of the experiment, or that it is future work."""
+    if not has_image_results():
         return (
-            "No result of this kind is stored yet. A classifier that reads the patches of a "
-            "picture by one layer of attention is a ratio game over patches, and nothing in "
+            "No result of this kind is stored yet. A classifier that reads the patches of an "
+            "image by one layer of attention is a ratio game over patches, and nothing in "
             "@sec-exact speaks of words; measuring it is future work.\n"
         )
     from limelight_reproduction.registry import EXPERIMENTS
     from limelight_reproduction.report import build_row
     from limelight_reproduction.results import load_stored_results
 
-    experiment = next(one for one in EXPERIMENTS if one.name == PICTURES)
-    row = build_row(experiment, load_stored_results()[PICTURES], folder, suffixes=(".svg",))
-    told = (
-        "Test pictures of Fashion-MNIST were cut into patches and read by the paper's architecture "
-        "and by a vision transformer of six layers, each trained on its training pictures. "
-    ) + " ".join(_as_typst(one) for one in (row.findings.headline, row.findings.meaning))
+    experiment = next(experiment for experiment in EXPERIMENTS if experiment.name == IMAGES)
+    row = build_row(experiment, load_stored_results()[IMAGES], folder, suffixes=(".svg",))
+    section = (
+        "Test images of Fashion-MNIST were cut into patches and read by the paper's architecture "
+        "and by a vision transformer of six layers, each trained on its training images. "
+    ) + " ".join(_as_typst(text) for text in (row.findings.headline, row.findings.meaning))
     for name, caption in list(row.figures.items())[:1]:
-        image = f"image({_quoted(name + '.svg')}, width: 90%)"
-        told += f"\n\n#figure({image}, caption: [#text({_quoted(caption)})])"
-    return told + "\n"
+        image = f"image({_quote(name + '.svg')}, width: 90%)"
+        section += f"\n\n#figure({image}, caption: [#text({_quote(caption)})])"
+    return section + "\n"
 
 
 def _as_typst(markdown: str) -> str:
-    """Return a paragraph of the report as Typst: a link as the name of its page, a minus as one."""
+    """Return a paragraph as Typst, with page names for links and real minus signs."""
     parts = re.split(r"\[([^\]]+)\]\([^)]*\)", re.sub(r"(?<![\w.])-(?=\d)", "−", markdown))
     return "".join(
-        f"#{'raw' if place % 2 else 'text'}({_quoted(part)})" for place, part in enumerate(parts)
+        f"#{'raw' if index % 2 else 'text'}({_quote(part)})" for index, part in enumerate(parts)
     )
 
 
 def draw(folder: Path) -> None:
-    """Draw every figure of the article as SVG, letters as outlines, so that no font is needed."""
+    """Draw every figure of the article as SVG, with letters as outlines."""
     import matplotlib as mpl
 
     from limelight_reproduction.registry import EXPERIMENTS
@@ -291,66 +298,69 @@ def draw(folder: Path) -> None:
 
 
 def rivals() -> Any:
-    """Draw R² of every kind of local model: median and quartiles over texts."""
+    """Draw R² of every kind of local model, with median and quartiles over texts."""
     from limelight_reproduction.drawing import canvas, style_axes
 
-    found = _read(_result_file("surrogate_rivals_cuda"))
-    of = {one["id"]: one for one in found["measures"]}
+    results = _read(_result_file("surrogate_rivals_cuda"))
+    measures = {measure["id"]: measure for measure in results["measures"]}
     names = ("line", "pairs", "boosting", "slalom", "ratio_game")
     labels = ("a line", "all pairs", "boosting", "SLALOM", "ratio game")
-    figure, axes = canvas(WIDTH, HEIGHT, columns=2, square=True)
-    for one, kind in zip(axes, ("reviews", "sentences"), strict=True):
+    figure, grid = canvas(WIDTH, HEIGHT, columns=2, square=True)
+    for axes, kind in zip(grid, ("reviews", "sentences"), strict=True):
         for n, shift, color in ((200, -0.14, "#7b858e"), (1000, 0.14, "#0072b2")):
-            rows = [of[f"r2_{kind}_mask_{n}_{name}"] for name in names]
+            rows = [measures[f"r2_{kind}_mask_{n}_{name}"] for name in names]
             ends = [[float(x) for x in re.findall(r"-?[\d.]+", row["note"])[-2:]] for row in rows]
-            places = [i + shift for i in range(len(names))]
-            one.hlines(places, *zip(*ends, strict=True), color=color, linewidth=3, alpha=0.35)
-            one.plot([row["value"] for row in rows], places, "o", color=color, label=f"{n:,} masks")
-        one.set_yticks(range(len(names)), labels)
-        one.invert_yaxis()
-        one.set_xlim(-0.05, 1.03)
-        style_axes(one, title=f"{kind}, words masked", x="R² on masks that no fit has seen")
-    axes[0].legend(fontsize=7, frameon=False, loc="lower left")
+            heights = [i + shift for i in range(len(names))]
+            axes.hlines(heights, *zip(*ends, strict=True), color=color, linewidth=3, alpha=0.35)
+            axes.plot(
+                [row["value"] for row in rows], heights, "o", color=color, label=f"{n:,} masks"
+            )
+        axes.set_yticks(range(len(names)), labels)
+        axes.invert_yaxis()
+        axes.set_xlim(-0.05, 1.03)
+        style_axes(axes, title=f"{kind}, words masked", x="R² on masks that no fit has seen")
+    grid[0].legend(fontsize=7, frameon=False, loc="lower left")
     return figure
 
 
-def problems(found: dict[str, Source], keys: list[str]) -> Iterator[str]:
-    """Yield what is wrong between the text and the numbers."""
+def problems(numbers_by_key: dict[str, Source], keys: list[str]) -> Iterator[str]:
+    """Yield differences between the keys of the text and the keys of the numbers."""
     for key in keys:
-        if key not in found:
+        if key not in numbers_by_key:
             yield f"the text names '{key}', which numbers.toml does not have"
-    for key in found:
+    for key in numbers_by_key:
         if key not in keys:
             yield f"numbers.toml has '{key}', which the text does not use"
 
 
 def main() -> None:
-    """Write numbers and figures, and set the article."""
+    """Write numbers and figures, and typeset the article."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "article")
     parser.add_argument("--numbers", action="store_true", help="print numbers and sources only")
     parser.add_argument("--pages", action="store_true", help="also write the pages as PNG")
     arguments = parser.parse_args()
-    found, keys = numbers(), used_keys()
-    if wrong := list(problems(found, keys)):
-        sys.exit("\n".join(wrong))
+    numbers_by_key, keys = numbers(), used_keys()
+    if messages := list(problems(numbers_by_key, keys)):
+        sys.exit("\n".join(messages))
     if arguments.numbers:
         for key in keys:
-            print(f"{key:28} {found[key].text:>12}  {found[key].place}  {found[key].command}")
+            source = numbers_by_key[key]
+            print(f"{key:28} {source.text:>12}  {source.place}  {source.command}")
         return
     if find_spec("limelight_reproduction") is None:
         sys.exit("The figures are drawn by limelight-reproduction: pip install . ./reproduction")
     folder = arguments.output
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "numbers.typ").write_text(typst_numbers(found, keys), "utf-8")
-    (folder / "pictures.typ").write_text(pictures_section(folder), "utf-8")
+    (folder / "numbers.typ").write_text(typst_numbers(numbers_by_key, keys), "utf-8")
+    (folder / "images.typ").write_text(image_section(folder), "utf-8")
     for file in (TEXT, BIBLIOGRAPHY):
         (folder / file.name).write_text(file.read_text("utf-8"), "utf-8")
     draw(folder)
-    _set(folder, pages=arguments.pages)
+    _typeset(folder, pages=arguments.pages)
 
 
-def _set(folder: Path, *, pages: bool) -> None:
+def _typeset(folder: Path, *, pages: bool) -> None:
     sys.path.insert(0, str(folder / "packages"))  # where scripts/article installs it
     try:
         import typst

@@ -143,7 +143,7 @@ def of_masks(
     start = time.process_time()
     chosen = cross_fit_ratio_game(keep, y)
     own, *of_parts = shapley(chosen.games).scores[:, 0]
-    stderr = word_errors(chosen.out, own, np.stack(of_parts), "shapley").stderr
+    stderr = word_errors(chosen.held_out, own, np.stack(of_parts), "shapley").stderr
     seconds = time.process_time() - start
     error = own - truth[0]
     return {

@@ -76,11 +76,11 @@ def test_every_number_that_is_read_from_a_stored_result_shows_its_version(build,
     assert [key for key, source in read.items() if not source.stamps] == []
     for line in build.typst_numbers(found, build.used_keys()).split("\n"):
         if line.startswith('  ("limelight reproduce') and "--only" in line:
-            assert "Measured with limelight 0." in line or "pictures" in line, line
+            assert "Measured with limelight 0." in line or "the section on images" in line, line
 
 
 def test_numbers_are_written_as_people_write_them(build):
-    written = build._written
+    written = build._format_number
     assert written(2.8e-16, {"as": ".0e"}) == "3·10⁻¹⁶"
     assert written(-0.5, {"as": ".2f"}) == "−0.50"
     assert written([1.0, 2.0, 6.0], {"of": "mean", "as": ".1f"}) == "3.0"
@@ -154,11 +154,11 @@ def test_quotations_are_in_the_words_of_the_paper():
     assert len(quoted) == 5
 
 
-def test_what_is_said_of_pictures_waits_for_its_results(build, tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "PICTURES", "no such experiment")
-    assert "future work" in build.pictures_section(tmp_path)
-    monkeypatch.setattr(build, "PICTURES", "accuracy")  # any that is stored
-    told = build.pictures_section(tmp_path)
+def test_the_section_on_images_waits_for_its_results(build, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "IMAGES", "no such experiment")
+    assert "future work" in build.image_section(tmp_path)
+    monkeypatch.setattr(build, "IMAGES", "accuracy")  # any that is stored
+    told = build.image_section(tmp_path)
     assert "The paper's recipe gives 80.1%" in told
     assert (tmp_path / "accuracy.svg").exists()
     assert 'image("accuracy.svg", width: 90%)' in told

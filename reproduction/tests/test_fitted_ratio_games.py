@@ -22,8 +22,8 @@ from limelight_reproduction.studies.fitted_ratio_games import (
     RatioFit,
     _coefficients,
     _derivatives,
-    _point,
-    _Rows,
+    _evaluate,
+    _FitData,
     cross_fit_ratio_game,
     draw_paired_masks,
     fit_ratio_games,
@@ -67,8 +67,8 @@ def test_derivatives_are_those_of_finite_differences():
     d, heads, step = 7, 3, 1e-6
     fit, keep = random_fit(1, heads=heads, d=d), enumerate_masks(d).astype(float)
     y = np.zeros((1, len(keep)))
-    rows = _Rows(keep, y, np.ones_like(y), np.ones((1, 2)))
-    found = _derivatives(rows, _point(rows, fit.l, fit.A))[0]
+    rows = _FitData(keep, y, np.ones_like(y), np.ones((1, 2)))
+    found = _derivatives(rows, _evaluate(rows, fit.l, fit.A))[0]
     for i, (part, h, j) in enumerate(np.ndindex(2, heads, d)):
         ends = []
         for sign in (1, -1):
@@ -130,7 +130,7 @@ def test_parity_is_no_ratio_game_and_its_r2_says_so():
     f = (-1.0) ** keep[:, :6].sum(axis=1)
     found = cross_fit_ratio_game(keep, f)
     assert found.r2 < 0.3
-    assert np.mean(found.out.left**2) > 0.7 * f.var()
+    assert np.mean(found.held_out.residuals**2) > 0.7 * f.var()
 
 
 @given(st.integers(0, 10**6), st.floats(-50, 50), st.sampled_from([-3.0, 0.01, 7.0]))
@@ -140,7 +140,9 @@ def test_shifting_and_scaling_the_answers_does_the_same_to_the_game(seed, shift,
     keep = draw_paired_masks(d, 200, np.random.default_rng(seed))
     f = np.tanh(keep @ np.random.default_rng(seed + 1).standard_normal(d))
     one, other = (cross_fit_ratio_game(keep, x, heads=1) for x in (f, shift + scale * f))
-    np.testing.assert_allclose(other.out.left, scale * one.out.left, atol=1e-5 * abs(scale))
+    np.testing.assert_allclose(
+        other.held_out.residuals, scale * one.held_out.residuals, atol=1e-5 * abs(scale)
+    )
     assert other.r2 == pytest.approx(one.r2, abs=1e-5)
 
 
@@ -159,8 +161,8 @@ def test_a_model_that_never_moves_has_a_flat_surrogate():
     found = cross_fit_ratio_game(keep, np.full(100, 3.7))
     assert (found.r2, found.r2_linear) == (1.0, 1.0)
     np.testing.assert_allclose(value(found.games, enumerate_masks(6)), 3.7, rtol=1e-12)
-    out = found.out._replace(size=2.0)
-    assert out.flat
+    out = found.held_out._replace(size=2.0)
+    assert out.has_no_residuals
     errors = word_errors(out, np.zeros(6), np.zeros((5, 6)), "shapley").stderr
     assert (errors > 0).all()
 
@@ -204,7 +206,7 @@ def test_two_standard_errors_hold_the_model_where_the_fit_is_wrong():
         keep = draw_paired_masks(d, 400, np.random.default_rng(seed))
         found = cross_fit_ratio_game(keep, game(keep)[:, 0], heads=1)
         own, *of_parts = shapley(found.games).scores[:, 0]
-        out = found.out._replace(size=3.0)
+        out = found.held_out._replace(size=3.0)
         errors = word_errors(out, own, np.stack(of_parts), "shapley").stderr
         held.append(np.abs(own - shapley_values_from_all_masks(game, d)[0]) <= 2 * errors)
         r2.append(found.r2)

@@ -81,7 +81,7 @@ def test_the_stored_numbers_give_the_verdicts_of_the_page():
     found = images.findings(numbers)
     assert [verdict.holds for verdict in found.verdicts] == [
         "holds",
-        "only where few of the patches are scored: a picture has no padding",
+        "only where few of the patches are scored: an image has no padding",
         "in part",
         "no",
         "holds",

@@ -56,14 +56,14 @@ def test_the_method_as_it_comes_is_as_far_from_the_limit_as_planned(shipped, tex
     plan = planning.plan(shipped, text, error=error)
     limit = limelight.explain(shipped, text, "lime", tolerance=1e-9).scores
     runs = 40
-    off = runs_of(shipped, text, runs, samples=plan.needed) - limit
+    off = runs_of(shipped, text, runs, samples=plan.needed_samples) - limit
     rmse = np.sqrt(np.mean(off**2, axis=0))
     assert plan.exact
     assert rmse.max() < error * (1 + 2.5 / np.sqrt(2 * runs))
     assert rmse.max() > 0.7 * error  # and no more samples than it takes
-    np.testing.assert_allclose(off.mean(axis=0), plan.bias(plan.needed), atol=0.35 * error)
+    np.testing.assert_allclose(off.mean(axis=0), plan.bias(plan.needed_samples), atol=0.35 * error)
     # What 0.1 of those samples scatter alone would not have told:
-    few = planning.plan(shipped, text, error=error, **BARE).needed
+    few = planning.plan(shipped, text, error=error, **BARE).needed_samples
     off = runs_of(shipped, text, 10, samples=few) - limit
     assert np.abs(off.mean(axis=0)).max() > 1.5 * error
 
@@ -71,8 +71,8 @@ def test_the_method_as_it_comes_is_as_far_from_the_limit_as_planned(shipped, tex
 def test_every_score_is_within_the_error_at_the_planned_samples():
     for error in (0.3, 0.01, 1e-4):
         plan = planning.plan(MODEL, TEXT, error=error)
-        assert plan.rmse(plan.needed).max() <= error
-        assert plan.needed == plan.samples.max()
+        assert plan.rmse(plan.needed_samples).max() <= error
+        assert plan.needed_samples == plan.samples.max()
         each = np.array([plan.rmse(int(n))[j] for j, n in enumerate(plan.samples)])
         assert (each <= error * (1 + 1e-12)).all()
 
@@ -81,12 +81,12 @@ def test_every_score_is_within_the_error_at_the_planned_samples():
 def test_the_planned_scatter_is_that_of_many_runs(shipped, sizes):
     plan = planning.plan(shipped, REVIEW, error=0.01, sizes=sizes, **BARE)
     runs = 100
-    ratio = spread(shipped, REVIEW, runs, samples=plan.needed, sizes=sizes)
-    ratio /= plan.stderr(plan.needed)
+    ratio = spread(shipped, REVIEW, runs, samples=plan.needed_samples, sizes=sizes)
+    ratio /= plan.stderr(plan.needed_samples)
     assert 0.94 < np.median(ratio) < 1.1
     assert (np.abs(ratio - 1) < 5 / np.sqrt(2 * runs)).all()
-    assert plan.rmse(plan.needed).max() == pytest.approx(0.01, rel=0.01)
-    assert not plan.bias(plan.needed).any()
+    assert plan.rmse(plan.needed_samples).max() == pytest.approx(0.01, rel=0.01)
+    assert not plan.bias(plan.needed_samples).any()
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_a_tenth_of_the_error_takes_a_hundred_times_the_samples():
     np.testing.assert_allclose(
         fine.samples - fine.overhead, 100 * (rough.samples - rough.overhead), rtol=0.01, atol=100
     )
-    assert (rough.stderr(rough.needed) <= 0.001 * (1 + 1e-9)).all()
+    assert (rough.stderr(rough.needed_samples) <= 0.001 * (1 + 1e-9)).all()
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_plan_reads_back_from_json_and_is_a_table():
     assert SamplingPlan.from_json(plan.to_json(indent=2)) == plan
     frame = plan.to_frame()
     assert list(frame.columns) == ["feature", "score", "deviation", "samples", "side"]
-    assert frame["samples"].max() == plan.needed
+    assert frame["samples"].max() == plan.needed_samples
     assert plan.to_csv().startswith("feature,score,deviation,samples,side\nw1,")
     assert "\n" not in repr(plan)
     assert "(unk)" in plan.warnings[-1]
@@ -274,7 +274,7 @@ def test_a_plan_stands_where_the_weight_of_most_sizes_vanishes(shipped, sizes):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         plan = planning.plan(shipped, text, bandwidth=0.02, sizes=sizes)
-    assert plan.needed >= 2 * plan.overhead > 0
+    assert plan.needed_samples >= 2 * plan.overhead > 0
 
 
 @pytest.mark.parametrize("overhead", [10**30, 10**400, 2**62, 0, -1])

@@ -26,7 +26,7 @@ TEXT = "w3 w1 w4 w1 w5 never w2"
 
 def test_the_game_of_unk_is_the_librarys(toy_model):
     seen = collapse_texts(toy_model(2), [TEXT])
-    own, wanted = replacements.replaced_game(seen, "unk"), seen.games
+    own, wanted = replacements.replacement_game(seen, "unk"), seen.games
     ratio = (wanted.D0[0] / own.D0)[:, None]  # a common factor of a head cancels
     for name in ("a", "b"):
         np.testing.assert_allclose(getattr(own, name) * ratio, getattr(wanted, name)[0])
@@ -37,7 +37,9 @@ def test_the_game_of_unk_is_the_librarys(toy_model):
 def test_other_replacements_change_what_is_removed_and_nothing_else(toy_model):
     model = toy_model(2)
     seen = collapse_texts(model, [TEXT])
-    games = {how: replacements.replaced_game(seen, how) for how in ("unk", "mean", "renormalise")}
+    games = {
+        how: replacements.replacement_game(seen, how) for how in ("unk", "mean", "renormalise")
+    }
     for game in games.values():
         np.testing.assert_allclose(full_value(game), model.logits([TEXT])[:, -1])
     assert not games["renormalise"].b.any()
@@ -160,8 +162,8 @@ def test_a_correlation_is_divided_by_what_noise_leaves_of_it():
         ([0.5, 0.4, 0.6], "different"),
     ],
 )
-def test_two_replacements_are_one_explanation_or_not(interval, said):
-    assert replacements.one_explanation(interval) == said
+def test_two_replacements_give_one_explanation_or_not(interval, said):
+    assert replacements.judge_agreement(interval) == said
 
 
 def test_the_norm_of_values_is_taken_before_the_read_out(toy_model):
@@ -176,12 +178,12 @@ def test_the_norm_of_values_is_taken_before_the_read_out(toy_model):
 
 
 def test_a_summary_matters_and_a_norm_tells_more_by_their_intervals():
-    assert summaries.summary_matters([0.0, -0.02, 0.02]) == "little for ranks"
-    assert summaries.summary_matters([-0.2, -0.3, -0.1]) == "it does"
-    assert summaries.summary_matters([0.1, 0.0, 0.2]) == "undecided"
-    assert summaries.tells_more([0.03, 0.01, 0.05]) == "holds"
-    assert summaries.tells_more([0.0, -0.01, 0.05]) == "no difference shown"
-    assert summaries.tells_more([-0.03, -0.05, -0.01]) == "does not hold here"
+    assert summaries.judge_summary([0.0, -0.02, 0.02]) == "little for ranks"
+    assert summaries.judge_summary([-0.2, -0.3, -0.1]) == "it does"
+    assert summaries.judge_summary([0.1, 0.0, 0.2]) == "undecided"
+    assert summaries.judge_norm([0.03, 0.01, 0.05]) == "holds"
+    assert summaries.judge_norm([0.0, -0.01, 0.05]) == "no difference shown"
+    assert summaries.judge_norm([-0.03, -0.05, -0.01]) == "does not hold here"
 
 
 def test_norm_based_attention_is_the_length_of_what_a_token_adds(toy_model):
@@ -230,11 +232,11 @@ def test_pieces_know_their_words():
         def split_word(word):
             return [word[:2], f"##{word[2:]}"] if len(word) > 2 else [word]
 
-    text, words = words_or_pieces.words_of_pieces("good film, good", Halves)
+    text, words = words_or_pieces.split_text("good film, good", Halves)
     assert text == "go ##od fi ##lm , go ##od"
     assert words == [0, 0, 1, 1, 2, 0, 0]
-    assert words_or_pieces._first_seen(np.array([7, 2, 7, 0])).tolist() == [0, 1, 0, 2]
-    kinds = words_or_pieces.kinds_of_words("good film, good , on", Halves, np.array([*words, 2, 3]))
+    assert words_or_pieces._number_by_occurrence(np.array([7, 2, 7, 0])).tolist() == [0, 1, 0, 2]
+    kinds = words_or_pieces.word_kinds("good film, good , on", Halves, np.array([*words, 2, 3]))
     assert {kind: np.flatnonzero(of).tolist() for kind, of in kinds.items()} == {
         "all": [0, 1, 2, 3],
         "cut": [1],  # "good" is cut and repeated, and in neither list

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from limelight import explain
 from limelight_reproduction.one_layer.collapsed_texts import collapse_texts
 from limelight_reproduction.questions import reliability, reliability_measured, repairs
-from limelight_reproduction.questions.reliability_measured import SIGNS, judged_signs
+from limelight_reproduction.questions.reliability_measured import SIGNS, judge_signs
 from limelight_reproduction.results import load_stored_results as carried
 from limelight_reproduction.trust import DeepShares, trust_section
 
@@ -27,23 +27,23 @@ def reviews(**signs):
 
 
 def test_a_sign_that_goes_with_rho_in_its_direction_tells():
-    found = judged_signs(reviews(alike=lambda rho: rho, words=lambda rho: -rho))
+    found = judge_signs(reviews(alike=lambda rho: rho, words=lambda rho: -rho))
     assert [name for name in SIGNS if found[name]["tells"]] == ["alike", "words"]
     assert found["alike"]["good"] - found["alike"]["bad"] == pytest.approx(0.25, abs=0.03)
     assert found["alike"]["rank"] == pytest.approx(1)
 
 
 def test_the_wrong_direction_and_a_small_difference_do_not_tell():
-    assert not judged_signs(reviews(alike=lambda rho: -rho))["alike"]["tells"]
+    assert not judge_signs(reviews(alike=lambda rho: -rho))["alike"]["tells"]
     narrow = reviews(alike=lambda rho: rho)
     narrow["rho"] = 0.6 + 0.1 * narrow["rho"]
-    assert not judged_signs(narrow)["alike"]["tells"]
+    assert not judge_signs(narrow)["alike"]["tells"]
 
 
 def test_the_rule_looks_at_the_second_half_alone():
     of = reviews(alike=np.copy)
     of["alike"][REVIEWS // 2 :] = np.random.default_rng(1).permutation(of["alike"][REVIEWS // 2 :])
-    assert not judged_signs(of)["alike"]["tells"]
+    assert not judge_signs(of)["alike"]["tells"]
 
 
 def test_the_interval_is_that_of_ranks():
@@ -52,7 +52,7 @@ def test_the_interval_is_that_of_ranks():
     outside = 0
     for _ in range(100):
         of = {name: rng.standard_normal(60) for name in ("rho", *SIGNS)}
-        for one in judged_signs(of).values():
+        for one in judge_signs(of).values():
             outside += one["interval"][0] > 0 or one["interval"][1] < 0
     assert 0 < outside < 0.025 * 100 * len(SIGNS)
 

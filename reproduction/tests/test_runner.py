@@ -58,7 +58,7 @@ def test_what_is_stored_and_what_is_measured_is_said_by_name_beforehand(run):
     said = []
     run(one, two, quick=True, carried={"one": {"b": stored(CARRIED)}}, on_plan=said.append)
     assert said == [
-        "From the stored results, since there is no graphics card: 1 of 3 parts, one (b).\n"
+        "From the stored results, since there is no GPU: 1 of 3 parts, one (b).\n"
         "Measured now: 2 of 3 parts, one (a), two (c)."
     ]
 
@@ -244,7 +244,7 @@ def test_what_cannot_run_here_comes_from_stored_results_and_the_report_says_so(r
     assert found(run.output) == {"one": {"here": 1, "there": 100}}
     text = page.read_text("utf-8")
     assert "Measured here: here (quick run, seed 0)." in text
-    assert "From the stored results of a full run: there (needs a graphics card; M)" in text
+    assert "From the stored results of a full run: there (needs a GPU; M)" in text
     assert "101 measured" in text
 
 

@@ -339,7 +339,7 @@ def test_small_files_become_a_report(files, tmp_path, few, monkeypatch):
     )  # fmt: skip
     text = page.read_text("utf-8")
     assert "Measured here: words, hidden, one-layer (quick run, seed 0)." in text
-    assert "From the stored results of a full run: deleted (needs a graphics card" in text
+    assert "From the stored results of a full run: deleted (needs a GPU" in text
     assert "nan" not in text.partition("<main>")[2].partition("data:image")[0]
     assert (tmp_path / "out" / "figures" / "pairs.png").exists()
 
@@ -372,7 +372,7 @@ def test_the_plan_says_what_is_missing(tmp_path):
     assert plan.splitlines() == [
         "From the stored results, since they need SICK's files in a folder sick and a model of "
         "sentence pairs (--pair-model): 2 of 6 parts, pairs (words, hidden).",
-        "From the stored results, since they need a graphics card and SICK's files in a folder "
+        "From the stored results, since they need a GPU and SICK's files in a folder "
         "sick and a model of sentence pairs (--pair-model): 1 of 6 parts, pairs (deleted).",
         "From the stored results, since they need SICK's files in a folder sick: 1 of 6 parts, "
         "pairs (one-layer).",

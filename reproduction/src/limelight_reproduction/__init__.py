@@ -1,1 +1,1 @@
-"""The paper's experiments, run again: figures, numbers, claims, and what they leave open."""
+"""Reproduction of the paper: its figures, numbers and claims, and its open questions."""

@@ -33,14 +33,14 @@ def reproduce(
     device: str | None = None,
     paper_model: Path | None = None,
     pair_model: Path | None = None,
-    picture_model: Path | None = None,
+    image_model: Path | None = None,
 ) -> None:
-    """Run the paper's experiments again and write a report: figures, tables, numbers, a page.
+    """Run the paper's experiments again, and write a report with figures, tables and numbers.
 
-    A run that was interrupted continues when the same command is given again, and the report grows
-    with every experiment. What needs a graphics card, or a model of sentence pairs, comes from the
-    results that the package carries where there is none; the run says which beforehand, and the
-    report marks it.
+    A run that was interrupted continues when you repeat the command. The report is written again
+    after every experiment. If a part needs a GPU, a model or a data set that is missing, its
+    numbers come from the results that the package includes. The run lists these parts before it
+    starts, and the report marks them.
 
     Parameters
     ----------
@@ -48,27 +48,27 @@ def reproduce(
         Folder with IMDB's train and test files (.parquet, .csv, .jsonl) or aclImdb; or with folders
         imdb, sst2, ag_news and sick.
     output
-        Folder for report.html, results.json, figures, tables and models that are trained. Numbers
-        that it holds are kept where they were measured on the same models and the same texts.
+        Folder for report.html, results.json, figures, tables and trained models. Numbers in it are
+        kept if they were measured on the same models and texts.
     quick
-        Fewer texts and samples: less than ten minutes on two cores.
+        Use fewer texts and samples: less than ten minutes on two cores.
     only
-        Experiments to run: "figure-4", or one part of one: "figure-4.shipped".
+        Experiments to run ("figure-4"), or parts of them ("figure-4.shipped").
     seed
-        Seed of everything that is drawn.
+        Seed of all random choices.
     device
-        "cpu" or "cuda"; the graphics card is used where there is one.
+        "cpu" or "cuda". By default a GPU is used if there is one.
     paper_model
-        Folder of a model that `limelight train --recipe paper` left; the one that the package
-        carries if none is given.
+        Folder of a model from `limelight train --recipe paper`. By default the included one is
+        used.
     pair_model
         Folder of a Hugging Face classifier of sentence pairs with the classes contradiction,
-        neutral and entailment; SICK's train and test files must be in the folder sick of the data.
-    picture_model
-        Folder of a Hugging Face classifier of pictures that knows Fashion-MNIST's classes, whose
-        train and test files must be in the folder fashion_mnist of the data.
+        neutral and entailment. SICK's train and test files must be in the folder sick of the data.
+    image_model
+        Folder of a Hugging Face image classifier with Fashion-MNIST's classes. The train and test
+        files must be in the folder fashion_mnist of the data.
     """
-    from limelight_reproduction import runner  # it loads torch, which --help can do without
+    from limelight_reproduction import runner  # it loads torch, which --help does not need
 
     with _open_progress() as progress:
         page = runner.reproduce(
@@ -80,7 +80,7 @@ def reproduce(
             device=device,
             paper_model=paper_model,
             pair_model=pair_model,
-            picture_model=picture_model,
+            image_model=image_model,
             progress=progress,
             on_plan=lambda plan: print(plan, file=sys.stderr, flush=True),
         )
@@ -89,7 +89,7 @@ def reproduce(
 
 @contextlib.contextmanager
 def _open_progress() -> Iterator[Callable[["PartProgress"], None]]:
-    """Yield a progress callback: it moves bars on a terminal, else it prints a line per part."""
+    """Yield a progress callback that moves bars on a terminal, or prints a line per part."""
     from rich.console import Console
     from rich.progress import Progress, TimeElapsedColumn
 
@@ -102,21 +102,25 @@ def _open_progress() -> Iterator[Callable[["PartProgress"], None]]:
         run = bar.add_task("all parts", total=None)
         part = bar.add_task("")
 
-        def update_bars(at: "PartProgress") -> None:
-            bar.update(run, completed=at.number - 1 + at.share, total=at.parts)
-            bar.update(part, description=at.part, completed=at.share, total=1.0)
+        def update_bars(progress: "PartProgress") -> None:
+            """Update both bars."""
+            completed = progress.number - 1 + progress.share
+            bar.update(run, completed=completed, total=progress.parts)
+            bar.update(part, description=progress.part, completed=progress.share, total=1.0)
 
         yield update_bars
 
 
 class _LinePrinter:
-    """Prints a line for every part that ends, and every ten seconds a line for the current part."""
+    """Prints a line for every finished part, and one for the current part every ten seconds."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
 
-    def __call__(self, at: "PartProgress") -> None:
-        if at.is_finished or time.monotonic() - self._last > _LINE_INTERVAL:
+    def __call__(self, progress: "PartProgress") -> None:
+        if progress.is_finished or time.monotonic() - self._last > _LINE_INTERVAL:
             self._last = time.monotonic()
-            state = _SOURCE_PHRASES[at.source] if at.is_finished else f"{at.share:.0%}"
-            print(f"{at.number}/{at.parts} {at.part}: {state}", file=sys.stderr, flush=True)
+            share = f"{progress.share:.0%}"
+            state = _SOURCE_PHRASES[progress.source] if progress.is_finished else share
+            line = f"{progress.number}/{progress.parts} {progress.part}: {state}"
+            print(line, file=sys.stderr, flush=True)

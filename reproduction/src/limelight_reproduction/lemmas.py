@@ -1,4 +1,4 @@
-"""Statements that only the paper needs: Eq. 17, Proposition B.1, and the lemmas of its appendix."""
+"""Eq. 17, Proposition B.1 and the lemmas of the paper's appendix, which only the paper needs."""
 
 import math
 
@@ -13,7 +13,7 @@ from limelight.theory.ratio_game import RatioGame
 def expected_ratio_bound(
     *, c: float, C: float, n: float, variance: float, printed: bool = False
 ) -> float:
-    """|E[X/Y] − E[X]/E[Y]| ≤ C Var(Y)/(c³n³) + C √Var(Y)/(c²n²) (Lemma D.1).
+    """Return the bound C Var(Y)/(c³n³) + C √Var(Y)/(c²n²) on |E[X/Y] − E[X]/E[Y]| (Lemma D.1).
 
     Hypotheses: |X| ≤ C and cn ≤ Y ≤ Cn. The paper has C² in the second term (``printed``), which is
     not a bound for C < 1.
@@ -25,7 +25,7 @@ def expected_ratio_bound(
 
 
 def ratio_integral(a: float) -> float:
-    """∫₀¹ x dx/(1 + ax) = (a − log(1 + a))/a² (Lemma D.2); a = 0 gives 1/2.
+    """Return ∫₀¹ x dx/(1 + ax) = (a − log(1 + a))/a² (Lemma D.2), which is 1/2 for a = 0.
 
     Domain: a > −1 (the paper: a > 0).
     """
@@ -37,14 +37,14 @@ def ratio_integral(a: float) -> float:
 
 
 def integral_approximation(a: float) -> float:
-    """1/2 − a/3, the expansion of `ratio_integral` at 0, with error O(a²) (Lemma D.2)."""
+    """Return 1/2 − a/3, the expansion of `ratio_integral` at 0, with error O(a²) (Lemma D.2)."""
     return 0.5 - a / 3
 
 
 def limit_of_many_words(m: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
-    """β_j = 3 m_j − (3/d) Σ_k m_k with m_j = E[f | j ∉ S] (Eq. 17), leading terms for large d.
+    """Return β_j = 3 m_j − (3/d) Σ_k m_k with m_j = E[f | j ∉ S] (Eq. 17), the limit for large d.
 
-    It is (d+1)/(d−1) (β_j − mean β) of the exact β: its scores sum to 0, whatever the game.
+    It is (d+1)/(d−1) (β_j − mean β) of the exact β. Its scores sum to 0 in every game.
     """
     xp = array_namespace(m)
     return 3 * (m - xp.mean(m, axis=-1, keepdims=True))
@@ -53,9 +53,10 @@ def limit_of_many_words(m: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]
 def limit_at_finite_d(
     m: Float[Array, "*batch d"], mean: Float[Array, "*batch"]
 ) -> Float[Array, "*batch d"]:
-    """β_j = 3(d−1)/(d+1) · [m_j − (d−3)/(d(d−1)) Σ_k m_k − 2/(d−1) E f], exact for every d ≥ 2.
+    """Return the exact β_j for every d ≥ 2.
 
-    m_j = E[f | j ∉ S], E f = ``mean``, sizes uniform on 1..d.
+    β_j = 3(d−1)/(d+1) · [m_j − (d−3)/(d(d−1)) Σ_k m_k − 2/(d−1) E f]. m_j = E[f | j ∉ S],
+    E f = ``mean``, sizes uniform on 1..d.
     """
     xp = array_namespace(m)
     d = int(m.shape[-1])
@@ -67,10 +68,10 @@ def limit_at_finite_d(
 
 
 def conditional_weights(d: int, *, printed: bool = True) -> Float[Array, " sizes"]:
-    """Weights of s = 0..d−1 given ℓ ∉ S: as printed in Proposition B.1, or P(s | ℓ ∉ S).
+    """Return P(s | ℓ ∉ S) for s = 0..d−1, or the weights as printed in Proposition B.1.
 
-    Printed is 1/d for s ≥ 1, the slip that becomes the factor 3/2 in Eq. 19. "Size uniform on 1..d"
-    implies weights in proportion to d − s, s ≥ 1.
+    The printed weights are 1/d for s ≥ 1. This error becomes the factor 3/2 in Eq. 19. "Size
+    uniform on 1..d" implies weights in proportion to d − s, s ≥ 1.
     """
     s = np.arange(d)
     if printed:
@@ -81,11 +82,11 @@ def conditional_weights(d: int, *, printed: bool = True) -> Float[Array, " sizes
 def approximate_conditionals(
     game: RatioGame, *, printed: bool = True
 ) -> tuple[Float[Array, "*batch C d"], Float[Array, "*batch C d"]]:
-    """Proposition B.1: E[A_t V_t | ℓ ∉ S] for every word t, being ℓ (Eq. 29) or not (Eq. 30).
+    """Return E[A_t V_t | ℓ ∉ S] for every word t if t = ℓ (Eq. 29) and if t ≠ ℓ (Eq. 30).
 
-    Each is Σ_s weight_s N_t(s)/D(s), D(s) = (1−x) D(all) + x D(none), x = s/(d−1), mean over heads.
-    Domain: d ≥ 2, one game. Error O(T_max^{−3/2}) in the regime of Theorem 5.1 (with
-    ``printed=False``; the printed weights do not sum to 1).
+    This is Proposition B.1. Each is Σ_s weight_s N_t(s)/D(s), D(s) = (1−x) D(all) + x D(none),
+    x = s/(d−1), mean over heads. Domain: d ≥ 2, one game. Error O(T_max^{−3/2}) in the regime of
+    Theorem 5.1 (with ``printed=False``; the printed weights do not sum to 1).
     """
     xp = array_namespace(game.a)
     d = game.d
@@ -105,7 +106,7 @@ def approximate_conditionals(
 def conditional_mean(
     a: Float[Array, "*batch n"], b: Float[Array, "*batch n"], s: int
 ) -> Float[Array, "*batch n"]:
-    """E_s[H_S | ℓ ∉ S] for every ℓ, H_S = Σ_i (a_i 1{i ∉ S} + b_i 1{i ∈ S}).
+    """Return E_s[H_S | ℓ ∉ S] for every ℓ, with H_S = Σ_i (a_i 1{i ∉ S} + b_i 1{i ∈ S}).
 
     Domain: n ≥ 2, 0 ≤ s ≤ n − 1.
     """
@@ -119,9 +120,10 @@ def conditional_mean(
 def conditional_variance(
     a: Float[Array, "*batch n"], b: Float[Array, "*batch n"], s: int
 ) -> Float[Array, "*batch n"]:
-    """Var_s(H_S | ℓ ∉ S) = ns(n−s−1)/((n−1)(n−2)) [Var̂(a − b) − (a_ℓ − b_ℓ − mean)²/(n−1)].
+    """Return Var_s(H_S | ℓ ∉ S) for every ℓ.
 
-    Var̂ divides by n. Domain: n ≥ 3.
+    It is ns(n−s−1)/((n−1)(n−2)) [Var̂(a − b) − (a_ℓ − b_ℓ − mean)²/(n−1)]. Var̂ divides by n.
+    Domain: n ≥ 3.
     """
     xp = array_namespace(a)
     n = _check_lemma_d3(a, s, 3)
@@ -139,7 +141,7 @@ def _check_lemma_d3(a: Float[Array, "*batch n"], s: int, minimum: int) -> int:
 
 
 def _falling_factorial(x: int, m: int) -> int:
-    """x(x − 1)…(x − m + 1), with negative factors replaced by 0."""
+    """Return x(x − 1)…(x − m + 1), with negative factors replaced by 0."""
     product = 1
     for i in range(m):
         product *= max(0, x - i)
@@ -154,7 +156,7 @@ def _check_sizes(n: int, s: int, words: int) -> None:
 
 
 def kept_probability(n: int, s: int, *, words: int = 1) -> float:
-    """P_s(none of m given words in S) = (n−s)(n−s−1)…/(n(n−1)…), m factors each.
+    """Return P_s(no one of m words in S) = (n−s)(n−s−1)…/(n(n−1)…), m factors each.
 
     Lemma D.4, lines 1, 2 and 4.
     """
@@ -163,7 +165,7 @@ def kept_probability(n: int, s: int, *, words: int = 1) -> float:
 
 
 def mixed_probability(n: int, s: int, *, kept_words: int = 1, removed_words: int = 1) -> float:
-    """P_s(given words kept and others removed).
+    """Return the probability that some words are kept and other words are removed.
 
     Lemma D.4, lines 3 and 5, with ``kept_words`` = 1 or 2 and ``removed_words`` = 1.
     """
@@ -174,7 +176,7 @@ def mixed_probability(n: int, s: int, *, kept_words: int = 1, removed_words: int
 
 
 def kept_given_kept(n: int, s: int, *, words: int = 1) -> float:
-    """P_s(m other words kept | ℓ kept) = (n−s−1)…/((n−1)…) (Lemma D.5, lines 1 and 3).
+    """Return P_s(m other words kept | ℓ kept) = (n−s−1)…/((n−1)…) (Lemma D.5, lines 1 and 3).
 
     Domain: s < n.
     """
@@ -185,5 +187,5 @@ def kept_given_kept(n: int, s: int, *, words: int = 1) -> float:
 
 
 def removed_given_kept(n: int, s: int) -> float:
-    """P_s(a ∈ S | ℓ ∉ S) = s/(n−1) (Lemma D.5, line 2). Domain: s < n."""
+    """Return P_s(a ∈ S | ℓ ∉ S) = s/(n−1) (Lemma D.5, line 2). Domain: s < n."""
     return 1 - kept_given_kept(n, s)

@@ -15,14 +15,14 @@ _INTRODUCTION = """\
 
 [Attention Meets Post-hoc Interpretability](https://proceedings.mlr.press/v235/lopardo24a.html)
 (Lopardo, Precioso and Garreau, ICML 2024) is the paper that this library starts from. We ran its
-experiments again, measured the claims that it makes in words, and went through the questions that
-it leaves open.
+experiments again, measured the claims that it makes in words, and studied the questions that it
+leaves open.
 
 %(verdicts)s
 
-Where we found something else than the paper, this page says what was measured and how. We may have
-read a sentence differently than it was meant, and the authors may see it differently; corrections
-are welcome.
+If we found something else than the paper, this page says what we measured and how. We may have read
+a sentence differently than it was meant, and the authors may see it differently. Corrections are
+welcome.
 
 <a id="trust"></a>
 
@@ -36,31 +36,35 @@ pip install ./reproduction
 limelight reproduce --data DIR --output DIR --quick
 ```
 
-measures in less than ten minutes on two cores whatever needs no graphics card, says beforehand
-which parts those are, and writes a report like this page that grows meanwhile and marks what is
-stored, with figures (PNG, SVG), tables (CSV) and `results.json`. Without `--quick` it takes as many
-texts as this page says (%(cpu)d minutes of measuring in the stored run, on one core of a busy
-machine). The deep networks and the seeds of the recipe want a graphics card (`--device cuda`;
-%(gpu)d minutes on an H200); without one, their numbers are those stored in the package.
-`--only figure-4` runs one experiment, `--only figure-4.paper` one part of it, and a run that was
-killed continues where it was. `DIR` holds IMDB's `train` and `test` files as `limelight data imdb`
-leaves them; SST-2 and AG News are read from `sst2` and `ag_news` beside `imdb`, and only the deep
-networks want them. Sentence pairs want SICK in `sick` and `--pair-model DIR`, a classifier of pairs
-in Hugging Face's form; where either is missing, their numbers are the stored ones too.
+This command takes less than ten minutes on two cores. It measures everything that needs no GPU. It
+lists these parts before it starts. It writes a report like this page, with figures (PNG, SVG),
+tables (CSV) and `results.json`. The report marks the numbers that come from the stored results.
 
-Two models appear throughout: *the paper's recipe* (seed 3 of `limelight train --recipe paper`; what
-other seeds give is measured for accuracy and for the error of Theorem 5.1) and *the shipped model*
-(`default`, the same architecture with regularisation, one seed). The model of the paper's recipe
-travels with the package in collapsed form: of every word what the heads read of it, in float16,
-which is all that predictions and explanations need. Another one is taken from `--paper-model`, as
-`limelight train --recipe paper` leaves it; the report names it, and keeps no numbers of another.
-Every number of the paper's recipe is of the weights that are carried, except where several seeds
-are compared. LIME, where it samples, is our
-`lime-sampled`: the `lime` package's draws, weights and regression on the model's own tokens, which
-tests hold against the package. As in the paper, the explained number is the output of the positive
-class, `scale="score"`. Only `judge` takes the log-odds. This page is written by
-`python docs/reproduction.py` from
-`reproduction/src/limelight_reproduction/results.json`; a test fails when they differ.
+Without `--quick` it takes as many texts as this page says (%(cpu)d minutes of measuring in the
+stored run, on one core of a busy machine). The deep networks and the seeds of the recipe need a GPU
+(`--device cuda`; %(gpu)d minutes on an H200). Without a GPU, their numbers come from the stored
+results. `--only figure-4` runs one experiment, and `--only figure-4.paper` one part of it. If you
+stop a run, the same command continues it.
+
+`DIR` contains IMDB's `train` and `test` files, as `limelight data imdb` writes them. SST-2 and AG
+News are read from `sst2` and `ag_news` beside `imdb`. Only the deep networks need them. Sentence
+pairs need SICK in `sick` and `--pair-model DIR`, a classifier of pairs in Hugging Face's format.
+
+The page has two models: *the paper's recipe* (seed 3 of `limelight train --recipe paper`; other
+seeds are measured for accuracy and for the error of Theorem 5.1) and *the shipped model*
+(`default`, the same architecture with regularization, one seed). The package includes the model of
+the paper's recipe in collapsed form: for every word, it has the numbers that the heads read, in
+float16. Predictions and explanations need no more. With `--paper-model` you can use another model
+from `limelight train --recipe paper`. The report names it, and contains no numbers of another
+model. Every number of the paper's recipe is measured on the included weights, except where several
+seeds are compared.
+
+Sampled LIME is our `lime-sampled`: the draws, weights and regression of the `lime` package on the
+model's own tokens. Tests compare it with the package. As in the paper, the explained number is the
+output of the positive class, `scale="score"`. Only `judge` uses the log-odds.
+
+`python docs/reproduction.py` writes this page from
+`reproduction/src/limelight_reproduction/results.json`. A test fails when they differ.
 
 ## The article
 
@@ -68,10 +72,11 @@ class, `scale="score"`. Only `judge` takes the log-odds. This page is written by
 scripts/article
 ```
 
-builds `build/article/article.pdf` in a minute: ten pages in the form of a reproduction paper, with
-the claims in the authors' words, what we found, the proofs by name and related work. Its numbers
-are read from the same results and from those of the benchmarks, its figures are drawn anew, and its
-last page lists the command of every number. `reproduction/article/README.md` says how to change it.
+This command builds `build/article/article.pdf` in a minute: ten pages in the form of a reproduction
+paper, with the claims in the authors' words, our findings, the names of the proofs, and related
+work. Its numbers come from the same results and from the benchmarks, and its figures are drawn
+again. Its last page lists the command of every number. `reproduction/article/README.md` describes
+how to change it.
 """
 
 

@@ -109,11 +109,11 @@ def _shorten_list(names: Sequence[str]) -> str:
 
 
 NEED_LABELS: Mapping[Need, str] = {
-    "gpu": "a graphics card",
+    "gpu": "a GPU",
     "sick": "SICK's files in a folder sick",
     "pair-model": "a model of sentence pairs (--pair-model)",
-    "pictures": "Fashion-MNIST's files in a folder fashion_mnist",
-    "picture-model": "a deep model of pictures (--picture-model)",
+    "images": "Fashion-MNIST's files in a folder fashion_mnist",
+    "image-model": "a deep model of images (--image-model)",
 }
 
 

@@ -40,7 +40,7 @@ def reproduce(
     device: str | None = None,
     paper_model: str | os.PathLike[str] | None = None,
     pair_model: str | os.PathLike[str] | None = None,
-    picture_model: str | os.PathLike[str] | None = None,
+    image_model: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     on_plan: Callable[[str], None] | None = None,
 ) -> Path:
@@ -68,7 +68,7 @@ def reproduce(
         Folder of a model of the paper's recipe. By default the included one is used.
     pair_model
         Folder of a classifier of sentence pairs.
-    picture_model
+    image_model
         Folder of a deep classifier of images.
     progress
         Function that is called with the progress of the run.
@@ -86,7 +86,7 @@ def reproduce(
     """
     if not Path(data).is_dir():
         raise InputError(f"there is no data folder at '{data}'; it must hold IMDB's files.")
-    for model_folder in (paper_model, pair_model, picture_model):
+    for model_folder in (paper_model, pair_model, image_model):
         if model_folder is not None and not (Path(model_folder) / "config.json").exists():
             raise InputError(f"there is no model folder at '{model_folder}'; check the path.")
     selected, folder = select_parts(only), Path(output)
@@ -98,7 +98,7 @@ def reproduce(
         device=usable_device(device),
         paper_model=None if paper_model is None else Path(paper_model),
         pair_model=None if pair_model is None else Path(pair_model),
-        picture_model=None if picture_model is None else Path(picture_model),
+        image_model=None if image_model is None else Path(image_model),
     )
     if folder.exists() and not folder.is_dir():
         raise InputError(
@@ -112,6 +112,7 @@ def reproduce(
     report = GrowingReport(folder, model=setting.model_sentence, selected=len(selected))
 
     def write_report(results: Results, done: int) -> None:
+        """Write the report with the results so far."""
         report.write(complete_results(setting, results, folder), done=done)
 
     results = measure_parts(setting, selected, folder, progress=progress, on_results=write_report)
@@ -247,7 +248,7 @@ def _source_without(needs: Sequence[Need]) -> str:
     if not needs:
         return _NOW
     if tuple(needs) == ("gpu",):
-        return "From the stored results, since there is no graphics card"
+        return "From the stored results, since there is no GPU"
     labels = [NEED_LABELS[need] for need in needs]
     return f"From the stored results, since they need {' and '.join(labels)}"
 

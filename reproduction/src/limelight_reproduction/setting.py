@@ -33,11 +33,11 @@ PAPER_SEEDS = range(7)
 # A model of the recipe that was trained on a CPU. `collapsed_folder` describes its file format.
 BUNDLED_MODEL, BUNDLED_SEED = Path(__file__).parent / "paper_model", 3
 # "gpu": a GPU, because a CPU takes hours; "sick": SICK's files; "pair-model": a classifier of
-# sentence pairs; "pictures": Fashion-MNIST's files; "picture-model": a deep classifier of images.
-Need = Literal["gpu", "sick", "pair-model", "pictures", "picture-model"]
+# sentence pairs; "images": Fashion-MNIST's files; "image-model": a deep classifier of images.
+Need = Literal["gpu", "sick", "pair-model", "images", "image-model"]
 # Names of inputs that are models. Inputs that are texts are named "imdb test" and so on.
 SHIPPED_MODEL, PAPER_MODEL, PAIR_MODEL = "shipped model", "paper model", "pair model"
-PICTURE_MODEL = "picture model"
+IMAGE_MODEL = "picture model"  # the stored results have this name
 _SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz", ".npz")
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class Setting:
     device: str = "cpu"
     paper_model: Path | None = None
     pair_model: Path | None = None
-    picture_model: Path | None = None
+    image_model: Path | None = None
     tick: Callable[[int, int], None] = field(default=lambda _done, _total: None)
     used: set[str] = field(default_factory=set, init=False, repr=False)
     _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
@@ -94,7 +94,7 @@ class Setting:
             return self.recipe_model.fingerprint
         if name == PAIR_MODEL:
             return self.pair_classifier.fingerprint
-        if name == PICTURE_MODEL:
+        if name == IMAGE_MODEL:
             return self.image_classifier.fingerprint
         return self._read_once(f"digest of {name}", lambda: self.texts(*name.split()).digest)
 
@@ -140,10 +140,10 @@ class Setting:
 
     @property
     def image_classifier(self) -> Model:
-        """The deep image classifier in ``picture_model``; it has no default."""
-        if (folder := self.picture_model) is None:
-            raise InputError("this needs a deep model of pictures; name it by --picture-model.")
-        return self._input(PICTURE_MODEL, lambda: load(folder, device=self.device))
+        """The deep image classifier in ``image_model``; it has no default."""
+        if (folder := self.image_model) is None:
+            raise InputError("this needs a deep model of images; name it by --image-model.")
+        return self._input(IMAGE_MODEL, lambda: load(folder, device=self.device))
 
     @property
     def patch_classifier(self) -> PatchClassifier:
@@ -156,14 +156,14 @@ class Setting:
             from limelight import train  # it loads torch, which most experiments do without
             from limelight.training import RECIPES
 
-            recipe = RECIPES["pictures"]
+            recipe = RECIPES["images"]
             train(
                 self.texts("fashion_mnist", "train"),
                 recipe=replace(recipe, epochs=1) if self.quick else recipe,
                 seed=self.seed,
                 output=folder,
                 device=self.device,
-                progress=lambda at: self.tick(at.step, at.steps),
+                progress=lambda progress: self.tick(progress.step, progress.steps),
             )
         return cast(PatchClassifier, load(folder))
 
@@ -173,10 +173,10 @@ class Setting:
             return self.device.startswith("cuda")
         if need == "sick":
             return all(_find_file(self.data / "sick", part) for part in ("train", "test"))
-        if need == "pictures":
+        if need == "images":
             return all(_find_file(self.data / "fashion_mnist", part) for part in ("train", "test"))
-        if need == "picture-model":
-            return self.picture_model is not None
+        if need == "image-model":
+            return self.image_model is not None
         return self.pair_model is not None
 
     def progress_folder(self, name: str) -> Path:
@@ -195,7 +195,7 @@ class Setting:
                 seed=seed,
                 output=folder,
                 device=self.device,
-                progress=lambda at: self.tick(at.step, at.steps),
+                progress=lambda progress: self.tick(progress.step, progress.steps),
             )
         return _load_recipe_model(folder)
 
@@ -204,6 +204,7 @@ class Setting:
         read = read_labeled_images if name == "fashion_mnist" else read_labeled
 
         def read_texts() -> LabeledTexts:
+            """Read the file of the part."""
             path = self._find_source(name, part)
             return read(path, part=_typed_part(part), labels=CLASSES[name])
 

@@ -9,7 +9,7 @@ from typing import final
 
 from limelight_reproduction.experiment import Numbers
 from limelight_reproduction.intervals import training_interval
-from limelight_reproduction.questions.reliability import first_word
+from limelight_reproduction.questions.reliability import first_word_share
 from limelight_reproduction.questions.reliability_measured import TRUSTED_LEAD
 from limelight_reproduction.results import Results
 
@@ -54,12 +54,12 @@ def _trusted_uses(results: Results) -> str:
         "[attention-summaries](#attention-summaries)) and however long the text is (rank "
         f"correlation with the number of words {_signed_interval(correlations[0])} and "
         f"{_signed_interval(correlations[1])}). Its "
-        f"first word is among the three strongest in {first_word(shipped, 'leads', 'all')} and "
-        f"{first_word(paper, 'leads', 'all')} of the reviews, and where it gets "
+        f"first word is among the three strongest in {first_word_share(shipped, 'leads', 'all')} "
+        f"and {first_word_share(paper, 'leads', 'all')} of the reviews, and where it gets "
         f"{TRUSTED_LEAD:.0f} times the attention of the next one, which is rare, in "
-        f"{first_word(shipped, 'leads', 'good')} and {first_word(paper, 'leads', 'good')}. Nothing "
-        "else that we tried tells in which reviews it is better: how far attention can be relied "
-        "on is a property of the model."
+        f"{first_word_share(shipped, 'leads', 'good')} and "
+        f"{first_word_share(paper, 'leads', 'good')}. Nothing else that we tried tells in which "
+        "reviews it is better: how far attention can be relied on is a property of the model."
     )
 
 
@@ -84,26 +84,24 @@ def _untrusted_uses(results: Results, deep: DeepShares | None) -> str:
     return (
         "**It may not be trusted for the sign, for an order of removal, in deeper models, or as a "
         "cause.** Its first word speaks for the decision in "
-        f"{first_word(shipped, 'sure', 'all')} and {first_word(paper, 'sure', 'all')} of the "
-        "reviews, where a coin has 50%. On the way from a random order of removal to a proven "
-        "ceiling, which no order exceeds and none need reach, attention goes "
+        f"{first_word_share(shipped, 'sure', 'all')} and {first_word_share(paper, 'sure', 'all')} "
+        "of the reviews, where a coin has 50%. On the way from a random order of removal to a "
+        "proven ceiling, which no order exceeds and none need reach, attention goes "
         f"{_share(shipped['shares']['alpha-avg'])} with the shipped model, where Shapley values go "
         f"{_share(shipped['shares']['shapley'])}{_greedy(shipped)}. With the paper's recipe it "
         f"goes {_share(paper['shares']['alpha-avg'])}, and Shapley values "
         f"{_share(paper['shares']['shapley'])}{_greedy(paper)} ([reliability](#reliability))."
-        f"{pretrained} However many words go by attention, the "
-        f"decision never changes in {never['alpha-avg']} of the reviews, by G×I in {never['gxi']}; "
-        f"where it does, it takes {needs['alpha-avg']} of the words, by G×I {needs['gxi']} "
-        "([erasure](#erasure)). With depth its ranks go, too: the last layer's have "
-        f"{depth[1]} with |LIME| at one layer and {depth[6]} at six "
-        "([next-checks](#next-checks)), and where two sentences are compared it goes "
-        f"{by_answer['neutral']} of the way to the best of all orders if the model says neutral, "
-        "but "
-        f"{by_answer['contradiction']} for contradictions and {by_answer['entailment']} for "
-        "entailments ([pairs](#pairs)). And a model need not use it: with attention held uniform "
-        f"{100 * lost[0]:.1f} [{100 * lost[1]:.1f}, {100 * lost[2]:.1f}] points of accuracy are "
-        f"lost, and the ranks of α-avg with |LIME| fall from {ranks[0]:.2f} to {ranks[1]:.2f} "
-        "([controls](#controls))."
+        f"{pretrained} However many words go by attention, the decision never changes in "
+        f"{never['alpha-avg']} of the reviews, by G×I in {never['gxi']}; where it does, it takes "
+        f"{needs['alpha-avg']} of the words, by G×I {needs['gxi']} ([erasure](#erasure)). With "
+        f"depth its ranks go, too: the last layer's have {depth[1]} with |LIME| at one layer and "
+        f"{depth[6]} at six ([next-checks](#next-checks)), and where two sentences are compared it "
+        f"goes {by_answer['neutral']} of the way to the best of all orders if the model says "
+        f"neutral, but {by_answer['contradiction']} for contradictions and "
+        f"{by_answer['entailment']} for entailments ([pairs](#pairs)). And a model need not use "
+        f"it: with attention held uniform {100 * lost[0]:.1f} [{100 * lost[1]:.1f}, "
+        f"{100 * lost[2]:.1f}] points of accuracy are lost, and the ranks of α-avg with |LIME| "
+        f"fall from {ranks[0]:.2f} to {ranks[1]:.2f} ([controls](#controls))."
     )
 
 

@@ -1,1 +1,1 @@
-"""Deeper transformers, of our own making, to see what of the paper still holds."""
+"""Deeper transformers, on which the findings of the paper are tested again."""

@@ -146,8 +146,9 @@ def _judge_nearest(numbers: Mapping[str, Numbers]) -> str:
 
 def _compare_plainest(numbers: Mapping[str, Numbers], key: str) -> str:
     """Describe the correlation in the plainest training and its range in the other trainings."""
-    plainest, *others = (_lime(numbers, name)[key] for name in _trainings(numbers))
-    return f"{plainest:.2f} in the plainest training and {_span(others)} in {len(others)} others"
+    plainest, *correlations = (_lime(numbers, name)[key] for name in _trainings(numbers))
+    other_range = f"{_span(correlations)} in {len(correlations)} others"
+    return f"{plainest:.2f} in the plainest training and {other_range}"
 
 
 def _list_correlations(numbers: Mapping[str, Numbers], key: str) -> str:

@@ -109,7 +109,7 @@ def _train(setting: Setting, plan: NetworkPlan, folder: Path) -> None:
         plan.recipe,
         seed=seed,
         device=setting.device,
-        progress=lambda at: setting.tick(at.step, at.steps),
+        progress=lambda progress: setting.tick(progress.step, progress.steps),
         module=network,
     )
     weights = dict(network.named_buffers()) | (state.best or state.validated_weights)

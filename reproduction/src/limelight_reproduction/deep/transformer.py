@@ -66,7 +66,7 @@ class Transformer(nn.Module):  # type: ignore[misc]
         dropout: float = 0.0,
         rng: np.random.Generator | None = None,
     ) -> Float[Array, "B C"]:
-        """Return the outputs of every document; ``dropout`` zeroes entries of embeddings."""
+        """Return the outputs of every document. ``dropout`` sets entries of embeddings to zero."""
         words = F.embedding(ids, self.embedding)
         if dropout and rng is not None:
             mask = dropout_mask(tuple(words.shape), dropout, rng=rng, device=ids.device)
@@ -111,6 +111,7 @@ class _Layer(nn.Module):  # type: ignore[misc]
     def forward(
         self, e: Float[Array, "B T d_e"], attention: list[Any] | None = None
     ) -> Float[Array, "B T d_e"]:
+        """Apply the layer, and append its attention weights to ``attention``."""
         x = self.norm_attention(e)
         query, key, value = (
             self._split(project(x)) for project in (self.query, self.key, self.value)

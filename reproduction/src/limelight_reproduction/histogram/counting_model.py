@@ -45,6 +45,7 @@ def initial_weights(kind: str, seed: int) -> Weights:
     V, T, d = len(LETTERS), LENGTH, 2 * _HALF
 
     def normal(*shape: int) -> Any:
+        """Draw normal numbers."""
         return torch.randn(*shape, generator=generator)
 
     weights = {

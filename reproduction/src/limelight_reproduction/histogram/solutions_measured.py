@@ -50,6 +50,7 @@ def measure(setting: Setting) -> Numbers:
     ticks = iter(range(1, warm_up_steps + training_steps + retraining_steps + 1))
 
     def tick() -> None:
+        """Report one more step."""
         setting.tick(next(ticks), warm_up_steps + training_steps + retraining_steps)
 
     initial = _stack_copies(

@@ -93,7 +93,7 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             Verdict(
                 claim="Does Theorem 5.1, corrected, become exact with more patches? (our question)",
                 holds=(
-                    "only where few of the patches are scored: a picture has no padding"
+                    "only where few of the patches are scored: an image has no padding"
                     if is_as_predicted(theory)
                     else "not as the theory predicts"
                 ),
@@ -182,9 +182,9 @@ def _describe_model(model: Numbers, label: str) -> str:
         "other)"
     )
     return (
-        f"Fashion-MNIST, {label}, {model['pictures']} test pictures of 7 × 7 patches, accuracy "
+        f"Fashion-MNIST, {label}, {model['pictures']} test images of 7 × 7 patches, accuracy "
         f"{_percent(model['right'])}: the rank correlation of α-avg with |Shapley values| is "
-        f"{format_interval(rho['shapley'])} in the median picture{noise}, with |LIME| "
+        f"{format_interval(rho['shapley'])} in the median image{noise}, with |LIME| "
         f"{format_interval(rho['lime'])}. The most attended patch is among the three strongest in "
         f"{_percent(model['strong'])} and speaks for the decision in {_percent(model['for'])}. "
         f"Shares of the way from a random order of removal to {best_order}: {shares}, the greedy "
@@ -201,7 +201,7 @@ def _describe_distances(model: Numbers) -> str:
     distance = model["distance"]
     return (
         "Distance to exact LIME (ν = 0.25) on the trained one-layer model, relative, in the median "
-        f"picture: Eq. 19 as printed {format_interval(distance['eq19'])}, corrected first order "
+        f"image: Eq. 19 as printed {format_interval(distance['eq19'])}, corrected first order "
         f"{format_interval(distance['first_order'])}, mean field "
         f"{format_interval(distance['mean_field'])}."
     )
@@ -214,8 +214,8 @@ def _percent(share: Sequence[float]) -> str:
 def _meaning(theory: Numbers, models: Mapping[str, Numbers]) -> str:
     one_layer, six_layers = (model["shares"] for model in models.values())
     rate = (
-        "Theorem 5.1 does not become exact as pictures get finer: its regime needs a window "
-        "that is mostly padding, and a picture has none, so removing all patches moves the "
+        "Theorem 5.1 does not become exact as images get finer: its regime needs a window "
+        "that is mostly padding, and an image has none, so removing all patches moves the "
         "denominator by a factor that stays. The mean field keeps that factor, and its error falls "
         "as the number of patches grows."
         if is_as_predicted(theory)
@@ -224,15 +224,15 @@ def _meaning(theory: Numbers, models: Mapping[str, Numbers]) -> str:
     )
     return (
         "An image is a text whose words are patches that never repeat: whatever is said of one "
-        "picture at a time carries over with its proof, bounds included "
+        "image at a time carries over with its proof, bounds included "
         f"([patches](theorems/patches.md)). {rate} What attention is worth is a question of the "
         "model here, too: on the way from a random order to the best one it goes "
         f"{one_layer['alpha-avg'][0]:.2f} in one layer and "
         f"{six_layers['alpha-avg'][0]:.2f} in six, where Shapley values go "
         f"{one_layer['shapley'][0]:.2f} and {six_layers['shapley'][0]:.2f}. The "
         "two scales differ, a ceiling that is proven and the best order found, so compare methods "
-        "within a model. Pictures in random order are foreign to both models, and say what "
-        "attention follows, not how it is used. One data set, one training of each: other pictures "
+        "within a model. Images in random order are foreign to both models, and say what "
+        "attention follows, not how it is used. One data set, one training of each: other images "
         "may give other numbers, and the command is the same."
     )
 
@@ -241,13 +241,13 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     image = numbers["one-layer"]["figure"]
     yield (
         "images-figure-1",
-        f"Figure 1 over patches: seven explainers of one test picture, class {image['target']}. "
+        f"Figure 1 over patches: seven explainers of one test image, class {image['target']}. "
         "Purple speaks against the class, orange for it; methods without signs are blue.",
         _draw_explanations(image),
     )
     yield (
         "images-figure-4",
-        f"Figure 4 over patches: boxes are {RUNS} runs of LIME on the same picture, marks are what "
+        f"Figure 4 over patches: boxes are {RUNS} runs of LIME on the same image, marks are what "
         "theory says.",
         _draw_runs(image),
     )
@@ -321,7 +321,7 @@ def _draw_errors(theory: Numbers) -> Any:
 
 EXPERIMENT = Experiment(
     name="images",
-    title="Pictures: words that are patches",
+    title="Images: words that are patches",
     paper=(
         "The paper is about texts. Its authors were asked whether the results hold for vision "
         "transformers."
@@ -331,7 +331,7 @@ EXPERIMENT = Experiment(
         Part(
             name="one-layer",
             measure=measure_one_layer,
-            needs=("pictures",),
+            needs=("images",),
             reads=("fashion_mnist train", "fashion_mnist test"),
             stages=2,
             version=2,
@@ -339,8 +339,8 @@ EXPERIMENT = Experiment(
         Part(
             name="six-layers",
             measure=measure_deep,
-            needs=("gpu", "pictures", "picture-model"),
-            quick_needs=("pictures", "picture-model"),
+            needs=("gpu", "images", "image-model"),
+            quick_needs=("images", "image-model"),
             reads=("fashion_mnist test",),
         ),
     ),

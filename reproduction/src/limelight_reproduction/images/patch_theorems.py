@@ -119,7 +119,7 @@ def _distances(rng: np.random.Generator) -> dict[str, float]:
 
 
 def formula_errors(rng: np.random.Generator, side: int) -> list[float]:
-    """Return the relative L2 distances of Eq. 19 and of the formulas in RATES to exact LIME (ν = ∞)."""
+    """Return the relative L2 distances of Eq. 19 and of RATES to exact LIME (ν = ∞)."""
     model = random_patch_classifier(rng, (side, side))
     (image,) = random_images(rng, model, 1)
     model_input = model.read(image)

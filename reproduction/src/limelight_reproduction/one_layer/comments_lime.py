@@ -86,9 +86,9 @@ def _remainder_correlations(
         "less": (lime_scores - term, gxi - term),
     }
     correlations: dict[str, float | None] = {}
-    for how, (x, y) in remainders.items():
-        correlations[f"pearson lime ~ gxi {how} alpha u"] = correlation(x, y)
-        correlations[f"spearman lime ~ gxi {how} alpha u"] = rank_correlation(x, y)
+    for operation, (x, y) in remainders.items():
+        correlations[f"pearson lime ~ gxi {operation} alpha u"] = correlation(x, y)
+        correlations[f"spearman lime ~ gxi {operation} alpha u"] = rank_correlation(x, y)
     return correlations
 
 
@@ -164,6 +164,7 @@ def _linearity(games: RatioGame, word: np.ndarray) -> list[float | None]:
     head = alpha.argmax(axis=1)
 
     def select_head(x: np.ndarray, axis: int) -> np.ndarray:
+        """Select the head of every document on an axis."""
         index = head.reshape(-1, *[1] * (x.ndim - 1))
         return np.take_along_axis(x, index, axis=axis)
 

@@ -108,8 +108,8 @@ def measure(
     for i, values in values_by_text.items():
         setting.tick(len(rows), len(values_by_text))
         runs, unk = (
-            run_lime(model, texts[i], runs=RUNS, replacement=how, seed=setting.seed)
-            for how in ("delete", "unk")
+            run_lime(model, texts[i], runs=RUNS, replacement=replacement, seed=setting.seed)
+            for replacement in ("delete", "unk")
         )
         coefficients = values | {"delete": runs[1:].mean(axis=0), "lime": runs[0]}
         rows.append(

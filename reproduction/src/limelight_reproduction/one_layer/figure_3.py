@@ -30,7 +30,7 @@ DIFFERENT = 0.25  # two heads are different from this share of attention in diff
 
 
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
-    """Measure the attention on the sentence, and the differences of the heads there and on reviews."""
+    """Measure the attention on the sentence, and the differences of the heads."""
     model_input = model.read(SENTENCE)
     reviews = list_texts(setting.sample_texts("imdb", "test", REVIEWS))
     chunks = [reviews[i : i + _CHUNK] for i in range(0, len(reviews), _CHUNK)]

@@ -59,8 +59,8 @@ def _measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     values = {name: values[name] for name in ("eq19", "first_order")}
     values |= {"exact": exact.scores, "deletion": long_run.scores}
     runs = {
-        how: run_lime(model, text, runs=RUNS, replacement=how, seed=setting.seed)
-        for how in ("delete", "unk")
+        replacement: run_lime(model, text, runs=RUNS, replacement=replacement, seed=setting.seed)
+        for replacement in ("delete", "unk")
     }
     return round_for_json(
         {
@@ -75,13 +75,16 @@ def _measure(setting: Setting, model: AttentionClassifier) -> Numbers:
             "values": values,
             "distance": {
                 name: {
-                    how: float(np.linalg.norm(scores.mean(axis=0) - coefficients))
-                    for how, scores in runs.items()
+                    replacement: float(np.linalg.norm(scores.mean(axis=0) - coefficients))
+                    for replacement, scores in runs.items()
                 }
                 for name, coefficients in values.items()
             },
             "inside": {
-                name: {how: _share_inside(scores, coefficients) for how, scores in runs.items()}
+                name: {
+                    replacement: _share_inside(scores, coefficients)
+                    for replacement, scores in runs.items()
+                }
                 for name, coefficients in values.items()
             },
         },
@@ -127,9 +130,9 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _draw_panel(
-    axes: Any, numbers: Numbers, order: np.ndarray, how: str, marks: tuple[str, ...]
+    axes: Any, numbers: Numbers, order: np.ndarray, replacement: str, marks: tuple[str, ...]
 ) -> None:
-    runs = np.array(numbers["runs"][how])[:, order]
+    runs = np.array(numbers["runs"][replacement])[:, order]
     axes.boxplot(
         runs, positions=np.arange(runs.shape[1]), widths=0.7, showfliers=False, patch_artist=True,
         boxprops={"facecolor": "#dfe5ea", "edgecolor": GREY, "linewidth": 0.8},
@@ -161,7 +164,11 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
         [
             f"the {MODELS[part]}",
             label,
-            *(model_numbers[key][name][how] for how in ("delete", "unk") for key in KEYS),
+            *(
+                model_numbers[key][name][replacement]
+                for replacement in ("delete", "unk")
+                for key in KEYS
+            ),
         ]
         for part, model_numbers in models
         for name, label in VALUES.items()
@@ -265,9 +272,12 @@ def _meaning(models: Sequence[Numbers]) -> str:
     )
 
 
-def _correlations_with_runs(numbers: Numbers, how: str) -> tuple[float, float]:
+def _correlations_with_runs(numbers: Numbers, replacement: str) -> tuple[float, float]:
     """Return Pearson's and Spearman's correlation of Eq. 19 with the mean of the runs."""
-    printed, mean = np.array(numbers["values"]["eq19"]), np.mean(numbers["runs"][how], axis=0)
+    printed, mean = (
+        np.array(numbers["values"]["eq19"]),
+        np.mean(numbers["runs"][replacement], axis=0),
+    )
     return correlation(printed, mean) or 0.0, rank_correlation(printed, mean) or 0.0
 
 

@@ -71,6 +71,7 @@ def autograd_gradient(texts: CollapsedTexts) -> Float[np.ndarray, "T_max d_e"]:
     embeddings: list[Any] = []
 
     def store_embeddings(_module: Any, _inputs: Any, output: Any) -> None:
+        """Store the embeddings and keep their gradient."""
         output.retain_grad()
         embeddings.append(output)
 

@@ -28,27 +28,27 @@ def plan(
     model: ModelOptions = ModelOptions(),  # noqa: B008
     format: Literal["terminal", "json", "csv"] = "terminal",
 ) -> None:
-    """Say how many samples LIME needs on a text to come within an error of its limit.
+    """Compute the number of samples that LIME needs for a text and an error.
 
     Parameters
     ----------
     text
-        The text; "-" reads standard input.
+        The text. "-" reads standard input.
     error
-        The error that no score may exceed: the root of its mean square, scatter and bias together.
+        Largest root mean square error of a score, with scatter and bias.
     bandwidth
-        Width of LIME's kernel; 0.25 is the lime package's.
+        Width of LIME's kernel. 0.25 is the lime package's.
     ridge
-        The regression's penalty, which shrinks the scores where samples are few; 1 is the lime
-        package's, 0 is none.
+        The penalty of the regression. 1 is the lime package's, 0 means no penalty.
     row0
-        Whether the untouched text is one of the samples, as in the lime package.
+        Whether the full text is one of the samples, as in the lime package.
     sizes
-        How many words a mask removes: "uniform" (as the lime package), "balanced" or "importance".
+        Distribution of the mask sizes: "uniform" (as in the lime package), "balanced" or
+        "importance".
     pilot
-        Samples from which the errors are estimated where they cannot be computed.
+        Samples from which the errors are estimated if they cannot be computed.
     format
-        A table for people, one JSON object for programs, or CSV with a row per word.
+        A table for readers, a JSON object, or CSV with a row per word.
     """
     texts = source.read_texts(text)
     if len(texts) != 1:

@@ -18,13 +18,14 @@ _PENALTY_RATIO = 1.5  # with more samples than this times those for scatter, nam
 
 
 def _needed_sentence(plan: SamplingPlan) -> str:
-    """Say how many samples are needed, how they were computed, and if the penalty is the reason."""
+    """Describe the needed samples, their computation, and the effect of the penalty."""
     origin = (
         "computed without sampling"
         if plan.exact
         else f"estimated from a pilot of {plan.pilot:,} samples"
     )
-    needed, without_penalty = plan.needed, replace(plan, ridge=0.0).needed
+    needed = plan.needed_samples
+    without_penalty = replace(plan, ridge=0.0).needed_samples
     sentence = (
         f"LIME needs {needed:,} samples to come within {plan.error:g} of its limit in every "
         f"score, {origin}."

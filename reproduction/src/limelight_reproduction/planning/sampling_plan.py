@@ -145,7 +145,7 @@ class SamplingPlan(EqualByFields, TableMixin):
         return {"bandwidth": self.bandwidth, "ridge": self.ridge, "row0": self.row0}
 
     @property
-    def needed(self) -> int:
+    def needed_samples(self) -> int:
         """The number of samples with which all features are within ``error``."""
         return int(self.samples.max())
 
@@ -172,8 +172,8 @@ class SamplingPlan(EqualByFields, TableMixin):
     def __repr__(self) -> str:
         origin = "exact" if self.exact else f"from a pilot of {self.pilot}"
         return (
-            f"<SamplingPlan for {truncate_line(self.text, 40)!r}: {self.needed} samples for an "
-            f"error of {self.error:g}, {origin}>"
+            f"<SamplingPlan for {truncate_line(self.text, 40)!r}: {self.needed_samples} samples "
+            f"for an error of {self.error:g}, {origin}>"
         )
 
     def __rich__(self) -> "RenderableType":
@@ -233,7 +233,7 @@ class PlanRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     against: str | None
     scale: str
     error: float
-    needed: int
+    needed_samples: int = msgspec.field(name="needed")
     overhead: int
     full_residual: float = msgspec.field(name="left")
     pilot: int | None
@@ -258,7 +258,7 @@ class PlanRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     def to_result(self) -> SamplingPlan:
         """Return the plan of this JSON record."""
         fields = msgspec.structs.asdict(self)
-        del fields["schema"], fields["needed"]
+        del fields["schema"], fields["needed_samples"]
         rows = fields.pop("features")
         return SamplingPlan(
             **fields | {"bandwidth": float(self.bandwidth)},

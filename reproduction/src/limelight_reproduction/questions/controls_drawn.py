@@ -23,15 +23,15 @@ DIVERGENCES = {"jsd": "JSD", "kl": "KL, as Wiegreffe and Pinter's"}
 
 def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     """Yield losses with their intervals, and Wiegreffe and Pinter's plot of TVD against JSD."""
-    figure, (left, right) = canvas(9.0, 3.2, columns=2)
+    figure, (loss_axes, distance_axes) = canvas(9.0, 3.2, columns=2)
     rows = [(label, accuracy_loss(part, kind)) for label, part, kind in _losses(numbers)]
     for y, (_label, (middle, low, high)) in enumerate(rows):
-        left.hlines(y, 100 * low, 100 * high, color=BLUE, linewidth=2, alpha=0.5)
-        left.plot([100 * middle], [y], "o", color=BLUE)
-    left.set_yticks(range(len(rows)), [label for label, _ in rows])
-    left.axvline(0, color=ORANGE, linewidth=0.7)
-    left.invert_yaxis()
-    style_axes(left, x="points of accuracy lost, 95 % interval")
+        loss_axes.hlines(y, 100 * low, 100 * high, color=BLUE, linewidth=2, alpha=0.5)
+        loss_axes.plot([100 * middle], [y], "o", color=BLUE)
+    loss_axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+    loss_axes.axvline(0, color=ORANGE, linewidth=0.7)
+    loss_axes.invert_yaxis()
+    style_axes(loss_axes, x="points of accuracy lost, 95 % interval")
     adversary_numbers, kinds = numbers["adversary"], numbers["held"]["kinds"]
     for divergence, color in (("jsd", VERMILLION), ("kl", GREEN)):
         adversaries = [
@@ -39,7 +39,7 @@ def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
             for adversary in adversary_numbers["adversaries"]
             if adversary["divergence"] == divergence
         ]
-        right.plot(
+        distance_axes.plot(
             [np.mean(adversary["jsd"]) for adversary in adversaries],
             [np.mean(adversary["tvd"]) for adversary in adversaries],
             "o-",
@@ -47,18 +47,20 @@ def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
             markersize=4,
             label=f"adversaries, {DIVERGENCES[divergence].split(',')[0]} in the loss",
         )
-    right.plot(
+    distance_axes.plot(
         adversary_numbers["others"]["jsd"],
         adversary_numbers["others"]["tvd"],
         "^",
         color=BLUE,
         label="another seed",
     )
-    right.plot(kinds["uniform"]["jsd"], kinds["uniform"]["tvd"], "s", color=ORANGE, label="uniform")
-    right.set_xlim(0, math.log(2) * 1.02)
-    right.set_ylim(0, None)
-    right.legend(fontsize=7, frameon=False)
-    style_axes(right, x="JSD from the first attention", y="TVD from the first predictions")
+    distance_axes.plot(
+        kinds["uniform"]["jsd"], kinds["uniform"]["tvd"], "s", color=ORANGE, label="uniform"
+    )
+    distance_axes.set_xlim(0, math.log(2) * 1.02)
+    distance_axes.set_ylim(0, None)
+    distance_axes.legend(fontsize=7, frameon=False)
+    style_axes(distance_axes, x="JSD from the first attention", y="TVD from the first predictions")
     yield (
         "controls",
         "What it costs to hold something; and how far attention can be trained away, at which "

@@ -77,6 +77,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
 
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     def medians(name: str, form: str) -> list[float]:
+        """Return the median error at every length."""
         return [quartile[1] for quartile in numbers[name]["errors"][form]]
 
     printed = medians("paper", "eq19")

@@ -1,4 +1,4 @@
-"""Eq. 19 on trained weights: which of its repairs brings it closer to LIME."""
+"""Repairs of Eq. 19 on trained weights, and their distances to LIME."""
 
 __all__ = ["EXPERIMENT", "FORMS"]
 
@@ -40,33 +40,33 @@ _PRINTED = 1.5
 
 
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
-    """Return how far each form is from exact LIME with bandwidth 0.25, as mean and its error.
+    """Measure the distance of each formula to exact LIME with bandwidth 0.25, with its error.
 
-    ``fitting`` is the constant that, in place of 3/2, would bring Eq. 19 closest in each review.
+    ``fitting`` has the constants that, in place of 3/2, bring Eq. 19 closest in each review.
     """
-    drawn = list_texts(
+    sampled_texts = list_texts(
         setting.sample_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS)
     )
-    texts = [text for text in drawn if len(set(token_strings(text)[: model.T_max - 1])) > 1]
-    far: dict[str, list[float]] = {name: [] for name in FORMS}
-    size, fitting = [], []
+    texts = [text for text in sampled_texts if len(set(token_strings(text)[: model.T_max - 1])) > 1]
+    distances: dict[str, list[float]] = {name: [] for name in FORMS}
+    sizes, fitting = [], []
     for start in range(0, len(texts), _CHUNK):
         setting.tick(start, len(texts))
-        seen = collapse_texts(model, texts[start : start + _CHUNK])
-        exact = lime(seen.games, tolerance=1e-5).scores[:, 0]
-        forms = _forms(seen.games)
-        for i, d in enumerate(map(len, seen.features)):
+        collapsed = collapse_texts(model, texts[start : start + _CHUNK])
+        exact = lime(collapsed.games, tolerance=1e-5).scores[:, 0]
+        forms = _forms(collapsed.games)
+        for i, d in enumerate(map(len, collapsed.features)):
             beta = exact[i, :d]
-            for name, of in forms.items():
-                far[name].append(float(np.linalg.norm(of[i, :d] - beta)))
+            for name, scores in forms.items():
+                distances[name].append(float(np.linalg.norm(scores[i, :d] - beta)))
             plain_form = forms["constant"][i, :d]
-            size.append(float(np.linalg.norm(beta)))
+            sizes.append(float(np.linalg.norm(beta)))
             fitting.append(float(plain_form @ beta / (plain_form @ plain_form)))
     return round_for_json(
         {
-            "texts": len(size),
-            "norm": _mean(size),
-            "far": {name: _mean(x) for name, x in far.items()},
+            "texts": len(sizes),
+            "norm": _mean_with_error(sizes),
+            "far": {name: _mean_with_error(values) for name, values in distances.items()},
             "fitting": np.quantile(fitting, [0.25, 0.5, 0.75]),
         },
         digits=4,
@@ -74,33 +74,36 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
 
 
 def _forms(games: Any) -> dict[str, Float[np.ndarray, "n d"]]:
+    """Return the scores of each formula for the games of several texts."""
     printed = lime_theorem(games)
-    found = {
+    forms = {
         "eq19": printed,
         "constant": printed / _PRINTED,
         "first_order": lime_first_order(games),
         "mean_field": lime_mean_field(games),
     }
-    return {name: x[:, 0] for name, x in found.items()}
+    return {name: scores[:, 0] for name, scores in forms.items()}
 
 
-def _mean(values: list[float]) -> list[float]:
+def _mean_with_error(values: list[float]) -> list[float]:
     """Return the mean and its standard error."""
     return [float(np.mean(values)), float(np.std(values) / np.sqrt(max(len(values) - 1, 1)))]
 
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     figure, grid = canvas(8.4, 2.4, columns=2)
-    places = np.arange(len(FORMS))
-    for axes, (part, of) in zip(grid, order_paper_first(numbers), strict=True):
-        left = [of["far"][name][0] for name in FORMS]
-        axes.barh(places, left, color=[VERMILLION, *[BLUE] * (len(left) - 1)], height=0.6)
-        for place, value in zip(places, left, strict=True):
-            axes.text(value + 0.01, place, f"{value:.3f}", va="center", fontsize=8)
-        axes.set_yticks(places, list(FORMS.values()))
+    heights = np.arange(len(FORMS))
+    for axes, (part, model) in zip(grid, order_paper_first(numbers), strict=True):
+        distances = [model["far"][name][0] for name in FORMS]
+        colors = [VERMILLION, *[BLUE] * (len(distances) - 1)]
+        axes.barh(heights, distances, color=colors, height=0.6)
+        for height, value in zip(heights, distances, strict=True):
+            axes.text(value + 0.01, height, f"{value:.3f}", va="center", fontsize=8)
+        axes.set_yticks(heights, list(FORMS.values()))
         axes.invert_yaxis()
-        axes.set_xlim(0, 1.2 * max(left))
-        style_axes(axes, title=f"the {MODELS[part]}, {of['texts']} reviews", x="mean L2 distance")
+        axes.set_xlim(0, 1.2 * max(distances))
+        title = f"the {MODELS[part]}, {model['texts']} reviews"
+        style_axes(axes, title=title, x="mean L2 distance")
     grid[1].set_yticklabels([])
     yield "repairs", "Mean distance of four forms to exact LIME with bandwidth 0.25.", figure
 
@@ -124,7 +127,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                 f"{shipped['constant'][0]:.2f}",
             )
         ],
-        measured=[_sentence(part, of) for part, of in order_paper_first(numbers)],
+        measured=[_describe_model(part, model) for part, model in order_paper_first(numbers)],
         meaning=(
             "The two slips of Eq. 19 are errors of the first order, and in the theorem's own "
             "regime mending them mends it. Trained weights are not in that regime: removing words "
@@ -138,25 +141,26 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
         table=Table(
             columns=("model", "form", "mean L2 distance to LIME", "standard error"),
             rows=[
-                [f"the {MODELS[part]}", said, *of["far"][name]]
-                for part, of in order_paper_first(numbers)
-                for name, said in FORMS.items()
+                [f"the {MODELS[part]}", label, *model["far"][name]]
+                for part, model in order_paper_first(numbers)
+                for name, label in FORMS.items()
             ],
         ),
     )
 
 
-def _sentence(part: str, of: Numbers) -> str:
-    told = ", ".join(
-        f"{said} {of['far'][name][0]:.3f} ± {of['far'][name][1]:.3f}"
-        for name, said in FORMS.items()
+def _describe_model(part: str, numbers: Numbers) -> str:
+    """Describe the distances of the formulas on a model."""
+    distances = ", ".join(
+        f"{label} {numbers['far'][name][0]:.3f} ± {numbers['far'][name][1]:.3f}"
+        for name, label in FORMS.items()
     )
-    low, middle, high = of["fitting"]
+    low, middle, high = numbers["fitting"]
     return (
-        f"The {MODELS[part]}, {of['texts']} test reviews, mean L2 distance to exact LIME with "
-        f"bandwidth 0.25 (± standard error), whose own length is {of['norm'][0]:.2f}: {told}. In "
-        f"place of 3/2 the constant that fits best is {middle:.2f} in the median review, "
-        f"{low:.2f} to {high:.2f} in half of them."
+        f"The {MODELS[part]}, {numbers['texts']} test reviews, mean L2 distance to exact LIME with "
+        f"bandwidth 0.25 (± standard error), whose own length is {numbers['norm'][0]:.2f}: "
+        f"{distances}. In place of 3/2 the constant that fits best is {middle:.2f} in the median "
+        f"review, {low:.2f} to {high:.2f} in half of them."
     )
 
 

@@ -1,4 +1,4 @@
-"""Training aims: to classify, or to predict like another model and attend elsewhere."""
+"""Training objectives: to classify, or to predict like another model with other attention."""
 
 __all__ = [
     "Aim",
@@ -40,9 +40,10 @@ class Aim:
 
 
 def classification_aim(prepared_texts: Any, device: str) -> Aim:
-    """Return the aim to classify: the cross-entropy."""
+    """Return the objective to classify, which is the cross-entropy."""
 
     def cross_entropy(labels: Int[np.ndarray, " N"]) -> Loss:
+        """Return the loss on texts with these labels."""
         targets = torch.from_numpy(labels.copy()).to(device)
         return lambda rows, outputs, _alpha, _share: F.cross_entropy(
             outputs.transpose(1, 2), targets[rows], reduction="none"
@@ -62,7 +63,7 @@ def adversarial_aim(
     objectives: Sequence[tuple[str, float]],
     device: str,
 ) -> Aim:
-    """Return the aim to predict as a first model does and to attend elsewhere.
+    """Return the objective to predict as a first model does, with other attention.
 
     The loss is TVD(p, p_first) − λ·D(α, α_first) (Wiegreffe and Pinter, 2019). α is the mean over
     heads, because heads have no order: an adversary could move every head and still attend to the
@@ -90,10 +91,12 @@ def adversarial_aim(
     }
 
     def loss(texts: Any) -> Loss:
+        """Return the loss on these texts."""
         first_outputs, first_alpha = read(texts.ids)
         p, is_word = first_outputs.softmax(-1), torch.from_numpy(word_mask(texts.ids)).to(device)
 
-        def value(rows: Array, outputs: Array, alpha: Array, share: float) -> Array:
+        def network_losses(rows: Array, outputs: Array, alpha: Array, share: float) -> Array:
+            """Return the loss of every network on the texts ``rows``."""
             loss_by_network = distance(outputs.softmax(-1), p[first, rows]).mean(dim=1)
             for name, lambdas in weight.items():
                 alphas = alpha, first_alpha[first, rows]
@@ -106,7 +109,7 @@ def adversarial_aim(
                 ).mean(dim=1)
             return loss_by_network
 
-        return value
+        return network_losses
 
     return Aim(loss(prepared_texts.training), loss(prepared_texts.validation))
 
@@ -142,6 +145,6 @@ def word_mask(ids: Int[np.ndarray, "N T"]) -> np.ndarray:
 
 
 def restrict_to_words(alpha: Float[Array, "*n T"], words: Array) -> Float[Array, "*n T"]:
-    """Return attention to the ``words`` alone, as a distribution over them."""
+    """Return the attention to ``words`` as a distribution over them."""
     inside = alpha * words
     return inside / inside.sum(-1, keepdim=True).clamp_min(1e-30)

@@ -1,9 +1,9 @@
 """Attention pooling of any kind as a ratio game: instances, image patches, tokens.
 
-Positions t have weights g_t = e^{ℓ_t}, whatever made the logits ℓ (a scaled dot product, an
-additive network, a distance), and values u_t; a head's output is Σ g u/Σ g, and the model's the
-mean over heads. Removing a feature replaces the logits and values of its positions by others, or
-takes the positions out, so that the rest is renormalised: b = B = 0.
+Positions t have weights g_t = e^{ℓ_t} and values u_t. The logits ℓ may come from a scaled dot
+product, an additive network or a distance. The output of a head is Σ g u/Σ g, and the output of the
+model is the mean over heads. Removing a feature replaces the logits and values of its positions, or
+removes the positions. Then the remaining weights are renormalised: b = B = 0.
 """
 
 from dataclasses import replace
@@ -29,12 +29,32 @@ def pooling_game(
 ) -> RatioGame:
     """Return K heads of attention pooling over T positions as a ratio game for C outputs.
 
-    ``logit`` is (K, T), or (T,) for one head; ``value`` (C, K, T), (C, T) or (T,). A removed
-    position takes ``removed_logit`` and ``removed_value``; with neither it vanishes, and attention
-    is renormalised over what is left. ``groups`` gives the feature 0, 1, … of every position, -1
-    where it always stays; None: every position is a feature. ``skip`` is what each position adds to
-    the output besides (``removed_skip`` where it is removed): a skip connection, a linear part.
-    Domain: some position always stays, or none vanishes; finite numbers.
+    Parameters
+    ----------
+    logit
+        Logits of the positions, (K, T), or (T,) for one head.
+    value
+        Values of the positions, (C, K, T), (C, T) or (T,).
+    removed_logit, removed_value
+        Logits and values of removed positions. Without them removed positions vanish, and the
+        attention of the other positions is renormalised.
+    groups
+        The feature 0, 1, … of every position, negative for positions that always stay. By default
+        every position is a feature.
+    skip, removed_skip
+        Additional contributions of each position to the outputs, if it stays and if it is removed:
+        a skip connection or a linear part.
+
+    Returns
+    -------
+    RatioGame
+        The game, with a bound of its rounding error.
+
+    Raises
+    ------
+    InputError
+        If an array has a wrong shape or is not finite, if only one of two related arrays is given,
+        or if positions vanish and none always stays.
     """
     ell = _numbers("logit", logit, 2)
     u = _values(value, ell)
@@ -42,26 +62,24 @@ def pooling_game(
         raise InputError("give removed_logit and removed_value together, or neither.")
     if skip is None and removed_skip is not None:
         raise InputError("give skip beside removed_skip: it says what a position adds if it stays.")
-    of_feature = _features(groups, ell.shape[1])
-    if removed_logit is None:
-        ell_h, u_h, there = ell, np.zeros_like(u), 0.0
+    feature_index = _features(groups, ell.shape[1])
+    vanishes = removed_logit is None
+    if vanishes:
+        ell_h, u_h = ell, np.zeros_like(u)
     else:
-        ell_h, u_h, there = (
-            _numbers("removed_logit", removed_logit, 2),
-            _values(removed_value, ell),
-            1.0,
-        )
+        ell_h, u_h = _numbers("removed_logit", removed_logit, 2), _values(removed_value, ell)
         if ell_h.shape != ell.shape:
             raise InputError(
                 f"removed_logit must have the shape of logit, {ell.shape}; got {ell_h.shape}."
             )
-    stays, pick = of_feature < 0, (of_feature == np.arange(of_feature.max() + 1)[:, None]).T * 1.0
-    # The largest logit of each head is taken off before the exponential: a ratio does not notice.
-    # What a position that stays would have if it were removed is never met.
+    stays = feature_index < 0
+    pick = (feature_index == np.arange(feature_index.max() + 1)[:, None]).T * 1.0
+    # The largest logit of each head is subtracted before the exponential. The ratio is the same.
+    # The removed logits of positions that always stay are not used.
     ell_h = np.where(stays, ell, ell_h)
     top = np.maximum(ell, ell_h).max(axis=-1, keepdims=True)
-    g, g_h = np.exp(ell - top), there * np.exp(ell_h - top)
-    if removed_logit is None and not stays.any():
+    g, g_h = np.exp(ell - top), (not vanishes) * np.exp(ell_h - top)
+    if vanishes and not stays.any():
         raise InputError(
             "a game in which removed positions vanish needs a position that always stays; give one "
             "the group -1, or say what replaces a removed position."
@@ -74,17 +92,16 @@ def pooling_game(
         A=(g * u) @ pick,
         B=(g_h * u_h) @ pick,
     )
-    # Differences of logits are rounded, exponentials are, and products of small weights and values
+    # Differences of logits and exponentials are rounded, and products of small weights and values
     # lose digits.
-    apart = ROUNDING * np.maximum(top - ell, top - ell_h).max(axis=-1)
-    met = np.concatenate([u, np.where(stays, u, u_h) if there else u], axis=-1)
-    none = np.zeros(u.shape[:2])
+    logit_error = ROUNDING * np.maximum(top - ell, top - ell_h).max(axis=-1)
+    values = np.concatenate([u, u if vanishes else np.where(stays, u, u_h)], axis=-1)
     error = average_error(
-        logit_error=apart,
-        value_error=none,
-        low=met.min(axis=-1),
-        high=met.max(axis=-1),
-        terms=met.shape[-1],
+        logit_error=logit_error,
+        value_error=np.zeros(u.shape[:2]),
+        low=values.min(axis=-1),
+        high=values.max(axis=-1),
+        terms=values.shape[-1],
         smallest=denominator_range(game)[0],
     )
     game = replace(game, error=error)
@@ -94,50 +111,54 @@ def pooling_game(
 def _with_skip(
     game: RatioGame, skip: Any, removed: Any, stays: np.ndarray, pick: np.ndarray
 ) -> RatioGame:
-    """The game with a linear part: one more head with D = 1, beside which the others count more.
+    """Add a linear part to a game, as one more head with D = 1.
 
-    For the mean over K + 1 heads to be the old one plus the part, the values of the old heads are
-    multiplied by (K + 1)/K and its own by K + 1.
+    The mean over K + 1 heads must be the old mean plus the part. So the values of the old heads are
+    multiplied by (K + 1)/K, and the values of the new head by K + 1.
     """
     C, K = game.N0.shape
-    kept = _part("skip", skip, (C, len(stays)))
-    gone = 0 * kept if removed is None else _part("removed_skip", removed, kept.shape)
-    more = (K + 1) / K
-    # Both states of every position, added up in any order.
-    added = ROUNDING * (2 * len(stays) + 8) * (np.abs(kept) + np.abs(gone)).sum(axis=-1)
-    assert game.error is not None  # noqa: S101 (`pooling_game` has put it there)
+    part = _skip_values("skip", skip, (C, len(stays)))
+    removed_part = (
+        0 * part if removed is None else _skip_values("removed_skip", removed, part.shape)
+    )
+    factor = (K + 1) / K
+    # The rounding error of both states of every position, summed in any order.
+    part_error = (np.abs(part) + np.abs(removed_part)).sum(axis=-1)
+    part_error = ROUNDING * (2 * len(stays) + 8) * part_error
+    assert game.error is not None  # noqa: S101 (`pooling_game` has computed it)
 
-    def joined(values: np.ndarray, part: np.ndarray) -> np.ndarray:
-        return np.concatenate([more * values, (K + 1) * part[:, None]], axis=1)
+    def join_heads(values: np.ndarray, new_values: np.ndarray) -> np.ndarray:
+        """Join the values of the old heads and of the new head."""
+        return np.concatenate([factor * values, (K + 1) * new_values[:, None]], axis=1)
 
-    none = np.zeros((1, game.d))
+    zeros = np.zeros((1, game.d))
     return RatioGame(
         D0=np.concatenate([game.D0, [1.0]]),
-        a=np.concatenate([game.a, none]),
-        b=np.concatenate([game.b, none]),
-        N0=joined(game.N0, kept[:, stays].sum(axis=-1)),
-        A=joined(game.A, kept @ pick),
-        B=joined(game.B, gone @ pick),
-        error=joined((1 + 4 * ROUNDING) * game.error, added),
+        a=np.concatenate([game.a, zeros]),
+        b=np.concatenate([game.b, zeros]),
+        N0=join_heads(game.N0, part[:, stays].sum(axis=-1)),
+        A=join_heads(game.A, part @ pick),
+        B=join_heads(game.B, removed_part @ pick),
+        error=join_heads((1 + 4 * ROUNDING) * game.error, part_error),
     )
 
 
-def _part(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """What positions add to the outputs, (C, T); one axis is (T,), the same for every output."""
-    array = _numbers(name, given, 2)
+def _skip_values(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the contributions of positions as (C, T); (T,) means the same for every output."""
+    array = _numbers(name, values, 2)
     if array.shape not in (shape, (1, shape[1])):
         raise InputError(
-            f"{name} must have the axes (C, T) or (T,), here {shape}; got shape {np.shape(given)}."
+            f"{name} must have the axes (C, T) or (T,), here {shape}; got shape {np.shape(values)}."
         )
     return np.broadcast_to(array, shape)
 
 
-def _numbers(name: str, given: Any, axes: int) -> np.ndarray:
-    """``given`` in double precision with ``axes`` axes, new ones in front."""
+def _numbers(name: str, values: Any, axes: int) -> np.ndarray:
+    """Return ``values`` in double precision with ``axes`` axes; new axes come first."""
     try:
-        array = np.asarray(given, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be an array of numbers; got {given!r:.80}.") from None
+        raise InputError(f"{name} must be an array of numbers; got {values!r:.80}.") from None
     if not 1 <= array.ndim <= axes or 0 in array.shape:
         raise InputError(f"{name} must have 1 to {axes} axes, none empty; got shape {array.shape}.")
     if not np.isfinite(array).all():
@@ -146,7 +167,7 @@ def _numbers(name: str, given: Any, axes: int) -> np.ndarray:
 
 
 def _values(value: Any, logit: np.ndarray) -> np.ndarray:
-    """Values as (C, K, T); two axes are (C, T), the same for every head."""
+    """Return values as (C, K, T); two axes are (C, T), the same for every head."""
     array = _numbers("value", value, 3)
     if np.ndim(value) == 2:
         array = array.swapaxes(0, 1)
@@ -159,16 +180,17 @@ def _values(value: Any, logit: np.ndarray) -> np.ndarray:
 
 
 def _features(groups: Any, T: int) -> np.ndarray:
-    """The feature of every position, each of 0..d−1 somewhere."""
+    """Return the feature of every position, and check that no feature is missing."""
     if groups is None:
         return np.arange(T)
     array = np.asarray(groups)
     if array.shape != (T,) or array.dtype.kind not in "iu":
         raise InputError(f"groups must be {T} whole numbers, one per position.")
-    named = np.unique(array[array >= 0])
-    if not len(named) or named[-1] != len(named) - 1:
+    features = np.unique(array[array >= 0])
+    if not len(features) or features[-1] != len(features) - 1:
         raise InputError(
             "groups must number the features 0, 1, … without a gap; "
-            f"got {', '.join(map(str, named[:5].tolist())) or 'none'}. Negative ones always stay."
+            f"got {', '.join(map(str, features[:5].tolist())) or 'none'}. Negative ones always "
+            "stay."
         )
     return array

@@ -43,17 +43,17 @@ def compute_surrogate_values(fits: CrossFit, kind: str) -> SurrogateValues:
 
     ``kind`` is "shapley", "lime", "banzhaf" or "interactions".
     """
-    scores, *scores_of_parts = _VALUES[kind](fits.games).scores[:, 0]
+    scores, *part_scores = _VALUES[kind](fits.games).scores[:, 0]
     if kind == "interactions":
-        stderr, spike = pair_errors(fits.out, scores, np.stack(scores_of_parts)), 0.0
+        stderr, spike = pair_errors(fits.held_out, scores, np.stack(part_scores)), 0.0
     else:
-        stderr, spike = word_errors(fits.out, scores, np.stack(scores_of_parts), kind)
-    out = fits.out
+        stderr, spike = word_errors(fits.held_out, scores, np.stack(part_scores), kind)
+    held_out = fits.held_out
     unseen = rare_effect_warning(
-        has_no_spread=out.flat,
+        has_no_spread=held_out.has_no_residuals,
         largest_share=spike,
-        possible_effect=out.size,
-        sample_count=out.draws,
+        possible_effect=held_out.size,
+        sample_count=held_out.draws,
     )
     return SurrogateValues(scores, stderr, fit_warnings(fits) + unseen)
 

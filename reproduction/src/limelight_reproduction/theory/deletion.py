@@ -69,6 +69,7 @@ def _head(
     c, half = (bottom + top) / 2, (top - bottom) / 2
 
     def steps(nodes: Float[np.ndarray, " L"]) -> ChainSteps:
+        """Return the factors of every word at the nodes."""
         # Factors e^{−λg} and values g(u − c)/D_min. No lighter state can be factored out as in
         # `heavy_form`: a word's weight depends on how many words are kept before it. The
         # computation is safe without it: for every D, nodes with λD near 1 carry 1/D, and where λD

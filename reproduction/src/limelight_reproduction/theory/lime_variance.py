@@ -75,10 +75,10 @@ def lime_variance(
             f"{game.d}: nearly all weight lies on one size."
         )
     # ℓ is subtracted as one more exponential sum, whose denominator does not move.
-    ones = xp.ones_like(form.delta[:1])
+    unit = xp.ones_like(form.delta[:1])
     center = xp.mean(form.c, axis=0) - limit.intercept
     line = ExponentialSum(
-        ones[:, 0], ones, ones, -limit.scores, xp.zeros_like(limit.scores), center
+        unit[:, 0], unit, unit, -limit.scores, xp.zeros_like(limit.scores), center
     )
     total = xp.zeros_like(limit.scores)
     for times, first, second in unordered_pairs(

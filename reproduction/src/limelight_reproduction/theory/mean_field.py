@@ -120,6 +120,7 @@ def _means(
     x, removed, weight = (array_like(column, game.a) for column in (grid.x, grid.removed, kernel))
 
     def mean(fixed: Array, kept_terms: Array, removed_terms: Array) -> Array:
+        """Return the mean of the sum at every share."""
         full = fixed + xp.sum(kept_terms, axis=-1)
         empty = fixed + xp.sum(removed_terms, axis=-1)
         return full[..., None] * x + empty[..., None] * removed

@@ -170,7 +170,9 @@ def _remainder(
     # Sums of squares use the largest entry as unit. Beside a word that weighs e^400 times the
     # others their squares underflow, and a remainder of 0 would be no bound.
     unit, step = (xp.max(xp.abs(y), axis=-1, keepdims=True) for y in (mean.gain, mean.move))
-    gain, move = (y / xp.where(of > 0, of, 1.0) for y, of in ((mean.gain, unit), (mean.move, step)))
+    gain, move = (
+        y / xp.where(scale > 0, scale, 1.0) for y, scale in ((mean.gain, unit), (mean.move, step))
+    )
     products, gains = xp.sum(gain * move, axis=-1)[..., None], xp.sum(gain**2, axis=-1)[..., None]
     squares, fourths = (xp.sum(move**power, axis=-1)[..., None] for power in (2, 4))
     slack = _slack(mean.move.shape[-1])
@@ -216,6 +218,7 @@ def _mean_text(game: RatioGame, x: Float[Array, "*batch 1 1 sizes"]) -> _MeanTex
     N0 = game.N0[..., None]
 
     def mean(fixed: Array, kept_terms: Array, removed_terms: Array) -> Array:
+        """Return the sum at every mean text."""
         full, empty = (
             fixed + xp.sum(y, axis=-1, keepdims=True) for y in (kept_terms, removed_terms)
         )
