@@ -1,4 +1,4 @@
-"""The games of the figures: invented ones, and reviews under the shipped model."""
+"""The games of the figures: random games, and reviews under the shipped model."""
 
 __all__ = [
     "LONG",
@@ -30,7 +30,7 @@ LONG = (
 
 @lru_cache(maxsize=8)
 def review(text: str, features: str = "words") -> Batch:
-    """Return ``text`` as the shipped model reads it, its logit of "positive" to be explained."""
+    """Prepare ``text`` for an explanation of the shipped model's logit of "positive"."""
     return prepare_batch(limelight.load(), [text], features=features, target="positive")
 
 
@@ -41,7 +41,7 @@ def review_game(text: str, features: str = "words") -> RatioGame:
 
 
 def uneven_game(seed: int, *, d: int, ratio: float, K: int = 2) -> RatioGame:
-    """Return a game whose weights spread evenly in logarithm over [1/ratio, 1]; values normal."""
+    """Return a random game with log-uniform weights in [1/ratio, 1] and normal values."""
     rng = np.random.default_rng(seed)
     a, b = ratio ** -rng.random((2, K, d))
     D0 = (0.1 + rng.random(K)) / ratio
@@ -54,7 +54,7 @@ def bounded_game(
 ) -> RatioGame:
     """Return a game that meets Theorem 5.1: d = T words, 1/2 ≤ g ≤ 2, values around ``offset``.
 
-    ``lift`` is what the words' values have over those of UNK in the mean.
+    ``lift`` is the mean difference between the values of words and of UNK.
     """
     rng = np.random.default_rng(seed)
     K = 2
@@ -71,6 +71,6 @@ def bounded_game(
     )
 
 
-def distance(found: np.ndarray, exact: np.ndarray) -> float:
-    """Return the L2 distance of ``found`` to ``exact``, relative to the length of ``exact``."""
-    return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+def distance(approximation: np.ndarray, exact: np.ndarray) -> float:
+    """Return the L2 distance of two arrays, relative to the length of ``exact``."""
+    return float(np.linalg.norm(approximation - exact) / np.linalg.norm(exact))

@@ -1,12 +1,12 @@
-"""Lemmas D.1 to D.5: the formulas against averages over all sets, and where they end."""
+"""Figures about Lemmas D.1 to D.5."""
 
-__all__ = ["lemma_d1", "lemma_d2", "lemma_d3", "lemma_d4", "lemma_d5"]
+__all__ = ["draw_lemma_d1", "draw_lemma_d2", "draw_lemma_d3", "draw_lemma_d4", "draw_lemma_d5"]
 
 from itertools import combinations
 
 import numpy as np
 
-from drawn.picture import Picture, below, exponent, legend, logarithmic, number, panels
+from drawn.picture import Picture, legend, logarithmic, panels
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION
 from limelight_reproduction.lemmas import (
     conditional_mean,
@@ -24,34 +24,28 @@ N = 9
 DOTS = {"marker": "o", "linestyle": "none", "markersize": 4, "markerfacecolor": "none"}
 
 
-def lemma_d1() -> Picture:
-    """Gap and bound for random pairs of variables, and as the denominator comes close to 0."""
-    figure, (left, right) = panels(
+def draw_lemma_d1() -> Picture:
+    """Draw gap and bound for random pairs of variables, and for denominators close to 0."""
+    figure, (left_axes, right_axes) = panels(
         ("120 pairs (X, Y), c = 0.5, C = 2", "bound", "|E[X/Y] − E[X]/E[Y]|"),
         ("the same draws, Y ≥ cn with c → 0", "c", ""),
     )
     rng = np.random.default_rng(0)
-    found = np.array([_gap_and_bound(rng, c=0.5, n=n) for n in np.geomspace(1, 1000, 120)])
-    left.plot(*found.T, ".", color=BLUE, markersize=4)
-    edge = [found[:, 1].min(), found[:, 0].max()]
-    left.plot(edge, edge, color=ORANGE, label="gap = bound")
+    points = np.array([_gap_and_bound(rng, c=0.5, n=n) for n in np.geomspace(1, 1000, 120)])
+    left_axes.plot(*points.T, ".", color=BLUE, markersize=4)
+    edge = [points[:, 1].min(), points[:, 0].max()]
+    left_axes.plot(edge, edge, color=ORANGE, label="gap = bound")
     lows = np.geomspace(1e-3, 1, 31)
     near = np.array([_gap_and_bound(np.random.default_rng(1), c=c, n=1.0) for c in lows])
-    right.plot(lows, near[:, 0], color=ORANGE, label="bound")
-    right.plot(lows, near[:, 1], color=BLUE, linestyle="--", label="gap")
-    for axes in (left, right):
+    right_axes.plot(lows, near[:, 0], color=ORANGE, label="bound")
+    right_axes.plot(lows, near[:, 1], color=BLUE, linestyle="--", label="gap")
+    for axes in (left_axes, right_axes):
         logarithmic(axes)
         legend(axes)
-    kept = int(np.sum(found[:, 1] <= found[:, 0]))
-    slack = np.median(found[:, 0] / found[:, 1])
     return Picture(
         figure=figure,
         alt="Left: points of gap against bound, all below the diagonal. Right: as c falls to 0 the "
         "bound grows much faster than the gap.",
-        caption=f"{kept} of {len(found)} gaps lie below their bounds, which are {slack:.0f} times "
-        f"as large in the median. On the right only the lower edge c of Y/n moves: at "
-        f"c = {lows[0]:g} the bound is {number(near[0, 0] / near[0, 1], '.0e')} times the gap, and "
-        "at c = 0 there is none.",
     )
 
 
@@ -63,82 +57,75 @@ def _gap_and_bound(rng: np.random.Generator, *, c: float, n: float) -> tuple[flo
     return expected_ratio_bound(c=c, C=C, n=n, variance=float(np.var(Y))), float(gap)
 
 
-def lemma_d2() -> Picture:
-    """The integral, its expansion, and what the closed form loses near 0."""
-    figure, (left, right) = panels(
+def draw_lemma_d2() -> Picture:
+    """Draw the integral with its expansion, and the rounding errors of the closed form near 0."""
+    figure, (left_axes, right_axes) = panels(
         ("∫₀¹ x dx/(1 + ax)", "a", ""), ("errors near 0", "a", "absolute error")
     )
     x, w = np.polynomial.legendre.leggauss(200)
     x, w = (x + 1) / 2, w / 2
     a = np.linspace(-0.95, 4, 100)
-    left.plot(a, [ratio_integral(float(z)) for z in a], color=BLUE, label="(a − log(1 + a))/a²")
-    left.plot(a, [integral_approximation(float(z)) for z in a], "--", color=VERMILLION)
-    left.lines[-1].set_label("1/2 − a/3")
-    some = a[::9]
-    summed = [float(w @ (x / (1 + z * x))) for z in some]
-    left.plot(some, summed, color=INK, **DOTS, label="quadrature")
-    left.axvline(-1, color=GREY, linewidth=0.8, linestyle=":")
-    left.set_ylim(-0.9, 1.6)
+    left_axes.plot(
+        a, [ratio_integral(float(z)) for z in a], color=BLUE, label="(a − log(1 + a))/a²"
+    )
+    left_axes.plot(a, [integral_approximation(float(z)) for z in a], "--", color=VERMILLION)
+    left_axes.lines[-1].set_label("1/2 − a/3")
+    sample_points = a[::9]
+    summed = [float(w @ (x / (1 + z * x))) for z in sample_points]
+    left_axes.plot(sample_points, summed, color=INK, **DOTS, label="quadrature")
+    left_axes.axvline(-1, color=GREY, linewidth=0.8, linestyle=":")
+    left_axes.set_ylim(-0.9, 1.6)
     small = np.geomspace(1e-7, 0.3, 40)
     exact = np.array([ratio_integral(float(z)) for z in small])
     first = np.abs([integral_approximation(float(z)) for z in small] - exact)
     closed = np.abs((small - np.log1p(small)) / small**2 - exact)
-    right.plot(small, first, "--", color=VERMILLION, label="1/2 − a/3")
-    right.plot(
+    right_axes.plot(small, first, "--", color=VERMILLION, label="1/2 − a/3")
+    right_axes.plot(
         small[closed > 0], closed[closed > 0], color=ORANGE, label="closed form, as it rounds"
     )
-    right.axvline(1e-2, color=GREY, linewidth=0.8, linestyle=":")
-    right.set_ylim(1e-17, 1)
-    logarithmic(right)
-    legend(left)
-    legend(right, loc="upper left")
-    off = max(abs(ratio_integral(float(z)) - y) for z, y in zip(some, summed, strict=True))
-    inside = small > 1e-3
+    right_axes.axvline(1e-2, color=GREY, linewidth=0.8, linestyle=":")
+    right_axes.set_ylim(1e-17, 1)
+    logarithmic(right_axes)
+    legend(left_axes)
+    legend(right_axes, loc="upper left")
     return Picture(
         figure=figure,
         alt="Left: the integral, quadrature points on it, and the straight line that leaves it. "
         "Right: the expansion's error falls with a, the closed form's rounding error rises.",
-        caption=f"Quadrature agrees within {below(off, least=1e-10)}; the function ends at a = −1 "
-        f"(dotted). The expansion errs like a to the power {exponent(small[inside], first[inside])}"
-        "; the closed form loses its digits near 0, so left of the dotted line a series is used.",
     )
 
 
-def lemma_d3() -> Picture:
-    """Mean and variance of the denominator for two words, over all sets of every size."""
+def draw_lemma_d3() -> Picture:
+    """Draw mean and variance of the denominator for two words, over all sets of every size."""
     a, b = np.random.default_rng(4).random((2, N))
     words = {"smallest": int(np.argmin(a - b)), "largest": int(np.argmax(a - b))}
     figure, axes = panels(
         ("E[H | ℓ ∉ S]", "words removed s", ""), ("Var(H | ℓ ∉ S)", "words removed s", "")
     )
-    sizes, off = np.arange(N), 0.0
+    sizes = np.arange(N)
     for color, (name, word) in zip((BLUE, GREEN), words.items(), strict=True):
         sums = [_sums(a, b, s, word) for s in sizes]
-        for one, formula, average in (
+        for panel, formula, average in (
             (axes[0], conditional_mean, np.mean),
             (axes[1], conditional_variance, np.var),
         ):
             theory = np.array([formula(a, b, int(s))[word] for s in sizes])
             counted = np.array([average(H) for H in sums])
-            one.plot(sizes, theory, color=color, label=f"{name} a − b")
-            one.plot(sizes, counted, color=INK, **DOTS)
-            off = max(off, float(np.abs(theory - counted).max()))
-    blind = [np.var(_sums(a, b, int(s), None)) for s in sizes]
-    axes[1].plot(sizes, blind, ":", color=VERMILLION, label="no word known to stay")
-    for one in axes:
-        legend(one)
+            panel.plot(sizes, theory, color=color, label=f"{name} a − b")
+            panel.plot(sizes, counted, color=INK, **DOTS)
+    unconditional = [np.var(_sums(a, b, int(s), None)) for s in sizes]
+    axes[1].plot(sizes, unconditional, ":", color=VERMILLION, label="no word known to stay")
+    for panel in axes:
+        legend(panel)
     return Picture(
         figure=figure,
         alt="Two lines over the number of removed words for the mean and for the variance, points "
         "from all sets on them; the variance without the condition lies elsewhere.",
-        caption=f"Lines: the lemma for n = {N}, for the words of smallest and largest a − b; "
-        f"circles: all sets, within {below(off)}. The dotted line is the variance over all sets: "
-        "knowing that one word stays changes it, at s = n − 1 down to 0.",
     )
 
 
 def _sums(a: np.ndarray, b: np.ndarray, s: int, word: int | None) -> list[float]:
-    """H_S over all sets S of size s that leave out ``word``."""
+    """Compute H_S for all sets S of size s without ``word``."""
     return [
         float(a.sum() - sum(a[i] - b[i] for i in S))
         for S in combinations(range(N), s)
@@ -146,8 +133,8 @@ def _sums(a: np.ndarray, b: np.ndarray, s: int, word: int | None) -> list[float]
     ]
 
 
-def lemma_d4() -> Picture:
-    """Survival probabilities against counts of sets, and against independent words."""
+def draw_lemma_d4() -> Picture:
+    """Draw survival probabilities with counts of sets and with independent words."""
     figure, axes = panels((f"n = {N}", "words removed s", "probability"), width=5.2)
     sizes = list(range(N + 1))
     lines = {
@@ -157,29 +144,23 @@ def lemma_d4() -> Picture:
         "a, b, c ∉ S": (PURPLE, lambda s: kept_probability(N, s, words=3), {0, 1, 2}, set()),
         "a, c ∉ S, b ∈ S": (GREY, lambda s: mixed_probability(N, s, kept_words=2), {0, 2}, {1}),
     }
-    off = 0.0
-    for name, (color, formula, kept, removed) in lines.items():
-        counted = [_share(s, kept, removed) for s in sizes]
+    for name, (color, formula, kept_words, removed_words) in lines.items():
+        counted = [_share(s, kept_words, removed_words) for s in sizes]
         theory = [formula(s) for s in sizes]
         axes.plot(sizes, theory, color=color, label=name)
         axes.plot(sizes, counted, color=INK, **DOTS)
-        off = max(off, *(abs(x - y) for x, y in zip(theory, counted, strict=True)))
-    alone = [(1 - s / N) ** 3 for s in sizes]
-    axes.plot(sizes, alone, ":", color=VERMILLION, label="(1 − s/n)³, independent")
+    independent = [(1 - s / N) ** 3 for s in sizes]
+    axes.plot(sizes, independent, ":", color=VERMILLION, label="(1 − s/n)³, independent")
     legend(axes)
-    apart = max(x - kept_probability(N, s, words=3) for s, x in zip(sizes, alone, strict=True))
     return Picture(
         figure=figure,
         alt="Five curves of probabilities over the number of removed words, with circles from "
         "counted sets on them, and a dotted curve for independent words beside one of them.",
-        caption=f"Circles count the sets of each size, within {below(off)} of the lemma. Words of "
-        "a set of given size are not independent: the product (dotted) is off by up to "
-        f"{apart:.2f} for three words of {N}.",
     )
 
 
-def lemma_d5() -> Picture:
-    """Survival probabilities given that one word stays, with and without that knowledge."""
+def draw_lemma_d5() -> Picture:
+    """Draw survival probabilities with and without the condition that one word is kept."""
     figure, axes = panels((f"n = {N}", "words removed s", "probability"), width=5.2)
     sizes = list(range(N))
     lines = {
@@ -187,31 +168,29 @@ def lemma_d5() -> Picture:
         "a ∈ S": (ORANGE, lambda s: removed_given_kept(N, s), set(), {0}),
         "a, b ∉ S": (GREEN, lambda s: kept_given_kept(N, s, words=2), {0, 1}, set()),
     }
-    off = 0.0
-    for name, (color, formula, kept, removed) in lines.items():
-        counted = [_share(s, kept, removed, known=N - 1) for s in sizes]
+    for name, (color, formula, kept_words, removed_words) in lines.items():
+        counted = [_share(s, kept_words, removed_words, condition=N - 1) for s in sizes]
         theory = [formula(s) for s in sizes]
         axes.plot(sizes, theory, color=color, label=f"{name} given ℓ ∉ S")
         axes.plot(sizes, counted, color=INK, **DOTS)
-        off = max(off, *(abs(x - y) for x, y in zip(theory, counted, strict=True)))
-    plainly = [kept_probability(N, s) for s in [*sizes, N]]
-    axes.plot([*sizes, N], plainly, ":", color=VERMILLION, label="a ∉ S, nothing given")
+    unconditional = [kept_probability(N, s) for s in [*sizes, N]]
+    axes.plot([*sizes, N], unconditional, ":", color=VERMILLION, label="a ∉ S, nothing given")
     axes.axvline(N, color=GREY, linewidth=0.8, linestyle=":")
     axes.set_ylim(-0.05, 1.4)
     legend(axes, loc="upper center", ncols=2)
-    apart = max(plainly[s] - kept_given_kept(N, s) for s in sizes)
     return Picture(
         figure=figure,
         alt="Three curves over the number of removed words with circles from counted sets on them; "
         "a dotted curve shows one of them without the condition.",
-        caption=f"Circles count the sets that spare ℓ, within {below(off)} of the lemma. Without "
-        f"the condition the same word stays more often, by up to {apart:.2f} (dotted). At s = n "
-        "there is nothing to condition on, and the curves stop before it.",
     )
 
 
-def _share(s: int, kept: set[int], removed: set[int], known: int | None = None) -> float:
-    """The share of sets of size s that spare ``kept`` and hold ``removed``, of those without
-    ``known``."""
-    sets = [set(S) for S in combinations(range(N), s) if known not in S]
-    return sum(not kept & S and removed <= S for S in sets) / len(sets)
+def _share(
+    s: int, kept_words: set[int], removed_words: set[int], condition: int | None = None
+) -> float:
+    """Compute the share of sets of size s that keep and remove the given words.
+
+    Only the sets without the word ``condition`` count.
+    """
+    sets = [set(S) for S in combinations(range(N), s) if condition not in S]
+    return sum(not kept_words & S and removed_words <= S for S in sets) / len(sets)

@@ -1,13 +1,13 @@
-"""Orders of words: what removing them one by one does, and what no order exceeds."""
+"""The figure about chance and ceiling of the deletion area."""
 
-__all__ = ["between_chance_and_ceiling"]
+__all__ = ["draw_chance_and_ceiling"]
 
 import itertools
 
 import numpy as np
 
 from drawn.games import LONG, review_game, uneven_game
-from drawn.picture import Picture, legend, number, panels
+from drawn.picture import Picture, legend, panels
 from limelight.theory.faithfulness import (
     deletion_area,
     deletion_curves,
@@ -23,8 +23,8 @@ _HEADS = (1, 2, 3, 6)
 _ORDERS = np.array(list(itertools.permutations(range(6))))
 
 
-def between_chance_and_ceiling() -> Picture:
-    """Curves of a review above the proven floor, and how near the ceiling the best order comes."""
+def draw_chance_and_ceiling() -> Picture:
+    """Draw the deletion curves of a review, and shares of the best orders on random games."""
     game = review_game(LONG)
     rng = np.random.default_rng(0)
     orders = {
@@ -33,35 +33,30 @@ def between_chance_and_ceiling() -> Picture:
         "random": (GREY, "-", rng.permutation(game.d)),
     }
     curves = deletion_curves(game, np.array([order for *_, order in orders.values()]))
-    figure, (left, right) = panels(
+    figure, (left_axes, right_axes) = panels(
         ("f without the k strongest words", "k", ""),
         ("random games of 6 words", "heads", "share of the best of all orders"),
     )
     for (name, (color, style, _)), curve in zip(orders.items(), curves, strict=True):
-        left.plot(curve, style, color=color, label=name)
+        left_axes.plot(curve, style, color=color, label=name)
     low = size_extremes(game).low
-    left.plot(np.arange(1, game.d + 1), low, ":", color=INK, label="proven floor")
-    legend(left, loc="center")
+    left_axes.plot(np.arange(1, game.d + 1), low, ":", color=INK, label="proven floor")
+    legend(left_axes, loc="center")
     shares = [[_best_share(seed, K) for seed in range(60)] for K in _HEADS]
-    for place, some in enumerate(shares):
-        x = place + 0.3 * (np.random.default_rng(place).random(len(some)) - 0.5)
-        right.plot(x, some, "o", color=GREEN, markersize=3, alpha=0.5)
-    right.set_xticks(range(len(_HEADS)), labels=[str(K) for K in _HEADS])
-    right.set_ylim(0, 1.05)
+    for place, head_shares in enumerate(shares):
+        x = place + 0.3 * (np.random.default_rng(place).random(len(head_shares)) - 0.5)
+        right_axes.plot(x, head_shares, "o", color=GREEN, markersize=3, alpha=0.5)
+    right_axes.set_xticks(range(len(_HEADS)), labels=[str(K) for K in _HEADS])
+    right_axes.set_ylim(0, 1.05)
     full = float(full_value(game)[0])
     chance, ceiling = full - float(random_removal_mean(game).value), full - float(low.mean())
     greedy, values, _ = (float(area) for area in deletion_area(curves))
-    medians = [float(np.median(some)) for some in shares]
     return Picture(
         figure=figure,
         alt="Left: f of a review falls as words are removed, fastest in the greedy order, which "
         "lies on the proven floor; a random order stays far above. Right: on random games the best "
         "order reaches the ceiling with one head and falls short of it with several.",
-        caption=f"Left: a review of {game.d} words under the shipped model. Chance is "
-        f"{chance:.3f}, the area of the Shapley values {values:.3f}, of greedy {greedy:.3f}, and "
-        f"no order exceeds {ceiling:.3f}. Right: (best − chance)/(ceiling − chance) of 60 random "
-        f"games, all orders tried; the median is {number(medians[0])} with one head and "
-        f"{number(medians[-1])} with six.",
+        numbers=(str(game.d), *(f"{area:.3f}" for area in (chance, values, greedy, ceiling))),
     )
 
 

@@ -1,6 +1,6 @@
-"""Patches of a picture: what becomes of the first order and of the mean field as they get more."""
+"""The figure about image patches: errors of the first order and the mean field by patch count."""
 
-__all__ = ["by_number_of_patches"]
+__all__ = ["draw_patch_counts"]
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from limelight_reproduction.images.patch_theorems import RATES, SIDES, formula_e
 _MODELS = 30
 
 
-def by_number_of_patches() -> Picture:
-    """Errors of formulas on random models over patches, and φ(r) against exact LIME."""
-    figure, (left, right) = panels(
+def draw_patch_counts() -> Picture:
+    """Draw errors of formulas on random models over patches, and φ(r) with exact LIME."""
+    figure, (left_axes, right_axes) = panels(
         ("random models over patches", "patches", "relative error"),
         ("all patches scored, ū = 0, Σu = 0", "weight r of the mean patch", "T β_t / u_t"),
     )
@@ -26,38 +26,41 @@ def by_number_of_patches() -> Picture:
     names = ("Eq. 19 as printed, all patches", *(label for label, _ in RATES.values()))
     patches = np.array(SIDES) ** 2
     for row, label, color in zip(errors.T, names, (GREY, ORANGE, BLUE, GREEN), strict=True):
-        left.plot(patches, row, "o-", color=color, markersize=3, label=label)
-    logarithmic(left)
-    legend(left)
+        left_axes.plot(patches, row, "o-", color=color, markersize=3, label=label)
+    logarithmic(left_axes)
+    legend(left_axes)
     weights = np.geomspace(0.1, 10, 60)
-    right.plot(weights, [_limit(r) for r in weights], color=INK, label="φ(r)")
-    few = np.geomspace(0.1, 10, 7)
+    right_axes.plot(weights, [_limit(r) for r in weights], color=INK, label="φ(r)")
+    weight_marks = np.geomspace(0.1, 10, 7)
     for T, color in ((9, ORANGE), (100, BLUE)):
-        right.plot(few, [_exact(r, T) for r in few], ".", color=color, label=f"exact, T = {T}")
-    logarithmic(right, "x")
-    legend(right)
+        right_axes.plot(
+            weight_marks,
+            [_exact(r, T) for r in weight_marks],
+            ".",
+            color=color,
+            label=f"exact, T = {T}",
+        )
+    logarithmic(right_axes, "x")
+    legend(right_axes)
     slopes = [np.polyfit(np.log(patches), np.log(row), 1)[0] for row in errors.T[1:]]
-    far = max(abs(_exact(r, 100) / _limit(r) - 1) for r in few)
     return Picture(
         figure=figure,
         alt="Left: with more patches the error of the first order stays where it is, that of the "
         "first order on few of them and that of the mean field fall. Right: what a patch of value "
         "one is worth falls from three to nothing as the mean patch weighs more.",
-        caption=f"Fitted exponents {', '.join(number(round(s, 1)) for s in slopes)} of the first "
-        "order on all patches, on √T of them, and of the mean field: the theory says 0, −½ and −1. "
-        f"Right: exact LIME of 100 patches is within {number(far)} of φ(r), relatively.",
+        numbers=tuple(number(round(slope, 1)) for slope in slopes),
     )
 
 
 def _limit(r: float) -> float:
-    """φ(r), by Gauss–Legendre."""
+    """Compute φ(r) by Gauss–Legendre quadrature."""
     nodes, weights = np.polynomial.legendre.leggauss(60)
     x = (1 + nodes) / 2
     return float((weights / 2) @ (6 * x * (1 - x) / (r + (1 - r) * x)))
 
 
 def _exact(r: float, T: int) -> float:
-    """T β_t/u_t of the first patch, in a game whose patches have values that cancel."""
+    """Compute T β_t/u_t of the first patch in a game in which the values of the patches cancel."""
     u = np.linspace(-1, 1, T)
     game = RatioGame(
         D0=np.zeros((1, 1)),

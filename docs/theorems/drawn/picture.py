@@ -1,9 +1,8 @@
-"""What a figure of a page is: a drawing, its words for those who cannot see it, and a caption."""
+"""A figure of a page, and helpers to draw figures and format numbers."""
 
 __all__ = [
     "Picture",
     "below",
-    "exponent",
     "legend",
     "logarithmic",
     "number",
@@ -27,23 +26,23 @@ STYLE = {"svg.hashsalt": "limelight", "svg.fonttype": "none", "path.simplify_thr
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A figure, what is in it (``alt``) and what is seen in it; numbers are computed, not typed."""
+    """A figure, its alternative text, and the numbers that the caption on the page quotes."""
 
     figure: Any
     alt: str
-    caption: str
+    numbers: tuple[str, ...] = ()
 
 
 def panels(*words: tuple[str, str, str], width: float = 7.4, height: float = 3.0) -> Any:
-    """Return a figure and its axes, side by side, from (title, x, y) of each."""
+    """Create a figure with panels side by side, each given by its title, x label and y label."""
     figure, axes = canvas(width, height, columns=len(words), square=True)
-    for one, (title, x, y) in zip(axes, words, strict=True):
-        style_axes(one, title=title, x=x, y=y)
+    for panel, (title, x, y) in zip(axes, words, strict=True):
+        style_axes(panel, title=title, x=x, y=y)
     return figure, axes[0] if len(axes) == 1 else axes
 
 
 def logarithmic(axes: Any, which: str = "xy") -> None:
-    """Give the axes named in ``which`` logarithmic scales; call it when all is drawn."""
+    """Make the axes in ``which`` logarithmic. Call this after everything is drawn."""
     for name in which:
         getattr(axes, f"set_{name}scale")("log")
         low, high = np.log10(getattr(axes, f"get_{name}lim")())
@@ -58,12 +57,12 @@ def logarithmic(axes: Any, which: str = "xy") -> None:
 
 
 def legend(axes: Any, **style: Any) -> None:
-    """Name the lines of ``axes``."""
+    """Add a legend to ``axes``."""
     axes.legend(fontsize=7.5, frameon=False, **style)
 
 
 def svg(figure: Any) -> bytes:
-    """Return ``figure`` as SVG, the same bytes on every call; letters stay letters."""
+    """Return ``figure`` as SVG with text elements. Equal figures give equal bytes."""
     import matplotlib as mpl
 
     content = io.BytesIO()
@@ -73,25 +72,19 @@ def svg(figure: Any) -> bytes:
 
 
 def below(error: float, *, least: float = 1e-12) -> str:
-    """Return the power of ten above ``error``, or ``least`` where the rest is rounding."""
+    """Format the power of ten above ``error``, or above ``least`` if the error is smaller."""
     return _power(10.0 ** math.ceil(math.log10(max(error, least)) - 1e-9))
 
 
 def share(x: float) -> str:
-    """Return ``x`` as percent with two digits."""
+    """Format ``x`` as a percentage with two digits."""
     percent = 100 * x
     return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
 def number(x: float, form: str = ".2g") -> str:
-    """Return ``x`` as it stands in a sentence."""
+    """Format ``x`` for a sentence."""
     return re.sub(r"e\+?(-?)0*", r"e\1", f"{x:z{form}}").replace("-", "−", int(x < 0))
-
-
-def exponent(x: Any, y: Any) -> str:
-    """Return the slope of log y against log x, with one digit behind the point."""
-    slope = np.polyfit(np.log(np.asarray(x)), np.log(np.asarray(y)), 1)[0]
-    return number(slope, ".1f")
 
 
 def _power(value: float) -> str:

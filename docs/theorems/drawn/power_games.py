@@ -1,11 +1,11 @@
-"""Power games: what a word does to a TF-IDF classifier, and what its coefficient says."""
+"""The figure about power games."""
 
-__all__ = ["coefficients_and_values"]
+__all__ = ["draw_coefficients"]
 
 import numpy as np
 
 from drawn.games import distance
-from drawn.picture import Picture, exponent, legend, logarithmic, panels, share
+from drawn.picture import Picture, legend, logarithmic, panels, share
 from limelight.theory.ratio_game import RatioGame
 from limelight.theory.shapley import shapley
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION
@@ -13,22 +13,24 @@ from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION
 SIZES = (8, 16, 32, 64, 128, 256)
 
 
-def coefficients_and_values() -> Picture:
-    """Shapley values against coefficient × value, and how the approximations do with more words."""
-    figure, (left, right) = panels(
+def draw_coefficients() -> Picture:
+    """Draw Shapley values against coefficient × value, and errors of approximations."""
+    figure, (left_axes, right_axes) = panels(
         ("one text of 64 words", "coefficient × value u", "Shapley value"),
         ("median of 9 texts", "words of the text", "relative L2 distance"),
     )
     u, q, exact = _text(3, 64, spread=0.5)
     ends = np.array([u.min(), u.max()])
-    left.plot(ends, ends, "--", color=GREY, linewidth=0.9, label="u")
-    left.plot(ends, 2 * ends, ":", color=GREY, linewidth=0.9, label="2u")
-    left.plot(u, exact, ".", color=BLUE, markersize=4, label="exact")
-    left.plot(u, 2 * u - q * u.sum(), "o", markersize=4, markerfacecolor="none", label="2u − qf")
-    left.lines[-1].set_color(ORANGE)
-    left.lines[-1].set_linewidth(0)
-    legend(left)
-    found = {}
+    left_axes.plot(ends, ends, "--", color=GREY, linewidth=0.9, label="u")
+    left_axes.plot(ends, 2 * ends, ":", color=GREY, linewidth=0.9, label="2u")
+    left_axes.plot(u, exact, ".", color=BLUE, markersize=4, label="exact")
+    left_axes.plot(
+        u, 2 * u - q * u.sum(), "o", markersize=4, markerfacecolor="none", label="2u − qf"
+    )
+    left_axes.lines[-1].set_color(ORANGE)
+    left_axes.lines[-1].set_linewidth(0)
+    legend(left_axes)
+    distances = {}
     for spread, style, kind in ((0.0, "o--", "equal words"), (0.5, "o-", "unequal words")):
         texts = [[_text(seed, d, spread) for seed in range(9)] for d in SIZES]
         for name, color, formula in (
@@ -37,25 +39,25 @@ def coefficients_and_values() -> Picture:
             ("with m of equal words", GREEN, _with_m),
         ):
             if spread or name == "2u − qf":
-                off = [np.median([distance(formula(u, q), x) for u, q, x in row]) for row in texts]
-                right.plot(SIZES, off, style, color=color, markersize=3, label=f"{name}, {kind}")
-                found[name, kind] = off
-    right.set_ylim(0.01, 1)
-    logarithmic(right)
-    legend(right, loc="lower left")
-    equal, unequal = found["2u − qf", "equal words"], found["2u − qf", "unequal words"]
+                medians = [
+                    np.median([distance(formula(u, q), x) for u, q, x in row]) for row in texts
+                ]
+                right_axes.plot(
+                    SIZES, medians, style, color=color, markersize=3, label=f"{name}, {kind}"
+                )
+                distances[name, kind] = medians
+    right_axes.set_ylim(0.01, 1)
+    logarithmic(right_axes)
+    legend(right_axes, loc="lower left")
     return Picture(
         figure=figure,
         alt="Left: exact Shapley values of words against coefficient times value, near a line of "
         "slope two. Right: distances to the exact values; that of u stays near one half, those of "
         "the mean field fall with the number of words.",
-        caption="Invented texts under l2, x log-normal and coefficients normal. Coefficient × "
-        f"value is {share(found['u', 'unequal words'][0])} to "
-        f"{share(found['u', 'unequal words'][-1])} from the Shapley values, whatever the length; "
-        f"2u − qf is {share(unequal[0])} to {share(unequal[-1])} from them. With equal words its "
-        f"error falls like d^{{{exponent(SIZES[2:], equal[2:])}}}, and mu − (m − 1)qf is exact; "
-        f"with unequal ones the same m leaves {share(found['with m of equal words', kind][-1])} at "
-        f"{SIZES[-1]} words.",
+        numbers=(
+            *(share(distances["u", "unequal words"][k]) for k in (0, -1)),
+            *(share(distances["2u − qf", "unequal words"][k]) for k in (0, -1)),
+        ),
     )
 
 
@@ -65,10 +67,10 @@ def _text(seed: int, d: int, spread: float) -> tuple[np.ndarray, np.ndarray, np.
     x = np.exp(spread * rng.normal(size=d))
     x = x / np.linalg.norm(x)
     u, q = (rng.normal(size=d) + 0.2) * x, x * x
-    nothing = np.zeros((1, d))
+    zeros = np.zeros((1, d))
     game = RatioGame(
-        D0=np.zeros(1), a=q[None], b=nothing, N0=np.zeros((1, 1)), A=u[None, None],
-        B=nothing[None], power=0.5,
+        D0=np.zeros(1), a=q[None], b=zeros, N0=np.zeros((1, 1)), A=u[None, None],
+        B=zeros[None], power=0.5,
     )  # fmt: skip
     return u, q, shapley(game).scores[0]
 

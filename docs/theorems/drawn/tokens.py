@@ -1,6 +1,11 @@
-"""Attention, gradients and the ratio game: what the model does with tokens."""
+"""Figures about attention, gradients and the ratio game."""
 
-__all__ = ["attention_rows", "cls_gradient", "proven_panels", "replaced_and_deleted"]
+__all__ = [
+    "draw_attention",
+    "draw_cls_gradient",
+    "draw_path_bounds",
+    "draw_replacement_and_deletion",
+]
 
 import numpy as np
 
@@ -28,8 +33,8 @@ from limelight_reproduction.drawing import (
 )
 
 
-def attention_rows() -> Picture:
-    """What [cls] attends to in every head, its two summaries, and the signs they cannot have."""
+def draw_attention() -> Picture:
+    """Draw the attention of [cls] in every head, its mean and maximum, and LIME scores."""
     batch = review(SHORT, "positions")
     words = list(batch.inputs[0].tokens.strings)
     T = len(words)
@@ -53,48 +58,40 @@ def attention_rows() -> Picture:
         axes.set_xticks(at, labels=words, rotation=40, ha="right", fontsize=8)
         axes.label_outer()
     against = int(np.argmin(scores))
-    rank = 1 + int(np.sum(mean_attention(alpha) > mean_attention(alpha)[against]))
     return Picture(
         figure=figure,
         alt="A heat map of the attention of every head over the tokens of a sentence, bars of its "
         "mean and largest over heads, and bars of LIME scores, some of them negative.",
-        caption=f"The shipped model on “{SHORT}”: the tokens receive "
-        f"{share(float(alpha.sum(-1).mean()))} of the attention, [cls] and padding the rest. The "
-        f"token that counts most against, “{words[against]}”, is number {rank} of {T} by α-avg: no "
-        "attention weight can say what it counts for.",
+        numbers=(words[against],),
     )
 
 
-def cls_gradient() -> Picture:
-    """The gradient against complex steps through the definition, with and without the query."""
+def draw_cls_gradient() -> Picture:
+    """Draw errors of the gradient against complex steps, with and without the query."""
     errors = _row_errors()
-    figure, (left, right) = panels(
+    figure, (left_axes, right_axes) = panels(
         ("random model, relative error", "position (0 is [cls])", ""),
         ("shipped model, size of ∇f at [cls]", "", "L2 norm"),
     )
     open_mark = {"markersize": 6, "fillstyle": "none"}
     for (name, error), mark in zip(errors.items(), (("x", VERMILLION), ("o", BLUE)), strict=True):
-        left.plot(np.maximum(error, 1e-17), mark[0], color=mark[1], label=name, **open_mark)
-    left.set_ylim(1e-17, 10)
-    logarithmic(left, "y")
-    legend(left, loc="center right")
+        left_axes.plot(np.maximum(error, 1e-17), mark[0], color=mark[1], label=name, **open_mark)
+    left_axes.set_ylim(1e-17, 10)
+    logarithmic(left_axes, "y")
+    legend(left_axes, loc="center right")
     norms = _cls_norms()
-    right.bar(list(norms), list(norms.values()), 0.5, color=[VERMILLION, BLUE])
-    without, whole = norms.values()
+    right_axes.bar(list(norms), list(norms.values()), 0.5, color=[VERMILLION, BLUE])
     printed, ours = errors.values()
     return Picture(
         figure=figure,
         alt="Left: relative errors at rounding level at every position, except for the printed "
         "formula at position 0. Right: two bars for the row of [cls] on the shipped model.",
-        caption="Against complex steps through the definition, every row agrees within "
-        f"{below(float(ours.max()))}; as printed, row 0 is off by {share(float(printed[0]))} and "
-        f"the others agree. On the shipped model and “{SHORT}” the printed row of [cls] has the "
-        f"length {without:.2g}, the true one {whole:.2g}.",
+        numbers=(below(float(ours.max())), share(float(printed[0]))),
     )
 
 
 def _row_errors() -> dict[str, np.ndarray]:
-    """Relative errors of both forms at every position of a random model."""
+    """Compute the relative errors of both forms at every position of a random model."""
     rng = np.random.default_rng(0)
     T, d_e, K, d_att = 11, 13, 3, 5
     e = rng.normal(size=(T, d_e))
@@ -117,7 +114,7 @@ def _row_errors() -> dict[str, np.ndarray]:
 
 
 def _output(e, W_q, W_k, W_v, W_l):  # type: ignore[no-untyped-def]
-    """The model as defined: the mean over heads of W_ℓ Σ_t α_t v_t, for complex tokens too."""
+    """Compute the mean over heads of W_ℓ Σ_t α_t v_t, also for complex tokens."""
     logit = np.einsum("kad,d,kae,te->kt", W_q, e[0], W_k, e) / np.sqrt(W_q.shape[1])
     g = np.exp(logit - logit.real.max())
     heads = np.einsum("kt,te,koe,ko->k", g, e, W_v, W_l) / g.sum(axis=1)
@@ -135,19 +132,21 @@ def _cls_norms() -> dict[str, float]:
     }
 
 
-def proven_panels() -> Picture:
-    """The proven error of the quadrature against its nodes, and the gap that is left."""
+def draw_path_bounds() -> Picture:
+    """Draw the proven error and the gap of the quadrature against its nodes."""
     figure, axes = panels(("", "Gauss–Legendre nodes", "error"), width=5.2)
     colors = dict(zip((4, 16, 80, 400), (BLUE, PURPLE, ORANGE, VERMILLION), strict=True))
-    first = {}
+    nodes_needed = {}
     for swing, color in colors.items():
-        found = _by_tolerance(swing)
-        nodes = [ig.nodes for ig in found]
+        results = _integrate(swing)
+        nodes = [ig.nodes for ig in results]
         bounds, gaps = (
             [float(x[0]) for x in xs]
-            for xs in zip(*((i.quadrature, i.gap) for i in found), strict=True)
+            for xs in zip(*((i.quadrature, i.gap) for i in results), strict=True)
         )
-        first[swing] = next(n for n, bound in zip(nodes, bounds, strict=True) if bound < 1e-9)
+        nodes_needed[swing] = next(
+            n for n, bound in zip(nodes, bounds, strict=True) if bound < 1e-9
+        )
         axes.plot(nodes, bounds, "-", color=color, label=f"swing of logits {swing}")
         axes.plot(nodes, np.maximum(gaps, 1e-17), "o", color=color, markersize=3)
     axes.axhline(1e-9, color=GREY, linestyle=":", linewidth=0.9)
@@ -155,23 +154,20 @@ def proven_panels() -> Picture:
     logarithmic(axes)
     axes.set_xticks([32, 128, 512, 2048], labels=["32", "128", "512", "2048"])
     legend(axes)
-    needed = ", ".join(f"{n} at a swing of {swing}" for swing, n in first.items())
     return Picture(
         figure=figure,
         alt="Proven error against nodes on logarithmic axes for four swings of the logits: steep "
         "lines, each further to the right; the gaps to completeness lie below them as dots.",
-        caption=f"Random logits and values, 2 heads, 11 positions. Lines: what is proven of every "
-        f"score before it is computed; dots: the gap to completeness. An error below 1e-9 (dotted) "
-        f"takes {needed}.",
+        numbers=(str(nodes_needed[4]), str(nodes_needed[400])),
     )
 
 
-def _by_tolerance(swing: float) -> list[IntegratedGradients]:
-    """What tolerances from 1 to 1e-14 ask for, each number of nodes once."""
+def _integrate(swing: float) -> list[IntegratedGradients]:
+    """Compute integrated gradients for tolerances from 1 to 1e-14, each number of nodes once."""
     rng = np.random.default_rng(5)
     logit, base = swing / 2 * rng.uniform(-1, 1, (2, 1, 2, 11))
     u, base_u = rng.normal(size=(2, 1, 1, 2, 11))
-    found = [
+    results = [
         integrated_gradients(
             LogitPath(base, logit),
             u,
@@ -183,24 +179,24 @@ def _by_tolerance(swing: float) -> list[IntegratedGradients]:
         )
         for tolerance in 10.0 ** -np.arange(15)
     ]
-    return list({ig.nodes: ig for ig in found}.values())
+    return list({ig.nodes: ig for ig in results}.values())
 
 
-def replaced_and_deleted() -> Picture:
-    """The formula against forward passes, words replaced in place, and words deleted."""
+def draw_replacement_and_deletion() -> Picture:
+    """Draw forward passes against the formula, for replaced and for deleted words."""
     text = " ".join(UNREPEATED.split()[:6])
     batch, game = review(text), review_game(text)
     model_input, feature_index = batch.inputs[0], batch.features[0].feature_index
     keep = enumerate_masks(game.d)[1:]  # something is kept, so that a text is left after deletion
-    kept = keep[:, feature_index]
+    kept_tokens = keep[:, feature_index]
     formula = value(game, keep)[0]
     passes = {
-        "replaced by UNK": [np.where(row, model_input.encoding.ids, UNK) for row in kept],
-        "deleted, later words move up": [model_input.encoding.ids[row] for row in kept],
+        "replaced by UNK": [np.where(row, model_input.encoding.ids, UNK) for row in kept_tokens],
+        "deleted, later words move up": [model_input.encoding.ids[row] for row in kept_tokens],
     }
     figure, axes = panels(("", "formula f(Z)", "forward pass − formula"), width=4.6, height=3.4)
     axes.axhline(0, color=GREY, linewidth=0.8)
-    off = []
+    largest_errors = []
     for (name, rows), (mark, color) in zip(
         passes.items(), (("o", BLUE), ("x", VERMILLION)), strict=True
     ):
@@ -208,14 +204,16 @@ def replaced_and_deleted() -> Picture:
         axes.plot(
             formula, f - formula, mark, color=color, markersize=3, fillstyle="none", label=name
         )
-        off.append(float(np.abs(f - formula).max()))
+        largest_errors.append(float(np.abs(f - formula).max()))
     legend(axes)
     return Picture(
         figure=figure,
         alt="Forward pass minus formula for all sets: 0 where words are replaced, scattered "
         "around 0 where they are deleted.",
-        caption=f"All {len(keep)} non-empty sets of the {game.d} words of “{text}” under the "
-        "shipped model: with words replaced the formula is the forward pass, within "
-        f"{below(off[0], least=1e-9)}. With words deleted positions shift, and f is up to "
-        f"{off[1]:.2g} away: another game.",
+        numbers=(
+            str(len(keep)),
+            str(game.d),
+            below(largest_errors[0], least=1e-9),
+            f"{largest_errors[1]:.2g}",
+        ),
     )
