@@ -1,4 +1,4 @@
-"""What drives a model, from a stored run: the tables of docs/how-to/data-sets.md.
+"""What drives a model, from a stored run: the tables of docs/how-to/summaries.md.
 
 limelight explain-data ../shared/data/imdb/test.parquet --labels negative,positive \\
     --method lime --output runs/imdb

@@ -3,7 +3,7 @@
 python benchmarks/eraser.py                                     the shipped model, 199 reviews
 python benchmarks/eraser.py --model FOLDER --name minilm --limit 50 --device cuda
 python benchmarks/eraser.py --pack movies.jsonl.gz              the reviews, for a bare machine
-python benchmarks/eraser_page.py                                docs/explanation/judging.md, from the results
+python benchmarks/eraser_page.py                                print the tables of the results
 """
 
 import argparse

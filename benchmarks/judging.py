@@ -197,7 +197,7 @@ def each_share(found: Judgment) -> Iterator[Measure]:
 
 
 def shares(found: Judgment) -> Iterator[str]:
-    """Yield the rows of the tables in ``docs/explanation/judging.md``."""
+    """Yield the rows of the tables of the results page."""
     for m in found.rank_methods():
         if m.share is None or m.insertion is None or m.won is None:
             yield f"| {m.method} | – ({m.reason}) | | |"

@@ -1,4 +1,4 @@
-"""The table of docs/how-to/choose-method.md: what each method reaches on a deep model, and at what cost."""
+"""The table of all methods on a deep model: the share that each reaches and what it costs."""
 
 __all__ = ["transformer_table"]
 

@@ -1,7 +1,7 @@
 """What a message advises works: the call after the advice, beside the call that brings it.
 
-A row is a message, the call that raises it (or whose result has it as a warning), and the calls that
-follow its advice. Calls that follow it may take numbers from the message: ``{1}`` is its first.
+A row is a message, the call that raises it (or whose result has it as a warning), and the calls
+that follow its advice. Those calls may take numbers from the message: ``{1}`` is its first.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""The two families of ``docs/how-to/model-class.md`` run as shown, and their numbers have oracles."""
+"""The two families of ``docs/how-to/model-class.md`` run as shown and match references."""
 
 import itertools
 import math

@@ -1,9 +1,9 @@
 """Visit every sequence classifier of transformers, each in a process of its own.
 
-PYTHONPATH=scripts python -m zoo              visit all, store what was found, write docs/how-to/own-model.md
+PYTHONPATH=scripts python -m zoo              visit all, store what was found, write the page
 PYTHONPATH=scripts python -m zoo bert xlnet   visit some and print what is not right
 PYTHONPATH=scripts python -m zoo --only lrp   ask all by one method again, the rest as stored
-PYTHONPATH=scripts python -m zoo.matrix       write docs/how-to/own-model.md from what is stored
+PYTHONPATH=scripts python -m zoo.matrix       write the page from what is stored
 """
 
 import argparse

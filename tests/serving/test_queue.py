@@ -55,7 +55,9 @@ def test_what_a_job_returns_is_found_and_what_it_raises_is_a_sentence(queue):
         raise ZeroDivisionError("by nothing")
 
     async def scenario():
-        asked = [queue.submit(k, job, is_quick=True) for k, job in enumerate((lambda _: 7, refuse, fail))]
+        asked = [
+            queue.submit(k, job, is_quick=True) for k, job in enumerate((lambda _: 7, refuse, fail))
+        ]
         return [await end(question) for question in asked]
 
     assert run(scenario()) == [
@@ -71,7 +73,9 @@ def test_a_newer_question_drops_the_older_whether_it_waits_or_is_under_way(queue
     async def scenario():
         begun = queue.submit("tab", steps(gate), is_quick=False)
         await asyncio.wait_for(begun.events.get(), 20)  # it has begun
-        waiting = [queue.submit("tab", lambda _, k=k: ran.append(k), is_quick=False) for k in range(3)]
+        waiting = [
+            queue.submit("tab", lambda _, k=k: ran.append(k), is_quick=False) for k in range(3)
+        ]
         return [await end(question) for question in (begun, *waiting)]
 
     assert run(scenario()) == [Event(superseded=True)] * 3 + [Event(result=None)]
@@ -229,7 +233,9 @@ def test_a_question_that_takes_too_long_but_comes_back_keeps_the_one_thread(queu
     async def scenario():
         lines = stream_lines(queue.submit("slow", asking, is_quick=False), queue, seconds=2)
         told = [line async for line in lines]
-        found = await end(queue.submit("next", lambda _: most.append(len(inside) + 1), is_quick=False))
+        found = await end(
+            queue.submit("next", lambda _: most.append(len(inside) + 1), is_quick=False)
+        )
         await asyncio.sleep(0.6)  # what was to give it up finds that it has ended
         return told[-1], found
 
@@ -272,7 +278,9 @@ def test_a_model_that_never_comes_back_is_not_asked_for_ever(queue):
         return refused, await end(queue.submit("other", lambda _: 1, is_quick=True))
 
     refused, found = run(scenario())
-    assert refused == Event(error="the model does not respond; stop the server and check the model.")
+    assert refused == Event(
+        error="the model does not respond; stop the server and check the model."
+    )
     assert found == Event(result=1)
 
 
@@ -311,7 +319,9 @@ def asked_together(queue, answers):
         busy = queue.submit("busy", steps(gate), is_quick=True)
         await asyncio.wait_for(busy.events.get(), 20)
         asked = [
-            queue.submit(k, lambda _, k=k: f"alone {k}", is_quick=True, batch_job=BatchJob(kind, k, answers))
+            queue.submit(
+                k, lambda _, k=k: f"alone {k}", is_quick=True, batch_job=BatchJob(kind, k, answers)
+            )
             for k, kind in enumerate(("x", "y", "x", "x"))
         ]
         gate.set()

@@ -27,7 +27,6 @@ from limelight.cli.pages import serve as serve_command
 from limelight.errors import InputError
 from limelight.models.attention.folder import save_folder
 from limelight.serving import serve
-from limelight.serving.server import _check_arguments, _default_models, _open_stored
 
 from tiny_models import tiny_model
 

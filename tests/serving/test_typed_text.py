@@ -17,10 +17,10 @@ from limelight.serving.texts import (
     MAX_CHARACTERS,
     TextRequest,
     batch_kind,
-    parse_request,
-    opening_parts,
     explain_text,
     explain_texts,
+    opening_parts,
+    parse_request,
 )
 
 TEXT = "The plot is predictable, but the acting is superb."
@@ -62,7 +62,9 @@ def test_the_prediction_is_there_without_any_method(shipped):
 )
 def test_the_page_opens_with_the_sentence_of_the_reports(shipped, kind, methods):
     c = limelight.compare(shipped, TEXT, methods=methods)
-    assert tuple(shown(shipped, methods=methods)["prediction"]["openings"][kind]) == opening_parts(list(c))
+    assert tuple(shown(shipped, methods=methods)["prediction"]["openings"][kind]) == opening_parts(
+        list(c)
+    )
     assert f"{opening_parts(list(c))[2]}</p>" in c.to_html(fragment=True)
 
 
@@ -123,7 +125,9 @@ def test_a_word_that_is_removed_is_gone_and_the_rest_reads_well(shipped):
     told = shown(shipped, methods=["loo"], changes=[("superb", 0, None)])
     assert told["text"] == "The plot is predictable, but the acting is."
     assert told["change"]["before"] == pytest.approx(shown(shipped)["prediction"]["value"])
-    assert told["change"]["after"] == pytest.approx(shown(shipped, told["text"])["prediction"]["value"])
+    assert told["change"]["after"] == pytest.approx(
+        shown(shipped, told["text"])["prediction"]["value"]
+    )
     assert told["explanations"][0]["text"] == told["text"]
 
 
@@ -268,7 +272,9 @@ def test_texts_that_are_answered_together_have_the_answers_that_each_has_alone(s
             assert [f["spans"] for f in one["features"]] == [f["spans"] for f in other["features"]]
             assert one["text"] == question.text
         # Sums over a batch are as long as its longest text: their last bits may differ.
-        assert told["prediction"].pop("value") == pytest.approx(alone["prediction"].pop("value"), abs=1e-12)
+        assert told["prediction"].pop("value") == pytest.approx(
+            alone["prediction"].pop("value"), abs=1e-12
+        )
         for one, other in zip(
             told["prediction"].pop("outcomes"), alone["prediction"].pop("outcomes"), strict=True
         ):
@@ -307,7 +313,13 @@ def clauses(text):
 def test_a_splitter_is_offered_by_its_name_and_cuts_what_is_asked_by_it(shipped):
     facts = model_facts(ServedModel(name="ours", model=shipped), clauses)
     assert facts["default_features"] == facts["features"][-1] == f"{__name__}:clauses"
-    asked = {"tab": "t", "panel": "p", "text": TEXT, "methods": ["loo"], "features": facts["default_features"]}
+    asked = {
+        "tab": "t",
+        "panel": "p",
+        "text": TEXT,
+        "methods": ["loo"],
+        "features": facts["default_features"],
+    }
     question = parse_request(msgspec.json.encode(asked), clauses)
     (told,) = explain_text(shipped, question, lambda *_: None)["explanations"]
     found = limelight.explain(shipped, TEXT, "loo", features=clauses)

@@ -30,7 +30,7 @@ ENDINGS = {".txt": "terminal", ".jsonl": "json"} | {
 
 class _Console(Console):
     def on_broken_pipe(self) -> NoReturn:
-        """Raise `BrokenPipeError` for `limelight.cli.main`; rich would exit with 1, as after an error."""
+        """Raise `BrokenPipeError`, which `limelight.cli.main` handles. rich would exit with 1."""
         raise BrokenPipeError
 
 

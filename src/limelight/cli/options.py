@@ -153,7 +153,7 @@ class ModelOptions:
 
     @property
     def data_labels(self) -> str | None:
-        """The value of --labels for the labels of data; with --template it defines classes instead."""
+        """The value of --labels if it maps labels. With --template it defines the classes."""
         return self.labels if self.template is None else None
 
     def load(self, *, labeled: bool = False) -> Model:

@@ -93,7 +93,8 @@ def serve(
     keywords: dict[str, Any] = {"template": template, "max_new_tokens": max_new_tokens}
     if (not model and template is not None) or (template is None and max_new_tokens is not None):
         raise InputError(
-            "--max-new-tokens needs --template, and --template needs --model FOLDER, a language model."
+            "--max-new-tokens needs --template, and --template needs a language model: "
+            "--model FOLDER."
         )
     with start_server(
         [load(path, device=device, **keywords) for path in model] or None,

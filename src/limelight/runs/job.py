@@ -173,8 +173,8 @@ def _unchecked_warnings(model: Model) -> Iterator[str]:
     """Yield a warning if a later call could not detect that the explained function changed."""
     if names := unchecked_parts(model):
         yield (
-            f"limelight cannot check whether {abbreviate_names(names)} of this function changes. If it "
-            "does, choose another folder, or wrap the function with another name=."
+            f"limelight cannot check whether {abbreviate_names(names)} of this function changes. "
+            "If it does, choose another folder, or wrap the function with another name=."
         )
 
 

@@ -101,8 +101,9 @@ def t_quantile(freedom: Float[np.ndarray, " n"], *, level: float = 0.95) -> Floa
 def shrink_means(
     n: Float[np.ndarray, " V"], mean: Float[np.ndarray, " V"], variance: Float[np.ndarray, " V"]
 ) -> Float[np.ndarray, "3 V"]:
-    """Return the means and interval ends that ``docs/how-to/data-sets.md`` defines; zeros without a text.
+    """Return shrunken means and the ends of their intervals, zero for words in no text.
 
+    ``docs/how-to/summaries.md`` defines them.
     ``n`` is the number of texts that have each word.
     """
     freedom = np.maximum(n - 1, 0)

@@ -105,7 +105,7 @@ def _warnings(words: RunWords) -> Iterator[str]:
     if failed:
         rows = "1 row holds" if failed == 1 else f"{failed:,} rows hold"
         yield f"{rows} an error instead of scores and {'takes' if failed == 1 else 'take'} no part."
-    # A warning names eight of them: where ids stand in the column, a million would be read for that.
+    # A warning names eight labels. If the column has ids, a million would be read for that.
     labels = words.tables.table("SELECT DISTINCT label FROM stored LIMIT 1000")["label"]
     consequence = " What is said about mistakes is without these texts."
     yield from run.labels.warnings(labels.to_pylist(), consequence)

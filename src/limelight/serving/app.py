@@ -197,8 +197,12 @@ def typing_page(content: PageContent) -> str:
     if not content.models:
         return _message_page(content, "./", "Type and see", "No model is served here.")
     facts = {"models": [model_facts(model, content.features) for model in content.models]}
-    body = render_template("typing.html", max_characters=MAX_CHARACTERS, reads_images=content.shows_images)
-    return _render_page("Which words drive the prediction?", body, content, script="typing.js", facts=facts)
+    body = render_template(
+        "typing.html", max_characters=MAX_CHARACTERS, reads_images=content.shows_images
+    )
+    return _render_page(
+        "Which words drive the prediction?", body, content, script="typing.js", facts=facts
+    )
 
 
 def texts_page(content: PageContent) -> str:

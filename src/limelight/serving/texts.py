@@ -1,7 +1,7 @@
 """Answer the requests of a page about one text: explanations, changes, sections and files.
 
-A request has limits, because it comes from a browser. The sections of the page are the curves, pairs
-of words, heads, attention matrices, and the words on which the methods disagree.
+A request has limits, because it comes from a browser. The sections of the page are the curves,
+pairs of words, heads, attention matrices, and the words on which the methods disagree.
 """
 
 from collections.abc import Callable, Collection, Hashable, Sequence
