@@ -305,9 +305,9 @@ def test_the_sets_grow_whatever_the_scores(scores):
 def test_another_package_can_be_judged():
     """The example of the documentation: shap's KernelExplainer."""
     shap = pytest.importorskip("shap", reason="shap is not installed")
-    page = (Path(__file__).parents[2] / "docs" / "explanation" / "judging.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "judge.md").read_text("utf-8")
     (block,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
     names = {"limelight": limelight, "np": np, "shap": shap, "model": MODEL, "texts": TEXTS[:3]}
-    exec(compile(block, "judging.md", "exec"), names)
+    exec(compile(block, "judge.md", "exec"), names)
     found = names["judgment"]
     assert found["kernel_shap"].share == pytest.approx(found["shapley"].share, abs=0.05)

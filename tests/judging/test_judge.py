@@ -73,7 +73,8 @@ def test_the_best_order_has_the_largest_share_and_at_most_one(controls):
     best = controls["best_scores"]
     assert best.share == max(m.share for m in controls.methods) <= 1
     assert best.won == 1
-    assert controls.greedy <= best.share
+    # Both find the best order here. The means over tied orders are equal up to rounding.
+    assert controls.greedy <= best.share + 1e-12
 
 
 def test_the_reverse_of_the_best_order_is_worse_than_guessing(controls):
