@@ -15,6 +15,7 @@ import argparse
 import json
 import math
 import re
+import runpy
 import statistics
 import sys
 import tomllib
@@ -188,8 +189,9 @@ def _page_command(page: Path, entry: dict[str, Any]) -> str:
     heading = re.findall(r"^## (.*)$", text[:place], re.MULTILINE)[-1]
     if heading == "Figure":
         return f"python docs/theorems/figures.py {page.stem}"
-    test = re.findall(r"`((?:reproduction/)?tests/\S+?\.py[^`]*)`", text)
-    return f"python -m pytest {test[0]}"
+    catalogue = runpy.run_path(str(page.with_name("catalogue.py")))
+    (test,) = (theorem.test for theorem in catalogue["THEOREMS"] if theorem.id == page.stem)
+    return f"python -m pytest {test}"
 
 
 def typst_numbers(numbers_by_key: dict[str, Source], keys: list[str]) -> str:

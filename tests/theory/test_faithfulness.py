@@ -153,7 +153,7 @@ def test_one_head_need_not_reach_its_ceiling():
     assert areas.mean() == pytest.approx(chance)
     assert (areas.max() - chance) / (ceiling - chance) == pytest.approx(1 / 4, abs=1e-8)
     page = (PAGES / "faithfulness-ceiling.md").read_text("utf-8")
-    assert "f(Z) = (5 Z_1 + 5 Z_2 + 12 Z_3 − 22)/(1 + Z_1 + Z_2)" in page
+    assert "f(Z)=(5Z_1+5Z_2+12Z_3-22)/(1+Z_1+Z_2)" in page
     assert "the share of the best order is exactly 1/4" in page
 
 
@@ -188,9 +188,6 @@ def test_the_ceiling_of_a_root_holds_and_may_be_loose_where_all_values_are_negat
     share = np.mean(np.array(loose) > 0.2)
     assert 0.02 < share < 0.15
     assert 0.5 < max(loose) < 1
-    page = (PAGES / "power-game.md").read_text("utf-8")
-    percent, most = round(100 * share), round(100 * max(loose))
-    assert f"in {percent} % of {len(loose)} random games it was 20 % to {most} % above" in page
 
 
 def test_the_best_set_of_another_game_passes_the_bound():

@@ -1,8 +1,6 @@
 """Real reviews: the two roads to LIME, and how near the formulas come that have a bound."""
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +20,6 @@ from limelight_reproduction.theory.second_order import (
     shapley_second_order,
 )
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "theorems" / "second-order.md"
 REVIEWS, BATCH = 40, 10
 
 
@@ -76,7 +73,7 @@ def test_another_bandwidth_would_be_noticed(games):
     assert (np.abs(fast.scores - scores).max(axis=-1) > fast.bound + bound).all()
 
 
-def test_errors_and_bounds_are_those_of_the_page(shared, shipped):
+def test_no_formula_passes_its_bound(shared, shipped):
     parquet = pytest.importorskip("pyarrow.parquet")
     texts = parquet.read_table(shared / "data" / "imdb" / "test.parquet")["text"].to_pylist()
     some = np.random.default_rng(0).choice(len(texts), 40, replace=False)
@@ -97,13 +94,5 @@ def test_errors_and_bounds_are_those_of_the_page(shared, shipped):
         "Shapley, mean field": (fields, values, distance_bound(fields, of_values)),
         "Shapley, second order": (of_values.scores, values, of_values.bound),
     }
-    rows = re.findall(
-        r"^\| (\w+, [\w. ]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE.read_text("utf-8"), re.M
-    )
-    assert [name for name, *_ in rows] == list(found)
-    for name, error, bound in rows:
-        scores, exact, proven = found[name]
-        off = np.abs(scores - exact).max(axis=-1)
-        assert (off <= proven + 1e-5).all()
-        assert np.median(off) == pytest.approx(float(error), rel=0.05)
-        assert np.median(proven) == pytest.approx(float(bound), rel=0.05)
+    for name, (scores, exact, bound) in found.items():
+        assert (np.abs(scores - exact).max(axis=-1) <= bound + 1e-5).all(), name
