@@ -243,12 +243,12 @@ for command in (
         assert not left.code, command
 from limelight import load
 from limelight.serving.app import ServedModel, model_facts
-from limelight.serving.texts import TextQuestion, shown_text
+from limelight.serving.texts import TextRequest, explain_text
 
 served = ServedModel(name="ours", model=load())
 assert "alone" in [row["id"] for row in model_facts(served)["methods"]]
-asked = TextQuestion(tab="t", place="p", text="a superb film", methods=["alone"])
-print(shown_text(served.model, asked, lambda *_: None)["refused"])
+request = TextRequest(tab="t", panel="p", text="a superb film", methods=["alone"])
+print(explain_text(served.model, request, lambda *_: None)["errors"])
 """
 
 
