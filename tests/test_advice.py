@@ -329,7 +329,7 @@ SHELL = [
         ("explain", "--file", "lines.txt", "--lines", "--format", "json"),
     ),
     row(
-        "'target' belongs to the command itself, see --help",
+        "'target' is an option of the command. See --help",
         ("explain", "A dull script.", "--set", "target=positive"),
         ("explain", "A dull script.", "--target", "positive"),
     ),

@@ -20,12 +20,12 @@ TEXT = "The plot is bad"
 
 @pytest.mark.parametrize("name", ["x.docx", "x", "x.json.bak", ".json"])
 @pytest.mark.parametrize("command", ["explain", "compare"])
-def test_an_unknown_ending_is_refused_with_the_known_ones(limelight, tmp_path, command, name):
+def test_an_unknown_ending_is_an_error_that_lists_the_endings(limelight, tmp_path, command, name):
     run = limelight(command, TEXT, "--output", tmp_path / name, "--model", tmp_path / "none")
     assert run.code == 2
     assert run.err == (
         "Error: the name of an output file must end in .txt, .jsonl, .json, .html, .csv, .png, "
-        f".svg, .pdf, which says the format; got '{tmp_path / name}'. Change it, or add --format.\n"
+        f".svg, .pdf; got '{tmp_path / name}'. Change it, or add --format.\n"
     )
     assert not (tmp_path / name).exists()
 
@@ -192,15 +192,30 @@ def test_many_words_are_enumerated_where_a_sample_would_ask_as_much():
         (("explain-data", "DATA", "--output", "RUN"), "target"),
     ],
 )
-def test_what_belongs_to_the_command_is_not_set(limelight, tmp_path, command, name):
+def test_an_option_of_a_command_is_no_setting_of_a_method(limelight, tmp_path, command, name):
     (tmp_path / "data.csv").write_text("text\nA dull script.\n")
     paths = {"DATA": tmp_path / "data.csv", "RUN": tmp_path / "run"}
-    outcome = limelight(*(paths.get(one, one) for one in command), "--set", f"{name}=1")
+    arguments = [paths.get(argument, argument) for argument in command]
+    outcome = limelight(*arguments, "--set", f"{name}=1")
     assert outcome.code == 2
     assert outcome.err == (
-        f"Error: --set is for settings of the methods; '{name}' belongs to the command itself, see "
+        f"Error: --set is for settings of methods, and '{name}' is an option of the command. See "
         "--help.\n"
     )
+
+
+@pytest.mark.parametrize("command", ["explain", "compare"])
+def test_seed_and_replacement_are_settings_of_commands_without_such_options(limelight, command):
+    def scores(*settings):
+        options = [part for setting in settings for part in ("--set", setting)]
+        arguments = ("--method" if command == "explain" else "--methods", "lime-sampled")
+        outcome = limelight(command, TEXT, *arguments, *options, "--format", "json")
+        assert outcome.code == 0, outcome.err
+        return outcome.out
+
+    assert scores("seed=1") == scores("seed=1") != scores("seed=2")
+    assert '"replacement":"unk"' in scores("replacement=unk").replace(" ", "")
+    assert scores("replacement=delete") != scores("replacement=unk")
 
 
 NEEDED = {  # by commands that do not begin without

@@ -126,7 +126,7 @@ def _add_plugins(arguments: Sequence[str]) -> None:
 class _ClosedOutput(io.FileIO):
     """A standard output that the caller has closed: writing to it raises `InputError`."""
 
-    def write_parts(self, _: Any) -> NoReturn:
+    def write(self, _: Any) -> NoReturn:
         raise InputError("standard output is closed. Redirect it, or use --output FILE.")
 
 

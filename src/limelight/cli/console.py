@@ -239,17 +239,25 @@ def write_result(result: Any, form: str, output: Path | None) -> None:
         print_stderr(warning)
 
 
-def parse_settings(pairs: Sequence[str], function: Callable[..., Any]) -> dict[str, Any]:
+# Settings of methods that functions in Python take as keywords of their own.
+SHARED_SETTINGS = ("replacement", "seed")
+
+
+def parse_settings(
+    pairs: Sequence[str], function: Callable[..., Any], shared: Sequence[str] = SHARED_SETTINGS
+) -> dict[str, Any]:
     """Parse the values of --set, such as "tolerance=1e-9", into settings of methods.
 
-    Raises InputError for a name that is a parameter of ``function``, such as "target".
+    Raises InputError for a name that is a parameter of ``function``, such as "target", except for
+    the names in ``shared``, which the command has no option for.
     """
-    settings, parameters = {}, inspect.signature(function).parameters
+    settings = {}
+    options = inspect.signature(function).parameters.keys() - set(shared)
     for name, value in split_settings(pairs):
-        if name in parameters:
+        if name in options:
             raise InputError(
-                f"--set is for settings of the methods; {name!r} belongs to the command itself, "
-                "see --help."
+                f"--set is for settings of methods, and {name!r} is an option of the command. "
+                "See --help."
             )
         settings[name] = parse_value(value)
     return settings

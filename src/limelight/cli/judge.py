@@ -125,7 +125,7 @@ def judge(
             estimate=print_estimate,
             rationales=marked,
             labels=model.data_labels,
-            **parse_settings(set, judging.judge),
+            **parse_settings(set, judging.judge, shared=()),
         )
     write_result(judgment, form, out.output)
 

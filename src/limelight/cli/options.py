@@ -104,8 +104,8 @@ MethodSettings = Annotated[
     tuple[str, ...],
     Parameter(
         group=METHOD,
-        help='Setting of a method as name=value; "limelight methods" lists them. Repeat for more '
-        "settings.",
+        help='Setting of a method as name=value, such as seed=1. "limelight methods" lists the '
+        "settings. Repeat for more settings.",
     ),
 ]
 
