@@ -165,10 +165,10 @@ def context(question: str, seed: int) -> tuple[str, int, str]:
         kind = question if number == 0 else list(KINDS)[rng.integers(len(KINDS))]
         fact, values = KINDS[kind]
         value = str(rng.choice(values.split()))
-        said = value if number == 0 else said
+        answer = value if number == 0 else answer
         facts.append(fact.format(name=name, value=value))
     order = rng.permutation(FACTS)
-    return " ".join(facts[i] for i in order), int(np.flatnonzero(order == 0)[0]), said
+    return " ".join(facts[i] for i in order), int(np.flatnonzero(order == 0)[0]), answer
 
 
 def methods(calls: Sequence[int]) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -37,10 +37,14 @@ class DomainError(InputError):
     """A theorem or method is not defined for an input; the message names the hypothesis."""
 
 
+class TooFewFeaturesError(DomainError):
+    """An input has too few features for a method."""
+
+
 # The package is on no index yet.
 INSTALL_EXTRA = 'pip install ".[{}]"'
 IN_REPRODUCTION = (
-    "{} is in limelight-reproduction, which is not installed; in a checkout of limelight, run: "
+    "{} is in limelight-reproduction, which is not installed. In a checkout of limelight, run: "
     "pip install ./reproduction."
 )
 
@@ -52,11 +56,11 @@ class MissingExtraError(InputError):
     """
 
     def __init__(self, need: str, extra: str) -> None:
-        message = f"{need}; in a checkout of limelight, run: {INSTALL_EXTRA.format(extra)}."
+        message = f"{need}. In a checkout of limelight, run: {INSTALL_EXTRA.format(extra)}."
         if extra in ("hf", "train"):
             message += (
-                " Without a GPU, add --extra-index-url https://download.pytorch.org/whl/cpu: torch "
-                "is 6 GB with what a GPU needs."
+                " Without a GPU, add --extra-index-url https://download.pytorch.org/whl/cpu, "
+                "because torch for GPUs takes 6 GB."
             )
         super().__init__(message)
 
@@ -90,16 +94,16 @@ def read_all(values: Iterable[Any], name: str) -> list[Any]:
         raise
     except Exception as error:
         raise InputError(
-            f"{name} could not be read: after {len(read_values):,} values their generator raised "
-            f"{type(error).__name__} ({error}). Give a list."
+            f"{name} could not be read: their generator raised {type(error).__name__} ({error}) "
+            f"after {len(read_values):,} values. Pass a list."
         ) from error
     return read_values
 
 
 def check_count(name: str, value: object) -> int:
-    """Return a count as an ``int``; raise `InputError` if it is no whole number from 1."""
+    """Return a count as an ``int``; raise `InputError` if it is no positive whole number."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InputError(f"{name} must be a whole number from 1; got {value!r}.")
+        raise InputError(f"{name} must be a positive whole number, not {value!r}.")
     return int(value)
 
 
@@ -115,4 +119,4 @@ def unknown_name_message(kind: str, name: object, choices: Iterable[str]) -> str
     names = list(choices)
     matches = difflib.get_close_matches(str(name), names, n=1)
     guess = f"Did you mean {matches[0]!r}? " if matches else ""
-    return f"no {kind} {name!r}. {guess}Choose from: {', '.join(names)}."
+    return f"unknown {kind}: {name!r}. {guess}Choose from: {', '.join(names)}."

@@ -313,7 +313,7 @@ def folder_lock(folder: str | os.PathLike[str], busy: str) -> Iterator[None]:
     """
     with _hold_lock(Path(folder)) as locked:
         if locked is False:
-            raise InputError(f"{busy} '{folder}'; wait for it to end, or choose another folder.")
+            raise InputError(f"{busy} '{folder}'. Wait until it ends, or choose another folder.")
         yield
 
 
@@ -339,10 +339,10 @@ def read_bounded_bytes(path: Path, max_bytes: int) -> bytes:
     """Read a file; raise `InputError` if it is a device, a pipe or larger than ``max_bytes``."""
     # Checked before opening: a pipe without a writer would block, and /dev/zero never ends.
     if path.exists() and not path.is_file():
-        raise InputError(f"'{path}' must be a file; it is a folder, a device or a pipe.")
+        raise InputError(f"'{path}' must be a file, not a folder, a device or a pipe.")
     with open_file(path) as file:
         if os.fstat(file.fileno()).st_size > max_bytes:  # before a part of it is read
-            raise InputError(f"'{path}' must have at most {max_bytes:,} bytes; it has more.")
+            raise InputError(f"'{path}' is too large: the limit is {max_bytes:,} bytes.")
         return read_at_most(file, max_bytes, f"'{path}'")
 
 
@@ -360,7 +360,7 @@ def read_at_most(file: Readable, max_bytes: int, name: str) -> bytes:
     while part := file.read(_BLOCK_SIZE):  # read(n) may reserve n bytes even for a small file
         size += len(part)
         if size > max_bytes:
-            raise InputError(f"{name} must have at most {max_bytes:,} bytes; it has more.")
+            raise InputError(f"{name} is too large: the limit is {max_bytes:,} bytes.")
         parts.append(part)
     return b"".join(parts)
 
@@ -370,6 +370,6 @@ def parse_json(content: bytes | str, name: str) -> Any:
     try:
         return json.loads(content)
     except RecursionError:
-        raise InputError(f"{name} is nested too deep.") from None
+        raise InputError(f"{name} is nested too deeply.") from None
     except ValueError as error:
-        raise InputError(f"{name} is not JSON ({error}).") from None
+        raise InputError(f"{name} is not valid JSON ({error}).") from None

@@ -106,7 +106,7 @@ class RunProgress:
     @property
     def sentence(self) -> str:
         """A sentence about the progress."""
-        batch = " read for what is explained" * self.finding
+        batch = " read to find spans or answers" * self.finding
         failed = f", {self.failed:,} failed" if self.failed else ""
         rate = self.per_second
         speed = f", {rate:{',.0f' if rate >= 10 else '.2g'}} a second" if rate else ""

@@ -81,7 +81,7 @@ def describe_stamps(stamps: Iterable[Mapping[str, str]]) -> str:
         f"limelight {stamp['limelight']}, commit {_shorten(stamp['commit'])}" for stamp in stamps
     )
     if not counts:
-        raise ValueError("There are no stamps.")
+        raise ValueError("describe_stamps needs at least one stamp.")
     if len(counts) == 1:
         return f"Measured with {next(iter(counts))}."
     *groups, last = (

@@ -200,18 +200,18 @@ def target_indices(
             raise InputError(unknown_name_message("class", target, [*classes, "predicted"]))
         target = int(target)
     elif isinstance(target, bool) or not hasattr(target, "__index__"):
-        raise InputError(f"a target must be a class, by name or number; got {target!r}.")
+        raise InputError(f"a class must be given by its name or number, not {target!r}.")
     else:
         target = int(target)
         if (name := short_repr(target)) in classes and classes[target : target + 1] != (name,):
             raise InputError(
-                f"target {name} is ambiguous: class number {name} is not the class called "
-                f"'{name}'. Pass the name of the class as a string."
+                f"class {name} is ambiguous, because {name} is the name of one class and the "
+                "number of another. Pass the name of the class as a string."
             )
     if not 0 <= target < len(classes):
         raise InputError(
-            f"target must be from 0 to {len(classes) - 1}, not {short_repr(target)}. "
-            f"The classes are {', '.join(classes)}."
+            f"the number of a class must be between 0 and {len(classes) - 1}, not "
+            f"{short_repr(target)}. The classes are {', '.join(classes)}."
         )
     return np.full(len(logits), target)
 
@@ -241,10 +241,10 @@ class Request:
     all_classes: bool = False
     features: Annotated[
         Any,  # a FeatureSpec. Records of runs can only store its JSON forms.
-        'Parts of the input that get a score. "words": all occurrences of a word share one score; '
-        '"positions": every occurrence has its own; "sentences", "paragraphs" or "lines". Hugging '
-        'Face models also have "tokens". Images have "patches" or "segments". Default: words, '
-        "sentences for an answer, patches for an image.",
+        'Parts of the input that get a score. "words" gives all occurrences of a word one score, '
+        'and "positions" gives each its own. Other parts are "sentences", "paragraphs", "lines" '
+        'and, for Hugging Face models, "tokens". Images have "patches" or "segments". Default: '
+        "words, sentences for an answer, patches for an image.",
     ] = None
     grid: Annotated[
         int | None,
@@ -293,15 +293,15 @@ class Request:
             if self.all_classes and class_name is not None:
                 raise InputError(f"give {name} or all_classes, not both.")
         if isinstance(self.protect, str) or not isinstance(self.protect, Collection):
-            raise InputError(f"protect takes a list of words; got {self.protect!r}.")
+            raise InputError(f"protect must be a list of words, not {self.protect!r}.")
         if self.grid is not None:  # short for features="7 × 7 patches", which results show
             has_patches = self.features is None or (
                 isinstance(self.features, str) and self.features == "patches"
             )
             if type(self.grid) is not int or self.grid < 1 or not has_patches:
                 raise InputError(
-                    "grid is a number of patches a side, from 1, and goes with features='patches'; "
-                    f"got grid={short_repr(self.grid)} and features={self.features!r}."
+                    "grid must be a positive whole number and needs features='patches', not "
+                    f"grid={short_repr(self.grid)} and features={self.features!r}."
                 )
             object.__setattr__(self, "features", f"{self.grid} × {self.grid} patches")
             object.__setattr__(self, "grid", None)
@@ -314,7 +314,7 @@ class Request:
             is_list = isinstance(self.answer, list | tuple)
             if not is_list or not all(isinstance(answer, str | None) for answer in self.answer):
                 raise InputError(
-                    "answer must be a text, or a list with a text or None for each text; got "
+                    "answer must be a text, or a list with a text or None for each text, not "
                     f"{short_repr(self.answer)}."
                 )
             object.__setattr__(self, "answer", tuple(self.answer))
@@ -336,9 +336,10 @@ class Request:
         selectors = [self.at if self.answer is None else self.answer] * len(texts)
         if isinstance(self.answer, tuple):
             if len(self.answer) != len(texts):
+                answers = f"{len(self.answer)} answer{'s' * (len(self.answer) != 1)}"
                 raise InputError(
-                    "answer is one text, or a list with one for each text; got "
-                    f"{len(self.answer)} for {len(texts)} text{'s' * (len(texts) != 1)}."
+                    "answer must be one text, or a list with one answer for each text, not "
+                    f"{answers} for {len(texts)} text{'s' * (len(texts) != 1)}."
                 )
             selectors = list(self.answer)
         return [
@@ -418,8 +419,8 @@ def _parse_offsets(at: Any) -> tuple[int, int]:
     is_pair = isinstance(at, Sequence) and len(at) == 2
     if not is_pair or not all(isinstance(offset, Integral) for offset in at):
         raise InputError(
-            "at must be words of the text, (start, end) in characters, or the number of a span; "
-            f"got {at!r}."
+            "at must be words of the text, (start, end) in characters, or the number of a span, "
+            f"not {at!r}."
         )
     return int(at[0]), int(at[1])
 

@@ -97,33 +97,38 @@ def _find_column(common_names: Sequence[str], columns: Mapping[str, str]) -> str
 
 
 _INVALID_NAME = re.compile(f"{LONE_SURROGATE.pattern}|\0")  # UTF-16 has a NUL beside every letter
-_COLUMN_OPTIONS = (
-    "text_column, pair_column, id_column, label_column, at_column or answer_column "
-    "(--text-column …)"
-)
+_COLUMN_OPTIONS = {  # by the fields of `DataColumns`
+    "text": "text_column (--text-column)",
+    "pair": "pair_column (--pair-column)",
+    "id": "id_column (--id-column)",
+    "label": "label_column (--label-column)",
+    "at": "at_column (--at-column) or answer_column (--answer-column)",
+}
 
 
-def check_column(files: Iterable[Source], name: str, option: str = _COLUMN_OPTIONS) -> None:
-    """Raise an error if a file lacks a column; ``option`` tells how to name another."""
+def check_role(files: Sequence[Source], name: str, role: str) -> None:
+    """Raise an error if a file lacks the column of a role, a field of `DataColumns`."""
+    check_column(files, name, f"Rename a column, or choose one with {_COLUMN_OPTIONS[role]}.")
+
+
+def check_column(files: Sequence[Source], name: str, advice: str) -> None:
+    """Raise an error if a file lacks a column; ``advice`` tells what to do then."""
     for file in files:
         if name not in file.columns:
             if any(map(_INVALID_NAME.search, file.columns)):
                 raise InputError(_header_error(file))
             column_list = ", ".join(map(repr, file.columns))
-            raise InputError(
-                f"'{file.path}' has no column {name!r}; it has {column_list}. "
-                f"Name the one that is meant: {option}."
-            )
+            raise InputError(f"'{file.path}' has no column {name!r}, only {column_list}. {advice}")
 
 
 def _header_error(file: Source) -> str:
-    return f"'{file.path}' must be UTF-8 text; its header is not. Convert it first."
+    return f"'{file.path}' must be UTF-8, but its header is not. Convert the file to UTF-8."
 
 
 def find_text_fault(text: Any, noun: str = "text") -> str | None:
     """Return the reason why a text cannot be used; None if it can."""
     if not isinstance(text, str):
-        return f"there is no {noun} in this row; it must be a string."
+        return f"the {noun} is missing or not a string."
     # Most texts are ASCII, and then each character is a byte.
     if text.isascii():
         size, surrogate = len(text), None
@@ -131,10 +136,10 @@ def find_text_fault(text: Any, noun: str = "text") -> str | None:
         size = len(text.encode("utf-8", "surrogatepass"))
         surrogate = LONE_SURROGATE.search(text)
     if size > _MAX_TEXT_BYTES:
-        return f"a {noun} must have at most {_MAX_TEXT_BYTES:,} bytes; this one has {size:,}."
+        return f"the {noun} must have at most {_MAX_TEXT_BYTES:,} bytes, not {size:,}."
     if surrogate is not None:
         start = len(text[: surrogate.start()].encode())
-        return f"a {noun} must be UTF-8; byte {start} of this one is not."
+        return f"the {noun} must be UTF-8, but its byte {start} is not."
     return None
 
 
@@ -179,12 +184,12 @@ class DataSet:
                 if sentence := find_text_fault(text):
                     raise InputError(f"{where}: {sentence}")
                 if not allow_empty and (not text or text.isspace()):
-                    raise InputError(f"{where} has an empty text; remove the row.")
+                    raise InputError(f"{where} has an empty text. Remove the row.")
                 size += len(text)
             if size > _MAX_TOTAL_CHARACTERS:
                 raise InputError(
-                    f"'{self.name}' must have at most {_MAX_TOTAL_CHARACTERS:,} characters of "
-                    "text; it has more. Give a part of it."
+                    f"'{self.name}' has more than {_MAX_TOTAL_CHARACTERS:,} characters of text. "
+                    "Give a part of it."
                 )
             yield Row(row[:sides] if sides == 2 else row[0], row[sides:], where)
         if not number:
@@ -199,8 +204,8 @@ class DataSet:
         """
         if labels is not None and self.columns.label is None:
             raise InputError(
-                "labels (--labels) says which class a label is, but these data have no column of "
-                "labels; name it: label_column (--label-column)."
+                "labels (--labels) needs a column of labels, and the data have none. Choose it "
+                "with label_column (--label-column)."
             )
         limit = _check_limit(limit)
         files = [
@@ -256,13 +261,13 @@ class DataSet:
                     yield file, batch
             except FileNotFoundError:
                 raise InputError(
-                    f"'{file.path}' has vanished while it was read; what is finished is kept. Put "
-                    "it back and start the run again."
+                    f"'{file.path}' was removed during the run. Put it back, and start the run "
+                    "again to continue."
                 ) from None
             if rows != expected.rows:
                 raise InputError(
-                    f"'{file.path}' was changed while it was read ({rows} rows, not "
-                    f"{expected.rows}); what is finished is kept."
+                    f"'{file.path}' changed during the run ({rows} rows, not {expected.rows}). "
+                    "Restore it, and start the run again to continue."
                 )
 
     def _make_table(self, file: Source, batch: Batch, part: slice, first: int) -> Any:
@@ -362,19 +367,19 @@ def open_data(
             )
     if pair == text:  # every text would be paired with itself
         raise InputError(
-            f"the two texts of a pair stand in two columns; text_column and pair_column are both "
-            f"{pair!r}."
+            f"text_column and pair_column must be different columns, but both are {pair!r}."
         )
     columns = DataColumns(text=text, id=id, label=label, carried=[], pair=pair, at=at)
-    for name in columns.used_columns:
-        if _INVALID_NAME.search(name):  # of UTF-16 the only column would be taken for the texts
-            raise InputError(_header_error(files[0]))
-        check_column(files, name)
+    for role in _COLUMN_OPTIONS:
+        if (role_column := getattr(columns, role)) is not None:
+            if _INVALID_NAME.search(role_column):  # UTF-16 has one column, taken for the texts
+                raise InputError(_header_error(files[0]))
+            check_role(files, role_column, role)
     for name in columns.texts:
         for file in files:
             if not is_text(kind := file.columns[name]) and file.count():
                 raise InputError(
-                    f"the column {name!r} of '{file.path}' must hold texts; it holds {kind}."
+                    f"the column {name!r} of '{file.path}' must contain texts, not {kind}."
                 )
     # Other columns would give shards two schemas, which no query reads together.
     shared_names = [

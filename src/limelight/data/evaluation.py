@@ -114,8 +114,7 @@ def evaluate(
     """
     if len(check_model(model).classes) < 2 or has(model, "spans"):
         raise InputError(
-            "one label of a text cannot name what this model says, which is a single output or "
-            "spans; evaluate a classifier."
+            "evaluate needs a classifier, and this model has a single output or finds spans."
         )
     if not isinstance(data, LabeledTexts):
         data = read_labeled(data, model.classes, part="test", labels=labels)

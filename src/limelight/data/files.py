@@ -57,7 +57,7 @@ def read_text_file(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"'{path}' must be UTF-8 text; byte {error.start} is not.") from None
+        raise InputError(f"'{path}' must be UTF-8, but its byte {error.start} is not.") from None
 
 
 class Source(ABC):
@@ -118,7 +118,7 @@ class _Arrow(Source):
     def columns(self) -> dict[str, str]:
         """The columns, with the names of their Arrow types."""
         if (duplicate := find_duplicate(self.schema.names)) is not None:
-            raise InputError(f"'{self.path}' has two columns {duplicate!r}; rename one of them.")
+            raise InputError(f"'{self.path}' has two columns {duplicate!r}. Rename one of them.")
         return {field.name: str(field.type) for field in self.schema}
 
     def batches(self, names: Sequence[str], carried: Sequence[str] = ()) -> Iterator[Batch]:
@@ -196,7 +196,7 @@ class _Parquet(_Arrow):
             if isinstance(error, OSError) and error.errno is not None:  # of the disk, not of Arrow
                 raise
             reason = str(error).splitlines()[0].rstrip(".")
-            raise InputError(f"'{self.path}' is not a whole parquet file ({reason}).") from None
+            raise InputError(f"'{self.path}' is not a complete Parquet file ({reason}).") from None
 
 
 def _pyarrow(purpose: str = "a table in memory") -> Any:
@@ -243,7 +243,7 @@ class _Lines(Source):
         with closing(self._rows()) as rows:
             sample = list(itertools.islice(rows, 1 + _SAMPLE_LINES))
         if not any(sample):
-            problem = "must hold one JSON object per line" if len(sample) > 1 else "has no rows"
+            problem = "must have one JSON object per line" if len(sample) > 1 else "has no rows"
             raise InputError(f"'{self.path}' {problem}.")
         return {name: "string" for row in sample for name in row}
 
@@ -277,7 +277,7 @@ class _Lines(Source):
                 text = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", self._newline)
                 yield from self._parse_cell(self._lines(text))
         except (gzip.BadGzipFile, EOFError, zlib.error):
-            raise InputError(f"'{self.path}' is not a whole gzip file.") from None
+            raise InputError(f"'{self.path}' is not a complete gzip file.") from None
         except csv.Error as error:
             raise InputError(f"'{self.path}' cannot be read: {error}.") from None
 
@@ -311,13 +311,13 @@ def _parse_separated(
         rows = ((line, cells) for line, cells in read_records(lines) if cells)
         _, names = next(rows, (1, []))
         if (duplicate := find_duplicate(names)) is not None:
-            raise csv.Error(f"it has two columns {duplicate!r}; rename one of them")
+            raise csv.Error(f"it has two columns {duplicate!r}. Rename one of them")
         yield dict.fromkeys(names)
         for line, cells in rows:
             if any(cells[len(names) :]):
                 raise csv.Error(
-                    f"the row that begins in line {line} has {len(cells)} cells, and there are "
-                    f"{len(names)} columns; put quotes around cells that contain a separator"
+                    f"the row that begins in line {line} has {len(cells)} cells for {len(names)} "
+                    "columns. Put quotes around cells that contain a separator"
                 )
             yield dict(zip(names, cells, strict=False))
     finally:
@@ -331,8 +331,8 @@ def _read_record(reader: Any, line: int) -> list[str] | None:
         return cells
     except csv.Error as error:
         raise csv.Error(
-            f"the row that begins in line {line} has a quote that is not closed, or text behind "
-            f"one that is; inside quotes, a quote is written twice ({error})"
+            f"the row that begins in line {line} has an unclosed quote, or text after a closing "
+            f"quote ({error}). Write each quote inside a quoted cell twice"
         ) from None
 
 
@@ -418,8 +418,8 @@ def open_sources(data: Any) -> list[Source]:
     ]
     if existing and other_entries:  # a mistyped path among others is no text
         raise InputError(
-            f"there is no data at {other_entries[0]!r}; check the path. If these are texts, though "
-            f"there is a file {os.fspath(entries[min(existing)])!r}, write {{'text': […]}}."
+            f"{other_entries[0]!r} is not a file, but {os.fspath(entries[min(existing)])!r} is. "
+            "Check the path, or write {'text': […]} if these are texts."
         )
     if entries and not other_entries:
         return [source for element in entries for source in _open_path(Path(element))]
@@ -428,10 +428,12 @@ def open_sources(data: Any) -> list[Source]:
     if entries and all(isinstance(element, tuple) and len(element) == 2 for element in entries):
         return open_sources(dict(zip(("text1", "text2"), zip(*entries, strict=True), strict=True)))
     if isinstance(data, list | tuple) and not data:
-        raise InputError("no data were given; name a file or a folder.")
+        raise InputError("the data are empty. Give a file, a folder, a table or a list of texts.")
+    types = ", ".join(sorted({type(element).__name__ for element in entries}))
+    kind = f"{type(data).__name__} of {types}" if types else type(data).__name__
     raise InputError(
-        "data are the path of a file or a folder, a list of paths, a table, or a list of texts; "
-        f"got {type(data).__name__}. Texts in memory are written {{'text': […]}}."
+        f"data must be a path, a list of paths, a table or a list of texts, not {kind}. Write "
+        "texts in memory as {'text': […]}."
     )
 
 
@@ -477,7 +479,7 @@ def _make_table(data: Any) -> Any:
         return pa.table(data)
     except (pa.ArrowException, TypeError, ValueError, LookupError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"these data are not a table ({reason}).") from None
+        raise InputError(f"the data cannot be read as a table ({reason}).") from None
 
 
 def data_files(folder: Path) -> list[Path]:
@@ -502,9 +504,9 @@ def _open_path(path: Path) -> list[Source]:
 def _open_source(path: Path) -> Source:
     """Open the file at ``path`` by its extension."""
     if not path.exists():
-        raise InputError(f"there is no data at '{path}'; check the path.")
+        raise InputError(f"there is no data at '{path}'. Check the path.")
     if is_device(path):  # a pipe that nobody writes to would be waited for, /dev/zero never ends
-        raise InputError(f"'{path}' must be a file; it is a folder, a device or a pipe.")
+        raise InputError(f"'{path}' must be a file, not a folder, a device or a pipe.")
     ending = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     match ending:
         case ".parquet" if path.suffix != ".gz":
@@ -519,6 +521,6 @@ def _open_source(path: Path) -> Source:
 
             return read_image_arrays(path)
     raise InputError(
-        f"cannot read '{path}': data are .parquet, .csv, .tsv or .jsonl files, the last three also "
-        "packed as .gz; images are a folder of them, or arrays in a .npz file."
+        f"cannot read '{path}'. Use .parquet, .csv, .tsv or .jsonl (the last three may end in "
+        ".gz), or for images a folder or an .npz file."
     )

@@ -42,7 +42,9 @@ def read_labeled_images(
     if folder is not None and folder.is_dir() and not data_files(folder):
         data = find_images(folder)
         if data is None:
-            raise InputError(f"'{folder}' has no images, and no folders with some for each class.")
+            raise InputError(
+                f"'{folder}' has no images. Give a folder with a folder of images for each class."
+            )
     labeled = read_labeled(data, classes, **columns)
     images = []
     for number, cell in enumerate(labeled.texts):
@@ -114,9 +116,7 @@ class _Folder(_ImageSource):
     def __init__(self, path: Path, files: Sequence[Path]) -> None:
         invalid = [file.name for file in files if LONE_SURROGATE.search(str(file))]
         if invalid:
-            raise InputError(
-                f"names of files must be UTF-8 to stand in tables; rename {invalid[0]!r}."
-            )
+            raise InputError(f"file names must be UTF-8. Rename {invalid[0]!r}.")
         self.files = sorted(files)
         ids = [file.relative_to(path).as_posix() for file in self.files]
         labels = [file.parent.name for file in self.files if file.parent != path]
@@ -154,15 +154,15 @@ def read_image_arrays(path: Path) -> Source:
             arrays = {name: file[name] for name in file.files}
     except (ValueError, OSError, BadZipFile, EOFError):  # NumPy would explain how to load pickles
         raise InputError(
-            f"'{path}' is not a file of arrays of numbers, as np.savez writes it."
+            f"'{path}' must be a file of numeric arrays. Write it with np.savez."
         ) from None
     images = {name: array for name, array in arrays.items() if array.ndim in (3, 4)}
     if len(images) > 1:  # of a training and a test set, the first
         images = {name: array for name, array in images.items() if "train" in name.lower()}
     if len(images) != 1:
         raise InputError(
-            f"'{path}' must have one array of images, (n, height, width) or (n, height, "
-            f"width, channels); it has {', '.join(arrays) or 'none'}."
+            f"'{path}' must have one array of images, with shape (n, height, width) or (n, height, "
+            f"width, channels). Its arrays: {', '.join(arrays) or 'none'}."
         )
     (images,) = images.values()
     labels = [array.tolist() for array in arrays.values() if array.shape == (len(images),)]

@@ -65,7 +65,7 @@ def _download(archive: Archive, part: Path, report: Report) -> None:
     if received >= archive.size:
         return
     if not archive.url.startswith(("http://", "https://")):
-        raise InputError(f"the address must start with http:// or https://; got {archive.url!r}.")
+        raise InputError(f"the address {archive.url!r} must start with http:// or https://.")
     request = urllib.request.Request(archive.url)  # noqa: S310
     if received:
         request.add_header("Range", f"bytes={received}-")
@@ -84,11 +84,11 @@ def _download(archive: Archive, part: Path, report: Report) -> None:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
         reason = getattr(error, "reason", None) or error
-        raise InputError(f"cannot download {archive.url} ({reason}); try again later.") from None
+        raise InputError(f"cannot download {archive.url} ({reason}). Try again later.") from None
     if received < archive.size:
         raise InputError(
-            f"the download stopped at {received} of {archive.size} bytes; "
-            "run the same command to continue."
+            f"the download stopped at {received} of {archive.size} bytes. Run the same command to "
+            "continue."
         )
 
 
@@ -99,8 +99,8 @@ def _check(archive: Archive, part: Path) -> None:
         size = part.stat().st_size
         part.unlink()
         raise InputError(
-            f"the file from {archive.url} is not the IMDB archive: its {size} bytes have the md5 "
-            f"{digest}, not {archive.md5}. It was deleted."
+            f"the file from {archive.url} is not the IMDB archive: its MD5 is {digest}, not "
+            f"{archive.md5} ({size} bytes). limelight deleted it."
         )
 
 
@@ -132,8 +132,8 @@ def _extract(tar: Any, member: Any, fresh: Path) -> None:
         or Path(relative_path).anchor
     ):
         raise InputError(
-            f"the archive holds {member.name!r}, which is not a plain file or folder below "
-            f"{FOLDER}; nothing was unpacked."
+            f"the archive contains {member.name!r}, which is not a plain file or folder in "
+            f"{FOLDER}. Nothing was unpacked."
         )
     # Not with the filter of tarfile: it came with Python 3.11.4, and Debian 12 has 3.11.2.
     if member.isdir():

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limelight.data.columns import check_column, find_text_fault, open_data
+from limelight.data.columns import check_role, find_text_fault, open_data
 from limelight.data.files import data_files, read_text_file
 from limelight.data.labels import ClassLabels, Labels, label_classes, normalize_label
 from limelight.errors import InputError
@@ -36,13 +36,15 @@ class LabeledTexts:
         numbers = np.array(self.labels, dtype=np.int64)
         if len(numbers) != len(self.texts):
             raise InputError(
-                f"got {len(self.texts)} texts and {len(numbers)} labels; they must pair up."
+                f"texts and labels must have the same length, not {len(self.texts)} and "
+                f"{len(numbers)}."
             )
         if len(numbers) and numbers.min() < 0:
-            raise InputError(f"labels count from 0; got {numbers.min()}.")
+            raise InputError(f"labels must be at least 0, not {numbers.min()}.")
         if self.classes is not None and len(numbers) and numbers.max() >= len(self.classes):
             raise InputError(
-                f"label {numbers.max()} has no name; the classes are {', '.join(self.classes)}."
+                f"classes must have a name for label {numbers.max()}, but there are only "
+                f"{len(self.classes)}: {', '.join(self.classes)}."
             )
         numbers.setflags(write=False)
         object.__setattr__(self, "labels", numbers)
@@ -70,7 +72,7 @@ class LabeledTexts:
                 names[label] for label in np.unique(self.labels)
             )
             first = numbers.index(None) + 1
-            raise InputError(f"in '{self.source}', from row {first} on, {clause}.")
+            raise InputError(f"row {first} of '{self.source}': {clause}")
         warnings = (*self.warnings, *filter(None, [class_labels.merged_warning()]))
         return replace(self, labels=np.array(numbers), classes=tuple(classes), warnings=warnings)
 
@@ -145,7 +147,7 @@ def read_labeled(
         classes, name = tuple(_IMDB_CLASSES.values()) if classes is None else classes, str(path)
     else:
         data = open_data(path, text=text_column, label=label_column, pair=pair_column)
-        check_column(data.files, label_column := data.columns.label or "label")
+        check_role(data.files, label_column := data.columns.label or "label", "label")
         for row in data.rows(label_column):
             (label,) = row.cells
             if isinstance(label, str) and (problem := find_text_fault(label, "label")):
@@ -157,7 +159,9 @@ def read_labeled(
     if classes is None:
         return LabeledTexts(texts, *_number_labels(cells, name), source)
     if None in cells:
-        raise InputError(f"row {cells.index(None) + 1} of '{name}' has no label.")
+        raise InputError(
+            f"row {cells.index(None) + 1} of '{name}' has no label. Add a label, or remove the row."
+        )
     names = [label if isinstance(label, str) else normalize_label(label) for label in cells]
     number_of = {name: number for number, name in enumerate(dict.fromkeys(names))}
     numbers = np.array([number_of[name] for name in names])
@@ -180,11 +184,13 @@ def _read_archive(path: Path, part: str) -> tuple[list[UserInput], list[Any]]:
     texts, labels = list[UserInput](), []
     for name, label in _IMDB_CLASSES.items():
         if not (home / name).is_dir():
-            raise InputError(f"'{path}' is not an aclImdb folder: '{home / name}' is missing.")
+            raise InputError(
+                f"'{path}' has no data files, and '{home / name}' is missing. Check the path."
+            )
         for file in sorted((home / name).glob("*.txt")):
             texts.append(text := read_text_file(file))
             if not text.strip():
-                raise InputError(f"'{file}' is empty; remove it.")
+                raise InputError(f"'{file}' is empty. Remove it.")
             labels.append(label)
     if not texts:
         raise InputError(f"'{path}' has no rows.")
@@ -203,16 +209,17 @@ def _number_labels(
         numbers = np.array([int(normalize_label(label)) for label in labels])
         if (present := np.unique(numbers)).tolist() != list(range(len(present))):
             raise InputError(
-                f"labels that are numbers must count from 0 without gaps; '{path}' has "
-                f"{', '.join(map(str, present[:10]))}. Name the classes instead."
+                f"numbers as labels must be 0, 1, … without gaps, but '{path}' has "
+                f"{', '.join(map(str, present[:10]))}. Set labels (--labels) to NUMBER=CLASS for "
+                "each, separated by commas."
             )
         return numbers, None
     nameless = [i for i, cell in enumerate(labels) if not isinstance(cell, str) or not cell.strip()]
     if nameless:  # report a label that is no number, if there is one
         row = next((i for i in nameless if not is_number[i]), nameless[0])
         raise InputError(
-            f"row {row + 1} of '{path}' has the label {labels[row]!r}; "
-            "labels are names, or whole numbers from 0."
+            f"the label of row {row + 1} of '{path}' must be a name or a whole number from 0, not "
+            f"{labels[row]!r}."
         )
     # Not ``numpy.unique``: it makes all strings as wide as the longest.
     number_of = {name: number for number, name in enumerate(sorted(set(labels)))}

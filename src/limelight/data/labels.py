@@ -11,7 +11,7 @@ from limelight.errors import InputError, unknown_name_message
 # Names of the classes in the order of the numbers, or a map from labels to classes.
 Labels = str | Sequence[str] | Mapping[Any, str]
 _MAX_LISTED = 8  # labels and classes in a sentence
-_OPTION = "--labels (labels= in Python)"
+_OPTION = "labels (--labels)"
 
 
 def label_classes(label_map: Labels | None) -> dict[str, str]:
@@ -38,11 +38,11 @@ def label_classes(label_map: Labels | None) -> dict[str, str]:
         [str(name).strip() for _, name in assignments],
     )
     if (duplicate := find_duplicate(labels)) is not None:
-        raise InputError(f"{_OPTION} must name each label once; {duplicate!r} is there twice.")
+        raise InputError(f"{_OPTION} must name each label once, not {duplicate!r} twice.")
     if is_list and (duplicate := find_duplicate(names)) is not None:
         raise InputError(
-            f"{_OPTION} must name each class once; {duplicate!r} is there twice. To make labels "
-            "one class, write LABEL=CLASS for each."
+            f"{_OPTION} must name each class once, not {duplicate!r} twice. To merge labels, write "
+            "LABEL=CLASS for each."
         )
     return dict(zip(labels, names, strict=True))
 
@@ -108,8 +108,8 @@ class ClassLabels:
         """
         if (merged_warning := self.merged_warning()) is not None:
             yield merged_warning
-        if len(self.classes) > 1 and (clause := self.describe_unmatched(labels)) is not None:
-            yield f"{clause[0].upper()}{clause[1:]}.{consequence}"
+        if len(self.classes) > 1 and (message := self.describe_unmatched(labels)) is not None:
+            yield f"{message[0].upper()}{message[1:]}{consequence}"
 
     def merged_warning(self) -> str | None:
         """Return a warning if ``label_map`` assigns several labels to one class, else None."""
@@ -120,7 +120,9 @@ class ClassLabels:
                 if label_number == number
             ]
             if len(labels) > 1:
-                return f"{_OPTION} makes the labels {_join_names(labels)} one class, {name!r}."
+                return (
+                    f"{_OPTION} merges the labels {_join_names(labels)} into one class, {name!r}."
+                )
         return None
 
     def describe_unmatched(self, labels: Iterable[Any]) -> str | None:
@@ -136,12 +138,16 @@ class ClassLabels:
         sorted_labels = sorted(
             unmatched_labels, key=lambda cell: (len(cell) if numbers else 0, cell)
         )
-        syntax = "the classes in the order of the numbers" if numbers else "LABEL=CLASS"
+        # A list names the classes of the numbers 0, 1, …, so that it cannot name a larger number.
+        if numbers and all(int(cell) < len(self.classes) for cell in unmatched_labels):
+            example = ",".join(self.classes[:2]) + ",…" * (len(self.classes) > 2)
+            syntax = f"the classes in the order of the numbers, such as {example}"
+        else:
+            syntax = "LABEL=CLASS for each label, separated by commas"
         return (
             f"the label{'s' * (len(unmatched_labels) > 1)} {_join_names(sorted_labels)} "
-            f"match{'es' * (len(unmatched_labels) == 1)} no class of the model (its classes are "
-            f"{_join_names(self.classes)}); say which is which by {_OPTION}: {syntax}, "
-            "separated by commas"
+            f"match{'es' * (len(unmatched_labels) == 1)} no class of the model "
+            f"({_join_names(self.classes)}). Set {_OPTION} to {syntax}."
         )
 
 
@@ -153,8 +159,8 @@ def below_chance_warning(right: int, total: int, classes: int) -> str | None:
     if not total or classes < 2 or wilson_interval(right, total)[1] >= 1 / classes:
         return None
     return (
-        f"The model is right on {right / total:.1%} of {total:,} texts, less than guessing would "
-        f"be ({1 / classes:.1%}): are the labels in another order? Say which is which by {_OPTION}."
+        f"The accuracy on {total:,} texts is {right / total:.1%}, which is below chance "
+        f"({1 / classes:.1%}). Check which class each label means, and set {_OPTION}."
     )
 
 

@@ -12,7 +12,8 @@ from limelight.errors import InputError
 from limelight.files import parse_json
 from limelight.text import Span, truncate_line
 
-_EVIDENCES, _OPTION = "evidences", "column (--rationales)"
+_EVIDENCES = "evidences"
+_CHOOSE_COLUMN = "Choose the column of the rationales with column (--rationales)."
 
 
 class RationaleTexts(NamedTuple):
@@ -41,15 +42,18 @@ def read_rationales(
         return _read_eraser(Path(path), limit)
     data = open_data(path, text=text_column)
     if data.columns.pair is not None:
-        raise InputError("rationales are marked in one text; name its column by --text-column.")
-    check_column(data.files, column, _OPTION)
+        raise InputError(
+            "rationales belong to single texts, but the data have pairs. Choose one column with "
+            "text_column (--text-column)."
+        )
+    check_column(data.files, column, _CHOOSE_COLUMN)
     has_tokens = all("tokens" in file.columns for file in data.files)
     result = RationaleTexts([], [])
     for text, cells, where in data.rows(column, *["tokens"] * has_tokens, limit=limit):
         rationale = _parse_cell(cells[0], where)
         if isinstance(rationale, list) and any(isinstance(span, Mapping) for span in rationale):
             if not has_tokens:
-                check_column(data.files, "tokens", _OPTION)
+                check_column(data.files, "tokens", "Add it, because the rationales count tokens.")
             places = _token_spans(cast(str, text), _parse_cell(cells[1], where), where)
             rationale = _character_spans(rationale, ("start", "end"), places, where)
         result.texts.append(text)
@@ -67,8 +71,8 @@ def _parse_cell(cell: Any, where: str) -> Any:
         return parse_json(cell, "the rationale")
     except InputError:
         raise InputError(
-            f"{where} must have its rationale as JSON, such as [[0, 5]]; "
-            f"got {truncate_line(cell, 40)!r}."
+            f"the rationale of {where} must be JSON such as [[0, 5]], not "
+            f"{truncate_line(cell, 40)!r}."
         ) from None
 
 
@@ -78,7 +82,7 @@ def _token_spans(text: str, tokens: Any, where: str) -> list[Span]:
     for token in tokens if isinstance(tokens, list) else [tokens]:
         start = text.find(token, end) if isinstance(token, str) else -1
         if start < 0 or text[end:start].strip():
-            raise InputError(f"the tokens of {where} must spell its text; {token!r} does not fit.")
+            raise InputError(f"the tokens of {where} must match its text, but {token!r} does not.")
         end = start + len(token)
         token_spans.append((start, end))
     return token_spans
@@ -94,12 +98,12 @@ def _character_spans(
             first, last = (int(record[name]) for name in names)
         except (KeyError, TypeError, ValueError, OverflowError):
             raise InputError(
-                f"a rationale of {where} must have {names[0]!r} and {names[1]!r} as whole numbers; "
-                f"got {truncate_line(repr(record), 60)}."
+                f"a rationale of {where} must have {names[0]!r} and {names[1]!r} as whole numbers, "
+                f"not {truncate_line(repr(record), 60)}."
             ) from None
         if not 0 <= first <= last <= len(places):
             raise InputError(
-                f"a rationale of {where} must lie within its {len(places)} tokens; got {first} to "
+                f"a rationale of {where} must be within its {len(places)} tokens, not {first} to "
                 f"{last}."
             )
         if first < last:
@@ -110,7 +114,7 @@ def _character_spans(
 def _read_eraser(path: Path, limit: int | None) -> RationaleTexts:
     """Read files of the ERASER benchmark: each line has groups of evidence in its own document."""
     data, result = open_data(path, text="annotation_id"), RationaleTexts([], [])
-    check_column(data.files, _EVIDENCES, _OPTION)
+    check_column(data.files, _EVIDENCES, _CHOOSE_COLUMN)
     for name, (groups,), _ in data.rows(_EVIDENCES, limit=limit):
         where = f"{truncate_line(str(name), 40)!r} in '{path}'"
         try:
@@ -118,10 +122,12 @@ def _read_eraser(path: Path, limit: int | None) -> RationaleTexts:
             documents = {str(span["docid"]) for span in evidence} or {str(name)}
         except (KeyError, TypeError):
             raise InputError(
-                f"{where} must have evidences that are groups of evidence in documents."
+                f"the evidences of {where} must be lists of records, each with a 'docid'."
             ) from None
         if len(documents) > 1:
-            raise InputError(f"{where} must have its evidence in one document; it has several.")
+            raise InputError(
+                f"the evidence of {where} must be in one document, not {len(documents)}."
+            )
         (document,) = documents
         if (
             document != Path(document).name

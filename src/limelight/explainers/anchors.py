@@ -71,8 +71,8 @@ def read_prediction(batch: Batch) -> AnchoredPrediction:
     reason = reason_missing(model, "is_exclusive")
     if reason is not None and model.link != "sigmoid":
         raise DomainError(
-            f"an anchor holds the predicted class; it needs {PROPERTIES['is_exclusive']}, and "
-            f"{reason}. Use 'lime', 'shapley' or 'loo'."
+            f"method 'anchors' needs {PROPERTIES['is_exclusive']}, but {reason}. Use 'lime', "
+            "'shapley' or 'loo'."
         )
     label = target if reason is not None and batch.outputs.shape[1] > 1 else None
     choice = int(_predict_classes(batch.outputs, label)[0])
@@ -81,14 +81,12 @@ def read_prediction(batch: Batch) -> AnchoredPrediction:
     agrees, warnings = choice == (target if label is None else 1), tuple[str, ...]()
     if not agrees:
         warnings = (
-            f"An anchor holds what the model says, {name!r}, so its words speak against the target "
+            f"The anchor keeps the prediction {name!r}, so its words speak against the target "
             f"{model.classes[target]!r}.",
         )
     (contrast_class,) = batch.targets.against_names()
     if contrast_class is not None:
-        warning = (
-            f"An anchor holds what the model says, so it is the same against {contrast_class!r}."
-        )
+        warning = f"The anchor keeps the prediction, so against={contrast_class!r} has no effect."
         warnings = (*warnings, warning)
     return AnchoredPrediction(name, choice, label, agrees, warnings)
 
@@ -179,11 +177,12 @@ def _explain_anchor(settings: "Anchors", batch: Batch, *, with_bounds: bool) -> 
     warnings = prediction.warnings
     if not words and anchor.reaches_threshold:
         warnings += (
-            "The prediction holds without an anchor: it hardly depends on which words stay.",
+            "The anchor has no words, because the prediction hardly depends on the words.",
         )
     if low < settings.threshold:
+        verb = "is" if high < settings.threshold else "may be"
         warnings += (
-            f"The precision lies in {low:.3f}–{high:.3f}, which does not clear the threshold "
+            f"The precision ({low:.3f}–{high:.3f}) {verb} below the threshold "
             f"{settings.threshold:g}.",
         )
     return Attribution(
@@ -248,15 +247,15 @@ def _precision_gains(
 
 _SETTINGS = {
     "threshold": "the precision that an anchor must reach",
-    "delta": "the chance that a precision lies outside its interval",
+    "delta": "the probability that a precision lies outside its interval",
     "slack": "precisions that differ by less than this count as equal in the search",
     "batch": "masks drawn at a time in the search",
     "beam": "candidates kept at each size",
-    "max_size": "the most words an anchor may have; None: no limit",
-    "samples": "masks for the precision that is reported",
-    "max_samples": "the most masks that the search may draw",
+    "max_size": "largest number of words in an anchor. None: no limit",
+    "samples": "number of masks that measure the reported precision",
+    "max_samples": "largest number of masks in the search",
     "replacement": "the replacement of a removed word",
-    "seed": "same seed, same anchor",
+    "seed": "the same seed gives the same anchor",
 }
 
 
@@ -268,9 +267,9 @@ def _count_calls(settings: "Anchors", d: int) -> int:
 @register_method(
     id="anchors",
     label="Anchors",
-    formula="shortest A with P(prediction holds | A kept, others by fair coin) ≥ threshold",
-    sees="which words suffice for the predicted class, interactions included",
-    blind="how strongly words pull, and anything below the threshold",
+    formula="shortest A with P(prediction is kept | A kept, others with probability ½) ≥ threshold",
+    sees="which words are enough to keep the prediction, interactions included",
+    blind="the strength of words, and effects below the threshold",
     cost="10⁴ to 10⁶ forward passes on the tables (a second)",
     implementations=(
         Implementation(
@@ -287,7 +286,7 @@ def _count_calls(settings: "Anchors", d: int) -> int:
             settings=_SETTINGS,
             # A model call takes a thousand times as long as a call of the tables.
             defaults={"batch": 50, "samples": 500, "max_samples": 2000},
-            cost=Cost(calls=_count_calls, summary="hundreds to thousands of calls of the model"),
+            cost=Cost(calls=_count_calls, summary="hundreds to thousands of model calls"),
         ),
     ),
 )

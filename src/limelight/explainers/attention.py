@@ -109,8 +109,8 @@ def select_layer(layers: Float[np.ndarray, "L H T"], name: str | int) -> Float[n
     number = {"first": "0", "last": "-1"}.get(str(name), str(name))
     if not number.removeprefix("-").isdecimal() or not -count <= int(number) < count:
         raise InputError(
-            f"layer must be 'first', 'last', 'mean' or a number from 0 to {count - 1}; "
-            f"got {name!r}."
+            f"layer must be 'first', 'last', 'mean' or a number from 0 to {count - 1}, "
+            f"not {name!r}."
         )
     return layers[int(number)]
 
@@ -214,8 +214,8 @@ def _subword_shares(batch: Batch, mass: Float[np.ndarray, " T"]) -> str:
         )
     return (
         f"{feature_share:.0%} of the attention goes to the {features}, "
-        f"{token_share - feature_share:.0%} to other tokens and {1 - token_share:.0%} to no token "
-        "at all, but to the sink of the model."
+        f"{token_share - feature_share:.0%} to other tokens and {1 - token_share:.0%} to the "
+        "attention sink of the model."
     )
 
 
@@ -245,7 +245,7 @@ _BLIND = "values, the last layer, and so the sign and the class"  # attention wi
     id="alpha-avg",
     label="α-avg",
     formula="mean over heads of α_t (Eq. 10)",
-    sees="where [cls] looks",
+    sees="where [cls] attends",
     blind=_BLIND,
     cost="one forward pass",
     signed=False,
@@ -263,7 +263,7 @@ class AlphaAvg:
     id="alpha-max",
     label="α-max",
     formula="max over heads of α_t (Eq. 11)",
-    sees="where at least one head looks",
+    sees="where at least one head attends",
     blind=_BLIND,
     cost="one forward pass",
     signed=False,
@@ -279,8 +279,8 @@ class AlphaMax(AlphaAvg):
     id="alpha-grad",
     label="α×grad",
     formula="Σ over heads of α_t ∂f/∂α_t at the read position, one layer",
-    sees="attention and, to first order, what it is worth to the class",
-    blind="what reaches the output by other layers and through the residual",
+    sees="attention and its first-order effect on the class",
+    blind="effects through other layers and residual connections",
     cost="one forward and one backward pass",
     implementations=_attention_implementations(_gradient_from_tables, _score_layer_gradient),
 )
@@ -311,7 +311,7 @@ class Rollout:
     label="Flow",
     formula="maximum flow from the read position to the word, capacities (α + I)/2",
     sees="the widest paths of attention through all layers",
-    cost="one forward pass and one maximum flow per token: grows with the cube of the length",
+    cost="one forward pass and one maximum flow per token (cubic in the length)",
     blind=_BLIND,
     signed=False,
     implementations=_attention_implementations(
@@ -326,8 +326,8 @@ class Flow:
     id="generic-attention",
     label="Generic attention",
     formula="read row of R − I, R ← R + mean over heads of (α ∂f/∂α)⁺ R (Chefer et al. 2021)",
-    sees="attention through all layers and, to first order, where it speaks for the class",
-    blind="what speaks against the class; values, except through the gradient of α",
+    sees="attention through all layers that, to first order, supports the class",
+    blind="evidence against the class, and values except through the gradient of α",
     cost="one forward and one backward pass",
     signed=False,
     implementations=_attention_implementations(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import numpy as np
 
-from limelight.errors import DomainError
+from limelight.errors import DomainError, TooFewFeaturesError
 from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     NotBelow,
@@ -48,11 +48,14 @@ def _check_sample_count(settings: "Banzhaf | Interactions", d: int) -> None:
     """Raise an error before the first model call if the regression has too few masks."""
     sample_size, pairs = settings.sample_size, isinstance(settings, Interactions)
     if pairs and d < 2:
-        raise DomainError(f"interactions need at least 2 features; this text has {d}.")
+        raise TooFewFeaturesError(f"interactions need at least 2 features, but this text has {d}.")
     masks, needed = sample_size.final_count(d), sample_size.minimum(d)
     if not sample_size.covers_all_masks(d) and masks < needed:
         name = "interactions" if pairs else "Banzhaf values"
-        raise DomainError(f"{name} of {d} features need at least {needed} samples; got {masks}.")
+        raise DomainError(
+            f"{name} of {d} features need at least {needed} samples, not {masks}. Raise samples or "
+            "max_samples."
+        )
 
 
 def _explain_by_masks(settings: "Banzhaf", batch: Batch) -> Attribution:
@@ -115,8 +118,8 @@ def _explain_pairs_by_masks(settings: "Interactions", batch: Batch) -> Attributi
     significant_count = int((np.abs(fit.scores[0]) > limit * fit.stderr[0]).sum()) // 2
     if not significant_count:
         warnings += (
-            f"No pair stands out: the strongest of {pair_count:,} would lie as far from 0 by "
-            "chance alone. Draw more masks.",
+            f"None of the {pair_count:,} pairs has an interaction that differs significantly from "
+            "0. Raise samples.",
         )
     return game.make_attribution(
         mean_interaction_sizes(fit.scores[0]),
@@ -220,36 +223,34 @@ def _zero_score_warnings(
     base, full = game.base_value, game.full_value
     if base is not None and not math.isclose(base, full, rel_tol=_SINGLE_PRECISION):
         return (
-            f"Every score is 0, but the output is {full:.3g} for the text and "
-            f"{base:.3g} without it. Set samples higher, or use 'shapley', which "
-            "explains the difference.",
+            f"Every score is 0, but the output is {full:.3g} for the text and {base:.3g} without "
+            "it. Raise samples, or use 'shapley', which explains the difference.",
         )
     return ()
 
 
 _SINGLE_PRECISION = 1e-6  # relative rounding error of an output
 _MAX_ABLATIONS = 100_000  # bounds the memory of the LASSO, which stores all masks
-_INDEX = 'how sets S are weighted: "shapley" or "banzhaf"'
-_TOP = "pairs to keep, strongest first; None: all d(d−1)/2"
+_INDEX = 'weights of the sets S: "shapley" or "banzhaf"'
+_TOP = "number of pairs to keep, strongest first. None: all d(d−1)/2"
 
 
 @register_method(
     id="banzhaf",
     label="Banzhaf",
-    formula="E[f | word kept] − E[f | word removed], the others kept by fair coins",
-    sees="the word's mean effect over all sets of other words, all alike",
-    blind="sets far from half of the text; does not add up to f",
+    formula="E[f | word kept] − E[f | word removed], each other word kept with probability ½",
+    sees="the mean effect of a word over all sets of other words, with equal weights",
+    blind="sets far from half of the text, and scores do not add up to f",
     cost="milliseconds, exact to quadrature precision with a bound",
     implementations=(
         exact_implementation(partial(exact_attributions, value=banzhaf), ("tolerance", "per_head")),
         sampled_implementation(
             _explain_by_masks,
             {
-                "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
-                "least 1000. If there are no more than that, or at most 1,024, all 2^d are "
-                "evaluated instead"
+                "samples": "number of masks, in pairs of complements. None: ten per word, at least "
+                "1,000. If 2^d is not larger, or at most 1,024, all masks are evaluated"
             },
-            summary="one call of the model per sample",
+            summary="one model call per sample",
             check=_check_sample_count,
         ),
     ),
@@ -278,7 +279,7 @@ class Banzhaf(SamplingSettings):
     label="Interactions",
     formula="mean of f(S∪ij) − f(S∪i) − f(S∪j) + f(S) over sets S",
     sees="which words need or replace each other",
-    blind="what a word does alone; a word's score is the mean size of its interactions",
+    blind="what a word does alone (its score is the mean size of its interactions)",
     cost="O(d²) per node, exact to quadrature precision with a bound",
     signed=False,
     implementations=(
@@ -290,11 +291,11 @@ class Banzhaf(SamplingSettings):
             {
                 "index": _INDEX,
                 "top": _TOP,
-                "samples": "masks to draw; None: ten for each word, at least 2000. If there "
-                "are no more than that, or at most 1,024, all 2^d are evaluated instead",
+                "samples": "number of masks. None: ten per word, at least 2,000. If 2^d is not "
+                "larger, or at most 1,024, all masks are evaluated",
             },
             overhead=_OVERHEAD,
-            summary="one call of the model per sample, each of which counts for every pair",
+            summary="one model call per sample, used for every pair",
             check=_check_sample_count,
         ),
     ),
@@ -316,19 +317,19 @@ class Interactions(SamplingSettings):
 @register_method(
     id="context-cite",
     label="ContextCite",
-    formula="LASSO of the log-odds of the answer on which parts stay, each by a fair coin",
-    sees="the few parts without which a language model would write something else",
-    blind="what the penalty shrinks: small effects are 0, large ones too small",
-    cost="64 calls of the model",
+    formula="LASSO regression of the log-odds of the answer on random masks",
+    sees="the few parts that a language model needs for its answer",
+    blind="effects that the penalty shrinks: small ones become 0, large ones too small",
+    cost="64 model calls",
     implementations=(
         sampled_implementation(
             _explain_by_lasso,
             {
-                "samples": "masks to draw",
-                "penalty": "of the LASSO, for each token of the answer; masks are standardised",
+                "samples": "number of masks",
+                "penalty": "penalty of the LASSO per token of the answer, for standardized masks",
             },
             max_count=_MAX_ABLATIONS,
-            summary="one call of the model per sample",
+            summary="one model call per sample",
         ),
     ),
 )

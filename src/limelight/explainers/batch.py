@@ -7,7 +7,12 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError, add_text_number
+from limelight.errors import (
+    DomainError,
+    InputError,
+    TooFewFeaturesError,
+    add_text_number,
+)
 from limelight.models import (
     Capable,
     Model,
@@ -207,7 +212,7 @@ class Batch:
             allowed = _OUTPUT_TOLERANCE * np.abs(self.outputs).max() + rounding
             if not np.all(np.abs(full_value(game) - self.outputs) <= allowed):
                 raise DomainError(
-                    "this model no longer answers as it did when it was wrapped; wrap it again."
+                    "the outputs of this model have changed since it was wrapped. Wrap it again."
                 )
             self.cache.ratio_game = game
         return self.cache.ratio_game
@@ -259,7 +264,7 @@ class Batch:
         notes = tuple(query.note for query in queries if query.note and query.tag == class_name)
         warnings = model_input.warnings + self.features[i].warnings + notes
         if len(self.features[i].strings) == 1:
-            warnings += ("There is only one feature: its score cannot be compared with any other.",)
+            warnings += ("There is only one feature, so its score has no other to compare with.",)
         return warnings
 
     def base_fields(self, i: int) -> dict[str, Any]:
@@ -444,12 +449,12 @@ def read_batches(
 
 
 def _nothing_exact(reason: str | None) -> str:
-    return f"nothing about this text is known exactly: {reason}."
+    return f"this text has no exact scores, because {reason}."
 
 
 def _prepare_fallback(model_input: ModelInput) -> ModelInput:
     """Return an input for its fallback model, with a warning that says why it is sampled."""
-    warning = f"This text is sampled, and no score is exact: {fallback_reason(model_input)}."
+    warning = f"The scores of this text are sampled, because {fallback_reason(model_input)}."
     return replace(model_input, fallback=None, warnings=(*model_input.warnings, warning))
 
 
@@ -515,14 +520,11 @@ def _make_batch(
 
 @contextmanager
 def advise_finer_features(features: Features) -> Iterator[None]:
-    """Add advice to a ``DomainError`` of the block if the input has a single feature."""
+    """Add advice to a ``TooFewFeaturesError`` of the block."""
     try:
         yield
-    except DomainError as error:
-        if len(features) != 1:
-            raise
-        advice = "Give a longer text, or cut it finer, as by features='positions' or 'tokens'."
-        raise DomainError(f"{error} {advice}") from None
+    except TooFewFeaturesError as error:
+        raise TooFewFeaturesError(f"{error} {features.finer_features_advice()}") from None
 
 
 def select_targets(
@@ -578,9 +580,7 @@ def select_targets(
     against = target_indices(request.against, model.classes, query_outputs)
     if (is_same := against == index).any():
         name = model.classes[int(against[is_same][0])]
-        raise InputError(
-            f"a class is explained against another one; target and against are both {name!r}."
-        )
+        raise InputError(f"target and against must be different classes, but both are {name!r}.")
     return replace(targets, index=index, against=against)
 
 
@@ -600,8 +600,8 @@ def _check_outputs(
         column_counts.add(query_count)
     if array.ndim != 2 or len(array) != n or array.shape[1] not in column_counts:
         raise InputError(
-            f"a model of {classes} classes must answer {n} text(s) with {n} row(s) of {classes} "
-            f"outputs; {type(model).__name__} returned shape {array.shape}."
+            f"the outputs of {type(model).__name__} must have the shape "
+            f"({n}, {query_count * classes}), not {array.shape}."
         )
     return array
 
@@ -625,7 +625,7 @@ def _check_single_token(model: Model, word: str) -> str:
         raise InputError(f"the protected word {word!r} cannot be read: {error}") from None
     if [token.lower() for token in tokens] != [word.lower()]:
         raise InputError(
-            f"a protected word must be one token as the model reads it; {word!r} is read as "
+            f"a protected word must be a single token, but the model reads {word!r} as "
             f"{', '.join(map(repr, tokens))}."
         )
     return word.lower()

@@ -73,8 +73,8 @@ def parse_budget(value: object) -> Budget:
         if unit in _UNITS:
             return Budget(amount * _UNITS[unit], None)
     raise InputError(
-        'budget must be a time, 30 or "30s" or "2min", or a number of calls of the model, '
-        f'"400 calls", and at least 0; got {truncate_line(short_repr(value), 60)}.'
+        'budget must be a time (30, "30s", "2min") or a number of model calls ("400 calls"), of '
+        f"at least 0, not {truncate_line(short_repr(value), 60)}."
     )
 
 
@@ -84,7 +84,7 @@ def parse_seconds(value: BudgetInput | None) -> float | None:
         return None
     budget = parse_budget(value)
     if budget.seconds is None:
-        raise InputError(f'this budget must be a time, such as 30 or "30s"; got "{budget}".')
+        raise InputError(f'this budget must be a time, such as 30 or "30s", not "{budget}".')
     return budget.seconds
 
 
@@ -140,16 +140,16 @@ def _check_settings_unset(methods: Sequence[ConfiguredMethod], settings: Mapping
         cost = implementation.cost
         if cost.minimum is None and cost.calls is not None:
             raise InputError(
-                f"method {method.id!r} asks as often as its search needs, which no budget "
-                "bounds; leave budget out and set its own counts."
+                f"method {method.id!r} does not support a budget, because its search has no fixed "
+                "length. Leave budget out, and set its numbers of samples instead."
             )
         defaults = {**setting_defaults(method), **implementation.defaults}
         for name in cost.settings:
             # In a settings object, a value that differs from its default was set by the user.
             if name in settings or getattr(configured.settings, name) != defaults[name]:
                 raise InputError(
-                    f"give budget or {name!r}, not both: {name!r} of method {method.id!r} "
-                    "follows from the budget."
+                    f"give budget or {name!r}, not both. The budget determines {name!r} of method "
+                    f"{method.id!r}."
                 )
 
 
@@ -283,8 +283,8 @@ def allocate_calls(
         enough = 1 + (minimum * max(sampled_count, 1) + reserved if cost.settings else minimum)
         advice = _suggest_methods(method, d, affordable, minimum) if len(methods) == 1 else ""
         budget_error = (
-            f"{method.method.label} of {d} features takes {minimum:,} calls of the model or more, "
-            f"and a budget of {budget_text} leaves it {affordable:,}{after}. Give a budget of "
+            f"{method.method.label} needs at least {minimum:,} model calls for {d} features, but "
+            f"the budget of {budget_text} allows {affordable:,}{after}. Use a budget of "
             f"{enough:,} calls{advice}."
         )
         allocated.append(method._replace(budget=budget_text, calls=part, budget_error=budget_error))
@@ -306,18 +306,17 @@ def _suggest_methods(configured: ConfiguredMethod, d: int, calls: int, minimum: 
         # Exact methods need the model's default replacement.
         is_default = requested_replacement(configured.settings) in ("auto", model.replacements[0])
         advice = "" if is_default else "leave replacement out and "
-        return f", or {advice}use {default_method(model)!r}, which asks the model nothing"
+        return f", or {advice}use {default_method(model)!r}, which needs no calls"
     cheapest = min(minimum_calls, key=minimum_calls.__getitem__)
     if minimum_calls[cheapest] > calls:
         if minimum_calls[cheapest] >= minimum:
             return ""
-        return f", or one of {minimum_calls[cheapest] + 1:,} calls and {cheapest!r}"
+        return f", or {minimum_calls[cheapest] + 1:,} calls and {cheapest!r}"
     first = next(name for name in minimum_calls if minimum_calls[name] <= calls)
     names = (
-        f"{name!r}, which takes {minimum_calls[name]:,}"
-        for name in dict.fromkeys((first, cheapest))
+        f"{name!r} ({minimum_calls[name]:,} calls)" for name in dict.fromkeys((first, cheapest))
     )
-    return f", or use {', or '.join(names)}"
+    return f", or use {' or '.join(names)}"
 
 
 def check_feasible(budget: Budget | None, methods: Sequence[ConfiguredMethod], d: int) -> None:

@@ -22,8 +22,8 @@ from limelight.text import Pair, UserInput, is_single, truncate_line, validate_t
 # Fields that an explanation takes from the attribution without a change.
 _ATTRIBUTION_FIELDS = ("scores", "stderr", "bound", "intercept", "heads", "pairs", "anchor")
 _UNBOUNDED = (
-    "The error of these scores has no finite bound: the numbers of this model are too large, or "
-    "too far apart, for double precision to say more."
+    "These scores have no finite error bound, because numbers of the model are too large or too "
+    "far apart for double precision. They may be wrong."
 )
 
 
@@ -39,8 +39,8 @@ def explain_batch(method: ConfiguredMethod, batch: Batch) -> list[Explanation]:
     """
     if method.implementation.logit_only and batch.targets.scale == "probability":
         raise InputError(
-            f"method {method.method.id!r} has a formula for logits only; ask for the logit, or use "
-            "'lime-sampled', which samples probabilities."
+            f"method {method.method.id!r} explains logits only. Use scale='logit', or use "
+            "'lime-sampled' for probabilities."
         )
     try:
         return _run_method(method, batch)
@@ -67,8 +67,8 @@ def _run_method(method: ConfiguredMethod, batch: Batch) -> list[Explanation]:
     is_valid = all(isinstance(attribution, Attribution) for attribution in attributions)
     if len(attributions) != count or not is_valid:
         raise InputError(
-            f"method {method.method.id!r} must return one Attribution per text, {count} here; it "
-            f"returned {truncate_line(repr(result))}."
+            f"method {method.method.id!r} must return one Attribution per text (here {count}), not "
+            f"{truncate_line(repr(result))}."
         )
     return [
         _make_explanation(method.with_drawn_samples(attribution.diagnostics), batch, i, attribution)
@@ -214,7 +214,7 @@ def as_list(text: Any) -> list[Any]:
         return [text]
     if isinstance(text, Sequence) or hasattr(text, "tolist"):  # columns of tables have tolist
         return list(text)
-    raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
+    raise InputError(f"a text must be a string or a list of strings, not {type(text).__name__}.")
 
 
 def texts_per_batch(model: Model, methods: Sequence[ConfiguredMethod] = ()) -> int:
@@ -304,7 +304,7 @@ def read_single_text(
         If ``text`` is a list.
     """
     if not is_single(text):
-        raise InputError(f"a {function} is about one text, a string; got {type(text).__name__}.")
+        raise InputError(f"{function} needs a single text, not {type(text).__name__}.")
     prepared, request = prepare_model(model, request)
     (batch,) = stream_batches(prepared, as_list(text), request, check_size=check_size)
     return batch

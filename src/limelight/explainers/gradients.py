@@ -34,17 +34,15 @@ _ROUNDING = 1e-4  # of the mean size of the gradient
 # Shares: 0 is a random order of the features, and 1 is the best known order. See
 # docs/explanation/judging.md and docs/how-to/choose-method.md.
 _WORSE_THAN_CHANCE = (
-    "Worse than chance: of the way from a random order of the words to the best possible one, it "
-    "goes −0.64 on the shipped model and 1,000 IMDB reviews, where Shapley values go 0.99. Its "
-    "signs depend on the axes of the embedding, which are arbitrary; believe 'shapley' or 'lime'."
+    "G-avg is unreliable: on 1,000 IMDB reviews, it ranked words worse than a random order "
+    "(share −0.64, Shapley values 0.99). Use 'shapley' or 'lime'."
 )
 _CHANCE_ON_DEEP = (
-    "No better than chance on deep models: of the way from a random order of the words to that of "
-    "greedy search, it went −0.02 [−0.05, 0.02] on MiniLM and 110 IMDB reviews, where Shapley "
-    "values went 0.88 and 'lrp', at the same cost, 0.66; use 'shapley', 'lime' or 'lrp'."
+    "G×I is unreliable on deep models: on 110 IMDB reviews with MiniLM, it ranked words no better "
+    "than a random order (share −0.02, LRP 0.66, Shapley values 0.88). Use 'shapley' or 'lime'."
 )
 _PER_HEAD = {
-    "per_head": "also score every head's own gradient; norms of those do not average to the whole"
+    "per_head": "also score the gradient of every head. Norms of heads do not average to the score"
 }
 Summary = Literal["mean", "l1", "l2"]
 
@@ -80,8 +78,7 @@ def _score_gradient(_: "GAvg", batch: Batch, *, summary: Summary) -> Attribution
         return Attribution(scores=scores)
     warning = (
         "The model normalizes its embedded input, so the mean of the gradient is zero and these "
-        f"scores are rounding errors: none is larger than {largest:.0e}, and below "
-        f"{noise:.0e} nothing can be said. Use 'shapley', 'lime' or 'lrp'."
+        f"scores are rounding errors (at most {largest:.0e}). Use 'shapley' or 'lime'."
     )
     return Attribution(scores=scores, warnings=(warning,), diagnostics={"rounding": noise})
 
@@ -143,8 +140,8 @@ _NODES_PER_CALL = 16  # bounds the memory for gradients
 # networks of six families the error was at most 0.31 of the change when the scores added up.
 _ERROR_SHARE = 1 / 3
 _PADDING_WARNING = (
-    "Integrated gradients move words to the padding token's embedding, which the others still "
-    "attend to; 'lime', 'shapley' and 'loo' with replacement 'pad' mask a removed word out."
+    "Integrated gradients move words to the padding embedding, which other words still attend to. "
+    "To mask removed words out, use 'lime', 'shapley' or 'loo' with replacement='pad'."
 )
 
 
@@ -193,8 +190,8 @@ def _quadrature_warnings(integrals: IntegratedGradients, tolerance: float) -> tu
     if quadrature <= max(tolerance, bound - quadrature):
         return ()
     return (
-        f"The integral of a score is proven within {round_up(quadrature)} only, not within the "
-        f"tolerance {tolerance:.1g}.",
+        f"The proven error of the integrals is {round_up(quadrature)}, above the tolerance "
+        f"{tolerance:.1g}.",
     )
 
 
@@ -277,10 +274,9 @@ def _tolerance_warnings(
     if largest_error <= tolerance * largest and gap <= tolerance * abs(change):
         return ()
     return (
-        f"A score may be off by {largest_error:.2g} where the largest is {largest:.2g}, as far as "
-        "half of the points tell, and the scores add up to the change of the output "
-        f"({change:.3g}) within {gap:.1g}; both were to be within {tolerance:.1%}: raise "
-        "max_steps.",
+        f"Integrated gradients did not converge to {tolerance:.1%}: scores may be off by "
+        f"{largest_error:.2g} (largest score {largest:.2g}), and their sum by {gap:.1g} (total "
+        f"{change:.3g}). Raise max_steps or the budget.",
     )
 
 
@@ -343,8 +339,8 @@ def _check_frozen_outputs(
     if gap <= _OUTPUT_TOLERANCE * max(1.0, float(np.abs(outputs).max())):
         return
     raise DomainError(
-        f"with its weights frozen the model must answer as before; its outputs move by {gap:.2g}. "
-        "Use 'ig', 'shapley' or 'lime'."
+        f"LRP does not work for this model, because freezing its weights changes its outputs by "
+        f"{gap:.2g}. Use 'ig', 'shapley' or 'lime'."
     )
 
 
@@ -384,7 +380,7 @@ def _choose_path_start(model: Model, name: str) -> str:
     label="G-avg",
     formula="mean over dimensions of ∇_{e_t} f (Theorem 4.1)",
     sees="attention, values and the last layer, to first order",
-    blind="what happens far from the text; the axes of the embedding are arbitrary",
+    blind="effects far from the text. Signs depend on the arbitrary axes of the embedding",
     cost=_COST,
     implementations=_summary_implementations("mean", warning=_WORSE_THAN_CHANCE),
 )
@@ -399,7 +395,7 @@ class GAvg:
     label="G-l1",
     formula="‖∇_{e_t} f‖₁ (Theorem 4.1)",
     sees="how sensitive the output is to a word",
-    blind="the sign; what happens far from the text",
+    blind="the sign, and effects far from the text",
     cost=_COST,
     signed=False,
     implementations=_summary_implementations("l1"),
@@ -413,7 +409,7 @@ class GL1(GAvg):
     label="G-l2",
     formula="‖∇_{e_t} f‖₂ (Theorem 4.1)",
     sees="how sensitive the output is to a word",
-    blind="the sign; what happens far from the text",
+    blind="the sign, and effects far from the text",
     cost=_COST,
     signed=False,
     implementations=_summary_implementations("l2"),
@@ -428,7 +424,7 @@ class GL2(GAvg):
     formula="e_t · ∇_{e_t} f (Theorem 4.1)",
     sees="attention, values and the last layer, with a sign",
     blind="saturation: it compares with the zero vector, which is not a word",
-    cost="one forward pass: no embedding is touched",
+    cost="one forward pass",
     implementations=(
         Implementation(needs="tables", exactness="exact", explain=_input_from_tables),
         Implementation(
@@ -447,10 +443,9 @@ class GxI:
     id="ig",
     label="IG",
     formula="∫₀¹ (e_t − h)·∇_{e_t} f dx along UNK → word",
-    sees="the whole path from UNK to the word; scores add up to how far all words together "
-    "move the output",
+    sees="the whole path from UNK to the word, with scores that add up to the effect of all words",
     blind="mixtures of kept and removed words off that path",
-    cost="32 forward passes on the tables for each 16 that logits move by",
+    cost="32 forward passes on the tables for each change of the logits by 16",
     implementations=(
         Implementation(
             needs="tables",
@@ -464,10 +459,11 @@ class GxI:
             exactness="estimated",
             explain=per_input(_integrate_gradients),
             settings={
-                "tolerance": "the largest gap to adding up, as a share of the change, and "
-                "error of a score, as a share of the largest",
-                "steps": "Gauss–Legendre nodes at first; doubled until the tolerance is met",
-                "max_steps": "the most nodes",
+                "tolerance": "largest error of the sum, relative to the change of the output, and "
+                "of a score, relative to the largest score",
+                "steps": "initial number of Gauss–Legendre nodes, doubled until the tolerance is "
+                "met",
+                "max_steps": "largest number of nodes",
                 "replacement": "the token at which the path to the word starts",
             },
             defaults={"tolerance": 0.01},
@@ -494,8 +490,8 @@ class IG:
     id="lrp",
     label="LRP",
     formula="e_t · ∇_{e_t} f with attention, norms and activations frozen (Ali et al. 2022)",
-    sees="what a word passes on to the output through all layers, with a sign",
-    blind="what a word does by moving attention, norms and gates, which are frozen",
+    sees="what a word passes to the output through all layers, with a sign",
+    blind="effects through attention, norms and gates, which are frozen",
     cost="one forward pass",
     implementations=(
         Implementation(needs="tables", exactness="exact", explain=_frozen_from_tables),
@@ -504,8 +500,8 @@ class IG:
             exactness="exact",
             explain=_frozen_from_network,
             settings={
-                "steps": "gradients on the way from the replacement; 1 takes that of the text",
-                "replacement": "the token at which the way starts, with 2 steps or more",
+                "steps": "number of gradients between the replacement and the text. 1: at the text",
+                "replacement": "the token at which the path starts, for 2 steps or more",
             },
             cost=Cost(
                 minimum=_count_lrp_calls,

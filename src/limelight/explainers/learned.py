@@ -165,9 +165,9 @@ class LearnedScores(NamedTuple):
         Warnings about the text.
     """
 
-    values: Float[np.ndarray, "N *C"]
-    stderr: Float[np.ndarray, "N *C"]
-    draw_deviation: Float[np.ndarray, "N *C"]
+    values: Float[np.ndarray, " N *C"]
+    stderr: Float[np.ndarray, " N *C"]
+    draw_deviation: Float[np.ndarray, " N *C"]
     warnings: tuple[str, ...] = ()
 
 
@@ -257,8 +257,8 @@ class LearnedMethod:
         # pathlib raises an error if the name is too long.
         if not os.path.isfile(record_path):  # noqa: PTH113
             raise InputError(
-                f"there is no learned method at '{folder}': it has no {FILES[0]}. Make one with "
-                "limelight.learn(model, texts, output=…), or limelight learn."
+                f"there is no learned method at '{folder}', because {FILES[0]} is missing. Create "
+                "one with limelight.learn(model, texts, output=…) or limelight learn."
             )
         return _load_method(str(folder), record_path.stat().st_mtime_ns)
 
@@ -274,8 +274,8 @@ class LearnedMethod:
             exactness="fitted",
             explain=self._explain_batch,
             settings={
-                "check": "random masks to ask, to see how much of them the scores explain",
-                "fitted": "which learned method it is, by its digest",
+                "check": "number of random masks on which the scores are checked",
+                "fitted": "digest of the learned method",
             },
             defaults={"fitted": self},
             cost=Cost(minimum=lambda settings, _: settings.check and settings.check + 2),
@@ -286,10 +286,10 @@ class LearnedMethod:
         return Method(
             id=LEARNED,
             label="Learned",
-            formula="linear map + two hidden layers of what the model holds of the word, fitted to "
+            formula="linear map + two hidden layers on the model's signals of the word, fitted to "
             "sampled Shapley values of this model",
-            sees="what Shapley values see, as far as they follow from the states of the model",
-            blind="texts unlike those it learned from: a warning says so",
+            sees="Shapley values, as far as they follow from the signals of the model",
+            blind="texts that differ from the training texts (a warning says so)",
             cost="one forward pass",
             settings=LearnedSettings,
             implementations=(implementation,),
@@ -370,8 +370,8 @@ class LearnedMethod:
         self.check_batch(batch)
         if batch.targets.query_count > 1:
             raise InputError(
-                "a learned start knows of one place or answer at a time; leave start out, or ask "
-                "about one."
+                "a learned start supports a single span or answer. Leave start out, or explain one "
+                "span or answer."
             )
         return [scores for part in batch.split(_BATCH_SIZE) for scores in self._score_part(part)]
 
@@ -382,14 +382,14 @@ class LearnedMethod:
             if signals.shape[1] != len(self.arrays[f"{name}.mean"]):
                 raise InputError(
                     f"this method was learned from {len(self.arrays[f'{name}.mean'])} signals of "
-                    f"{name}, and this model shows {signals.shape[1]}; learn one for this model."
+                    f"{name}, but this model has {signals.shape[1]}. Learn one for this model."
                 )
         with np.errstate(all="ignore"):  # an error is raised below
             network_inputs = self.standardize_inputs(network_inputs)
             scores = self.predict_scores(network_inputs)
             novelty = self.measure_novelty(network_inputs)
         if not (np.isfinite(scores.values).all() and np.isfinite(scores.stderr).all()):
-            raise InputError("this learned method gives scores that are not finite; learn again.")
+            raise InputError("the scores of this learned method are not finite. Learn it again.")
         ends = np.cumsum([len(features) for features in batch.features])[:-1]
         weights = batch.target_gradient[:, self._output_columns(batch)]
         parts = (np.split(x, ends) for x in (scores.values, scores.stderr, scores.draw_deviation))
@@ -440,27 +440,26 @@ class LearnedMethod:
             )
         if batch.model_fingerprint != fingerprint:
             raise InputError(
-                f"this method was learned from another model: its fingerprint is "
-                f"…{fingerprint[-12:]}, and this model's …{batch.model_fingerprint[-12:]}. Learn "
-                "one for this model: limelight.learn(model, texts)."
+                f"this method was learned from another model (fingerprint …{fingerprint[-12:]}, "
+                f"not …{batch.model_fingerprint[-12:]}). Learn one for this model: "
+                "limelight.learn(model, texts)."
             )
         outputs, link = batch.outputs.shape[1] // batch.targets.query_count, batch.model.link
         if request.scale == "score" and are_opposite(class_weights(len(classes), outputs, link)):
             raise InputError(
-                "this method has learned about log-odds and not about the output of one class; "
-                "leave scale out, or use 'shapley'."
+                "this method was learned for log-odds, not for the output of one class. Leave "
+                "scale out, or use 'shapley'."
             )
         if request.features != self.record["features"]:
             raise InputError(
-                f"this method has learned about {self.record['features']!r} and not about "
-                f"{truncate_line(repr(request.features), 40)}; use 'shapley', or learn another."
+                f"this method was learned for features={self.record['features']!r}, not for "
+                f"{truncate_line(repr(request.features), 40)}. Use 'shapley', or learn another."
             )
         is_protected = request.protect or request.side is not None or not request.protect_span
         if is_protected or request.first_subwords:
             raise InputError(
-                "a learned method scores all words of a text but those that are asked about, each "
-                "of which may be removed; leave protect, side, protect_span and first_subwords "
-                "out, or use 'shapley'."
+                "learned methods do not support protect, side, protect_span and first_subwords. "
+                "Leave these options out, or use 'shapley'."
             )
 
     def _output_columns(self, batch: Batch) -> Int[np.ndarray, " C"]:
@@ -469,14 +468,14 @@ class LearnedMethod:
         needed = np.flatnonzero(batch.target_gradient.any(axis=0))
         if learned.max() >= (count := batch.target_gradient.shape[1]):
             raise InputError(
-                f"this method was learned from a model of {learned.max() + 1} outputs or more, and "
-                f"this one has {count}; learn one for this model."
+                f"this method was learned from a model with at least {learned.max() + 1} outputs, "
+                f"but this model has {count}. Learn one for this model."
             )
         if missing := sorted(set(needed.tolist()) - set(learned.tolist())):
             classes = batch.model.classes[-batch.outputs.shape[1] :]
             raise InputError(
-                f"this method has learned about {', '.join(repr(classes[i]) for i in learned)} "
-                f"alone, which is what the values were of; {classes[missing[0]]!r} is asked for."
+                f"this method was learned for {', '.join(repr(classes[i]) for i in learned)} only, "
+                f"not for {classes[missing[0]]!r}. Choose another target, or use 'shapley'."
             )
         return learned
 
@@ -507,18 +506,17 @@ class LearnedMethod:
         reasons = []
         if not low <= (d := round(math.exp(log_count))) <= high:
             count = f"1 {noun}" if d == 1 else f"{d:,} different {pluralize(noun)}"
-            reasons.append(f"it has {count}, and they had {low:,} to {high:,}")
+            reasons.append(f"{count} (in training {low:,} to {high:,})")
         if unseen_share > usual["unseen"]:
-            reasons.append(f"{unseen_share:.0%} of its {pluralize(noun)} did not occur there")
+            reasons.append(f"{unseen_share:.0%} unseen {pluralize(noun)}")
         if distance > usual["distance"]:
-            limit = f"{usual['distance']:.1f} at most there"
-            reasons.append(f"what the model shows of it lies {distance:.1f} away, and {limit}")
+            limit = f"in training up to {usual['distance']:.1f}"
+            reasons.append(f"signals at distance {distance:.1f} ({limit})")
         if reasons:
             kind = "texts" if self.example_kind in ("places", "answers") else self.example_kind
             yield (
-                f"This {kind.removesuffix('s')} is unlike those the method learned from: "
-                f"{'; '.join(reasons)}. Scores and standard errors may not hold; check=16 asks the "
-                "model, 'shapley' draws anew."
+                f"This {kind.removesuffix('s')} differs from the training {kind}: "
+                f"{', '.join(reasons)}. Check its scores with check=16, or use 'shapley'."
             )
         if warning := self.report.get("warning"):
             yield warning
@@ -557,10 +555,13 @@ def _check_scores(
     outputs = game(masks)[:, 0]
     variance = float(np.var(outputs))
     explained = 1 - float(np.var(outputs - masks @ scores)) / variance if variance else None
-    warning = f"Of the variance of {count} random masks of this text, the scores explain "
-    warning += f"{explained:.0%}." if (explained or 0.0) > 0 else "nothing."
+    share = f"{explained:.0%}" if (explained or 0.0) > 0 else "none"
+    warning = f"The scores explain {share} of the variance of {count} random masks of this text."
     if explained is None:
-        warning = f"The model answers {count} random masks of this text alike: nothing to check by."
+        warning = (
+            f"The scores could not be checked, because the outputs for {count} random masks of "
+            "this text are equal."
+        )
     return {
         "base_value": game.base_value,
         "warnings": (warning, *game.warnings),
@@ -584,15 +585,15 @@ def _load_method(folder: str, _changed: int) -> LearnedMethod:
     schema = record.pop("schema", None) if isinstance(record, dict) else None
     if schema != SCHEMA:
         raise InputError(
-            f"'{folder}' holds no learned method that this version reads: its schema is "
-            f"{truncate_line(repr(schema), 60)}, and this version reads {SCHEMA!r}."
+            f"the learned method in '{folder}' must have the schema {SCHEMA!r}, not "
+            f"{truncate_line(repr(schema), 60)}. Learn it again."
         )
     if record.pop("sha256", None) not in (None, _record_digest(record)):
-        raise InputError(f"'{record_path}' has changed since it was written; learn again.")
+        raise InputError(f"'{record_path}' has changed since it was written. Learn again.")
     if hashlib.sha256(content).hexdigest() != record.pop("weights", None):
         raise InputError(
-            f"the weights in '{folder}' are not those that its {FILES[0]} was written with; learn "
-            "again, or copy both files anew."
+            f"the weights in '{folder}' do not belong to its {FILES[0]}. Learn again, or copy both "
+            "files again."
         )
     _check_record(record, f"'{record_path}'")
     try:
@@ -601,7 +602,7 @@ def _load_method(folder: str, _changed: int) -> LearnedMethod:
         reason = truncate_line(str(error), 80)
         raise InputError(f"'{weights_path}' cannot be read ({reason}).") from None
     if (fault := next(_array_faults(record, arrays), None)) is not None:
-        raise InputError(f"'{weights_path}' is not of a learned method: {fault}. Learn again.")
+        raise InputError(f"'{weights_path}' is not a valid learned method: {fault}. Learn again.")
     return LearnedMethod(record, arrays)
 
 
@@ -619,14 +620,14 @@ def _check_record(record: Mapping[str, Any], name: str) -> None:
         msgspec.convert(record, _record_type())
         json.dumps(record, ensure_ascii=False).encode()  # lone surrogates could not be printed
         if len(record["outputs"]) != len(set(record["outputs"])):
-            raise ValueError("the same output stands twice in `outputs`")
+            raise ValueError("`outputs` must not repeat an output")
         if max(record["outputs"]) >= len(record["classes"]):
             raise ValueError("`outputs` must be numbers of classes")
         if not math.isfinite(record["usual"]["unseen"] + record["usual"]["distance"]):
-            raise ValueError("`usual` must hold finite numbers")
+            raise ValueError("`usual` must contain finite numbers")
     except (msgspec.ValidationError, ValueError) as error:
         reason = truncate_line(str(error), 120).rstrip(".")
-        raise InputError(f"{name} is not of a learned method: {reason}. Learn again.") from None
+        raise InputError(f"{name} is not a valid learned method: {reason}. Learn again.") from None
 
 
 @cache
@@ -668,7 +669,7 @@ def _array_faults(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     C, by_word = len(record["outputs"]), "words" in record["signals"]
     sizes = {name: arrays[name].shape[0] for name in _SIZED if arrays.get(name, _NONE).ndim}
     if lacking := sorted(set(_SIZED) - sizes.keys()):
-        yield f"it has no list {lacking[0]!r}"
+        yield f"{lacking[0]!r} is missing"
         return
     V, words, texts, k, hidden = (sizes[name] for name in _SIZED)
     shapes = {
@@ -697,26 +698,26 @@ def _array_faults(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
         shapes |= {f"{member}.{name}": shape for name, shape in member_shapes.items()}
     for name, shape in shapes.items():
         if name not in arrays or arrays[name].shape != shape:
-            actual = arrays[name].shape if name in arrays else "nothing"
-            yield f"{name!r} must have the shape {shape}, and has {actual}"
+            actual = f"not {arrays[name].shape}" if name in arrays else "but it is missing"
+            yield f"{name!r} must have the shape {shape}, {actual}"
     if (
         not V
         or arrays["vocabulary"].dtype.kind not in "iu"
         or (np.diff(arrays["vocabulary"]) <= 0).any()
     ):
-        yield "'vocabulary' must hold whole numbers in their order"
+        yield "'vocabulary' must contain whole numbers in increasing order"
     for name, array in arrays.items():
         if array.dtype.kind not in ("iu" if name == "vocabulary" else "f"):
-            yield f"{name!r} must hold numbers with a fraction; it holds {array.dtype}"
+            yield f"{name!r} must contain floating-point numbers, not {array.dtype}"
         # `draws` is NaN if the values do not show the error of one pair of orders, for example
         # values of all masks.
         elif not (np.isfinite(array).all() or (name == "draws" and np.isnan(array).all())):
-            yield f"{name!r} must hold finite numbers"
+            yield f"{name!r} must contain finite numbers"
     for name in ("words.scale", "texts.scale", "scale", "spread", "rest"):
         if not (arrays[name] > 0).all():
-            yield f"{name!r} must hold positive numbers"
+            yield f"{name!r} must contain positive numbers"
     if not by_word and any(f"{member}.word.weight" in arrays for member in range(_NETWORK_COUNT)):
-        yield "it has weights of words, which its signals do not name"
+        yield "it has weights of words, but its signals do not include words"
 
 
 _SIZED = ("vocabulary", "words.mean", "texts.mean", "spread", "0.first.bias")

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from limelight.errors import DomainError
+from limelight.errors import DomainError, TooFewFeaturesError
 from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     MEANINGS,
@@ -44,14 +44,14 @@ from limelight.theory.namespace import host_array
 
 _POOR_FIT = 0.5  # below this R² a linear model is no summary of the output
 _SINGLE_FEATURE_WARNING = (
-    "LIME of a single {word} is the line through the text with and without it: the score is what "
-    "the output loses, as for leave-one-out."
+    "The text has a single {word}, so its LIME score is the change of the output without it, as "
+    "for leave-one-out."
 )
 _MAX_R2_ERROR = 0.1  # with a larger error R² is meaningless
 _MAX_SHRINKAGE = 0.1  # share of a score that a penalty may remove without a warning
 # With fewer samples for each feature, a regression wastes samples and overstates its errors.
 _SAMPLES_PER_FEATURE = 5
-_BANDWIDTH = "ν, the width of the kernel; 0.25 is the `lime` package's"
+_BANDWIDTH = "ν, the width of the kernel (0.25 in the `lime` package)"
 _SIZES = 'how many words a mask removes: "uniform", "balanced" (by √ψ) or "importance" (by ψ)'
 
 
@@ -79,7 +79,7 @@ def _is_single(settings: "Lime | LimeSampled", d: int) -> bool:
 def _check_design(d: int, bandwidth: float) -> None:
     """Raise an error if LIME is not defined for this number of features and this bandwidth."""
     if d < 2:
-        raise DomainError(f"LIME needs at least 2 features; this text has {d}.")
+        raise TooFewFeaturesError(f"LIME needs at least 2 features, but this text has {d}.")
     lime_design(d, bandwidth=bandwidth)
 
 
@@ -128,7 +128,9 @@ def explain_by_regression(settings: "Lime | LimeSampled", batch: Batch) -> Attri
     )
     # The residuals of a fit through all samples are 0, so its standard errors are not finite.
     if not np.isfinite(fit.stderr).all():
-        raise _too_few_samples_error(fit.samples, int(fit.selected_count[0]), d)
+        raise _too_few_samples_error(
+            fit.samples, int(fit.selected_count[0]), d, advice=", or use a larger bandwidth"
+        )
     design = lime_design(d, bandwidth=settings.bandwidth)
     warnings = _fit_warnings(settings, fit, design, batch.features[0].noun)
     return game.make_attribution(
@@ -150,29 +152,32 @@ def _fit_warnings(
     warnings, features = [], pluralize(noun)
     if (selected_count := int(fit.selected_count[0])) < design.d:
         warnings.append(
-            f"LIME kept {selected_count} of {design.d} {features}; the others have no score (0)."
+            f"LIME selected {selected_count} of {design.d} {features}. The other {features} have "
+            "the score 0."
         )
     shrinkage = settings.ridge / (settings.ridge + fit.samples * design.V)
     if shrinkage > _MAX_SHRINKAGE:
         warnings.append(
-            f"The samples weigh so little that the penalty takes about {shrinkage:.0%} off the "
-            "scores; draw more, or use a larger bandwidth or a smaller ridge."
+            f"The penalty shrinks the scores by about {shrinkage:.0%}. Raise samples, use a larger "
+            "bandwidth, or use a smaller ridge."
         )
     warnings += _poor_fit_warning(float(fit.r2[0]))
     if fit.samples <= 2 * selected_count:
         warnings.append(
-            f"{fit.samples} samples are few for {selected_count} {features}: do not trust the "
-            "standard errors."
+            f"{fit.samples} samples are too few for reliable standard errors of {selected_count} "
+            f"{features}. Raise samples."
         )
     return tuple(warnings)
 
 
-def _too_few_samples_error(samples: int, selected_count: int, d: int) -> DomainError:
-    """Return the error for samples that do not determine the scores."""
+def _too_few_samples_error(
+    samples: int, selected_count: int, d: int, advice: str = ""
+) -> DomainError:
+    """Return the error for samples that do not determine the scores, with further advice."""
     recommended = max(_recommended_samples(d), 2 * samples)
     return DomainError(
-        f"{samples} samples do not determine LIME's scores of {selected_count} features: set "
-        f"samples to {recommended} or more, or use a larger bandwidth."
+        f"{samples} samples do not determine LIME's scores of {selected_count} features. Set "
+        f"samples to {recommended} or more{advice}."
     )
 
 
@@ -184,12 +189,15 @@ def _recommended_samples(d: int) -> int:
 def _poor_fit_warning(r2: float, bound: float = 0.0) -> tuple[str, ...]:
     """Return a warning if the R² of the linear model is small, or if its error is large."""
     if bound > _MAX_R2_ERROR:
-        return (f"How well LIME's linear model fits is not known: R² is {r2:.2f} ± {bound:.2f}.",)
+        return (
+            f"The fit of LIME's linear model is unknown (R² = {r2:.2f} ± {bound:.2f}). Interpret "
+            "its scores with care.",
+        )
     if r2 >= _POOR_FIT:
         return ()
     return (
-        f"LIME's linear model explains {max(r2, 0.0):.0%} of the variation of the output (R²); "
-        "read its scores with care.",
+        f"LIME's linear model explains {max(r2, 0.0):.0%} of the variance of the output (R²). "
+        "Interpret its scores with care.",
     )
 
 
@@ -249,7 +257,7 @@ def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
     label="LIME",
     formula="weighted least squares of f on kept words, in the limit of all samples",
     sees="the linear trend of f around the text, words removed at random",
-    blind="what is not linear; depends on the bandwidth",
+    blind="effects that are not linear. Scores depend on the bandwidth",
     cost="milliseconds, exact to quadrature precision with a bound",
     implementations=(
         exact_implementation(
@@ -257,20 +265,20 @@ def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
             ("bandwidth", "penalty", "rows", "tolerance", "replacement", "per_head", "fit"),
             bandwidth=_BANDWIDTH,
             penalty="the ridge penalty per sample",
-            rows="add the untouched text to that many samples, as `lime` does",
-            replacement="the replacement of a removed word; any but the model's own is sampled",
+            rows="number of samples to which the full text is added, as in `lime`",
+            replacement="the replacement of a removed word. Only the default has exact scores",
             fit="also compute the R² of the linear fit, which takes longer",
         ),
         sampled_implementation(
             explain_by_regression,
             {
-                "samples": "masks to draw; None: five for each word, at least 1000. If there "
-                "are no more than that, or at most 1,024, all 2^d are evaluated instead",
+                "samples": "number of masks. None: five per word, at least 1,000. If 2^d is not "
+                "larger, or at most 1,024, all masks are evaluated",
                 "bandwidth": _BANDWIDTH,
                 "replacement": MEANINGS["replacement"],
                 "sizes": _SIZES,
             },
-            summary="one call of the model per sample",
+            summary="one model call per sample",
             check=_check_sample_count,
         ),
     ),
@@ -296,19 +304,19 @@ class Lime(SamplingSettings):
     id="lime-sampled",
     label="LIME (sampled)",
     formula="weighted ridge regression of f on n random masks of words",
-    sees="many mixtures of kept and removed words; UNK or deletion, logit or probability",
-    blind="interactions of words; it carries sampling noise, shown as standard error",
-    cost="one call of the model per sample (on the tables, 5000 in tens of milliseconds)",
+    sees="many masks of words, with UNK or deletion, for logits or probabilities",
+    blind="interactions of words. Standard errors show the sampling noise",
+    cost="one model call per sample (on the tables, 5,000 in tens of milliseconds)",
     implementations=(
         sampled_implementation(
             explain_by_regression,
             {
-                "samples": "masks to draw; None: five for each word, at least 1000",
+                "samples": "number of masks. None: five per word, at least 1,000",
                 "bandwidth": _BANDWIDTH,
                 "ridge": "the penalty of the fit",
-                "row0": "the first row is the untouched text",
-                "num_features": "words to keep; None: all",
-                "feature_selection": "how those words are chosen, as in `lime`",
+                "row0": "whether the first sample is the full text",
+                "num_features": "number of words to select. None: all",
+                "feature_selection": "how the words are selected, as in `lime`",
                 "replacement": MEANINGS["replacement"],
                 "sizes": _SIZES,
             },

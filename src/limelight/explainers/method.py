@@ -38,7 +38,7 @@ class Range(NamedTuple):
     contains
         Whether a value is allowed.
     requirement
-        The end of the error message "{name} must {requirement}; got {value}."
+        A part of the error message "{name} must {requirement}, not {value}."
     """
 
     contains: Callable[[Any], bool]
@@ -47,9 +47,9 @@ class Range(NamedTuple):
 
 # No range contains NaN, because every comparison with NaN is false.
 Positive = Range(lambda x: x > 0, "be positive")
-NotNegative = Range(lambda x: x >= 0, "not be negative")
-FiniteNotNegative = Range(lambda x: 0 <= x < math.inf, "be finite and not negative")
-Share = Range(lambda x: 0 < x < 1, "lie between 0 and 1")
+NotNegative = Range(lambda x: x >= 0, "be at least 0")
+FiniteNotNegative = Range(lambda x: 0 <= x < math.inf, "be finite and at least 0")
+Share = Range(lambda x: 0 < x < 1, "be between 0 and 1")
 
 
 def at_least(minimum: int) -> Range:
@@ -127,7 +127,7 @@ def _check_values(settings: Any) -> None:
                 minimum = getattr(settings, allowed.setting)
                 if minimum is not None and value < minimum:
                     raise InputError(
-                        f"{name} must be at least {allowed.setting} ({minimum}); got {value}."
+                        f"{name} must be at least {allowed.setting} ({minimum}), not {value}."
                     )
             elif value is default or value is None:
                 continue
@@ -135,7 +135,7 @@ def _check_values(settings: Any) -> None:
                 if value not in allowed.choices:
                     raise InputError(unknown_name_message(name, value, allowed.choices))
             elif not allowed.contains(value):
-                raise InputError(f"{name} must {allowed.requirement}; got {value}.")
+                raise InputError(f"{name} must {allowed.requirement}, not {value}.")
     if settings.check_combination is not None:
         settings.check_combination()
 
@@ -171,11 +171,11 @@ def _convert_value(name: str, types: tuple[Any, ...], value: Any) -> Any:
         is_valid = is_number and math.isfinite(value) and value == int(value)
         expected = "a whole number"
     else:
-        is_valid, expected = isinstance(value, str), "a word"
+        is_valid, expected = isinstance(value, str), "a string"
     if not is_valid:
         expected += f" below 2^{_MAX_BITS} in size" * is_huge
         shown_value = truncate_line(short_repr(value), 60)
-        raise InputError(f"the setting {name!r} must be {expected}; got {shown_value}.")
+        raise InputError(f"the setting {name!r} must be {expected}, not {shown_value}.")
     if not is_number:
         return value
     return float(value) if float in types else int(value)
@@ -279,7 +279,7 @@ MEANINGS = {
     "tolerance": "largest error of a score, relative to the range of f",
     "per_head": "also score every head alone",
     "replacement": "the replacement of a removed word",
-    "seed": "same seed, same scores",
+    "seed": "the same seed gives the same scores",
 }
 
 
@@ -406,8 +406,8 @@ class ConfiguredMethod(NamedTuple):
         for name in values.keys() - names.keys():
             if values.pop(name) != defaults[name]:
                 raise InputError(
-                    f"the setting {name!r} of method {self.method.id!r} has no effect on a text "
-                    "that is sampled; leave it out."
+                    f"the setting {name!r} of method {self.method.id!r} has no effect on a sampled "
+                    f"text. Leave {name} out."
                 )
         return self.create(self.method, model, values)
 
@@ -494,17 +494,17 @@ def requested_replacement(settings: Any) -> Any:
 def reason_unusable(method: Method, model: Model, advice: str = "") -> str:
     """Return the error message that says why a method cannot explain a model, with ``advice``."""
     needs = cast(Capability, method.implementations[-1].needs)  # or any model would do
-    if (why := reason_missing(model, needs)) is None:  # then the replacement is at fault
+    if (reason := reason_missing(model, needs)) is None:  # then the replacement is at fault
         return (
-            f"method {method.id!r} removes words of this model by {model.replacements[0]!r} only; "
-            "leave replacement out, or use 'lime'."
+            f"method {method.id!r} supports only replacement={model.replacements[0]!r} for this "
+            "model. Leave replacement out, or use 'lime'."
         )
-    return f"method {method.id!r} needs {CAPABILITIES[needs]}, and {why}{advice}."
+    return f"method {method.id!r} needs {CAPABILITIES[needs]}, but {reason}.{advice}"
 
 
 def unusable_method_error(method: Method, model: Model) -> InputError:
     """Return the error for a method that cannot explain ``model``; it names methods that can."""
-    return InputError(reason_unusable(method, model, "; use 'shapley', 'lime' or 'loo'"))
+    return InputError(reason_unusable(method, model, " Use 'shapley', 'lime' or 'loo'."))
 
 
 def setting_defaults(method: Method) -> dict[str, Any]:
@@ -521,13 +521,13 @@ def _check_names(
         if name in usable_names:
             continue
         if name in setting_defaults(method) or not usable_names:
-            choices = _join_names(list(usable_names)) if usable_names else "no setting"
+            others = f", or use {_join_names(list(usable_names))}" if usable_names else ""
             raise InputError(
-                f"the setting {name!r} of method {method.id!r} does nothing {case}; "
-                f"here it takes {choices}."
+                f"the setting {name!r} of method {method.id!r} has no effect {case}. "
+                f"Leave {name} out{others}."
             )
         raise InputError(
-            unknown_name_message(f"setting of method {method.id!r} named", name, usable_names)
+            unknown_name_message(f"setting of method {method.id!r}", name, usable_names)
         )
 
 

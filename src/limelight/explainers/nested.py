@@ -44,7 +44,7 @@ from limelight.sampling.orders import (
     shapley_values_from_orders,
 )
 from limelight.shapes import Float, Int
-from limelight.text import Features, build_features, feature_noun, nest_features, truncate_line
+from limelight.text import Features, build_features, nest_features, truncate_line
 from limelight.text.splitters import SPLITTERS
 from limelight.theory.namespace import host_array
 from limelight.theory.owen import owen
@@ -56,7 +56,7 @@ _DEFAULT_OPENED = 3  # sentences, if the calls suffice
 # On reviews of more than 600 words, these are 0.18 of the calls for two pairs of orders of all
 # words, and the share is higher (benchmarks/samplers.py --long).
 _ZOOM_CALLS = 800
-_WITHIN = "what the words lie in: 'sentences', 'paragraphs' or 'lines'"
+_WITHIN = "the units that contain the words: 'sentences', 'paragraphs' or 'lines'"
 
 
 class _Players(NamedTuple):
@@ -116,8 +116,8 @@ def _explain_exactly(settings: "Owen", batch: Batch) -> Attribution:
     """
     if len(settings.units) > 1:
         raise InputError(
-            f"Owen values of this model are exact, of words within one kind of unit; got within="
-            f"{settings.within!r}. Leave out all but one of them."
+            f"Owen values of this model support one kind of unit, not within={settings.within!r}. "
+            "Leave out all but one of them."
         )
     players, d = _divide_features(batch, settings.units), len(batch.features[0])
     divided_batch = _with_features(batch, players.parts)
@@ -125,7 +125,7 @@ def _explain_exactly(settings: "Owen", batch: Batch) -> Attribution:
     if (reason_sampled := divided_batch.reason_sampled) is not None:
         # A call of such a model takes a fraction of a millisecond.
         sampled = _explain_by_orders(settings, batch, default_pairs=ENOUGH_PAIRS)
-        reason = f"Owen values of this text are sampled: {reason_sampled}."
+        reason = f"Owen values of this text are sampled, because {reason_sampled}."
         return replace(sampled, warnings=(reason, *sampled.warnings))
     game = extract_document(divided_batch.ratio_game, 0)
     # A score and its error are sums of at most `max_parts` values.
@@ -164,9 +164,9 @@ def _explain_by_orders(
     if pairs < MIN_PAIRS:
         needed = _ENDS + 4 * (n - 1)
         raise DomainError(
-            f"Owen values of {d} features, {n} parts within {settings.within}, take at least "
-            f"{needed:,} samples; got {sample_count:,}. Set samples to {needed:,}, "
-            f"or give a budget of {needed + 1:,} calls."
+            f"Owen values of {d} features ({n} parts within {settings.within}) need at least "
+            f"{needed:,} samples, not {sample_count:,}. Set samples to {needed:,}, or use a budget "
+            f"of {needed + 1:,} calls."
         )
     sample = shapley_values_from_orders(
         game,
@@ -235,11 +235,12 @@ def _shared_feature_warning(features: Features, players: _Players) -> tuple[str,
     shared = [features.strings[j] for j in np.flatnonzero(part_counts > 1)]
     if not shared:
         return ()
-    count = "1 feature occurs" if len(shared) == 1 else f"{len(shared)} features occur"
-    unit = players.units[-1].kind
+    is_single, unit = len(shared) == 1, players.units[-1].kind
+    count = "1 feature occurs" if is_single else f"{len(shared)} features occur"
+    sums = "Its score is a sum" if is_single else "Their scores are sums"
     return (
-        f"{count} in several {unit} ({truncate_line(', '.join(shared), 60)}): each "
-        f"{feature_noun(unit)}'s share is a player of its own, and the score is the sum of them.",
+        f"{count} in several {unit} ({truncate_line(', '.join(shared), 60)}). {sums} over these "
+        f"{unit}.",
     )
 
 
@@ -257,9 +258,7 @@ def _explain_zoom(settings: "Zoom", batch: Batch) -> Attribution:
     """Score every sentence, and score the words of the strongest sentences instead of these."""
     (model_input,), (features,), unit = batch.inputs, batch.features, settings.within
     if features.kind not in ("words", "positions"):
-        raise InputError(
-            f"zoom looks at {unit} and then at words, which is what it scores; leave features out."
-        )
+        raise InputError(f"method 'zoom' scores {unit} and words. Leave features out.")
     unit_index = np.where(
         features.feature_index >= 0, build_features(model_input, unit).feature_index, -1
     )
@@ -277,7 +276,11 @@ def _explain_zoom(settings: "Zoom", batch: Batch) -> Attribution:
     sentence_calls, total_calls = _split_calls(settings, sentences, sizes, total_calls)
     shapley = fit_pair_count(shapley, len(sentences), sentence_calls)
     with limit_time_share(sentence_calls / total_calls):
-        coarse = explain_by_sampling(shapley, _with_features(batch, sentences))
+        coarse = explain_by_sampling(
+            shapley,
+            _with_features(batch, sentences),
+            budget_calls=_recommended_budget(settings, sizes),
+        )
     remaining = total_calls - shapley.sample_size.calls(len(sentences)) - shapley.spare - _ENDS
     if settings.opened is None and (masks := count_masks_before_deadline()) is not None:
         remaining = min(remaining, masks)
@@ -308,9 +311,9 @@ def _explain_zoom(settings: "Zoom", batch: Batch) -> Attribution:
         return attribution
     needed = 2 * _count_opening_calls(sizes, len(strongest))
     warning = (
-        f"{len(closed)} of the {len(strongest)} strongest {unit} stayed closed, because two pairs "
-        "of orders of their words take more calls than were left: set samples to "
-        f"{needed:,} or more, or give a budget of {needed + 1:,} calls."
+        f"{len(closed)} of the {len(strongest)} strongest {unit} were not opened, because their "
+        f"words need more calls. Set samples to {needed:,} or more, or use a budget of "
+        f"{needed + 1:,} calls."
     )
     first, *warnings = attribution.warnings
     return replace(attribution, warnings=(first, warning, *warnings))
@@ -320,6 +323,13 @@ def _count_opening_calls(sizes: Int[np.ndarray, " sentences"], count: int) -> in
     """Return the number of calls that suffices to open any ``count`` sentences."""
     longest = np.sort(sizes[sizes > 1])[::-1][:count]
     return MIN_PAIRS * int((2 * (longest + 1)).sum()) + _ENDS
+
+
+def _recommended_budget(settings: "Zoom", sizes: Int[np.ndarray, " sentences"]) -> int:
+    """Return the budget, in calls, that is enough for reliable scores of sentences."""
+    sentence_calls = _ENDS + 2 * ENOUGH_PAIRS * (len(sizes) - 1)
+    word_calls = 0 if settings.opened is None else _count_opening_calls(sizes, settings.opened)
+    return 1 + sentence_calls + max(sentence_calls, word_calls)
 
 
 def _split_calls(
@@ -336,11 +346,11 @@ def _split_calls(
     word_calls = 0 if settings.opened is None else _count_opening_calls(sizes, settings.opened)
     needed = sentence_calls + max(sentence_calls, word_calls)
     if needed > total_calls and settings.samples is not None:
-        fewer = ", or open fewer" * (word_calls > sentence_calls)
-        larger = ", or begin with larger units (within='paragraphs')" * (unit == "sentences")
+        fewer = ", lower opened" * (word_calls > sentence_calls)
+        larger = ", or use within='paragraphs'" * (unit == "sentences")
         raise DomainError(
-            f"zoom into {len(sentences)} {unit} takes at least {needed:,} samples; got "
-            f"{total_calls:,}. Set samples to {needed:,}, give a budget of {needed + 1:,} "
+            f"zoom into {len(sentences)} {unit} needs at least {needed:,} samples, not "
+            f"{total_calls:,}. Set samples to {needed:,}, use a budget of {needed + 1:,} "
             f"calls{fewer}{larger}."
         )
     total_calls = max(total_calls, needed)
@@ -392,10 +402,10 @@ def _open_sentences(
     pairs = min(pair_counts, default=0)
     sentence_sizes = np.abs(coarse.scores)
     share = sentence_sizes[opened].sum() / sentence_sizes.sum() if sentence_sizes.any() else 0.0
-    closed_note = " No word of the others was looked at." * (len(opened) < len(sentences))
+    closed_note = f" Words in other {settings.within} have no scores of their own."
     few_pairs_warning = (
-        f"Words of what was opened rest on {pairs} pairs of orders: good for which of them matter. "
-        "Raise samples, or open fewer, for the size of a single score."
+        f"Scores of words come from {pairs} pairs of orders: their ranking is usable, but their "
+        "sizes are rough. For reliable sizes, raise samples or lower opened."
     )
     few_pairs_warnings = (few_pairs_warning,) if 0 < pairs < ENOUGH_PAIRS else ()
     return Attribution(
@@ -403,8 +413,9 @@ def _open_sentences(
         stderr=nonzero_or_none(stderr),
         base_value=coarse.base_value,
         warnings=(
-            f"{len(opened)} of {len(sentences)} {settings.within} were opened, which hold "
-            f"{100 * share:.0f} % of the sizes of all scores of {settings.within}.{closed_note}",
+            f"{len(opened)} of {len(sentences)} {settings.within} were opened. They have "
+            f"{100 * share:.0f} % of the total size of scores."
+            f"{closed_note * (len(opened) < len(sentences))}",
             *few_pairs_warnings,
             *coarse.warnings,
         ),
@@ -429,11 +440,11 @@ def _unit_span(units: Features, i: int) -> tuple[int, int]:
 @register_method(
     id="owen",
     label="Owen",
-    formula="∫₀¹∫₀¹ (E[f | word kept] − E[f | word removed]) dq dp, other sentences there with "
-    "1 − p as wholes, other words of the sentence with 1 − q",
-    sees="the word's mean effect inside its sentence; sentence totals are Shapley values of "
-    "sentences, and all add up to how far the words together move the output",
-    blind="parts of other sentences: they come and go as wholes",
+    formula="∫₀¹∫₀¹ (E[f | word kept] − E[f | word removed]) dq dp, other sentences kept as a "
+    "whole with probability 1 − p, other words of the sentence with 1 − q",
+    sees="the mean effect of a word in its sentence. Totals of sentences are their Shapley values, "
+    "and add up to the effect of all words",
+    blind="parts of other sentences, which are kept or removed as a whole",
     cost="milliseconds, exact to quadrature precision with a bound",
     implementations=(
         replace(
@@ -441,24 +452,22 @@ def _unit_span(units: Features, i: int) -> tuple[int, int]:
                 per_input(_explain_exactly),
                 ("tolerance", "within", "samples", "seed"),
                 within=_WITHIN,
-                samples="masks that are drawn for a text that is sampled, because a word of "
-                "several sentences cannot be divided among them; None: as many as "
-                f"{ENOUGH_PAIRS} pairs of orders take",
-                seed="same seed, same scores, where they are sampled",
+                samples="number of masks for a text that is sampled, because a word occurs in "
+                f"several sentences. None: the masks of {ENOUGH_PAIRS} pairs of orders",
+                seed="the same seed gives the same scores, if they are sampled",
             ),
             hidden_settings=("samples", "seed"),
         ),
         sampled_implementation(
             _explain_by_orders,
             {
-                "within": f"{_WITHIN}; units may lie within others: 'sentences in paragraphs'",
-                "samples": "masks to evaluate, in pairs of an order and its reverse in "
-                "which the words of each unit stand together: 2 (n − 1) for each pair of n "
-                "words, a word of two sentences being two; None: as many as two pairs take, at "
-                f"least {DEFAULT_CALLS:,}. All nested sets are evaluated if they are no more",
+                "within": f"{_WITHIN}, or nested units such as 'sentences in paragraphs'",
+                "samples": "number of masks: 2 (n − 1) for each pair of orders of n words. A word "
+                f"in two sentences counts twice. None: two pairs, at least {DEFAULT_CALLS:,} "
+                "masks. If there are no more nested sets, all are evaluated",
             },
             max_count=MAX_SAMPLES,
-            summary="calls of the model: 1,000, or 4 (d − 1) of d words if that is more",
+            summary="1,000 model calls, or 4 (d − 1) for d words if that is more",
         ),
     ),
 )
@@ -475,7 +484,7 @@ class Owen:
     def __post_init__(self) -> None:
         for unit in self.units:
             if unit not in SPLITTERS:
-                raise InputError(unknown_name_message("units to be within", unit, SPLITTERS))
+                raise InputError(unknown_name_message("unit", unit, SPLITTERS))
 
     @property
     def units(self) -> list[str]:
@@ -497,22 +506,22 @@ class Owen:
 @register_method(
     id="zoom",
     label="Zoom",
-    formula="Shapley values of sentences; of the strongest ones, Owen values of their words",
-    sees="the sentences that matter in a long document, and the words that matter in them; "
-    "adds up to how far all words together move the output",
+    formula="Shapley values of sentences, and Owen values of the words in the strongest sentences",
+    sees="the sentences that matter in a long document and the words that matter in them. Scores "
+    "add up to the effect of all words",
     blind="words of sentences that are not opened",
-    cost="800 calls of the model, or eight for each sentence if that is more",
+    cost="800 model calls, or eight per sentence if that is more",
     implementations=(
         sampled_implementation(
             _explain_zoom,
             {
-                "opened": "sentences that are opened, strongest first: this many, or an error "
-                f"if the samples do not suffice; None: up to {_DEFAULT_OPENED}, as far as they "
-                "allow two pairs of orders of the words",
-                "within": "what is scored whole: 'sentences', 'paragraphs' or 'lines'",
-                "samples": "masks to evaluate, half of them about sentences and half about "
-                f"words of those that are opened; None: {_ZOOM_CALLS}, or as many as two pairs "
-                "of orders of the sentences and as much again take",
+                "opened": "number of sentences to open, strongest first. If the samples are too "
+                f"few, an error is raised. None: up to {_DEFAULT_OPENED}, if the samples allow two "
+                "pairs of orders of their words",
+                "within": "the units to score: 'sentences', 'paragraphs' or 'lines'",
+                "samples": "number of masks, half for sentences and half for words of opened "
+                f"sentences. None: {_ZOOM_CALLS}, or more if two pairs of orders of the sentences "
+                "need more",
             },
             max_count=MAX_SAMPLES,
         ),

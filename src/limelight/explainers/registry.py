@@ -101,12 +101,12 @@ class Registry(Mapping[str, Method]):
         # If a notebook cell runs again, it defines the same method again.
         is_repeated = registered is not None and _definition(registered) == _definition(method)
         if not is_repeated and method.id in self:
-            raise InputError(f"there is a method {method.id!r} already; give yours another id.")
+            raise InputError(f"the id {method.id!r} belongs to another method. Choose another id.")
         owner = self.find_by_settings(method.settings)
         if owner is not None and owner.id != method.id:
             raise InputError(
-                f"the settings of method {method.id!r} are those of {owner.id!r}; each method has "
-                "a class of its own."
+                f"methods {owner.id!r} and {method.id!r} have the same settings class. Give each "
+                "method its own class."
             )
         self.add_unchecked(method)
 
@@ -199,22 +199,22 @@ def register(method: Method | type[Any]) -> None:
         method = vars(method).get("registered_method", method)
     if not isinstance(method, Method):
         raise InputError(
-            "a method is a limelight.explainers.Method, or a class that register_method decorates; "
-            f"got {method!r}."
+            "a method must be a limelight.explainers.Method, or a class that register_method "
+            f"decorates, not {method!r}."
         )
     name, setting_fields = method.id, getattr(method.settings, "setting_fields", None)
     if not isinstance(name, str) or not _METHOD_ID.fullmatch(name):
         raise InputError(
-            "the id of a method is lower-case words with dashes, such as 'my-method'; got "
+            "the id of a method must be lower-case words with dashes, such as 'my-method', not "
             f"{name!r}."
         )
     if setting_fields is None:
         raise InputError(
-            f"the settings of method {name!r} must be a limelight.explainers.settings_class; got "
-            f"{method.settings!r}."
+            f"the settings of method {name!r} must be a class that "
+            f"limelight.explainers.settings_class decorates, not {method.settings!r}."
         )
     if not method.implementations:
-        raise InputError(f"method {name!r} has no implementation; give it at least one.")
+        raise InputError(f"method {name!r} has no implementation. Give it at least one.")
     declared_names, used_names = {setting.name for setting in setting_fields}, set[str]()
     for setting in setting_fields:
         if setting.default is MISSING:
@@ -228,17 +228,17 @@ def register(method: Method | type[Any]) -> None:
             raise InputError(unknown_name_message("exactness", implementation.exactness, choices))
         for setting_name in (*implementation.cost.settings, *implementation.hidden_settings):
             if setting_name not in implementation.settings:
-                noun = f"setting of an implementation of method {name!r} named"
+                noun = f"setting of an implementation of method {name!r}"
                 raise InputError(unknown_name_message(noun, setting_name, implementation.settings))
     if mismatched := sorted(declared_names ^ used_names):
         raise InputError(
-            f"each setting of method {name!r} must be in its class and in an implementation, "
-            f"with its meaning; {mismatched[0]!r} is not."
+            f"the setting {mismatched[0]!r} of method {name!r} must be in its settings class and, "
+            "with a meaning, in an implementation."
         )
     if reserved := sorted(declared_names & _RESERVED_NAMES):
         raise InputError(
-            f"the setting {reserved[0]!r} of method {name!r} has the name of a keyword of "
-            "the verbs; give it another."
+            f"the setting {reserved[0]!r} of method {name!r} has the name of a keyword of public "
+            "functions. Choose another name."
         )
     METHODS.add(method)
 
@@ -339,13 +339,13 @@ def find_method(name: Any) -> Method:
             raise InputError(IN_REPRODUCTION.format(f"the method {name!r}"))
         if name == LEARNED_PREFIX[:-1]:
             raise InputError(
-                "a learned method is fitted to its model first: limelight.learn(model, texts), or "
-                "limelight learn; then it is called 'learned:FOLDER'."
+                "a learned method must first be fitted with limelight.learn(model, texts, "
+                "output=FOLDER) or limelight learn. Then its name is 'learned:FOLDER'."
             )
     elif (method := METHODS.find_by_settings(type(name))) is not None:
         return method
     elif isinstance(name, type) and METHODS.find_by_settings(name) is not None:
-        raise InputError(f"settings are a value, not a class; write {name.__name__}().")
+        raise InputError(f"settings must be an object, not a class. Write {name.__name__}().")
     raise InputError(unknown_name_message("method", name, METHODS))
 
 
@@ -383,7 +383,8 @@ def configure_method(name: Any, model: Model, settings: Mapping[str, Any]) -> Co
         return ConfiguredMethod.create(method, model, settings)
     for setting in settings:
         raise InputError(
-            f"settings are given by name or as {type(name).__name__}(…), not both; got {setting!r}."
+            f"give settings by name or in {type(name).__name__}(…), not both. Move {setting!r} "
+            f"into {type(name).__name__}(…), or leave it out."
         )
     return ConfiguredMethod.create(method, model, name)
 
@@ -414,7 +415,7 @@ def _make_row(method: Method, model: Model | None) -> MethodRow:
         else:
             implementations, cost = (selected,), selected.cost.summary or cost
             if selected.needs is None and method.implementations[0].needs == "exact_game":
-                cost = f"{cost}; asked, since {reason_missing(model, 'exact_game')}"
+                cost = f"{cost}, because {reason_missing(model, 'exact_game')}"
     defaults, rows = setting_defaults(method), []
     for implementation in implementations:
         values = defaults | {
@@ -490,11 +491,11 @@ def configure_methods(
     if names is None:
         names = default_comparison(model)
     if not names:
-        raise InputError("compare needs at least one method; got none.")
+        raise InputError("compare needs at least one method.")
     by_name = {name: find_method(name) for name in names}
     ids = [method.id for method in by_name.values()]
     if repeated := [name for name in ids if ids.count(name) > 1]:
-        raise InputError(f"compare shows each method once; {repeated[0]!r} was given twice.")
+        raise InputError(f"compare needs each method once, but {repeated[0]!r} was given twice.")
     setting_names = dict[Any, Mapping[str, str]]()
     for name, method in by_name.items():
         if not accepts_settings(name):  # a settings object

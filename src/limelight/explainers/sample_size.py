@@ -105,9 +105,8 @@ class SampleSize:
         if self.tolerance is None or largest_error <= self.tolerance:
             return ()
         return (
-            f"After {count:,} draws the largest standard error is {largest_error:.2g}, above the "
-            f"tolerance {self.tolerance:.2g}; raise max_samples, or max_pairs where orders are "
-            "drawn.",
+            f"The largest standard error after {count:,} samples is {largest_error:.2g}, above the "
+            f"tolerance {self.tolerance:.2g}. Raise max_samples, or max_pairs for 'shapley'.",
         )
 
 
@@ -190,9 +189,9 @@ def sampled_implementation(
     meanings |= {name: MEANINGS[name] for name in ("replacement", "seed")}
     if max_count is None:
         budget_settings += [f"max_{count}", "tolerance"]
-        meaning = f"keep drawing until no standard error exceeds it; None: stop at `{count}`"
+        meaning = f"sample until no standard error exceeds it. None: stop at `{count}`"
         noun = "masks" if count == "samples" else count
-        meanings |= {"tolerance": meaning, f"max_{count}": f"the most {noun} to draw"}
+        meanings |= {"tolerance": meaning, f"max_{count}": f"the largest number of {noun} to draw"}
 
     def fit_count(settings: Any, d: int, calls: int) -> Any:
         """Return the settings with as many samples as the calls allow."""

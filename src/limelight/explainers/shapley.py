@@ -94,15 +94,18 @@ def _check_pairs(settings: "Shapley", d: int) -> None:
     pairs = sample_size.initial_count(d)
     if pairs < minimum and not sample_size.covers_all_masks(d):
         raise DomainError(
-            f"a regression on {d} features needs at least {minimum} pairs of masks; got "
-            f"{pairs}. Set pairs to {minimum} or more, or leave the sampler out."
+            f"a regression on {d} features needs at least {minimum} pairs of masks, not {pairs}. "
+            f"Set pairs to {minimum} or more, or leave sampler out."
         )
 
 
-def explain_by_sampling(settings: "Shapley", batch: Batch) -> Attribution:
+def explain_by_sampling(
+    settings: "Shapley", batch: Batch, *, budget_calls: int | None = None
+) -> Attribution:
     """Score every feature by its Shapley value, from random orders or from a regression on masks.
 
-    If the sample size covers all masks, the values are exact.
+    If the sample size covers all masks, the values are exact. ``budget_calls`` is the budget that a
+    warning about few pairs of orders recommends, if it differs from that of ``Shapley``.
     """
     game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
     sample_size = settings.sample_size
@@ -131,7 +134,9 @@ def explain_by_sampling(settings: "Shapley", batch: Batch) -> Attribution:
         sample.values[0],
         # Two words have one pair of orders, whose mean is exact.
         nonzero_or_none(sample.stderr[0]) if d > 2 else sample.stderr[0],
-        warnings=pair_warnings(settings, sample, d, batch.features[0].noun),
+        warnings=pair_warnings(
+            settings, sample, d, batch.features[0].noun, budget_calls=budget_calls
+        ),
         pairs_drawn=sample.pairs,
         sampler="regression" if uses_regression else "orders",
     )
@@ -152,20 +157,19 @@ def _learned_scores(settings: "Shapley", batch: Batch) -> LearnedScores | None:
         return None
     if batch.targets.scale == "probability":
         raise InputError(
-            "a learned method knows logits only; ask for the logit, or leave start out."
+            "a learned start explains logits only. Use scale='logit', or leave start out."
         )
     default = resolve_replacement(batch.model, "auto")
     if settings.replacement != default:
         raise InputError(
-            f"a learned method knows what removing a word does if {default!r} stands for it; leave "
-            f"replacement out, or start. Got {settings.replacement!r}."
+            f"a learned start needs replacement={default!r}, not {settings.replacement!r}. Leave "
+            "replacement out, or leave start out."
         )
     scores = settings.start.score_texts(batch)[0]
     if np.isnan(scores.draw_deviation).any():
         raise InputError(
-            "this method was learned from stored values that were not drawn by orders of words, "
-            "so it does not know how far off a pair of orders is; learn from texts, or leave start "
-            "out."
+            "this method was learned from stored values that were not sampled by pairs of orders, "
+            "so it cannot be the start. Learn it from texts, or leave start out."
         )
     return scores
 
@@ -207,15 +211,14 @@ def _combine_scores(
     variance = (1 - weight) * sampled_variance
     scores = scores + variance / variance.sum() * (values.sum() - scores.sum())
     # The factor is one of variances. It is reported if the errors are more than doubled.
-    increase = f", whose errors are taken {factor**0.5:.1f} times as large here" * (factor > 4)
+    increase = f" (with errors increased by a factor of {factor**0.5:.1f})" * (factor > 4)
     return replace(
         attribution,
         scores=scores,
         stderr=np.sqrt(variance),
         warnings=(
-            f"Scores are means of those of the learned method{increase} and of those that were "
-            "drawn, each weighed by its squared error; the drawn ones alone, which have no bias, "
-            "are in the diagnostics as 'unbiased'.",
+            f"Scores are weighted means of learned scores{increase} and sampled scores. For "
+            "unbiased sampled scores, read diagnostics['unbiased'].",
             *learned.warnings,
             *attribution.warnings,
         ),
@@ -229,7 +232,14 @@ def _combine_scores(
     )
 
 
-def pair_warnings(settings: "Shapley", sample: ShapleySample, d: int, noun: str) -> tuple[str, ...]:
+def pair_warnings(
+    settings: "Shapley",
+    sample: ShapleySample,
+    d: int,
+    noun: str,
+    *,
+    budget_calls: int | None = None,
+) -> tuple[str, ...]:
     """Return warnings about pairs of orders.
 
     Parameters
@@ -242,17 +252,19 @@ def pair_warnings(settings: "Shapley", sample: ShapleySample, d: int, noun: str)
         Number of features.
     noun
         The noun for a feature, such as "word".
+    budget_calls
+        The budget, in calls, that is enough for reliable scores. None: that of ``Shapley``.
     """
     warnings, features = tuple[str, ...](), pluralize(noun)
+    if budget_calls is None:
+        budget_calls = 3 + ENOUGH_PAIRS * 2 * (d - 1)
     # For two words, a single pair contains all orders.
     is_incomplete = d > 2 and settings.start is None
     if is_incomplete and not settings.uses_regression(d) and sample.pairs < ENOUGH_PAIRS:
         warnings = (
-            f"Good for which {features} matter and which way they pull: {sample.pairs} pairs of "
-            f"orders rank {features} nearly as well as {ENOUGH_PAIRS} do. For the size of a single "
-            f"score and its standard error draw {ENOUGH_PAIRS} or more, which take a budget of "
-            f"{3 + ENOUGH_PAIRS * 2 * (d - 1):,} calls, since what shows in few orders only may "
-            "not have come up yet.",
+            f"Scores come from {sample.pairs} pairs of orders: the ranking of {features} is "
+            "usable, but sizes and standard errors are rough. For reliable scores, use a budget of "
+            f"{budget_calls:,} calls ({ENOUGH_PAIRS} pairs).",
         )
     return (
         warnings
@@ -300,24 +312,20 @@ def _loo_from_calls(settings: "Loo", batch: Batch) -> Attribution:
 _SAMPLED = sampled_implementation(
     explain_by_sampling,
     {
-        "sampler": "'orders' of the words, 'regression' on masks, or 'auto': a "
-        f"regression for at most {_MAX_REGRESSION_FEATURES} words and at least "
-        f"d²/{_SQUARED_FEATURES_PER_CALL} calls, where it comes closer, and orders for more "
-        "words or fewer calls, or if pairs or a tolerance is set",
-        "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each, or of "
-        "a random mask and its complement, 2 calls each; None: as many as "
-        f"{DEFAULT_CALLS:,} calls allow, at least 2. If all 2^d masks take no more "
-        "calls, or at most 1,024, they are evaluated instead",
-        "spare": "calls that are too few for a pair, spent on a stretch of one; what a "
-        "budget leaves over",
-        "start": "a learned method, or its folder, whose scores are combined with the "
-        "drawn ones by the errors of both; then one pair suffices",
+        "sampler": "'orders' of words, 'regression' on masks, or 'auto'. "
+        f"The default uses a regression for at most {_MAX_REGRESSION_FEATURES} words and at least "
+        f"d²/{_SQUARED_FEATURES_PER_CALL} calls, unless pairs or tolerance is set",
+        "pairs": "number of pairs: an order and its reverse, 2 (d − 1) calls each, or a mask and "
+        f"its complement, 2 calls each. None: as many as {DEFAULT_CALLS:,} calls allow, at least "
+        "2. If 2^d is not larger than the calls, or at most 1,024, all masks are evaluated",
+        "spare": "remaining calls of a budget, for a part of a pair",
+        "start": "a learned method, or its folder. Its scores are combined with sampled scores, "
+        "and one pair is enough",
     },
     count="pairs",
     fit=fit_pair_count,
     check=_check_pairs,
-    summary="2 (d − 1) calls of the model for each pair of orders of d words, 2 for each "
-    "pair of masks",
+    summary="2 (d − 1) model calls per pair of orders of d words, or 2 per pair of masks",
 )
 
 
@@ -326,8 +334,8 @@ _SAMPLED = sampled_implementation(
     id="loo",
     label="LOO",
     formula="f(text) − f(text without the word)",
-    sees="what really happens when one word is replaced by UNK",
-    blind="words that stand in for each other: each alone seems not to matter",
+    sees="the effect of replacing one word by UNK",
+    blind="words that can replace each other, because each alone has little effect",
     cost="one forward pass, O(d)",
     implementations=(
         Implementation(needs="exact_game", exactness="bound", explain=_loo_from_game),
@@ -338,7 +346,7 @@ _SAMPLED = sampled_implementation(
             cost=Cost(
                 calls=lambda _, d: d + 2,
                 minimum=lambda _, d: d + 2,
-                summary="one call of the model per word",
+                summary="one model call per word",
             ),
         ),
     ),
@@ -354,8 +362,8 @@ class Loo:
     id="shapley",
     label="Shapley",
     formula="∫₀¹ (E_p[f | word kept] − E_p[f | word removed]) dp",
-    sees="the word's mean effect over all sets of other words; adds up to how far all words "
-    "together move the output",
+    sees="the mean effect of a word over all sets of other words. Scores add up to the effect of "
+    "all words",
     blind="which other words it needs (see interactions)",
     cost="milliseconds, exact to quadrature precision with a bound",
     implementations=(
@@ -390,18 +398,18 @@ class Shapley:
         for name in ("pairs", "max_pairs") if self.start is None else ():
             if getattr(self, name) == 1:
                 raise InputError(
-                    f"{name} must be at least {MIN_PAIRS}, since one pair has no spread, unless "
-                    "a learned method is the start; got 1."
+                    f"{name} must be at least {MIN_PAIRS}, not 1, because one pair has no standard "
+                    "error. With a learned start, 1 is enough."
                 )
         if self.tolerance is not None and self.sampler == "regression":
             raise InputError(
-                "a tolerance is met by drawing more orders; leave the sampler 'regression' out, or "
-                "set pairs instead of the tolerance."
+                "tolerance needs the sampler 'orders', not 'regression'. Leave sampler out, or set "
+                "pairs instead of tolerance."
             )
         if self.tolerance is not None and self.max_pairs < MIN_RELIABLE_PAIRS:
             raise InputError(
-                f"max_pairs must be at least {MIN_RELIABLE_PAIRS} with a tolerance, because fewer "
-                f"pairs do not show their spread; got {self.max_pairs}."
+                f"max_pairs must be at least {MIN_RELIABLE_PAIRS} with tolerance, not "
+                f"{self.max_pairs}, because fewer pairs have no reliable standard errors."
             )
 
     def uses_regression(self, d: int) -> bool:

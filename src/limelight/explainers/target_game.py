@@ -117,26 +117,25 @@ class TargetGame:
         warnings = tuple[str, ...]()
         if abs(repeated_value - value) > _REPEAT_TOLERANCE * max(1.0, abs(value)):
             warnings += (
-                f"The model answered the same text with {value:.4g} and with {repeated_value:.4g}: "
-                "its answers are partly noise, which no standard error here accounts for. Switch "
-                "off whatever is random in it.",
+                f"The model returned {value:.4g} and {repeated_value:.4g} for the same text, and "
+                "standard errors ignore this noise. Switch off randomness in the model, such as "
+                "dropout.",
             )
         if self._explains_answer and game.is_constant:
             warnings += (
-                "The model gave the answer the same log-probability after every version of the "
-                "text, so no part of it has an effect. Check that the model reads the text.",
+                "The log-probability of the answer is the same for every masked text, so no part "
+                "of the text has an effect. Check that the model reads the text.",
             )
         if self._saturated_count:
             warnings += (
-                f"{self._saturated_count} of {self._output_count} answers were probabilities of 0 "
-                f"or 1, whose log-odds are infinite; ±{MAX_LOG_ODDS:.1f} stands for them, so the "
-                "size of the scores means little. Explain scale='probability', or let the function "
-                "return logits.",
+                f"{self._saturated_count} of {self._output_count} outputs were probabilities of 0 "
+                f"or 1, clipped to log-odds of ±{MAX_LOG_ODDS:.1f}, so the size of scores is "
+                "unreliable. Use scale='probability', or let the function return logits.",
             )
         if game.rejects_empty:
             is_imputed = game.imputed_count > self._initial_imputed_count
-            imputed = "; the mean of its answers to each word alone stands in for it"
-            warnings += (f"{NO_BASE_VALUE}{imputed * is_imputed}.",)
+            imputed = " The mean output for single words replaces it."
+            warnings += (f"{NO_BASE_VALUE}.{imputed * is_imputed}",)
         return warnings
 
     def _target_values(self, outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n 1"]:
@@ -255,27 +254,26 @@ def rare_effect_warning(
     One warning, or an empty tuple.
     """
     if has_no_spread:
-        allowed = f"The standard errors allow for one as large as {possible_effect:.3g}."
+        allowed = f"The standard errors allow for an effect of {possible_effect:.3g}."
         if possible_effect == 0:
-            allowed = "There are no standard errors, since nothing has moved the output so far."
+            allowed = "There are no standard errors, because the output has not changed yet."
         return (
-            f"All {sample_count:,} draws agree, which is no proof: an effect that shows in fewer "
-            f"than {min(300 / sample_count, 100):.3g} % of all draws may have gone unseen. "
-            f"{allowed}",
+            f"All {sample_count:,} samples agree, so effects that occur in fewer than "
+            f"{min(300 / sample_count, 100):.3g} % of samples may be missing. {allowed}",
         )
     if largest_share > RARE_EFFECT_WARNING_SHARE:
-        samples = f"{sample_count:,} draws"
+        samples = f"{sample_count:,} samples"
         if part_count is not None and part_count < sample_count:
-            samples = f"{part_count} parts of the {sample_count:,} draws"
+            samples = f"{part_count} parts of the {sample_count:,} samples"
         return (
-            f"One of the {samples} makes up most of the spread of a score: effects as rare "
-            "as this may have been missed, and the standard errors are then too small. Draw more.",
+            f"One of the {samples} determines most of the variance of a score, so rare effects may "
+            "be missing and the standard errors too small. Draw more samples.",
         )
     if tail_carriers:
         return (
-            f"The answers have a heavy tail: about {math.ceil(tail_carriers)} of them make up "
-            "their variance, larger ones may have been missed, and the standard errors are then "
-            "too small. Draw more, or explain the logarithm of the output.",
+            f"About {math.ceil(tail_carriers)} outputs determine most of the variance, so larger "
+            "outputs may be missing and the standard errors too small. Draw more samples, or "
+            "explain the logarithm of the output.",
         )
     return ()
 

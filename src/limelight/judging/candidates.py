@@ -30,7 +30,7 @@ from limelight.text import AnswerQuery, truncate_line
 from limelight.text.characters import LONE_SURROGATE
 from limelight.threads import cached_property
 
-_NONE = "there are no stored explanations in what was given."
+_NONE = "there are no stored explanations. Give at least one."
 
 
 Scores = Float[np.ndarray, " d"]  # one per word
@@ -133,7 +133,7 @@ def make_candidates(
             for candidate in new_candidates
         )
     if not candidates:
-        raise InputError("judge needs at least one method; got none.")
+        raise InputError("judge needs at least one method.")
     return _make_names_unique(candidates)
 
 
@@ -165,7 +165,7 @@ def _method_candidate(model: Model, source: Any, settings: Mapping[str, Any]) ->
     except InputError as error:
         if implementation is not None:  # the settings are at fault, not the model
             raise
-        no_scores = _score_each_text(lambda *_: "the model does not allow it")
+        no_scores = _score_each_text(lambda *_: "the model does not support this method.")
         return Candidate(method.id, method.label, method.signed, no_scores, str(error))
     score_again = None
     implementation = configured.implementation
@@ -192,7 +192,10 @@ def _describe_changes(settings: Any) -> str:
     return ", ".join(f"{name}={value}" for name, default, value in values if value != default)
 
 
-_OTHER_FEATURES = "it scores units of its own; judge its explanations, with their spans as features"
+_OTHER_FEATURES = (
+    "the method selects its own features. Judge its stored explanations, with their spans as "
+    "features."
+)
 
 
 def _method_scorer(method: ConfiguredMethod) -> Callable[[Batch], list[ScoresOrReason]]:
@@ -243,11 +246,11 @@ def _function_scorer(function: Callable[..., Any]) -> Callable[[Batch], list[Sco
         except Exception as error:  # a user's function may raise anything
             message = LONE_SURROGATE.sub("\ufffd", truncate_line(str(error), 120))
             return f"{type(error).__name__}: {message}"
-        d = len(batch.features[i])
+        d, noun = len(batch.features[i]), batch.features[i].noun
         if scores.shape != (d,):
-            return f"it must return {d} finite numbers, one per word; got shape {scores.shape}."
-        if unknown := int(np.count_nonzero(~np.isfinite(scores))):
-            return f"it must return {d} finite numbers, one per word; {unknown} of them are not."
+            return f"it must return {d} numbers, one per {noun}, not shape {scores.shape}."
+        if invalid_count := int(np.count_nonzero(~np.isfinite(scores))):
+            return f"it must return {d} finite numbers, but {invalid_count} of them are not finite."
         if isinstance(answer, Explanation):
             return _scores_for_target(scores, answer.target, batch, i, signed=answer.signed)
         if takes_target:
@@ -258,7 +261,7 @@ def _function_scorer(function: Callable[..., Any]) -> Callable[[Batch], list[Sco
         converted = _scores_for_target(scores, classes[default], batch, i, signed=signed)
         if not isinstance(converted, str):
             return converted
-        return f"{converted} A function that takes `target` is told the class."
+        return f"{converted} Add a parameter `target` to the function: it gets the judged class."
 
     return _score_each_text(score_text)
 
@@ -302,13 +305,13 @@ def _scores_for_target(
         return scores
     if scored_class not in classes:
         names = ", ".join(map(repr, classes[:5]))
-        return f"its scores speak for {scored_class!r}, which is no class of this model ({names})."
+        return f"its scores are for {scored_class!r}, which is not a class of this model ({names})."
     # Scores for one of two classes are scores against the other, unless both may be true at once.
     scale = "score" if batch.targets.scale == "score" else "logit"
     outputs, link = batch.outputs.shape[1], batch.model.link
     if are_opposite(class_weights(len(classes), outputs, link, scale)):
         return -scores if signed else scores
-    return f"its scores speak for {scored_class!r}, and {target!r} is judged."
+    return f"its scores are for {scored_class!r}, but {target!r} is judged."
 
 
 def _stored_candidate(first: Explanation, stored: Mapping[Any, Any]) -> Candidate:
@@ -330,7 +333,7 @@ def _stored_candidate(first: Explanation, stored: Mapping[Any, Any]) -> Candidat
             return "there is no stored explanation of this text."
         query = model_input.queries[batch.targets.query_index] if model_input.queries else None
         if not (matching := [e for e in of_text if e.query == query]):
-            noun = "this answer" if isinstance(query, AnswerQuery) else "this place of the text"
+            noun = "this answer" if isinstance(query, AnswerQuery) else "this span of the text"
             return f"there is no stored explanation of {noun}."
         target = batch.targets.class_names()[i]
         # An explanation of another class may still be converted, or an error names that class.
@@ -339,7 +342,10 @@ def _stored_candidate(first: Explanation, stored: Mapping[Any, Any]) -> Candidat
         judged = [j for j, name in enumerate(explanation.sides) if side in (None, name)]
         # Scores are taken by position. With other features a score would land on another word.
         if tuple(explanation.features[j] for j in judged) != batch.features[i].strings:
-            return "the stored explanation is of other features than the words of this model."
+            return (
+                "the stored explanation has other features than this judgment. Use the same model "
+                "and options for both."
+            )
         return _scores_for_target(
             explanation.scores[judged], explanation.target, batch, i, signed=explanation.signed
         )
@@ -395,8 +401,8 @@ def _stored_candidates(source: Any) -> Iterator[Candidate]:
 def _wrong_type_message(value: Any) -> str:
     """Return an error message for a value that is no explanation."""
     return (
-        "stored explanations are a JSON file, a list of explanations, or a mapping from texts to "
-        f"them; got {type(value).__name__}."
+        "stored explanations must be a JSON file, a list of explanations, or a mapping from texts "
+        f"to explanations, not {type(value).__name__}."
     )
 
 
@@ -404,13 +410,13 @@ def _read_explanation_file(path: Path) -> Iterator[Explanation | Comparison]:
     """Yield the explanations and comparisons of a JSON or JSON Lines file."""
     if path.is_dir():
         raise InputError(
-            f"stored explanations are a JSON file, and '{path}' is a folder; give a run as "
+            f"'{path}' is a folder, not a JSON file of explanations. Give a run as "
             "limelight.Run(folder)."
         )
     try:
         content = path.read_text("utf-8")
     except FileNotFoundError:
-        raise InputError(f"there are no explanations at '{path}'; check the path.") from None
+        raise InputError(f"there are no explanations at '{path}'. Check the path.") from None
     except UnicodeDecodeError:
         raise InputError(f"'{path}' is not a JSON file of explanations.") from None
     try:
@@ -549,5 +555,8 @@ def _read_with_model(batch: Batch, model: Model) -> Batch:
     other = read_batch(model, texts, batch.request)
     # Ranks are compared word by word, so both models must split a text in the same way.
     if [f.strings for f in other.features] != [f.strings for f in batch.features]:
-        raise InputError("a model with shuffled weights must read the same words; it does not.")
+        raise InputError(
+            "the model with shuffled weights splits texts into other words. Leave the column "
+            "'sanity' out."
+        )
     return replace(other, targets=batch.targets)

@@ -164,7 +164,7 @@ def judge(
     )
     model, request = prepare_model(model, request)
     if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
-        raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {short_repr(seed)}.")
+        raise InputError(f"seed must be a whole number from 0 to 2^63 − 1, not {short_repr(seed)}.")
     # All options are checked before a text is read or the model is called.
     selected_columns = select_columns(columns, model.link)
     replacements = _resolve_replacements(model, replacement, second_replacement)
@@ -174,15 +174,13 @@ def judge(
     has_text_labels = data_labels and not has(model, "spans")
     class_labels = ClassLabels(model.classes, labels) if has_text_labels else None
     if labels is not None and class_labels is None:
-        reason = "the model finds spans in them" if data_labels else "they have no labels"
-        raise InputError(
-            f"labels (--labels) says which class a label of these texts is, but {reason}."
-        )
+        reason = "this model finds spans" if data_labels else "these texts have no labels"
+        raise InputError(f"labels (--labels) does not apply, because {reason}. Leave it out.")
     if not inputs:
-        raise InputError("judge needs at least one text; got none.")
+        raise InputError("judge needs at least one text.")
     if side is not None and not any(isinstance(text, tuple) for text in inputs):
         raise InputError(
-            f"side {side!r} is about pairs of texts; these are single ones. Leave it out."
+            f"side {side!r} needs pairs of texts, but these are single texts. Leave side out."
         )
     # People marked a pair in the one text that results if both texts are joined.
     joined_texts = [
@@ -285,8 +283,8 @@ def _resolve_replacements(model: Model, first: str, second: str | None) -> tuple
     second_name = resolve_replacement(model, second)
     if second_name == name:
         raise InputError(
-            f"second_replacement must differ from the first, which is {name!r} already; this model "
-            f"knows {', '.join(map(repr, model.replacements))}."
+            f"second_replacement must differ from replacement, which is {name!r}. Choose another: "
+            f"{', '.join(map(repr, model.replacements))}."
         )
     return name, second_name
 
@@ -316,7 +314,7 @@ def _make_judgment(
             [(m.method, m.share, m.interval) for m in methods],
             pairs,
             texts=len(room),
-            measure="share" if is_ceiling else "share of the best found",
+            measure="share" if is_ceiling else "share of the best order found",
         ),
         warnings=tuple(judging_warnings(methods, texts, noun=feature_noun(kind), foreign=foreign)),
         settings={

@@ -213,7 +213,7 @@ def select_columns(columns: str | Collection[str] | None, link: str = "") -> fro
     if columns == "all":
         return frozenset(all_columns)
     if not isinstance(columns, Collection):
-        raise InputError(f"columns takes names of columns, or 'all'; got {columns!r}.")
+        raise InputError(f"columns must be names of columns or 'all', not {columns!r}.")
     names = [columns] if isinstance(columns, str) else list(columns)
     for name in names:
         if name not in all_columns:
@@ -221,8 +221,8 @@ def select_columns(columns: str | Collection[str] | None, link: str = "") -> fro
         if link == "none" and name in ("eraser", "ferret"):
             available = ", ".join((*DEFAULT_SCORE_COLUMNS, "sanity"))
             raise InputError(
-                f"column {name!r} is about probabilities of classes, which this model does not "
-                f"give; there are: {available}."
+                f"column {name!r} needs probabilities of classes, which this model does not have. "
+                f"Choose from: {available}."
             )
     return frozenset(names)
 

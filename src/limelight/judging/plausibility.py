@@ -70,7 +70,7 @@ class Rationales(NamedTuple):
             raise InputError("rationales must be a list with one entry per text.")
         if len(rationales) != len(texts):
             raise InputError(
-                f"rationales must have one entry per text; got {len(rationales)} for {len(texts)} "
+                f"rationales must have one entry per text, not {len(rationales)} for {len(texts)} "
                 "texts."
             )
         per_text = [
@@ -117,15 +117,15 @@ def _parse_text_rationales(rationale: Any, text: Any, number: int) -> tuple[Rati
     """Return the rationale of each annotator of one text, or why there is none."""
     # A table has NaN in an empty cell.
     if rationale is None or (isinstance(rationale, float) and math.isnan(rationale)):
-        return "no rationale was given for this text."
+        return "this text has no rationale."
     annotators = _parse_annotators(rationale, number)
     if not isinstance(text, str):
-        return "rationales are spans of one string, and this text is not one."
+        return "rationales need a text that is a string, and this text is not a string."
     for start, end in chain.from_iterable(annotators):
         if not 0 <= start <= end <= len(text):
             return (
-                f"a span must start at 0 or later, before it ends, and end within the text, which "
-                f"has {len(text)} characters; got [{start}, {end}]."
+                f"the span [{start}, {end}] must satisfy 0 ≤ start ≤ end ≤ {len(text)}, the length "
+                "of the text."
             )
     return tuple(
         _merge_overlaps(sorted((start, end) for start, end in spans if start < end))
@@ -140,7 +140,7 @@ def _parse_annotators(rationale: Any, number: int) -> list[list[Span]]:
             return [_parse_spans(spans) for spans in annotators]
     raise InputError(
         f"the rationale of text {number} must be a list of [start, end] in characters, or one such "
-        f"list per annotator; got {truncate_line(repr(rationale), 60)}."
+        f"list per annotator, not {truncate_line(repr(rationale), 60)}."
     )
 
 
@@ -308,9 +308,9 @@ def compare_with_rationale(
     ]
     if not annotators:
         reason = (
-            "every word of it is marked, so that every order is as good."
+            "every word of this text is marked, so all orders are equally good."
             if any(annotator.is_marked.any() for annotator in marks)
-            else "nobody marked a word of it that the model reads."
+            else "no word that the model reads is marked in this text."
         )
         return TextPlausibility(id=number, words=n, reason=reason)
     # As many positions as people mark, which is ERASER's rule.
@@ -496,11 +496,9 @@ def summarize_plausibility(
         texts=len(measured),
         adjective="plausible",
         measure="average precision",
-        note=f"guessing has {chance}, the rationale itself as scores {rationale}",
+        note=f"A random order has an average precision of {chance}, the rationale of {rationale}",
     )
-    truncation = (
-        f"The model does not read {truncated} of these texts to the end, nor what is marked there."
-    )
+    truncation = f"The model truncates {truncated} of these texts, and rationales after the cut do not count."
     return Plausibility(
         methods=tuple(methods),
         references=tuple(row for row in references if row.precision is not None),

@@ -73,7 +73,7 @@ def precision_draws(
 
 
 def mean_and_error(
-    draws: Float[np.ndarray, "draws *n"],
+    draws: Float[np.ndarray, " draws *n"],
 ) -> tuple[Float[np.ndarray, "*n"], Float[np.ndarray, "*n"]]:
     """Return the mean over random orders and its standard error, which is 0 for a single draw."""
     # Relative to the first draw, so that the mean of equal numbers is exactly that number.

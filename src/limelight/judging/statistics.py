@@ -38,7 +38,7 @@ INTERVAL_TEXTS = 10  # for an interval or a p-value: with fewer texts, its level
 RANKING_TEXTS = 6  # to name a best method: five texts agree by chance once in sixteen
 _DIFFERING_TEXTS = 6  # for an interval of a difference, for the same reason
 _MIN_SPREAD = 0.2  # of the standard error, in a draw
-_NO_TEXT = "there is no text that could tell it from guessing."
+_NO_TEXT = "all orders are equally good on these texts."
 
 # A row for every text: a number of each method, NaN if it takes no part; or one number of the text.
 PerMethod = Float[np.ndarray, "n c"]
@@ -464,7 +464,7 @@ def verdict(
         return "No method can be judged on these texts."
     if len(judged) > 1 and texts < RANKING_TEXTS:
         too_few = f"Too few texts ({texts}) to rank the methods"
-        return "; ".join(filter(None, (too_few, note))) + "."
+        return _join_sentences(too_few, note)
     # Without an interval, as for few texts, no method can be compared with chance.
     intervals = [(name, interval) for name, _, interval in judged if interval is not None]
     worse = [name for name, (_, high) in intervals if high < 0]
@@ -475,18 +475,21 @@ def verdict(
     if len(worse) + len(like_chance) == len(judged):  # then no method is the most faithful
         name, value = ranked[0]
         clause = (
-            f"no method is distinguishably better than chance ({name} has the largest {measure}, "
-            f"{value})"
+            f"no method is significantly better than chance (largest {measure}: {name}, {value})"
         )
         like_chance = []
     scope = "On this text" if texts == 1 else f"On these {texts} texts"
-    parts = (
-        f"{scope} {clause}",
+    return _join_sentences(
+        f"{scope}, {clause}",
         note,
         _names_clause(worse, "worse than chance"),
-        _names_clause(like_chance, "not distinguishable from chance"),
+        _names_clause(like_chance, "not significantly better than chance"),
     )
-    return "; ".join(filter(None, parts)) + "."
+
+
+def _join_sentences(*sentences: str) -> str:
+    """Join sentences without periods, leaving out empty ones."""
+    return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
 
 def _leader_clause(
@@ -498,7 +501,7 @@ def _leader_clause(
         return f"{first} has the {measure} {x}"
     second, y = ranked[1]
     pair = next((p for p in pairs if set(p.methods) == {first, second}), None)
-    largest = f"{first} has the largest {measure} ({x}), {second} comes second ({y})"
+    largest = f"{first} has the largest {measure} ({x}), followed by {second} ({y})"
     if pair is None:
         return largest
     # Values are over the texts of each method. A pair is over the texts of both, where the order
@@ -510,12 +513,15 @@ def _leader_clause(
         ends = (low, high) if is_reversed else (-high, -low)
         gap = f"{gap} [{', '.join(map(format_interval_end, ends))}]"
     if pair.differs and is_reversed:
-        return f"{largest}, but on the texts that both have {second} is ahead ({gap})"
+        return f"{largest}. On the texts that both score, {second} is better ({gap})"
     if pair.differs:
-        return f"{first} is the most {adjective} ({measure} {x}), {second} second ({y}, {gap})"
+        return (
+            f"{first} is the most {adjective} ({measure} {x}), followed by {second} ({y}, "
+            f"difference {gap})"
+        )
     return (
-        f"{first} and {second} are the most {adjective} and cannot be told apart "
-        f"({measure} {x} and {y}, {gap})"
+        f"{first} and {second} are the most {adjective} and do not differ significantly "
+        f"({measure} {x} and {y}, difference {gap})"
     )
 
 
@@ -544,47 +550,49 @@ def judging_warnings(
     yield from small_sample_warnings(len(room), len(texts), lost)
     if no_room := sum(text.reason is None and not text.has_room for text in texts):
         yield (
-            f"{no_room} of {len(texts)} texts cannot tell any order from guessing, where the "
-            "ceiling is chance: no share counts them."
+            f"{no_room} of {len(texts)} texts do not count, because all orders of their {words} are "
+            "equally good."
         )
     if ties := [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods if m.tied]:
         yield (
-            f"Some {words} have the same score ({', '.join(ties)}); an area is then the mean over "
-            "their orders."
+            f"Some {words} have tied scores ({', '.join(ties)}). Areas are means over the orders of "
+            f"tied {words}."
         )
     for m in methods:
         if m.texts and m.texts != len(room):
             reason = next(text.reasons[m.method] for text in room if m.method in text.reasons)
             yield (
-                f"{m.method} has scores for {m.texts} of {len(room)} texts only; pairs compare "
-                f"what both have. Of another text: {reason}"
+                f"{m.method} has scores for only {m.texts} of {len(room)} texts, and its "
+                f"comparisons use only these texts. A reason: {reason}"
             )
         if m.reason:
             yield f"{m.method} is not judged: {m.reason}"
     if foreign:
-        yield f"Stored explanations of another model than the judged one: {', '.join(foreign)}."
+        yield (
+            f"These stored explanations belong to another model: {', '.join(foreign)}. Explain the "
+            "texts again with the judged model."
+        )
     if unsigned := [m.method for m in methods if not m.signed and m.share is not None]:
         yield (
-            f"Without signs: {', '.join(unsigned)}. There {words} are ranked by size, and the "
-            "column of |change| asks only whether large scores move the output, in whichever "
-            "direction."
+            f"Without signs, ranked by the size of the scores: {', '.join(unsigned)}. For these "
+            "methods, use the column |change|, which ignores the direction of a change."
         )
     yield from _search_warnings(room)
     if warned := sum(bool(text.warnings) for text in texts):
-        yield f"{warned} of {len(texts)} texts come with warnings of their own."
+        yield f"{warned} of {len(texts)} texts have warnings. See the warnings of each text."
 
 
 def small_sample_warnings(used: int, texts: int, lost: int) -> Iterator[str]:
     """Yield warnings if few texts are used, and if some texts could not be judged."""
     if 0 < used < INTERVAL_TEXTS:
         yield (
-            f"Intervals and p-values need at least {INTERVAL_TEXTS} texts, here {used}; judge "
+            f"Intervals and p-values need at least {INTERVAL_TEXTS} texts, not {used}. Judge "
             f"{RECOMMENDED_TEXTS} or more."
         )
     elif 0 < used < RECOMMENDED_TEXTS:
-        yield f"Little can be told from few texts, here {used}; judge {RECOMMENDED_TEXTS} or more."
+        yield (f"Only {used} texts: judge {RECOMMENDED_TEXTS} or more for a reliable comparison.")
     if lost:
-        yield f"{lost} of {texts} texts could not be judged, each for a reason that stands with it."
+        yield f"{lost} of {texts} texts could not be judged. See the reason of each text."
 
 
 def _search_warnings(room: Sequence[JudgedText]) -> Iterator[str]:
@@ -595,19 +603,17 @@ def _search_warnings(room: Sequence[JudgedText]) -> Iterator[str]:
         counts = Counter(text.best for text in searched).most_common()
         winners = [f"{name} ({count})" for name, count in counts]
         yield (
-            "No ceiling is proven here: shares are of the best order found, the best of all judged "
-            "ones and of greedy search, which came to its end on "
-            f"{finished} of {len(searched)} texts. The best order is that of {', '.join(winners)}."
+            "The ceiling is not proven. Shares are relative to the best order found: "
+            f"{', '.join(winners)}. Greedy search finished on {finished} of {len(searched)} texts."
         )
     measures = [text.deletion for text in room if text.deletion is not None]
     errors = [(m.stderr or 0.0) / (m.ceiling - m.chance) for m in measures]
     # Sampling stops as soon as the rule holds, so it may hold only up to rounding.
     if imprecise := [error for error in errors if error > CHANCE_PRECISION * (1 + 1e-9)]:
         yield (
-            f"Chance is known to no better than {max(imprecise):.1%} of its distance to the best "
-            f"found on {len(imprecise)} of {len(room)} texts, where {CHANCE_PRECISION:.0%} was "
-            "wanted: the budget, or the number of random orders that are drawn at most, came to "
-            "its end first."
+            f"Chance is imprecise on {len(imprecise)} of {len(room)} texts: its standard error is "
+            f"up to {max(imprecise):.1%} of the distance to the best order, not "
+            f"{CHANCE_PRECISION:.0%}. If you set budget (--budget), raise it."
         )
 
 
@@ -615,7 +621,7 @@ def second_replacement_warning(first: Judgment, second: Judgment) -> str:
     """Say whether the order of the methods changes with the second replacement."""
     orders = [[m.method for m in j.rank_methods() if m.share is not None] for j in (first, second)]
     words, replacement = pluralize(first.feature_noun), second.settings["replacement"]
-    start = f"With removed {words} replaced by {replacement!r}"
+    start = f"If {replacement!r} replaces removed {words}"
     if orders[0] == orders[1]:
         return f"{start}, the order of the methods is the same."
     # Methods that do not differ significantly change places by chance.
@@ -624,6 +630,6 @@ def second_replacement_warning(first: Judgment, second: Judgment) -> str:
     )
     reversed_pairs = sorted(f"{a} and {b}" for a, b in certain if (b, a) in second_certain)
     return (
-        f"{start}, the order of the methods changes to {', '.join(orders[1])}; of the pairs "
-        f"that can be told apart under both, turned around: {'; '.join(reversed_pairs) or 'none'}."
+        f"{start}, the order of the methods is {', '.join(orders[1])}. Significant differences "
+        f"that change their sign: {', '.join(reversed_pairs) or 'none'}."
     )

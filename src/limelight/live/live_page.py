@@ -58,8 +58,8 @@ def live_page(
         If the model has no tables of words, or if their numbers are too large for the precision.
     """
     requirement = (
-        f"a live page needs {CAPABILITIES['tables']}, and {{}}; 'limelight serve' shows any "
-        "model as you type."
+        f"a live page needs {CAPABILITIES['tables']}, but {{}}. For other models, use 'limelight "
+        "serve'."
     )
     if not isinstance(model, AttentionClassifier) or query_kind(model) != "texts":
         raise InputError(requirement.format(f"a {type(model).__name__} has no tables of words"))

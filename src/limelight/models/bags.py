@@ -136,8 +136,8 @@ class Bag:
             owner = _entry_features(entries, input_features)
             if not self.separates_columns(model_input, input_features):
                 return (
-                    "a word occurs in several of its parts, and under this norm the effect of the "
-                    "word cannot be divided among them"
+                    "a word occurs in several features, and its effect cannot be divided among "
+                    "them under this norm"
                 )
             terms = entries.value[:, None] * self.weights[entries.column]
             # `D[i, owner] +=` would add only once for an owner that occurs twice.

@@ -162,15 +162,15 @@ class Endpoint:
     replacements: ClassVar[tuple[str, ...]] = ("delete",)  # the tokens of the model are unknown
 
     capabilities: ClassVar[Mapping[Capability, str | None]] = {
-        **dict.fromkeys(CAPABILITIES, "a server shows only how probable an answer is"),
+        **dict.fromkeys(CAPABILITIES, "a server returns only log-probabilities"),
         "generation": None,
     }
     limitations: ClassVar[Mapping[Property, str]] = {
-        "is_exclusive": "this one writes answers and has no classes",
-        "reads_pairs": "the template has one place for a text",
-        "has_subwords": "a server does not say how it cuts words into pieces",
-        "max_tokens": "a server gets every prompt whole, and refuses one that is too long",
-        "shuffle_weights": "a server shows only how probable an answer is, and no weights",
+        "is_exclusive": "this model writes answers and has no classes",
+        "reads_pairs": "the template has room for a single text",
+        "has_subwords": "a server does not provide its tokenizer",
+        "max_tokens": "a server reads every prompt as a whole",
+        "shuffle_weights": "a server returns only log-probabilities",
     }
 
     url: str

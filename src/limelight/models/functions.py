@@ -56,15 +56,13 @@ _TOLERANCE = 1e-3  # half precision rounds row sums by this much
 _WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['’][^\W{UNSPACED}]+)*|[^\w\s]"
 _KEYCAP = "\u20e3"
 Words = Callable[[str], Sequence[Span]]
-_NO_PAIRS = (
-    "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
-)
+_NO_PAIRS = "this function takes single texts (if it takes tuples of two, wrap it with pairs=True)"
 _LIMITATIONS: dict[Property, str] = {
-    "has_subwords": "a function of texts shows no pieces of words",
-    "max_tokens": "a function gets every text whole, and may cut it itself",
-    "shuffle_weights": "a function shows only its answers, and no weights",
+    "has_subwords": "a function has no tokenizer",
+    "max_tokens": "a function reads every text as a whole",
+    "shuffle_weights": "a function returns only outputs",
     "reads_pairs": _NO_PAIRS,
-    "reads_images": "this function takes texts; wrap it with images=True if it takes images",
+    "reads_images": "this function takes texts (if it takes images, wrap it with images=True)",
 }
 _MAX_BATCH_BYTES = 1 << 27  # of the masked images in one call
 _GRID_SIZE = 7  # patches in a row and in a column, unless the request names another grid
@@ -83,11 +81,10 @@ class Function:
 
     # Why a function finds no spans; None if it finds spans.
     _spans_limitation: ClassVar[str | None] = (
-        "this one scores whole texts; wrap it with tags=[…] if it finds spans"
+        "this function scores whole texts (if it finds spans, wrap it with tags=[…])"
     )
 
     reads_images: ClassVar[bool] = False
-    _input_noun: ClassVar[str] = "texts"  # for error messages
 
     function: Callable[[list[Any]], Any]
     classes: tuple[str, ...]
@@ -167,7 +164,7 @@ class Function:
     @cached_property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """Exact games for a known bag of words, spans for a function that finds them."""
-        reason = f"a function of {self._input_noun} shows only its answers"
+        reason = "a function returns only outputs"
         return {
             **dict.fromkeys(CAPABILITIES, reason),
             "exact_game": None if self.bag is not None else self.sampling_reason or reason,
@@ -187,15 +184,15 @@ class Function:
     @property
     def limitations(self) -> Mapping[Property, str]:
         """Why the function lacks a property."""
-        many_labels = "each label of this one is a yes or no of its own"
-        single_score = "this one predicts a score and not a class"
+        many_labels = "the labels of this function are independent"
+        single_score = "this function predicts a score"
         reason = many_labels if len(self.classes) > 1 else single_score
         return _LIMITATIONS | {"is_exclusive": reason}
 
     def read(self, text: Any, *, subwords: bool = False) -> ModelInput:
         """Return the words of a text or a pair, punctuation marks included."""
         if subwords:
-            raise InputError("a function of texts shows no pieces of words; read words.")
+            raise InputError(f"{_LIMITATIONS['has_subwords']}. Leave subwords out.")
         if self.bag is not None:
             model_input = self.bag.read(validate_text(text))
             if isinstance(model_input, ModelInput):
@@ -226,7 +223,7 @@ class Function:
             if isinstance(text, tuple) != self.pairs:
                 with add_text_number(number if len(texts) > 1 else None):
                     raise InputError(
-                        _ONLY_PAIRS if self.pairs else f"a pair came, and {_NO_PAIRS}."
+                        _ONLY_PAIRS if self.pairs else f"the text is a pair, but {_NO_PAIRS}."
                     )
         return self._engine(list(texts)) if len(texts) else np.empty((0, len(self.classes)))
 
@@ -247,11 +244,9 @@ class Function:
             scale != "probability" and (self.bag.columns_are_divisible or is_words)
         ):
             return self
-        reason = (
-            "what a word does under this norm cannot be shared out among the units it is part of"
-        )
+        reason = "the effect of a word cannot be divided among features under this norm"
         if scale == "probability":
-            reason = "probabilities are no quotients of sums over words"
+            reason = "probabilities have no exact formula"
         return replace(self, bag=None, sampling_reason=reason)
 
     @property
@@ -501,7 +496,6 @@ class ImageFunction(Function):
     """A function from a list of arrays of pixels to scores; see :func:`limelight.wrap`."""
 
     reads_images = True
-    _input_noun: ClassVar[str] = "images"
 
     @property
     def replacements(self) -> tuple[str, ...]:
@@ -512,7 +506,7 @@ class ImageFunction(Function):
     def read(self, text: Any, *, subwords: bool = False) -> ModelInput:
         """Return an image in a grid of patches, which may be split differently later."""
         if subwords:
-            raise InputError(f"{self.limitations['has_subwords']}; read patches.")
+            raise InputError(f"{self.limitations['has_subwords']}. Leave subwords out.")
         image = read_image(text)
         # A function reads pixels and not patches, so any grid can be used.
         patches = PatchedImage(image, grid_boxes((0, 0, *image.size), _GRID_SIZE, _GRID_SIZE))

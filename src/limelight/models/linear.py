@@ -72,14 +72,16 @@ def parse_linear_pipeline(pipeline: Any) -> Mapping[str, Any] | str:
         return str(reason)
     # Steps may raise any error. A pipeline that cannot be checked is sampled.
     except Exception as error:
-        return f"it could not be taken apart ({type(error).__name__})"
+        return f"the pipeline could not be analyzed ({type(error).__name__})"
 
 
 def _parse_linear_pipeline(pipeline: Any) -> Mapping[str, Any]:
     steps = _flatten_steps(pipeline)
     first_class = scikit_class(steps[0] if steps else pipeline)
     if len(steps) < 2 or first_class not in _VECTORIZERS:
-        raise _NotLinearError(f"it begins with {first_class}, which is no vectorizer of words")
+        raise _NotLinearError(
+            f"the pipeline begins with {first_class}, not with a vectorizer of words"
+        )
     vectorizer, *middle, last = steps
     _check_vectorizer(vectorizer)
     classifier = _parse_classifier(last)
@@ -93,10 +95,12 @@ def _parse_linear_pipeline(pipeline: Any) -> Mapping[str, Any]:
         weights, sizes = _pull_back_weights(step, weights, sizes)
     has_signs = bool(getattr(vectorizer, "alternate_sign", False))
     if classifier.uses_presence and has_signs:
-        raise _NotLinearError("hashed columns with signs are not there or not there")
+        raise _NotLinearError(
+            "BernoulliNB does not fit hashed columns with signs (alternate_sign=True)"
+        )
 
     if not (np.isfinite(weights).all() and np.isfinite(classifier.intercept).all()):
-        raise _NotLinearError("its weights are not all finite")
+        raise _NotLinearError("the weights of the classifier are not all finite")
     parsed = _ParsedPipeline(vectorizer, tuple(before), tuple(after), classifier)
     # The coarsest numbers determine the rounding error: one float32 array is enough.
     estimator = last.estimators_[0] if hasattr(last, "estimators_") else last
@@ -172,7 +176,7 @@ class _ParsedPipeline:
         if not text.strip() or (parsed is not None and not parsed[0]):
             raise InputError("the text has no words; give at least one word.")
         if parsed is None:
-            return "its vectorizer reads some words differently if others are removed"
+            return "the vectorizer reads some words differently if other words are removed"
         words, is_checked = parsed
         numbered_tokens = [(i, token) for i, (_, _, tokens) in enumerate(words) for token in tokens]
         column = self._columns([token for _, token in numbered_tokens])
@@ -232,18 +236,18 @@ def _check_vectorizer(vectorizer: Any) -> None:
     """Raise an error if a vectorizer does not read one word at a time."""
     analyzer = getattr(vectorizer, "analyzer", "word")
     if isinstance(analyzer, str) and analyzer != "word":
-        raise _NotLinearError(f"its columns are runs of characters (analyzer={analyzer!r})")
+        raise _NotLinearError(f"the vectorizer counts characters (analyzer={analyzer!r})")
     # scikit-learn ignores ngram_range if the analyzer is a function.
     if not callable(analyzer) and tuple(vectorizer.ngram_range) != (1, 1):
         raise _NotLinearError(
-            f"a column of several words (ngram_range={tuple(vectorizer.ngram_range)}) goes with "
-            "each of them"
+            "columns of the vectorizer contain several words "
+            f"(ngram_range={tuple(vectorizer.ngram_range)})"
         )
     pattern = getattr(vectorizer, "token_pattern", None)
     if isinstance(pattern, str) and (_CONTEXT_PATTERN.search(pattern) or re.fullmatch(pattern, "")):
-        raise _NotLinearError("its token pattern looks at what stands around a word")
+        raise _NotLinearError("the token pattern depends on the text around a word")
     if getattr(vectorizer, "input", "content") != "content":
-        raise _NotLinearError("its vectorizer reads files")
+        raise _NotLinearError("the vectorizer reads files")
 
 
 def _parse_norms(
@@ -263,22 +267,22 @@ def _parse_norms(
         class_name = scikit_class(step)
         if class_name in ("TfidfTransformer", "Normalizer"):
             if is_mixed:
-                raise _NotLinearError("a norm comes after its columns were mixed (TruncatedSVD)")
+                raise _NotLinearError("TruncatedSVD mixes the columns before a norm")
             if getattr(step, "sublinear_tf", False):
                 if norm is not None:
-                    raise _NotLinearError("it takes logarithms of what was divided by a norm")
+                    raise _NotLinearError("the pipeline takes logarithms after a norm")
                 # Only logarithms of counts are known. A column of presences has no other values.
                 if growth != "presence":
                     growth = "log" if (growth, number) == ("count", 1) else None
             if step.norm is None and norm is not None:
-                raise _NotLinearError("its columns are weighed after they were divided by a norm")
+                raise _NotLinearError("the pipeline weights the columns after a norm")
             norm, norm_end = step.norm, number
         elif not (_is_selection(step) or _is_scaling(step)):
             is_mixed = class_name == "TruncatedSVD"
             if must_be_columnwise or not is_mixed:
-                raise _NotLinearError(f"{type(step).__name__} is no linear step that is known here")
+                raise _NotLinearError(f"{type(step).__name__} is not a supported linear step")
     if norm not in ("l1", "l2", None):
-        raise _NotLinearError(f"its rows are divided by their {norm!r} norm")
+        raise _NotLinearError(f"the norm {norm!r} is not supported")
     return norm, growth, len(middle) if must_be_columnwise else norm_end
 
 
@@ -319,7 +323,7 @@ def _parse_classifier(last: Any) -> _Linear:
     if class_name == "OneVsRestClassifier":
         parts = [_parse_classifier(estimator) for estimator in last.estimators_]
         if any(part.weights.shape[1] != 1 or part.uses_presence for part in parts):
-            raise _NotLinearError("its parts are not all linear with one output")
+            raise _NotLinearError("its classifiers are not all linear with one output")
         weights, intercept, sizes, intercept_size = (
             np.concatenate([getattr(part, name) for part in parts], axis=-1)
             for name in ("weights", "intercept", "weight_sizes", "intercept_size")
@@ -334,7 +338,7 @@ def _parse_classifier(last: Any) -> _Linear:
     coef = _dense_array(last.coef_)
     # With more classes it has weights for every pair of classes, and counts votes.
     if is_machine and len(coef) > 1:
-        raise _NotLinearError(f"{class_name} does not choose the class of its largest score")
+        raise _NotLinearError(f"{class_name} does not predict the class with the largest score")
     sizes = np.abs(coef)
     if is_machine:
         # The weights are sums over support vectors, and scikit-learn rounds every term.
@@ -361,7 +365,7 @@ def _parse_naive_bayes(last: Any, class_name: str) -> _Linear:
     uses_presence, prior_size = False, np.abs(prior)
     if class_name == "BernoulliNB":
         if last.binarize is not None and last.binarize != 0:
-            raise _NotLinearError(f"BernoulliNB asks whether a value passes {last.binarize}")
+            raise _NotLinearError(f"BernoulliNB compares values with the threshold {last.binarize}")
         uses_presence = last.binarize is not None
         # Absent words count too: their log(1 − p) are part of the prior, and a word that is present
         # takes its term away. log1p: 1 − p of a rare word has lost the digits of p.
@@ -426,7 +430,7 @@ def _check_bag(bag: Bag, parsed: _ParsedPipeline, texts: list[str]) -> None:
         # The tolerance is the bound that results state.
         tolerance = np.asarray(games.error)[0].T
         if not np.all(np.abs(bag_outputs - outputs) <= tolerance):
-            raise _NotLinearError("its answers are not those of a linear classifier of words")
+            raise _NotLinearError("the outputs differ from those of a linear classifier of words")
         is_compared = True
     if reason_sampled and not is_compared:
         raise _NotLinearError(reason_sampled)
@@ -445,7 +449,7 @@ def _check_predictions(pipeline: Any, texts: list[str], outputs: Float[np.ndarra
     best = outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
     expected = np.asarray(classes)[best.astype(int)] if predictions.ndim == 1 else outputs > 0
     if not np.array_equal(predictions, expected):
-        raise _NotLinearError("it does not choose the class of its largest score")
+        raise _NotLinearError("the pipeline does not predict the class with the largest score")
 
 
 def _find_link(
@@ -463,4 +467,4 @@ def _find_link(
         computed = class_probabilities(outputs, link)
         if computed.shape == expected.shape and np.abs(computed - expected).max() <= tolerance:
             return link
-    raise _NotLinearError("its probabilities are no known function of its scores")
+    raise _NotLinearError("the probabilities are not a known function of the scores")

@@ -47,26 +47,26 @@ Capability = Literal[
 Requirements = Sequence[tuple[str, Capability, str]]
 # The name of each capability in errors, after "needs".
 CAPABILITIES: Mapping[Capability, str] = {
-    "attention": "the attention weights of the model",
-    "attention_only": "attention weights that are all that mixes the tokens of the model",
-    "gradients": "the gradients of the model",
-    "lrp": "the gradients of the model with its weights frozen",
-    "tables": "a model that collapses into tables, as the paper's classifier does",
-    "exact_game": "a model that is a quotient of sums over its words",
-    "spans": "a model that finds spans in a text",
-    "generation": "a language model that writes an answer to a text",
-    "hidden_states": "what the model holds of every word, layer by layer",
+    "attention": "attention weights",
+    "attention_only": "a model whose tokens interact only through attention",
+    "gradients": "gradients",
+    "lrp": "gradients with frozen weights",
+    "tables": "a model with tables, such as AttentionClassifier",
+    "exact_game": "a model with exact scores",
+    "spans": "a model that finds spans",
+    "generation": "a language model",
+    "hidden_states": "hidden states",
 }
 Property = Literal[
     "is_exclusive", "has_subwords", "max_tokens", "shuffle_weights", "reads_pairs", "reads_images",
 ]  # fmt: skip
 # The name of each property in errors, after "needs".
 PROPERTIES: Mapping[Property, str] = {
-    "is_exclusive": "a model that predicts one of its classes",
-    "has_subwords": "a tokenizer that cuts words into pieces",
-    "max_tokens": "a model that reads so many tokens and no more",
-    "shuffle_weights": "the weights of the model, to shuffle them",
-    "reads_pairs": "a model that reads two texts together",
+    "is_exclusive": "a model that predicts exactly one class",
+    "has_subwords": "a tokenizer with subword tokens",
+    "max_tokens": "a model that can read a text in windows",
+    "shuffle_weights": "the weights of the model",
+    "reads_pairs": "a model that reads pairs of texts",
     "reads_images": "a model that reads images",
 }
 # Members that a model may leave out, with their default values.
@@ -91,9 +91,9 @@ class Model(Protocol):
     """The protocol of classifiers. Any object with these members can be explained.
 
     ``capabilities`` maps each capability to None if the model has it, and otherwise to a clause
-    that gives the reason, such as "a function of texts shows only its answers". A check of a model
-    may remove a capability, so that two models of a class may differ. It is read often, so cache
-    it. The members in ``MEMBER_DEFAULTS`` may be missing.
+    that gives the reason and fits after "because", such as "a function returns only outputs". A
+    check of a model may remove a capability, so that two models of a class may differ. It is read
+    often, so cache it. The members in ``MEMBER_DEFAULTS`` may be missing.
     """
 
     @property
@@ -462,7 +462,7 @@ def reason_missing(model: Model, name: Capability | Property) -> str | None:
         if get_property(model, name):
             return None
         reasons = get_property(model, "limitations")
-    return reasons.get(name, f"{type(model).__name__} does not offer that")
+    return reasons.get(name, f"{type(model).__name__} does not support this")
 
 
 def require(model: Model, name: Capability | Property, use: str, advice: str = "") -> Capable:
@@ -486,7 +486,7 @@ def require(model: Model, name: Capability | Property, use: str, advice: str = "
     """
     if (reason := reason_missing(model, name)) is not None:
         descriptions: Mapping[Any, str] = PROPERTIES if name in PROPERTIES else CAPABILITIES
-        raise InputError(f"{use} needs {descriptions[name]}, and {reason}.{advice}")
+        raise InputError(f"{use} needs {descriptions[name]}, but {reason}.{advice}")
     return cast(Capable, model)
 
 
@@ -693,7 +693,9 @@ def resolve_replacement(model: Model, name: str) -> str:
         if (reason := get_property(model, "unusable_replacements").get(name)) is not None:
             *first, last = map(repr, model.replacements)
             names = " or ".join(filter(None, (", ".join(first), last)))
-            raise InputError(f"replacement {name!r} cannot be used: {reason}. Use {names} instead.")
+            raise InputError(
+                f"replacement {name!r} cannot be used, because {reason}. Use {names} instead."
+            )
         raise InputError(unknown_name_message("replacement", name, ["auto", *model.replacements]))
     return name
 

@@ -264,10 +264,10 @@ def check_input_kind(model: Model, text: Any) -> None:
     if is_image(text):
         if not get_property(model, "reads_images"):
             name = truncate_line(text, 80) if isinstance(text, str) else type(text).__name__
-            reason = get_property(model, "limitations").get("reads_images", "this one reads texts")
-            raise InputError(
-                f"got an image ({name}), which needs {PROPERTIES['reads_images']}, and {reason}."
+            reason = get_property(model, "limitations").get(
+                "reads_images", "this model reads texts"
             )
+            raise InputError(f"an image ({name}) needs {PROPERTIES['reads_images']}, but {reason}.")
     elif isinstance(text, tuple):
         validate_text_or_pair(text)
         require(model, "reads_pairs", "a pair of texts")
@@ -293,7 +293,7 @@ def needs_subwords(model: Model, features: Any) -> bool:
     if features != "tokens":
         raise InputError(unknown_name_message("features", features, feature_names(model)))
     if (reason := reason_missing(model, "has_subwords")) is not None:
-        raise InputError(f"features 'tokens' need {PROPERTIES['has_subwords']}, and {reason}.")
+        raise InputError(f"features='tokens' needs {PROPERTIES['has_subwords']}, but {reason}.")
     return True
 
 

@@ -49,8 +49,8 @@ def scikit_class(estimator: Any) -> str:
     }
     if changed_members:
         raise ForeignCodeError(
-            f"its {estimator_class.__name__} has {', '.join(sorted(changed_members))} of its own, "
-            f"not of scikit-learn's {scikit_bases[0].__name__}"
+            f"{estimator_class.__name__} changes {', '.join(sorted(changed_members))} of "
+            f"scikit-learn's {scikit_bases[0].__name__}"
         )
     return scikit_bases[0].__name__
 

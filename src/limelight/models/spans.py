@@ -42,7 +42,7 @@ class SpanFunction(Function):
     @property
     def limitations(self) -> Mapping[Property, str]:
         """Why the function lacks a property."""
-        return {**super().limitations, "reads_pairs": "a function of spans reads one text"}
+        return {**super().limitations, "reads_pairs": "this function takes single texts"}
 
     def with_classes(self, names: Collection[Any]) -> "SpanFunction":  # noqa: ARG002
         """Return the same function: its classes are all the tags that it has."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError
+from limelight.errors import InputError, TooFewFeaturesError
 from limelight.models.engine import is_out_of_memory, joint_outputs
 from limelight.progress import count_calls, track_calls
 from limelight.sampling.sample import Game
@@ -17,7 +17,7 @@ _MAX_CACHED_ROWS = 50_000  # a few hundred bytes each
 _MAX_CACHED_NUMBERS = 8_000_000  # in all rows, 8 bytes each: there may be many classes
 # A model that rejects a text without words accepts at least this share of the single words.
 _MIN_ACCEPTED_SHARE = 0.5
-NO_BASE_VALUE = "The model refuses the text without its words, so there is no base value"
+NO_BASE_VALUE = "The model rejects the text without words, so there is no base value"
 
 
 def validate_masks(keep: Any, d: int) -> Bool[np.ndarray, "n d"]:
@@ -128,9 +128,9 @@ class TextGame:
         """The mean of the outputs for each single feature that the model accepts."""
         # With a single word there is no other word whose output could be used.
         if len(self) == 1 or not self._is_accepted.any():
-            raise DomainError(
-                "the model refuses a text without words, and this text has no two words of which "
-                "one could stay while the other goes, so removing words cannot be explained."
+            raise TooFewFeaturesError(
+                "the model rejects the text without words, so removing its words has no defined "
+                "effect."
             )
         # A model that rejects most single words has another reason than an empty text.
         if self._last_error is not None and self._is_accepted.mean() < _MIN_ACCEPTED_SHARE:

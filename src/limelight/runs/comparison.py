@@ -86,19 +86,18 @@ def compare_runs(
     )
     # The fingerprint tells a splitter from another splitter of the same name.
     if (first_unit, first_splitter) != (second_unit, other):
-        difference = " cut in another way" if first_unit == second_unit else ""
+        splitter = " of another splitter" if first_unit == second_unit else ""
         raise InputError(
-            f"the features of '{first.path}' are {first_unit}, those of '{second.path}' "
-            f"{second_unit}{difference}; only runs over the same features can be compared."
+            f"'{first.path}' explains {first_unit}, but '{second.path}' explains "
+            f"{second_unit}{splitter}. Compare runs with the same features."
         )
     first_settings, second_settings = (run.record.generation or {} for run in (first, second))
     # Of settings that one model alone has, nothing can be said.
     for name in first_settings.keys() & second_settings.keys():
         if (first_value := first_settings[name]) != (second_value := second_settings[name]):
             raise InputError(
-                f"the model of '{first.path}' writes with {name}={first_value!r}, that of "
-                f"'{second.path}' with {second_value!r}; only answers that are written alike can "
-                "be compared."
+                f"the answers of '{first.path}' were generated with {name}={first_value!r}, but "
+                f"of '{second.path}' with {second_value!r}. Compare runs with the same settings."
             )
     # Scores on two scales have no common unit either.
     shares = method != second_method or first.scale != second.scale
@@ -110,7 +109,8 @@ def compare_runs(
         pairs = tables.columns("SELECT row, predicted, other_predicted FROM pairs")
         if not len(pairs["row"]):
             raise InputError(
-                f"'{first.path}' and '{second.path}' explain no text for the same class in common."
+                f"'{first.path}' and '{second.path}' have no text in common that both explain for "
+                "the same class."
             )
         sides = ("main", "second", method), ("second", "main", second_method)
         # From either side: a text may be in one run twice.

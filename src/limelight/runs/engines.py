@@ -75,8 +75,8 @@ def run_on_workers(
                         # If all shards in flight failed together, the guilty one is unknown.
                         location = f" at shard {task.number}" if worker.max_losses > 1 else ""
                         raise InputError(
-                            f"{subject} has ended ({reason.rstrip('.')}){location}; what is "
-                            f"finished is kept. {advice}"
+                            f"{subject} stopped{location} ({reason.rstrip('.')}), and finished "
+                            f"shards are kept. {advice}"
                         ) from None
                     start_task(task)
                     continue
@@ -100,7 +100,7 @@ class ExecutorShare:
     def __init__(self, executor: Executor, explain: Callable[[Task], ShardResult]) -> None:
         self._executor, self._explain, self._shard = executor, explain, Future[ShardResult]()
         name = f"the executor {type(executor).__name__}"
-        self.failure_message = name, "Start the run again with a new one."
+        self.failure_message = name, "Start the run again with a new executor."
 
     def submit(self, task: Task) -> Future[ShardResult]:
         """Submit the task to the executor."""
@@ -118,7 +118,7 @@ class ExecutorShare:
 
 _MAX_LOSSES = 3
 _FAILURE_MESSAGE = f"each of {_MAX_LOSSES} workers", "They may lack memory: use fewer of them."
-_RUN_MAIN = 'They run your program first: what it does must stand under if __name__ == "__main__":.'
+_RUN_MAIN = 'Put the code that your program runs under if __name__ == "__main__":.'
 _PATIENCE = 5.0  # seconds for a killed process to be gone
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -250,7 +250,10 @@ class RayActors:
                 ray.init(address=address, log_to_driver=False, configure_logging=False)
             except (ConnectionError, ValueError, RuntimeError) as error:
                 (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
-                raise InputError(f"no Ray cluster at {address!r} ({reason.rstrip('.')}).") from None
+                raise InputError(
+                    f"cannot connect to a Ray cluster at {address!r} ({reason.rstrip('.')}). Check "
+                    "the address."
+                ) from None
         self._needs = {"num_cpus": cpus_per_worker, "num_gpus": gpus_per_worker}
         # Ray must not restart actors: a new one may find no place while the others exist.
         self._actors = ray.remote(**self._needs, max_restarts=0)(_Explainer)
@@ -271,7 +274,10 @@ class RayActors:
         ]
         if not worker_counts or not min(worker_counts):
             needs = ", ".join(f"{need:g} {name[4:]}" for name, need in self._needs.items())
-            raise InputError(f"no machine of the Ray cluster has room for a worker ({needs}).")
+            raise InputError(
+                f"the Ray cluster is too small for a worker ({needs}). Lower cpus_per_worker or "
+                "gpus_per_worker (--gpus-per-worker)."
+            )
         return min(worker_counts)
 
 

@@ -158,7 +158,7 @@ def _explain_shards(
         for shard in shards:
             if shard.error is not None:
                 # Another model at the same path, for example: every other shard would fail too.
-                raise InputError(f"{shard.error} What is finished is kept.")
+                raise InputError(f"{shard.error} Finished shards are kept.")
             content = shard.content
             if shard.number in failed:
                 content = _merge_shard(run, shard)
@@ -454,8 +454,8 @@ def explain_data(
     model, request = prepare_model(model, request, needs=needs)
     if not isinstance(request.features, str) and not callable(request.features):
         raise InputError(
-            "spans and groups of tokens are for one text; over many, name the features or give a "
-            "function that cuts each text."
+            "features must be a name, such as 'sentences', or a function that splits each text. "
+            "Spans and groups of tokens fit only one text."
         )
     query_column = at_column if answer_column is None else answer_column
     # None and True mean the line here; False means nothing, and must not be called.
@@ -476,8 +476,8 @@ def explain_data(
     )
     if parsed_budget is not None and parsed_budget.calls is None:
         raise InputError(
-            "a run must come out the same on every machine, which a budget of time does not grant; "
-            f'give calls of the model, such as "400 calls"; got "{parsed_budget}".'
+            f'budget must be a number of model calls, such as "400 calls", not "{parsed_budget}". '
+            "A run must have the same results on every machine."
         )
     spans = has(model, "spans") and request.at is None and query_column is None
     if sentences or spans:
@@ -497,12 +497,12 @@ def explain_data(
         workers = check_count("workers", workers)
         if workers > 1 and executor is None and multiprocessing.current_process().daemon:
             raise InputError(
-                f"workers={workers} needs processes, and this daemonic process (of Celery or "
-                "multiprocessing.Pool) can start none. Leave workers out."
+                f"workers={workers} cannot start processes in a daemonic process, as in Celery or "
+                "multiprocessing.Pool. Leave workers out."
             )
     if not isinstance(executor, Executor | RayActors | None):
         raise InputError(
-            "executor must be a concurrent.futures.Executor or limelight.runs.RayActors(…); got "
+            "executor must be a concurrent.futures.Executor or limelight.runs.RayActors(…), not "
             f"{executor!r}."
         )
     # Before the plan is looked for: two processes might find none, and write one each.
@@ -574,18 +574,18 @@ def _choose_worker(
 
 def pickle_portable_job(work: ShardWork, source: ModelSource | None) -> bytes:
     """Pickle the job for other processes; raise an error if they could not unpickle it."""
-    reason = "this one is in memory only"
+    reason = "it is only in memory. Load it with limelight.load"
     if source is not None or is_picklable(work.model):
         try:
             job = pickle_job(work.record, source or work.model, work.learned)
             # A session has no file that another process could read a function from.
             if hasattr(sys.modules["__main__"], "__file__") or not needs_main(job):
                 return job
-            reason = "one was defined in a session or a notebook: put it in a file and import it"
+            reason = "a function is defined in a session or a notebook. Import it from a file"
         except Exception as error:  # what pickling calls may raise anything
-            reason = f"one cannot be pickled ({truncate_line(str(error), 120).rstrip('.')})"
+            message = truncate_line(str(error), 120).rstrip(".")
+            reason = f"it cannot be pickled ({message}). Import its functions from a file"
     raise InputError(
-        "other processes need a model that was loaded from a path, with limelight.load, or a "
-        "function or pipeline, and a splitter, that can be pickled, as functions of a module can; "
-        f"{reason}. Leave executor and workers out to compute in this process."
+        f"other processes cannot load the model or the splitter: {reason}, or leave executor and "
+        "workers out (--engine here)."
     )

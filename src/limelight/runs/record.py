@@ -103,19 +103,19 @@ def read_record(path: Path) -> RunRecord:
             if not names or len(set(names)) < len(names):
                 name_list = ", ".join(map(repr, names)) or "none"
                 raise msgspec.ValidationError(
-                    f"its {noun} must have different names; they are {name_list}"
+                    f"its {noun} must have different names, not {name_list}"
                 )
         rows, size = record.data.rows, record.shards.texts
         # An inconsistent plan would leave texts out without a warning.
         if size < 1 or rows < 1 or record.shards.count != -(-rows // size):
             raise msgspec.ValidationError(
-                f"{record.shards.count} shards of {size} texts are not its {rows} texts"
+                f"its {record.shards.count} shards of {size} texts do not fit its {rows} texts"
             )
         # In an edited plan, shards of two requests would look like shards of one.
         if record.sha256 not in (None, _digest(plan)):
             raise msgspec.ValidationError(
-                "it has changed since it was written (its sha256 is another); put back the one "
-                "that was, or take its sha256 out if the change is yours"
+                "its contents do not match its sha256. Restore the file, or remove the sha256 if "
+                "you edited the file"
             )
         return record
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -161,7 +161,7 @@ def find_differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
     versions_agree = all(record.version.startswith(_COMPATIBLE_VERSIONS) for record in (old, new))
     is_sampled = any("seed" in method.settings for method in old.methods)
     if old.version != new.version and (is_sampled or not versions_agree):
-        yield f"it was begun with limelight {old.version}, and this is {new.version}"
+        yield f"its version of limelight is {old.version}, not {new.version}"
     old_values, new_values = _identity_values(old), _identity_values(new)
     # A missing field is None: older plans have fewer fields.
     for name in old_values | new_values:

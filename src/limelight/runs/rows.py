@@ -135,7 +135,7 @@ def shard_bytes(table: pa.Table) -> bytes:
 def stamp_shard(content: bytes, identity: str, number: int) -> bytes:
     """Write the identity of the run, the number of the shard and the digest into a shard."""
     if not (place := _value_offset(content, _PLACE, len(_NO_PLACE))):
-        raise ValueError("the bytes of a shard come from shard_bytes.")
+        raise ValueError("content must come from shard_bytes.")
     stamped = bytearray(content)
     stamp = f"{identity:0>64} {number:018d} {len(content):018d}"
     stamped[place : place + len(stamp)] = stamp.encode()
@@ -187,7 +187,7 @@ def check_shard_file(file: BinaryIO, size: int) -> None:
     file.seek(size - 8)
     length, magic = struct.unpack("<I4s", file.read(8))
     if magic != b"PAR1" or length > min(size - 12, _MAX_FOOTER):
-        raise pa.ArrowInvalid("it does not end as a Parquet file does")
+        raise pa.ArrowInvalid("it does not end like a Parquet file")
     file.seek(size - 8 - length)
     footer = file.read(length)
     # Not by Arrow where it can be avoided: of a damaged footer it may end the whole process.
@@ -195,9 +195,9 @@ def check_shard_file(file: BinaryIO, size: int) -> None:
         digits = footer[place : place + len(_NO_PLACE)].rpartition(b" ")[2]
         stored = int(digits) if digits.isdigit() else 0
         if stored != size:
-            raise pa.ArrowInvalid(f"it has {size:,} bytes, and its footer names {stored:,}")
+            raise pa.ArrowInvalid(f"it has {size:,} bytes, but its footer says {stored:,}")
     elif size > _MAX_UNSTAMPED:  # written by others
-        raise pa.ArrowInvalid(f"it has {size:,} bytes, and does not say how many it should have")
+        raise pa.ArrowInvalid(f"it has {size:,} bytes, and its footer has no size")
 
 
 def check_shard(content: bytes, record: RunRecord, number: int, identity: str | None) -> pa.Schema:
@@ -225,7 +225,7 @@ def check_shard(content: bytes, record: RunRecord, number: int, identity: str | 
         If the plan is at fault.
     """
     if not has_valid_digest(content):
-        raise pa.ArrowInvalid("its contents have changed since it was written")
+        raise pa.ArrowInvalid("its contents changed after it was written")
     metadata = pq.read_metadata(pa.BufferReader(content))
     stamp = (metadata.metadata or {}).get(_PLACE.encode())
     if stamp is not None:
@@ -236,7 +236,7 @@ def check_shard(content: bytes, record: RunRecord, number: int, identity: str | 
     if metadata.num_rows != len(texts) * record.rows_per_text:
         raise pa.ArrowInvalid(f"it has {metadata.num_rows} rows")
     if stamp is None and identity is not None:
-        raise pa.ArrowInvalid("it does not say to which run it belongs")
+        raise pa.ArrowInvalid("it does not name its run")
     # Strings that repeat are checked once: this halves the time. The digest covers the pages.
     coded = [name for name in _DICTIONARY_COLUMNS if name.partition(".")[0] in _CHECKED_COLUMNS]
     with pq.ParquetFile(pa.BufferReader(content), metadata=metadata, read_dictionary=coded) as file:
@@ -259,11 +259,13 @@ def _check_columns(schema: pa.Schema, record: RunRecord) -> None:
         if name not in schema.names:
             raise pa.ArrowInvalid(f"it has no column {name!r}")
     if schema.names != [*SHARD_COLUMNS, *stored_names(record.data.columns.carried)]:
-        raise pa.ArrowInvalid("its columns are not those of the run")
+        raise pa.ArrowInvalid("its columns differ from the columns of the run")
     for name, kind in SHARD_COLUMNS.items():
         stored_kind = schema.field(name).type
         if stored_kind != kind and _plain_type(stored_kind) != _plain_type(kind):
-            raise pa.ArrowInvalid(f"its column {name!r} must hold {kind}; it holds {stored_kind}")
+            raise pa.ArrowInvalid(
+                f"its column {name!r} must have the type {kind}, not {stored_kind}"
+            )
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
@@ -299,8 +301,8 @@ def _check_rows(table: pa.Table, record: RunRecord, texts: range) -> None:
         set(table["method"].filter(pc.less(method_numbers, 0)).to_pylist()), key=str
     ):
         raise InputError(
-            f"the run has explanations by {', '.join(map(str, unknown_methods))}, and its run.json "
-            f"names {', '.join(methods)}; put back the run.json that they were made with."
+            f"the run has explanations by {', '.join(map(str, unknown_methods))}, but its run.json "
+            f"names {', '.join(methods)}. Restore the original run.json."
         )
     order = np.repeat(np.arange(len(methods)), record.targets_per_text)
     if not np.array_equal(np.asarray(method_numbers), np.tile(order, len(texts))):
@@ -320,27 +322,27 @@ def _check_rows(table: pa.Table, record: RunRecord, texts: range) -> None:
     lengths = {name: pc.list_value_length(explained[name]) for name in _PER_FEATURE}
     for name in ("scores", "starts", "ends"):
         if not lengths[name].equals(lengths["features"]):
-            raise pa.ArrowInvalid(f"an explanation has not as many {name} as features")
+            raise pa.ArrowInvalid(f"an explanation has fewer or more {name} than features")
     errors = pc.list_value_length(explained["stderr"])
     if not pc.all(pc.equal(errors, lengths["features"]), min_count=0).as_py():  # nulls are skipped
-        raise pa.ArrowInvalid("an explanation has not as many standard errors as features")
+        raise pa.ArrowInvalid("an explanation has fewer or more standard errors than features")
     outputs = pc.list_value_length(explained["prediction"])
     fits = pc.and_(pc.greater(outputs, 0), pc.less_equal(outputs, len(record.model.classes)))
     if not pc.all(fits, min_count=0).as_py():
-        raise pa.ArrowInvalid("a prediction has no outputs, or more than there are classes")
+        raise pa.ArrowInvalid("a prediction has no outputs, or more outputs than classes")
     for name in ("scores", "stderr", "prediction"):
         values = explained[name].combine_chunks().flatten()
         if values.null_count or not pc.all(pc.is_finite(values), min_count=0).as_py():
-            raise pa.ArrowInvalid(f"its column {name!r} must hold finite numbers")
+            raise pa.ArrowInvalid(f"its column {name!r} must contain finite numbers")
     for name in ("features", "warnings"):
         if explained[name].combine_chunks().flatten().null_count:
-            raise pa.ArrowInvalid(f"its column {name!r} must hold texts")
+            raise pa.ArrowInvalid(f"its column {name!r} must contain texts")
     starts, ends = (explained[name].combine_chunks().flatten() for name in ("starts", "ends"))
     places = [values.flatten() for values in (starts, ends)]
     if starts.null_count or ends.null_count or any(values.null_count for values in places):
-        raise pa.ArrowInvalid("an occurrence of a feature has no place")
+        raise pa.ArrowInvalid("an occurrence of a feature has no position")
     if not pc.list_value_length(starts).equals(pc.list_value_length(ends)):
-        raise pa.ArrowInvalid("an occurrence of a feature has not both ends")
+        raise pa.ArrowInvalid("an occurrence of a feature has no start or no end")
     if not pc.all(pc.less_equal(*places), min_count=0).as_py():
         raise pa.ArrowInvalid("an occurrence of a feature ends before it begins")
     if record.data.columns.pair is not None:
@@ -348,7 +350,7 @@ def _check_rows(table: pa.Table, record: RunRecord, texts: range) -> None:
         edges = sides.flatten()
         two = [pc.list_value_length(values).fill_null(0) for values in (sides, edges)]
         if not all(pc.all(pc.equal(values, 2), min_count=0).as_py() for values in two):
-            raise pa.ArrowInvalid("an explanation of a pair has not two sides")
+            raise pa.ArrowInvalid("an explanation of a pair does not have two sides")
 
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -473,7 +475,7 @@ def _check_range(e: Outcome) -> Outcome:
     largest = max(float(np.abs(array).max(initial=0)) for array in arrays if array is not None)
     # As float32 it would be infinite, and so would every sum over texts that it is part of.
     if largest > _LARGEST:
-        return f"a number of {largest:.3g} is too large for the float32 of a run."
+        return f"the number {largest:.3g} is too large for a run, which stores numbers as float32."
     return e
 
 

@@ -60,12 +60,12 @@ class RunFolder:
         if (plan := self.path / _PLAN).exists():
             if (clause := next(find_differences(read_record(plan), record), None)) is not None:
                 raise InputError(
-                    f"'{self.path}' cannot go on with this run: {clause}. Choose another folder, "
-                    "or ask the same as before."
+                    f"'{self.path}' contains another run: {clause}. Choose another folder, or use "
+                    "the options of that run."
                 )
         # A mistyped folder with other files must not be changed.
         elif any(file.name != _LOCK for file in self.path.iterdir()):
-            raise InputError(f"'{self.path}' holds other files; a run needs a folder of its own.")
+            raise InputError(f"'{self.path}' contains other files. Choose a new or empty folder.")
         else:
             write_record(plan, record)
         self._identity = plan_identity(plan)
@@ -84,8 +84,8 @@ class RunFolder:
             if lock(file.fileno()) is False:
                 file.seek(0)
                 raise InputError(
-                    f"another process ({file.read(40) or 'unknown'}) is writing to '{self.path}'; "
-                    "wait until it has finished, or stop it."
+                    f"another process ({file.read(40) or 'unknown'}) is writing to '{self.path}'. "
+                    "Wait until it ends, or stop it."
                 )
             file.truncate(0)
             file.write(f"process {os.getpid()}")
@@ -107,7 +107,7 @@ class RunFolder:
             os.close(handle)
         if path.is_file() or not os.path.lexists(path):  # a folder that cannot be written to
             return path.open("a+")
-        raise InputError(f"'{path}' must be a file; remove what is there.")
+        raise InputError(f"'{path}' must be a file. Remove the link, pipe or folder at this path.")
 
     def write(self, number: int, content: bytes) -> None:
         """Write a shard completely or not at all."""
@@ -115,7 +115,7 @@ class RunFolder:
         with contextlib.suppress(FileNotFoundError):
             mode = path.lstat().st_mode
             if stat.S_ISDIR(mode):
-                raise InputError(f"'{path}' is a folder where a shard belongs; remove it.")
+                raise InputError(f"'{path}' must be a file, not a folder. Remove it.")
             # Not through a link, nor into a pipe, which might wait for ever.
             if not stat.S_ISREG(mode):
                 path.unlink()
@@ -130,7 +130,7 @@ def _shard_path(folder: Path, number: int) -> Path:
 def check_shard_folder(folder: Path) -> None:
     """Raise an error if the path of the shards exists and is not a folder."""
     if os.path.lexists(shards := folder / _SHARDS) and not shards.is_dir():
-        raise InputError(f"'{shards}' must be the folder of the shards; remove what is there.")
+        raise InputError(f"'{shards}' must be a folder. Remove the file at this path.")
 
 
 _TEXT_COLUMNS = ("row", "id", "text_hash", "text", "label")
@@ -148,7 +148,7 @@ class Run:
         self.path = Path(path)
         if not (plan := self.path / _PLAN).is_file():
             raise InputError(
-                f"there is no run at '{self.path}' (it has no {_PLAN}); check the path."
+                f"there is no run at '{self.path}' (it has no {_PLAN}). Check the path."
             )
         self.record: RunRecord = read_record(plan)
         # A plan that was changed by hand on purpose, and has no digest, is believed.
@@ -219,7 +219,7 @@ class Run:
         """All rows as an Arrow data set, for queries that do not load them; duckdb takes it."""
         paths = [str(path) for path in self.paths]
         if not paths:
-            raise InputError(f"'{self.path}' has no finished shard yet; start the run again.")
+            raise InputError(f"'{self.path}' has no finished shard yet. Start the run again.")
         with self._report_damage(self.shards[0]):
             return ds.dataset(paths, format="parquet")
 
@@ -260,7 +260,7 @@ class Run:
         with self._report_damage(number):
             # Looked at before it is opened: a pipe would be waited for, a device may never end.
             if not stat.S_ISREG((status := path.lstat()).st_mode):
-                raise pa.ArrowInvalid("it is a link, a pipe, a device or a folder, and not a file")
+                raise pa.ArrowInvalid("it is a link, a pipe, a device or a folder, not a file")
             # Once for each state of a file: queries open shards again and again.
             state = status.st_ino, status.st_size, status.st_mtime_ns
             if self._checked.get(number) != state:
@@ -278,8 +278,8 @@ class Run:
         for name in first.names:
             if name in schema.names and first.field(name).type != schema.field(name).type:
                 raise pa.ArrowInvalid(
-                    f"its column {name!r} holds {schema.field(name).type}, and in another shard "
-                    f"{first.field(name).type}"
+                    f"its column {name!r} has the type {schema.field(name).type}, but "
+                    f"{first.field(name).type} in another shard"
                 )
 
     @contextlib.contextmanager
@@ -292,8 +292,8 @@ class Run:
                 raise
             (reason, *_) = str(error).splitlines() or [type(error).__name__]
             raise InputError(
-                f"'{_shard_path(self.path, number)}' is damaged ({reason.rstrip('.')}); start the "
-                "run again: it is computed anew, the others stay."
+                f"'{_shard_path(self.path, number)}' is damaged ({reason.rstrip('.')}). Start the "
+                "run again to compute only this shard again."
             ) from None
 
     def texts(self) -> pa.Table:
@@ -422,13 +422,13 @@ class Run:
         # NumPy's whole numbers are fine, and True is no number of a text.
         is_integer = hasattr(row, "__index__") and not isinstance(row, bool)
         if not is_integer or not 0 <= row < self.total:
-            raise InputError(f"texts are numbered from 0 to {self.total - 1}; got {row!r}.")
+            raise InputError(f"row must be a number from 0 to {self.total - 1}, not {row!r}.")
         method = self.methods[0] if method is None else method
         if method not in self.methods:
             raise InputError(unknown_name_message("method of this run", method, self.methods))
         number = row // self.record.shards.texts
         if number not in self.shards:
-            raise InputError(f"text {row} is not explained yet; start the run again to go on.")
+            raise InputError(f"text {row} is not explained yet. Start the run again to continue.")
         rows_per_text = self.record.rows_per_text
         first = (row - self.record.text_numbers(number)[0]) * rows_per_text
         if self._latest is None or self._latest[0] != number:
@@ -443,7 +443,7 @@ class Run:
         }
         if target is not None and target not in rows_by_target:
             raise InputError(
-                unknown_name_message("class explained here", target, map(str, rows_by_target))
+                unknown_name_message("explained class", target, map(str, rows_by_target))
             )
         stored = (
             rows_by_target[target] if target is not None else next(iter(rows_by_target.values()))
@@ -455,12 +455,12 @@ class Run:
     def _explanation(self, row: dict[str, Any], text_input: UserInput | None) -> Explanation:
         text = row["text"] if text_input is None else join_pair(text_input)[0]
         if text is None:
-            raise InputError("this run stores no texts; give the text with text=….")
+            raise InputError("this run stores no texts. Give the text with text=.")
         # Scores belong to character positions: on another text they would be wrong.
         if text_input is not None and text_hash(text) != row["text_hash"]:
             raise InputError(
-                f"the text that was given is not text {row['row']} of the run (counting from 0); "
-                "give the one that was explained."
+                f"text must be the text {row['row']} of the run (counting from 0), but it differs. "
+                "Give the text that was explained."
             )
         return self.explanation_of_row(row, text)
 

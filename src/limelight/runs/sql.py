@@ -31,7 +31,7 @@ from limelight.text.characters import LONE_SURROGATE
 try:
     import duckdb
 except ImportError:
-    raise MissingExtraError("questions about a whole run need DuckDB", "data") from None
+    raise MissingExtraError("summaries and queries of a run need DuckDB", "data") from None
 
 if TYPE_CHECKING:
     from limelight.runs.run import Run
@@ -79,16 +79,16 @@ class Database:
     def run_query(self, query: Any) -> pa.Table:
         """Run a user's query; anything but a single SELECT raises an error."""
         if not isinstance(query, str) or LONE_SURROGATE.search(query):
-            raise InputError(f"a query must be SQL, as text; got {truncate_line(repr(query), 40)}.")
+            raise InputError(f"a query must be SQL text, not {truncate_line(repr(query), 40)}.")
         self.execute(self._texts)
         try:
             # DuckDB would run several statements in one call, also ones that write files.
             kinds = [statement.type for statement in self._connection.extract_statements(query)]
             if kinds != [duckdb.StatementType.SELECT]:
-                raise InputError("a query on a run must be one SELECT, which only reads it.")
+                raise InputError("a query on a run must be a single SELECT statement.")
             return self.table(query)
         except duckdb.Error as error:
-            raise InputError(f"this query has no answer: {_error_sentence(error)}.") from None
+            raise InputError(f"the query failed: {_error_sentence(error)}.") from None
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from limelight.shapes import Float, Int
 try:
     from scipy import special
 except ImportError:
-    raise MissingExtraError("questions about a whole run need SciPy", "data") from None
+    raise MissingExtraError("summaries and queries of a run need SciPy", "data") from None
 
 MIN_TEXTS = 5  # texts on either side of a comparison, or a variance means little
 _PRIOR = 4  # ν₀: the texts that the common variance stands for

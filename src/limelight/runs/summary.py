@@ -101,13 +101,16 @@ def summarize_run(
 def _warnings(words: RunWords) -> Iterator[str]:
     run, failed = words.run, words.failed
     if not run.finished:
-        yield f"The run is not finished: {len(run):,} of {run.total:,} texts are in it."
+        yield (
+            f"The run is not finished: it has {len(run):,} of {run.total:,} texts. Start it again to "
+            "continue."
+        )
     if failed:
-        rows = "1 row holds" if failed == 1 else f"{failed:,} rows hold"
-        yield f"{rows} an error instead of scores and {'takes' if failed == 1 else 'take'} no part."
+        rows = "1 row has" if failed == 1 else f"{failed:,} rows have"
+        yield f"{rows} an error instead of scores. Start the run again with retry (--retry)."
     # A warning names eight labels. If the column has ids, a million would be read for that.
     labels = words.tables.table("SELECT DISTINCT label FROM stored LIMIT 1000")["label"]
-    consequence = " What is said about mistakes is without these texts."
+    consequence = " Mistakes exclude these texts."
     yield from run.labels.warnings(labels.to_pylist(), consequence)
     # Each text once: methods and classes of it share one prediction.
     outcomes = words.tables.columns("""SELECT

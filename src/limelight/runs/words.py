@@ -334,9 +334,9 @@ def open_words(run: "Run", method: str | None) -> Iterator[RunWords]:
         words = RunWords(tables, run, method)
         if not words.views:
             raise InputError(
-                f"'{run.path}' holds no explanations: {len(run):,} of {run.total:,} texts are in "
-                f"it, {words.failed:,} row{'s' * (words.failed != 1)} failed (Run.errors()). "
-                "Start the run again to go on, with retry (--retry) for what failed."
+                f"'{run.path}' has no explanations: it has {len(run):,} of {run.total:,} texts, and "
+                f"{words.failed:,} row{'s' * (words.failed != 1)} failed (Run.errors()). "
+                "Start the run again, with retry (--retry) for failed texts."
             )
         yield words
 
@@ -344,13 +344,11 @@ def open_words(run: "Run", method: str | None) -> Iterator[RunWords]:
 def list_words(run: "Run", method: str, *, target: str | None, sort: str) -> pa.Table:
     """Return the table of words of a method, view after view."""
     if sort not in SORTS:
-        raise InputError(unknown_name_message("way to sort words", sort, SORTS))
+        raise InputError(unknown_name_message("sort order", sort, SORTS))
     with open_words(run, method) as words:
         targets = {v: view["target"] for v, view in words.views.items()}
         if target is not None and target not in targets.values():
-            raise InputError(
-                unknown_name_message("class explained here", target, set(targets.values()))
-            )
+            raise InputError(unknown_name_message("explained class", target, set(targets.values())))
         words.compute_sums()
         # Never summed over views: scores for different classes have no common meaning.
         selected_views = [v for v, name in targets.items() if target in (None, name)]

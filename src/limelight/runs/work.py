@@ -233,14 +233,14 @@ def _work(job: bytes) -> ShardWork:
         record, model, learned = pickle.loads(job)  # noqa: S301  (our own bytes)
     except Exception as error:
         raise InputError(
-            f"a worker cannot unpickle what it needs ({_error_sentence(error).rstrip('.')}); "
-            "define it in a module that workers can import."
+            f"a worker cannot unpickle its job ({_error_sentence(error).rstrip('.')}). Define your "
+            "functions in a module that workers can import."
         ) from None
     if isinstance(source := model, ModelSource):
         model, _ = prepare_model(source.load(), record.request)
         # The folder may have changed between the start of the run and that of a worker.
         if model.fingerprint != record.model.fingerprint:
             raise InputError(
-                f"the model at '{source.path}' is not the one of this run any more; put it back."
+                f"the model at '{source.path}' changed after the run started. Restore it."
             )
     return ShardWork(model, record, learned)

@@ -333,7 +333,7 @@ def positive_probability_bounds(
         How far the sum is uncertain.
     """
     if cells < 2:
-        raise InputError(f"cells must be at least 2; got {cells}.")
+        raise InputError(f"cells must be at least 2, not {cells}.")
     # The cells are as wide as the sum of the steps on the grid allows. One large step on it would
     # make them too wide for all others.
     order = np.argsort(-np.abs(steps), kind="stable")

@@ -133,6 +133,6 @@ def text_rng(seed: int, text: str) -> Rng:
     A text has the same random numbers by itself, in a list, and in any order of the list.
     """
     if seed < 0:
-        raise InputError(f"seed must be 0 or more; got {seed}.")
+        raise InputError(f"seed must be at least 0, not {seed}.")
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     return np.random.default_rng([seed, int.from_bytes(digest[:16], "big")])

@@ -49,7 +49,7 @@ def make_lime_sampler(d: int, *, bandwidth: float = 0.25, sizes: str = "uniform"
     effect.
     """
     if not bandwidth > 0:
-        raise InputError(f"bandwidth must be positive; got {bandwidth}.")
+        raise InputError(f"bandwidth must be positive, not {bandwidth}.")
 
     def draw_masks(n: int, rng: Rng) -> WeightedMasks:
         """Return ``n`` masks and the weight of each."""
@@ -234,7 +234,8 @@ def _evaluate(game: Game, keep: Masks) -> Outputs:
     outputs = game(keep)
     if outputs.shape[:1] != keep.shape[:1] or outputs.ndim != 2 or not np.isfinite(outputs).all():
         raise InputError(
-            f"a model must answer {len(keep)} masks with {len(keep)} rows of finite numbers; "
-            f"got shape {outputs.shape}, {np.count_nonzero(~np.isfinite(outputs))} not finite."
+            f"a model must return {len(keep)} rows of finite numbers for {len(keep)} masks, not "
+            f"shape {outputs.shape} with {np.count_nonzero(~np.isfinite(outputs))} numbers that "
+            "are not finite."
         )
     return outputs

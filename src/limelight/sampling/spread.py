@@ -40,7 +40,7 @@ class PowerSums(NamedTuple):
         return PowerSums(*np.zeros((4, *shape)))
 
     @staticmethod
-    def from_contributions(contributions: Float[np.ndarray, "n *k"]) -> "PowerSums":
+    def from_contributions(contributions: Float[np.ndarray, " n *k"]) -> "PowerSums":
         """Return the sums over draws, which are the rows of ``contributions``."""
         first, second, fourth = ((contributions**power).sum(axis=0) for power in (1, 2, 4))
         return PowerSums(first, second, fourth, np.abs(contributions).max(axis=0))

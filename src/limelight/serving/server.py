@@ -118,7 +118,7 @@ def serve(
     if mismatches and not anyway:
         raise InputError(
             f"{mismatches[0]}; one page would show two models as one. Serve what belongs together, "
-            "or say --anyway (anyway=True)."
+            "or add --anyway (anyway=True)."
         )
     content = PageContent(
         models=served_models,

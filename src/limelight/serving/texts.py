@@ -478,7 +478,7 @@ def _disagreement_section(batch: Batch, methods: Sequence[ConfiguredMethod]) -> 
 def _attention_section(batch: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     """Return the attention matrix of every head."""
     if (matrices := batch.attention_matrices()) is None:
-        raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
+        raise InputError("attention matrices are drawn only for an AttentionClassifier.")
     method = configure_method("alpha-avg", batch.model, {})
     explanation = _explain_with_any([method], batch)[0]
     return attention_data(Comparison(explanations=(explanation,), attention=matrices)) or {}
@@ -491,7 +491,7 @@ def _heads_section(batch: Batch, methods: Sequence[ConfiguredMethod]) -> dict[st
     explanations = _explain_with_any(head_methods or methods, batch)
     explanations = [e for e in explanations if e.heads is not None]
     if not explanations:
-        raise InputError("none of these methods scores heads apart; choose shapley or lime.")
+        raise InputError("none of these methods scores each head. Choose shapley or lime.")
     return {"html": str(render_macro("head_tables", head_tables(explanations)))}
 
 

@@ -70,6 +70,16 @@ class Features:
         """The noun for one feature, such as "word"."""
         return feature_noun(self.kind)
 
+    def finer_features_advice(self) -> str:
+        """Return advice that leads to more features: other features, or a longer text."""
+        if _is_image_kind(self.kind):
+            return "Use smaller patches, such as grid=4."
+        if self.kind not in ("words", "positions", "tokens"):
+            return "Use smaller features, such as features='words'."
+        if self.kind == "words" and np.count_nonzero(self.feature_index >= 0) > 1:
+            return "Use features='positions', or give a longer text."
+        return "Give a longer text."
+
     def result_fields(self, model_input: ModelInput) -> dict[str, Any]:
         """Return the fields of an `Explanation` that describe these features."""
         image = model_input.image

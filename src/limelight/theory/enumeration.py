@@ -32,7 +32,7 @@ def enumerate_masks(d: int) -> Bool[Array, "n d"]:
     Domain: d ≤ 20.
     """
     if d > _MAX_FEATURES:
-        raise DomainError(f"enumeration needs at most {_MAX_FEATURES} features; got {d}.")
+        raise DomainError(f"enumeration needs at most {_MAX_FEATURES} features, not {d}.")
     return (np.arange(2**d)[:, None] >> np.arange(d)) % 2 == 1
 
 

@@ -110,8 +110,8 @@ def certified_full_value(game: RatioGame) -> CertifiedValue:
     ((bound,),) = mean_over_heads(game, error)
     if not bool(bound < array_namespace(game.a).inf):
         raise DomainError(
-            "double precision cannot bound the outputs of this model, so that no order of features "
-            "can be judged on them."
+            "the outputs of this model have no finite error bound in double precision, so orders "
+            "of features cannot be judged."
         )
     return CertifiedValue(value=full_value(game)[0], bound=bound)
 
@@ -361,6 +361,6 @@ def _check_single(game: RatioGame) -> None:
     """Raise InputError for a batch or for several classes."""
     if game.batch or game.C != 1:
         raise InputError(
-            "faithfulness is judged on the game of one document and one number; got batch "
+            "faithfulness needs the game of one document and one class, not a batch of shape "
             f"{game.batch} and {game.C} classes."
         )

@@ -63,7 +63,9 @@ class HeavyForm(NamedTuple):
         heavy = self.kept_is_heavy[words]
         return self._replace(delta=self.delta[words], step=self.step[:, words], kept_is_heavy=heavy)
 
-    def value(self, N: Float[Array, "G C *n"], D: Float[Array, "G *n"]) -> Float[Array, "G C *n"]:
+    def value(
+        self, N: Float[Array, " G C *n"], D: Float[Array, " G *n"]
+    ) -> Float[Array, " G C *n"]:
         """Return N/D^p after adding n_0 to N and base to D, which are sums over words."""
         xp, axes = array_namespace(D), (1,) * (D.ndim - 1)
         D = D + xp.reshape(self.base, (-1, *axes))
@@ -82,7 +84,7 @@ def heavy_form(game: RatioGame) -> HeavyForm:
     xp = array_namespace(game.a)
     low, high = denominator_range(game)
     if any(bool(xp.any(x < 0)) for x in (game.D0, game.a, game.b)):
-        raise DomainError("a ratio game needs weights D_0, a, b that are not negative.")
+        raise DomainError("the weights D_0, a and b of a ratio game must be at least 0.")
     kept_is_heavy = game.a > game.b
     delta = xp.abs(game.a - game.b)
     unit = low
@@ -92,9 +94,8 @@ def heavy_form(game: RatioGame) -> HeavyForm:
     # Below the normal numbers 1/D is infinite, and D has lost its digits.
     if not bool(xp.all((unit >= _TINY) & (unit >= high / MAX_RATIO) & (high < xp.inf))):
         raise DomainError(
-            f"a ratio game needs denominators {_TINY:.1e} ≤ D < ∞ within a factor of "
-            f"{MAX_RATIO:g} of each other; here double precision cannot tell one from 0, or it is "
-            "not finite."
+            f"the denominators D of a ratio game must be finite, at least {_TINY:.1e}, and within "
+            f"a factor of {MAX_RATIO:g} of each other."
         )
     # Division by D_min moves D to [1, D_max/D_min], the interval of the sums of exponentials. The
     # following steps are then independent of the scale of the weights.
@@ -111,7 +112,7 @@ def heavy_form(game: RatioGame) -> HeavyForm:
     # At least Σ|terms of N|/D^p, and infinite where values are.
     terms = xp.abs(game.N0) + xp.sum(xp.maximum(xp.abs(game.A), xp.abs(game.B)), axis=-1)
     if not bool(xp.all(terms < xp.inf)):
-        raise DomainError("a ratio game needs finite values N_0, A, B.")
+        raise DomainError("the values N_0, A and B of a ratio game must be finite.")
     terms = terms * scale[..., None, :, 0]
     error = xp.zeros_like(terms) if game.error is None else game.error
     delta = xp.reshape(delta, (G, d))
@@ -124,7 +125,8 @@ def heavy_form(game: RatioGame) -> HeavyForm:
         c, half_range, magnitude = _bound_power_game(game, terms)
     if not bool(xp.all(xp.isfinite(step))):
         raise DomainError(
-            "a ratio game needs values N_0, A, B that are finite, in units of the smallest D too."
+            "the values N_0, A and B of a ratio game must be finite after division by the "
+            "smallest D."
         )
     check_values(xp.matrix_transpose(xp.reshape(magnitude, (-1, K, C))))
     base = xp.reshape(xp.astype(low > 0, low.dtype), (G,))
@@ -150,8 +152,8 @@ def _check_empty(low: Array, delta: Array, step: Array, n0: Array) -> None:
     weightless = (delta == 0)[..., None, :, :] & (step != 0)
     if bool(xp.any(empty & ((n0 != 0) | xp.any(weightless, axis=-1)))):
         raise DomainError(
-            "a ratio game needs 0 < D < ∞ whatever is removed, or N = 0 where D = 0; here a head "
-            "has D_0 + Σ min(a, b) = 0 and a value there."
+            "a ratio game needs N = 0 for every mask with D = 0, but a head has a value N ≠ 0 and "
+            "D_0 + Σ min(a, b) = 0."
         )
 
 

@@ -141,7 +141,7 @@ class _Path:
         x, weight = map(self._column, (start + width * PANEL, width * WEIGHTS))
         return array_namespace(self.u).sum(weight[..., 0] * self._integrand(x), axis=0)
 
-    def _integrand(self, x: Float[Array, "m *ones"]) -> Float[Array, "m *n K T"]:
+    def _integrand(self, x: Float[Array, " m *ones"]) -> Float[Array, " m *n K T"]:
         """Return the integrand at every x, head and position, divided by the number of heads."""
         xp = array_namespace(self.u)
         # F is differentiated at the outputs of the path, so its weights change with x too. For a

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from limelight.errors import DomainError
+from limelight.errors import TooFewFeaturesError
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import light_terms, product, solve_heads
 from limelight.theory.heavy_form import HeavyForm, heavy_form
@@ -62,7 +62,7 @@ def _interactions(
 ) -> BoundedScores:
     """Return the differences of pairs of words, averaged over each document's mixture."""
     if min(word_counts(game)) < 2:
-        raise DomainError("interactions need at least 2 features; this text has 1.")
+        raise TooFewFeaturesError("interactions need at least 2 features, but this text has 1.")
     xp = array_namespace(game.a)
     form = heavy_form(game)
     node_rows, weight_rows = [x.p for x in mixtures], [x.omega for x in mixtures]

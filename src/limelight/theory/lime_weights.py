@@ -14,7 +14,7 @@ from typing import NamedTuple, TypedDict
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError
+from limelight.errors import DomainError, InputError, TooFewFeaturesError
 from limelight.shapes import Array, Float
 
 TOLERANCES = np.array([1.0, 100.0])  # of β and of the intercept, whose error may be larger
@@ -132,8 +132,8 @@ def lime_design(
     V = float(weight @ (s * (d - s))) / (d * (d - 1))
     if V < 1e-290:
         raise DomainError(
-            f"bandwidth {bandwidth} leaves no weight on any sample of {d} features; use a larger "
-            "one."
+            f"with bandwidth {bandwidth}, all samples of {d} features have the weight 0. Use a "
+            "larger bandwidth."
         )
     excess = _mean_size_minus_size(weight)
     # V + dχ is the variance of the number of kept words, over d. The difference form
@@ -141,8 +141,8 @@ def lime_design(
     spread = float(weight @ excess**2) / d
     if spread + penalty < np.finfo(np.float64).tiny:
         raise DomainError(
-            f"bandwidth {bandwidth} leaves weight on only one size of the samples of {d} features; "
-            "use a larger one."
+            f"with bandwidth {bandwidth}, only samples of one size have a weight ({d} features). "
+            "Use a larger bandwidth."
         )
     return LimeDesign(
         d=d,
@@ -159,15 +159,13 @@ def lime_design(
 def _check_settings(d: int, bandwidth: float, penalty: float, rows: int | None) -> None:
     """Raise an error for settings outside the domain of LIME's limit."""
     if d < 2:
-        raise DomainError(
-            f"'lime' needs at least 2 features: with one, every sample is the same; got d = {d}."
-        )
+        raise TooFewFeaturesError(f"LIME needs at least 2 features, but this text has {d}.")
     if not bandwidth > 0:
-        raise InputError(f"bandwidth must be positive; got {bandwidth}.")
+        raise InputError(f"bandwidth must be positive, not {bandwidth}.")
     if not 0 <= penalty < math.inf:
-        raise InputError(f"penalty must be finite and not negative; got {penalty}.")
+        raise InputError(f"penalty must be finite and at least 0, not {penalty}.")
     if rows is not None and rows < 1:
-        raise InputError(f"rows must be at least 1; got {rows}.")
+        raise InputError(f"rows must be at least 1, not {rows}.")
 
 
 def _mean_size_minus_size(weight: Float[Array, " sizes"]) -> Float[Array, " sizes"]:

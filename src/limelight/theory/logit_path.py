@@ -90,7 +90,7 @@ class LogitPath:
             max_slope=(np.abs(change) + slope).max(axis=-1),
         )
 
-    def _unit_bounds(self, H: Float[np.ndarray, "*h n"]) -> Float[np.ndarray, "3 *h_n_K_T"]:
+    def _unit_bounds(self, H: Float[np.ndarray, " *h n"]) -> Float[np.ndarray, " 3 *h_n_K_T"]:
         """Return P_t, N_t and the bound of the units' slopes at height H."""
         weight, y = self._weights_and_changes
         slope = np.tan(H[..., None, None, None] * y)

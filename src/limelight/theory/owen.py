@@ -61,9 +61,9 @@ def owen(
 def _members(game: RatioGame, groups: Int[np.ndarray, " d"]) -> list[Int[np.ndarray, " _"]]:
     """Return the indices of the words of every group."""
     if game.batch:
-        raise InputError(f"owen takes one document at a time; got a batch of shape {game.batch}.")
+        raise InputError(f"owen needs a single document, not a batch of shape {game.batch}.")
     if len(groups) != game.d:
-        raise InputError(f"groups must name one group per feature ({game.d}); got {len(groups)}.")
+        raise InputError(f"groups must have one entry per feature ({game.d}), not {len(groups)}.")
     return [np.flatnonzero(groups == name) for name in np.unique(groups)]
 
 

@@ -63,17 +63,17 @@ class RatioGame:
         if self.offset is not None:
             shapes["offset"] = (*batch, C)
         if not 0 < self.power <= 1:
-            raise InputError(f"the power of a game must lie in (0, 1]; got {self.power}.")
+            raise InputError(f"the power of a game must be in (0, 1], not {self.power}.")
         for name, shape in shapes.items():
             if (actual := tuple(getattr(self, name).shape)) != shape:
-                raise InputError(f"{name} must have shape {shape} beside a; got {actual}.")
+                raise InputError(f"{name} must have the shape {shape} to fit a, not {actual}.")
         if d == 0 or K == 0:
-            raise InputError(f"a ratio game needs features and heads; got d = {d}, K = {K}.")
+            raise InputError(f"a ratio game needs features and heads, not d = {d} and K = {K}.")
         # Bounds assume rounding errors of 2⁻⁵². With single precision they would be wrong.
         # A set, since str(dtype) is slow.
         for dtype in {getattr(self, name).dtype for name in ("a", *shapes)}:
             if not str(dtype).endswith("float64"):
-                raise InputError(f"a ratio game needs float64 arrays; got {dtype}.")
+                raise InputError(f"a ratio game needs float64 arrays, not {dtype}.")
 
     @property
     def d(self) -> int:
@@ -194,9 +194,8 @@ def check_values(size: Float[Array, "*n K"]) -> None:
     largest = xp.max(size, axis=-1)
     if not bool(xp.all((largest == 0) | (largest >= _MIN_VALUE) & (largest <= _MAX_VALUE))):
         raise DomainError(
-            f"a ratio game needs values that are 0 or between {_MIN_VALUE:g} and {_MAX_VALUE:g} "
-            "in absolute value. Multiply all values by one number. The scores are multiplied by "
-            "it too."
+            f"the values of a ratio game must be 0 or between {_MIN_VALUE:g} and {_MAX_VALUE:g} in "
+            "absolute value. Multiply all values by a constant, which also multiplies the scores."
         )
 
 
@@ -283,7 +282,7 @@ def word_counts(game: RatioGame) -> list[int]:
         return [game.d] * int(np.prod(game.batch, dtype=int))
     padded_d, sizes = game.a.shape[-1], [int(d) for d in game.sizes.reshape(-1).tolist()]
     if not 1 <= min(sizes) <= max(sizes) <= padded_d:
-        raise InputError(f"sizes must lie in 1..{padded_d}; got {min(sizes)}..{max(sizes)}.")
+        raise InputError(f"sizes must be in 1..{padded_d}, not {min(sizes)}..{max(sizes)}.")
     return sizes
 
 

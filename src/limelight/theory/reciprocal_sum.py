@@ -47,7 +47,7 @@ class ReciprocalSum(NamedTuple):
 def check_tolerance(tolerance: float) -> None:
     """Raise InputError for a tolerance that is not between 0 and 1."""
     if not 0 < tolerance < 1:
-        raise InputError(f"tolerance must lie between 0 and 1; got {tolerance}.")
+        raise InputError(f"tolerance must be between 0 and 1, not {tolerance}.")
 
 
 def reciprocal_sum(R: float, tolerance: float, power: float = 1.0) -> ReciprocalSum:
@@ -58,9 +58,9 @@ def reciprocal_sum(R: float, tolerance: float, power: float = 1.0) -> Reciprocal
     1e300, 0 < power ≤ 1. A tolerance outside 1e-13..½ is clipped.
     """
     if not 1 <= R <= MAX_RATIO:
-        raise DomainError(f"1/x needs an interval [1, R] with 1 ≤ R ≤ {MAX_RATIO:g}; got R = {R}.")
+        raise DomainError(f"1/x needs an interval [1, R] with 1 ≤ R ≤ {MAX_RATIO:g}, not R = {R}.")
     if not 0 < power <= 1:
-        raise DomainError(f"a sum of exponentials for x^−p needs 0 < p ≤ 1; got p = {power}.")
+        raise DomainError(f"a sum of exponentials for x^−p needs 0 < p ≤ 1, not p = {power}.")
     # Rounded up. But the log10 of an exact half-decade may be too large by a rounding error, which
     # must not add another half-decade.
     half_decades = max(1, math.ceil(2 * math.log10(R) - 1e-12))

@@ -100,12 +100,12 @@ def verify(model: Model, text: UserInput, *, seed: int = 0) -> Iterator[Check]:
     """
     if (reason := reason_missing(check_model(model), "exact_game")) is not None:
         raise InputError(
-            "verify checks the exact methods of a model whose removals are known; here the "
-            f"scores carry standard errors, since {reason}."
+            "verify checks exact scores, but the scores of this model are sampled, because "
+            f"{reason}."
         )
     model_input = read_input(model, text)
     if not model_input.is_text:
-        raise InputError("verify cuts a text shorter, and an image cannot be; give a text model.")
+        raise InputError("verify needs a model that reads texts, because it shortens the text.")
     return _all_checks(model, str(model_input.text), seed)
 
 

@@ -40,7 +40,7 @@ from limelight.theory.attention import attention, unit_logits
 from limelight.theory.ratio_game import RatioGame
 from limelight.threads import cached_property
 
-_BY_TABLES = "the paper's classifier is explained from its tables, which need no such pass"
+_BY_TABLES = "AttentionClassifier provides tables instead"
 _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
     {
         "tables": None,
@@ -50,11 +50,9 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
 )
 LIMITATIONS: Mapping[Property, str] = MappingProxyType(
     {
-        "has_subwords": "the paper's classifier reads whole words, not pieces of them",
-        "max_tokens": "the paper's classifier is explained exactly, on the window it was trained "
-        "for",
-        "reads_pairs": "the paper's classifier reads one text; load a model that was trained on "
-        "pairs",
+        "has_subwords": "AttentionClassifier reads whole words",
+        "max_tokens": "AttentionClassifier has a single window",
+        "reads_pairs": "AttentionClassifier reads single texts",
     }
 )
 # The largest spread of logits whose exponentials keep all digits. For larger spreads, the maximum
@@ -242,7 +240,7 @@ class AttentionClassifier:
     def read(self, text: str, *, subwords: bool = False) -> ModelInput:
         """Return a text as this model reads it."""
         if subwords:
-            raise InputError(f"{self.limitations['has_subwords']}; read words.")
+            raise InputError(f"{self.limitations['has_subwords']}. Leave subwords out.")
         return encode_text(text, self.vocabulary, T_max=self.T_max)
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
@@ -300,7 +298,7 @@ class AttentionClassifier:
         _ = self.tables  # computed before copying, so that all copies share them
         # `replace` would check all weights again.
         model = object.__new__(type(self))
-        reason = "probabilities are no quotients of sums over words"
+        reason = "probabilities have no exact formula"
         capabilities = {**self.capabilities, "exact_game": reason}
         vars(model).update(vars(self), capabilities=MappingProxyType(capabilities))
         return model

@@ -68,8 +68,8 @@ class PatchClassifier(AttentionClassifier):
     limitations: ClassVar[Mapping[Property, str]] = MappingProxyType(
         {
             **LIMITATIONS,
-            "has_subwords": "the paper's classifier reads whole patches",
-            "reads_pairs": "the paper's classifier reads one image",
+            "has_subwords": "AttentionClassifier reads whole patches",
+            "reads_pairs": "this AttentionClassifier reads single images",
         }
     )
 
@@ -133,7 +133,7 @@ class PatchClassifier(AttentionClassifier):
     def read(self, text: Any, *, subwords: bool = False) -> ModelInput:
         """Return an image as this model reads it: resized and split into patches."""
         if subwords:
-            raise InputError(f"{self.limitations['has_subwords']}; leave subwords out.")
+            raise InputError(f"{self.limitations['has_subwords']}. Leave subwords out.")
         image = read_image(text)
         rows, columns = self.grid
         patches = PatchedImage(image, grid_boxes((0, 0, *image.size), rows, columns))

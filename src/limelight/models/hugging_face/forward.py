@@ -153,7 +153,7 @@ def input_embedding(network: Any) -> Any:
         table = None
     if not hasattr(table, "projection") and getattr(table, "weight", None) is None:
         raise DomainError(
-            f"{network_name(network)} shows nothing that embeds its tokens by get_input_embeddings."
+            f"get_input_embeddings of {network_name(network)} does not return an embedding."
         )
     return table
 

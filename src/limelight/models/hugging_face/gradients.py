@@ -49,7 +49,7 @@ def _embed(network: Any, inputs: dict[str, Any]) -> Any:
         embedded = forward.input_embedding(network)(next(iter(inputs.values())))
     if not isinstance(embedded, torch.Tensor):
         raise DomainError(
-            f"{forward.network_name(network)} embeds its tokens in more than vectors."
+            f"the embedding of {forward.network_name(network)} returns more than vectors."
         )
     return embedded
 
@@ -276,7 +276,7 @@ class _EmbeddingHook:
     def _unreadable_error(self) -> DomainError:
         return DomainError(
             f"{forward.network_name(self._network)} does not read a text as one row of embedded "
-            "tokens, so gradients at its words are not known; use 'lime', 'shapley' or 'loo'."
+            "tokens, so it has no gradients of words. Use 'lime', 'shapley' or 'loo'."
         )
 
 

@@ -24,9 +24,9 @@ from limelight.threads import cached_property
 
 _DEFAULT_GRID = 7  # patches per side, if the network has no patches of its own
 _LIMITATIONS: Mapping[Property, str] = {
-    "has_subwords": "an image has no pieces of words",
-    "max_tokens": "an image is read whole",
-    "reads_pairs": "this one reads one image",
+    "has_subwords": "an image has no subword tokens",
+    "max_tokens": "an image is read as a whole",
+    "reads_pairs": "this model reads single images",
 }
 
 
@@ -52,9 +52,8 @@ class HuggingFaceImages(HuggingFace):
 
     _default_capabilities: ClassVar[Mapping[Capability, str | None]] = {
         **HuggingFace._default_capabilities,
-        "spans": "this one classifies whole images",
-        "generation": "this one classifies images and writes nothing",
-        "exact_game": "the layers of a deep network mix its patches",
+        "spans": "this model classifies whole images",
+        "generation": "this model classifies images",
     }
     has_subwords: ClassVar[bool] = False
     reads_images: ClassVar[bool] = True

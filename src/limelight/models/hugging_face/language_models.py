@@ -80,7 +80,7 @@ class PromptTokenizer:
     is_fast = True
     # The inputs from which transformers generates.
     model_input_names = ("input_ids", "attention_mask")
-    why_no_pairs = "a template has room for one text; write both into the template or the text"
+    why_no_pairs = "the template has room for a single text (write both texts into one)"
 
     @staticmethod
     def from_template(
@@ -327,10 +327,10 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
 
     capabilities: Mapping[Capability, str | None] = {
         "generation": None,
-        "spans": "this one writes an answer",
+        "spans": "this model writes an answer",
     }
     limitations: Mapping[Property, str] = {
-        "max_tokens": "an answer is written after one text, not after the windows of one",
+        "max_tokens": "an answer belongs to the whole text",
     }
     read_position = "before"
     missing_query_error = (

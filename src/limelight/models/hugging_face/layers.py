@@ -68,8 +68,8 @@ def _attention_layers(network: Any, out: Any, T: int) -> list[Any]:
     # The decoder of an encoder-decoder reads the text shifted by one subword, so positions differ.
     if not layers or getattr(network.config, "is_encoder_decoder", False):
         raise DomainError(
-            f"{forward.network_name(network)} does not show the attention of a single stack of "
-            "layers; use 'lime', 'shapley' or 'loo'."
+            f"{forward.network_name(network)} does not return the attention of a single stack of "
+            "layers. Use 'lime', 'shapley' or 'loo'."
         )
     # Longformer returns windows, and Funnel returns fewer positions from layer to layer. Such
     # numbers are not weights of words.
@@ -77,7 +77,7 @@ def _attention_layers(network: Any, out: Any, T: int) -> list[Any]:
     if shapes != {(T, T)} or len({layer.shape[1] for layer in layers}) > 1:
         raise DomainError(
             f"the attention of {forward.network_name(network)} does not go from every token to "
-            "every token; use 'lime', 'shapley' or 'loo'."
+            "every token. Use 'lime', 'shapley' or 'loo'."
         )
     _check_attention_rows(network, layers)
     return layers
@@ -100,9 +100,8 @@ def _check_attention_rows(network: Any, layers: list[Any]) -> None:
     ):
         worst_sum = highest_sum if highest_sum - 1 > 1 - lowest_sum else lowest_sum
         raise DomainError(
-            f"what {forward.network_name(network)} shows as attention are not weights that add up "
-            f"to one (a row adds up to {worst_sum:.3g}, its least is {lowest_weight:.3g}); use "
-            "'gxi', 'lime' or 'loo'."
+            f"the attention weights of {forward.network_name(network)} do not sum to one (sum "
+            f"{worst_sum:.3g}, smallest weight {lowest_weight:.3g}). Use 'gxi', 'lime' or 'loo'."
         )
 
 
@@ -127,8 +126,8 @@ def _head_positions(
         positions = _stack_layers([gradient])[0].any(axis=(0, 2)).astype(float)
     if not positions.any():
         raise DomainError(
-            f"which position the head of {forward.network_name(network)} reads cannot be seen: its "
-            "outputs do not depend on the attention that it shows; use 'lime', 'shapley' or 'loo'."
+            f"the outputs of {forward.network_name(network)} do not depend on the attention that "
+            "it returns. Use 'lime', 'shapley' or 'loo'."
         )
     return positions / positions.sum()
 
@@ -159,14 +158,14 @@ def reason_not_attention_only(network: Any, ids: Row, layers: int) -> str | None
         unchanged, softmax_count = _isolated_states(network, ids, lambda embedded: embedded)
         changed, _ = _isolated_states(network, ids, move_second)
     if unchanged is None or changed is None or unchanged.shape[0] != len(ids):
-        return f"what {name} holds at each token cannot be seen"
+        return f"{name} does not return a hidden state for each token"
     # Another softmax over tokens is attention that the network computes but does not return.
     if softmax_count != layers:
-        return f"{name} shows {layers} layers of attention and computes {softmax_count}"
+        return f"{name} computes {softmax_count} layers of attention and returns {layers}"
     is_affected = np.abs(changed - unchanged).max(axis=1) > _TOLERANCE * np.abs(unchanged).max()
     changed_position = 1 + (ids.special if isinstance(ids, Pixels) else 0)
     if is_affected[np.arange(len(ids)) != changed_position].any():
-        return f"{name} mixes its tokens by other means than attention too"
+        return f"other parts of {name} mix its tokens too"
     return None
 
 
@@ -360,7 +359,8 @@ def layer_states(
         for state in hidden_states
     ):
         raise DomainError(
-            f"{forward.network_name(network)} does not show one state for every token and layer"
+            f"{forward.network_name(network)} does not return a hidden state for every token and "
+            "layer"
         )
     middle = (len(hidden_states) - 1) // 2
     # In half precision, a mean over many positions would lose digits.

@@ -31,8 +31,8 @@ def check_affine(network: Any, logits: Any) -> None:
     """
     if (operation := find_non_affine(logits)) is not None:
         raise NotAffineError(
-            f"{network_name(network)} computes {operation!r}, in which nothing is known to be a "
-            "weight; use 'ig', 'shapley' or 'lime'."
+            f"LRP has no rule for the operation {operation!r} of {network_name(network)}. Use "
+            "'ig', 'shapley' or 'lime'."
         )
 
 

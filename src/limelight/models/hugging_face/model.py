@@ -72,19 +72,19 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "gradients": None,
     "lrp": None,
     "hidden_states": None,
-    "tables": "the layers of a deep network do not",
-    "exact_game": "the layers of a deep network mix its words",
-    "spans": "this one classifies whole texts",
-    "generation": "this one classifies texts and writes nothing",
+    "tables": "a deep network has no tables",
+    "exact_game": "a deep network has no exact formula",
+    "spans": "this model classifies whole texts",
+    "generation": "this model classifies texts",
 }
 _NOT_EXCLUSIVE = {
-    "sigmoid": "each label of this one is a yes or no of its own",
-    "none": "this one predicts scores and not a class",
+    "sigmoid": "the labels of this model are independent",
+    "none": "this model predicts scores",
 }
-_NO_WINDOWED_STATES = "a word is seen in its own window alone; leave window out"
+_NO_WINDOWED_STATES = "each window has separate hidden states (leave window out)"
 _WINDOW_LIMITATIONS: Mapping[Property, str] = {
-    "max_tokens": "this one reads its texts in windows already",
-    "reads_pairs": "a pair is read whole, not in windows; leave window out",
+    "max_tokens": "this model reads texts in windows already",
+    "reads_pairs": "windows are for single texts (leave window out)",
 }
 _ONE_OUTPUT_WARNING = (
     "The model has one output and no problem_type, so the output is explained as a score. If it is "

@@ -234,8 +234,7 @@ def _find_unusable_replacements(
     """Return the tokens that cannot replace a removed word, with the reasons."""
     row_count = forward.embedding_row_count(network)
     reasons = {
-        name: f"its token has the number {token}, and the embedding of the model has only "
-        f"{row_count} rows"
+        name: f"its token id is {token} and the embedding of the model has only {row_count} rows"
         for name, token in tokens.items()
         if row_count is not None and not 0 <= token < row_count
     }
@@ -253,7 +252,7 @@ def _find_unusable_replacements(
         ],
         rounding,
     ):
-        reasons["pad"] = "masking a token out does not hide it from this model"
+        reasons["pad"] = "this model still reads tokens that are masked out"
     return reasons
 
 
@@ -307,11 +306,11 @@ def _failure_reason(check: Callable[[], object]) -> str | None:
         result = check()
         return result if isinstance(result, str) else None
     except DomainError as error:
-        return str(error).partition(";")[0].rstrip(".")
+        return str(error).partition(". Use ")[0].rstrip(".")  # without its advice
     except MemoryError:
         raise
     except Exception as error:  # a network may raise any error
-        return f"this network fails when it is asked for them ({describe_error(error)})"
+        return f"the network raises an error ({describe_error(error)})"
 
 
 def _first_output_gradient(outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
@@ -330,13 +329,13 @@ def _reason_no_gradient(network: Any, example: ExampleIds, rounding: float) -> s
     points = embed_input(network, example.other)[None]
     outputs = forward.network_outputs(network, example.other[None])
     if _distance(outputs_at_points(network, example.ids, points), outputs) > rounding:
-        return f"{name} reads its tokens by more than one embedding"
+        return f"{name} reads its tokens through several embeddings"
     gradient = compute_gradients(network, example.ids, points, _first_output_gradient).gradient
     if not np.isfinite(gradient).all():
         return f"the gradients of {name} are not finite"
     # Rounding inside a network has slope 0 everywhere and raises no error.
     if not gradient.any():
-        return f"the gradient of {name} is zero whatever the text, so something in it has none"
+        return f"the gradient of {name} is zero for every text"
     return None
 
 

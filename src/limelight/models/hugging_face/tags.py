@@ -65,8 +65,8 @@ class SpanForSequenceClassification(CustomHead):
         self.tags, self.types = tags, {} if is_extractive else tags_of_type
         self.capabilities = {"spans": None}
         self.limitations = {
-            "max_tokens": "this one is asked about a place in what it reads of a text",
-            **({} if is_extractive else {"reads_pairs": "a tagger reads one text"}),
+            "max_tokens": "spans are explained without windows",
+            **({} if is_extractive else {"reads_pairs": "a tagger reads single texts"}),
         }
 
     def forward(
