@@ -79,6 +79,18 @@ def limelight(capsys):
     return run
 
 
+@pytest.fixture
+def restored_methods(monkeypatch):
+    """Forget the methods that a test registers."""
+    from limelight.explainers import METHODS
+
+    # Modules register their methods when they are imported, which happens only once. A method that
+    # the test imports first would be missing afterwards.
+    assert list(METHODS)
+    for attribute in ("_methods", "_methods_by_settings"):
+        monkeypatch.setattr(METHODS, attribute, dict(getattr(METHODS, attribute)))
+
+
 @pytest.fixture(scope="session")
 def shipped():
     """The model inside the package."""

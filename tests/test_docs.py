@@ -47,14 +47,8 @@ METHOD_PAGES = sorted(
 LINKED = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 HEADINGS = ("When to use it", "Formula", "What it cannot see", "Cost", "Settings", "References")
 NEEDS_FILES = ("data", "explain-data", "train", "evaluate", "judge", "summarize", "serve")
+pytestmark = pytest.mark.usefixtures("restored_methods")  # a page may register methods
 pages = pytest.mark.parametrize("page", [*DOCS, *METHOD_PAGES], ids=lambda page: page.stem)
-
-
-@pytest.fixture(autouse=True)
-def only_our_methods(monkeypatch):
-    """Forget what a page registers."""
-    for attribute in ("_methods", "_methods_by_settings"):
-        monkeypatch.setattr(METHODS, attribute, dict(getattr(METHODS, attribute)))
 
 
 def read_blocks(page, language):

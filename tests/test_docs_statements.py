@@ -31,8 +31,7 @@ def behind_a_server():
 @pytest.mark.parametrize(
     ("name", "statement"),
     [
-        ("coming-from/context-cite.md", "if you name no method, Banzhaf values |"),
-        ("coming-from/context-cite.md", "without a method takes [Banzhaf values]"),
+        ("migrating/context-cite.md", "Without a method, you get [Banzhaf values]"),
         ("endpoints.md", "The default is `banzhaf`"),
         ("questions.md", "Banzhaf values of sentences where a language model's answer is"),
     ],
@@ -43,7 +42,7 @@ def test_answers_are_explained_by_the_method_that_the_docs_name(name, statement)
 
 
 def test_no_page_about_answers_names_another_default():
-    for name in ("coming-from/context-cite.md", "endpoints.md", "answers.md"):
+    for name in ("migrating/context-cite.md", "endpoints.md", "answers.md"):
         assert "without the name of a method, Shapley" not in page(name)
 
 
@@ -57,19 +56,21 @@ def test_every_method_that_needs_only_calls_works_behind_a_server():
     assert allowed[0] == allowed[1]
 
 
-LOG_ODDS = "With two classes, {} the log-odds{} f_t − f_other."
-
-
 @pytest.mark.parametrize(
     ("name", "statement"),
     [
-        ("questions.md", LOG_ODDS.format("that is", " of the class,")),
-        ("coming-from/shap.md", LOG_ODDS.format("the logit is", "")),
+        (
+            "faq.md",
+            "With two classes, this is the log-odds of the class. With three or more, it is",
+        ),
+        (
+            "migrating/shap.md",
+            "this is the log-odds, and with three or more, the output of the network.",
+        ),
     ],
 )
 def test_the_logit_of_two_classes_is_their_log_odds_and_of_more_the_output(name, statement):
     assert statement in page(name)
-    assert "With three or more, it is the network's own output for the class." in page(name)
     two = limelight.wrap(
         lambda texts: [[0.2, 0.8] if "good" in text else [0.7, 0.3] for text in texts],
         classes=["no", "yes"],

@@ -21,7 +21,7 @@ TEXT = "The plot is predictable, but the acting is superb."
 
 def app(title):
     """The block of a section, as it is written."""
-    section = PAGE.read_text("utf-8").split(f"## {title}\n")[1].split("\n## ")[0]
+    section = PAGE.read_text("utf-8").split(f"## {title}\n")[1].split("\n##")[0]
     (block,) = re.findall(r"^```py\n(.*?)^```", section, re.M | re.S)
     return block
 
@@ -69,7 +69,7 @@ def gradio_app(tmp_path):
                 assert running.poll() is None, log.read_text()
                 assert time.monotonic() < until, log.read_text()
                 time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}/gradio_api/call/explained"
+            yield f"http://127.0.0.1:{port}/gradio_api/call/explain"
         finally:
             running.terminate()
             running.wait()

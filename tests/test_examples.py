@@ -10,6 +10,7 @@ import limelight
 
 SHARED_MODELS = Path(__file__).parents[2] / "shared" / "models"
 FUNCTIONS = [name for name in limelight.__all__ if inspect.isfunction(getattr(limelight, name))]
+pytestmark = pytest.mark.usefixtures("restored_methods")  # the example of `register`
 NEEDS_SHARED_MODEL = {"explain_sentences"}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from test_docs import blocks, captures, check_options, lines
+from test_docs import check_options, lines, read_blocks, read_commands
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "how-to" / "pairs.md"
@@ -32,7 +32,7 @@ def beside_shared(tmp_path, monkeypatch):
 def test_python_blocks_run_and_print_what_their_comments_say(beside_shared, capsys):
     pytest.importorskip("transformers")
     names = {}
-    for block in blocks(PAGE, "python"):
+    for block in read_blocks(PAGE, "python"):
         exec(compile(block, PAGE.name, "exec"), names)
         printed = iter(capsys.readouterr().out.splitlines())
         for promised in re.findall(r"^# (.*)$", block, re.M):
@@ -47,7 +47,7 @@ def test_python_blocks_run_and_print_what_their_comments_say(beside_shared, caps
 def test_commands_run_and_print_what_is_shown(beside_shared, limelight):
     pytest.importorskip("transformers")
     (beside_shared / "pairs.tsv").write_text("A dog runs\tA dog sleeps\nNo dog\tA dog\n")
-    for command, shown in captures(PAGE):
+    for command, shown in read_commands(PAGE):
         program, *arguments = shlex.split(command)
         assert program == "limelight"
         if arguments[0] in ("explain-data", "judge", "summarize"):  # minutes each

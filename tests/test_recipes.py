@@ -22,13 +22,15 @@ import limelight
 
 from tiny_models import update_digests
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "tracking.md"
+HOW_TO = Path(__file__).resolve().parents[1] / "docs" / "how-to"
+PAGES = [HOW_TO / "other-models.md", HOW_TO / "tracking.md"]
 MOST = 20  # lines of a recipe
 TEXT = "a superb film but the plot is bad ."
 
 
 def recipes():
-    sections = re.findall(r"^## (.*?)$(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.M | re.S)
+    pattern = re.compile(r"^## (.*?)$(.*?)(?=^## |\Z)", re.M | re.S)
+    sections = [section for page in PAGES for section in pattern.findall(page.read_text("utf-8"))]
     return {
         title: re.findall(r"^```(?:py|yaml)\n(.*?)^```", body, re.M | re.S)
         for title, body in sections

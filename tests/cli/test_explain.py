@@ -44,13 +44,13 @@ def test_settings_reach_the_method(limelight):
     assert (settings["bandwidth"], settings["tolerance"]) == (1, 1e-4)
 
 
-def test_a_class_is_held_against_another(limelight, tmp_path):
+def test_a_class_is_explained_against_another(limelight, tmp_path):
     save_folder(tiny_model(outputs=3), tmp_path / "m")
-    asked = ("w1 w5", "--model", tmp_path / "m", "--target", "class 2", "--against", "0")
-    e = Explanation.from_json(limelight("explain", *asked, "-m", "loo", "--format", "json").out)
+    arguments = ("w1 w5", "--model", tmp_path / "m", "--target", "class 2", "--against", "0")
+    e = Explanation.from_json(limelight("explain", *arguments, "-m", "loo", "--format", "json").out)
     assert (e.target, e.against) == ("class 2", "class 0")
-    shown = limelight("compare", *asked, "-m", "loo,lrp").out
-    assert shown.startswith("2 methods for “class 2” against “class 0”")
+    table = limelight("compare", *arguments, "-m", "loo,lrp").out
+    assert table.startswith("2 methods for “class 2” against “class 0”")
     same = limelight("explain", "w1 w5", "--model", tmp_path / "m", "-t", "0", "--against", "0")
     assert same.code == 2
     assert "target and against are both 'class 0'" in same.err
@@ -211,53 +211,57 @@ def pair_folder(tmp_path):
     return str(tmp_path / "model")
 
 
-def test_a_pair_comes_by_an_option_or_by_lines_with_tabs(limelight, tmp_path):
+def test_a_pair_is_an_option_or_a_line_with_a_tab(limelight, tmp_path):
     folder = pair_folder(tmp_path)
-    asked = ("--model", folder, "--method", "loo", "--format", "json")
-    one = limelight("explain", "a superb film", "--pair", "the plot is bad", *asked)
-    assert one.code == 0, one.err
-    e = Explanation.from_json(one.out)
+    options = ("--model", folder, "--method", "loo", "--format", "json")
+    single = limelight("explain", "a superb film", "--pair", "the plot is bad", *options)
+    assert single.code == 0, single.err
+    e = Explanation.from_json(single.out)
     assert e.text == "a superb film\nthe plot is bad"
     lines = tmp_path / "pairs.txt"
     lines.write_text("a superb film\tthe plot is bad\na film\ngood\tbad\tfilm\na\tfilm\n")
-    several = limelight("explain", "--file", str(lines), "--lines", "--tabs", *asked)
-    assert several.code == 2
-    assert (
-        "Line 2: a line must hold two texts with a tab between them; this one has 0" in several.err
-    )
-    assert "Line 3: a line must hold two texts" in several.err
-    found = [Explanation.from_json(line) for line in several.out.splitlines()]
-    assert [one.features for one in found] == [e.features, ("a", "film")]
-    second = limelight("explain", "a film", "--pair", "bad", "--side", "second", *asked)
+    batch = limelight("explain", "--file", str(lines), "--lines", "--tabs", *options)
+    assert batch.code == 2
+    error = "a line must contain two texts separated by a tab; this one has"
+    assert f"Line 2: {error} 0 tabs.\nLine 3: {error} 2 tabs.\n" in batch.err
+    explanations = [Explanation.from_json(line) for line in batch.out.splitlines()]
+    assert [other.features for other in explanations] == [e.features, ("a", "film")]
+    second = limelight("explain", "a film", "--pair", "bad", "--side", "second", *options)
     assert Explanation.from_json(second.out).features == ("bad",)
-    said = limelight("predict", "a film", "--pair", "bad", "--model", folder, "--format", "json")
-    assert json.loads(said.out)["parts"] == [[0, 6], [7, 10]]
+    row = limelight("predict", "a film", "--pair", "bad", "--model", folder, "--format", "json")
+    assert json.loads(row.out)["parts"] == [[0, 6], [7, 10]]
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("arguments", "message"),
     [
-        (("a film", "a plot", "--pair", "bad"), "--pair is the second text of one pair; got 2"),
-        (("a film", "--tabs"), "--tabs is about lines"),
-        (("a film", "--pair", "bad", "--lines"), "for lines that hold both, --tabs"),
+        (
+            ("a film", "a plot", "--pair", "bad"),
+            "--pair is the second text of one pair; got 2 texts.",
+        ),
+        (("a film", "--tabs"), "--tabs splits each line into two texts; add --lines."),
+        (
+            ("a film", "--pair", "bad", "--lines"),
+            "--pair is the second text of one pair; for lines with two texts, use --tabs.",
+        ),
         (("a film", "--pair", "bad"), "load a model that was trained on pairs"),
         (("a film", "--side", "first"), "this is a single text"),
     ],
 )
-def test_a_pair_that_cannot_be_used_is_refused_in_one_sentence(limelight, given, sentence):
-    outcome = limelight("explain", *given)
+def test_a_pair_that_cannot_be_used_is_an_error_with_one_message(limelight, arguments, message):
+    outcome = limelight("explain", *arguments)
     assert outcome.code == 2
-    assert sentence in " ".join(outcome.err.split())
+    assert message in " ".join(outcome.err.split())
 
 
 def test_one_side_of_the_pairs_of_a_file_is_judged(limelight, tmp_path):
     data = tmp_path / "pairs.csv"
     data.write_text("premise,hypothesis\na superb film,the film is bad\na plot,a bad day\n")
-    asked = ("--data", data, "--model", pair_folder(tmp_path), "--methods", "loo")
+    options = ("--data", data, "--model", pair_folder(tmp_path), "--methods", "loo")
     outcome = limelight(
-        "judge", *asked, "--side", "second", "--columns", "none", "--format", "json"
+        "judge", *options, "--side", "second", "--columns", "none", "--format", "json"
     )
     assert outcome.code == 0, outcome.err
-    found = json.loads(outcome.out)
-    assert found["settings"]["side"] == "second"
-    assert [text["d"] for text in found["texts"]] == [4, 3]
+    judgment = json.loads(outcome.out)
+    assert judgment["settings"]["side"] == "second"
+    assert [text["d"] for text in judgment["texts"]] == [4, 3]

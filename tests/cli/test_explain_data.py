@@ -89,7 +89,11 @@ def test_a_log_has_a_line_of_json_for_every_shard(limelight, data, tmp_path):
         (("explain-data", "DATA", "-o", "r", "--text-column", "text"), "has no column 'text'"),
         (("explain-data", "GONE", "-o", "r"), "there is no data at"),
         (("explain-data", "-", "-o", "r"), "there is no data at '-'"),
-        (("explain", "-m", "lime,gxi", "a film"), "explained by one method; got lime,gxi"),
+        (
+            ("explain", "-m", "lime,gxi", "a film"),
+            "explain uses one method; got lime,gxi. Use limelight compare, or limelight "
+            "explain-data for a data set.",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence(limelight, data, monkeypatch, arguments, sentence):
@@ -117,24 +121,25 @@ def wait_for_end(group):
 
 
 @pytest.mark.slow
-def test_an_interrupt_says_what_is_kept_and_leaves_no_process(tmp_path):
+def test_an_interrupt_names_the_stored_shards_and_leaves_no_process(tmp_path):
     data = tmp_path / "data.csv"
     text = " ".join(f"word{i} good bad film" for i in range(60))
     data.write_text("text\n" + f"{text}\n" * 4000)
-    asked = ["explain-data", data, "--output", tmp_path / "run", "--shard-texts", "20"]
-    command = [sys.executable, "-m", "limelight", *map(str, asked), "--workers", "2"]
+    arguments = ["explain-data", data, "--output", tmp_path / "run", "--shard-texts", "20"]
+    command = [sys.executable, "-m", "limelight", *map(str, arguments), "--workers", "2"]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         while not list(tmp_path.glob("run/shards/0*.parquet")):
             assert process.poll() is None
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
-        _, said = process.communicate()
+        _, messages = process.communicate()
     assert process.returncode == 130
-    (_, last) = said.splitlines()
+    (_, last) = messages.splitlines()
     assert last.startswith("Interrupted. About ")
     assert last.endswith(
-        f"finished shards are kept in '{tmp_path / 'run'}'. The same command goes on."
+        f" of 4,000 texts are done, and '{tmp_path / 'run'}' contains the finished shards. "
+        "Run the same command again to continue."
     )
     with pytest.raises(ProcessLookupError):
         wait_for_end(process.pid)

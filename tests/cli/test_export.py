@@ -25,7 +25,7 @@ def test_a_model_becomes_one_file_without_links(limelight, folder, tmp_path):
     page = tmp_path / "page.html"
     code, out, err = limelight("export", "--model", folder, "--output", page, "--title", "News")
     assert (code, out) == (0, "")
-    assert "page.html: 0.1 MB, open it in a browser" in err
+    assert err.endswith("page.html: 0.1 MB. Open it in a browser.\n")
     text = page.read_text("utf-8")
     assert "<h1>News</h1>" in text
     assert not re.search(r'(?:src|href)="|https?://(?!www\.w3\.org/2000/svg)|@import', text)
@@ -45,20 +45,23 @@ def test_float16_is_half_the_tables(limelight, folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["-o", "page.docx"], "the output of export is a page; its name must end in .html"),
+        (
+            ["-o", "page.docx"],
+            "export writes a web page, so the name of the file must end in .html; got 'page.docx'.",
+        ),
         (["-o", "page.html", "--model", "nowhere"], "there is no model folder"),
         (["-o", "nowhere/page.html"], "no such file or directory"),
         (["-o", "page.html", "--precision", "float8"], "float8"),
         ([], "--output"),
     ],
 )
-def test_mistakes_are_one_sentence(limelight, tmp_path, monkeypatch, arguments, said):
+def test_a_mistake_is_one_message(limelight, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     code, out, err = limelight("export", *arguments)
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert err.count("\n") <= 3
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""What was finished before an interrupt stays, under a name that says what it is."""
+"""After an interrupt or an error, the partial file keeps the finished results."""
 
 import errno
 import io
@@ -21,7 +21,7 @@ def results(count, error):
     raise error
 
 
-def test_an_interrupt_leaves_what_was_finished_and_says_where(tmp_path):
+def test_an_interrupt_leaves_the_finished_results_and_a_note_names_their_file(tmp_path):
     with pytest.raises(KeyboardInterrupt) as stop:
         write_parts(results(3, KeyboardInterrupt()), tmp_path / "out.json")
     assert (tmp_path / "out.json.part").read_text() == "0\n1\n2\n"
@@ -58,17 +58,19 @@ def test_a_command_removes_what_a_killed_one_left_of_its_figure(limelight, tmp_p
     assert {path.name for path in tmp_path.iterdir()} == {"out.svg", ".out.svg.old"}
 
 
-def test_a_full_disk_leaves_whole_results_and_says_where(tmp_path, monkeypatch):
-    class Nearly(io.FileIO):
-        """Takes ten bytes in all, as a disk does: the last write is cut short, the next fails."""
+def test_a_full_disk_leaves_complete_results_and_the_message_names_their_file(
+    tmp_path, monkeypatch
+):
+    class FileOnFullDisk(io.FileIO):
+        """Take ten bytes in all, as a disk does: the last write is cut short, the next fails."""
 
-        def write_parts(self, content):
+        def write(self, content):
             if not (room := 10 - self.tell()):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             return super().write(bytes(content)[:room])
 
     parts = iter(["one\n", "two\n", "three\n"])
-    monkeypatch.setattr(os, "fdopen", lambda handle, *_, **__: Nearly(handle, "w"))
+    monkeypatch.setattr(os, "fdopen", lambda handle, *_, **__: FileOnFullDisk(handle, "w"))
     with (
         pytest.raises(OSError, match="No space left") as error,
         handle_interrupt(lambda: "Go on.", OSError),
@@ -76,8 +78,8 @@ def test_a_full_disk_leaves_whole_results_and_says_where(tmp_path, monkeypatch):
         write_parts(parts, tmp_path / "out.json")
     monkeypatch.undo()
     assert error.value.filename == str(tmp_path / "out.json")
-    left = f"Finished results: 2, in '{tmp_path / 'out.json.part'}'."
-    assert error.value.__notes__ == [left, "Go on."]
+    note = f"Finished results: 2, in '{tmp_path / 'out.json.part'}'."
+    assert error.value.__notes__ == [note, "Go on."]
     assert (tmp_path / "out.json.part").read_text() == "one\ntwo\n"
 
 
@@ -94,7 +96,7 @@ main(["explain", "--file", sys.argv[1], "--lines", "-m", "loo", "--output", sys.
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_command_that_is_stopped_says_how_to_go_on(tmp_path, number, code):
+def test_the_message_of_a_stopped_command_says_how_to_continue(tmp_path, number, code):
     lines, out = tmp_path / "lines.txt", tmp_path / "out.jsonl"
     lines.write_text("one text\n\nand another\n" * 5_000)
     command = [sys.executable, "-c", SLOW, str(lines), str(out)]
@@ -110,37 +112,40 @@ def test_a_command_that_is_stopped_says_how_to_go_on(tmp_path, number, code):
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(number)
-        said = " ".join(process.communicate()[1].split())
+        message = " ".join(process.communicate()[1].split())
     assert process.returncode == code
     done = [json.loads(line)["text"] for line in part.read_text().splitlines()]
     assert not out.exists()
-    next_line = re.fullmatch(
-        rf"Interrupted\. Finished results: {len(done)}, in '{part}'\. Go on with line (\d+): "
+    match = re.fullmatch(
+        rf"Interrupted\. Finished results: {len(done)}, in '{part}'\. Continue with line (\d+): "
         rf"tail -n \+\1 {lines} \| limelight … --lines",
-        said,
-    )[1]
-    before = lines.read_text().splitlines()[: int(next_line) - 1]
+        message,
+    )
+    assert match is not None, message
+    before = lines.read_text().splitlines()[: int(match[1]) - 1]
     assert done == [line for line in before if line]
 
 
-def test_what_grows_is_visible_while_it_grows(tmp_path):
-    def watched():
+def test_results_are_in_the_partial_file_before_the_last_one_is_computed(tmp_path):
+    def parts():
         yield "first\n"
         assert (tmp_path / "out.json.part").read_text() == "first\n"
         yield "second\n"
 
-    write_parts(watched(), tmp_path / "out.json")
+    write_parts(parts(), tmp_path / "out.json")
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
     assert (tmp_path / "out.json").read_text() == "first\nsecond\n"
 
 
-def test_a_second_command_with_the_same_output_is_refused_and_the_first_is_whole(tmp_path):
+def test_a_second_command_with_the_same_output_is_an_error_and_the_first_output_is_complete(
+    tmp_path,
+):
     output, second = tmp_path / "out.json", []
 
     def parts():
         yield "first\n"
-        program = "import pathlib, sys; from limelight.cli.console import write\n"
-        program += f"write(['second'], pathlib.Path({str(output)!r}))"
+        program = "import pathlib; from limelight.cli.console import write_parts\n"
+        program += f"write_parts(['second'], pathlib.Path({str(output)!r}))"
         second.append(subprocess.run([sys.executable, "-c", program], capture_output=True))
         yield "last\n"
 

@@ -84,34 +84,37 @@ def test_no_usable_line_writes_no_file(limelight, tmp_path, command, content, se
     assert {path.name for path in tmp_path.iterdir()} == {"lines.txt", "out.json"}
 
 
-def test_answers_come_as_lines_are_read():
-    """No line is read before the answers to those before it were taken."""
-    read = []
+def test_results_come_while_lines_are_read():
+    """No line is read before the caller has taken the results of the lines before it."""
+    lines = []
 
-    def ask(texts):
+    def compute(texts):
         return [text.upper() for text in texts]
 
     class Input(io.BytesIO):
         def read1(self, _size=-1):
             line = self.readline()
-            read.append(line)
+            lines.append(line)
             return line
 
     stdin = type("Stdin", (), {"buffer": Input(b"a\nb\nc\n"), "isatty": lambda _: False})()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdin", stdin)
-        answers = iter(TextOptions(lines=True).answers(["-"], ask, warnings=list, together=1))
-        assert next(answers) == (0, "A")
-        assert b"c\n" not in read
-        assert list(answers) == [(1, "B"), (2, "C")]
+        options = TextOptions(lines=True)
+        results = iter(
+            options.compute_results(["-"], compute, list_warnings=lambda _: (), batch_size=1)
+        )
+        assert next(results) == (0, "A")
+        assert b"c\n" not in lines
+        assert list(results) == [(1, "B"), (2, "C")]
     assert not stdin.buffer.closed
 
 
-def test_some_lines_are_asked_together_and_alone_only_where_one_fails():
-    asked = []
+def test_lines_are_computed_in_batches_and_one_by_one_only_if_a_line_fails():
+    calls = []
 
-    def ask(texts):
-        asked.append(texts)
+    def compute(texts):
+        calls.append(texts)
         if "bad" in texts:
             error = InputError("bad")
             error.is_text_specific = True
@@ -121,11 +124,13 @@ def test_some_lines_are_asked_together_and_alone_only_where_one_fails():
     with pytest.MonkeyPatch.context() as patch:
         content = io.TextIOWrapper(io.BytesIO(b"a\nb\nbad\nd\ne\n"))
         patch.setattr("sys.stdin", content)
-        answers = TextOptions(lines=True).answers(["-"], ask, warnings=lambda _: (), together=2)
-        assert list(answers) == [(0, "a"), (1, "b"), (3, "d"), (4, "e")]
-    assert asked == [["a", "b"], ["bad", "d"], ["bad"], ["d"], ["e"]]
+        results = TextOptions(lines=True).compute_results(
+            ["-"], compute, list_warnings=lambda _: (), batch_size=2
+        )
+        assert list(results) == [(0, "a"), (1, "b"), (3, "d"), (4, "e")]
+    assert calls == [["a", "b"], ["bad", "d"], ["bad"], ["d"], ["e"]]
     with pytest.raises(InputError, match="1 of 5 lines could not be used"):
-        answers.finish(said=True)
+        results.finish(has_warnings=True)
 
 
 FORMS = [("predict", "terminal"), ("predict", "json"), *(
@@ -165,11 +170,11 @@ def test_many_lines_have_a_header_for_every_screen(limelight, tmp_path):
     assert [i for i, line in enumerate(out) if line.startswith("class")] == [0, 65, 130, 195]
 
 
-def test_a_page_of_several_lines_is_refused_after_the_second(limelight, tmp_path):
+def test_a_page_of_two_lines_is_an_error(limelight, tmp_path):
     (tmp_path / "lines.txt").write_text("good film\nbad film\n")
-    given = ("--lines", "--file", tmp_path / "lines.txt", "--format", "html")
-    assert limelight("explain", "-m", "gxi", *given).err == (
-        "Error: html output shows one result; got several. Use --format json for them.\n"
+    options = ("--lines", "--file", tmp_path / "lines.txt", "--format", "html")
+    assert limelight("explain", "-m", "gxi", *options).err == (
+        "Error: html output shows one result; got several. Use --format json.\n"
     )
 
 

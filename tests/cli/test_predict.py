@@ -132,7 +132,7 @@ def test_a_terminal_that_lacks_a_letter_gets_the_others():
 def test_a_text_that_starts_with_a_dash(limelight):
     assert limelight("predict", "-5 stars, awful").err == (
         "Error: Unknown option: -5 stars, awful. -5 is not a recognized option. "
-        "A text that starts with a dash goes last, after --.\n"
+        "Put a text that starts with a dash last, after --.\n"
     )
     assert limelight("predict", "--", "-5 stars, awful").code == 0
 

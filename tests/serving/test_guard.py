@@ -1,4 +1,4 @@
-"""Who is let in, and what is never sent."""
+"""Which requests the server answers, and what it never sends."""
 
 import http.client
 import json
@@ -15,13 +15,12 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 
 import limelight
 from limelight.errors import InputError
-from limelight.serving import guard as request_deadline
-from limelight.serving import serve
+from limelight.serving import guard, serve
 
-ASKED = {"tab": "t", "panel": "p", "text": "a good film", "methods": ["loo"]}
+REQUEST = {"tab": "t", "panel": "p", "text": "a good film", "methods": ["loo"]}
 
 
-def ask(url, path="", *, method="GET", body=None, host=None, token=None, raw=None):
+def send_request(url, path="", *, method="GET", body=None, host=None, token=None, raw=None):
     """Send one request with the headers that are named and no others."""
     parts = urlsplit(url)
     secret = parts.path if token is None else f"/{token}/"
@@ -34,9 +33,9 @@ def ask(url, path="", *, method="GET", body=None, host=None, token=None, raw=Non
     connection.putheader("Content-Length", str(len(content)))
     connection.endheaders(content)
     answer = connection.getresponse()
-    found = answer.status, dict(answer.getheaders()), answer.read()
+    status, headers, content = answer.status, dict(answer.getheaders()), answer.read()
     connection.close()
-    return found
+    return status, headers, content
 
 
 def last_line(content):
@@ -44,8 +43,8 @@ def last_line(content):
 
 
 def test_the_page_and_its_answers_come_with_the_whole_address(served):
-    assert ask(served.url)[0] == 200
-    status, _, content = ask(served.url, "text", method="POST", body=ASKED)
+    assert send_request(served.url)[0] == 200
+    status, _, content = send_request(served.url, "text", method="POST", body=REQUEST)
     assert status == 200
     assert last_line(content)["result"]["prediction"]["target"] == "positive"
 
@@ -53,7 +52,7 @@ def test_the_page_and_its_answers_come_with_the_whole_address(served):
 @pytest.mark.parametrize("token", ["", "wrong", "x" * 32, "%C3%A9", "%2e%2e"])
 @pytest.mark.parametrize("path", ["", "text", "page/typing.js", "favicon.ico"])
 def test_without_the_token_nothing_is_there(served, token, path):
-    status, _, content = ask(served.url, path, token=token)
+    status, _, content = send_request(served.url, path, token=token)
     assert status == 403
     assert content == b"Open the whole address that limelight printed: it ends in a token.\n"
 
@@ -62,14 +61,14 @@ def test_without_the_token_nothing_is_there(served, token, path):
     "host", ["evil.example", "evil.example:8737", "127.0.0.1.evil.example", "", "10.0.0.7", "[::2]"]
 )
 def test_another_host_is_refused(served, host):
-    status, _, content = ask(served.url, host=host)
+    status, _, content = send_request(served.url, host=host)
     assert status == 421
     assert b"answers only to the address" in content
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:9000"])
 def test_a_tunnel_to_this_machine_is_let_in(served, host):
-    assert ask(served.url, host=host)[0] == 200
+    assert send_request(served.url, host=host)[0] == 200
 
 
 def test_a_token_is_as_long_as_a_good_password_and_new_each_time(served):
@@ -86,7 +85,7 @@ def test_only_this_machine_is_listened_to(served):
 
 @pytest.mark.parametrize("path", ["", "page/typing.js", "page/style.css", "nowhere"])
 def test_every_answer_has_the_strict_policy(served, path):
-    _, headers, _ = ask(served.url, path)
+    _, headers, _ = send_request(served.url, path)
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "script-src 'self';" in policy
@@ -101,37 +100,37 @@ def test_every_answer_has_the_strict_policy(served, path):
     "path", ["page/../queue.py", "page/%2e%2e/queue.py", "page//etc/passwd", "page/", "page/x.js"]
 )
 def test_no_other_file_is_served(served, path):
-    status, _, content = ask(served.url, path)
+    status, _, content = send_request(served.url, path)
     assert (status, json.loads(content)["error"]) == (404, "there is nothing at this address.")
 
 
 def test_an_address_without_its_last_slash_leads_to_the_page(served):
-    status, headers, _ = ask(served.url, raw=urlsplit(served.url).path.rstrip("/"))
+    status, headers, _ = send_request(served.url, raw=urlsplit(served.url).path.rstrip("/"))
     assert status == 307
     assert headers["location"] == urlsplit(served.url).path
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b"{", "this is not a request"),
         (b"x" * ((1 << 20) + 1), "a request may have 1,048,576 bytes"),
-        ({**ASKED, "model": 3}, "there is no model 3 here"),
-        ({**ASKED, "methods": ["a"] * 50}, "this is not a request"),
+        ({**REQUEST, "model": 3}, "there is no model 3 here"),
+        ({**REQUEST, "methods": ["a"] * 50}, "this is not a request"),
         (
-            {**ASKED, "text": "a" * 100_001},
+            {**REQUEST, "text": "a" * 100_001},
             "texts of at most 100,000 characters; this one has 100,001",
         ),
     ],
 )
-def test_what_is_wrong_is_refused_in_a_sentence(served, body, said):
-    status, _, content = ask(served.url, "text", method="POST", body=body)
+def test_an_invalid_request_gets_one_message(served, body, message):
+    status, _, content = send_request(served.url, "text", method="POST", body=body)
     assert status == 400
-    assert said in json.loads(content)["error"]
+    assert message in json.loads(content)["error"]
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"methods": ["limee"]}, "Did you mean 'lime'?"),
         ({"target": "neutral"}, "no class 'neutral'"),
@@ -139,15 +138,17 @@ def test_what_is_wrong_is_refused_in_a_sentence(served, body, said):
         ({"protect": ["two words"]}, "one token"),
     ],
 )
-def test_what_the_library_refuses_is_said_in_its_words(served, change, said):
-    _, _, content = ask(served.url, "text", method="POST", body={**ASKED, **change})
-    assert said in last_line(content)["error"]
+def test_an_error_of_the_library_is_sent_with_its_message(served, change, message):
+    _, _, content = send_request(served.url, "text", method="POST", body={**REQUEST, **change})
+    assert message in last_line(content)["error"]
 
 
 def test_no_file_and_no_type_is_named_in_an_error(served):
-    _, _, content = ask(served.url, "text", method="POST", body={**ASKED, "target": "<b>"})
+    _, _, content = send_request(
+        served.url, "text", method="POST", body={**REQUEST, "target": "<b>"}
+    )
     assert b"Traceback" not in content
-    assert b"<b>" not in ask(served.url, "<b>".replace("<", "%3C"))[2]
+    assert b"<b>" not in send_request(served.url, "<b>".replace("<", "%3C"))[2]
 
 
 @pytest.fixture(scope="module")
@@ -163,21 +164,21 @@ def slow_page():
         yield page
 
 
-def test_a_model_that_takes_too_long_is_given_up_and_the_page_still_answers(slow_page):
-    body = {**ASKED, "methods": [], "text": "sleep well"}
-    _, _, content = ask(slow_page.url, "text", method="POST", body=body)
+def test_a_request_that_takes_too_long_is_stopped_and_the_page_still_answers(slow_page):
+    body = {**REQUEST, "methods": [], "text": "sleep well"}
+    _, _, content = send_request(slow_page.url, "text", method="POST", body=body)
     assert last_line(content)["error"] == (
-        "the model took longer than 0.5 seconds; the question was given up."
+        "the model took longer than 0.5 seconds; the request was stopped."
     )
-    assert ask(slow_page.url)[0] == 200
-    body = {**ASKED, "methods": [], "text": "wide awake"}
-    _, _, content = ask(slow_page.url, "text", method="POST", body=body)
+    assert send_request(slow_page.url)[0] == 200
+    body = {**REQUEST, "methods": [], "text": "wide awake"}
+    _, _, content = send_request(slow_page.url, "text", method="POST", body=body)
     assert last_line(content)["result"]["prediction"]["target"] == "yes"
 
 
 def test_a_model_that_fails_says_so(slow_page):
-    body = {**ASKED, "methods": [], "text": "break it"}
-    _, _, content = ask(slow_page.url, "text", method="POST", body=body)
+    body = {**REQUEST, "methods": [], "text": "break it"}
+    _, _, content = send_request(slow_page.url, "text", method="POST", body=body)
     assert "a wire is loose" in last_line(content)["error"]
 
 
@@ -190,7 +191,7 @@ def test_whoever_leaves_in_the_middle_of_a_request_leaves_no_traceback(served, c
         connection.sendall(head.encode() + b"ab")
         time.sleep(0.1)
     for _ in range(20):  # while these are answered, it is heard that the other has gone
-        assert ask(served.url)[0] == 200
+        assert send_request(served.url)[0] == 200
     assert "Traceback" not in capfd.readouterr().err
     assert caplog.records == []
 
@@ -212,35 +213,35 @@ def test_a_host_that_is_none_is_said_in_a_sentence():
         serve(host="no.such.host.invalid")
 
 
-def test_a_page_that_is_stopped_frees_its_port_and_says_so():
+def test_a_stopped_server_frees_its_port_and_its_repr_says_stopped():
     page = serve(port=0)
     port = urlsplit(page.url).port
-    assert page.running
+    assert page.is_running
     assert page.url in repr(page)
     assert page.url in page._repr_html_()
     page.stop()
-    assert not page.running
+    assert not page.is_running
     assert repr(page) == "<Serving, stopped>"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", port))
-    page.stop()  # twice is no mistake
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port))
+    page.stop()  # a second call is allowed
 
 
-def silent(kept):
-    """Say no more, and wait for the end: how many bytes still came."""
+def silent(connection):
+    """Send nothing more, and return how many bytes come before the connection ends."""
     try:
-        return len(kept.recv(1))
+        return len(connection.recv(1))
     except ConnectionError:
         return 0
 
 
-def trickling(kept):
-    """Send a byte at a time until nobody listens."""
+def trickling(connection):
+    """Send a byte at a time until the server closes the connection."""
     for _ in range(2000):
         try:
-            kept.sendall(b"x")
-            kept.settimeout(0.02)
-            return len(kept.recv(1))
+            connection.sendall(b"x")
+            connection.settimeout(0.02)
+            return len(connection.recv(1))
         except TimeoutError:
             continue
         except ConnectionError:
@@ -262,44 +263,46 @@ HALVES = {
     # A connection that is idle after an answer has uvicorn's own, other time.
     [(half, after) for half in HALVES for after in (False, True) if half != "nothing" or not after],
 )
-def test_whoever_never_finishes_a_request_is_shown_out(
+def test_a_connection_whose_request_never_ends_is_closed(
     served, monkeypatch, half, after_an_answer, ending
 ):
-    monkeypatch.setattr(request_deadline, "_REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(guard, "_REQUEST_SECONDS", 0.3)
     parts = urlsplit(served.url)
-    with socket.create_connection((parts.hostname, parts.port), timeout=20) as kept:
+    with socket.create_connection((parts.hostname, parts.port), timeout=20) as connection:
         if after_an_answer:
-            kept.sendall(f"GET {parts.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-            answer = http.client.HTTPResponse(kept)
+            connection.sendall(f"GET {parts.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            answer = http.client.HTTPResponse(connection)
             answer.begin()
             answer.read()
             assert answer.status == 200
-        kept.sendall(HALVES[half].replace(b" / ", f" {parts.path}text ".encode()))
-        assert ending(kept) == 0
-    assert ask(served.url)[0] == 200
+        connection.sendall(HALVES[half].replace(b" / ", f" {parts.path}text ".encode()))
+        assert ending(connection) == 0
+    assert send_request(served.url)[0] == 200
 
 
-@pytest.mark.parametrize("said", ["nothing", "half the headers", "a whole request"])
-def test_hundreds_who_say_nothing_keep_nobody_out(served, said):
+@pytest.mark.parametrize("sent", ["nothing", "half the headers", "a whole request"])
+def test_hundreds_of_idle_connections_do_not_block_a_request(served, sent):
     parts = urlsplit(served.url)
-    whole = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with ExitStack() as kept:
+    request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with ExitStack() as connections:
         for _ in range(600):
-            silent = socket.create_connection((parts.hostname, parts.port), timeout=20)
-            kept.enter_context(silent).sendall(HALVES.get(said, whole))
+            idle = socket.create_connection((parts.hostname, parts.port), timeout=20)
+            connections.enter_context(idle).sendall(HALVES.get(sent, request))
         for _ in range(5):
-            status, _, content = ask(served.url, "text", method="POST", body=ASKED)
-            assert (status, "found" in last_line(content)) == (200, True)
+            status, _, content = send_request(served.url, "text", method="POST", body=REQUEST)
+            assert (status, "result" in last_line(content)) == (200, True)
 
 
-def test_an_answer_may_take_longer_than_the_question_had(monkeypatch):
-    monkeypatch.setattr(request_deadline, "_REQUEST_SECONDS", 0.3)
+def test_an_answer_may_take_longer_than_the_time_limit_of_a_request(monkeypatch):
+    monkeypatch.setattr(guard, "_REQUEST_SECONDS", 0.3)
 
     def slow(texts):
         time.sleep(0.6)
         return np.full((len(texts), 2), 0.5)
 
     with serve(limelight.wrap(slow, classes=["no", "yes"]), port=0) as page:
-        status, _, content = ask(page.url, "text", method="POST", body=ASKED | {"methods": []})
+        status, _, content = send_request(
+            page.url, "text", method="POST", body=REQUEST | {"methods": []}
+        )
     assert status == 200
-    assert "found" in last_line(content)
+    assert "result" in last_line(content)

@@ -1,4 +1,4 @@
-"""``limelight serve`` as a process: its address, its end, and what it says when it cannot start."""
+"""``limelight serve`` as a process: its address, its end, and its error messages."""
 
 import contextlib
 import html
@@ -12,7 +12,6 @@ import threading
 import time
 import urllib.request
 from types import SimpleNamespace
-from unittest.mock import MagicMock
 from urllib.parse import urlsplit
 
 import pytest
@@ -27,8 +26,11 @@ from limelight.cli.pages import serve as serve_command
 from limelight.errors import InputError
 from limelight.models.attention.folder import save_folder
 from limelight.serving import serve
+from limelight.serving.server import _check_arguments, _default_models, _open_stored
 
 from tiny_models import tiny_model
+
+HINT = "Open this address in a browser. Press Ctrl-C to end the server.\n"
 
 
 @pytest.fixture
@@ -53,17 +55,17 @@ def started():
 
 
 @pytest.mark.parametrize(
-    ("stop", "code", "said"), [(signal.SIGINT, 0, "Stopped."), (signal.SIGTERM, 143, "")]
+    ("stop", "code", "message"),
+    [(signal.SIGINT, 0, "Stopped.\n"), (signal.SIGTERM, 143, "Interrupted.\n")],
 )
-def test_the_address_is_printed_and_a_signal_ends_it_cleanly(started, stop, code, said):
+def test_the_address_is_printed_and_a_signal_ends_the_server(started, stop, code, message):
     process, url = started("--port", "0")
     page = urllib.request.urlopen(url, timeout=120).read()
-    assert b"What moves the model?" in page
+    assert b"Which words drive the prediction?" in page
     process.send_signal(stop)
     _, err = process.communicate(timeout=120)
-    assert process.returncode == code
-    assert said in err
-    assert "Traceback" not in err
+    # The signal may come before the hint is printed.
+    assert (process.returncode, err.replace(HINT, "")) == (code, message)
 
 
 SLOW_MODEL = """
@@ -79,7 +81,7 @@ model = limelight.wrap(score, classes=["a", "b"])
 """
 
 
-def test_an_interrupt_with_questions_under_way_prints_one_line(started, tmp_path, monkeypatch):
+def test_an_interrupt_during_requests_prints_one_line(started, tmp_path, monkeypatch):
     (tmp_path / "slow_model.py").write_text(SLOW_MODEL)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
     process, url = started("--port", "0", "--model", "slow_model:model")
@@ -87,9 +89,9 @@ def test_an_interrupt_with_questions_under_way_prints_one_line(started, tmp_path
 
     def ask(number):
         text = " ".join(f"word{i}" for i in range(60))
-        question = {"tab": f"tab{number}", "panel": "p", "text": text, "methods": ["lime"]}
+        body = {"tab": f"tab{number}", "panel": "p", "text": text, "methods": ["lime"]}
         request = urllib.request.Request(
-            f"{url}text", json.dumps(question).encode(), {"Content-Type": "application/json"}
+            f"{url}text", json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
         with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=120) as lines:
             for line in lines:
@@ -98,7 +100,7 @@ def test_an_interrupt_with_questions_under_way_prints_one_line(started, tmp_path
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
     for thread in threads:
         thread.start()
-    while not answers:  # the first question is under way
+    while not answers:  # the first request is running
         assert process.poll() is None
         assert any(thread.is_alive() for thread in threads)
         time.sleep(0.01)  # leaves the processor to the server
@@ -107,36 +109,56 @@ def test_an_interrupt_with_questions_under_way_prints_one_line(started, tmp_path
     for thread in threads:
         thread.join()
     assert process.returncode == 0
-    assert errors == "Open this address in a browser; Ctrl-C ends it.\nStopped.\n"
+    assert errors == HINT + "Stopped.\n"
 
 
 @pytest.mark.parametrize(
-    ("stop", "code", "said"),
+    ("stop", "code", "message"),
     [(signal.SIGINT, 0, "Stopped.\n"), (signal.SIGTERM, 143, "Interrupted.\n")],
 )
-def test_a_page_of_a_run_ends_cleanly_while_the_run_is_read(started, stored, stop, code, said):
+def test_a_signal_ends_the_server_while_a_run_is_read(started, stored, stop, code, message):
     process, url = started("--port", "0", "--run", str(stored["run"]))
     assert url
     process.send_signal(stop)
     _, err = process.communicate(timeout=120)
-    told = err.replace("Open this address in a browser; Ctrl-C ends it.\n", "")
-    assert (process.returncode, told) == (code, said)
+    assert (process.returncode, err.replace(HINT, "")) == (code, message)
 
 
-def test_a_signal_that_is_heard_where_nothing_can_be_raised_is_not_lost(monkeypatch, capsys):
+class FakeServer(SimpleNamespace):
+    """A server that a command uses. An attribute that `Serving` does not have raises an error."""
+
+    def __init__(self, *, is_running, host="127.0.0.1"):
+        super().__init__(
+            is_running=is_running,
+            url=f"http://{host}:1/x/",
+            is_local=host == "127.0.0.1",
+            warnings=(),
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+def test_a_fake_server_has_the_attributes_of_a_server():
+    with serve(port=0) as server:
+        for name in vars(FakeServer(is_running=True)):
+            assert hasattr(server, name), name
+
+
+def test_a_signal_whose_exception_is_lost_still_ends_the_server(monkeypatch, capsys):
     class Raising:
         def __del__(self):  # as the callbacks of importlib, whose exceptions Python drops
             signal.raise_signal(signal.SIGINT)
 
-    page = MagicMock(running=True, url="http://127.0.0.1:1/x/", is_local=True, warnings=())
-    page.__enter__.return_value = page
-
-    def begun(*_, **__):
+    def start(*_, **__):
         Raising()
-        return page
+        return FakeServer(is_running=True)
 
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
-    monkeypatch.setattr(limelight_library, "serve", begun, raising=False)
+    monkeypatch.setattr(limelight_library, "serve", start, raising=False)
     with pytest.raises(SystemExit) as ended:
         command_line(["serve"])
     assert ended.value.code == 0
@@ -144,17 +166,17 @@ def test_a_signal_that_is_heard_where_nothing_can_be_raised_is_not_lost(monkeypa
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_language_model_is_asked_as_the_options_say(monkeypatch):
-    asked = []
-    monkeypatch.setattr("limelight.cli.pages.load", lambda _, **given: asked.append(given))
-    page = MagicMock(running=False)
-    page.__enter__.return_value = page
-    monkeypatch.setattr(limelight_library, "serve", lambda *_, **__: page, raising=False)
+def test_the_options_of_a_language_model_are_used_to_load_it(monkeypatch):
+    calls = []
+    monkeypatch.setattr("limelight.cli.pages.load", lambda _, **keywords: calls.append(keywords))
+    server = FakeServer(is_running=False)
+    monkeypatch.setattr(limelight_library, "serve", lambda *_, **__: server, raising=False)
     serve_command(model=("lm",), template="{text} so", max_new_tokens=3)
-    assert asked == [{"device": None, "template": "{text} so", "max_new_tokens": 3}]
-    for given in ({"template": "{text}"}, {"model": ("lm",), "max_new_tokens": 3}):
-        with pytest.raises(InputError, match="--max-new-tokens goes with --template, and that"):
-            serve_command(**given)
+    assert calls == [{"device": None, "template": "{text} so", "max_new_tokens": 3}]
+    message = "--max-new-tokens needs --template, and --template needs a language model"
+    for options in ({"template": "{text}"}, {"model": ("lm",), "max_new_tokens": 3}):
+        with pytest.raises(InputError, match=message):
+            serve_command(**options)
 
 
 def test_nothing_heavy_is_loaded_before_the_first_page():
@@ -183,7 +205,7 @@ def test_a_port_in_use_is_one_sentence_and_exit_code_2(limelight):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--model", "no/such"), "there is no model folder at 'no/such'"),
         (("--run", "nowhere"), "'nowhere'"),
@@ -192,15 +214,15 @@ def test_a_port_in_use_is_one_sentence_and_exit_code_2(limelight):
         (("--port", "70000"), "a port is a number from 0 to 65535; got 70000."),
     ],
 )
-def test_what_cannot_be_served_is_one_sentence_and_exit_code_2(limelight, arguments, said):
+def test_invalid_options_are_one_message_and_exit_code_2(limelight, arguments, message):
     outcome = limelight("serve", *arguments)
     assert outcome.code == 2
-    assert said in outcome.err
+    assert message in outcome.err
     assert outcome.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "message"),
     [
         ({"port": "80"}, "a port is a number from 0 to 65535; got '80'."),
         ({"port": 1.5}, "a port is a number from 0 to 65535; got 1.5."),
@@ -208,17 +230,17 @@ def test_what_cannot_be_served_is_one_sentence_and_exit_code_2(limelight, argume
         ({"seconds": "1"}, "seconds must be a number above 0 and below 1e9; got '1'."),
     ],
 )
-def test_a_wrong_argument_in_python_is_one_sentence(given, said):
-    with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
-        _check(**{"host": "127.0.0.1", "port": None, "seconds": 1, **given})
+def test_an_invalid_argument_in_python_is_one_message(arguments, message):
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        _check_arguments(**{"host": "127.0.0.1", "port": None, "seconds": 1, **arguments})
 
 
 @pytest.mark.parametrize("name", ["run", "judgment"])
-def test_what_is_no_path_is_said_in_a_sentence(name):
+def test_a_run_or_a_judgment_that_is_no_path_is_one_message(name):
     with pytest.raises(
         InputError, match=rf"^{name} must be a {name.title()} or its path; got 5\.$"
     ):
-        _opened(5, name, dict, dict)
+        _open_stored(5, name, dict, dict)
 
 
 @pytest.fixture(scope="module")
@@ -239,50 +261,56 @@ def test_a_run_without_texts_is_about_its_model_too(stored, tmp_path):
     (tmp_path / "run.json").write_bytes((stored["run"] / "run.json").read_bytes())
     empty = limelight_library.Run(tmp_path)
     assert not len(empty)
-    (model,) = _usual(empty, None)
+    (model,) = _default_models(empty, None)
     assert model.fingerprint == limelight_library.load().fingerprint
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("make_arguments", "message"),
     [
-        (lambda at: {"model": tiny_model(), "run": at["run"]}, "the run is about another model"),
         (
-            lambda at: {"model": limelight_library.load(), "judgment": at["other.json"]},
+            lambda paths: {"model": tiny_model(), "run": paths["run"]},
+            "the run is about another model",
+        ),
+        (
+            lambda paths: {"model": limelight_library.load(), "judgment": paths["other.json"]},
             "the judgment is about another model",
         ),
         (
-            lambda at: {"run": at["run"], "judgment": at["other.json"]},
+            lambda paths: {"run": paths["run"], "judgment": paths["other.json"]},
             "the run and the judgment are about two models",
         ),
     ],
 )
-def test_two_models_are_never_shown_as_one_without_a_word(stored, given, said):
-    asked = given(stored)
-    with pytest.raises(InputError, match=rf"^{said} .*; one page would show two models as one\. "):
-        serve(port=0, **asked)
-    with serve(port=0, anyway=True, **asked) as page:
+def test_a_run_or_a_judgment_of_another_model_is_an_error_or_a_warning_on_every_page(
+    stored, make_arguments, message
+):
+    arguments = make_arguments(stored)
+    error = rf"^{message} .*; one page would show two models as one\. "
+    with pytest.raises(InputError, match=error):
+        serve(port=0, **arguments)
+    with serve(port=0, anyway=True, **arguments) as page:
         (warning,) = page.warnings
-        assert warning.lower().startswith(said)
+        assert warning.lower().startswith(message)
         assert warning in html.unescape(page._repr_html_())
         views = {"run": ["texts", "summary"], "judgment": ["judgment"]}
-        for view in ["", *(one for name in asked for one in views.get(name, []))]:
+        for view in ["", *(view for name in arguments for view in views.get(name, []))]:
             content = urllib.request.urlopen(page.url + view, timeout=60).read().decode()
             assert warning in html.unescape(content), view
 
 
 def test_what_belongs_together_is_served_without_a_warning(stored):
-    own = {"run": stored["run"], "judgment": stored["own.json"]}
+    paths = {"run": stored["run"], "judgment": stored["own.json"]}
     for models in (None, [limelight_library.load()], [tiny_model(), limelight_library.load()]):
-        with serve(models, port=0, **own) as page:
+        with serve(models, port=0, **paths) as page:
             assert page.warnings == ()
 
 
-def test_the_command_refuses_two_models_in_one_sentence(limelight, stored, tmp_path):
+def test_the_error_about_a_run_of_another_model_names_the_option(limelight, stored, tmp_path):
     save_folder(tiny_model(), tmp_path / "model")
     outcome = limelight("serve", "--model", tmp_path / "model", "--run", stored["run"])
     assert outcome.code == 2
-    assert "say --anyway" in outcome.err
+    assert "add --anyway" in outcome.err
 
 
 def test_a_judgment_of_an_older_version_is_named(tmp_path):
@@ -293,11 +321,14 @@ def test_a_judgment_of_an_older_version_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(("host", "named"), [("0.0.0.0", True), ("192.168.0.7", False)])
-def test_whoever_lets_others_in_is_told_and_which_address_they_open(capsys, host, named):
-    _print_address(SimpleNamespace(url=f"http://{host}:1/x/", is_local=False, warnings=()), host)
-    said = capsys.readouterr().err.replace("\n", " ")
-    assert f"Whoever reaches {host} and has the address can use the model." in said
-    assert (f"put the IP address of this one in place of {host}" in said) == named
+def test_a_server_for_other_machines_prints_who_can_use_it_and_by_which_address(
+    capsys, host, named
+):
+    _print_address(FakeServer(is_running=True, host=host), host)
+    message = capsys.readouterr().err.replace("\n", " ")
+    assert f"Everyone who can reach {host} and knows the address can use the model." in message
+    hint = f"On another machine, replace {host} by the IP address of this machine."
+    assert (hint in message) == named
 
 
 @pytest.mark.parametrize("package", ["starlette", "uvicorn"])

@@ -56,12 +56,10 @@ def texts(opened, pages):
     return opening
 
 
-def shown(page):
-    """The places of the rows that are in the page, in order."""
-    return [
-        int(place)
-        for place in page.eval_on_selector_all(ROWS, "rows => rows.map((r) => r.dataset.position)")
-    ]
+def visible_positions(page):
+    """The positions of the rows that are in the page, in order."""
+    positions = page.eval_on_selector_all(ROWS, "rows => rows.map((r) => r.dataset.position)")
+    return [int(position) for position in positions]
 
 
 def status(page):
@@ -75,11 +73,11 @@ def sort_by(page, name):
 def test_all_texts_are_there_and_few_rows_are(texts):
     page = texts()
     assert status(page) == "5,000 texts."
-    assert len(shown(page)) < 60
+    assert len(visible_positions(page)) < 60
     assert page.get_attribute(".texts-window table", "aria-rowcount") == "5001"
     page.eval_on_selector(".texts-window", "node => { node.scrollTop = node.scrollHeight; }")
     page.wait_for_selector(f"{ROWS}[data-position='4999']")
-    assert len(shown(page)) < 60
+    assert len(visible_positions(page)) < 60
 
 
 def test_what_a_frame_draws_does_not_grow_with_the_number_of_texts(texts):
@@ -87,7 +85,7 @@ def test_what_a_frame_draws_does_not_grow_with_the_number_of_texts(texts):
     for step in range(1, 30):
         page.eval_on_selector(".texts-window", f"node => {{ node.scrollTop = {step} * 4001; }}")
         page.evaluate("() => new Promise(requestAnimationFrame)")
-        rows = shown(page)
+        rows = visible_positions(page)
         assert len(rows) < 60
         assert rows == list(range(rows[0], rows[-1] + 1))
 
@@ -104,7 +102,7 @@ def test_a_heading_sorts_both_ways(texts, columns):
                 f"th[aria-sort={'descending' if sign < 0 else 'ascending'}] >> text={name}"
             )
             order = np.lexsort((ties, sign * values))
-            assert shown(page)[:20] == order[:20].tolist()
+            assert visible_positions(page)[:20] == order[:20].tolist()
 
 
 def test_mistakes_come_first_the_surest_on_top(texts, columns):
@@ -113,7 +111,7 @@ def test_mistakes_come_first_the_surest_on_top(texts, columns):
     wrong = (columns["label"] >= 0) & (columns["label"] != columns["predicted"])
     order = np.lexsort((np.arange(COUNT), -np.round(columns["confidence"], 4), ~wrong))
     page.wait_for_selector("th[aria-sort=descending] >> text=mistake")
-    assert shown(page)[:20] == order[:20].tolist()
+    assert visible_positions(page)[:20] == order[:20].tolist()
 
 
 def test_filters_by_class_label_word_and_mistake(texts, run, columns):
@@ -137,35 +135,35 @@ def test_filters_by_class_label_word_and_mistake(texts, run, columns):
     page.wait_for_function(
         "s => document.querySelector('#texts-status').textContent === s", arg=expected
     )
-    assert shown(page)[:10] == np.flatnonzero(both & having)[:10].tolist()
+    assert visible_positions(page)[:10] == np.flatnonzero(both & having)[:10].tolist()
 
 
-def test_a_text_opens_in_full_and_its_numbers_are_the_run_s(texts, run):
+def test_an_open_text_shows_the_scores_of_the_run(texts, run):
     page = texts()
     page.click(f"{ROWS} >> nth=3")
-    page.wait_for_selector("#one limelight-words .w")
+    page.wait_for_selector("#text limelight-words .w")
     e = run.explanation(3, "loo")
-    assert page.inner_text("#one limelight-words >> nth=0") == e.text
-    page.hover("#one .w >> nth=0")
-    said = page.inner_text("#one .readout").replace("−", "-")
-    assert f"LOO {e.scores[0]:+.2f}"[:8] in said
-    page.click("#one a")
+    assert page.inner_text("#text limelight-words >> nth=0") == e.text
+    page.hover("#text .w >> nth=0")
+    numbers = page.inner_text("#text .readout").replace("−", "-")
+    assert f"LOO {e.scores[0]:+.2f}"[:8] in numbers
+    page.click("#text a")
     page.wait_for_selector("limelight-reading .w")
     assert page.input_value("#text") == e.text
 
 
 def test_a_link_restores_sort_filters_and_the_open_text(texts, run, columns):
-    page = texts("#sort=words&falling=no&predicted=negative&word=dull&text=6")
+    page = texts("#sort=words&descending=no&predicted=negative&word=dull&text=6")
     assert page.input_value("[data-filter=predicted]") == "negative"
     assert page.input_value("[data-filter=word]") == "dull"
     having = np.zeros(COUNT, bool)
     having[find_texts(run, "dull")] = True
     wanted = having & (columns["predicted"] == 0)
     assert status(page) == f"{int(wanted.sum()):,} of 5,000 texts."
-    page.wait_for_selector("#one h2 >> text=Text t6")
+    page.wait_for_selector("#text h2 >> text=Text t6")
     page.select_option("[data-filter=predicted]", "")
     page.wait_for_function("() => !location.hash.includes('predicted')")
-    assert page.evaluate("location.hash") == "#sort=words&falling=no&word=dull&text=6"
+    assert page.evaluate("location.hash") == "#sort=words&descending=no&word=dull&text=6"
 
 
 def test_a_link_of_another_run_shows_all_texts(texts):
@@ -178,10 +176,10 @@ def test_the_keyboard_walks_the_rows_and_opens_one(texts):
     page.focus(f"{ROWS}[tabindex='0']")
     for key in ("ArrowDown", "ArrowDown", "PageDown", "ArrowUp"):
         page.keyboard.press(key)
-    place = page.evaluate("Number(document.activeElement.dataset.position)")
-    assert place > 5
+    position = page.evaluate("Number(document.activeElement.dataset.position)")
+    assert position > 5
     page.keyboard.press("Enter")
-    page.wait_for_selector(f"#one h2 >> text=Text t{place}")
+    page.wait_for_selector(f"#text h2 >> text=Text t{position}")
     page.focus(f"{ROWS}[tabindex='0']")
     page.keyboard.press("End")
     page.wait_for_function("() => document.activeElement.dataset.position === '4999'")
@@ -192,16 +190,16 @@ def test_the_keyboard_walks_the_rows_and_opens_one(texts):
 @pytest.mark.slow
 def test_the_views_fit_every_width(texts, pages):
     page = texts("#text=6")
-    for place, drawn in (
-        ("texts#text=6", "#one .w"),
+    for address, selector in (
+        ("texts#text=6", "#text .w"),
         ("judgment", "#curve svg"),
         ("summary", ".panel"),
     ):
         for width in (320, 2000):
             page.set_viewport_size({"width": width, "height": 900})
             page.goto("about:blank")
-            page.goto(pages.url + place)
-            page.wait_for_selector(drawn)
+            page.goto(pages.url + address)
+            page.wait_for_selector(selector)
             assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -218,24 +216,26 @@ def test_summary_and_judgment_are_the_pages_of_the_reports(opened, pages, run, j
 
 
 @pytest.mark.slow
-def test_views_of_the_reports_are_links_too_and_can_be_kept(opened, pages, browser, tmp_path):
+def test_reports_have_their_state_in_the_address_and_can_be_downloaded(
+    opened, pages, browser, tmp_path
+):
     page = opened("summary#view=1", url=pages.url)
     page.wait_for_selector("#tab-1[aria-selected=true]")
     page.click("#tab-0")
     until(page, "location.href.endsWith('/summary')")
     page.click("#tab-1")
     until(page, "location.href.endsWith('/summary#view=1')")
-    judged = opened("judgment#sort=2&down=1&text=4", url=pages.url)
+    judged = opened("judgment#sort=2&descending=1&text=4", url=pages.url)
     judged.wait_for_selector("#curve-title >> text=Text 4:")
     assert judged.get_attribute("#texts th:nth-child(3)", "aria-sort") == "descending"
     judged.click("#texts thead button >> nth=1")
-    until(judged, "location.hash === '#sort=1&down=1&text=4'")
+    until(judged, "location.hash === '#sort=1&descending=1&text=4'")
     for view in (page, judged):
         with view.expect_download() as waiting:
-            view.click(".views .kept")
+            view.click(".views .download")
         waiting.value.save_as(tmp_path / waiting.value.suggested_filename)
-    with watched_page(browser, tmp_path / "judgment.html") as kept:
-        kept.wait_for_selector("#curve svg")
+    with watched_page(browser, tmp_path / "judgment.html") as downloaded:
+        downloaded.wait_for_selector("#curve svg")
     assert "What drives the model?" in (tmp_path / "summary.html").read_text("utf-8")
 
 
@@ -247,33 +247,33 @@ def test_markup_in_texts_and_names_of_a_run_stays_text(serving, opened, tmp_path
     served = serving(run=run)
     page = opened("texts", url=served.url)
     page.click(ROWS)
-    page.wait_for_selector("#one .w")
-    assert page.inner_text("#one limelight-words >> nth=0") == hostile
+    page.wait_for_selector("#text .w")
+    assert page.inner_text("#text limelight-words >> nth=0") == hostile
     assert page.eval_on_selector_all("main img, main script", "nodes => nodes.length") == 0
     other = opened("summary", url=served.url)
     other.wait_for_selector(".panel")
     assert "<b>run<img" in other.inner_text("main")
 
 
-def test_a_damaged_run_is_said_on_every_page(serving, opened, tmp_path):
+def test_every_page_of_a_damaged_run_shows_the_error(serving, opened, tmp_path):
     run = small_run(tmp_path, ["good film", "dull film"], [1, 0])
     for shard in (run.path / "shards").iterdir():
         shard.write_bytes(shard.read_bytes()[:100])
     served = serving(run=run.path)
-    for place in ("texts", "summary"):
-        page = opened(place, url=served.url, allowed=("400 (Bad Request)",))
+    for address in ("texts", "summary"):
+        page = opened(address, url=served.url, allowed=("400 (Bad Request)",))
         page.wait_for_selector(".error:not([hidden])")
         assert "is damaged" in page.inner_text(".error")
 
 
-def test_what_a_run_does_not_have_is_said(pages):
-    for path, said in (
+def test_a_text_that_a_run_does_not_have_is_an_error(pages):
+    for path, message in (
         ("texts/text?row=99999", "numbered from 0 to 4999"),
         ("texts/text?row=x", "a text is named by its number"),
     ):
         with pytest.raises(urllib.error.HTTPError) as error:
             urllib.request.urlopen(pages.url + path)
-        assert said in json.loads(error.value.read())["error"]
+        assert message in json.loads(error.value.read())["error"]
 
 
 def test_texts_that_failed_are_listed(serving, opened, tmp_path):
@@ -296,8 +296,8 @@ def test_a_run_of_another_model_is_shown_without_typing(
     served = serving(run=run)
     page = opened("texts" + "#word=" + quote("w1"), url=served.url)
     page.wait_for_selector(ROWS)
-    links = page.locator(".views a:not(.kept)").all_inner_texts()
+    links = page.locator(".views a:not(.download)").all_inner_texts()
     assert links == ["Texts", "Words, mistakes, slices"]
     page.click(ROWS)
-    page.wait_for_selector("#one .w")
-    assert page.locator("#one a").count() == 0
+    page.wait_for_selector("#text .w")
+    assert page.locator("#text a").count() == 0

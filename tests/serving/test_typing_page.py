@@ -359,24 +359,24 @@ def test_two_tabs_do_not_disturb_each_other(opened):
     assert [chosen(page) for page in pages] == ["positive", "negative"]
 
 
-def test_a_part_that_opens_asks_nothing_anew_of_the_methods(opened):
+def test_a_section_that_opens_sends_no_request_for_new_scores(opened):
     page = opened(link(text=TEXT))
     settled(page)
-    asked = []
-    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    requests = []
+    page.on("request", lambda request: requests.append(request.url.rpartition("/")[2]))
     page.click("#section-curves summary >> nth=0")
     page.wait_for_selector("#section-curves limelight-curve svg")
-    assert asked == ["parts?when=paused"]
+    assert requests == ["sections?when=paused"]
 
 
 @pytest.mark.slow
-def test_looking_closer_is_part_of_the_link_and_follows_the_text(opened):
-    names = ["closer", "curves", "pairs", "disagreement", "heads", "attention"]
+def test_open_sections_are_in_the_address_and_follow_the_text(opened):
+    names = ["scores", "curves", "pairs", "disagreement", "heads", "attention"]
     page = opened(link(text=TEXT, open='["curves","attention"]'))
     page.wait_for_selector("#section-curves limelight-curve svg")
     page.wait_for_selector("#section-attention canvas.head")
     assert page.locator("#section-pairs limelight-arcs").count() == 0
-    for name in ("closer", "pairs", "disagreement", "heads"):
+    for name in ("scores", "pairs", "disagreement", "heads"):
         page.click(f"#section-{name} summary >> nth=0")
     page.wait_for_selector("#section-pairs .arcs path")
     page.wait_for_selector("#section-heads table")
@@ -532,7 +532,7 @@ def test_a_span_is_chosen_and_stays_in_the_address(serving, opened):
     page.wait_for_function("() => location.hash.includes('at=23%3A29')")
     page.wait_for_function(
         "() => document.querySelector('[data-method=loo] limelight-words')"
-        ".explanation?.asked.place.join(':') === '23:29'"
+        ".explanation?.query?.span.join(':') === '23:29'"
     )
     e = limelight.explain(model, text, "loo", at="Jordan")
     word(page, "river", "[data-method=loo] limelight-words").hover()
