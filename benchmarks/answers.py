@@ -157,10 +157,10 @@ def asked_of(arguments: argparse.Namespace, kind: int, count: int) -> dict[str, 
 
 
 def context(question: str, seed: int) -> tuple[str, int, str]:
-    """Return sixteen facts, the place of the one that is asked about, and what it says."""
+    """Return sixteen facts, the position of the fact in question, and its value."""
     rng = np.random.default_rng(seed)
     others = rng.permutation([name for name in NAMES.split() if name != WHO])
-    facts = []
+    facts, answer = [], ""
     for number, name in enumerate((WHO, *others[: FACTS - 1])):
         kind = question if number == 0 else list(KINDS)[rng.integers(len(KINDS))]
         fact, values = KINDS[kind]

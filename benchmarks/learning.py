@@ -369,7 +369,7 @@ def speed(asked: argparse.Namespace) -> None:
     forward.network_input = counted
     explained, seconds, processor = took(lambda: limelight.explain(model, texts, learned))
     passes = sum(rows) / len(texts)
-    forward.network_input = signals.network_input = own
+    forward.network_input = own
     _, bare, _ = took(lambda: model.logits(texts))
     few = texts[: 2 if asked.smoke else min(32, len(texts))]
     _, *pairs = took(lambda: limelight.explain(model, few, "shapley", pairs=2, max_pairs=2))

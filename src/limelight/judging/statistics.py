@@ -550,13 +550,13 @@ def judging_warnings(
     yield from small_sample_warnings(len(room), len(texts), lost)
     if no_room := sum(text.reason is None and not text.has_room for text in texts):
         yield (
-            f"{no_room} of {len(texts)} texts do not count, because all orders of their {words} are "
-            "equally good."
+            f"{no_room} of {len(texts)} texts do not count, because all orders of their {words} "
+            "are equally good."
         )
     if ties := [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods if m.tied]:
         yield (
-            f"Some {words} have tied scores ({', '.join(ties)}). Areas are means over the orders of "
-            f"tied {words}."
+            f"Some {words} have tied scores ({', '.join(ties)}). Areas are means over the orders "
+            f"of tied {words}."
         )
     for m in methods:
         if m.texts and m.texts != len(room):

@@ -102,8 +102,8 @@ def _warnings(words: RunWords) -> Iterator[str]:
     run, failed = words.run, words.failed
     if not run.finished:
         yield (
-            f"The run is not finished: it has {len(run):,} of {run.total:,} texts. Start it again to "
-            "continue."
+            f"The run is not finished: it has {len(run):,} of {run.total:,} texts. Start it again "
+            "to continue."
         )
     if failed:
         rows = "1 row has" if failed == 1 else f"{failed:,} rows have"

@@ -334,8 +334,8 @@ def open_words(run: "Run", method: str | None) -> Iterator[RunWords]:
         words = RunWords(tables, run, method)
         if not words.views:
             raise InputError(
-                f"'{run.path}' has no explanations: it has {len(run):,} of {run.total:,} texts, and "
-                f"{words.failed:,} row{'s' * (words.failed != 1)} failed (Run.errors()). "
+                f"'{run.path}' has no explanations: it has {len(run):,} of {run.total:,} texts, "
+                f"and {words.failed:,} row{'s' * (words.failed != 1)} failed (Run.errors()). "
                 "Start the run again, with retry (--retry) for failed texts."
             )
         yield words
