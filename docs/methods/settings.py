@@ -17,27 +17,45 @@ SECTION = re.compile(r"(?<=^## Settings\n)(.*?)(?=^## )", re.MULTILINE | re.DOTA
 
 
 def section(method: Method) -> str:
-    """Return what a page says under "Settings": one table for each way to compute the method."""
-    parts = [_section(method, used) for used in method.implementations]
-    if method.implementations[-1].needs is not None:
-        parts.append("Other models raise `InputError`.\n")
-    return "\n".join(parts) + "\n"
-
-
-def _section(method: Method, implementation: Implementation) -> str:
-    single = len(method.implementations) == 1 and implementation.needs is None
-    models = "any model" if single else MODELS[implementation.needs]
-    title = f"On {models} ({EXACTNESS[implementation.exactness]})"
-    if not implementation.settings:
-        return f"{title}: none.\n"
-    defaults = {**setting_defaults(method), **implementation.defaults}
-    rows = [
-        f"| `{name}` | `{defaults[name]!r}` | {means} |"
-        for name, means in implementation.settings.items()
+    """Return what a page says under "Settings": the implementations, and one table of settings."""
+    implementations = method.implementations
+    lines = [
+        f"{number}. {_models(method, implementation)}: {EXACTNESS[implementation.exactness]}."
+        for number, implementation in enumerate(implementations, start=1)
     ]
-    return "\n".join(
-        [f"{title}:\n", "| setting | default | meaning |", "| --- | --- | --- |", *rows, ""]
-    )
+    if len(lines) == 1:
+        lines = [lines[0].removeprefix("1. ")]
+    if implementations[-1].needs is not None:
+        lines += ["", "Other models raise `InputError`."]
+    return "\n".join([*lines, "", *_table(method), ""]) + "\n"
+
+
+def _models(method: Method, implementation: Implementation) -> str:
+    if len(method.implementations) == 1 and implementation.needs is None:
+        return "Any model"
+    models = MODELS[implementation.needs].replace("AttentionClassifier", "`AttentionClassifier`")
+    return models[0].upper() + models[1:]
+
+
+def _table(method: Method) -> list[str]:
+    """Return the rows of the table. A default is a dash where the setting does not exist."""
+    rows: dict[tuple[str, str], dict[int, str]] = {}
+    for column, implementation in enumerate(method.implementations):
+        defaults = {**setting_defaults(method), **implementation.defaults}
+        for name, meaning in implementation.settings.items():
+            rows.setdefault((name, meaning), {})[column] = f"`{defaults[name]!r}`"
+    if not rows:
+        return ["There are no settings."]
+    columns = range(len(method.implementations))
+    titles = ["default"] if len(columns) == 1 else [f"({column + 1})" for column in columns]
+    return [
+        f"| setting | {' | '.join(titles)} | meaning |",
+        f"|{' --- |' * (len(titles) + 2)}",
+        *(
+            f"| `{name}` | {' | '.join(values.get(column, '–') for column in columns)} | {meaning} |"
+            for (name, meaning), values in rows.items()
+        ),
+    ]
 
 
 def page_with_settings(name: str) -> str:
@@ -82,5 +100,6 @@ def _annotation(types: set[type]) -> str:
 
 if __name__ == "__main__":
     KEYWORDS.write_text(keywords_module(), "utf-8")
-    for name in METHODS:
-        (HERE / f"{name}.md").write_text(page_with_settings(name), "utf-8")
+    for page in sorted(HERE.glob("*.md")):
+        if page.stem in METHODS:
+            page.write_text(page_with_settings(page.stem), "utf-8")

@@ -1,4 +1,4 @@
-"""The table of docs/reference/supported-models.md: the methods that work for each architecture."""
+"""The table of docs/reference/architectures.md: the methods that work for each architecture."""
 
 __all__ = ["merged", "page_with_matrix", "slim"]
 
@@ -12,7 +12,7 @@ from typing import Any
 from limelight.provenance import describe_stamps
 
 VERDICTS = Path(__file__).parent / "verdicts.json"
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "supported-models.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "architectures.md"
 START, END = "<!-- zoo -->\n", "<!-- end of zoo -->\n"
 GROUPS = {
     "`loo`, `lime`, `shapley`, `banzhaf`, `interactions`, `anchors`": (

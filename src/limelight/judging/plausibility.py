@@ -498,7 +498,10 @@ def summarize_plausibility(
         measure="average precision",
         note=f"A random order has an average precision of {chance}, the rationale of {rationale}",
     )
-    truncation = f"The model truncates {truncated} of these texts, and rationales after the cut do not count."
+    truncation = (
+        f"The model truncates {truncated} of these texts, "
+        "and rationales after the cut do not count."
+    )
     return Plausibility(
         methods=tuple(methods),
         references=tuple(row for row in references if row.precision is not None),

@@ -595,18 +595,18 @@ EXACTNESS = {
     "bound": "exact, with a proven bound",
     "checked": "exact, with a bound that is checked on each text and not proven",
     "exact": "as defined, without sampling",
-    "estimated": "by quadrature, its error estimated",
+    "estimated": "by quadrature, with an estimated error",
     "fitted": "fitted to sampled values, with standard errors",
     "sampled": "sampled, with standard errors",
 }
 MODELS = {
-    "hidden_states": "transformers that show their states",
-    "tables": "the paper's classifier",
-    "exact_game": "the paper's classifier and linear models of counted words",
-    "attention": "models that show their attention",
-    "attention_only": "models that mix tokens by attention alone",
+    "hidden_states": "transformers that return hidden states",
+    "tables": "AttentionClassifier",
+    "exact_game": "AttentionClassifier and linear bag-of-words models",
+    "attention": "models that return attention weights",
+    "attention_only": "models in which only attention mixes tokens",
     "gradients": "models with gradients",
-    "lrp": "networks whose weights can be frozen",
+    "lrp": "networks whose operations all have an LRP rule",
     None: "any other model",
 }
 
