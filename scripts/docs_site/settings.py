@@ -1,4 +1,4 @@
-"""What zensical is told: one file of the kind that mkdocs with its material theme reads too."""
+"""Write the settings of zensical, in the format of mkdocs with its material theme."""
 
 import json
 from collections.abc import Iterable
@@ -38,9 +38,10 @@ _REFERENCE = {
     "show_signature_annotations": True,
     "filters": ["!^_"],
     "docstring_style": "numpy",
-    # Keywords of a question are spelled out in docstrings and collected as **settings.
+    # Docstrings explain the settings of the methods, which signatures collect as **settings.
     "docstring_options": {"warn_unknown_params": False, "warn_missing_types": False},
-    "docstring_section_style": "list",  # a table would call every keyword of those required
+    "docstring_section_style": "table",
+    "show_overloads": False,  # the last signature has all types
 }
 
 
