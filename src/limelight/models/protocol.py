@@ -536,8 +536,9 @@ def choose_batch_size(model: Model, *, is_batched: bool) -> int:
 
     ``is_batched`` means that the methods compute several inputs in one forward pass.
     """
-    if has(model, "exact_game") or has(model, "tables"):
-        return model.inputs_per_batch
+    capabilities = model.capabilities  # read once, because every explanation calls this
+    if None in (capabilities.get("exact_game", ""), capabilities.get("tables", "")):
+        return cast(Capable, model).inputs_per_batch
     size: int = get_property(model, "inputs_per_batch") if is_batched else 1
     return size
 

@@ -287,7 +287,7 @@ def _is_image_kind(kind: str) -> bool:
 def split_input(model_input: ModelInput, spec: Any) -> Any:
     """Split a text into the spans that ``spec`` defines, or an image into new patches.
 
-    :func:`limelight.models.queries.split_tokens` accepts both results.
+    :func:`limelight.models.queries.refine_tokens` accepts both results.
 
     Returns
     -------
