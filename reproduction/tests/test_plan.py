@@ -229,8 +229,7 @@ def test_the_command_says_how_many(limelight):
 
 def test_the_command_refuses_in_a_sentence(limelight):
     assert limelight("plan", "one").err == (
-        "Error: LIME needs at least 2 features; this text has 1. Give a longer text, or cut it "
-        "finer, as by features='positions' or 'tokens'.\n"
+        "Error: LIME needs at least 2 features, but this text has 1. Give a longer text.\n"
     )
     outcome = limelight("plan", "two", "words")
     assert outcome.code == 2

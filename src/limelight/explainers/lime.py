@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from limelight.errors import DomainError, TooFewFeaturesError
+from limelight.errors import DomainError
 from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     MEANINGS,
@@ -76,18 +76,11 @@ def _is_single(settings: "Lime | LimeSampled", d: int) -> bool:
     return d == 1 and isinstance(settings, Lime) and settings.penalty == 0
 
 
-def _check_design(d: int, bandwidth: float) -> None:
-    """Raise an error if LIME is not defined for this number of features and this bandwidth."""
-    if d < 2:
-        raise TooFewFeaturesError(f"LIME needs at least 2 features, but this text has {d}.")
-    lime_design(d, bandwidth=bandwidth)
-
-
 def _check_sample_count(settings: "Lime | LimeSampled", d: int) -> None:
     """Raise an error before the first model call if the samples cannot determine the scores."""
     if _is_single(settings, d):
         return
-    _check_design(d, settings.bandwidth)
+    lime_design(d, bandwidth=settings.bandwidth)  # raises an error for settings outside its domain
     sample_size = settings.sample_size
     rows, selected_count = sample_size.final_count(d), min(d, settings.num_features or d)
     if settings.ridge == 0 and not sample_size.covers_all_masks(d) and rows <= selected_count + 1:

@@ -143,8 +143,6 @@ def plan(
 
 def _check_features(d: int, bandwidth: float) -> None:
     """Raise `DomainError` if LIME is not defined for ``d`` features and this bandwidth."""
-    if d < 2:
-        raise DomainError(f"LIME needs at least 2 features; this text has {d}.")
     lime_design(d, bandwidth=bandwidth)
 
 
