@@ -209,7 +209,7 @@ def test_data_that_are_no_file_raise_an_error(tmp_path):
         open_data(tmp_path)
     with pytest.raises(InputError, match=r"not int\. Write texts in memory as {'text': \[…\]}"):
         open_data(3)
-    with pytest.raises(InputError, match="the data are empty. Give a file"):
+    with pytest.raises(InputError, match=r"the data are empty\. Give a file"):
         open_data([])
 
 

@@ -50,7 +50,8 @@ def test_a_wrong_checksum_leaves_nothing(tmp_path):
             fetch_imdb(tmp_path, archive=archive)
     assert str(caught.value) == (
         f"the file from {url} is not the IMDB archive: its MD5 is "
-        f"{hashlib.md5(GOOD).hexdigest()}, not {'0' * 32} ({len(GOOD)} bytes). limelight deleted it."
+        f"{hashlib.md5(GOOD).hexdigest()}, not {'0' * 32} ({len(GOOD)} bytes). "
+        "limelight deleted it."
     )
     assert list(tmp_path.iterdir()) == []
 

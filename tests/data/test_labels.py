@@ -76,7 +76,7 @@ def test_the_labels_of_the_user_come_before_the_names(label_map):
     [
         (
             "World, World",
-            r"each class once, not 'World' twice\. To merge labels, write LABEL=CLASS",
+            r"each class once, not 'World' twice\. To merge labels, write LABEL",
         ),
         (["World", "World"], "each class once, not 'World' twice"),
         ("neg=World,neg=Sports", "each label once, not 'neg' twice"),
@@ -182,8 +182,8 @@ def test_labels_of_judged_data_are_compared_with_the_classes(model, tmp_path, ca
     (warning,) = label_warnings()
     assert warning == (
         "The labels '0', '1', '2', '3' match no class of the model ('Business', 'Sci/Tech', "
-        "'Sports', 'World'). Set labels (--labels) to the classes in the order of the numbers, such "
-        "as Business,Sci/Tech,…."
+        "'Sports', 'World'). Set labels (--labels) to the classes in the order of the numbers, "
+        "such as Business,Sci/Tech,…."
     )
     assert label_warnings(NEWS) == label_warnings(label=[NEWS[i] for i in NUMBERS]) == []
     (warning,) = label_warnings(CLASSES)

@@ -54,7 +54,7 @@ def test_records_count_tokens(tmp_path):
     [
         (
             {"tokens": ["a", "film"]},
-            "the tokens of row 1 .* must match its text, but 'film' does not\\.",
+            "the tokens of row 1 .* must match its text, but 'film' does not",
         ),
         ({"rationales": [{"start": 1, "end": 9}]}, "must be within its 7 tokens, not 1 to 9."),
         ({"rationales": [{"start": 3, "end": 2}]}, "must be within its 7 tokens, not 3 to 2."),

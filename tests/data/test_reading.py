@@ -106,8 +106,8 @@ def test_missing_columns(tmp_path):
     path = tmp_path / "d.csv"
     path.write_text("text,stars\na,1\n")
     assert error_message(path) == (
-        f"'{path}' has no column 'label', only 'text', 'stars'. Rename a column, or choose one with "
-        "label_column (--label-column)."
+        f"'{path}' has no column 'label', only 'text', 'stars'. Rename a column, or choose one "
+        "with label_column (--label-column)."
     )
     path = tmp_path / "d.jsonl"
     path.write_text('{"text": "a", "label": 0}\n{"body": "a"}\n')
@@ -216,7 +216,7 @@ def test_labels_are_the_values_own_copy():
 
 def test_texts_and_labels_must_pair_up():
     with pytest.raises(
-        InputError, match="texts and labels must have the same length, not 2 and 1."
+        InputError, match=r"texts and labels must have the same length, not 2 and 1\."
     ):
         LabeledTexts(["a", "b"], np.array([0]))
 
