@@ -32,8 +32,8 @@ def test_a_file_that_is_too_short_is_not_unpacked(limelight, tmp_path):
     assert run == (
         2,
         "",
-        f"Error: the download stopped at {len(GOOD)} of 84125825 bytes; "
-        "run the same command to continue.\n",
+        f"Error: the download stopped at {len(GOOD)} of 84125825 bytes. "
+        "Run the same command to continue.\n",
     )
 
 

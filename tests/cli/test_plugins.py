@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from limelight.cli import COMMANDS, app, plugins
 
 MISSING = (
-    "the command {!r} is in limelight-reproduction, which is not installed; in a checkout of "
+    "the command {!r} is in limelight-reproduction, which is not installed. In a checkout of "
     "limelight, run: pip install ./reproduction."
 )
 

@@ -154,9 +154,9 @@ def test_methods_with_and_without_signs_are_both_explained_and_terminals_have_no
     )
 
 
-def test_every_method_that_does_not_see_what_speaks_against_a_class_is_known_by_name():
+def test_every_method_without_evidence_against_a_class_is_known_by_name():
     unsigned = [row for row in limelight.methods() if not row.signed]
-    found = [row.id for row in unsigned if row.blind.startswith("what speaks against the class")]
+    found = [row.id for row in unsigned if row.blind.startswith("evidence against the class")]
     assert tuple(found) == ONE_SIDED
 
 

@@ -140,13 +140,13 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_run_does_not_go_on_with_another_model(tmp_path, change):
+def test_a_run_does_not_continue_with_another_model(tmp_path, change):
     first, other, clause = CHANGES[change]
     run = explained(first(), tmp_path / "run")
     shard = run.path / "shards" / "00001.parquet"
     stored = shard.read_bytes()
     shard.unlink()
-    with pytest.raises(InputError, match=f"cannot go on with this run: its {clause}"):
+    with pytest.raises(InputError, match=f"contains another run: its {clause}"):
         explained(other(), run.path)
     assert not shard.exists()
     explained(first(), run.path)  # made anew: the same function has the same digest

@@ -74,23 +74,21 @@ TEXT = "a b c d e f"
 
 
 @pytest.mark.usefixtures("short_texts_are_sampled")
-def test_few_pairs_are_announced_and_refused_with_a_tolerance():
+def test_few_pairs_bring_a_warning_and_with_a_tolerance_an_error():
     model = limelight.wrap(
         lambda texts: np.array([[float(text == TEXT)] for text in texts]),
         classes=["bad", "good"],
         scale="logit",
     )
-    few = (
-        "Good for which words matter and which way they pull: 2 pairs of orders rank words nearly "
-        "as well as 25 do. For the size of a single score and its standard error draw 25 or "
-        "more, which take a budget of 253 calls, since what shows in few orders only may not have "
-        "come up yet."
+    warning = (
+        "Scores come from 2 pairs of orders: the ranking of words is usable, but sizes and "
+        "standard errors are rough. For reliable scores, use a budget of 253 calls (25 pairs)."
     )
-    assert few in limelight.explain(model, TEXT, "shapley", pairs=2).warnings
-    assert few in limelight.explain(model, TEXT, "owen", samples=22).warnings
+    assert warning in limelight.explain(model, TEXT, "shapley", pairs=2).warnings
+    assert warning in limelight.explain(model, TEXT, "owen", samples=22).warnings
     for method, calls, enough in (("owen", 552, False), ("owen", 553, True), ("zoom", 553, True)):
         e = limelight.explain(model, f"{TEXT} g h i j k l", method, budget=f"{calls} calls")
-        assert any("which take a budget of 553 calls" in said for said in e.warnings) != enough
+        assert any("use a budget of 553 calls" in warning for warning in e.warnings) != enough
     for text, pairs in (("a b c", 2), (TEXT, 60)):  # three words have fewer masks than two pairs
         e = limelight.explain(model, text, "shapley", pairs=pairs)
         assert not e.warnings

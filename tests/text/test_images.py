@@ -309,9 +309,11 @@ def test_patches_are_features_and_a_coarser_grid_joins_them():
     assert left.strings == ("group 0",)
     assert left.result_fields(model_input)["image"].boxes == ((0, 0, 2, 4),)
     assert left.result_fields(model_input)["image"].regions is None
-    for unit in ("words", "sentences"):
-        with pytest.raises(InputError, match="this is an image"):
-            build_features(model_input, unit)
+    for name in ("words", "sentences"):
+        with pytest.raises(InputError, match=f"'{name}' are parts of a text, .* from: patches, "):
+            build_features(model_input, name)
+    with pytest.raises(InputError, match=r"unknown features: 'patchs'\. Did you mean 'patches'"):
+        build_features(model_input, "patchs")
 
 
 def test_features_that_are_no_boxes_are_kept_as_a_map():
