@@ -69,7 +69,7 @@ def test_a_label_without_a_class_is_an_error_and_its_advice_works(limelight, mod
     assert limelight("evaluate", "--model", model, "--data", gone) == (
         2,
         "",
-        f"Error: there is no data at '{gone}'; check the path.\n",
+        f"Error: there is no data at '{gone}'. Check the path.\n",
     )
 
 

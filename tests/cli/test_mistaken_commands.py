@@ -134,8 +134,8 @@ def test_an_error_names_a_bandwidth_that_leaves_too_little_weight():
     with pytest.raises(DomainError) as error:
         library.explain(counted([]), text, "lime", bandwidth=0.01)
     assert str(error.value) == (
-        "1000 samples do not determine LIME's scores of 14 features. Set samples to 2000 or more, or "
-        "use a larger bandwidth."
+        "1000 samples do not determine LIME's scores of 14 features. Set samples to 2000 or more, "
+        "or use a larger bandwidth."
     )
 
 

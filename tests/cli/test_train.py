@@ -145,7 +145,8 @@ def test_classes_are_named_in_order(train, tmp_path):
     [
         (
             ("--recipe", "papr"),
-            "unknown recipe: 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped, images.",
+            "unknown recipe: 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped, "
+            "images.",
         ),
         (("--set", "dropout"), "a setting is written name=value; got 'dropout'."),
         (("--set", "dropout=much"), "the setting 'dropout' must be a number, not 'much'."),
@@ -206,7 +207,7 @@ def test_without_torch_the_extra_is_named(limelight, data, tmp_path, monkeypatch
     run = limelight("train", data, "--output", tmp_path / "model")
     assert run[:2] == (2, "")
     assert run[2].startswith(
-        'Error: limelight.train needs torch. In a checkout of limelight, run: pip install ".[train]"'
+        'Error: limelight.train needs torch. In a checkout of limelight, run: pip install ".[train]'
     )
 
 

@@ -175,36 +175,38 @@ def test_carried_columns_keep_their_types():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (
-            "data.parquet",
-            b"PAR1 and nothing else",
-            r"data\.parquet' is not a complete Parquet file \(Parquet magic bytes not found in",
-        ),
-        ("data.csv", b"text\n", r"data\.csv' has no rows\."),
-        ("data.jsonl", b"\n\n", r"data\.jsonl' has no rows\."),
-        ("data.jsonl", b"text\nno json\n", r"data\.jsonl' must have one JSON object per line\."),
-        ("data.csv", b"", r"data\.csv' has no rows\."),
+        ("data.csv", None, "there is no data at '{}'. Check the path."),
+        ("data.csv", b"", "'{}' has no rows."),
+        ("data.csv", b"text\n", "'{}' has no rows."),
+        ("data.csv.gz", gzip.compress(b""), "'{}' has no rows."),
+        ("data.jsonl", b"", "'{}' has no rows."),
+        ("data.jsonl", b"\n\n", "'{}' has no rows."),
+        ("data.jsonl", b"text\nno json\n", "'{}' must have one JSON object per line."),
+        ("data.jsonl.gz", b"no such thing", "'{}' is not a complete gzip file."),
+        ("data.parquet", b"PAR1 and nothing else", "'{}' is not a complete Parquet file (Parquet "),
         (
             "data.csv",
             b"text,text\na,b\n",
-            r"data\.csv' cannot be read: it has two columns 'text'\. Rename one of them\.",
+            "'{}' cannot be read: it has two columns 'text'. Rename one of them.",
         ),
         (
             "data.xlsx",
             b"",
-            r"cannot read '.*data\.xlsx'\. Use \.parquet, \.csv, \.tsv or \.jsonl",
+            "cannot read '{}'. Use .parquet, .csv, .tsv or .jsonl (the last three may end in .gz), "
+            "or for images a folder or an .npz file.",
         ),
     ],
 )
-def test_a_file_without_rows_raises_an_error_with_its_name(tmp_path, name, content, message):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        read_all_rows(open_data(tmp_path / name))
+def test_a_file_that_cannot_be_read_raises_an_error(tmp_path, name, content, message):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        read_all_rows(open_data(path))
+    assert str(error.value).startswith(message.format(path))
 
 
 def test_data_that_are_no_file_raise_an_error(tmp_path):
-    with pytest.raises(InputError, match=r"there is no data at '.*gone\.csv'\. Check the path\."):
-        open_data(tmp_path / "gone.csv")
     with pytest.raises(InputError, match=r"has no \.parquet, \.csv, \.tsv or \.jsonl file"):
         open_data(tmp_path)
     with pytest.raises(InputError, match=r"not int\. Write texts in memory as {'text': \[…\]}"):
@@ -281,12 +283,3 @@ def test_what_is_judged_may_have_an_empty_text(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('text\na good film\n""\na bad film\n')
     assert read_texts(path) == ["a good film", "", "a bad film"]
-
-
-def test_a_header_that_is_not_utf_8_raises_an_error(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes("text,label\ngood,1\n".encode("utf-16"))
-    with pytest.raises(
-        InputError, match=r"a\.csv' must be UTF-8, but its header is not\. Convert the file to"
-    ):
-        open_data(path)

@@ -249,7 +249,9 @@ def test_a_splitter_travels_to_processes_with_its_job_and_another_one_resumes_no
     ]
     assert next(iter(two)).features == ("a good film", "a bad one", "fine")
     assert two.record.request.features == f"{__name__}:commas"
-    with pytest.raises(InputError, match=r"or the splitter: it cannot be pickled \(.*<lambda>"):
+    with pytest.raises(
+        InputError, match=r"or the splitter: it cannot be pickled \(.*Import its func"
+    ):
         explain_run(lambda text: commas(text), "none", workers=2)
     with pytest.raises(InputError, match="features"):
         explain_run("sentences", "two")

@@ -178,7 +178,7 @@ def test_the_user_chooses_the_sampler_and_the_settings_name_it():
     )
     with pytest.raises(
         limelight.errors.InputError,
-        match="the sampler 'orders', not 'regression'.*or set pairs instead of tolerance",
+        match=r"the sampler 'orders', not 'regression'.*or set pairs instead of tolerance",
     ):
         limelight.explain(model, text, "shapley", sampler="regression", tolerance=0.1)
     with pytest.raises(

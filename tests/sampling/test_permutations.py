@@ -96,8 +96,8 @@ def test_few_pairs_bring_a_warning_and_with_a_tolerance_an_error():
     with pytest.raises(limelight.InputError) as error:
         limelight.explain(model, TEXT, "shapley", pairs=2, max_pairs=5, tolerance=0.1)
     assert str(error.value) == (
-        "max_pairs must be at least 10 with a tolerance, because fewer pairs do not show their "
-        "spread; got 5."
+        "max_pairs must be at least 10 with tolerance, not 5, because fewer pairs have no reliable "
+        "standard errors."
     )
 
 
