@@ -6,7 +6,7 @@ from limelight.data import imdb
 from limelight.data.imdb import Archive
 
 
-def test_the_public_archive_is_the_one_that_is_asked_for():
+def test_the_default_archive_is_the_public_one():
     assert (
         Archive(
             "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",

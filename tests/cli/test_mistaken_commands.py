@@ -250,7 +250,7 @@ def test_an_answer_of_no_tokens_is_an_error(limelight):
     assert run.err == "Error: max_new_tokens must be a positive whole number, not 0.\n"
 
 
-def test_options_that_judge_shares_are_not_said_to_explain(limelight):
+def test_the_help_of_judge_does_not_say_explain(limelight):
     told = limelight("judge", "--help").out
     shared = told[told.index("--features") : told.index("--side")]
     assert "xplain" not in shared

@@ -65,7 +65,7 @@ def test_by_default_the_held_out_texts_say_when_to_stop(train, tmp_path):
     assert told[0].startswith("epoch 1, loss 0.")
 
 
-def test_a_model_that_learned_nothing_says_so_loudly(train, data, tmp_path):
+def test_a_model_that_learned_nothing_brings_a_warning(train, data, tmp_path):
     rows = [{"text": f"a film {i}", "label": "ab"[i % 3 == 0]} for i in range(60)]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = train("--epochs", "1", "--set", "learning_rate=1e-9")
@@ -115,7 +115,7 @@ def test_a_file_that_is_sorted_by_label_is_judged_by_all_of_it(train, data, tmp_
     assert "warning" not in load_folder(tmp_path / "model").record["training"]
 
 
-def test_without_held_out_texts_the_epochs_must_be_said(train):
+def test_without_held_out_texts_the_epochs_must_be_set(train):
     assert train("--validation", "0") == (
         2,
         "",

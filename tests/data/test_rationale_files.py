@@ -65,7 +65,7 @@ def test_records_count_tokens(tmp_path):
         ({"tokens": None}, "must match its text, but None does not."),
     ],
 )
-def test_records_that_do_not_fit_are_one_sentence(tmp_path, change, sentence):
+def test_records_that_do_not_fit_raise_an_error(tmp_path, change, sentence):
     row = {"text": TEXT, "tokens": TEXT.split(), "rationales": [{"start": 1, "end": 3}]}
     with pytest.raises(InputError, match=sentence):
         read_rationales(jsonl(tmp_path / "a.jsonl", row | change))
@@ -118,7 +118,7 @@ def test_erasers_own_files_are_read_with_their_documents(tmp_path):
         (7, "must be lists of records, each with a 'docid'."),
     ],
 )
-def test_erasers_files_that_do_not_fit_are_one_sentence(tmp_path, evidences, sentence):
+def test_files_of_eraser_that_do_not_fit_raise_an_error(tmp_path, evidences, sentence):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a").write_text("x y")
     path = jsonl(tmp_path / "test.jsonl", {"annotation_id": "a", "evidences": evidences})

@@ -118,7 +118,7 @@ def test_a_warning_names_the_methods_with_the_best_orders():
     assert any("best order found: greedy (" in warning for warning in whole.warnings)
 
 
-def test_chance_of_asked_models_is_that_of_a_long_run():
+def test_sampled_chance_is_that_of_a_long_run():
     exact = judge(MODEL, TEXTS, ["loo"])
     asked = judge(wrapped(), TEXTS, ["loo"], seed=4)
     for one, other in zip(exact.texts_with_room, asked.texts_with_room, strict=True):
@@ -248,7 +248,7 @@ def test_a_wrong_option_raises_an_error(options, message):
         judge(MODEL, TEXTS[:1], **{"methods": ["loo"], **options})
 
 
-def test_a_file_that_is_not_text_is_refused_in_one_sentence(tmp_path):
+def test_a_file_that_is_not_text_is_an_error(tmp_path):
     path = tmp_path / "image.json"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="is not a JSON file of explanations"):
@@ -295,7 +295,7 @@ def test_stored_explanations_are_found_by_text_when_they_are_needed():
     assert [m.method for m in every.methods] == ["loo", "gxi"]
 
 
-def test_an_estimate_comes_first_and_is_near_what_is_asked():
+def test_an_estimate_comes_first_and_is_near_the_number_of_calls():
     asked, told = [], []
     model = wrapped(asked)
     judge(

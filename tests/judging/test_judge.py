@@ -220,7 +220,7 @@ def test_two_outputs_are_judged_by_their_difference():
     )
 
 
-def test_probabilities_and_deletion_are_asked():
+def test_probabilities_and_deletion_are_judged_by_model_calls():
     for request in ({"scale": "probability"}, {"replacement": "delete"}):
         found = judge(MODEL, TEXTS[:3], ["loo", "lime-sampled"], samples=200, **request)
         assert found.ceiling_kind == "best found"

@@ -111,7 +111,7 @@ def test_the_command_judges_what_a_run_has_stored(limelight, data, tmp_path):
     assert "there is no run at" in outcome.err
 
 
-def test_what_the_command_cannot_do_is_one_sentence(limelight, data):
+def test_a_mistake_of_the_command_is_one_message(limelight, data):
     outcome = limelight("judge", "--data", data, "--text-column", "text")
     assert outcome.code == 2
     assert "has no column 'text', only 'body', 'label'." in " ".join(outcome.err.split())

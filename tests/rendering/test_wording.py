@@ -166,7 +166,7 @@ def test_labels_of_their_own_are_all_chosen_or_none():
         assert [one.name for one in found if one.chosen] == chosen
 
 
-def test_what_is_left_without_words_is_said_of_a_class():
+def test_the_output_without_words_is_described_for_a_class():
     said = base_sentence(explanation(**TOPICS, target="a", against="b", base_value=-0.25))
     assert said == "With every word removed, the logit of “a” less that of “b” is -0.250."
     assert base_sentence(explanation(base_value=None)) == ""

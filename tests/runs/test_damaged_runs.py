@@ -146,7 +146,7 @@ def collect_outputs(folder):
     return outputs + [repr(value.to_pylist()) for value in (*tables, *views)]
 
 
-def test_every_flipped_bit_of_a_run_is_one_sentence_or_changes_nothing(copied_run):
+def test_every_flipped_bit_of_a_run_is_an_error_or_changes_nothing(copied_run):
     """FLIPS=200 tries so many; where numbers stand uncompressed, a wrong one looks like others."""
     files = [file for file in copied_run.rglob("*") if file.is_file()]
     rng, outputs = random.Random(23), collect_outputs(copied_run)

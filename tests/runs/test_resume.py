@@ -277,7 +277,7 @@ def test_a_full_disk_loses_nothing_that_is_finished(model, finished_run, tmp_pat
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that nobody can write")
-def test_a_place_that_cannot_be_written_is_one_sentence(limelight, tmp_path):
+def test_a_folder_that_cannot_be_written_is_an_error(limelight, tmp_path):
     data = tmp_path / "data.csv"
     data.write_text("text\na good film\n")
     done = limelight("explain-data", data, "--output", "/proc/self/run")
@@ -286,7 +286,7 @@ def test_a_place_that_cannot_be_written_is_one_sentence(limelight, tmp_path):
     assert done.err.count("\n") == 1
 
 
-def test_a_vanished_data_file_is_said_and_what_is_finished_is_kept(model, tmp_path):
+def test_a_removed_data_file_is_named_and_finished_shards_stay(model, tmp_path):
     first, second = (tmp_path / f"{name}.parquet" for name in "ab")
     for path in (first, second):
         pq.write_table(limelight_table(), path)
@@ -483,7 +483,7 @@ def test_the_list_of_what_is_to_do_does_not_grow_with_the_texts(finished_run):
     assert sizes[1] < 2 * sizes[0]
 
 
-def test_the_plan_says_what_was_asked_and_nothing_about_when(model, finished_run):
+def test_the_plan_contains_the_request_and_no_time(model, finished_run):
     plan = json.loads((finished_run / "run.json").read_text())
     assert plan["schema"] == "limelight.run/2"
     assert [method["id"] for method in plan["methods"]] == ["lime", "gxi"]

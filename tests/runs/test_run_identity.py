@@ -206,7 +206,7 @@ def test_a_cache_or_counter_that_a_call_fills_does_not_end_a_run(tmp_path):
     assert {"CACHE", "CALLS"} <= set(wrapped(remembering).unchecked_parts)
 
 
-def test_what_cannot_be_looked_into_is_said_once(tmp_path):
+def test_a_function_without_a_readable_state_brings_one_warning(tmp_path):
     import threading
 
     lock = threading.Lock()

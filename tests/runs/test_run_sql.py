@@ -153,6 +153,6 @@ def test_a_model_of_one_output_has_one_class(tmp_path):
 
 
 @pytest.mark.parametrize("query", [None, 5, b"SELECT 1", ["SELECT 1"], "SELECT '\ud800'", "", "\0"])
-def test_what_is_no_query_is_one_sentence(run, query):
+def test_sql_that_is_no_query_is_an_error(run, query):
     with pytest.raises(InputError):
         run.sql(query)

@@ -199,7 +199,7 @@ REWRITTEN = {
 
 
 @pytest.mark.parametrize("how", REWRITTEN)
-def test_a_shard_that_was_rewritten_with_a_right_digest_is_one_sentence(shard, how):
+def test_a_rewritten_shard_with_a_right_digest_is_an_error(shard, how):
     run = Run(shard.parents[1])
     table = REWRITTEN[how](pq.read_table(shard))
     shard.write_bytes(stamp_shard(shard_bytes(table), plan_identity(run.path / "run.json"), 1))

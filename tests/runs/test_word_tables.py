@@ -62,7 +62,7 @@ def test_counts_and_means_are_those_of_a_loop_over_all_explanations(run, method)
         assert row["low"] <= row["shrunken"] <= row["high"]
 
 
-def test_words_are_sorted_as_asked(run):
+def test_words_are_sorted_by_the_chosen_column(run):
     for sort in ("mean", "mean_abs", "total", "texts", "occurrences"):
         values = run.words(sort=sort).column(sort).to_pylist()
         assert values == sorted(values, reverse=True)

@@ -92,7 +92,7 @@ def test_the_bracket_narrows_with_the_grid_and_is_tight():
     assert widths[2] < 1e-3
 
 
-def test_steps_of_very_different_size_are_told_apart():
+def test_steps_of_very_different_size_are_distinguished():
     steps = np.array([1e8] * 3 + [1.0, -2.0, 3.0, 0.5] * 4)
     low, high = positive_probability_bounds(-1.25, steps)
     assert low <= (all_sums(-1.25, steps) > 0).mean() <= high

@@ -127,7 +127,7 @@ def bad_images(folder):
     ]
 
 
-def test_what_cannot_be_an_image_is_refused_in_a_sentence(tmp_path):
+def test_a_value_that_is_no_image_raises_an_error(tmp_path):
     for given, said in bad_images(tmp_path):
         with pytest.raises(InputError) as refused:
             read_image(given)
@@ -239,7 +239,7 @@ def test_a_file_of_another_format_is_refused_and_starts_no_program(kind, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF"])
-def test_a_file_that_ends_too_early_is_one_sentence(kind):
+def test_an_incomplete_image_file_is_an_error(kind):
     file = written(PillowImage.fromarray(pixels(40, 60)), kind)
     assert read_image(file).size == (60, 40)
     for end in (4, 12, 30, len(file) // 2):
