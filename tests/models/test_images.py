@@ -292,7 +292,7 @@ def test_what_is_no_image_and_who_reads_none_is_told_in_a_sentence(tmp_path):
         ({"at": "x"}, "classifies whole images"),
         ({"replacement": "mask"}, "mean"),
         ({"protect": ["row 1, column 1"]}, "pass groups of patches as features"),
-        ({"method": "owen"}, "'sentences' are parts of a text, and this is an image"),
+        ({"method": "owen"}, "'sentences' are parts of a text, but this is an image"),
     ):
         with pytest.raises(InputError, match=said):
             limelight.explain(model, photo(), **asked)

@@ -244,7 +244,7 @@ def test_pairs_and_anchors_are_on_the_page():
     assert "<p>Anchor: dull (precision 100.0%, " in anchored.as_html()
 
 
-def test_what_a_comparison_left_out_is_said_on_page_and_terminal():
+def test_methods_that_a_comparison_leaves_out_are_named_on_page_and_terminal():
     c = limelight.compare(limelight.load(), "superb")
     c = replace(c, warnings=("LIME is left out: it is not defined here.",))
     shown, _, _ = c.as_html().partition('<script type="application/json"')  # data hold it, too

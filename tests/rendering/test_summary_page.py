@@ -139,7 +139,7 @@ def comparison(name="great"):
     )  # fmt: skip
 
 
-def test_a_comparison_is_said_in_a_terminal_as_csv_and_as_json():
+def test_a_comparison_is_shown_in_a_terminal_as_csv_and_as_json():
     text = " ".join(printed(comparison(), 100).split())
     assert "great great +0.500 -0.250 -0.750 [-0.900, -0.600] 6" in text
     assert "Predictions that changed: 1, 20.0% [4.0%, 62.0%]" in text

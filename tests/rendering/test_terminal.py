@@ -66,7 +66,7 @@ def test_in_a_pipe_signs_and_numbers_take_the_place_of_color():
     assert "\x1b" not in printed(e)
 
 
-def test_numbers_of_the_text_and_scores_are_told_apart():
+def test_numbers_of_the_text_and_scores_are_distinguished():
     e = explanation("7.75 of 10.", scores=np.array([1.5, -0.1, 0.2, 0.0, 0.3]))
     assert "*7[+1.5]*.[-0.1]75[+0.2] of 10[+0.3].[-0.1]" in printed(e)
 
@@ -138,7 +138,7 @@ def test_text_past_the_window_is_marked():
     assert f"… ({len(REVIEW) - len('I did not expect'):,} characters)" in shown
 
 
-def test_standard_errors_bounds_and_warnings_are_said():
+def test_standard_errors_bounds_and_warnings_are_shown():
     given = {"scores": np.array([0.8, -0.4]), "stderr": np.array([0.2, 0.1])}
     sampled = printed(explanation("good bad", **given))
     assert "Sampled: ± is one standard error." in sampled

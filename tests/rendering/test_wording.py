@@ -154,9 +154,9 @@ def test_methods_with_and_without_signs_are_both_explained_and_terminals_have_no
     )
 
 
-def test_every_method_that_does_not_see_what_speaks_against_a_class_is_known_by_name():
+def test_every_method_without_evidence_against_a_class_is_known_by_name():
     unsigned = [row for row in limelight.methods() if not row.signed]
-    found = [row.id for row in unsigned if row.blind.startswith("what speaks against the class")]
+    found = [row.id for row in unsigned if row.blind.startswith("evidence against the class")]
     assert tuple(found) == ONE_SIDED
 
 
@@ -166,7 +166,7 @@ def test_labels_of_their_own_are_all_chosen_or_none():
         assert [one.name for one in found if one.chosen] == chosen
 
 
-def test_what_is_left_without_words_is_said_of_a_class():
+def test_the_output_without_words_is_described_for_a_class():
     said = base_sentence(explanation(**TOPICS, target="a", against="b", base_value=-0.25))
     assert said == "With every word removed, the logit of “a” less that of “b” is -0.250."
     assert base_sentence(explanation(base_value=None)) == ""

@@ -50,7 +50,7 @@ def subclass_names(parent):  # names, because a class with slots exists twice
     return {name for child in children for name in (child.__name__, *subclass_names(child))}
 
 
-def test_a_result_without_a_fragment_says_so():
+def test_a_result_without_a_fragment_raises_an_error():
     with pytest.raises(InputError, match="a RunSummary has no fragment, only a page"):
         RunSummary.to_html(object.__new__(RunSummary), fragment=True)
 

@@ -92,7 +92,7 @@ def test_the_bracket_narrows_with_the_grid_and_is_tight():
     assert widths[2] < 1e-3
 
 
-def test_steps_of_very_different_size_are_told_apart():
+def test_steps_of_very_different_size_are_distinguished():
     steps = np.array([1e8] * 3 + [1.0, -2.0, 3.0, 0.5] * 4)
     low, high = positive_probability_bounds(-1.25, steps)
     assert low <= (all_sums(-1.25, steps) > 0).mean() <= high
@@ -113,7 +113,7 @@ def test_a_bracket_around_the_wrong_chance_is_noticed():
     steps = np.array([1.0, 1.0, 1.0])
     assert positive_probability_bounds(-1.5, steps) == pytest.approx((0.5, 0.5))
     assert positive_probability_bounds(-2.5, steps)[1] < 0.2
-    with pytest.raises(InputError, match="cells must be at least 2, not 1."):
+    with pytest.raises(InputError, match=r"cells must be at least 2, not 1\."):
         positive_probability_bounds(0.0, steps, cells=1)
 
 

@@ -250,7 +250,8 @@ def _function_scorer(function: Callable[..., Any]) -> Callable[[Batch], list[Sco
         if scores.shape != (d,):
             return f"it must return {d} numbers, one per {noun}, not shape {scores.shape}."
         if invalid_count := int(np.count_nonzero(~np.isfinite(scores))):
-            return f"it must return {d} finite numbers, but {invalid_count} of them are not finite."
+            verb = "is" if invalid_count == 1 else "are"
+            return f"it must return {d} finite numbers, but {invalid_count} {verb} not finite."
         if isinstance(answer, Explanation):
             return _scores_for_target(scores, answer.target, batch, i, signed=answer.signed)
         if takes_target:

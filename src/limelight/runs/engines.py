@@ -273,7 +273,7 @@ class RayActors:
             if need
         ]
         if not worker_counts or not min(worker_counts):
-            needs = ", ".join(f"{need:g} {name[4:]}" for name, need in self._needs.items())
+            needs = ", ".join(f"{name[4:-1].upper()}s: {n:g}" for name, n in self._needs.items())
             raise InputError(
                 f"the Ray cluster is too small for a worker ({needs}). Lower cpus_per_worker or "
                 "gpus_per_worker (--gpus-per-worker)."

@@ -61,7 +61,7 @@ class RunFolder:
             if (clause := next(find_differences(read_record(plan), record), None)) is not None:
                 raise InputError(
                     f"'{self.path}' contains another run: {clause}. Choose another folder, or use "
-                    "the options of that run."
+                    "the version, model, data and options of that run."
                 )
         # A mistyped folder with other files must not be changed.
         elif any(file.name != _LOCK for file in self.path.iterdir()):
@@ -459,7 +459,7 @@ class Run:
         # Scores belong to character positions: on another text they would be wrong.
         if text_input is not None and text_hash(text) != row["text_hash"]:
             raise InputError(
-                f"text must be the text {row['row']} of the run (counting from 0), but it differs. "
+                f"text must be text {row['row']} of the run (counting from 0), but it differs. "
                 "Give the text that was explained."
             )
         return self.explanation_of_row(row, text)

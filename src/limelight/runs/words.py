@@ -348,7 +348,8 @@ def list_words(run: "Run", method: str, *, target: str | None, sort: str) -> pa.
     with open_words(run, method) as words:
         targets = {v: view["target"] for v, view in words.views.items()}
         if target is not None and target not in targets.values():
-            raise InputError(unknown_name_message("explained class", target, set(targets.values())))
+            names = dict.fromkeys(targets.values())
+            raise InputError(unknown_name_message("explained class", target, names))
         words.compute_sums()
         # Never summed over views: scores for different classes have no common meaning.
         selected_views = [v for v, name in targets.items() if target in (None, name)]

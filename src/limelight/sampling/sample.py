@@ -232,10 +232,14 @@ def fit_until_tolerance(
 def _evaluate(game: Game, keep: Masks) -> Outputs:
     """Return the outputs for masks, checked to be one row of finite numbers per mask."""
     outputs = game(keep)
-    if outputs.shape[:1] != keep.shape[:1] or outputs.ndim != 2 or not np.isfinite(outputs).all():
+    n = len(keep)
+    if outputs.shape[:1] != (n,) or outputs.ndim != 2:
         raise InputError(
-            f"a model must return {len(keep)} rows of finite numbers for {len(keep)} masks, not "
-            f"shape {outputs.shape} with {np.count_nonzero(~np.isfinite(outputs))} numbers that "
-            "are not finite."
+            f"a model must return {n} rows of numbers for {n} masks, not the shape {outputs.shape}."
+        )
+    if invalid_count := int(np.count_nonzero(~np.isfinite(outputs))):
+        raise InputError(
+            f"a model must return finite numbers, not {invalid_count} infinite or NaN of "
+            f"{outputs.size}."
         )
     return outputs

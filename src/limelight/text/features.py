@@ -341,10 +341,12 @@ def _group_patches(model_input: ModelInput, image: PatchedImage, spec: Any) -> l
     if not isinstance(spec, str) or spec in ("patches", "positions", "segments"):
         return list(names)
     if (grid := parse_grid(spec)) is None:
-        raise InputError(
-            f"features {spec!r} are parts of a text, and this is an image. "
-            + unknown_name_message("features", spec, IMAGE_FEATURES)
-        )
+        if spec in FEATURES:
+            raise InputError(
+                f"features {spec!r} are parts of a text, but this is an image. Choose from: "
+                f"{', '.join(IMAGE_FEATURES)}."
+            )
+        raise InputError(unknown_name_message("features", spec, IMAGE_FEATURES))
     shape = [len({box[side] for box in image.boxes}) for side in (1, 0)]  # rows, columns
     if any(wanted > available for wanted, available in zip(grid, shape, strict=True)):
         raise InputError(
