@@ -155,11 +155,7 @@ def test_sampling_ends_at_the_tolerance_or_a_warning_says_that_it_is_larger():
 def test_a_poor_fit_gives_a_warning():
     # Random logits spread wide: one word takes all the attention, whichever it is.
     found = [explained(with_logits(tiny_model(seed), 300.0), samples=400) for seed in range(9)]
-    assert (
-        min(e.diagnostics["r2"] for e in found)
-        < 0.5
-        < max(e.diagnostics["r2"] for e in found)
-    )
+    assert min(e.diagnostics["r2"] for e in found) < 0.5 < max(e.diagnostics["r2"] for e in found)
     for e in found:
         warnings = [warning for warning in e.warnings if "of the variance of the output" in warning]
         assert len(warnings) == (e.diagnostics["r2"] < 0.5)

@@ -3,6 +3,7 @@
 import io
 import itertools
 import math
+import re
 from statistics import NormalDist
 
 import numpy as np

@@ -30,7 +30,9 @@ def test_confidence_limits_of_a_proportion_need_no_scipy():
 
 @pytest.mark.usefixtures("no_scipy")
 def test_without_scipy_attention_flow_says_what_to_install():
-    with pytest.raises(MissingExtraError, match=r"^attention flow needs scipy\. .*run: pip .*\[hf\]"):
+    with pytest.raises(
+        MissingExtraError, match=r"^attention flow needs scipy\. .*run: pip .*\[hf\]"
+    ):
         maximum_flows(LAYERS, np.eye(3)[0])
 
 
