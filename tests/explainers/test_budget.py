@@ -290,7 +290,7 @@ def test_without_count_or_budget_shapley_spends_the_default_calls():
     e = limelight.explain(model.wrapped, " ".join(WORDS))
     assert (e.method, e.diagnostics["pairs_drawn"]) == ("shapley", 12)
     assert 0.9 * DEFAULT_CALLS < model.texts <= DEFAULT_CALLS
-    assert e.warnings[0].startswith("Good for which words matter and which way they pull: 12 pairs")
+    assert e.warnings[0].startswith("Scores come from 12 pairs of orders: the ranking of words is")
 
 
 def test_the_default_method_is_lime_if_it_is_exact():

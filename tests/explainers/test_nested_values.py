@@ -176,7 +176,7 @@ def test_sampled_values_add_up_and_two_standard_errors_hold(value):
 def test_impossible_units_and_samples_raise_an_error():
     model = words_model(gate)
     with pytest.raises(
-        InputError, match="unknown unit of within: 'sentence'. Did you mean 'sentences'"
+        InputError, match=r"unknown unit of within: 'sentence'\. Did you mean 'sentences'"
     ):
         limelight.explain(model, NESTED, "owen", within="sentence")
     few_samples = (
@@ -251,7 +251,7 @@ def test_zoom_opens_the_only_sentence_at_once(words):
         np.testing.assert_allclose(e.scores, same.scores, atol=1e-9)
     assert np.isclose(e.scores.sum(), e.prediction["yes"] - e.base_value)
     # Zoom has no setting of this name.
-    assert not any("pairs" in re.split(r"[Ss]et |[Rr]aise ", w)[-1] for w in e.warnings[1:])
+    assert not any(re.search("(set|raise) pairs", w, re.IGNORECASE) for w in e.warnings)
 
 
 def test_zoom_warns_about_sentences_that_it_could_not_open():
@@ -300,7 +300,7 @@ def test_a_sentence_of_two_lines_belongs_to_each():
 
 def test_the_message_about_a_wrong_tolerance_has_the_value_of_the_user():
     """It does not have the share that a word of two sentences gets."""
-    with pytest.raises(InputError, match="tolerance must be between 0 and 1, not -1.0."):
+    with pytest.raises(InputError, match=r"tolerance must be between 0 and 1, not -1\.0\."):
         limelight.explain(tiny_model(), "w1 w2 . w2 w3", "owen", tolerance=-1)
 
 
