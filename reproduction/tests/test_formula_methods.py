@@ -140,15 +140,15 @@ def test_values_by_all_subsets_lie_within_the_bound_and_beyond_a_tenth_of_it(met
     assert 0.1 * e.bound < error <= e.bound + 1e-9
 
 
-def test_a_formula_for_logits_refuses_probabilities():
+def test_a_formula_for_logits_raises_an_error_for_probabilities():
     with pytest.raises(InputError) as caught:
         limelight.explain(MODEL, TEXT, "lime-theorem", scale="probability")
     assert str(caught.value) == (
-        "method 'lime-theorem' has a formula for logits only; ask for the logit, or use "
-        "'lime-sampled', which samples probabilities."
+        "method 'lime-theorem' explains logits only. Use scale='logit', or use 'lime-sampled' for "
+        "probabilities."
     )
     found = limelight.judge(MODEL, [TEXT], ["loo", "lime-theorem"], scale="probability")
-    assert "a formula for logits only" in found["lime-theorem"].reason
+    assert "explains logits only" in found["lime-theorem"].reason
     assert found["loo"].share is not None
 
 
@@ -162,13 +162,13 @@ def test_a_formula_for_lime_names_lime_for_a_single_word():
 
 
 @every_method
-def test_a_model_without_tables_is_refused(method):
+def test_a_model_without_tables_raises_an_error(method):
     function = limelight.wrap(lambda texts: [[0.5, 0.5] for _ in texts], classes=["a", "b"])
     with pytest.raises(InputError) as caught:
         limelight.explain(function, TEXT, method)
     assert str(caught.value) == (
-        f"method {method!r} needs a model that collapses into tables, as the paper's classifier "
-        "does, and a function of texts shows only its answers; use 'shapley', 'lime' or 'loo'."
+        f"method {method!r} needs a model with tables, such as AttentionClassifier, but a function "
+        "returns only outputs. Use 'shapley', 'lime' or 'loo'."
     )
 
 

@@ -80,7 +80,7 @@ def test_validation_data_of_other_classes():
 
 def test_devices_that_are_not_there(monkeypatch):
     assert refusal(toy_data(), device="cda") == (
-        "no device 'cda'. Did you mean 'cuda'? Choose from: cpu, cuda."
+        "unknown device: 'cda'. Did you mean 'cuda'? Choose from: cpu, cuda."
     )
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert refusal(toy_data(), device="cuda") == (
