@@ -260,7 +260,7 @@ def test_windows_raise_an_error_for_models_without_a_known_limit():
         "single window. Leave window out."
     )
     model = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
-    with pytest.raises(InputError, match="a function gets every text whole, and may cut it itself"):
+    with pytest.raises(InputError, match="a function reads every text as a whole"):
         limelight.compare(model, "a text", window="auto")
 
 

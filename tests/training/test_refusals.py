@@ -72,7 +72,8 @@ def test_a_share_that_leaves_nothing():
 def test_validation_data_of_other_classes():
     held = toy_data(classes=3, seed=1)
     assert refusal(toy_data(), validation=held).startswith(
-        "in 'toy.csv', from row 3 on, the label 'odd' matches no class of the model"
+        "row 3 of 'toy.csv': the label 'odd' matches no class of the model ('bad', "
+        "'good'). Set labels"
     )
     numbers = LabeledTexts(held.texts, held.labels, None, "numbers.csv")
     assert "'0', '1', '2' match no class" in refusal(toy_data(), validation=numbers)
