@@ -11,6 +11,7 @@ from limelight.explainers import METHODS, prepare_batch
 from limelight.rendering.wording import precision_sentence, round_up
 from limelight.theory.attention import attention
 from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
+from limelight_reproduction.methods import formulas
 
 from tiny_models import tiny_model
 
@@ -18,6 +19,15 @@ MODEL = tiny_model(2, outputs=3, scale=0.6)
 TEXT = "w1 w5. never w5 w8! w9"
 EVERY = ("lime-theorem", "lime-first-order", "lime-mean-field", "shapley-mean-field")
 every_method = pytest.mark.parametrize("method", EVERY)
+
+
+def test_limelight_finds_the_methods_by_their_entry_points():
+    assert [METHODS[name].settings for name in EVERY] == [
+        formulas.LimeTheorem,
+        formulas.LimeFirstOrder,
+        formulas.LimeMeanField,
+        formulas.ShapleyMeanField,
+    ]
 
 
 @pytest.mark.parametrize("method", ["lime-first-order", "lime-theorem"])

@@ -7,6 +7,7 @@ import random
 import re
 import warnings
 from dataclasses import replace
+from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from test_pairs import PAIR, WORDS, loaded
 import limelight
 from limelight import DomainError, InputError
 from limelight_reproduction import planning
-from limelight_reproduction.planning import SamplingPlan
+from limelight_reproduction.planning import SamplingPlan, plan_command
 
 from tiny_models import tiny_model
 
@@ -210,7 +211,12 @@ def test_too_few_samples_have_no_error():
         plan.stderr(plan.overhead)
 
 
-def test_the_command_says_how_many(limelight):
+def test_limelight_finds_the_command_by_its_entry_point():
+    (entry_point,) = entry_points(group="limelight.commands", name="plan")
+    assert entry_point.load() is plan_command.plan
+
+
+def test_the_command_prints_the_number_of_samples(limelight):
     shown = limelight("plan", "The plot is predictable, but the acting is superb.")
     assert shown.code == 0
     assert shown.out.startswith("LIME needs ")

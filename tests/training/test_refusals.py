@@ -91,6 +91,6 @@ def test_devices_that_are_not_there(monkeypatch):
 
 def test_a_seed_below_zero(tmp_path):
     assert refusal(toy_data(), seed=-1, output=tmp_path / "m") == (
-        "seed must be at least 0; got -1."
+        "seed must be at least 0, not -1."
     )
     assert not (tmp_path / "m").exists()

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import numpy as np
 
 from limelight import DomainError, InputError, Model, __version__
-from limelight.errors import TooFewFeaturesError
 from limelight.explainers import (
     MASK_SIZE_POWERS,
     Attribution,
@@ -144,8 +143,6 @@ def plan(
 
 def _check_features(d: int, bandwidth: float) -> None:
     """Raise `DomainError` if LIME is not defined for ``d`` features and this bandwidth."""
-    if d < 2:
-        raise TooFewFeaturesError(f"LIME needs at least 2 features, but this text has {d}.")
     lime_design(d, bandwidth=bandwidth)
 
 
