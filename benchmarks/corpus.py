@@ -41,7 +41,7 @@ def main() -> None:
         measures = list(by_public_api(model, texts, threads=arguments.threads))
         report("corpus", measures, arguments, data=f"{len(texts)} reviews")
         return
-    measures = list(on_device(model.to_device(arguments.device), texts, size=arguments.size))
+    measures = list(on_device(model.to_device(arguments.device), texts, size=arguments.batch))
     context = {"data": f"{len(texts)} reviews", "device": _device_name(arguments.device)}
     report(f"corpus_{arguments.device}", measures, arguments, **context)
 

@@ -414,7 +414,8 @@ def others(asked: argparse.Namespace) -> None:
         learned = LearnedMethod.load(asked.output / "method")
         texts = read(asked.sst2)[: 2 * judged]
         told = [
-            any("unlike" in n for n in e.warnings) for e in limelight.explain(model, texts, learned)
+            any("differs from the training" in n for n in e.warnings)
+            for e in limelight.explain(model, texts, learned)
         ]
         found["sst2"] = {"texts": len(texts), "warnings": float(np.mean(told))}
         judgment = limelight.judge(model, texts, [learned, "loo", "lrp"], columns=[], curves=False)

@@ -19,7 +19,7 @@ STUMBLES = (Path(__file__).parent / "accessible.js").read_text("utf-8").partitio
 TEXT = "The plot is dull, but the acting is not bad: superb, and never boring."
 TEXTS = [TEXT, "A dull script wastes fine actors.", "I loved every minute of this charming film."]
 THEMES = [("light", 1200), ("dark", 400)]
-SECTIONS = ("closer", "curves", "pairs", "disagreement", "heads", "attention")
+SECTIONS = ("scores", "curves", "pairs", "disagreement", "heads", "attention")
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):
         state = f'open={json.dumps(SECTIONS)}&protect=["dull"]&changes=[["superb",0,"awful"]]'
         page.goto(f"{served.url}#text={TEXT}&{state}")
         for part in SECTIONS:
-            page.wait_for_selector(f"#section-{part} .part > *")
+            page.wait_for_selector(f"#section-{part} .section-content > *")
         page.wait_for_selector("[data-changed=true] .w")
         assert stumbles(page) == []
         page.locator("[data-changed=false] .w").nth(2).click()

@@ -85,7 +85,7 @@ def test_a_function_of_images_gets_a_score_for_each_patch():
     assert half.features == ("row 1, column 1", "row 1, column 2")
     with pytest.raises(InputError, match="needs as many pixels"):
         limelight.explain(MODEL, image, grid=15)
-    with pytest.raises(InputError, match="a function of images shows only its answers"):
+    with pytest.raises(InputError, match="needs gradients, but a function returns only outputs"):
         limelight.explain(MODEL, image, "gxi")
     for name, value in (("mask", "x"), ("tags", ["x"])):
         with pytest.raises(InputError, match=f"{name} is about texts"):
@@ -194,7 +194,7 @@ def test_a_model_of_texts_rejects_a_folder_of_images(tmp_path):
     text_model = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
     for i, data in enumerate(("shots", "a.parquet")):
         run = limelight.explain_data(text_model, tmp_path / data, "loo", output=tmp_path / f"{i}")
-        with pytest.raises(InputError, match="got an image"):
+        with pytest.raises(InputError, match=r"an image .* needs a model that reads images"):
             run.explanation(0)
 
 
@@ -218,7 +218,10 @@ def test_explain_reads_the_file_of_an_image(tmp_path):
     assert code == 0, output
     assert '"feature_kind":"2 × 2 patches"' in output.replace('": "', '":"')
     for arguments, message in (
-        (["explain", file], "this one reads texts"),
+        (
+            ["explain", file],
+            f"an image ({file}) needs a model that reads images, but this model reads",
+        ),
         (["explain", "--model", "bright:model", "some words"], "a file, which 'some words' is not"),
         (
             ["explain", "--model", "bright:model", file, "--grid", "x"],

@@ -20,8 +20,6 @@ def test_types_are_enforced_where_no_shape_is_annotated():
 
 
 def test_unknown_names_get_a_guess_and_every_choice():
-    sentence = unknown_name_message("method", "alpha-avgg", ["alpha-avg", "lime"])
-    assert (
-        sentence
-        == "no method 'alpha-avgg'. Did you mean 'alpha-avg'? Choose from: alpha-avg, lime."
+    assert unknown_name_message("method", "alpha-avgg", ["alpha-avg", "lime"]) == (
+        "unknown method: 'alpha-avgg'. Did you mean 'alpha-avg'? Choose from: alpha-avg, lime."
     )

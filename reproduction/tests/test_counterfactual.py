@@ -133,6 +133,6 @@ def test_with_equal_values_all_attention_goes_to_the_least_attended():
     np.testing.assert_array_equal(farthest_weights(alpha, np.full(3, 0.1)), [0.0, 1.0, 0.0])
 
 
-def test_an_unknown_divergence_is_refused():
-    with pytest.raises(InputError, match="no divergence 'euclid'"):
+def test_an_unknown_divergence_raises_an_error():
+    with pytest.raises(InputError, match="unknown divergence: 'euclid'"):
         farthest_weights(np.ones(1), np.ones(1), "euclid")

@@ -114,11 +114,11 @@ def test_replacement_is_not_deletion():
     assert (np.abs(one.scores - exact[:, 1:]).max(-1) > 1e-2).all()
 
 
-def test_what_is_outside_the_domain_is_refused():
+def test_a_game_outside_the_domain_raises_an_error():
     game = deletion_game(positional_model(0, d=5, spread=1.0), 5)
     with pytest.raises(InputError) as caught:
         lime_under_deletion(game, tolerance=0.0)
-    assert str(caught.value) == "tolerance must lie between 0 and 1; got 0.0."
+    assert str(caught.value) == "tolerance must be between 0 and 1, not 0.0."
     with pytest.raises(
         DomainError, match="weights beside the words that double precision can tell from 0"
     ):

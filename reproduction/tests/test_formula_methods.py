@@ -11,6 +11,7 @@ from limelight.explainers import METHODS, prepare_batch
 from limelight.rendering.wording import precision_sentence, round_up
 from limelight.theory.attention import attention
 from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
+from limelight_reproduction.methods import formulas
 
 from tiny_models import tiny_model
 
@@ -18,6 +19,15 @@ MODEL = tiny_model(2, outputs=3, scale=0.6)
 TEXT = "w1 w5. never w5 w8! w9"
 EVERY = ("lime-theorem", "lime-first-order", "lime-mean-field", "shapley-mean-field")
 every_method = pytest.mark.parametrize("method", EVERY)
+
+
+def test_limelight_finds_the_methods_by_their_entry_points():
+    assert [METHODS[name].settings for name in EVERY] == [
+        formulas.LimeTheorem,
+        formulas.LimeFirstOrder,
+        formulas.LimeMeanField,
+        formulas.ShapleyMeanField,
+    ]
 
 
 @pytest.mark.parametrize("method", ["lime-first-order", "lime-theorem"])
@@ -140,15 +150,15 @@ def test_values_by_all_subsets_lie_within_the_bound_and_beyond_a_tenth_of_it(met
     assert 0.1 * e.bound < error <= e.bound + 1e-9
 
 
-def test_a_formula_for_logits_refuses_probabilities():
+def test_a_formula_for_logits_raises_an_error_for_probabilities():
     with pytest.raises(InputError) as caught:
         limelight.explain(MODEL, TEXT, "lime-theorem", scale="probability")
     assert str(caught.value) == (
-        "method 'lime-theorem' has a formula for logits only; ask for the logit, or use "
-        "'lime-sampled', which samples probabilities."
+        "method 'lime-theorem' explains logits only. Use scale='logit', or use 'lime-sampled' for "
+        "probabilities."
     )
     found = limelight.judge(MODEL, [TEXT], ["loo", "lime-theorem"], scale="probability")
-    assert "a formula for logits only" in found["lime-theorem"].reason
+    assert "explains logits only" in found["lime-theorem"].reason
     assert found["loo"].share is not None
 
 
@@ -162,13 +172,13 @@ def test_a_formula_for_lime_names_lime_for_a_single_word():
 
 
 @every_method
-def test_a_model_without_tables_is_refused(method):
+def test_a_model_without_tables_raises_an_error(method):
     function = limelight.wrap(lambda texts: [[0.5, 0.5] for _ in texts], classes=["a", "b"])
     with pytest.raises(InputError) as caught:
         limelight.explain(function, TEXT, method)
     assert str(caught.value) == (
-        f"method {method!r} needs a model that collapses into tables, as the paper's classifier "
-        "does, and a function of texts shows only its answers; use 'shapley', 'lime' or 'loo'."
+        f"method {method!r} needs a model with tables, such as AttentionClassifier, but a function "
+        "returns only outputs. Use 'shapley', 'lime' or 'loo'."
     )
 
 

@@ -7,6 +7,7 @@ import random
 import re
 import warnings
 from dataclasses import replace
+from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from test_pairs import PAIR, WORDS, loaded
 import limelight
 from limelight import DomainError, InputError
 from limelight_reproduction import planning
-from limelight_reproduction.planning import SamplingPlan
+from limelight_reproduction.planning import SamplingPlan, plan_command
 
 from tiny_models import tiny_model
 
@@ -163,43 +164,43 @@ def test_a_plan_reads_back_from_json_and_is_a_table():
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "message"),
     [
-        ({"error": 0.0}, "error must be positive and finite; got 0.0."),
-        ({"bandwidth": -1.0}, "bandwidth must be positive; got -1.0."),
-        ({"ridge": -1.0}, "ridge must be finite and not negative; got -1.0."),
-        ({"sizes": "balance"}, "no sizes 'balance'. Did you mean 'balanced'? Choose from: "),
+        ({"error": 0.0}, "error must be positive and finite, not 0.0."),
+        ({"bandwidth": -1.0}, "bandwidth must be positive, not -1.0."),
+        ({"ridge": -1.0}, "ridge must be finite and at least 0, not -1.0."),
+        ({"sizes": "balance"}, "unknown sizes: 'balance'. Did you mean 'balanced'? Choose from: "),
         ({"scale": "probability", "pilot": 9}, "a pilot for 8 features needs at least "),
-        ({"pilot": 10**12}, "pilot must be between 2 and 1000000; got 1000000000000."),
+        ({"pilot": 10**12}, "pilot must be between 2 and 1000000, not 1000000000000."),
     ],
 )
-def test_what_a_plan_needs_is_said(changes, sentence):
+def test_impossible_settings_of_a_plan_raise_an_error(changes, message):
     with pytest.raises(InputError) as caught:
         planning.plan(MODEL, TEXT, **changes)
-    assert str(caught.value).startswith(sentence)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(
     ("name", "value", "kind"),
     [("error", "small", "a number"), ("pilot", 2.5, "a whole number"), ("seed", None, "a whole n")],
 )
-def test_what_is_not_a_number_is_refused_in_a_sentence(shipped, name, value, kind):
+def test_a_setting_that_is_no_number_raises_an_error(shipped, name, value, kind):
     unchecked = inspect.unwrap(planning.plan)  # types are checked while tests run
     with pytest.raises(InputError, match=f"the setting '{name}' must be {kind}"):
         unchecked(shipped, "a superb film", **{name: value})
 
 
 def test_a_plan_needs_one_text_of_two_words():
-    with pytest.raises(DomainError, match="at least 2 features; this text has 1"):
+    with pytest.raises(DomainError, match="at least 2 features, but this text has 1"):
         planning.plan(MODEL, "w1")
-    with pytest.raises(InputError, match="one text, a string; got list"):
+    with pytest.raises(InputError, match="plan needs a single text, not list"):
         inspect.unwrap(planning.plan)(MODEL, ["w1 w2"])  # types are checked while tests run
 
 
 @pytest.mark.parametrize(
     "content", ['{"schema": "limelight.plan/1"}', "[", '{"schema": "limelight.plan/2"}']
 )
-def test_what_is_not_a_plan_is_refused(content):
+def test_another_json_document_raises_an_error(content):
     with pytest.raises(InputError, match="this is not a limelight plan"):
         SamplingPlan.from_json(content)
 
@@ -210,7 +211,12 @@ def test_too_few_samples_have_no_error():
         plan.stderr(plan.overhead)
 
 
-def test_the_command_says_how_many(limelight):
+def test_limelight_finds_the_command_by_its_entry_point():
+    (entry_point,) = entry_points(group="limelight.commands", name="plan")
+    assert entry_point.load() is plan_command.plan
+
+
+def test_the_command_prints_the_number_of_samples(limelight):
     shown = limelight("plan", "The plot is predictable, but the acting is superb.")
     assert shown.code == 0
     assert shown.out.startswith("LIME needs ")
@@ -227,7 +233,7 @@ def test_the_command_says_how_many(limelight):
     assert as_csv.out.splitlines()[0] == "feature,score,deviation,samples,side"
 
 
-def test_the_command_refuses_in_a_sentence(limelight):
+def test_the_command_prints_an_error_of_one_line(limelight):
     assert limelight("plan", "one").err == (
         "Error: LIME needs at least 2 features, but this text has 1. Give a longer text.\n"
     )

@@ -27,7 +27,7 @@ def test_a_missing_option_is_named(limelight, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (
             ("--data", "gone"),
@@ -35,28 +35,28 @@ def test_a_missing_option_is_named(limelight, tmp_path):
         ),
         (
             ("--data", ".", "--only", "figure-1", "figur-2"),
-            "Error: no experiment 'figur-2'. Did you mean 'figure-2'? Choose from: figure-1,",
+            "Error: unknown experiment: 'figur-2'. Did you mean 'figure-2'? Choose from: figure-1,",
         ),
-        (("--data", ".", "--seed", "-3"), "Error: seed must be at least 0; got -3."),
+        (("--data", ".", "--seed", "-3"), "Error: seed must be at least 0, not -3."),
         (
             ("--data", ".", "--paper-model", "gone"),
             "Error: there is no model folder at 'gone'; check the path.",
         ),
-        (("--data", ".", "--device", "gpu"), "Error: no device 'gpu'."),
+        (("--data", ".", "--device", "gpu"), "Error: unknown device: 'gpu'."),
         (
             ("--data", ".", "--only", "figure-4.shipped"),
             "Error: the test texts of imdb are not in '.': there must be imdb/test.parquet",
         ),
     ],
 )
-def test_bad_input_is_one_sentence(limelight, tmp_path, monkeypatch, arguments, told):
+def test_bad_input_is_an_error_of_one_line(limelight, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     outcome = limelight("reproduce", *arguments, "--output", "out")
-    assert refusal(outcome).startswith(told)
+    assert refusal(outcome).startswith(message)
     assert not (tmp_path / "out" / "parts").exists()
 
 
-def test_an_output_that_cannot_be_made_is_one_sentence(limelight, tmp_path):
+def test_an_impossible_output_folder_is_an_error_of_one_line(limelight, tmp_path):
     (tmp_path / "file").write_text("")
     outcome = limelight("reproduce", "--data", tmp_path, "--output", tmp_path / "file")
     assert refusal(outcome) == (

@@ -315,17 +315,23 @@ def test_experiments_and_parts_are_chosen_by_name_in_the_order_of_the_paper():
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
-        ("figure-44", "no experiment 'figure-44'. Did you mean 'figure-4'? Choose from: figure-1"),
-        ("figure-4.papr", "no part 'figure-4.papr'. Did you mean 'figure-4.paper'? Choose from: "),
-        ("zzz", "no experiment 'zzz'. Choose from: figure-1, figure-2,"),
+        (
+            "figure-44",
+            "unknown experiment: 'figure-44'. Did you mean 'figure-4'? Choose from: figure-1",
+        ),
+        (
+            "figure-4.papr",
+            "unknown part: 'figure-4.papr'. Did you mean 'figure-4.paper'? Choose from: ",
+        ),
+        ("zzz", "unknown experiment: 'zzz'. Choose from: figure-1, figure-2,"),
     ],
 )
-def test_an_unknown_name_gets_the_nearest(name, told):
+def test_the_message_about_an_unknown_name_has_the_nearest_name(name, message):
     with pytest.raises(InputError) as caught:
         names(["figure-1", name])
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
 
 
 def test_names_of_experiments_and_parts_are_their_own():
@@ -411,19 +417,19 @@ def test_the_arithmetic_of_the_process_is_left_as_it_was(run):
 
 
 @pytest.mark.parametrize(
-    ("device", "told"),
+    ("device", "message"),
     [
-        ("cpuu", "no device 'cpuu'. Did you mean 'cpu'? Choose from: cpu, cuda."),
-        ("tpu", "no device 'tpu'."),
+        ("cpuu", "unknown device: 'cpuu'. Did you mean 'cpu'? Choose from: cpu, cuda."),
+        ("tpu", "unknown device: 'tpu'."),
     ],
 )
-def test_an_unknown_device_is_refused(run, device, told):
+def test_an_unknown_device_raises_an_error(run, device, message):
     with pytest.raises(InputError) as caught:
         run(experiment("one", {"a": Counted(1)}), device=device)
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
 
 
-def test_a_missing_graphics_card_is_said(run, monkeypatch):
+def test_a_missing_gpu_raises_an_error(run, monkeypatch):
     import torch
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

@@ -178,7 +178,7 @@ def test_inputs_are_noted_whenever_they_are_asked_for(tmp_path, toy_model):
 
 
 def test_a_negative_seed_is_refused():
-    with pytest.raises(InputError, match=r"^seed must be at least 0; got -1\.$"):
+    with pytest.raises(InputError, match=r"^seed must be at least 0, not -1\.$"):
         given(Path(), seed=-1)
 
 

@@ -103,7 +103,7 @@ def test_against_may_be_the_predicted_class_and_differs_from_the_target():
     with pytest.raises(InputError) as error:
         limelight.explain(model, TEXT, "loo", against="predicted")
     assert str(error.value) == (
-        f"a class is explained against another one; target and against are both {predicted!r}."
+        f"target and against must be different classes, but both are {predicted!r}."
     )
     with pytest.raises(InputError, match="Did you mean 'class 1'"):
         limelight.explain(model, TEXT, "loo", against="clas 1")

@@ -129,18 +129,18 @@ def labels_of(texts):
 @pytest.mark.parametrize(
     ("target", "holds", "word", "sign"), [(0, "low", "a", 1), (1, "not high", "z", -1)]
 )
-def test_of_several_labels_the_targets_own_is_held(target, holds, word, sign):
+def test_of_several_labels_the_anchor_keeps_the_target(target, holds, word, sign):
     model = limelight.wrap(labels_of, classes=["low", "high"], scale="logit", multi_label=True)
     e = limelight.explain(model, "a b c d z", "anchors", target=target)
     assert e.diagnostics["holds"] == holds
     assert e.features[e.anchor.features[0]] == word
     assert (len(e.anchor.features), e.anchor.precision) == (1, 1)
-    np.testing.assert_allclose(e.scores, [sign / 2 * (one == word) for one in e.features])
-    said = "holds what the model says, 'not high', so its words speak against the target 'high'"
-    assert any(said in warning for warning in e.warnings) == (sign < 0)
+    np.testing.assert_allclose(e.scores, [sign / 2 * (name == word) for name in e.features])
+    message = "keeps the prediction 'not high', so its words speak against the target 'high'"
+    assert any(message in warning for warning in e.warnings) == (sign < 0)
 
 
-def test_of_two_classes_the_larger_is_held():
+def test_of_two_classes_the_anchor_keeps_the_larger():
     """The control: the same outputs of one class of two hang on z alone."""
     model = limelight.wrap(labels_of, classes=["low", "high"], scale="logit")
     e = limelight.explain(model, "a b c d z", "anchors", target=0)
@@ -173,14 +173,14 @@ def test_a_model_that_never_moves_needs_no_anchor():
     found = explained(model, text="never seen")
     assert found.anchor.features == ()
     assert found.anchor.precision == found.anchor.coverage == 1
-    assert any("holds without an anchor" in warning for warning in found.warnings)
+    assert any("The anchor has no words" in warning for warning in found.warnings)
 
 
-def test_a_precision_below_the_threshold_is_announced():
+def test_a_precision_below_the_threshold_gives_a_warning():
     model = next(m for m in map(tiny_model, range(99)) if len(explained(m).anchor.features) > 1)
     found = explained(model, max_size=1)
     assert len(found.anchor.features) == 1
-    assert any("does not clear the threshold 0.95" in warning for warning in found.warnings)
+    assert any(" below the threshold 0.95" in warning for warning in found.warnings)
 
 
 def test_one_word_and_huge_logits_are_fine():
@@ -202,7 +202,7 @@ def test_one_word_and_huge_logits_are_fine():
         ({"seed": -1}, "seed must be at least 0, not -1."),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings, message):
+def test_impossible_settings_raise_an_error(settings, message):
     with pytest.raises(InputError) as error:
         Anchors(**settings)
     assert str(error.value) == message

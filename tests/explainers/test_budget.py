@@ -12,11 +12,11 @@ from limelight.explainers.budget import Budget, parse_budget, parse_seconds
 from limelight.sampling import deadline
 
 WORDS = [f"w{i}" for i in range(1, 41)]
-ASKING = ("shapley", "lime", "lime-sampled", "banzhaf", "interactions", "loo")
+SAMPLED_METHODS = ("shapley", "lime", "lime-sampled", "banzhaf", "interactions", "loo")
 
 
 class Counting:
-    """A model of words that counts the texts it is asked about."""
+    """A model of words that counts its texts."""
 
     def __init__(self):
         self.texts = 0
@@ -51,30 +51,32 @@ def test_a_budget_is_a_time_or_a_number_of_calls(given, seconds, calls):
 @pytest.mark.parametrize(
     "given", ["", "s", "-3s", "3 days", "1e9s", "2.5 calls", -1, float("inf"), True, [30], "３s"]
 )
-def test_anything_else_is_refused(given):
-    with pytest.raises(
-        InputError, match=r'budget must be a time \(30, "30s", "2min"\) or a number of model'
-    ):
+def test_another_value_is_no_budget(given):
+    with pytest.raises(InputError) as error:
         parse_budget(given)
+    assert str(error.value) == (
+        'budget must be a time (30, "30s", "2min") or a number of model calls ("400 calls"), of at '
+        f"least 0, not {given!r}."
+    )
 
 
-@pytest.mark.parametrize("method", ASKING)
+@pytest.mark.parametrize("method", SAMPLED_METHODS)
 @pytest.mark.parametrize("words", [1, 2, 3, 4, 7, 10, 11, 23])
-def test_no_method_asks_more_than_its_budget(method, words):
+def test_no_method_spends_more_than_its_budget(method, words):
     text = " ".join(WORDS[:words])
     for calls in (1, 4, 9, 17, 20, 66, 129, 1000, 1100):
         model = Counting()
         try:
             e = limelight.explain(model.wrapped, text, method, budget=f"{calls} calls")
         except InputError as error:
-            refused = str(error)
+            message = str(error)
         else:
-            refused = ""
+            message = ""
             assert model.texts <= calls
             assert e.settings["budget"] == f"{calls} calls"
-        if refused and "at least 2" not in refused:  # LIME and interactions of one word
-            assert f"and a budget of {calls} calls leaves it" in refused
-            assert model.texts == 0, "it is refused before the model is asked"
+        if message and "at least 2 features" not in message:  # LIME and interactions of one word
+            assert f"but the budget of {Budget(None, calls)} allows {calls - 1}. " in message
+            assert model.texts == 0, "the error comes before the first call"
 
 
 @pytest.mark.parametrize("method", ["shapley", "lime", "banzhaf"])
@@ -91,7 +93,7 @@ def test_a_larger_budget_is_used(method):
 
 @pytest.mark.parametrize("words", [16, 27, 40])
 @pytest.mark.parametrize("calls", [201, 250, 333, 500])
-def test_shapley_values_spend_the_calls_that_they_were_given(words, calls):
+def test_shapley_values_spend_the_calls_of_their_budget(words, calls):
     """Whole pairs of 52 words left 43 of 250 calls unused."""
     model = Counting()
     e = limelight.explain(
@@ -104,7 +106,7 @@ def test_shapley_values_spend_the_calls_that_they_were_given(words, calls):
     assert e.scores.sum() == pytest.approx(e.prediction["good"] - e.base_value)
 
 
-def test_all_masks_are_asked_where_a_budget_allows_them():
+def test_all_masks_are_evaluated_if_the_budget_allows_them():
     text, model = " ".join(WORDS[:6]), Counting()
     exact = limelight.explain(model.wrapped, text, "shapley")
     assert exact.stderr is None
@@ -114,7 +116,7 @@ def test_all_masks_are_asked_where_a_budget_allows_them():
         np.testing.assert_allclose(e.scores, exact.scores, atol=1e-9 if not sampled else 1.0)
 
 
-def test_settings_say_what_was_used_and_give_the_same_scores_by_themselves():
+def test_the_settings_of_a_result_give_the_same_scores_without_the_budget():
     text, model = " ".join(WORDS[:30]), Counting().wrapped
     e = limelight.explain(model, text, "shapley", budget="400 calls", sampler="orders")
     assert e.settings["pairs"] == e.diagnostics["pairs_drawn"] == 6  # 6 × 2 × 29 + 2 + 1 calls
@@ -136,20 +138,21 @@ def test_a_comparison_shares_its_budget():
     assert pairs == ((1000 - 1 - 32) // 2 - 2) // 2
 
 
-def test_what_a_comparison_cannot_afford_is_left_out_or_refused():
+def test_a_comparison_leaves_out_methods_that_it_cannot_afford():
     text, model = " ".join(WORDS[:30]), Counting().wrapped
     found = limelight.compare(model, text, budget="40 calls")
     assert [e.method for e in found] == ["loo"]
     assert found.warnings[0] == (
-        "Shapley is left out: Shapley needs at least 118 model calls for 30 features, but the budget of 40 calls allows 3. Use a budget of 269 calls."
+        "Shapley is left out: Shapley needs at least 118 model calls for 30 features, but the "
+        "budget of 40 calls allows 3. Use a budget of 269 calls."
     )
-    with pytest.raises(InputError, match="budget of 40 calls leaves it 39"):
+    with pytest.raises(InputError, match=r"budget of 40 calls allows 39\. .* budget of 119 calls"):
         limelight.compare(model, text, methods=["shapley"], budget="40 calls")
-    nothing = (
-        r"no method is left to compare\. Shapley is left out: .*leaves it 1\. "
-        r"Give a budget of 269 calls\. LIME is left out"
+    nothing_left = (
+        r"no method is left to compare\. Shapley is left out: .* allows 1\. "
+        r"Use a budget of 269 calls\. LIME is left out"
     )
-    with pytest.raises(InputError, match=nothing):
+    with pytest.raises(InputError, match=nothing_left):
         limelight.compare(model, text, budget="3 calls")
 
 
@@ -160,8 +163,8 @@ def test_every_class_shares_one_budget():
 
 
 @pytest.mark.parametrize(("limit", "method"), [(2.0, "lime"), (20.0, "shapley"), (20.0, "lime")])
-def test_a_time_becomes_calls_by_what_one_takes(limit, method, monkeypatch):
-    """By a clock that only the model moves, 2 ms for a text."""
+def test_a_time_becomes_calls_by_the_time_of_one_call(limit, method, monkeypatch):
+    """Use a clock that only the model moves, by 2 ms for a text."""
     model = Counting()
     clock = SimpleNamespace(monotonic=lambda: 0.002 * model.texts)
     monkeypatch.setattr(deadline, "time", clock)
@@ -170,20 +173,20 @@ def test_a_time_becomes_calls_by_what_one_takes(limit, method, monkeypatch):
     assert e.settings["budget"] == f"{limit:g}s"
 
 
-@pytest.mark.parametrize(("method", "each", "own"), [("interactions", 2e-5, 3e-5)])
-def test_what_is_computed_of_the_answers_is_part_of_a_time(method, each, own, monkeypatch):
-    """By the same clock: 30 words, ``each`` seconds for a text and ``own`` for its answer."""
+@pytest.mark.parametrize(("method", "call", "overhead"), [("interactions", 2e-5, 3e-5)])
+def test_a_time_includes_the_computation_after_the_calls(method, call, overhead, monkeypatch):
+    """Use the same clock: ``call`` seconds for a text and ``overhead`` for its output."""
     model = Counting()
-    clock = SimpleNamespace(monotonic=lambda: each * model.texts)
+    clock = SimpleNamespace(monotonic=lambda: call * model.texts)
     monkeypatch.setattr(deadline, "time", clock)
-    e = limelight.explain(model.wrapped, " ".join(WORDS[:30]), method, budget=1000 * each)
-    assert 750 < e.settings["samples"] * (each + own) / each <= 1000
+    e = limelight.explain(model.wrapped, " ".join(WORDS[:30]), method, budget=1000 * call)
+    assert 750 < e.settings["samples"] * (call + overhead) / call <= 1000
     within = limelight.explain(Counting().wrapped, e.text, method, budget="400 calls")
     assert 396 <= within.settings["samples"] <= 398
 
 
-def test_every_text_has_a_time_of_its_own(monkeypatch):
-    """By the same clock, of which the first text takes all of its own 9 s."""
+def test_the_budget_is_a_time_for_each_text(monkeypatch):
+    """Use the same clock, and let the first text take all of its 9 s."""
     model = Counting()
     clock = SimpleNamespace(monotonic=lambda: 0.002 * model.texts)
     monkeypatch.setattr(deadline, "time", clock)
@@ -191,30 +194,34 @@ def test_every_text_has_a_time_of_its_own(monkeypatch):
     first, second = limelight.explain(model.wrapped, [text, text + " w31"], "lime", budget="9s")
     assert 4000 < first.settings["samples"] <= 4500
     assert 4000 < second.settings["samples"] <= 4500
-    said = "Shapley needs at least 118 model calls for 30 features, but the"
-    with pytest.raises(InputError, match=said):
+    message = "allows 2[0-9] after reading the text and timing the model. Use a budget of 119 calls"
+    with pytest.raises(InputError, match=message):
         limelight.explain(model.wrapped, text, "shapley", budget=0.06)
 
 
 @pytest.mark.parametrize(
-    ("calls", "instead"),
+    ("calls", "advice"),
     [
-        (50, "Give a budget of 159 calls, or use 'loo', which takes 42."),
-        (42, "Give a budget of 159 calls, or one of 43 calls and 'loo'."),
+        (50, "Use a budget of 159 calls, or use 'loo' (42 calls)."),
+        (42, "Use a budget of 159 calls, or 43 calls and 'loo'."),
     ],
 )
-def test_a_budget_that_is_too_small_names_what_fits(calls, instead):
-    said = rf"or more, and a budget of {calls} calls leaves it {calls - 1}\. {instead}"
-    with pytest.raises(InputError, match=said):
+def test_the_message_about_a_small_budget_names_a_method_that_fits(calls, advice):
+    with pytest.raises(InputError) as error:
         limelight.explain(Counting().wrapped, " ".join(WORDS), budget=f"{calls} calls")
+    assert str(error.value) == (
+        "Shapley needs at least 158 model calls for 40 features, but the budget of "
+        f"{calls} calls allows {calls - 1}. {advice}"
+    )
+    for method, enough in (("shapley", 159), ("loo", 43)):
+        limelight.explain(Counting().wrapped, " ".join(WORDS), method, budget=f"{enough} calls")
 
 
-def test_no_time_at_all_is_too_little():
-    for method in ("shapley", "loo"):  # with counts of its own, and of a fixed cost
-        with pytest.raises(
-            InputError, match="Shapley needs at least 158 model calls for 40 features, but the"
-        ):
-            limelight.explain(Counting().wrapped, " ".join(WORDS), method, budget=0)
+@pytest.mark.parametrize(("method", "enough"), [("shapley", 159), ("loo", 43)])
+def test_no_time_at_all_is_too_little(method, enough):
+    message = f"the budget of 0s allows 0 after .* Use a budget of {enough} calls"
+    with pytest.raises(InputError, match=message):
+        limelight.explain(Counting().wrapped, " ".join(WORDS), method, budget=0)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +233,7 @@ def test_no_time_at_all_is_too_little():
         ("banzhaf", {"max_samples": 500_000}),
     ],
 )
-def test_counts_are_not_given_beside_a_budget(method, settings):
+def test_a_budget_excludes_settings_that_it_determines(method, settings):
     (name,) = settings
     with pytest.raises(InputError, match=f"give budget or '{name}', not both"):
         limelight.explain(Counting().wrapped, "w1 w2 w3", method, budget="99 calls", **settings)
@@ -236,7 +243,7 @@ def test_counts_are_not_given_beside_a_budget(method, settings):
         )
 
 
-def test_counts_in_a_settings_object_count_as_well():
+def test_a_budget_excludes_counts_of_a_settings_object():
     model = Counting().wrapped
     with pytest.raises(InputError, match="give budget or 'pairs', not both"):
         limelight.explain(model, "w1 w2 w3", Shapley(pairs=5), budget="99 calls")
@@ -244,26 +251,20 @@ def test_counts_in_a_settings_object_count_as_well():
     assert (wide.settings["bandwidth"], wide.settings["samples"]) == (0.5, 197)
 
 
-def test_a_search_without_bound_is_refused():
-    with pytest.raises(
-        InputError, match="method 'anchors' does not support a budget, because its search"
-    ):
+def test_a_search_without_bound_has_no_budget():
+    with pytest.raises(InputError, match="method 'anchors' does not support a budget"):
         limelight.explain(Counting().wrapped, "w1 w2 w3", "anchors", budget="99 calls")
 
 
-def test_where_the_usual_methods_ask_nothing_one_of_them_is_named():
-    with pytest.raises(
-        InputError, match=r"LIME \(sampled\) needs at least 3 model calls for 4 features, but"
-    ):
+def test_the_advice_names_a_default_method_that_needs_no_calls():
+    with pytest.raises(InputError, match=r"calls, or use 'lime', which needs no calls\.$"):
         limelight.explain(limelight.load(), "A dull script.", "lime-sampled", budget="1 call")
 
 
 @pytest.mark.parametrize("method", ["lime", "lime-sampled"])
-def test_a_replacement_that_is_sampled_is_left_out_to_need_no_budget(method):
-    model, advice = (
-        limelight.load(),
-        "LIME needs at least 12 model calls for 4 features, but the budget",
-    )
+def test_the_advice_says_to_leave_out_a_replacement_that_needs_calls(method):
+    model = limelight.load()
+    advice = ", or leave replacement out and use 'lime', which needs no calls"
     with pytest.raises(InputError, match=advice):
         limelight.explain(model, "A dull script.", method, replacement="delete", budget="1 call")
     assert limelight.explain(model, "A dull script.", "lime", budget="1 call").bound is not None
@@ -284,47 +285,45 @@ def test_every_implementation_that_calls_the_model_keeps_within_a_budget(name):
         assert set(cost.settings) <= set(implementation.settings)
 
 
-def test_without_count_or_budget_shapley_asks_as_often_as_by_default():
+def test_without_count_or_budget_shapley_spends_the_default_calls():
     model = Counting()
     e = limelight.explain(model.wrapped, " ".join(WORDS))
     assert (e.method, e.diagnostics["pairs_drawn"]) == ("shapley", 12)
     assert 0.9 * DEFAULT_CALLS < model.texts <= DEFAULT_CALLS
-    assert e.warnings[0].startswith("Good for which words matter and which way they pull: 12 pairs")
+    assert e.warnings[0].startswith("Scores come from 12 pairs of orders: the ranking of words is")
 
 
-def test_the_default_method_is_lime_where_it_is_exact():
+def test_the_default_method_is_lime_if_it_is_exact():
     assert limelight.explain(limelight.load(), "A dull script.").method == "lime"
 
 
 @pytest.mark.parametrize(("given", "seconds"), [(None, None), (2, 2.0), ("1min", 60.0)])
-def test_judging_takes_a_time_in_the_same_words(given, seconds):
+def test_judging_takes_a_time_in_the_same_syntax(given, seconds):
     assert parse_seconds(given) == seconds
 
 
 def test_judging_takes_no_number_of_calls():
-    with pytest.raises(
-        InputError, match='this budget must be a time, such as 30 or "30s", not "5 calls".'
-    ):
+    message = 'this budget must be a time, such as 30 or "30s", not "5 calls".'
+    with pytest.raises(InputError, match=message):
         limelight.judge(Counting().wrapped, ["w1 w2 w3"], ["loo"], budget="5 calls")
 
 
 def test_the_shell_takes_a_budget(limelight):
-    told = limelight("explain", "--budget", "400 calls", "-m", "lime-sampled", "A dull script.")
-    assert told.code == 0, told.err
-    told = limelight("compare", "--budget", "3 days", "A dull script.")
-    assert told.code == 2
-    assert 'budget must be a time (30, "30s", "2min") or a number of model' in " ".join(
-        told.err.split()
-    )
+    outcome = limelight("explain", "--budget", "400 calls", "-m", "lime-sampled", "A dull script.")
+    assert outcome.code == 0, outcome.err
+    outcome = limelight("compare", "--budget", "3 days", "A dull script.")
+    assert outcome.code == 2
+    message = " ".join(outcome.err.split())
+    assert "or a number of model calls (\"400 calls\"), of at least 0, not '3 days'." in message
 
 
-def test_the_budget_of_a_data_set_is_one_of_calls(limelight, tmp_path):
-    corpus = pytest.importorskip("limelight.runs", reason="runs are stored with pyarrow")
+def test_the_budget_of_a_data_set_is_a_number_of_calls(limelight, tmp_path):
+    runs = pytest.importorskip("limelight.runs", reason="runs are stored with pyarrow")
     (tmp_path / "reviews.csv").write_text("text\nA dull script.\n")
-    where = (tmp_path / "reviews.csv", "--output", tmp_path / "run", "--engine", "here")
-    told = limelight("explain-data", *where, "--budget", "30s")
-    assert told.code == 2
-    assert 'budget must be a number of model calls, such as "400 calls", not' in told.err
-    told = limelight("explain-data", *where, "-m", "lime-sampled", "--budget", "50 calls")
-    assert told.code == 0, told.err
-    assert corpus.Run(tmp_path / "run").explanation(0).settings["budget"] == "50 calls"
+    files = (tmp_path / "reviews.csv", "--output", tmp_path / "run", "--engine", "here")
+    outcome = limelight("explain-data", *files, "--budget", "30s")
+    assert outcome.code == 2
+    assert 'budget must be a number of model calls, such as "400 calls", not' in outcome.err
+    outcome = limelight("explain-data", *files, "-m", "lime-sampled", "--budget", "50 calls")
+    assert outcome.code == 0, outcome.err
+    assert runs.Run(tmp_path / "run").explanation(0).settings["budget"] == "50 calls"

@@ -1,4 +1,4 @@
-"""What a caller may get wrong, and the sentence that comes back."""
+"""Mistakes of callers and their messages."""
 
 import copy
 import math
@@ -20,7 +20,7 @@ MODEL = tiny_model(2, outputs=3, scale=0.6)
 TEXT = "w1 w5 w8"
 
 
-def complaint(call, *arguments, **options):
+def error_message(call, *arguments, **options):
     with pytest.raises(InputError) as error:
         call(MODEL, *arguments, **options)
     assert "\n" not in str(error.value)
@@ -28,16 +28,18 @@ def complaint(call, *arguments, **options):
 
 
 @pytest.mark.parametrize("call", [limelight.explain, limelight.compare])
-def test_an_unusable_text_of_several_is_named(call):
-    assert complaint(call, [TEXT, "w1", " "]) == (
+def test_the_message_names_the_text_of_a_list(call):
+    assert error_message(call, [TEXT, "w1", " "]) == (
         "text 2 (counting from 0): the text has no words; give at least one word."
     )
-    assert complaint(call, [TEXT] * 40 + [""]).startswith("text 40 (counting from 0): ")
-    assert complaint(call, ["  "]) == "the text has no words; give at least one word."
-    assert complaint(call, [TEXT, "w1"], protect=["w1"]).startswith("text 1 (counting from 0): ")
+    assert error_message(call, [TEXT] * 40 + [""]).startswith("text 40 (counting from 0): ")
+    assert error_message(call, ["  "]) == "the text has no words; give at least one word."
+    assert error_message(call, [TEXT, "w1"], protect=["w1"]).startswith(
+        "text 1 (counting from 0): "
+    )
 
 
-def test_a_text_outside_the_domain_of_a_method_is_named():
+def test_the_message_names_a_text_outside_the_domain_of_a_method():
     with pytest.raises(DomainError, match=r"^text 35 \(counting from 0\): LIME needs at least 2"):
         limelight.explain(MODEL, [TEXT] * 35 + ["w1", TEXT], "lime-sampled")
     with pytest.raises(DomainError, match=r"^text 1 \(counting from 0\): LIME needs at least 2"):
@@ -45,55 +47,55 @@ def test_a_text_outside_the_domain_of_a_method_is_named():
 
 
 @pytest.mark.parametrize("call", [limelight.explain, limelight.compare])
-def test_what_is_not_about_one_text_names_none(call):
-    assert complaint(call, [TEXT, TEXT], target="x").startswith("no class 'x'.")
-    assert complaint(call, [TEXT, TEXT], features="x").startswith("no features 'x'.")
+def test_a_message_about_all_texts_names_none(call):
+    assert error_message(call, [TEXT, TEXT], target="x").startswith("unknown class: 'x'.")
+    assert error_message(call, [TEXT, TEXT], features="x").startswith("unknown features: 'x'.")
 
 
 def test_protected_words_are_written_as_the_text_writes_them():
     e = limelight.explain(MODEL, "W1 w5 w8", protect=["W1"])
     assert e.features == ("w5", "w8")
     assert e.settings["protect"] == ["w1"]
-    assert complaint(limelight.explain, TEXT, protect="w1") == (
+    assert error_message(limelight.explain, TEXT, protect="w1") == (
         "protect must be a list of words, not 'w1'."
     )
-    assert complaint(limelight.explain, TEXT, protect=["w1 w5"]) == (
-        "a protected word must be one token as the model reads it; 'w1 w5' is read as 'w1', 'w5'."
+    assert error_message(limelight.explain, TEXT, protect=["w1 w5"]) == (
+        "a protected word must be a single token, but the model reads 'w1 w5' as 'w1', 'w5'."
     )
 
 
-# Under pytest a type checker would answer first; a user has none.
+# Tests run with a type checker, which users do not have. Therefore these calls run in a process.
 WRONG_TYPES = {
     'explain(model, ["good film", None])': (
         "text 1 (counting from 0): a text must be a string; got NoneType."
     ),
     'explain(model, b"good film")': (
-        "got an image (bytes), which needs a model that reads images, and this one reads texts."
+        "an image (bytes) needs a model that reads images, but this model reads texts."
     ),
-    'explain(model, {"good film": 1})': "a text must be a string, or a list of them; got dict.",
-    "explain(model, None)": "a text must be a string, or a list of them; got NoneType.",
+    'explain(model, {"good film": 1})': "a text must be a string or a list of strings, not dict.",
+    "explain(model, None)": "a text must be a string or a list of strings, not NoneType.",
     'explain(model, "good film", target=1.0)': (
-        "a target must be a class, by name or number; got 1.0."
+        "a class must be given by its name or number, not 1.0."
     ),
     'explain(model, "good film", target=True)': (
-        "a target must be a class, by name or number; got True."
+        "a class must be given by its name or number, not True."
     ),
     'compare(model, "good film", target=["a"])': (
-        "a target must be a class, by name or number; got ['a']."
+        "a class must be given by its name or number, not ['a']."
     ),
     'explain(model, "good film", features=[0.4, 1.2])': (
         "features must give the (start, end) of every unit, in order, without overlap and inside "
         "the text of 9 characters; got 0.4 after 0."
     ),
-    'game(model, ["good film"])': "a game is about one text, a string; got list.",
-    'register("lime")': "a method is a limelight.explainers.Method, or a class that "
-    "register_method decorates; got 'lime'.",
+    'game(model, ["good film"])': "game needs a single text, not list.",
+    'register("lime")': "a method must be a limelight.explainers.Method, or a class that "
+    "register_method decorates, not 'lime'.",
     'model.logits(["good film", None])': "text 1 (counting from 0): a text must be a string; got "
     "NoneType.",
 }
 
 
-def test_wrong_types_get_a_sentence_too():
+def test_messages_about_wrong_types():
     program = (
         "from limelight import InputError, compare, explain, game, load, register\n"
         "model = load()\n"
@@ -109,18 +111,18 @@ def test_wrong_types_get_a_sentence_too():
     assert done.stdout.splitlines() == list(WRONG_TYPES.values())
 
 
-def test_one_method_may_be_given_by_its_name_and_counts_once():
+def test_methods_can_be_a_single_name_and_count_once():
     assert [e.method for e in limelight.compare(MODEL, TEXT, methods="loo")] == ["loo"]
     assert [e.method for e in limelight.compare(MODEL, TEXT, methods=["gxi", "gxi"])] == ["gxi"]
 
 
 @pytest.mark.parametrize("samples", [np.inf, np.nan, 1.5, "many"])
 def test_a_count_is_a_whole_number(samples):
-    sentence = f"the setting 'samples' must be a whole number; got {samples!r}."
-    assert complaint(limelight.explain, TEXT, "lime-sampled", samples=samples) == sentence
+    message = f"the setting 'samples' must be a whole number, not {samples!r}."
+    assert error_message(limelight.explain, TEXT, "lime-sampled", samples=samples) == message
 
 
-def test_half_a_character_is_replaced_and_said():
+def test_half_a_character_is_replaced_with_a_warning():
     e = limelight.explain(MODEL, "\ud800 w1 w5")
     assert e.text == "\ufffd w1 w5"
     assert e.warnings[0] == (
@@ -150,9 +152,9 @@ def test_a_count_below_zero_has_no_top():
 
 @pytest.mark.parametrize("method", ["alpha-avg", "alpha-max", "g-avg", "g-l1", "g-l2", "gxi", "ig"])
 def test_a_text_of_one_word_is_explained_with_a_warning(method):
-    one = "There is only one feature: its score cannot be compared with any other."
-    assert one in limelight.explain(MODEL, "w1 w1", method).warnings
-    assert one not in limelight.explain(MODEL, "w1 w2", method).warnings
+    warning = "There is only one feature, so its score has no other to compare with."
+    assert warning in limelight.explain(MODEL, "w1 w1", method).warnings
+    assert warning not in limelight.explain(MODEL, "w1 w2", method).warnings
 
 
 def test_a_text_without_letters_is_explained_with_a_warning():
@@ -176,41 +178,40 @@ ODD = [10**400, -(10**400), 10**5000, math.nan, math.inf, -math.inf, -1, True, "
 
 
 @pytest.mark.parametrize(("who", "name", "setting"), SETTINGS)
-def test_what_a_setting_cannot_be_is_refused_in_a_sentence(who, name, setting):
+def test_an_impossible_setting_raises_a_short_error_that_names_it(who, name, setting):
     method, model = METHODS[name], MODELS[who]
     for value in ODD:
         try:
-            found = ConfiguredMethod.create(method, model, {setting: value})
+            configured = ConfiguredMethod.create(method, model, {setting: value})
         except InputError as error:
-            said = str(error)
-            assert setting in said
-            assert said.endswith(".")
-            assert len(said) < 800
-        else:  # what is taken is taken as it is, and can be worked with
-            taken = getattr(found.settings, setting)
-            assert taken == value or setting == "layer"
-            assert not isinstance(taken, int) or abs(taken) <= 2**63
+            message = str(error)
+            assert setting in message
+            assert message.endswith(".")
+            assert len(message) < 800
+        else:  # a valid value stays as it is, and fits a machine number
+            stored = getattr(configured.settings, setting)
+            assert stored == value or setting == "layer"
+            assert not isinstance(stored, int) or abs(stored) <= 2**63
 
 
 @pytest.mark.parametrize("budget", [10**400, math.nan, math.inf, -1, True, "9" * 400, "1e400"])
-def test_what_a_budget_cannot_be_is_refused_in_a_sentence(budget):
+def test_an_impossible_budget_raises_an_error(budget):
     with pytest.raises(InputError, match="budget must be a time"):
         limelight.explain(MODELS["function"], "a b c", "shapley", budget=budget)
 
 
-@pytest.mark.parametrize("asked", [{"target": -(10**5000)}, {"against": 10**5000}])
-def test_a_class_by_a_number_that_no_sentence_can_hold_is_refused(asked):
-    with pytest.raises(
-        InputError, match="the number of a class must be between 0 and 1, not a number of"
-    ):
-        limelight.explain(MODELS["function"], "a b c", "loo", **asked)
+@pytest.mark.parametrize("keywords", [{"target": -(10**5000)}, {"against": 10**5000}])
+def test_a_message_shortens_a_huge_number(keywords):
+    message = "must be between 0 and 1, not a number of about 5,001 digits"
+    with pytest.raises(InputError, match=message):
+        limelight.explain(MODELS["function"], "a b c", "loo", **keywords)
 
 
-@pytest.mark.parametrize(("rows", "said"), [("7" * 400, "digits."), ("1e400", "got inf")])
-def test_a_command_refuses_a_number_that_nothing_can_hold(request, rows, said):
+@pytest.mark.parametrize(("rows", "value"), [("7" * 400, "digits."), ("1e400", "not inf")])
+def test_a_command_raises_an_error_for_a_huge_number(request, rows, value):
     command = request.getfixturevalue("limelight")
     outcome = command("explain", "a superb film", "--method", "lime", "--set", f"rows={rows}")
     assert outcome.code == 2
-    sentence = " ".join(outcome.err.split())
-    assert "the setting 'rows' must" in sentence
-    assert said in sentence
+    message = " ".join(outcome.err.split())
+    assert "the setting 'rows' must" in message
+    assert value in message

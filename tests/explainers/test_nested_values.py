@@ -16,12 +16,12 @@ MODEL = tiny_model(2, outputs=3, scale=0.6)
 TEXT = "w1 w5. never w5 w8! w9"
 
 
-def asked(**request):
+def owen_explanation(**request):
     return limelight.explain(MODEL, TEXT, "owen", target=0, tolerance=1e-9, **request)
 
 
 def test_scores_and_sentence_totals_add_up():
-    e = asked()
+    e = owen_explanation()
     totals = [one["score"] for one in e.diagnostics["sentences"]]
     change = e.prediction["class 0"] - e.base_value
     assert np.isclose(e.scores.sum(), change, atol=1e-7)
@@ -33,7 +33,7 @@ def test_scores_and_sentence_totals_add_up():
 
 
 def test_sentence_totals_are_the_shapley_values_of_sentences():
-    totals = [one["score"] for one in asked().diagnostics["sentences"]]
+    totals = [one["score"] for one in owen_explanation().diagnostics["sentences"]]
     whole = limelight.explain(
         MODEL, TEXT, "shapley", features="sentences", target=0, tolerance=1e-9
     )
@@ -41,7 +41,7 @@ def test_sentence_totals_are_the_shapley_values_of_sentences():
 
 
 def test_a_word_of_several_sentences_is_the_sum_of_its_shares_and_a_warning_says_so():
-    words, places = asked(), asked(features="positions")
+    words, places = owen_explanation(), owen_explanation(features="positions")
     assert words.features[1] == "w5"
     at = {string: [i for i, s in enumerate(places.features) if s == string] for string in ("w5",)}
     # Inside a sentence here no word repeats, so that positions are the shares.
@@ -63,7 +63,7 @@ def test_it_differs_from_shapley_values_of_words():
     plain = limelight.explain(
         MODEL, TEXT, "shapley", features="positions", target=0, tolerance=1e-9
     )
-    assert np.abs(asked(features="positions").scores - plain.scores).max() > 1e-4
+    assert np.abs(owen_explanation(features="positions").scores - plain.scores).max() > 1e-4
 
 
 def test_one_sentence_is_shapley():
@@ -74,7 +74,7 @@ def test_one_sentence_is_shapley():
 
 
 def test_protected_words_are_no_players():
-    e = asked(protect=["w9", "w5"])
+    e = owen_explanation(protect=["w9", "w5"])
     assert "w5" not in e.features
     assert len(e.diagnostics["sentences"]) == 2
 
@@ -87,7 +87,7 @@ def test_probabilities_are_sampled_where_logits_are_exact():
 
 
 def words_model(value):
-    """A function of the letters that are left, one letter a word."""
+    """Return a model of a function of words, each of a single letter."""
     return limelight.wrap(
         lambda texts: np.array([[value(frozenset(t.replace(".", " ").split()))] for t in texts]),
         classes=["no", "yes"],
@@ -112,11 +112,11 @@ UNITS = {"sentences": ["abc", "de", "fg", "hi"], "paragraphs": ["abcde", "fghi"]
 
 
 def by_all_orders(value, levels):
-    """Owen values by the definition: all orders of words that keep every unit in one piece."""
+    """Return Owen values by definition, from all orders that keep the words of units together."""
     orders, added = [], dict.fromkeys("abcdefghi", 0.0)
 
     def arranged(members, inner):
-        """All orders of ``members`` that keep the units of each level together."""
+        """Return all orders of ``members`` that keep the units of each level together."""
         if not inner:
             return [list(order) for order in permutations(members)]
         units = [[w for w in unit if w in members] for unit in inner[0]]
@@ -153,8 +153,8 @@ def test_any_model_has_the_values_of_all_orders_that_keep_units_together(value, 
         np.testing.assert_allclose(totals, sums, atol=1e-9)
 
 
-def test_plain_shapley_values_are_not_these():
-    """Negative control: the comparison tells apart orders that keep units and those that do not."""
+def test_plain_shapley_values_differ_from_owen_values():
+    """Negative control: orders that keep units together have other values than all orders."""
     plain = limelight.explain(words_model(gate), NESTED, "shapley", protect=["."])
     assert np.abs(plain.scores - by_all_orders(gate, ["sentences"])).max() > 0.05
 
@@ -173,17 +173,21 @@ def test_sampled_values_add_up_and_two_standard_errors_hold(value):
     assert np.mean(held) >= 0.93
 
 
-def test_units_and_samples_that_cannot_work_are_refused():
+def test_impossible_units_and_samples_raise_an_error():
     model = words_model(gate)
-    with pytest.raises(InputError, match="Did you mean 'sentences'"):
-        limelight.explain(model, NESTED, "owen", within="sentence")
     with pytest.raises(
-        limelight.errors.DomainError,
-        match=r"Owen values of 9 features \(13 parts within sentences\) need at",
+        InputError, match=r"unknown unit of within: 'sentence'\. Did you mean 'sentences'"
     ):
+        limelight.explain(model, NESTED, "owen", within="sentence")
+    few_samples = (
+        r"9 features \(13 parts within sentences\) need at least 50 samples, not 30\. "
+        "Set samples to 50, or use a budget of 51 calls"
+    )
+    with pytest.raises(limelight.errors.DomainError, match=few_samples):
         limelight.explain(model, "a b c. d e. f g. h a.", "owen", samples=30)
-    with pytest.raises(InputError, match="exact, of words within one kind of unit"):
-        asked(within="sentences in paragraphs")
+    one_unit = "Use within='paragraphs' or within='sentences'"
+    with pytest.raises(InputError, match=one_unit):
+        owen_explanation(within="sentences in paragraphs")
 
 
 @pytest.mark.parametrize("value", [and_of_four, largest, gate])
@@ -209,11 +213,11 @@ def test_zoom_has_values_of_sentences_and_owen_values_of_words_in_those_it_opens
     assert np.mean(np.concatenate(held)) >= 0.93
 
 
-def test_zoom_says_what_it_did_not_look_at_and_keeps_its_budget():
-    asked = []
+def test_zoom_counts_the_sentences_that_it_opened_and_keeps_its_budget():
+    calls = []
 
     def value(texts):
-        asked.extend(texts)
+        calls.extend(texts)
         return np.array(
             [[3.0 * ("w3" in t.replace(".", " ").split()) + len(t) / 99] for t in texts]
         )
@@ -221,14 +225,14 @@ def test_zoom_says_what_it_did_not_look_at_and_keeps_its_budget():
     model = limelight.wrap(value, classes=["no", "yes"], scale="logit")
     text = " ".join(f"W{i} w{i + 1} w{i + 2} w{i + 3}." for i in range(0, 100, 4))
     e = limelight.explain(model, text, "zoom", budget="400 calls", opened=1)
-    assert len(asked) <= 400
+    assert len(calls) <= 400
     assert e.features[np.argmax(e.scores)] == "w3"
     assert len(e.features) == 24 + 5  # a full stop is a word of its own
     assert "1 of 25 sentences were opened" in e.warnings[0]
-    assert "1 of 25 sentences were opened." in e.warnings[0]
-    with pytest.raises(limelight.errors.DomainError, match="takes at least 196 samples; got 60"):
+    assert "Words in other sentences have no scores of their own." in e.warnings[0]
+    with pytest.raises(limelight.errors.DomainError, match="needs at least 196 samples, not 60"):
         limelight.explain(model, text, "zoom", samples=60)
-    with pytest.raises(InputError, match="leave features out"):
+    with pytest.raises(InputError, match="eave features out"):
         limelight.explain(model, text, "zoom", features="sentences")
 
 
@@ -242,14 +246,15 @@ def test_zoom_opens_the_only_sentence_at_once(words):
     )
     assert len(e) == words
     assert e.diagnostics["opened"] == [[0, len(text)]]
-    if same.stderr is None:  # few words are asked in all subsets here too
+    if same.stderr is None:  # few words have all subsets evaluated here too
         assert e.stderr is None
         np.testing.assert_allclose(e.scores, same.scores, atol=1e-9)
     assert np.isclose(e.scores.sum(), e.prediction["yes"] - e.base_value)
-    assert not any("set pairs" in said for said in e.warnings)  # which are no setting of zoom
+    # Zoom has no setting of this name.
+    assert not any(re.search("(set|raise) pairs", w, re.IGNORECASE) for w in e.warnings)
 
 
-def test_zoom_opens_what_it_can_and_a_warning_says_what_would_open_the_rest():
+def test_zoom_warns_about_sentences_that_it_could_not_open():
     def value(texts):
         return np.array([[t.count("x") + 0.1 * t.count("b")] for t in texts], float)
 
@@ -257,31 +262,31 @@ def test_zoom_opens_what_it_can_and_a_warning_says_what_would_open_the_rest():
     long = " ".join(f"x{i}" for i in range(300))
     e = limelight.explain(model, f"{long}. A bad one. My bib.", "zoom")
     assert "2 of 3 sentences were opened" in e.warnings[0]
-    assert "1 of 25 sentences were opened." in e.warnings[0]
-    assert "1 of the 3 strongest sentences stayed closed" in e.warnings[1]
-    enough = int(re.search(r"set samples to ([\d,]+)", e.warnings[1])[1].replace(",", ""))
+    assert "Words in other sentences have no scores of their own." in e.warnings[0]
+    assert "1 of the 3 strongest sentences were not opened" in e.warnings[1]
+    enough = int(re.search(r"Set samples to ([\d,]+)", e.warnings[1])[1].replace(",", ""))
     opened = limelight.explain(model, e.text, "zoom", samples=enough)
     assert opened.warnings[0].startswith("3 of 3 sentences were opened")
     assert "other" not in opened.warnings[0]
 
 
-def test_zoom_into_more_sentences_than_its_usual_samples_are_for_asks_more():
-    asked = []
+def test_zoom_into_many_sentences_makes_more_calls_than_its_default():
+    calls = []
 
     def value(texts):
-        asked.extend(texts)
+        calls.extend(texts)
         return np.array([[1.0 * ("w77" in t.split())] for t in texts])
 
     model = limelight.wrap(value, classes=["no", "yes"], scale="logit")
     text = " ".join(f"This is w{i} ." for i in range(150))
     e = limelight.explain(model, text, "zoom", opened=1)
     assert e.features[np.argmax(e.scores)] == "w77"
-    assert 800 < len(asked) <= 8 * 150
+    assert 800 < len(calls) <= 8 * 150
     with pytest.raises(limelight.errors.DomainError, match="within='paragraphs'"):
         limelight.explain(model, text, "zoom", samples=800)
 
 
-def test_a_sentence_that_goes_on_in_the_next_line_is_counted_in_each():
+def test_a_sentence_of_two_lines_belongs_to_each():
     levels = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2]])  # lines, then sentences
     asked = set()
 
@@ -293,55 +298,53 @@ def test_a_sentence_that_goes_on_in_the_next_line_is_counted_in_each():
     assert len(asked) <= count_owen_masks(levels) == 16 + 8 + 8 + 16
 
 
-def test_a_tolerance_is_refused_as_it_was_given():
-    """Not as the share of it that a word of two sentences would have."""
-    with pytest.raises(InputError, match="tolerance must be between 0 and 1, not -1.0."):
+def test_the_message_about_a_wrong_tolerance_has_the_value_of_the_user():
+    """It does not have the share that a word of two sentences gets."""
+    with pytest.raises(InputError, match=r"tolerance must be between 0 and 1, not -1\.0\."):
         limelight.explain(tiny_model(), "w1 w2 . w2 w3", "owen", tolerance=-1)
 
 
 def long_sentences(lengths):
-    """Return a text of sentences of so many words, and a model that counts what it is asked."""
-    sentences, asked = [], []
+    """Return a text with sentences of these lengths, a model, and the list of its calls."""
+    sentences, calls = [], []
     for i, length in enumerate(lengths):
         sentences.append(" ".join(f"W{i}x{j}" if j else f"The{i}" for j in range(length)) + ".")
 
     def value(texts):
-        asked.extend(texts)
+        calls.extend(texts)
         return np.array(
             [[t.count("W1x") + 0.5 * t.count("W3x") + 0.1 * t.count("W")] for t in texts]
         )
 
     model = limelight.wrap(value, classes=["no", "yes"], scale="logit")
-    return " ".join(sentences), model, asked
+    return " ".join(sentences), model, calls
 
 
 @pytest.mark.parametrize("lengths", [(20,) * 10, (60, 5, 40, 8, 30), (80, 70, 60)])
-@pytest.mark.parametrize("calls", [100, 200, 300, 500, 900])
+@pytest.mark.parametrize("budget", [100, 200, 300, 500, 900])
 @pytest.mark.parametrize("opened", [1, 2])
-def test_zoom_opens_as_many_sentences_as_were_set_or_names_a_budget_that_does(
-    lengths, calls, opened
-):
-    text, model, asked = long_sentences(lengths)
+def test_zoom_opens_as_many_sentences_as_set_or_names_a_budget_that_does(lengths, budget, opened):
+    text, model, calls = long_sentences(lengths)
     try:
-        e = limelight.explain(model, text, "zoom", opened=opened, budget=f"{calls} calls")
+        e = limelight.explain(model, text, "zoom", opened=opened, budget=f"{budget} calls")
     except InputError as error:
-        assert len(asked) <= 1, "it raises before the masks are asked"
-        enough = re.search(r"give a budget of ([\d,]+) calls", str(error))[1].replace(",", "")
-        assert int(enough) > calls
+        assert len(calls) <= 1, "the error comes before the masks"
+        enough = re.search(r"use a budget of ([\d,]+) calls", str(error))[1].replace(",", "")
+        assert int(enough) > budget
         samples = re.search(r"Set samples to ([\d,]+)", str(error))[1].replace(",", "")
-        for how in ({"budget": f"{enough} calls"}, {"samples": int(samples)}):
-            asked.clear()
-            e = limelight.explain(model, text, "zoom", opened=opened, **how)
+        for advice in ({"budget": f"{enough} calls"}, {"samples": int(samples)}):
+            calls.clear()
+            e = limelight.explain(model, text, "zoom", opened=opened, **advice)
             assert len(e.diagnostics["opened"]) == opened
-            assert len(asked) <= int(enough)
+            assert len(calls) <= int(enough)
     assert len(e.diagnostics["opened"]) == opened
     assert e.scores.sum() == pytest.approx(e.prediction["yes"] - e.base_value)
 
 
-def test_zoom_says_what_a_budget_must_be_where_it_leaves_a_sentence_closed():
+def test_zoom_names_a_budget_that_opens_more_sentences():
     text, model, _ = long_sentences((60, 5, 40, 8, 30))
     e = limelight.explain(model, text, "zoom", budget="300 calls")
-    assert "2 of the 3 strongest sentences were not opened, because their" in e.warnings[1]
-    enough = re.search(r"give a budget of ([\d,]+ calls)", e.warnings[1])[1].replace(",", "")
+    assert "strongest sentences were not opened" in e.warnings[1]
+    enough = re.search(r"use a budget of ([\d,]+ calls)", e.warnings[1])[1].replace(",", "")
     e = limelight.explain(model, text, "zoom", budget=enough)
     assert len(e.diagnostics["opened"]) == 3

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 WORDS = [f"word{i}" for i in range(120)]
 FREQUENCY = 1 / np.arange(1, 121)
-REASON = "Owen values of this text are sampled: a word occurs in several of its parts"
+REASON = "Owen values of this text are sampled, because a word occurs in several features"
 
 
 def text_of(count, seed):

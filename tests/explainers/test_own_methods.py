@@ -1,4 +1,4 @@
-"""Methods of one's own: registered in a process, or brought by a package that is installed."""
+"""Custom methods: registered in a process, or installed with another package."""
 
 import re
 import subprocess
@@ -33,15 +33,15 @@ OURS = [
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
 
-def shown(language):
-    """The only block of a language in the guide."""
+def guide_block(language):
+    """Return the only block of a language in the guide."""
     (block,) = re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
     return block
 
 
 @pytest.fixture
 def methods(monkeypatch):
-    """A registry of the test's own, which no package has added anything to."""
+    """Return a registry with the methods of limelight only."""
     fresh = registry.Registry()
     for name in OURS:
         fresh.add_unchecked(METHODS[name])
@@ -53,8 +53,8 @@ def methods(monkeypatch):
 
 @pytest.fixture
 def alone(methods, tmp_path, monkeypatch):
-    """The method of the guide, whose import registers it."""
-    (tmp_path / "limelight_alone.py").write_text(shown("python"), "utf-8")
+    """Register the method of the guide by its import."""
+    (tmp_path / "limelight_alone.py").write_text(guide_block("python"), "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "limelight_alone", raising=False)
     import_module("limelight_alone")
@@ -74,49 +74,53 @@ def test_without_the_reproduction_the_message_says_how_to_get_its_methods(method
         with pytest.raises(InputError) as caught:
             ask()
         assert str(caught.value) == (
-            f"the method {name!r} is in limelight-reproduction, which is not installed; in a "
+            f"the method {name!r} is in limelight-reproduction, which is not installed. In a "
             "checkout of limelight, run: pip install ./reproduction."
         )
     assert name not in limelight.methods().to_csv()
 
 
-def test_a_method_that_is_registered_explains(methods, alone):
+def test_a_registered_method_explains(methods, alone):
     limelight.register(alone)
     model = tiny_model()
     e = limelight.explain(model, "w1 w2 w3", "alone")
-    unknown = ["xx", "yy", "zz"]  # which the model has never seen
+    unknown = ["xx", "yy", "zz"]  # not in the vocabulary of the model
     texts = [" ".join((*unknown[:i], f"w{i + 1}", *unknown[i + 1 :])) for i in range(3)]
     gained = (model.logits(texts) - model.logits([" ".join(unknown)]))[:, 0]
     np.testing.assert_allclose(e.scores, gained, rtol=1e-9)
     assert (e.label, e.settings["replacement"]) == ("Alone", "unk")
     assert limelight.explain(model, "w1 w2 w3", alone.settings(replacement="unk")) == e
-    assert [one.method for one in limelight.compare(model, "w1 w2", methods=["loo", "alone"])] == [
-        "loo",
-        "alone",
-    ]
+    comparison = limelight.compare(model, "w1 w2", methods=["loo", "alone"])
+    assert [e.method for e in comparison] == ["loo", "alone"]
     assert [row.id for row in limelight.methods()][-1] == "alone"
-    with pytest.raises(InputError, match="unknown setting of method 'alone': 'seed'."):
+    with pytest.raises(
+        InputError, match=r"unknown setting of method 'alone': 'seed'\. Choose from: replacement"
+    ):
         limelight.explain(model, "w1 w2 w3", "alone", seed=1)
 
 
-def test_the_same_method_may_be_registered_again_and_another_not(methods, alone):
+def test_a_method_can_be_registered_again_but_its_id_is_unique(methods, alone):
     limelight.register(alone)
-    changed = replace(alone, label="Alone, corrected", settings=settings_class(copied(alone)))
-    limelight.register(changed)  # as a cell of a notebook does that is run again
+    changed = replace(
+        alone, label="Alone, corrected", settings=settings_class(copy_settings_class(alone))
+    )
+    limelight.register(changed)  # as a notebook does if a cell runs twice
     assert list(methods)[-2:] == ["anchors", "alone"]
     assert methods["alone"] is changed
     changed.settings.__module__ = "elsewhere"
-    with pytest.raises(InputError, match="the id 'alone' belongs to another method."):
+    with pytest.raises(
+        InputError, match=r"the id 'alone' belongs to another method\. Choose another id\."
+    ):
         limelight.register(alone)
 
 
-def altered(method, **changes):
-    """The method with another implementation."""
+def with_implementation(method, **changes):
+    """Return the method with another implementation."""
     return replace(method, implementations=(replace(method.implementations[0], **changes),))
 
 
-def copied(method, *, default=True):
-    """The class of its settings as it is written, made once more."""
+def copy_settings_class(method, *, default=True):
+    """Return the class of the method's settings as a user writes it."""
     old = method.settings
     own = {"__module__": old.__module__, "__qualname__": old.__qualname__}
     own |= {"replacement": "auto"} if default else {}
@@ -124,54 +128,59 @@ def copied(method, *, default=True):
 
 
 @pytest.mark.parametrize(
-    ("made", "sentence"),
+    ("change", "message"),
     [
         (
             lambda m: replace(m, id="Alone!"),
-            "the id of a method must be lower-case words with dashes, such as",
+            "must be lower-case words with dashes, such as 'my-method', not 'Alone!'.",
         ),
         (lambda m: replace(m, id="lime"), "the id 'lime' belongs to another method."),
         (
             lambda m: replace(m, settings=dict),
-            "the settings of method 'alone' must be a class that",
+            "'alone' must be a class that limelight.explainers.settings_class decorates, not",
         ),
         (
             lambda m: replace(m, settings=Lime),
-            "the setting 'bandwidth' of method 'alone' must be in its settings",
+            "the setting 'bandwidth' of method 'alone' must be in its settings class and, with a "
+            "meaning, in an implementation.",
         ),
         (lambda m: replace(m, implementations=()), "method 'alone' has no implementation"),
         (
             lambda m: replace(
                 m, implementations=(replace(m.implementations[0], settings={"scale": "a scale"}),)
             ),
-            "the setting 'replacement' of method 'alone' must be in its",
+            "the setting 'replacement' of method 'alone' must be in its settings class and, with "
+            "a meaning, in an implementation.",
         ),
-        (lambda m: altered(m, exactness="exakt"), "unknown exactness: 'exakt'."),
         (
-            lambda m: altered(m, hidden_settings=("seed",)),
+            lambda m: with_implementation(m, exactness="exakt"),
+            "unknown exactness: 'exakt'. Did you mean 'exact'?",
+        ),
+        (
+            lambda m: with_implementation(m, hidden_settings=("seed",)),
             "unknown setting of an implementation of method 'alone': 'seed'.",
         ),
         (
-            lambda m: altered(m, cost=Cost(settings=("sample",))),
+            lambda m: with_implementation(m, cost=Cost(settings=("sample",))),
             "unknown setting of an implementation of method 'alone': 'sample'.",
         ),
         (
-            lambda m: replace(m, settings=settings_class(copied(m, default=False))),
+            lambda m: replace(m, settings=settings_class(copy_settings_class(m, default=False))),
             "the setting 'replacement' of method 'alone' needs a default",
         ),
         (
             lambda m: type("Inherited", (m.settings,), {}),
-            "a method must be a limelight.explainers.Method, or a class that",
+            "a limelight.explainers.Method, or a class that register_method decorates, not",
         ),
     ],
 )
-def test_a_method_that_is_not_right_is_refused_in_a_sentence(methods, alone, made, sentence):
-    with pytest.raises(InputError, match=re.escape(sentence)):
-        limelight.register(made(alone))
+def test_a_wrong_method_raises_an_error(methods, alone, change, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        limelight.register(change(alone))
     assert methods["alone"] is alone
 
 
-def test_a_method_that_is_only_exact_says_which_replacement_it_has(methods, alone):
+def test_a_method_that_is_only_exact_names_its_replacement(methods, alone):
     exact = exact_implementation(lambda *_: [], ("tolerance", "replacement"))
     own = {"__module__": __name__, "tolerance": None, "replacement": "auto"}
     hints = {"__annotations__": {"tolerance": float | None, "replacement": str}}
@@ -180,42 +189,43 @@ def test_a_method_that_is_only_exact_says_which_replacement_it_has(methods, alon
     with pytest.raises(InputError) as error:
         limelight.explain(limelight.load(), "A dull script.", "exactly", replacement="delete")
     assert str(error.value) == (
-        "method 'exactly' supports only replacement='unk' for this model. Leave replacement out, or use 'lime'."
+        "method 'exactly' supports only replacement='unk' for this model. Leave replacement out, "
+        "or use 'lime'."
     )
 
 
 def test_settings_belong_to_one_method(methods, alone):
     limelight.register(alone)
     with pytest.raises(
-        InputError, match="methods 'alone' and 'other' have the same settings class."
+        InputError, match=r"methods 'alone' and 'other' have the same settings class\. Give each"
     ):
         limelight.register(replace(alone, id="other"))
 
 
-def installed(folder, name, point):
-    """What an installer leaves behind: a folder that names the entry point."""
+def install(folder, name, point):
+    """Write the files of an installed package that name its entry point."""
     info = folder / f"{name.replace('-', '_')}-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
     (info / "entry_points.txt").write_text(f"[limelight.methods]\n{point}\n")
 
 
-def test_packages_are_read_once_and_a_broken_one_is_named(methods, tmp_path, monkeypatch):
-    (tmp_path / "limelight_alone.py").write_text(shown("python"), "utf-8")
+def test_packages_are_read_once_and_the_message_names_a_broken_one(methods, tmp_path, monkeypatch):
+    (tmp_path / "limelight_alone.py").write_text(guide_block("python"), "utf-8")
     (tmp_path / "limelight_torn.py").write_text("import no_such_module_at_all\n", "utf-8")
-    installed(tmp_path, "limelight-alone", "alone = limelight_alone:Alone")
-    installed(tmp_path, "limelight-torn", "torn = limelight_torn:TORN")
+    install(tmp_path, "limelight-alone", "alone = limelight_alone:Alone")
+    install(tmp_path, "limelight-torn", "torn = limelight_torn:TORN")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "limelight_alone", raising=False)
     methods._has_searched_packages = False
     assert methods["lime"].label == "LIME"
-    assert not methods._has_searched_packages  # what is ours is found without looking
+    assert not methods._has_searched_packages  # methods of limelight need no search
     assert isinstance(methods["alone"], Method)
-    said = "the method 'torn' of the package 'limelight-torn' cannot be used: "
-    assert methods.load_errors["torn"].startswith(f"{said}ModuleNotFoundError(")
-    with pytest.raises(InputError, match=re.escape(said)):
+    message = "the method 'torn' of the package 'limelight-torn' cannot be used: "
+    assert methods.load_errors["torn"].startswith(f"{message}ModuleNotFoundError(")
+    with pytest.raises(InputError, match=re.escape(message)):
         registry.find_method("torn")
-    with pytest.warns(UserWarning, match=re.escape(said)):
+    with pytest.warns(UserWarning, match=re.escape(message)):
         assert "alone" in [row.id for row in limelight.methods()]
     monkeypatch.delitem(sys.modules, "limelight_alone")
 
@@ -272,8 +282,8 @@ print(explain_text(served.model, request, lambda *_: None)["errors"])
 def test_a_package_of_one_file_is_installed_and_every_command_knows_its_method(tmp_path):
     package, target = tmp_path / "package", tmp_path / "site"
     package.mkdir()
-    (package / "limelight_alone.py").write_text(shown("python"), "utf-8")
-    (package / "pyproject.toml").write_text(shown("toml"), "utf-8")
+    (package / "limelight_alone.py").write_text(guide_block("python"), "utf-8")
+    (package / "pyproject.toml").write_text(guide_block("toml"), "utf-8")
     offline = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
     subprocess.run(
         [sys.executable, "-m", "pip", "install", "-q", *offline, "--target", target, package],

@@ -1,4 +1,4 @@
-"""A question is one value: the verbs, the shell and the page make it, and a run stores it."""
+"""A request is a value that functions, commands and pages make, and that a run stores."""
 
 import dataclasses
 import inspect
@@ -51,12 +51,12 @@ VERBS = {
 
 
 class PutError(Exception):
-    """Carries the question that was put to the model."""
+    """Carries the request of a call."""
 
 
 @pytest.fixture
 def write_results(monkeypatch, tmp_path):
-    """Return the question that a verb puts to the model, which is not asked."""
+    """Return the request that a function makes, without calling the model."""
 
     def prepare_model(_, request, **_options):
         raise PutError(request)
@@ -75,7 +75,7 @@ def write_results(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_takes_the_fields_of_a_question_by_name_with_their_defaults(verb):
+def test_a_function_takes_the_fields_of_a_request_as_keywords_with_their_defaults(verb):
     taken = inspect.signature(getattr(limelight, verb)).parameters
     named = {name: taken[name].default for name in FIELDS.keys() & taken.keys()}
     assert named == {name: FIELDS[name] for name in VERBS[verb]}
@@ -86,14 +86,14 @@ def test_a_verb_takes_the_fields_of_a_question_by_name_with_their_defaults(verb)
     ("verb", "name"),
     [(v, n) for v in VERBS if v != "game" for n in sorted(OF_ONE_TEXT - VERBS[v])],
 )
-def test_a_field_that_a_verb_has_not_is_refused(verb, name):
+def test_a_field_that_a_function_lacks_raises_an_error(verb, name):
     with pytest.raises(InputError) as caught:
         getattr(limelight, verb)(MODEL, TEXT, **{name: ASKED[name]})
     assert str(caught.value) == f"{verb} has no option {name}. Leave {name} out."
 
 
 @pytest.mark.parametrize(("verb", "name"), [(v, n) for v in VERBS for n in sorted(VERBS[v])])
-def test_what_a_verb_is_given_is_what_the_model_is_asked(write_results, verb, name):
+def test_the_request_has_the_keywords_of_the_call(write_results, verb, name):
     found = write_results(verb, **{name: ASKED[name]})
     every = {"all_classes": True} if verb == "explain_classes" else {}
     assert found == Request(**every, **{name: ASKED[name]})
@@ -163,7 +163,7 @@ def test_every_field_has_a_help_text():
     assert all(len(field.help) > 20 and field.help[-1] == "." for field in REQUEST_FIELDS)
 
 
-def test_the_page_asks_with_parameters_of_the_same_names():
+def test_the_page_uses_parameters_of_the_same_names():
     page = {"tab": "t", "panel": "p", "text": TEXT}
     # A grid is of patches, and goes with no other features.
     asked = {name: ASKED[name] for name in OF_ONE_TEXT - {"grid"}}
@@ -172,7 +172,7 @@ def test_the_page_asks_with_parameters_of_the_same_names():
     assert parse_request(msgspec.json.encode(page)).request == Request()
 
 
-def test_the_shell_asks_with_options_of_the_same_names():
+def test_the_shell_has_options_of_the_same_names():
     options = {field.name: field.default for field in fields(RequestOptions)}
     assert MISSING not in options.values()
     assert options == {name: FIELDS[name] for name in OF_ONE_TEXT}
@@ -182,7 +182,7 @@ def test_the_shell_asks_with_options_of_the_same_names():
 
 
 def unchecked(**asked):
-    """Ask as a user would: types are checked only while tests run."""
+    """Make a request without the type checks, which happen only in tests."""
     request = object.__new__(Request)
     for name, default in FIELDS.items():
         object.__setattr__(request, name, asked.get(name, default))
@@ -199,12 +199,13 @@ def unchecked(**asked):
         ({"protect": None}, "protect must be a list of words, not None."),
         (
             {"at": [1, 2, 3]},
-            "at must be words of the text, (start, end) in characters, or the number of a span, not [1, 2, 3].",
+            "at must be words of the text, (start, end) in characters, or the number of a span, "
+            "not [1, 2, 3].",
         ),
         *(
             (
                 {"answer": answer},
-                "answer must be a text, or a list with a text or None for each text; got "
+                "answer must be a text, or a list with a text or None for each text, not "
                 f"{answer!r}.",
             )
             for answer in (5, {"a": 1}, b"bad", ["good", 5])
@@ -215,25 +216,25 @@ def unchecked(**asked):
         ),
     ],
 )
-def test_what_no_model_can_answer_is_refused_once_in_a_sentence(asked, sentence):
+def test_an_impossible_request_raises_an_error(asked, sentence):
     with pytest.raises(InputError) as caught:
         unchecked(**asked)
     assert str(caught.value) == sentence
-    if not {"protect", "at", "answer"} & asked.keys():  # which JSON tells apart by type
+    if not {"protect", "at", "answer"} & asked.keys():  # JSON has other errors for their types
         with pytest.raises(msgspec.ValidationError) as caught:
             msgspec.json.decode(msgspec.json.encode(asked), type=Request)
         assert str(caught.value) == sentence
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_stored_question_is_the_same_question_and_no_other(name):
+def test_a_stored_request_is_restored_exactly(name):
     request = Request(**{name: ASKED[name]})
     again = msgspec.json.decode(msgspec.json.encode(request), type=Request)
     assert again == request != Request()
     assert hash(again) == hash(request)
 
 
-def test_a_question_does_not_change_with_what_it_was_made_of():
+def test_a_request_does_not_change_with_its_arguments():
     words = ["w1"]
     request = Request(protect=words)
     words.append("w2")

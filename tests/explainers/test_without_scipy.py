@@ -29,10 +29,12 @@ def test_confidence_limits_of_a_proportion_need_no_scipy():
 
 
 @pytest.mark.usefixtures("no_scipy")
-def test_attention_flow_says_in_one_sentence_what_to_install():
-    with pytest.raises(MissingExtraError, match="attention flow needs scipy."):
+def test_without_scipy_attention_flow_says_what_to_install():
+    with pytest.raises(
+        MissingExtraError, match=r"^attention flow needs scipy\. .*run: pip .*\[hf\]"
+    ):
         maximum_flows(LAYERS, np.eye(3)[0])
 
 
-def test_attention_flow_is_computed_where_scipy_is():
+def test_with_scipy_attention_flow_is_computed():
     assert maximum_flows(LAYERS, np.eye(3)[0]) == pytest.approx([1.0] * 3, abs=1e-5)

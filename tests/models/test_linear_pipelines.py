@@ -4,6 +4,7 @@ import itertools
 import math
 import os
 import pickle
+import re
 import subprocess
 import sys
 
@@ -513,20 +514,21 @@ def test_it_can_be_sent_to_another_process(classifier):
 
 
 @pytest.mark.slow
-def test_a_run_of_several_processes_is_that_of_one(tmp_path, monkeypatch):
-    """Without a number they are as many as cores, if that saves time; here it always does."""
+def test_a_run_of_several_processes_equals_that_of_one(tmp_path, monkeypatch):
+    """A run starts a process for each core if that saves time, as it always does here."""
     from limelight.runs import job
 
     monkeypatch.setattr(job, "usable_cores", lambda: 2)
     model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
     texts = {"text": [" ".join(np.random.default_rng(i).choice(WORDS, 9)) for i in range(40)]}
     settings = {"method": "shapley", "shard_texts": 10}
-    told = []
-    settings["progress"] = lambda progress: told.append(progress.estimate)
+    estimates = []
+    settings["progress"] = lambda progress: estimates.append(progress.estimate)
     one = limelight.explain_data(model, texts, output=tmp_path / "one", **settings)
     monkeypatch.setattr(job, "_START_SECONDS", -1.0)
     two = limelight.explain_data(model, texts, output=tmp_path / "two", **settings)
-    assert [one.workers for one in told if one is not None] == [1, 2]
+    sentences = [estimate.sentence for estimate in estimates if estimate is not None]
+    assert [re.search(r"with (\d) worker", sentence)[1] for sentence in sentences] == ["1", "2"]
     for first, second in zip(one, two, strict=True):
         np.testing.assert_allclose(first.scores, second.scores, rtol=1e-12)
         assert first.bound == pytest.approx(second.bound)

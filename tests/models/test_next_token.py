@@ -400,7 +400,7 @@ def test_the_shell_asks_a_language_model(folder, limelight):
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "message"),
     [
         (["--template", "{text}"], "are about a language model; give its path (--model)."),
         (["--model", "x", "--labels", "a=b,c=d"], "--labels are about a language model"),
@@ -414,14 +414,14 @@ def test_the_shell_asks_a_language_model(folder, limelight):
         ),
         (
             ["--model", "x", "--template", "[{", "--labels", "a=b,c=d"],
-            "--template is not JSON",
+            "--template is not valid JSON (Expecting property name",
         ),
     ],
 )
-def test_the_shell_says_how_a_language_model_is_asked(options, sentence, limelight):
-    told = limelight("predict", *options, "a film")
-    assert told.code == 2
-    assert sentence in " ".join(told.err.split())
+def test_mistakes_in_the_options_of_a_language_model_raise_an_error(options, message, limelight):
+    outcome = limelight("predict", *options, "a film")
+    assert outcome.code == 2
+    assert message in " ".join(outcome.err.split())
 
 
 def test_our_own_models_have_no_template(tmp_path):

@@ -141,7 +141,7 @@ def test_answers_of_a_list_go_to_their_texts_and_a_text_keeps_its_own():
     first, second = Request(answer=["yes", None]).attach_queries(["a", own])
     assert first == QueriedText("a", selector="yes")
     assert second == own
-    with pytest.raises(InputError, match="got 1 for 2 texts"):
+    with pytest.raises(InputError, match="not 1 answer for 2 texts"):
         Request(answer=["yes"]).attach_queries(["a", "b"])
     texts = ["a", "b"]
     assert Request().attach_queries(texts) is texts

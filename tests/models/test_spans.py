@@ -250,7 +250,7 @@ def test_repeated_words_stay_apart():
 
 
 @pytest.mark.parametrize(
-    ("text", "asked", "sentence"),
+    ("text", "keywords", "message"),
     [
         ("bad film is bad", {"at": "bad"}, r"'bad' stands at 2 places of the text, 0:3, 12:15"),
         ("bad film", {"at": "plot"}, "there is no 'plot' in the text"),
@@ -260,15 +260,15 @@ def test_repeated_words_stay_apart():
         ("bad film", {"at": "bad film"}, "protect_span=False scores those that are asked about"),
         ("film " * 40, {"at": (190, 194)}, "lies beyond the part of the text that the model reads"),
         ("film " * 40, {"at": (140, 149)}, "lies beyond the part of the text that the model reads"),
-        ("bad film", {"at": "bad", "window": "auto"}, "window needs .* asked about a place"),
-        ("bad film", {"at": "bad", "target": "GPE"}, "no class 'GPE'"),
-        (("bad", "film"), {"at": "bad"}, "a tagger reads one text"),
+        ("bad film", {"at": "bad", "window": "auto"}, "spans are explained without windows"),
+        ("bad film", {"at": "bad", "target": "GPE"}, "unknown class: 'GPE'"),
+        (("bad", "film"), {"at": "bad"}, "a tagger reads single texts"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_is_refused_in_a_sentence(text, asked, sentence):
+def test_an_impossible_request_for_a_span_raises_an_error(text, keywords, message):
     model, *_ = tagger()
-    with pytest.raises(InputError, match=sentence):
-        limelight.explain(model, text, "loo", **asked)
+    with pytest.raises(InputError, match=message):
+        limelight.explain(model, text, "loo", **keywords)
 
 
 def test_a_span_that_the_cut_goes_through_is_left_out_and_the_others_are_explained():
@@ -442,7 +442,7 @@ def test_a_tagger_has_no_outputs_of_a_whole_text():
         for ask in (one.logits, one.predict_proba, lambda t, m=one: m.outputs([m.read(*t)])):
             with pytest.raises(InputError, match="has outputs at a place, not of a text"):
                 ask(["the bad film"])
-    with pytest.raises(InputError, match="a tagger reads one text"):
+    with pytest.raises(InputError, match="a tagger reads single texts"):
         limelight.predict(model, ("the bad", "film"))
     (warning,) = model.read("film " * 40).warnings
     assert "window" not in warning
@@ -545,14 +545,18 @@ def test_a_run_has_a_row_for_every_span_and_goes_on(tmp_path):
     assert not both.changed_texts.rows
 
 
-def test_labels_of_texts_are_none_of_their_spans():
+def test_labels_of_texts_do_not_apply_to_spans():
     model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
     data = {"text": ["by the river Jordan works at Acme Inc", "Jordan is bad"], "label": ["+", "-"]}
     table = pa.table(data)
     assert not any("label" in one for one in limelight.judge(model, table, "loo").warnings)
-    with pytest.raises(InputError, match="a label of these texts is, but the model finds spans"):
+    with pytest.raises(
+        InputError, match=r"labels \(--labels\) does not apply, because this model finds spans"
+    ):
         limelight.judge(model, table, "loo", labels=["ORG", "LOC"])
-    with pytest.raises(InputError, match="one label of a text cannot name"):
+    with pytest.raises(
+        InputError, match=r"evaluate needs a classifier, and this model .* finds spans"
+    ):
         limelight.evaluate(model, table)
 
 
@@ -582,7 +586,7 @@ def test_labels_and_rationales_of_a_text_go_with_each_of_its_spans():
         limelight.judge(model, ["a bad film"], ["loo"])
 
 
-def test_a_stored_explanation_is_judged_at_its_own_place():
+def test_a_stored_explanation_is_judged_at_its_span():
     def by_water(texts):
         """A river speaks for the first name alone, the sea for the second."""
         return [
@@ -601,5 +605,5 @@ def test_a_stored_explanation_is_judged_at_its_own_place():
         alone = limelight.judge(model, [text], {"stored": [e]}, columns=[])
         assert sorted(map(str, (one.reasons.get("stored") for one in alone.texts))) == [
             "None",
-            "there is no stored explanation of this place of the text.",
+            "there is no stored explanation of this span of the text.",
         ]

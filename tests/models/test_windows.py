@@ -252,15 +252,15 @@ def test_windows_that_cannot_be_get_one_sentence(window, sentence):
     assert str(error.value) == sentence
 
 
-def test_models_without_a_known_limit_refuse_windows():
+def test_windows_raise_an_error_for_models_without_a_known_limit():
     with pytest.raises(InputError) as error:
         limelight.explain(tiny_model(), "w1 w2", "loo", window="auto")
     assert str(error.value) == (
-        "window needs a model that reads so many tokens and no more, and the paper's classifier is "
-        "explained exactly, on the window it was trained for. Leave window out."
+        "window needs a model that can read a text in windows, but AttentionClassifier has a "
+        "single window. Leave window out."
     )
     model = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
-    with pytest.raises(InputError, match="a function gets every text whole, and may cut it itself"):
+    with pytest.raises(InputError, match="a function reads every text as a whole"):
         limelight.compare(model, "a text", window="auto")
 
 

@@ -59,16 +59,18 @@ def test_padding_that_is_felt_would_be_seen(monkeypatch):
 
 
 @pytest.mark.slow
-def test_layers_that_rollout_does_not_see_would_be_seen(monkeypatch):
+def test_the_zoo_finds_layers_that_rollout_ignores(monkeypatch):
     assert words("jamba", "rollout") == ["refused"]
     monkeypatch.setattr(network_check, "reason_not_attention_only", lambda *_: None)
     assert words("jamba", "rollout") == ["wrong"]
 
 
 @pytest.mark.slow
-def test_rows_that_do_not_add_up_would_be_seen(monkeypatch):
+def test_the_zoo_finds_rows_that_do_not_add_up(monkeypatch):
     assert words("squeezebert", "alpha-avg") == ["refused"]
-    monkeypatch.setattr("limelight.models.hugging_face.layers._check_rows", lambda *_: None)
+    monkeypatch.setattr(
+        "limelight.models.hugging_face.layers._check_attention_rows", lambda *_: None
+    )
     assert words("squeezebert", "alpha-avg") == ["wrong"]
 
 

@@ -133,9 +133,9 @@ def test_an_invalid_request_gets_one_message(served, body, message):
     ("change", "message"),
     [
         ({"methods": ["limee"]}, "Did you mean 'lime'?"),
-        ({"target": "neutral"}, "no class 'neutral'"),
+        ({"target": "neutral"}, "unknown class: 'neutral'"),
         ({"text": "  "}, "no text left"),
-        ({"protect": ["two words"]}, "one token"),
+        ({"protect": ["two words"]}, "must be a single token"),
     ],
 )
 def test_an_error_of_the_library_is_sent_with_its_message(served, change, message):

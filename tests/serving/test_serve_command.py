@@ -332,7 +332,7 @@ def test_a_server_for_other_machines_prints_who_can_use_it_and_by_which_address(
 
 
 @pytest.mark.parametrize("package", ["starlette", "uvicorn"])
-def test_a_missing_extra_is_one_sentence(package):
+def test_a_missing_extra_raises_an_error(package):
     program = (
         f"import sys; sys.modules[{package!r}] = None\n"
         "from limelight.cli import main; main(['serve'])"
@@ -342,7 +342,7 @@ def test_a_missing_extra_is_one_sentence(package):
     )
     assert done.returncode == 2
     assert done.stderr.startswith(
-        f"Error: limelight.serve needs {package}; in a checkout of limelight, "
+        f"Error: limelight.serve needs {package}. In a checkout of limelight, "
         'run: pip install ".[serve]"'
     )
 

@@ -36,11 +36,11 @@ def learned(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes in folders")
 @pytest.mark.parametrize("name", ["asked.json", "part-00000.npz"])
-def test_a_pipe_is_not_waited_for(learned, name):
+def test_a_pipe_raises_an_error_instead_of_blocking(learned, name):
     learn, folder = learned
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    with pytest.raises(InputError, match="must be a file; it is a folder, a device or a pipe"):
+    with pytest.raises(InputError, match="must be a file, not a folder, a device or a pipe"):
         learn()
 
 

@@ -274,7 +274,7 @@ def test_each_span_has_words_of_the_others(monkeypatch):
     np.testing.assert_allclose(together[0].scores, alone.scores, atol=1e-6)
 
 
-def test_sentences_of_an_answer_are_explained_each_alone():
+def test_sentences_of_an_answer_are_explained_separately():
     model, learned = model_of("answers"), learned_of("answers")
     answer = "Good film. The plot is bad."
     for one in limelight.explain_sentences(model, TEXT, learned, answer=answer):
@@ -284,7 +284,7 @@ def test_sentences_of_an_answer_are_explained_each_alone():
         )
         (start,) = learned.score_texts(batch)
         np.testing.assert_allclose(one.scores, start.values, atol=1e-6)
-    with pytest.raises(InputError, match="knows of one place or answer at a time"):
+    with pytest.raises(InputError, match="a learned start supports a single span or answer"):
         limelight.explain_sentences(
             model, TEXT, "shapley", start=learned, answer=answer, pairs=2, max_pairs=2
         )
@@ -294,9 +294,11 @@ def test_an_image_unlike_the_others_has_a_warning(request):
     model, learned = model_of("images"), learned_of("images")
     request.getfixturevalue("briefly")
     white = limelight.explain(model, np.full((24, 24, 3), 255, np.uint8), learned)
-    assert any(note.startswith("This image is unlike those") for note in white.warnings)
+    assert any(
+        note.startswith("This image differs from the training images: ") for note in white.warnings
+    )
     usual = limelight.explain(model, items_of("images", 6, 8), learned)
-    assert sum("unlike" in note for one in usual for note in one.warnings) <= 1
+    assert sum("differs from the training" in note for one in usual for note in one.warnings) <= 1
     assert "patches" in " ".join(limelight.learn(
         model, items_of("images", 20, 9), judged=1, pairs=1
     ).report["said"])  # fmt: skip

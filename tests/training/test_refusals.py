@@ -72,7 +72,8 @@ def test_a_share_that_leaves_nothing():
 def test_validation_data_of_other_classes():
     held = toy_data(classes=3, seed=1)
     assert refusal(toy_data(), validation=held).startswith(
-        "in 'toy.csv', from row 3 on, the label 'odd' matches no class of the model"
+        "row 3 of 'toy.csv': the label 'odd' matches no class of the model ('bad', "
+        "'good'). Set labels"
     )
     numbers = LabeledTexts(held.texts, held.labels, None, "numbers.csv")
     assert "'0', '1', '2' match no class" in refusal(toy_data(), validation=numbers)
@@ -80,7 +81,7 @@ def test_validation_data_of_other_classes():
 
 def test_devices_that_are_not_there(monkeypatch):
     assert refusal(toy_data(), device="cda") == (
-        "no device 'cda'. Did you mean 'cuda'? Choose from: cpu, cuda."
+        "unknown device: 'cda'. Did you mean 'cuda'? Choose from: cpu, cuda."
     )
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert refusal(toy_data(), device="cuda") == (
@@ -90,6 +91,6 @@ def test_devices_that_are_not_there(monkeypatch):
 
 def test_a_seed_below_zero(tmp_path):
     assert refusal(toy_data(), seed=-1, output=tmp_path / "m") == (
-        "seed must be at least 0; got -1."
+        "seed must be at least 0, not -1."
     )
     assert not (tmp_path / "m").exists()

@@ -213,7 +213,7 @@ def test_a_folder_has_one_writer_at_a_time(tmp_path):
     with subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "inside\n"
         assert refusal(toy_data(), output=tmp_path) == (
-            f"another training is writing to the output folder '{tmp_path}'; wait for it to end, "
+            f"another training is writing to the output folder '{tmp_path}'. Wait until it ends, "
             "or choose another folder."
         )
         other.kill()

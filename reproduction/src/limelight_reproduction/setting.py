@@ -67,7 +67,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         if self.seed < 0:
-            raise InputError(f"seed must be at least 0; got {self.seed}.")
+            raise InputError(f"seed must be at least 0, not {self.seed}.")
 
     @property
     def review(self) -> Review:

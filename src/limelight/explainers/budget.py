@@ -53,7 +53,9 @@ class Budget:
         return replace(self, start=deadline.read_clock())
 
     def __str__(self) -> str:
-        return f"{self.calls} calls" if self.seconds is None else f"{self.seconds:g}s"
+        if self.seconds is not None:
+            return f"{self.seconds:g}s"
+        return "1 call" if self.calls == 1 else f"{self.calls} calls"
 
 
 BudgetInput = int | float | str | Budget
@@ -283,7 +285,8 @@ def allocate_calls(
         enough = 1 + (minimum * max(sampled_count, 1) + reserved if cost.settings else minimum)
         advice = _suggest_methods(method, d, affordable, minimum) if len(methods) == 1 else ""
         budget_error = (
-            f"{method.method.label} needs at least {minimum:,} model calls for {d} features, but "
+            f"{method.method.label} needs at least {minimum:,} model calls for "
+            f"{d} feature{'s' * (d != 1)}, but "
             f"the budget of {budget_text} allows {affordable:,}{after}. Use a budget of "
             f"{enough:,} calls{advice}."
         )

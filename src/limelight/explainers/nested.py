@@ -116,8 +116,8 @@ def _explain_exactly(settings: "Owen", batch: Batch) -> Attribution:
     """
     if len(settings.units) > 1:
         raise InputError(
-            f"Owen values of this model support one kind of unit, not within={settings.within!r}. "
-            "Leave out all but one of them."
+            f"exact Owen values support one kind of unit, not within={settings.within!r}. Use "
+            f"{' or '.join(f'within={unit!r}' for unit in reversed(settings.units))}."
         )
     players, d = _divide_features(batch, settings.units), len(batch.features[0])
     divided_batch = _with_features(batch, players.parts)
@@ -346,12 +346,15 @@ def _split_calls(
     word_calls = 0 if settings.opened is None else _count_opening_calls(sizes, settings.opened)
     needed = sentence_calls + max(sentence_calls, word_calls)
     if needed > total_calls and settings.samples is not None:
-        fewer = ", lower opened" * (word_calls > sentence_calls)
-        larger = ", or use within='paragraphs'" * (unit == "sentences")
+        advice = [f"Set samples to {needed:,}", f"use a budget of {needed + 1:,} calls"]
+        if word_calls > sentence_calls:
+            advice.append("lower opened")
+        if unit == "sentences":
+            advice.append("use within='paragraphs'")
+        *first, last = advice
         raise DomainError(
             f"zoom into {len(sentences)} {unit} needs at least {needed:,} samples, not "
-            f"{total_calls:,}. Set samples to {needed:,}, use a budget of {needed + 1:,} "
-            f"calls{fewer}{larger}."
+            f"{total_calls:,}. {', '.join(first)}, or {last}."
         )
     total_calls = max(total_calls, needed)
     return min(max(total_calls // 2, sentence_calls), total_calls - word_calls), total_calls
@@ -484,7 +487,7 @@ class Owen:
     def __post_init__(self) -> None:
         for unit in self.units:
             if unit not in SPLITTERS:
-                raise InputError(unknown_name_message("unit", unit, SPLITTERS))
+                raise InputError(unknown_name_message("unit of within", unit, SPLITTERS))
 
     @property
     def units(self) -> list[str]:

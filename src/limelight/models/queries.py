@@ -6,6 +6,7 @@ answer of a language model. A model that classifies whole texts has one query, w
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from os import PathLike
 from typing import Any, cast
 
 from limelight.errors import InputError, unknown_name_message
@@ -263,7 +264,9 @@ def check_input_kind(model: Model, text: Any) -> None:
     # A path to an image is a string, and would otherwise be explained as a text.
     if is_image(text):
         if not get_property(model, "reads_images"):
-            name = truncate_line(text, 80) if isinstance(text, str) else type(text).__name__
+            name = type(text).__name__
+            if isinstance(text, str | PathLike):
+                name = truncate_line(str(text), 80)
             reason = get_property(model, "limitations").get(
                 "reads_images", "this model reads texts"
             )

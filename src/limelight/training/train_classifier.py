@@ -109,7 +109,7 @@ def train(
     if precision not in PRECISIONS:
         raise InputError(unknown_name_message("precision", precision, PRECISIONS))
     if seed < 0:
-        raise InputError(f"seed must be at least 0; got {seed}.")
+        raise InputError(f"seed must be at least 0, not {seed}.")
     read = read_labeled_images if images else read_labeled
     if not isinstance(data, LabeledTexts):
         data = read(data, labels=labels)

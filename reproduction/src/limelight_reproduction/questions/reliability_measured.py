@@ -122,7 +122,7 @@ def judge_signs(columns: Mapping[str, Float[np.ndarray, " n"]]) -> dict[str, dic
 
 def _count_by_group(
     hits: Float[np.ndarray, " n"], good: Bool[np.ndarray, " n"]
-) -> dict[str, list[float]]:
+) -> dict[str, list[float | int]]:
     """Count the hits and the reviews of each group: all reviews, ``good`` ones, and the others."""
     groups = {"all": np.ones(len(hits), bool), "good": good, "bad": ~good}
     return {name: [float(hits[rows].sum()), int(rows.sum())] for name, rows in groups.items()}
