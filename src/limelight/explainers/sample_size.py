@@ -48,7 +48,7 @@ class SampleSize:
     fixed_calls
         Model calls that are no samples: those for the input itself and for no features.
     enumerates
-        Whether the method evaluates all 2^d masks instead, if they are few or no more.
+        Whether the method evaluates all masks of a text instead, if they are few.
     """
 
     count: int | None
