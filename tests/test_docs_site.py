@@ -288,7 +288,7 @@ QUERIES = {
     "regression": ["faq.html#does-it-explain-regression-models"],
     "out of memory": ["faq.html#how-do-i-save-memory"],
     "which method": ["faq.html#which-method-should-i-use"],
-    "csv": ["faq.html#how-do-i-explain-10000-texts", "tutorials/data-set.html"],
+    "csv": ["faq.html#how-do-i-explain-10000-texts"],
     "slow": ["faq.html#why-is-it-slow"],
     "shapley": ["methods/shapley.html"],
 }
