@@ -87,7 +87,7 @@ function show() {
     if (section.hidden) continue;
     try {
       const { prediction, probabilities, index } = explainer.predict(text);
-      says.replaceChildren("The model says ", makeElement("b", {}, visibleText(prediction)), ` (${formatPercent(probabilities[index])}).`);
+      says.replaceChildren("The model predicts ", makeElement("b", {}, visibleText(prediction)), ` (${formatPercent(probabilities[index])}).`);
       section.lastElementChild.replaceChildren(...draw(text));
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
