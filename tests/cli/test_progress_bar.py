@@ -32,7 +32,7 @@ def told(clock, capsys):
 def test_the_pace_after_the_first_call_says_how_long(told):
     # 30 s of warming up do not count; 1 of 100 in 0.6 s is a minute for all, which is said once.
     said = told([(30.0, 0), (30.6, 1), (31.2, 2), (40.0, 50)], 100)
-    assert said == ["", "", "Explaining takes about 60 seconds.\n", ""]
+    assert said == ["", "", "Estimated time: 60 seconds.\n", ""]
 
 
 def test_what_ends_within_ten_seconds_says_nothing(told):
@@ -45,7 +45,7 @@ def test_what_was_said_before_is_not_said_again(told):
 
 
 def test_a_run_that_goes_on_says_what_is_left(told):
-    assert told([(0.0, 90), (2.0, 91)], 100)[-1] == "Explaining takes about 20 seconds.\n"
+    assert told([(0.0, 90), (2.0, 91)], 100)[-1] == "Estimated time: 20 seconds.\n"
 
 
 @pytest.mark.parametrize(

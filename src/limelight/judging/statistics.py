@@ -474,7 +474,10 @@ def verdict(
     clause = _leader_clause(ranked, tested, adjective, measure)
     if len(worse) + len(like_chance) == len(judged):  # then no method is the most faithful
         name, value = ranked[0]
-        clause = f"no method is significantly better than a random order (largest {measure}: {name}, {value})"
+        clause = (
+            "no method is significantly better than a random order "
+            f"(largest {measure}: {name}, {value})"
+        )
         like_chance = []
     scope = "On this text" if texts == 1 else f"On these {texts} texts"
     return _join_sentences(
@@ -509,7 +512,7 @@ def _leader_clause(
     if pair.simultaneous is not None:
         low, high = pair.simultaneous
         ends = (low, high) if is_reversed else (-high, -low)
-        gap = f"{gap}, 95 % interval {' to '.join(map(format_interval_end, ends))}"
+        gap = f"{gap}, 95% interval {' to '.join(map(format_interval_end, ends))}"
     if pair.differs and is_reversed:
         return f"{largest}. On the texts that both score, {second} is better ({gap})"
     if pair.differs:

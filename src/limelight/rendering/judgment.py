@@ -249,7 +249,7 @@ def _meaning(j: Judgment) -> str:
 
 
 def _interval_note(has_intervals: bool) -> str:
-    return "Lines and intervals are 95 % confidence intervals over texts." if has_intervals else ""
+    return "Lines show 95% confidence intervals over texts." if has_intervals else ""
 
 
 def _figure(j: Judgment) -> dict[str, Any]:

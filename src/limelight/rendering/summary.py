@@ -45,7 +45,9 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
     if view["right"] is not None:
         yield look.line(f"right on {_right_text(view)} of {view['labeled']:,} labeled texts")
     words = f"{view['vocabulary']:,} {pluralize(noun)}"
-    note = f"Mean score per {noun} over the texts, with 95 % intervals (rare {noun}s shrunk)"
+    note = (
+        f"Mean score per {noun} over the texts, with 95% intervals (rare {pluralize(noun)} shrunk)"
+    )
     yield look.line(f"{note}. {words}.", "dim")
     yield Text()
     yield from sections_text(_view_sections(first, noun), look)
