@@ -570,8 +570,8 @@ def judging_warnings(
         )
     if unsigned := [m.method for m in methods if not m.signed and m.share is not None]:
         yield (
-            f"Ranked by magnitude, because they have no sign: {', '.join(unsigned)}. For them, "
-            "read the column |change|, which ignores the direction of a change."
+            f"Without signs, ranked by the size of the scores: {', '.join(unsigned)}. For these "
+            "methods, use the column |change|, which ignores the direction of a change."
         )
     yield from _search_warnings(room)
     if warned := sum(bool(text.warnings) for text in texts):
