@@ -150,7 +150,9 @@ def test_a_link_restores_everything(opened):
     assert [
         page.locator(f".method[data-method={name}]").count() for name in ("loo", "gxi", "shapley")
     ] == [2, 2, 0]
-    assert "Scores are for “negative” (probability " in page.inner_text(".opening >> nth=0")
+    assert "Scores are for “negative”, the predicted class (probability " in page.inner_text(
+        ".opening >> nth=0"
+    )
     assert page.locator("#changes .chip").count() == 2
     page.fill("#text", f"{TEXT} Really.")
     page.wait_for_function("() => location.hash.includes('Really')")
