@@ -60,6 +60,7 @@ def read_blocks(page, language):
 def read_commands(page):
     """Yield the commands of a page's console blocks, each with the output that the page shows."""
     for block in read_blocks(page, "console"):
+        block = re.sub(r"\\\n *", "", block)  # a command on several lines
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, _, output = part.partition("\n")
             yield command, output
@@ -177,6 +178,19 @@ def test_no_example_prints_only_true_or_false():
     for page in [*DOCS, *METHOD_PAGES]:
         for block in read_blocks(page, "python"):
             assert not re.findall(r"^# (?:True|False)(?: (?:True|False))*$", block, re.M), page
+
+
+@pytest.mark.parametrize("page", [*DOCS, *METHOD_PAGES], ids=lambda page: page.stem)
+def test_code_is_not_wider_than_the_site(page):
+    """The site shows 86 characters per line at 1280 pixels. README.md is not on the site."""
+    languages = re.findall(r"^ *```(\w+)", page.read_text("utf-8"), re.M)
+    rows = [
+        row
+        for language in set(languages)
+        for block in read_blocks(page, language)
+        for row in block.splitlines()
+    ]
+    assert page.name == "README.md" or [row for row in rows if len(row) > 86] == []
 
 
 def test_generated_pages_say_so():

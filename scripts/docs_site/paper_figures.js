@@ -49,7 +49,7 @@ function firstRows(text) {
   return [
     table("Attention of [cls], head by head", [makeElement("td"), ...tokens.map((token) => heading(shownWord(token))), heading("[cls] and padding")], [
       ...rows.map((alpha, k) => row(`head ${k + 1}`, ...cells(alpha), elsewhere(heads[k].cls + heads[k].padding))), row("α-avg", ...cells(average), makeElement("td")), row("α-max", ...cells(most), makeElement("td"))]),
-    makeElement("p", { class: "note" }, `Deeper color, more attention; one scale for all heads. Within ${formatBound(Math.max(...heads.map((one) => one.attentionBound)))} of the model.`),
+    makeElement("p", { class: "note" }, `Darker: more attention, on one scale for all heads. Within ${formatBound(Math.max(...heads.map((one) => one.attentionBound)))} of the model.`),
   ];
 }
 
@@ -87,7 +87,7 @@ function show() {
     if (section.hidden) continue;
     try {
       const { prediction, probabilities, index } = explainer.predict(text);
-      says.replaceChildren("The model says ", makeElement("b", {}, visibleText(prediction)), ` (${formatPercent(probabilities[index])}).`);
+      says.replaceChildren("The model predicts ", makeElement("b", {}, visibleText(prediction)), ` (${formatPercent(probabilities[index])}).`);
       section.lastElementChild.replaceChildren(...draw(text));
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;

@@ -272,8 +272,8 @@ def explain(
     >>> print([(word, round(score, 2)) for word, score in e.top(3)])
     [('superb', 1.29), ('predictable', -1.17), ('plot', -0.39)]
     >>> e
-    <Explanation lime for 'positive' of 'The plot is predictable, but the acting…': 9 features,
-    superb +1.29, predictable -1.17, plot -0.386>
+    <Explanation lime for 'positive' of 'The plot is predictable, but the acting…':
+    9 features, superb +1.29, predictable -1.17, plot -0.386>
     """
     request = Request(
         target=target,
@@ -734,9 +734,11 @@ def explain_sentences(
     --------
     >>> import limelight
     >>> model = limelight.load("gpt2-mini-imdb", template="{text}")
-    >>> text, answer = "The acting is superb. The plot is dull.", " I liked it. It was dull."
+    >>> text = "The acting is superb. The plot is dull."
+    >>> answer = " I liked it. It was dull."
     >>> for e in limelight.explain_sentences(model, text, "loo", answer=answer):
-    ...     print(e.target_phrase, [(sentence, round(score, 2)) for sentence, score in e.top(1)])
+    ...     ((sentence, score),) = e.top(1)
+    ...     print(e.target_phrase, [(sentence, round(score, 2))])
     answer “I liked it.” [('The acting is superb.', -0.9)]
     answer “It was dull.” [('The plot is dull.', 0.32)]
     """

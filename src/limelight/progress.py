@@ -299,7 +299,7 @@ class ProgressDisplay:
     def _announce_duration(self, seconds: float) -> None:
         if seconds > _LONG_SECONDS and not self.announced:
             self.announced = True
-            self.announce(f"{self._task.capitalize()} takes about {format_duration(seconds)}.")
+            self.announce(f"Estimated time: {format_duration(seconds)}.")
 
     def _write_line(
         self, done: int | float, total: int | float, text: str, seconds_left: float | None

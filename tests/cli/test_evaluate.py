@@ -93,7 +93,7 @@ def test_the_shipped_model_keeps_its_promise_on_25_000_reviews(shared):
     assert result["texts"] == 25_000
     assert result["accuracy"] >= 0.875
     *said, kilobytes = run.stderr.splitlines()
-    warnings = [line for line in said if not line.startswith("Evaluating takes about ")]
+    warnings = [line for line in said if not line.startswith("Estimated time: ")]
     assert int(kilobytes) < 1_000_000
     assert warnings == result["warnings"]
     assert any("of 25,000 texts, such as row" in warning for warning in warnings)

@@ -22,7 +22,7 @@ def test_explain_prints_the_words_and_the_prediction(limelight):
     outcome = limelight("explain", TEXT)
     assert outcome.code == 0
     assert "great[+" in outcome.out
-    assert "The model says positive (" in outcome.out
+    assert "The model predicts positive (" in outcome.out
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -32,7 +32,7 @@ def printed(clock, capsys):
 def test_the_time_is_estimated_after_the_first_call(printed):
     # 30 s of warming up do not count. 1 of 100 in 0.6 s is a minute for all, printed once.
     outputs = printed([(30.0, 0), (30.6, 1), (31.2, 2), (40.0, 50)], 100)
-    assert outputs == ["", "", "Explaining takes about 60 seconds.\n", ""]
+    assert outputs == ["", "", "Estimated time: 60 seconds.\n", ""]
 
 
 def test_a_task_of_less_than_ten_seconds_prints_nothing(printed):
@@ -45,7 +45,7 @@ def test_a_message_is_not_printed_twice(printed):
 
 
 def test_a_continued_run_shows_the_remaining_time(printed):
-    assert printed([(0.0, 90), (2.0, 91)], 100)[-1] == "Explaining takes about 20 seconds.\n"
+    assert printed([(0.0, 90), (2.0, 91)], 100)[-1] == "Estimated time: 20 seconds.\n"
 
 
 @pytest.mark.parametrize(

@@ -85,8 +85,7 @@ def test_the_reverse_of_the_best_order_is_worse_than_guessing(controls):
 def test_a_constant_gets_exactly_chance_by_its_ties(controls):
     assert abs(controls["constant"].share) < 1e-8
     assert controls["constant"].tied == controls["constant"].texts
-    count = controls["constant"].texts
-    assert any(f"constant in {count} of {count} texts" in n for n in controls.warnings)
+    assert not any("tied" in warning for warning in controls.warnings)  # readers need not act
 
 
 def test_guessing_has_a_share_of_0_within_its_interval(controls):

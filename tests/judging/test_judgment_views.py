@@ -180,7 +180,7 @@ def test_plausibility_and_agreement_fit_any_terminal(width):
     assert max(map(len, text.splitlines())) <= width
     assert ("token F1" in text) == (width >= 72)
     assert bool(re.search("^ +1 .* 8 *$", text, re.M)) == (width > 60)  # of the agreement
-    assert ("without room here" in " ".join(text.split())) or width > 60
+    assert ("hidden. Use --output" in " ".join(text.split())) or width > 60
     shown(found, width, "ascii")
 
 

@@ -53,9 +53,9 @@ def scores(page):
 
 def test_typing_changes_prediction_colors_bars_and_curve(opened, shipped):
     with opened() as page:
-        assert "The model says negative" in page.inner_text("#says")
+        assert "The model predicts negative" in page.inner_text("#says")
         typed(page, "a superb, superb film")
-        assert "The model says positive" in page.inner_text("#says")
+        assert "The model predicts positive" in page.inner_text("#says")
         assert page.inner_text("limelight-words") == "a superb, superb film"
         top = page.eval_on_selector(".top", "node => getComputedStyle(node).backgroundColor")
         assert top == "rgb({}, {}, {})".format(*color_ramp("for")[-1])
@@ -66,7 +66,7 @@ def test_typing_changes_prediction_colors_bars_and_curve(opened, shipped):
         page.keyboard.press("Control+a")
         page.keyboard.type("awful")  # letter by letter, as fingers do
         until(page, "document.querySelector('limelight-words').innerText === 'awful'")
-        assert "The model says negative" in page.inner_text("#says")
+        assert "The model predicts negative" in page.inner_text("#says")
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 3])
@@ -95,14 +95,14 @@ def test_a_text_without_words_says_so_and_one_word_is_explained(opened):
         page.click("#methods [value=lime]")
         page.wait_for_selector("limelight-words .w")
         assert page.inner_text("limelight-words") == "good"
-        assert "The model says" in page.inner_text("#says")
+        assert "The model predicts" in page.inner_text("#says")
 
 
 def test_a_model_too_peaked_for_double_precision_still_predicts(browser, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(live_page(tiny_model(scale=12.0), text="w1 w2 w3"), "utf-8")
     with watched_page(browser, file) as page:
-        assert "The model says class" in page.inner_text("#says")
+        assert "The model predicts class" in page.inner_text("#says")
         assert "too peaked on this text" in page.inner_text("#precision")
         assert page.inner_text("limelight-words") == ""
         page.click("#methods [value=alpha-avg]")

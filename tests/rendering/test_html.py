@@ -258,7 +258,7 @@ def test_methods_that_a_comparison_leaves_out_are_named_on_page_and_terminal():
 @pytest.mark.parametrize("output", ["logit", "probability"])
 def test_the_page_says_on_which_scale_the_scores_are(output):
     page = limelight.explain(limelight.load(), "a good film", "gxi", scale=output).as_html()
-    assert f"Scores are for “positive” ({output} " in page
+    assert f"Scores are for “positive”, the predicted class ({output} " in page
 
 
 def test_every_score_and_setting_stands_on_the_page():
@@ -277,7 +277,7 @@ def test_every_score_and_setting_stands_on_the_page():
 
 def test_the_page_says_where_methods_disagree():
     c = comparison()
-    table, _, rest = c.as_html().partition("Held against lime")[2].partition("</table>")
+    table, _, rest = c.as_html().partition("Compared with lime")[2].partition("</table>")
     found = re.findall(r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>', table)
     chosen = reference_index(c)
     expected = [

@@ -108,7 +108,10 @@ def evaluate(
     --------
     >>> import limelight
     >>> model = limelight.load()
-    >>> reviews = {"text": ["A superb film.", "Dull and long."], "label": ["positive", "negative"]}
+    >>> reviews = {
+    ...     "text": ["A superb film.", "Dull and long."],
+    ...     "label": ["positive", "negative"],
+    ... }
     >>> limelight.evaluate(model, reviews).accuracy
     1.0
     """

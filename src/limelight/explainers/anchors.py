@@ -301,8 +301,8 @@ class Anchors:
     The reported precision is measured on ``samples`` masks that the search has not seen. It is
     measured on all masks if there are no more, and a model of one head has a rigorous bound.
 
-    If the 2^d masks of a text are at most 1,024, or no more than a search begins with, all of them
-    are evaluated, and the anchor is the best possible one.
+    If a text has at most 1,024 masks, or no more than a search begins with, all of them are
+    evaluated, and the anchor is the best possible one.
 
     The score of an anchor word is the precision that the anchor loses without it. It is negative if
     the prediction is not the target. Words outside the anchor have the score 0.

@@ -139,8 +139,8 @@ def _table_shares(alpha: Float[np.ndarray, "K T_max"], model_input: ModelInput) 
     """Return a sentence with the shares of the attention to text, [cls] and padding."""
     mean, end = alpha.mean(axis=0), 1 + len(model_input.tokens)
     return (
-        f"{mean[1:end].sum():.0%} of the attention goes to the text, {mean[0]:.0%} to [cls] "
-        f"and {mean[end:].sum():.0%} to padding."
+        f"{mean[end:].sum():.0%} of the attention falls on padding, {mean[0]:.0%} on [cls] and "
+        f"{mean[1:end].sum():.0%} on the text."
     )
 
 

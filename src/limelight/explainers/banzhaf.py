@@ -248,7 +248,7 @@ _TOP = "number of pairs to keep, strongest first. None: all d(d−1)/2"
             _explain_by_masks,
             {
                 "samples": "number of masks, in pairs of complements. None: ten per word, at least "
-                "1,000. If 2^d is not larger, or at most 1,024, all masks are evaluated"
+                "1,000. If a text has no more masks, or at most 1,024, all are evaluated"
             },
             summary="one model call per sample",
             check=_check_sample_count,
@@ -291,8 +291,8 @@ class Banzhaf(SamplingSettings):
             {
                 "index": _INDEX,
                 "top": _TOP,
-                "samples": "number of masks. None: ten per word, at least 2,000. If 2^d is not "
-                "larger, or at most 1,024, all masks are evaluated",
+                "samples": "number of masks. None: ten per word, at least 2,000. If a text has "
+                "no more masks, or at most 1,024, all are evaluated",
             },
             overhead=_OVERHEAD,
             summary="one model call per sample, used for every pair",

@@ -265,8 +265,8 @@ def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
         sampled_implementation(
             explain_by_regression,
             {
-                "samples": "number of masks. None: five per word, at least 1,000. If 2^d is not "
-                "larger, or at most 1,024, all masks are evaluated",
+                "samples": "number of masks. None: five per word, at least 1,000. If a text has "
+                "no more masks, or at most 1,024, all are evaluated",
                 "bandwidth": _BANDWIDTH,
                 "replacement": MEANINGS["replacement"],
                 "sizes": _SIZES,

@@ -279,7 +279,7 @@ MEANINGS = {
     "tolerance": "largest error of a score, relative to the range of f",
     "per_head": "also score every head alone",
     "replacement": "the replacement of a removed word",
-    "seed": "the same seed gives the same scores",
+    "seed": "random seed",
 }
 
 

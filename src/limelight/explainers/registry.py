@@ -188,7 +188,9 @@ def register(method: Method | type[Any]) -> None:
     ...     sees="the length of a word",
     ...     blind="the model",
     ...     cost="nothing",
-    ...     implementations=[Implementation(exactness="exact", explain=per_input(score_lengths))],
+    ...     implementations=[
+    ...         Implementation(exactness="exact", explain=per_input(score_lengths))
+    ...     ],
     ... )
     ... class Length:
     ...     pass

@@ -48,7 +48,7 @@ class SampleSize:
     fixed_calls
         Model calls that are no samples: those for the input itself and for no features.
     enumerates
-        Whether the method evaluates all 2^d masks instead, if they are few or no more.
+        Whether the method evaluates all masks of a text instead, if they are few.
     """
 
     count: int | None
@@ -171,7 +171,7 @@ def sampled_implementation(
         Returns the ``Attribution`` for the only input of a ``Batch``.
     settings
         Meanings of the settings, by name. ``replacement`` and ``seed`` have theirs already, and so
-        have the tolerance and the largest number of samples, unless there is a ``max_count``.
+        have the tolerance and largest number of samples, unless there is a ``max_count``.
     count
         Name of the setting that holds the number of samples.
     max_count
@@ -189,9 +189,9 @@ def sampled_implementation(
     meanings |= {name: MEANINGS[name] for name in ("replacement", "seed")}
     if max_count is None:
         budget_settings += [f"max_{count}", "tolerance"]
-        meaning = f"sample until no standard error exceeds it. None: stop at `{count}`"
+        meaning = f"largest standard error. None: stop at `{count}`"
         noun = "masks" if count == "samples" else count
-        meanings |= {"tolerance": meaning, f"max_{count}": f"the largest number of {noun} to draw"}
+        meanings |= {"tolerance": meaning, f"max_{count}": f"largest number of {noun} to draw"}
 
     def fit_count(settings: Any, d: int, calls: int) -> Any:
         """Return the settings with as many samples as the calls allow."""

@@ -317,7 +317,7 @@ _SAMPLED = sampled_implementation(
         f"d²/{_SQUARED_FEATURES_PER_CALL} calls, unless pairs or tolerance is set",
         "pairs": "number of pairs: an order and its reverse, 2 (d − 1) calls each, or a mask and "
         f"its complement, 2 calls each. None: as many as {DEFAULT_CALLS:,} calls allow, at least "
-        "2. If 2^d is not larger than the calls, or at most 1,024, all masks are evaluated",
+        "2. If a text has no more masks than calls, or at most 1,024, all are evaluated",
         "spare": "remaining calls of a budget, for a part of a pair",
         "start": "a learned method, or its folder. Its scores are combined with sampled scores, "
         "and one pair is enough",

@@ -376,7 +376,8 @@ def wrap(
     >>> def predict(texts):
     ...     positive = np.array([0.9 if "superb" in text else 0.2 for text in texts])
     ...     return np.stack([1 - positive, positive], axis=1)
-    >>> model = limelight.wrap(predict, classes=["negative", "positive"], name="superb-counter")
+    >>> classes = ["negative", "positive"]
+    >>> model = limelight.wrap(predict, classes=classes, name="superb-counter")
     >>> model
     <Function superb-counter of negative | positive>
     >>> limelight.explain(model, "A superb film.", "loo").top(1)[0][0]

@@ -138,11 +138,11 @@ def legend_html(explanations: Sequence[Explanation]) -> "Markup":
     first = explanations[0]
     meanings = wording.hue_meanings(explanations)
     keys = [(hue[0], meaning) for hue, meaning in meanings.items()]
-    note = "Deeper color, larger score. The colors are safe for color-blind readers."
+    note = "Darker: larger score."
     if len(explanations) > 1:
         explained_noun = "span" if first.query != explanations[1].query else "method"
         scale_position = (
-            f": the number after its {pluralize(first.feature_noun)} is the deepest color"
+            f": the number after its {pluralize(first.feature_noun)} is the darkest color"
         )
         if explained_noun == "span" and isinstance(first.query, AnswerQuery):
             # The page of an answer has no numbers after the words.
@@ -282,7 +282,7 @@ def disagreement_section(c: Comparison, *, matrix: bool = True) -> "Markup":
     has_three = len(c.explanations) > 2
     return render_macro(
         "disagreement",
-        table_html(wording.disagreement_table(c, "Held against")),
+        table_html(wording.disagreement_table(c, "Compared with")),
         wording.unranked_sentence(c),
         wording.least_similar_pairs(c) if has_three else [],
         _correlations(c) if matrix and has_three else "",
@@ -379,9 +379,9 @@ def comparison_page(c: Comparison) -> str:
 
 def _page(explanations: Sequence[Explanation], data: str, *, subtitle: str, **values: Any) -> str:
     first, outcomes = explanations[0], wording.reader_outcomes(explanations[0])
-    title = f"What speaks for {wording.quoted_target(first)}{wording.query_phrase(first)}?"
+    title = f"Why {wording.quoted_target(first)}{wording.query_phrase(first)}?"
     if isinstance(first.query, AnswerQuery):
-        verb = "made the model write" if first.query.is_generated else "speak for the answer"
+        verb = "made the model write" if first.query.is_generated else "support the answer"
         title = f"Which {pluralize(first.feature_noun)} {verb}{wording.query_phrase(first)}?"
     unread = first.text[first.explained_end :]
     view = {
@@ -442,7 +442,7 @@ def spans_page(span_explanations: SpanExplanations) -> str:
     labels = zip(span_explanations, wording.span_labels(span_explanations), strict=True)
     explanations = [replace_explanation_surrogates(replace(e, label=label)) for e, label in labels]
     records = [msgspec.Raw(e.to_json().encode()) for e in explanations]
-    title = "What speaks for each span?"
+    title = "Why each span?"
     if span_explanations.answer is not None:
         nouns = pluralize(explanations[0].feature_noun)
         title = f"Which {nouns} carried which sentence of the answer?"

@@ -98,7 +98,7 @@ def _methods(j: Judgment) -> Table:
         Column("error within texts", ".1g", min_width=FULL_WIDTH),
         Column("insertion", "z.3f", min_width=FULL_WIDTH),
         Column("|change|", "z.3f", min_width=FULL_WIDTH),
-        Column("won", ".0%", min_width=FULL_WIDTH),
+        Column("best on", ".0%", min_width=FULL_WIDTH),
         Column("texts", "d", min_width=FULL_WIDTH),
         Column(min_width=FULL_WIDTH),
     )
@@ -236,22 +236,20 @@ def _compress_curves(text: JudgedText, names: Sequence[str]) -> str | None:
 
 
 def _meaning(j: Judgment) -> str:
-    limit = f"what no order of the {pluralize(j.feature_noun)} exceeds"
+    limit = f"a limit for every order of the {pluralize(j.feature_noun)}"
     ceiling = {
-        "proven": f"{limit}, proven",
-        "checked": f"{limit}, checked on each text and not proven",
+        "proven": f"{limit} (proven)",
+        "checked": f"{limit} (checked on each text, not proven)",
     }.get(j.ceiling_kind, "the best order found, which a better search might exceed")
-    sentence = (
-        f"0 is what guessing reaches, 1 is {ceiling}. {_interval_note(j.has_intervals)}".strip()
-    )
+    sentence = f"0 is a random order. 1 is {ceiling}. {_interval_note(j.has_intervals)}".strip()
     if j.greedy is None:
         return sentence
     share = _format_with_interval(j.greedy, j.greedy_interval, digits=4)
-    return f"{sentence} Greedy search has the share {share}."
+    return f"{sentence} Greedy search reaches {share}."
 
 
 def _interval_note(has_intervals: bool) -> str:
-    return "Intervals are 95 %, over texts." if has_intervals else ""
+    return "Lines show 95% confidence intervals over texts." if has_intervals else ""
 
 
 def _figure(j: Judgment) -> dict[str, Any]:
@@ -355,10 +353,7 @@ def _measures(j: Judgment, *, intervals: bool) -> Section:
 def _pair_note(pairs: Sequence[JudgedPair]) -> str:
     if all(p.simultaneous is None for p in pairs):
         return ""
-    return (
-        "Intervals and p-values hold for all pairs at once, and are of one test: 0 lies outside "
-        "exactly where p is below 0.05."
-    )
+    return "Intervals and p-values hold for all pairs at once."
 
 
 def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Table:
@@ -376,7 +371,7 @@ def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Ta
         Column(better),
         Column("than"),
         Column(difference, "z.3f"),
-        Column("texts won", ".0%"),
+        Column("better on", ".0%"),
         Column("p (all pairs)", ".3g", missing="–"),
     )
     return Table(columns, rows)
@@ -441,8 +436,8 @@ def _agreement(j: Judgment, agreement: MethodAgreement, measures: Sequence[str])
         frozenset(pair.methods): pair for pair in (*agreement.pairs, *agreement.reseeded_pairs)
     }
     note = (
-        "On the diagonal stands what a method that samples shares with itself under another seed: "
-        "two methods cannot be told apart where they agree as much as that."
+        "The diagonal compares a sampled method with itself under another seed. Two methods that "
+        "agree as much as this may differ only by sampling."
     )
     longest = min(max(map(len, names)), _NAME) + len("10 ")
     columns = [

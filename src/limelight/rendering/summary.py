@@ -44,8 +44,11 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
     )
     if view["right"] is not None:
         yield look.line(f"right on {_right_text(view)} of {view['labeled']:,} labeled texts")
-    note = f"means over texts, 95 % intervals, shrunken for rare {pluralize(noun)}"
-    yield look.line(f"{note}; {view['vocabulary']:,} {pluralize(noun)}", "dim")
+    words = f"{view['vocabulary']:,} {pluralize(noun)}"
+    note = (
+        f"Mean score per {noun} over the texts, with 95% intervals (rare {pluralize(noun)} shrunk)"
+    )
+    yield look.line(f"{note}. {words}.", "dim")
     yield Text()
     yield from sections_text(_view_sections(first, noun), look)
     if other_views:
@@ -55,7 +58,7 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
         )
         yield Text()
         yield look.line(
-            f"Also in this run: {other_names}; --method shows one, --output page.html all.", "dim"
+            f"Other methods in this run: {other_names}. Use --method, or --output page.html.", "dim"
         )
     yield from look.warning_lines(summary.warnings)
 
@@ -98,14 +101,15 @@ def _view_sections(summary: RunSummary, noun: str) -> list[Section]:
     differing, mistakes = summary.differing_words.records(), _mistake_table(summary, noun)
     # Without mistakes there is nothing to compare.
     if view["compared"] or mistakes.rows:
-        no_difference = f"No {noun}'s mean score differs for certain between right and wrong."
+        no_difference = f"No {noun}'s mean score differs significantly between right and wrong."
         sentence = no_difference if view["compared"] and not differing else ""
+        sentence = sentence if view["compared"] else "Too few mistakes to compare."
         tables = [_right_wrong_table(differing[:_MAX_EXAMPLES], noun), mistakes]
         tables = [table for table in tables if table.rows]
         sections.append(Section("Where the model is wrong", sentence, tables=tables))
     if texts := summary.representatives.records():
         rows = ", ".join(text["id"] for text in texts)
-        sentence = f"{rows} show {pluralize(noun)} of {texts[-1]['covered']:.1%} of all importance."
+        sentence = f"{rows} cover {texts[-1]['covered']:.1%} of the total importance."
         sections.append(Section("Representative texts", sentence))
     if summary.slices.rows:
         title = f"Slices by {summary.sliced_by}"
@@ -157,7 +161,7 @@ def _slice_table(summary: RunSummary, noun: str) -> Table:
     columns = [
         Column(f"by {summary.sliced_by}", max_letters=24),
         Column("texts", ","),
-        Column(f"called {view['target']}", max_letters=22),
+        Column(f"predicted {view['target']}", max_letters=22),
         *[Column("right")] * labeled,
         Column(f"{pluralize(noun)} that score otherwise", min_width=90),
     ]
@@ -303,7 +307,7 @@ def _comparison_sections(c: RunComparison) -> list[Section]:
     )
     unit = "Scores are shares of a text's total size, since two methods have no common unit."
     noun = feature_noun(c.feature_kind)
-    no_change = f"No {noun}'s score changed for certain, of {c.compared:,} compared."
+    no_change = f"No {noun}'s score changed significantly, of {c.compared:,} compared."
     changed = [
         word
         | {"group": word["target"], "first_texts": word["texts"], "second_texts": word["texts"]}

@@ -268,9 +268,9 @@ SIGNS: Marks = {"for": "[+] {}", "against": "[-] {}", "neutral": "{} with a numb
 def headline(explanations: Sequence[Explanation], marks: Marks = COLORS) -> tuple[str, str, str]:
     """Return the sentence above a view: the words before the predicted class, the class, the rest.
 
-    "The model says **negative** (95.8%). Scores are for “positive” (logit −3.13): green words
-    speak for it, orange words for “negative”." ``marks`` describe how the view marks words for the
-    target, words against it, and words without a sign.
+    "The model predicts **negative** (95.8%). Scores are for “positive”, the second class (logit
+    −3.13): green words push towards it, orange words towards “negative”." ``marks`` describe how
+    the view marks words for the target, words against it, and words without a sign.
     """
     e = explanations[0]
     marks = {side: mark.format(pluralize(e.feature_noun)) for side, mark in marks.items()}
@@ -278,13 +278,33 @@ def headline(explanations: Sequence[Explanation], marks: Marks = COLORS) -> tupl
         before, name, after = _answer_headline(explanations, e.query)
     else:
         before = (
-            f"At{query_phrase(e).removeprefix(' at')} the model says "
+            f"At{query_phrase(e).removeprefix(' at')} the model predicts "
             if e.query
-            else "The model says "
+            else "The model predicts "
         )
         name, confidence = prediction_phrase(e)
-        after = f"{confidence} Scores are for {quoted_target(e)}{_explained_number(e)}"
+        after = (
+            f"{confidence} Scores are for {quoted_target(e)}{_class_role(e)}{_explained_number(e)}"
+        )
     return before, name, f"{after}{_explain_marks(explanations, marks)}"
+
+
+def _class_role(e: Explanation) -> str:
+    """Return ", the predicted class" or ", the second class" for a target of which it is true."""
+    if e.query is not None or e.against is not None or _is_number(e) or _has_labels(e):
+        return ""
+    if any(outcome.chosen and outcome.name == e.target for outcome in class_outcomes(e)):
+        return ", the predicted class"
+    is_second = len(e.classes) == 2 and e.target == e.classes[1]
+    return ", the second class" if is_second else ""
+
+
+def target_hint(e: Explanation) -> str:
+    """Return a sentence about the choice of the class if another class than the predicted one
+    is explained, or "".
+    """
+    is_other = _class_role(e) == ", the second class"
+    return "Use --target (target= in Python) to change this." if is_other else ""
 
 
 def _answer_headline(
@@ -321,8 +341,8 @@ def _explain_marks(explanations: Sequence[Explanation], marks: Marks) -> str:
         other = e.against or opposite_class(e)
         target = "it" if e.against is None else quote(e.target)
         for_meaning, against_meaning = (
-            f"speak for {target}",
-            f"for {quote(other)}" if other else f"against {target}",
+            f"push towards {target}",
+            f"towards {quote(other)}" if other else f"away from {target}",
         )
     sentence = f": {marks['for']} {for_meaning}, {marks['against']} {against_meaning}."
     if all(explanation.signed for explanation in explanations):
@@ -335,7 +355,7 @@ def _explain_unsigned(explanations: Sequence[Explanation]) -> str:
     one_sided = {
         explanation.method in ONE_SIDED for explanation in explanations if not explanation.signed
     }
-    helps, harms = "speak for it", "speaks against it"
+    helps, harms = "push towards it", "pushes away from it"
     if _is_number(explanations[0]):
         helps, harms = "raise it", "lowers it"
     if one_sided == {True}:
@@ -385,13 +405,13 @@ def base_sentence(e: Explanation) -> str:
         return ""
     if isinstance(e.query, AnswerQuery):
         noun = "answer" if e.query.part == e.query.text.strip() else "sentence"
-        output = f"the {e.query.output_name} of the {noun}"
+        output = f"{e.query.output_name} of the {noun}"
     else:
-        conjunction = "against" if e.classes_are_opposite else "less that of"
+        conjunction = "against" if e.classes_are_opposite else "minus"
         reference = "" if e.against is None else f" {conjunction} {quote(e.against)}"
-        output = f"the {e.scale} of {quote(e.target)}{reference}"
+        output = f"{e.scale} of {quote(e.target)}{reference}"
     value = _format_output(e, e.base_value)
-    return f"With every {e.feature_noun} removed, {output} is {value}."
+    return f"Baseline (all {pluralize(e.feature_noun)} removed): {output} {value}."
 
 
 def round_up(bound: float) -> str:
@@ -406,13 +426,10 @@ def precision_sentence(e: Explanation) -> str:
         verb = "Learned" if e.method == LEARNED else "Sampled"
         return f"{verb}: ± is one standard error."
     if e.bound == math.inf:
-        return "No sampling; the error of the scores is not bounded."
+        return "Computed without sampling, with an error that is not bounded."
     if e.bound is not None:
-        return (
-            f"No sampling; every score is within {round_up(e.bound)} of the exact value "
-            f"({BOUND_KINDS[e.bound_kind]})."
-        )
-    return "No sampling error."
+        return f"Exact: error at most {round_up(e.bound)} ({BOUND_KINDS[e.bound_kind]})."
+    return "Computed without sampling."
 
 
 def merge_warnings(explanations: Iterable[Explanation]) -> list[str]:
@@ -430,8 +447,8 @@ def merge_warnings(explanations: Iterable[Explanation]) -> list[str]:
 
 def occurrences_sentence(e: Explanation) -> str:
     """Say that a score counts all occurrences of its feature, within its own text in a pair."""
-    limit = " in its own text" if e.parts else ""
-    return f"A score counts all occurrences of its {e.feature_noun}{limit}."
+    limit = " in each text" if e.parts else ""
+    return f"Repeated {pluralize(e.feature_noun)} share one score{limit}."
 
 
 def anchor_sentence(e: Explanation, anchor: Anchor) -> str:
@@ -492,7 +509,7 @@ def least_similar_pairs(c: Comparison, count: int = 3) -> list[tuple[str, str]]:
             f"{labels[i]} and {labels[j]}",
             f"rank correlation {ranks:+.2f}, "
             + f"opposite signs {-signs}, " * bool(signs)
-            + f"{shared} of the top {top} shared",
+            + f"{shared} of the top {top} in common",
         )
         for ranks, signs, shared, i, j in sorted(ranked_pairs, key=lambda row: row[:2])[:count]
     ]
@@ -503,9 +520,8 @@ def unranked_sentence(c: Comparison) -> str | None:
     if not (unranked := [e for e in c if e.method in c.agreement.noise_methods]):
         return None
     return (
-        f"Not ranked: {', '.join(e.label for e in unranked)}. No score there is larger than "
-        f"{max(map(largest_score, unranked)):.0e}, which is rounding, and an order of rounding "
-        "errors says nothing."
+        f"Not ranked: {', '.join(e.label for e in unranked)}. All scores are at most "
+        f"{max(map(largest_score, unranked)):.0e}, which is rounding."
     )
 
 
@@ -521,11 +537,11 @@ def disagreement_table(c: Comparison, title: str) -> Table:
     columns = (
         Column("method", max_letters=18),
         Column("rank correlation", "+.2f", short_heading="rank\ncorr.", missing="–"),
-        Column("opposite signs", "d", short_heading="sign\nclashes", missing="–"),
+        Column("opposite signs", "d", short_heading="opposite\nsigns", missing="–"),
         Column(
-            f"top {pluralize(c.explanations[0].feature_noun)} shared",
+            f"top {pluralize(c.explanations[0].feature_noun)} in common",
             "s",
-            short_heading="top 3\nshared",
+            short_heading="top-3\noverlap",
             missing="–",
         ),
     )
@@ -590,7 +606,10 @@ def pair_table(e: Explanation, pairs: Pairs, count: int) -> Table:
 
 
 # The reason for a bound: a proof, or a check that removes words of this text.
-BOUND_KINDS = {"proven": "proven", "checked": "checked on this text, not proven"}
+BOUND_KINDS = {
+    "proven": "proven bound",
+    "checked": "bound checked on this text, not proven",
+}
 EXACTNESS = {
     "bound": "exact, with a proven bound",
     "checked": "exact, with a bound that is checked on each text and not proven",

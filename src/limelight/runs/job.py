@@ -413,7 +413,10 @@ def explain_data(
     --------
     >>> import limelight
     >>> model = limelight.load()
-    >>> reviews = {"text": ["A superb film.", "Dull and long."], "label": ["positive", "negative"]}
+    >>> reviews = {
+    ...     "text": ["A superb film.", "Dull and long."],
+    ...     "label": ["positive", "negative"],
+    ... }
     >>> run = limelight.explain_data(model, reviews, "lime", output="run")
     >>> len(run), run.failed
     (2, 0)

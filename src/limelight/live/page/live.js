@@ -69,15 +69,16 @@ function show() {
   answered(showMethod, blank);
 }
 
-// The sentence of the reports (rendering/wording.py): what the model says, and for whom scores speak.
+// The sentence of the reports (rendering/wording.py): the predicted class, and the explained class.
 /** @returns {[any, any, any]} */
 function opening({ prediction, probabilities, logits, index }) {
   const { classes } = explainer;
   const target = state.target ?? (classes.length > 2 ? prediction : classes.at(-1)), place = classes.indexOf(target);
   const logit = formatNumber(logits[place], { digits: 4, peak: 1 });
-  const other = classes.length === 2 ? `for “${visibleText(classes[1 - place])}”` : "against it";
-  const what = methodOf(state.method).signed ? `: green words speak for it, orange words ${other}.` : ", without a sign: blue words matter, for or against it.";
-  return ["The model says ", visibleText(prediction), ` (${formatPercent(probabilities[index])}). Scores are for “${visibleText(target)}” (logit ${logit})${what}`];
+  const other = classes.length === 2 ? `towards “${visibleText(classes[1 - place])}”` : "away from it";
+  const role = target === prediction ? ", the predicted class" : classes.length === 2 && place === 1 ? ", the second class" : "";
+  const what = methodOf(state.method).signed ? `: green words push towards it, orange words ${other}.` : ", without a sign: blue words matter, for or against it.";
+  return ["The model predicts ", visibleText(prediction), ` (${formatPercent(probabilities[index])}). Scores are for “${visibleText(target)}”${role} (logit ${logit})${what}`];
 }
 
 // What cannot be answered is a RangeError with a sentence, which is told; null is returned then.

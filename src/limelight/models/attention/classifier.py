@@ -70,7 +70,7 @@ _DEVICE_BATCH_SIZE = 512  # smaller batches leave a GPU idle between two launche
 class AttentionClassifier:
     r"""K attention heads averaged into C logits (Eq. 1–9 of the paper).
 
-    .. math:: f = \frac1K \sum_i W_\ell^{(i)} \sum_t \alpha_t^{(i)} v_t^{(i)}
+    $$f = \frac1K \sum_i W_\ell^{(i)} \sum_t \alpha_t^{(i)} v_t^{(i)}$$
 
     Shapes, finiteness and class names are checked when a model is created. Weights keep the
     precision in which they were stored, and everything is computed in float64. With one output

@@ -31,7 +31,7 @@ export class AttentionHeads extends HTMLElement {
       return block > 1 && first !== last ? `“${first}” … “${last}”` : `“${first}”`;
     };
     const names = (side) => (labeled ? makeElement("ol", { class: side }, ...shown.map((token) => makeElement("li", {}, token))) : null);
-    const readout = makeElement("p", { class: "readout" }, "Point at a cell to read its value.");
+    const readout = makeElement("p", { class: "readout" }, "Hover a cell to read its value.");
     const figures = heads.map(({ peak, most, weight, cells }, head) => {
       const values = bytesOf(cells);
       const said = `Head ${head + 1}. [cls] attends most to “${shown[most]}” (${weight.toFixed(2)}); largest value ${peak.toFixed(2)}.`;

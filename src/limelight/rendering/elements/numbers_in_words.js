@@ -26,12 +26,12 @@ export function formatBound(bound) {
   return typographicMinus(up.toExponential(1));
 }
 
-const BOUND_KINDS = { proven: "proven", checked: "checked on this text, not proven" }; // as in rendering/wording.py
+const BOUND_KINDS = { proven: "proven bound", checked: "bound checked on this text, not proven" }; // as in rendering/wording.py
 
 /** How far the scores of an explanation can be trusted as numbers. */
 export function precisionSentence({ bound, bound_kind: kind = "proven", features, method }) {
   if (features.some(({ stderr }) => stderr !== null && stderr !== undefined)) return `${method === "learned" ? "Learned" : "Sampled"}: ± is one standard error.`;
-  if (bound === null || bound === undefined) return "No sampling error.";
-  if (bound === "inf" || !Number.isFinite(bound)) return "No sampling; the error of the scores is not bounded.";
-  return `No sampling; every score is within ${formatBound(bound)} of the exact value (${BOUND_KINDS[kind]}).`;
+  if (bound === null || bound === undefined) return "Computed without sampling.";
+  if (bound === "inf" || !Number.isFinite(bound)) return "Computed without sampling, with an error that is not bounded.";
+  return `Exact: error at most ${formatBound(bound)} (${BOUND_KINDS[kind]}).`;
 }

@@ -47,9 +47,9 @@ function showAttention(matrices) {
 
 /** @type {Record<string, {title: string, isLocal?: boolean, needsHeads?: boolean, needs?: string, show?: (data: any) => Node[]}>} */
 const SECTIONS = {
-  scores: { title: "Every score, method by method", isLocal: true },
-  curves: { title: "Curves from chance to ceiling", show: showCurves },
-  pairs: { title: "What works together", show: showPairs, needs: "interactions" },
+  scores: { title: "All scores", isLocal: true },
+  curves: { title: "Deletion curves", show: showCurves },
+  pairs: { title: "Interactions", show: showPairs, needs: "interactions" },
   disagreement: { title: "Where the methods disagree", show: ({ html }) => [unfoldMarkup(html)] },
   heads: { title: "Head by head", show: ({ html }) => [unfoldMarkup(html)], needsHeads: true },
   attention: { title: "What the heads attend to", show: showAttention, needsHeads: true },
