@@ -736,7 +736,7 @@ class _SufficientSearch:
         """Return a smallest sufficient set, None if the search ends before its size is proven."""
         largest, size = int(words.sum()), 0
         for margin in self.margins:
-            size, candidate = self._bound_restored(margin, max(size, 0), largest)
+            size, candidate = self._bound_restored(margin, size, largest)
             if candidate is not None and self.is_sufficient(candidate):
                 return candidate
         while size < largest:
@@ -769,7 +769,8 @@ class _SufficientSearch:
         if not margin.terms.is_negative(worst):
             return size, None
         terms = margin.terms.restrict(worst, np.zeros(self.d, bool)).exchange_states()
-        if (exchanged := _choose_form(terms)) is None:
+        exchanged = _choose_form(terms)
+        if exchanged is None or size > exchanged.d:
             return size, None
         kept_words = np.zeros(exchanged.d, bool)
         size = max(size, 1 + exchanged.bound_size(min(largest, exchanged.d) - 1))
