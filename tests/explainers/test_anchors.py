@@ -14,7 +14,8 @@ WORDS = [f"w{i}" for i in range(12)]
 TEXT = " ".join(WORDS)
 
 
-def explained(model, text=TEXT, *, target="predicted", **settings):
+def explained(model, text=TEXT, *, target="predicted", threshold=0.95, **settings):
+    settings["threshold"] = threshold
     return findings(Anchors(**settings), prepare_batch(model, [text], target=target))[0]
 
 

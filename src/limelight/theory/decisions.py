@@ -28,7 +28,6 @@ _BATCH = 64  # nodes in one call of NumPy
 _STEPS = 5  # of Dinkelbach's method; fewer steps only make the bounds weaker
 _INTERVALS = 8  # of √D at the start
 _SHRINKS = 0.75  # a node with fewer words is bounded again before it is split
-_HITTING_NODES = 20_000  # of the search for a smallest hitting set
 
 
 class RemovalCertificate(NamedTuple):
@@ -46,7 +45,7 @@ class RemovalCertificate(NamedTuple):
     node_count
         The number of nodes of branch and bound.
     limit
-        The limit that ended the search, "seconds" or "nodes". None if the search was complete.
+        The limit that ended the search, "seconds" or "nodes". None if no limit did.
     """
 
     lower_bound: int
@@ -80,7 +79,7 @@ class SufficientSet(NamedTuple):
     node_count
         The number of nodes of branch and bound.
     limit
-        The limit that ended the search, "seconds" or "nodes". None if the search was complete.
+        The limit that ended the search, "seconds" or "nodes". None if no limit did.
     """
 
     features: tuple[int, ...]
@@ -828,15 +827,12 @@ def _smallest_hitting_set(sets: list[int], size: int, budget: _Budget) -> int | 
     Sets of words are the bits of integers. The smallest set is known to have ``size`` words or
     more.
     """
-    visited = 0
 
     def extend(remaining: list[int], chosen: int, banned: int, count: int) -> int | None:
         """Return ``chosen`` and at most ``count`` more words that hit the remaining sets."""
-        nonlocal visited
-        visited += 1
         if not remaining:
             return chosen
-        if visited > _HITTING_NODES:
+        if not budget.spend(1):
             raise TimeoutError
         union, disjoint = 0, 0
         for words in remaining:
@@ -856,16 +852,12 @@ def _smallest_hitting_set(sets: list[int], size: int, budget: _Budget) -> int | 
         return None
 
     ordered = sorted(sets, key=int.bit_count)
-    while budget.spend(0):
-        try:
-            result = extend(ordered, 0, 0, size)
-        except TimeoutError:
-            budget.limit = "nodes"
-            return None
-        if result is not None:
-            return result
-        size += 1
-    return None
+    try:
+        while (result := extend(ordered, 0, 0, size)) is None:
+            size += 1
+    except TimeoutError:
+        return None
+    return result
 
 
 _Margin = _SingleHead | _BranchAndBound | _BoundedOnly
