@@ -193,9 +193,9 @@ def _make_proven_anchor(
     masks = np.zeros((1 + len(indices), game.d), bool)
     masks[:, indices] = True
     masks[np.arange(1, len(masks)), indices] = False
-    (alone, *without_word) = value(game, masks)[0]
+    (anchor_value, *values_without_word) = value(game, masks)[0]
     scores = np.zeros(game.d)
-    scores[indices] = alone - np.array(without_word)
+    scores[indices] = anchor_value - np.array(values_without_word)
     guarantee: AnchorGuarantee = "minimal" if words.is_subset_minimal else "sufficient"
     warnings = prediction.warnings
     if not indices:
@@ -355,7 +355,7 @@ def _precision_gains(
 
 
 _SETTINGS = {
-    "threshold": "the precision that an anchor must reach",
+    "threshold": "the precision that an anchor must reach. 1: proven, if the model is exact",
     "delta": "the probability that a precision lies outside its interval",
     "batch": "masks drawn at a time in the search",
     "max_size": "largest number of words in an anchor. None: no limit",
@@ -365,7 +365,6 @@ _SETTINGS = {
     "seed": "the same seed gives the same anchor",
 }
 _EXACT_SETTINGS = _SETTINGS | {
-    "threshold": "the precision that an anchor must reach. 1: proven for every removal",
     "nodes": "largest number of nodes of branch and bound in a proof",
 }
 _TABLE_DEFAULTS = {"threshold": 0.95, "batch": 100, "samples": 10_000, "max_samples": 1_000_000}

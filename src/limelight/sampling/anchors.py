@@ -78,50 +78,50 @@ def find_anchor(
     # precision of its result. Callers estimate the precision again on new masks.
     trials = _Trials(keeps_prediction, d, rng, settings)
     largest = min(d, settings.max_size or d)
-    drawn = trials.draw((), settings.batch)
+    sample = trials.draw((), settings.batch)
     features: FeatureSet = ()
     while True:
-        reaches_threshold, drawn = trials.decide(features, drawn)
+        reaches_threshold, sample = trials.decide(features, sample)
         if reaches_threshold or len(features) == largest or not trials.remaining:
             break
         count = max(2 * settings.batch, trials.remaining // _SHARE_PER_FEATURE)
-        drawn = drawn.append(trials.draw(features, count - len(drawn.is_kept)))
-        features, drawn = _add_feature(features, drawn)
+        sample = sample.append(trials.draw(features, count - len(sample.is_kept)))
+        features, sample = _add_feature(features, sample)
     if reaches_threshold:
         features = _leave_out(trials, features)
     return AnchorSearchResult(features, reaches_threshold, trials.sample_count)
 
 
-class _DrawnMasks(NamedTuple):
+class _MaskSample(NamedTuple):
     """Random masks, and whether each of them keeps the prediction."""
 
     masks: Bool[np.ndarray, "n d"]
     is_kept: Bool[np.ndarray, " n"]
 
-    def append(self, other: "_DrawnMasks") -> "_DrawnMasks":
+    def append(self, other: "_MaskSample") -> "_MaskSample":
         """Return these masks and others."""
-        return _DrawnMasks(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+        return _MaskSample(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
 
-def _add_feature(features: FeatureSet, drawn: _DrawnMasks) -> tuple[FeatureSet, _DrawnMasks]:
+def _add_feature(features: FeatureSet, sample: _MaskSample) -> tuple[FeatureSet, _MaskSample]:
     """Add the feature with which the prediction stays most often, and select the masks with it."""
-    kept_counts = drawn.is_kept @ drawn.masks.astype(np.float64)
+    kept_counts = sample.is_kept @ sample.masks.astype(np.float64)
     # One success and one failure more, so that few masks do not win by chance.
-    precision = (kept_counts + 1) / (drawn.masks.sum(axis=0) + 2)
+    precision = (kept_counts + 1) / (sample.masks.sum(axis=0) + 2)
     precision[list(features)] = -1.0
     j = int(np.argmax(precision))
-    rows = drawn.masks[:, j]
-    return tuple(sorted((*features, j))), _DrawnMasks(drawn.masks[rows], drawn.is_kept[rows])
+    rows = sample.masks[:, j]
+    return tuple(sorted((*features, j))), _MaskSample(sample.masks[rows], sample.is_kept[rows])
 
 
 def _leave_out(trials: "_Trials", features: FeatureSet) -> FeatureSet:
     """Leave out each feature without which the precision still reaches the threshold."""
     for j in features if len(features) > 1 else ():
-        others = tuple(i for i in features if i != j)
-        reaches_threshold, _ = trials.decide(others, trials.draw(others, trials.batch))
+        smaller = tuple(i for i in features if i != j)
+        reaches_threshold, _ = trials.decide(smaller, trials.draw(smaller, trials.batch))
         # At the limit, an estimate from few masks is too weak to give a feature up.
         if reaches_threshold and trials.remaining:
-            features = others
+            features = smaller
     return features
 
 
@@ -172,31 +172,31 @@ class _Trials:
         """The number of masks that may still be drawn."""
         return self._settings.max_samples - self.sample_count
 
-    def draw(self, features: FeatureSet, n: int) -> _DrawnMasks:
+    def draw(self, features: FeatureSet, n: int) -> _MaskSample:
         """Evaluate ``n`` random masks that keep the features, or as many as remain."""
         n = max(0, min(n, self.remaining))
         masks = draw_coin_masks(self.d, n, self._rng, fixed_features=features)
         if n == 0:
-            return _DrawnMasks(masks, np.zeros(0, bool))
+            return _MaskSample(masks, np.zeros(0, bool))
         expect_calls(n)
         self.sample_count += n
-        return _DrawnMasks(masks, self._keeps_prediction(masks))
+        return _MaskSample(masks, self._keeps_prediction(masks))
 
-    def decide(self, features: FeatureSet, drawn: _DrawnMasks) -> tuple[bool, _DrawnMasks]:
+    def decide(self, features: FeatureSet, sample: _MaskSample) -> tuple[bool, _MaskSample]:
         """Draw masks until the precision is confidently above or below the threshold."""
         threshold = self._settings.threshold
         # At most d sizes are tested, and each feature once more at the end.
         level = np.array([math.log((1 + 2 * self.d) / self._settings.delta)])
-        while n := len(drawn.is_kept):
-            mean = np.array([drawn.is_kept.mean()])
+        while n := len(sample.is_kept):
+            mean = np.array([sample.is_kept.mean()])
             low, high = (float(kl_confidence_limit(mean, level / n, end)[0]) for end in (0, 1))
             if low >= threshold or high < threshold:
-                return low >= threshold, drawn
+                return low >= threshold, sample
             if high - low <= 2 * _DECISION_MARGIN or not self.remaining:
-                return bool(mean[0] >= threshold), drawn
+                return bool(mean[0] >= threshold), sample
             # Doubling takes few rounds, and at most twice the masks that were needed.
-            drawn = drawn.append(self.draw(features, min(n, _MAX_BATCH)))
-        return False, drawn
+            sample = sample.append(self.draw(features, min(n, _MAX_BATCH)))
+        return False, sample
 
 
 def kl_confidence_limit(mean: PerCandidate, level: PerCandidate, end: int) -> PerCandidate:
