@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--minilm", type=Path, default=MINILM, help="folder of a transformer")
     arguments = parser.parse_args()
     on_cores(1)
-    count, fresh = (2, 50) if arguments.smoke else (TEXTS, 4000)
+    count, fresh = (2, 50) if arguments.smoke else (TEXTS, 2000)
     most = 300
     reviews, sentences = fitted("imdb", most=most).texts, fitted("sst2", most=most).texts
     models: list[tuple[str, str, Callable[[], Model], list[str], tuple[int, ...], int]] = [
@@ -70,7 +70,9 @@ def main() -> None:
             rows = [
                 search(model, text, limit, masks, seed) for seed, text in enumerate(texts[:count])
             ]
-            measures += summarize(f"{id}_{limit}", f"{title}, limit {limit:,}", rows)
+            cell = list(summarize(f"{id}_{limit}", f"{title}, limit {limit:,}", rows))
+            print(*(f"{row.id} {row.value:.3g}" for row in cell), sep="\n", flush=True)
+            measures += cell
     report("anchor_search", measures, arguments, data=f"{count} texts for each model")
 
 

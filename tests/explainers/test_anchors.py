@@ -268,7 +268,7 @@ def test_a_size_limit_needs_a_measured_precision():
         limelight.explain(limelight.load(), "a dull start, a superb end", "anchors", max_size=1)
 
 
-@pytest.mark.parametrize("budget", [41, 100, 700])
+@pytest.mark.parametrize("budget", [43, 100, 700])
 def test_a_budget_limits_the_search_and_the_precision_together(budget):
     calls = []
 

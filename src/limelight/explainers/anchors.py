@@ -271,11 +271,11 @@ def _explain_anchor(settings: "Anchors", batch: Batch, *, with_bounds: bool) -> 
         warnings += (
             "The anchor has no words, because the prediction hardly depends on the words.",
         )
-    if low < settings.threshold:
-        verb = "is" if high < settings.threshold else "may be"
+    threshold = cast(float, settings.threshold)
+    if low < threshold:
+        verb = "is" if high < threshold else "may be"
         warnings += (
-            f"The precision ({low:.3f}–{high:.3f}) {verb} below the threshold "
-            f"{settings.threshold:g}.",
+            f"The precision ({low:.3f}–{high:.3f}) {verb} below the threshold {threshold:g}.",
         )
     return Attribution(
         # Words outside the anchor have the score 0, never −0.
@@ -302,15 +302,15 @@ def _evaluates_all_masks(settings: "Anchors", d: int) -> bool:
     return 2**d <= cast(int, settings.max_samples) + 2 * samples
 
 
-_MIN_CALLS = 40
+_MIN_SAMPLES = 40  # for texts of more masks
 
 
 def _fit_budget(settings: "Anchors", d: int, calls: int) -> "Anchors":  # noqa: ARG001
     """Return the settings that a number of calls allows: half of them search for the anchor."""
     calls -= 2  # the complete and the empty text are masks too
-    samples = calls // 4
-    search = calls - 2 * samples
-    batch = min(cast(int, settings.batch), search // 4)
+    samples = max(1, calls // 4)
+    search = max(1, calls - 2 * samples)
+    batch = max(1, min(cast(int, settings.batch), search // 4))
     return replace(settings, samples=samples, max_samples=search, batch=batch)
 
 
@@ -414,7 +414,7 @@ def _count_calls(settings: "Anchors", d: int) -> int:
             defaults={"threshold": 0.95, "batch": 50, "samples": 500, "max_samples": 2000},
             cost=Cost(
                 calls=_count_calls,
-                minimum=lambda settings, d: _MIN_CALLS,  # noqa: ARG005
+                minimum=lambda _, d: 2 + min(2**d, _MIN_SAMPLES),
                 settings=("samples", "max_samples"),
                 fit=_fit_budget,
                 summary="hundreds to thousands of model calls",
