@@ -125,13 +125,12 @@ def prediction_margins(batch: Batch, prediction: AnchoredPrediction) -> list[Rat
 
 
 def bound_precision(batch: Batch, words: list[int], choice: int) -> tuple[float, float] | None:
-    """Return rigorous bounds on the precision of an anchor, None for a model of several heads.
+    """Return rigorous bounds on the precision of an anchor, None for several heads or a norm.
 
     ``words`` are the features of the anchor. ``choice`` is the predicted class, 0 or 1.
     """
-    arrays = batch.collapsed_inputs
-    game = arrays.game
-    if game.K > 1 or game.C > 2:
+    game = batch.output_ratio_game
+    if game.K > 1 or game.C > 2 or game.power != 1 or game.offset is not None:
         return None
     # The larger of two outputs is predicted. Their difference is additive, and its sign decides.
     contrast = np.array([1.0] if game.C == 1 else [-1.0, 1.0])
@@ -145,7 +144,7 @@ def bound_precision(batch: Batch, words: list[int], choice: int) -> tuple[float,
         np.abs(contrast)
         @ (np.abs(kept_terms).sum(axis=1) + np.abs(removed_terms).sum(axis=1) + np.abs(N0))
     )
-    slack = 2 * np.finfo(float).eps * arrays.logit.shape[-1] * terms
+    slack = 2 * np.finfo(float).eps * (game.d + 16) * terms
     # f > 0 is certain if N/D is larger than the error bound of f.
     if game.error is not None:
         largest = float(host_array(denominator_range(game)[1])[0, 0])
@@ -180,7 +179,7 @@ def _explain_exact_game(settings: "Anchors", batch: Batch) -> Attribution:
             )
         else:
             return _make_proven_anchor(batch, prediction, words)
-    attribution = _explain_anchor(settings, batch, with_bounds=batch.has_tables)
+    attribution = _explain_anchor(settings, batch, with_bounds=True)
     return replace(attribution, warnings=warnings + attribution.warnings)
 
 
