@@ -340,19 +340,23 @@ class _Terms(NamedTuple):
         """Remove the word that lowers the margin most until it is negative, None if it never is."""
         removed = np.zeros(self.d, bool)
         blocked = np.where(kept_words, np.inf, 0.0)
-        (N,), (D,) = self.sums(removed[None])
-        dN, dD = self.N_removed - self.N_kept, self.D_removed - self.D_kept
-        least = np.minimum(self.base, 1.0)[:, None]
         for _ in range(self.d - int(kept_words.sum())):
-            new_D = np.maximum(D[:, None] + dD, least)
-            f = np.where(new_D > 0, (N[:, None] + dN) / np.maximum(new_D, 1e-300) ** self.power, 0)
-            j = int(np.argmin(f.mean(axis=0) + blocked))
+            j = int(np.argmin(self.toggled_values(removed) + blocked))
             removed[j], blocked[j] = True, np.inf
-            # New sums, because D loses its digits when a word of nearly all the weight is removed.
-            (N,), (D,) = self.sums(removed[None])
             if self.is_negative(removed):
                 return removed
         return None
+
+    def toggled_values(self, removed: Words) -> Float[np.ndarray, " d"]:
+        """Return about the margin after the state of each word alone is changed."""
+        # D loses digits if a word of nearly all the weight is removed. So these values only choose
+        # words, and `values` decides.
+        (N,), (D,) = self.sums(removed[None])
+        sign = np.where(removed, -1.0, 1.0)
+        new_N = N[:, None] + sign * (self.N_removed - self.N_kept)
+        new_D = np.maximum(D[:, None] + sign * (self.D_removed - self.D_kept), self.base[:, None])
+        safe_D = np.where(new_D > 0, new_D, 1.0) ** self.power
+        return self.c + np.where(new_D > 0, new_N / safe_D, 0.0).mean(axis=0)
 
     def exchange_states(self) -> "_Terms":
         """Return −f as a function of the kept words: a kept word becomes a removed one."""
@@ -374,9 +378,9 @@ class _BoundedOnly:
 
     def linear_form(self) -> tuple[float, Float[np.ndarray, " d"]]:
         """Return the margin, and its change by each removal alone."""
-        single = self.terms.values(np.eye(self.d, dtype=bool))
-        start = float(self.terms.values(np.zeros((1, self.d), bool))[0])
-        return start, single - start
+        complete = np.zeros(self.d, bool)
+        start = float(self.terms.values(complete[None])[0])
+        return start, self.terms.toggled_values(complete) - start
 
     def bound_size(self, largest: int) -> int:
         """Return a size up to which no removal makes the margin 0 or negative."""
@@ -819,27 +823,24 @@ class _SufficientSearch:
 
 def _find_worst_removal(margin: "_Margin") -> Words:
     """Return a set of words whose removal makes the margin as small as possible, nearly."""
-    removed = margin.linear_form()[1] < 0
-    f = margin.terms.values(removed[None])[0]
+    terms, removed = margin.terms, margin.linear_form()[1] < 0
     while True:
-        trials = removed ^ np.eye(margin.d, dtype=bool)
-        values = margin.terms.values(trials)
-        if not np.min(values) < f:
+        trial = removed.copy()
+        trial[np.argmin(terms.toggled_values(removed))] ^= True
+        before, after = terms.values(np.stack([removed, trial]))
+        if not after < before:
             return removed
-        removed, f = trials[np.argmin(values)], np.min(values)
+        removed = trial
 
 
 def _shrink_removal(terms: _Terms, removed: Words) -> Words:
     """Return a subset of the removed words that still makes the margin negative."""
-    removed = removed.copy()
     while True:
-        words = np.flatnonzero(removed)
-        trials = np.repeat(removed[None], len(words), axis=0)
-        trials[np.arange(len(words)), words] = False
-        f = terms.values(trials)
-        if not len(words) or np.min(f) >= -terms.tolerance:
+        trial = removed.copy()
+        trial[np.argmin(np.where(removed, terms.toggled_values(removed), np.inf))] = False
+        if not terms.is_negative(trial):
             return removed
-        removed = trials[np.argmin(f)]
+        removed = trial
 
 
 def _smallest_hitting_set(sets: list[int], size: int, limits: _SearchLimits) -> int | None:
