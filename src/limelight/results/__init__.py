@@ -3,6 +3,7 @@
 from limelight.results.comparison import Agreement, Comparison, measure_agreement, rank_correlation
 from limelight.results.explanation import (
     Anchor,
+    AnchorGuarantee,
     Attribution,
     BoundKind,
     Explanation,
@@ -14,6 +15,7 @@ from limelight.results.explanation import (
 __all__ = [
     "Agreement",
     "Anchor",
+    "AnchorGuarantee",
     "Attribution",
     "BoundKind",
     "Comparison",
