@@ -42,4 +42,5 @@ class MethodSettings(TypedDict, total=False):
     threshold: float
     tolerance: float | None
     top: int | None
+    until: str | None
     within: str

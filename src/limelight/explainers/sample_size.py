@@ -1,6 +1,5 @@
 """How many samples a method draws, and the calls of the model that they take."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -12,8 +11,9 @@ from limelight.explainers.method import (
     Implementation,
     NotBelow,
     Positive,
-    Range,
+    Top,
     at_least,
+    parse_top,
     per_input,
     settings_class,
 )
@@ -30,16 +30,6 @@ from limelight.sampling.stopping import StoppingRule
 DEFAULT_CALLS = 1_000
 MAX_SAMPLES = 500_000  # unless a method has another limit
 _FIRST_LOOK = 4  # share of the default samples after which certainty is checked first: a quarter
-_TOP = re.compile(r"top ([1-9][0-9]{0,8})", re.ASCII)
-# The allowed values of the setting ``until``.
-Top = Range(lambda text: _TOP.fullmatch(text) is not None, 'be a number of features such as "top 3"')
-
-
-def parse_top(until: str | None) -> int | None:
-    """Return the number of features in a text such as "top 3"; None stays None."""
-    match = None if until is None else _TOP.fullmatch(until)
-    return None if match is None else int(match[1])
-
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,17 +17,17 @@ from limelight.explainers.method import (
     NotBelow,
     OneOf,
     Positive,
+    Top,
     at_least,
     exact_implementation,
+    parse_top,
     per_input,
 )
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
     DEFAULT_CALLS,
     SampleSize,
-    Top,
     fit_sample_size,
-    parse_top,
     sampled_implementation,
 )
 from limelight.explainers.target_game import (
@@ -323,9 +323,7 @@ def pair_warnings(
         )
     return (
         warnings
-        + settings.sample_size.stopping_warnings(
-            sample.pairs, float(sample.stderr.max()), tops, d
-        )
+        + settings.sample_size.stopping_warnings(sample.pairs, float(sample.stderr.max()), tops, d)
         + rare_effect_warning(
             has_no_spread=bool(sample.has_no_spread[0]) and is_incomplete,
             largest_share=float(sample.largest_share[0]),

@@ -117,7 +117,9 @@ def _error_of_mean(draws: Float[np.ndarray, " n"]) -> float:
     relative = draws - draws[0]
     spread = PowerSums.from_contributions((relative - relative.mean())[:, None] / n)
     second = spread.second * n / (n - 1)
-    return float(spread._replace(first=np.zeros(1), second=second).standard_error(n, degrees=n - 1)[0])
+    return float(
+        spread._replace(first=np.zeros(1), second=second).standard_error(n, degrees=n - 1)[0]
+    )
 
 
 def check_top_sizes(sizes: TopSizes, d: int) -> None:

@@ -22,6 +22,7 @@ MAX_DRAWS = 128  # more draws are averaged in groups, so that an explanation sta
 # Of the first third of the draws, the sets are chosen. The others test them. On IMDB reviews, a
 # third certified more sets than a half and as many as a quarter.
 _SELECTION_SHARE = 1 / 3
+_FIRST_SHARE = 0.8  # of the level, for a set that the user asks for
 _AGREEMENT = 1e-4  # of the farthest draw: rounding makes draws that agree differ by less
 _MAX_CELLS = 2**20  # draws × pairs of features that are tested together
 _SINGLE_PRECISION = 1e-7  # of the largest score: rounding of a model that returns float32
@@ -79,7 +80,7 @@ def certify_tops(
     level
         The probability of a wrong certificate.
     first
-        The K that is tested first.
+        The K that is tested first, at four fifths of the level.
     slack
         How far the mean of the draws of each feature may be off, beyond its random error.
     allowed_effect
@@ -92,15 +93,32 @@ def certify_tops(
     selection, test = np.split(draws, [math.ceil(n * _SELECTION_SHARE)])
     center = selection.mean(axis=0)
     order, reported = _order_by_size(center), _order_by_size(scores)
-    tests = _PairTests(test, np.sign(center), level, np.zeros(d) if slack is None else slack)
     step = max(allowed_effect, float(np.abs(scores).max()))
-    limit = tests.unseen_limit(step)
-    certain = []
-    for k in _order_sizes(selection, order, first):
-        is_same = set(order[:k].tolist()) == set(reported[:k].tolist())
-        if not is_same or not tests.separate(order[:k], order[k:], limit):
-            break
-        certain.append(k)
+    certain = list[int]()
+
+    def test_sizes(sizes: Sequence[int], level: float) -> bool:
+        """Test sets one after another until one fails, and return whether all passed."""
+        pair_tests = _PairTests(
+            test,
+            np.sign(center),
+            level=level,
+            slack=np.zeros(d) if slack is None else slack,
+            allowed_effect=step,
+        )
+        for k in sizes:
+            is_same = set(order[:k].tolist()) == set(reported[:k].tolist())
+            if not is_same or not pair_tests.separate(order[:k], order[k:]):
+                return False
+            certain.append(k)
+        return True
+
+    sizes = _order_sizes(selection, order)
+    if first in sizes:
+        # If the first set passes, its share of the level is left for the others.
+        sizes.remove(first)
+        share = level * _FIRST_SHARE
+        level = level if test_sizes([first], share) else level - share
+    test_sizes(sizes, level)
     return tuple(sorted(certain))
 
 
@@ -108,28 +126,24 @@ class _PairTests:
     """Tests that a feature is larger in size than another one. Each pair is tested once."""
 
     def __init__(
-        self, draws: Draws, signs: PerFeature, level: float, slack: PerFeature
+        self,
+        draws: Draws,
+        signs: PerFeature,
+        *,
+        level: float,
+        slack: PerFeature,
+        allowed_effect: float,
     ) -> None:
         self._draws, self._signs, self._level, self._slack = draws, signs, level, slack
-        d = draws.shape[1]
+        n, d = draws.shape
         self._passed: Bool[np.ndarray, "d d"] = np.zeros((d, d), bool)
-
-    def unseen_limit(self, allowed_effect: float) -> tuple[float, float]:
-        """Return the largest deviation at which draws agree, and the limit of their differences.
-
-        If n draws agree, an effect that a share q of all draws has was missed with the probability
-        (1 − q)ⁿ, which is below ``level`` for q > log(1/level)/n.
-        """
-        farthest = float(np.abs(self._draws - self._draws.mean(axis=0)).max())
+        # If n draws agree, an effect that a share q of all draws has was missed with the
+        # probability (1 − q)ⁿ, which is below the level for q > log(1/level)/n.
+        farthest = float(np.abs(draws - draws.mean(axis=0)).max())
         step = farthest if farthest > ROUNDING * allowed_effect else allowed_effect
-        return _AGREEMENT * step, math.log(1 / self._level) / len(self._draws) * step
+        self._agreement, self._unseen = _AGREEMENT * step, math.log(1 / level) / n * step
 
-    def separate(
-        self,
-        inside: Int[np.ndarray, " k"],
-        outside: Int[np.ndarray, " m"],
-        unseen: tuple[float, float],
-    ) -> bool:
+    def separate(self, inside: Int[np.ndarray, " k"], outside: Int[np.ndarray, " m"]) -> bool:
         """Return whether every feature inside is larger in size than every feature outside."""
         is_open = ~self._passed[np.ix_(inside, outside)]
         rows, columns = np.nonzero(is_open)
@@ -137,18 +151,16 @@ class _PairTests:
         size = max(1, _MAX_CELLS // len(self._draws))
         for start in range(0, len(rows), size):
             i, j = (indices[start : start + size] for indices in pairs)
-            if not self._are_larger(i, j, unseen):
+            if not self._are_larger(i, j):
                 return False
         self._passed[pairs] = True
         return True
 
-    def _are_larger(
-        self, i: Int[np.ndarray, " p"], j: Int[np.ndarray, " p"], unseen: tuple[float, float]
-    ) -> bool:
+    def _are_larger(self, i: Int[np.ndarray, " p"], j: Int[np.ndarray, " p"]) -> bool:
         """Return whether feature i is larger in size than feature j, for all pairs."""
         n = len(self._draws)
         larger, smaller = self._draws[:, i] * self._signs[i], self._draws[:, j]
-        slack, (agreement, unseen_limit) = self._slack[i] + self._slack[j], unseen
+        slack = self._slack[i] + self._slack[j]
         for sign in (1.0, -1.0):
             differences = larger - sign * smaller
             mean = differences.mean(axis=0)
@@ -157,8 +169,8 @@ class _PairTests:
             # The same allowance for rare effects as in standard errors.
             error = np.sqrt(spread.second * n / (n - 1) + spread.largest**2)
             limit = np.where(
-                n * spread.largest <= agreement,
-                unseen_limit,
+                n * spread.largest <= self._agreement,
+                self._unseen,
                 t_quantile(self._level, degrees) * error,
             )
             if not (mean > limit + slack).all():
@@ -171,9 +183,7 @@ def _order_by_size(scores: PerFeature) -> Int[np.ndarray, " d"]:
     return np.argsort(-np.abs(scores), kind="stable")
 
 
-def _order_sizes(
-    selection: Draws, order: Int[np.ndarray, " d"], first: int | None
-) -> Sequence[int]:
+def _order_sizes(selection: Draws, order: Int[np.ndarray, " d"]) -> list[int]:
     """Return the sizes 1 to d − 1 of the top sets, with the clearest gap behind a set first."""
     center = selection.mean(axis=0)
     # A few draws say little about the spread of a single feature, so half of it is the mean spread.
@@ -182,9 +192,7 @@ def _order_sizes(
     sizes, scale = np.abs(center)[order], variance[:-1] + variance[1:]
     gap = (sizes[:-1] - sizes[1:]) / np.sqrt(np.where(scale > 0, scale, 1.0))
     ranked: list[int] = (1 + np.argsort(-gap, kind="stable")).tolist()
-    if first not in ranked:
-        return ranked
-    return [first, *(k for k in ranked if k != first)]
+    return ranked
 
 
 def certify_tops_by_errors(
