@@ -290,7 +290,7 @@ class Implementation:
 
     @property
     def can_stop_when_certain(self) -> bool:
-        """Whether the setting ``until`` has a meaning: for samples, and at once for exact scores."""
+        """Whether the setting ``until`` has a meaning. Exact scores meet it at once."""
         return UNTIL in self.settings or self.exactness in ("bound", "exact")
 
 
@@ -388,10 +388,11 @@ class ConfiguredMethod(NamedTuple):
         else:
             values = {name: getattr(settings, name) for name in defaults}
             changed = {name: value for name, value in values.items() if value != defaults[name]}
-        until = {name: changed.pop(name) for name in (UNTIL,) if name in changed}
-        for text in until.values():  # not every method has the setting, which checks it
-            if text is not None and (not isinstance(text, str) or parse_top(text) is None):
-                raise InputError(f"until must {Top.requirement}, not {short_repr(text)}.")
+        text = changed.pop(UNTIL, None)
+        until = {} if text is None else {UNTIL: text}
+        # Not every method has the setting, which checks its value.
+        if until and (not isinstance(text, str) or parse_top(text) is None):
+            raise InputError(f"until must {Top.requirement}, not {short_repr(text)}.")
         if until and not implementation.can_stop_when_certain:
             raise InputError(
                 f"method {method.id!r} cannot sample until its strongest features are certain. "
