@@ -38,7 +38,7 @@ def look_level(look: int) -> float:
     return ERROR_LEVEL / (look * (look + 1))
 
 
-def group_draws(draws: Draws, count: int = MAX_DRAWS) -> Draws:
+def group_draws(draws: Draws, count: int = MAX_DRAWS) -> Float[np.ndarray, "G d"]:
     """Average consecutive draws in groups of equal size, so that at most ``count`` rows remain.
 
     Draws that do not fill a group are left out.
