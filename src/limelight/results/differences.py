@@ -8,7 +8,7 @@ import numpy as np
 
 from limelight.errors import InputError, unknown_name_message
 from limelight.sampling.ranks import TopSizes
-from limelight.sampling.spread import PowerSums
+from limelight.sampling.spread import ROUNDING, PowerSums
 from limelight.shapes import Float
 from limelight.text import truncate_line
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Features by name or by index, a single one or several.
 FeatureNames = str | int | Sequence[str | int]
-_LEARNED = "learned"  # the method whose errors have no draws
+_LEARNED = "learned"  # a method whose errors have no draws
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +60,15 @@ def score_difference(e: "Explanation", a: FeatureNames, b: FeatureNames) -> Diff
     if e.stderr is None:
         bound = None if e.bound is None else e.bound * float(np.abs(weights).sum())
         return Difference(value=value, bound=bound)
+    # Large enough whatever the errors have in common.
+    sum_of_errors = float(e.stderr @ np.abs(weights))
     if e.draws is not None:
-        return Difference(value=value, stderr=_error_of_mean(e.draws @ weights))
-    if e.method == _LEARNED:
-        # How the errors depend on each other is unknown. Their sum is always large enough.
-        return Difference(value=value, stderr=float(e.stderr @ np.abs(weights)))
-    if not e.stderr.any():
-        return Difference(value=value, stderr=0.0)
+        error = _error_of_mean(e.draws @ weights)
+        # Draws that agree may all have missed an effect, for which the errors of scores allow.
+        has_no_spread = error <= ROUNDING * float(np.abs(e.scores).max())
+        return Difference(value=value, stderr=sum_of_errors if has_no_spread else error)
+    if e.method == _LEARNED or not sum_of_errors:
+        return Difference(value=value, stderr=sum_of_errors)
     raise InputError(
         "these sampled scores have no draws, because files do not contain them and not every "
         "method has them. Explain the text again with 'shapley', 'banzhaf', 'lime' or 'owen'."
