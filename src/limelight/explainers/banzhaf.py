@@ -18,7 +18,12 @@ from limelight.explainers.method import (
     per_input,
 )
 from limelight.explainers.registry import register_method
-from limelight.explainers.sample_size import SampleSize, SamplingSettings, sampled_implementation
+from limelight.explainers.sample_size import (
+    CertifyingSettings,
+    SampleSize,
+    SamplingSettings,
+    sampled_implementation,
+)
 from limelight.explainers.target_game import (
     TargetGame,
     exact_attributions,
@@ -263,7 +268,7 @@ _TOP = "number of pairs to keep, strongest first. None: all d(d−1)/2"
         ),
     ),
 )
-class Banzhaf(SamplingSettings):
+class Banzhaf(CertifyingSettings):
     """Settings of Banzhaf values: of a quadrature, or of random masks."""
 
     per_head: bool = False

@@ -20,8 +20,8 @@ from limelight.explainers.method import (
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
     DEFAULT_CALLS,
+    CertifyingSettings,
     SampleSize,
-    SamplingSettings,
     sampled_implementation,
 )
 from limelight.explainers.target_game import (
@@ -286,7 +286,7 @@ def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
         ),
     ),
 )
-class Lime(SamplingSettings):
+class Lime(CertifyingSettings):
     """Settings of LIME: of its exact limit, or of a regression on the model's outputs."""
 
     bandwidth: Annotated[float, Positive] = 0.25
@@ -328,7 +328,7 @@ class Lime(SamplingSettings):
         ),
     ),
 )
-class LimeSampled(SamplingSettings):
+class LimeSampled(CertifyingSettings):
     """Settings of LIME as the `lime` package computes it; the defaults are that package's.
 
     Parameters

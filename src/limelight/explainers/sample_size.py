@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     MEANINGS,
+    UNTIL,
     Cost,
     Implementation,
     NotBelow,
@@ -85,7 +86,7 @@ class SampleSize:
         return self.initial_count(d) if self.stopping_rule() is None else self.max_count
 
     def stopping_rule(self, *, draws_per_count: int = 1) -> StoppingRule | None:
-        """Return what the samples must achieve, or None for a fixed number of samples.
+        """Return the rule that stops sampling, or None for a fixed number of samples.
 
         ``draws_per_count`` is the number of samples of one draw.
         """
@@ -127,7 +128,7 @@ class SampleSize:
     def stopping_warnings(
         self, count: int, largest_error: float, tops: TopSizes, d: int
     ) -> tuple[str, ...]:
-        """Return warnings if the samples do not achieve what they should.
+        """Return warnings if the samples do not meet the stopping rule.
 
         Parameters
         ----------
@@ -162,7 +163,6 @@ class SamplingSettings:
     samples: Annotated[int | None, at_least(2)] = None
     max_samples: Annotated[int, at_least(2), NotBelow("samples")] = MAX_SAMPLES
     tolerance: Annotated[float | None, Positive] = None
-    until: Annotated[str | None, Top] = None
     replacement: str = "auto"
     seed: Annotated[int, at_least(0)] = 0
 
@@ -177,9 +177,16 @@ class SamplingSettings:
             count=self.samples,
             max_count=self.max_samples,
             tolerance=self.tolerance,
-            top=parse_top(self.until),
+            top=parse_top(getattr(self, UNTIL, None)),
             **options,
         )
+
+
+@settings_class
+class CertifyingSettings(SamplingSettings):
+    """Settings of methods that sample masks until the strongest features are certain."""
+
+    until: Annotated[str | None, Top] = None
 
 
 def fit_sample_size(settings: Any, d: int, calls: int, *, count: str = "samples") -> Any:

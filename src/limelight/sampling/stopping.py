@@ -9,7 +9,7 @@ from limelight.sampling.ranks import ERROR_LEVEL, TopSizes, look_level
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingRule:
-    """What a sample must achieve before it stops growing.
+    """Conditions under which a sample stops growing.
 
     Parameters
     ----------
