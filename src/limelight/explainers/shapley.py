@@ -459,11 +459,11 @@ class Shapley:
                     "error. With a learned start, 1 is enough."
                 )
         rules = {"tolerance": self.tolerance, "until": self.until}
-        name = next((name for name, value in rules.items() if value is not None), None)
-        if name is not None and self.sampler == "regression":
+        rule = next((name for name, value in rules.items() if value is not None), None)
+        if rule is not None and self.sampler == "regression":
             raise InputError(
-                f"{name} needs the sampler 'orders', not 'regression'. Leave sampler out, or set "
-                f"pairs instead of {name}."
+                f"{rule} needs the sampler 'orders', not 'regression'. Leave sampler out, or set "
+                f"pairs instead of {rule}."
             )
         if self.tolerance is not None and self.max_pairs < MIN_RELIABLE_PAIRS:
             raise InputError(

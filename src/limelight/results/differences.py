@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -83,11 +83,12 @@ def find_features(e: "Explanation", names: FeatureNames) -> list[int]:
     InputError
         If a feature is unknown, or if several features have the name.
     """
-    is_single = isinstance(names, str | int | np.integer)
-    return [_find_feature(e, name) for name in ([names] if is_single else names)]  # type: ignore[list-item, union-attr]
+    if isinstance(names, str | int | np.integer):
+        return [_find_feature(e, names)]
+    return [_find_feature(e, name) for name in names]
 
 
-def _find_feature(e: "Explanation", name: str | int) -> int:
+def _find_feature(e: "Explanation", name: Any) -> int:
     """Return the index of the feature with this name or index."""
     if isinstance(name, int | np.integer) and not isinstance(name, bool):
         if not 0 <= name < len(e):

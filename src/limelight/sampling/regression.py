@@ -171,7 +171,8 @@ def fit_sampled_lime(
     *arrays, _, _, _ = zip(*parts, strict=True)
     merged: list[Any] = [np.concatenate(array)[column_order] for array in arrays]
     # The first part has the first output.
-    return LimeFit(*merged, draws=parts[0].draws, shift=parts[0].shift, samples=sample.n)
+    merged += [parts[0].draws, parts[0].shift, sample.n]
+    return LimeFit(*merged)
 
 
 def _limit_shifts(
