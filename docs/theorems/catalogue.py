@@ -214,6 +214,16 @@ THEOREMS = (
         exactness="exact with bound, d ≥ 2",
     ),
     Theorem(
+        id="certain-ranks",
+        title="Certain sets of the strongest features",
+        source="limelight; intersection–union tests, Berger 1982",
+        statement="P(every certified set of the K largest |φ_j| is right) ≥ 1 − γ, at all looks",
+        function="limelight.sampling.ranks:certify_tops",
+        test="tests/sampling/test_certain_ranks.py"
+        "::test_certificates_agree_with_a_second_implementation",
+        exactness="exact for exact tests, such as Student's t of normal differences",
+    ),
+    Theorem(
         id="faithfulness-ceiling",
         title="Chance and ceiling of the deletion area",
         source="Dinkelbach 1967 for ratios; limelight",

@@ -41,4 +41,5 @@ class MethodSettings(TypedDict, total=False):
     threshold: float | None
     tolerance: float | None
     top: int | None
+    until: str | None
     within: str

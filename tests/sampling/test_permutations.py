@@ -7,6 +7,7 @@ from scipy import stats
 import limelight
 from limelight.sampling.all_masks import shapley_values_from_all_masks
 from limelight.sampling.orders import draw_orders, evaluate_orders, shapley_values_from_orders
+from limelight.sampling.stopping import StoppingRule
 
 
 def all_of(words):
@@ -23,7 +24,9 @@ def test_a_tolerance_is_not_met_by_two_pairs_that_agree():
     agreeing = [seed for seed in range(30) if drawn(all_of(3), 3, 2, seed).has_no_spread.all()]
     assert agreeing
     for seed in agreeing:
-        found = drawn(all_of(3), 3, 2, seed, tolerance=0.05, max_pairs=10_000)
+        found = drawn(
+            all_of(3), 3, 2, seed, stopping=StoppingRule(tolerance=0.05, max_count=10_000)
+        )
         assert found.pairs >= 10
         assert (np.abs(found.values - 1 / 3) <= 5 * found.stderr).all()
         assert found.stderr.max() <= 0.05

@@ -10,7 +10,8 @@ from sklearn.linear_model import Ridge
 
 from limelight.errors import InputError
 from limelight.sampling.regression import fit_sampled_lime, forward_selection, select_features
-from limelight.sampling.sample import Sample, fit_until_tolerance, make_lime_sampler
+from limelight.sampling.sample import Sample, fit_until_stopped, make_lime_sampler
+from limelight.sampling.stopping import StoppingRule
 
 
 def sample_of(game, d, n, *, seed=0, row0=True, **settings):
@@ -128,8 +129,9 @@ def test_one_row_that_alone_decides_a_slope_claims_no_precision():
 def test_a_tolerance_is_not_met_by_a_fit_through_its_own_samples():
     rng, game = np.random.default_rng(0), random_game(0, 20)
     sample = Sample(game, make_lime_sampler(20), rng, d=20, row0=False)
-    fit = fit_until_tolerance(
-        sample, partial(fit_sampled_lime, ridge=0.0), initial_rows=9, tolerance=0.1, max_rows=10**6
+    stopping = StoppingRule(tolerance=0.1, max_count=10**6)
+    fit, _ = fit_until_stopped(
+        sample, partial(fit_sampled_lime, ridge=0.0), initial_rows=9, stopping=stopping
     )
     assert fit.samples > 21
     assert 0 < fit.stderr.max() <= 0.1
@@ -165,9 +167,8 @@ def test_an_unknown_selection_is_named():
 
 def test_sampling_stops_when_the_tolerance_is_met():
     sample = sample_of(random_game(1, 6), 6, 1)
-    fit = fit_until_tolerance(
-        sample, fit_sampled_lime, initial_rows=200, tolerance=0.01, max_rows=10**6
-    )
+    stopping = StoppingRule(tolerance=0.01, max_count=10**6)
+    fit, _ = fit_until_stopped(sample, fit_sampled_lime, initial_rows=200, stopping=stopping)
     assert fit.stderr.max() <= 0.01
     smaller = sample_of(random_game(1, 6), 6, fit.samples // 3)
     assert fit_sampled_lime(smaller).stderr.max() > 0.01  # it did not draw three times too many
@@ -175,18 +176,10 @@ def test_sampling_stops_when_the_tolerance_is_met():
 
 def test_sampling_stops_at_the_most_it_may_draw():
     sample = sample_of(random_game(1, 6), 6, 1)
-    assert (
-        fit_until_tolerance(
-            sample, fit_sampled_lime, initial_rows=100, tolerance=1e-9, max_rows=1234
-        ).samples
-        == 1234
-    )
-    assert (
-        fit_until_tolerance(
-            sample, fit_sampled_lime, initial_rows=1300, tolerance=None, max_rows=1
-        ).samples
-        == 1300
-    )
+    stopping = StoppingRule(tolerance=1e-9, max_count=1234)
+    fit, _ = fit_until_stopped(sample, fit_sampled_lime, initial_rows=100, stopping=stopping)
+    assert fit.samples == 1234
+    assert fit_until_stopped(sample, fit_sampled_lime, initial_rows=1300)[0].samples == 1300
 
 
 def test_memory_does_not_hold_the_masks_as_numbers():

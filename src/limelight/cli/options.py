@@ -325,9 +325,13 @@ class ExplainOptions:
     budget
         Limit per text: a time (30, 30s, 2min) or a number of model calls ("400 calls"). Methods
         that sample choose their sample size to fit. The time to load the model does not count.
+    until
+        Sample until the strongest features are certain, such as "top 3", or until the budget ends.
+        Exact methods need no samples.
     """
 
     budget: Annotated[str | None, Parameter(group=BUDGET)] = None
+    until: Annotated[str | None, Parameter(group=BUDGET)] = None
     set: MethodSettings = ()
     texts: TextOptions = TextOptions()  # noqa: RUF009  (it is frozen)
     model: ModelOptions = ModelOptions()
@@ -361,6 +365,8 @@ class ExplainOptions:
 
         def explain_batch(texts: list[UserInput]) -> Any:
             settings = parse_settings(self.set, function)
+            if self.until is not None:
+                settings["until"] = self.until
             with display:
                 options = {"budget": self.budget, "progress": display, **keywords, **settings}
                 return function(model, texts, *methods, **options)

@@ -12,6 +12,7 @@ from limelight.errors import DomainError, InputError, short_repr
 from limelight.explainers.batch import Batch
 from limelight.explainers.learned import LEARNED_PREFIX, LearnedMethod
 from limelight.explainers.method import (
+    UNTIL,
     ConfiguredMethod,
     requested_replacement,
     setting_defaults,
@@ -109,8 +110,8 @@ def configure_with_budget(
     settings
         Settings of the methods by name.
     budget
-        The budget as the user wrote it. With a budget, a learned method is where Shapley values
-        start, because there are calls to spend.
+        The budget as the user wrote it. With a budget or ``until``, a learned method is where
+        Shapley values start, because there are calls to spend.
     is_list
         Whether the call compares methods.
 
@@ -122,7 +123,7 @@ def configure_with_budget(
     is_learned = isinstance(method, LearnedMethod) or str(method).startswith(LEARNED_PREFIX)
     if is_list:
         methods = configure_methods(model, method, settings)
-    elif is_learned and budget is not None:
+    elif is_learned and (budget is not None or UNTIL in settings):
         methods = [configure_method("shapley", model, {"start": method, **settings})]
     else:
         methods = [

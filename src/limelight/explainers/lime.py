@@ -20,8 +20,8 @@ from limelight.explainers.method import (
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
     DEFAULT_CALLS,
+    CertifyingSettings,
     SampleSize,
-    SamplingSettings,
     sampled_implementation,
 )
 from limelight.explainers.target_game import (
@@ -116,7 +116,7 @@ def explain_by_regression(settings: "Lime | LimeSampled", batch: Batch) -> Attri
         feature_selection=settings.feature_selection,
         bandwidth=settings.bandwidth,
     )
-    fit, sampling_warnings = fit_masks(
+    fit, tops, sampling_warnings = fit_masks(
         settings, batch, game, sampler, regression, row0=settings.row0
     )
     # The residuals of a fit through all samples are 0, so its standard errors are not finite.
@@ -131,6 +131,8 @@ def explain_by_regression(settings: "Lime | LimeSampled", batch: Batch) -> Attri
         nonzero_or_none(fit.stderr[0]),
         warnings=warnings + sampling_warnings,
         intercept=float(fit.intercept[0]),
+        draws=fit.draws,
+        certain_tops=tops if int(fit.selected_count[0]) == d else None,
         samples_drawn=fit.samples,
         r2=float(fit.r2[0]),
         intercept_stderr=float(fit.intercept_stderr[0]),
@@ -273,10 +275,11 @@ def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
             },
             summary="one model call per sample",
             check=_check_sample_count,
+            certifies=True,
         ),
     ),
 )
-class Lime(SamplingSettings):
+class Lime(CertifyingSettings):
     """Settings of LIME: of its exact limit, or of a regression on the model's outputs."""
 
     bandwidth: Annotated[float, Positive] = 0.25
@@ -314,10 +317,11 @@ class Lime(SamplingSettings):
                 "sizes": _SIZES,
             },
             check=_check_sample_count,
+            certifies=True,
         ),
     ),
 )
-class LimeSampled(SamplingSettings):
+class LimeSampled(CertifyingSettings):
     """Settings of LIME as the `lime` package computes it; the defaults are that package's.
 
     Parameters

@@ -1,6 +1,7 @@
 """Methods: facts, settings, and implementations with their costs."""
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
@@ -53,6 +54,19 @@ Share = Range(lambda x: 0 < x < 1, "be between 0 and 1")
 PositiveShare = Range(lambda x: 0 < x <= 1, "be above 0 and at most 1")
 
 
+_TOP = re.compile(r"top ([1-9][0-9]{0,8})", re.ASCII)
+# The allowed values of the setting ``until``.
+Top = Range(
+    lambda text: _TOP.fullmatch(text) is not None, 'be a number of features such as "top 3"'
+)
+
+
+def parse_top(until: str | None) -> int | None:
+    """Return the number of features in a text such as "top 3"; None stays None."""
+    match = None if until is None else _TOP.fullmatch(until)
+    return None if match is None else int(match[1])
+
+
 def at_least(minimum: int) -> Range:
     """Return the range of numbers that are not smaller than ``minimum``."""
     return Range(lambda x: x >= minimum, f"be at least {minimum}")
@@ -76,6 +90,7 @@ class NotBelow(NamedTuple):
 
 
 _MAX_BITS = 63
+UNTIL = "until"  # the setting that asks for certain top features
 
 
 class SettingField(NamedTuple):
@@ -274,6 +289,11 @@ class Implementation:
     is_batched: bool = False
     logit_only: bool = False
 
+    @property
+    def can_stop_when_certain(self) -> bool:
+        """Whether the setting ``until`` has a meaning. Exact scores meet it at once."""
+        return UNTIL in self.settings or self.exactness in ("bound", "exact")
+
 
 # What settings mean in most implementations.
 MEANINGS = {
@@ -369,10 +389,22 @@ class ConfiguredMethod(NamedTuple):
         else:
             values = {name: getattr(settings, name) for name in defaults}
             changed = {name: value for name, value in values.items() if value != defaults[name]}
+        text = changed.pop(UNTIL, None)
+        until = {} if text is None else {UNTIL: text}
+        # Not every method has the setting, which checks its value.
+        if until and (not isinstance(text, str) or parse_top(text) is None):
+            raise InputError(f"until must {Top.requirement}, not {short_repr(text)}.")
+        if until and not implementation.can_stop_when_certain:
+            raise InputError(
+                f"method {method.id!r} cannot sample until its strongest features are certain. "
+                "Leave until out, or use 'shapley'."
+            )
         if changed:
             is_default = implementation is select_implementation(method, model)
             case = "for this model" if is_default else "with this replacement"
             _check_names(method, implementation, changed, case)
+        # Exact scores need no samples. Their settings keep the wish for a text that is sampled.
+        changed |= {name: until[name] for name in until if name in defaults}
         values = defaults | changed
         changed |= {
             name: value for name, value in implementation.defaults.items() if values[name] is None
@@ -403,8 +435,10 @@ class ConfiguredMethod(NamedTuple):
             for name in self.implementation.settings
             if name != "tolerance"
         }
+        if (until := getattr(self.settings, UNTIL, None)) is not None:
+            values[UNTIL] = until
         names = values if implementation is None else implementation.settings
-        for name in values.keys() - names.keys():
+        for name in values.keys() - names.keys() - {UNTIL}:
             if values.pop(name) != defaults[name]:
                 raise InputError(
                     f"the setting {name!r} of method {self.method.id!r} has no effect on a sampled "

@@ -420,6 +420,7 @@ _TEMPLATE_FUNCTIONS: dict[str, Any] = {
     "head_tables": head_tables,
     "scale_note": wording.scale_note,
     "precision": wording.precision_sentence,
+    "ranks": wording.ranks_sentence,
     "anchor_sentence": wording.anchor_sentence,
     "headline": wording.headline,
     "base_sentence": wording.base_sentence,

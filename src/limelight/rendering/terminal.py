@@ -239,6 +239,8 @@ def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
     yield table_text(_feature_table(e, look.width), look)
     yield Text()
     yield look.line(wording.precision_sentence(e), "dim")
+    if ranks := wording.ranks_sentence(e):
+        yield look.line(ranks, "dim")
     if base := wording.base_sentence(e):
         yield look.line(base, "dim")
     if e.intercept is not None:

@@ -21,6 +21,7 @@ from limelight.rendering.palette import (
 )
 from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
+from limelight.results.differences import encode_ranges
 from limelight.results.table import Cell, Column, Table
 from limelight.text import AnswerQuery, pluralize
 
@@ -430,6 +431,30 @@ def precision_sentence(e: Explanation) -> str:
     if e.bound is not None:
         return f"Exact: error at most {round_up(e.bound)} ({BOUND_KINDS[e.bound_kind]})."
     return "Computed without sampling."
+
+
+_MAX_RANGES = 4  # of sizes in a sentence
+
+
+def ranks_sentence(e: Explanation) -> str:
+    """Say which sets of the strongest features are certain, or return "" if nothing is known."""
+    if e.certain_tops is None or len(e) < 2:
+        return ""
+    is_sampled = e.stderr is not None and bool(e.stderr.any())
+    end = " (95 % confidence)." if is_sampled else "."
+    nouns = pluralize(e.feature_noun)
+    ranges = encode_ranges(e.certain_tops)
+    if not ranges:
+        return f"It is not certain which {nouns} are the strongest{end}"
+    if ranges == [(1, len(e) - 1)]:
+        return f"The ranks of all {nouns} are certain{end}"
+    if ranges == [(1, 1)]:
+        return f"The strongest {e.feature_noun} is certain{end}"
+    sizes = [str(first) if first == last else f"{first}–{last}" for first, last in ranges]
+    if len(sizes) > _MAX_RANGES:
+        sizes[_MAX_RANGES - 2 : -1] = ["…"]
+    listed = " and ".join(filter(None, [", ".join(sizes[:-1]), sizes[-1]]))
+    return f"The top {listed} {nouns} are certain{end}"
 
 
 def merge_warnings(explanations: Iterable[Explanation]) -> list[str]:

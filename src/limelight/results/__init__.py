@@ -1,6 +1,7 @@
 """What every method returns: explanations, comparisons, their JSON and tables."""
 
 from limelight.results.comparison import Agreement, Comparison, measure_agreement, rank_correlation
+from limelight.results.differences import Difference
 from limelight.results.explanation import (
     Anchor,
     AnchorGuarantee,
@@ -19,6 +20,7 @@ __all__ = [
     "Attribution",
     "BoundKind",
     "Comparison",
+    "Difference",
     "Explanation",
     "Explanations",
     "Pairs",

@@ -35,3 +35,19 @@ export function precisionSentence({ bound, bound_kind: kind = "proven", features
   if (bound === "inf" || !Number.isFinite(bound)) return "Computed without sampling, with an error that is not bounded.";
   return `Exact: error at most ${formatBound(bound)} (${BOUND_KINDS[kind]}).`;
 }
+
+const MAX_RANGES = 4; // of sizes in a sentence
+
+/** Which sets of the strongest features are certain, or "" if nothing is known. `noun` names a feature and `nouns` several. */
+export function ranksSentence({ certain_tops: ranges, features }, noun, nouns) {
+  if (!ranges || features.length < 2) return "";
+  const end = features.some(({ stderr }) => stderr) ? " (95 % confidence)." : ".";
+  if (!ranges.length) return `It is not certain which ${nouns} are the strongest${end}`;
+  const [[first, last]] = ranges;
+  if (first === 1 && last === features.length - 1) return `The ranks of all ${nouns} are certain${end}`;
+  if (ranges.length === 1 && last === 1) return `The strongest ${noun} is certain${end}`;
+  const sizes = ranges.map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`));
+  if (sizes.length > MAX_RANGES) sizes.splice(MAX_RANGES - 2, sizes.length - 1 - (MAX_RANGES - 2), "…");
+  const listed = [sizes.slice(0, -1).join(", "), sizes.at(-1)].filter(Boolean).join(" and ");
+  return `The top ${listed} ${nouns} are certain${end}`;
+}

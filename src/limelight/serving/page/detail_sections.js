@@ -3,7 +3,7 @@
 import { RequestError, ServerUnreachable, sendRequest } from "./requests.js";
 import "../../rendering/elements/attention_cells.js";
 import { makeElement, parseMarkup } from "../../rendering/elements/nodes.js";
-import { typographicMinus, precisionSentence, formatNumber } from "../../rendering/elements/numbers_in_words.js";
+import { typographicMinus, precisionSentence, ranksSentence, formatNumber } from "../../rendering/elements/numbers_in_words.js";
 import "../../rendering/elements/removal_curve.js";
 import "../../rendering/elements/score_bars.js";
 import { methodLabel, featureNoun, pluralize } from "../../rendering/elements/shades.js";
@@ -103,7 +103,7 @@ export class DetailSections {
     const cards = readings.flatMap(({ explanations, name }) => explanations.map((e) => {
       const bars = makeElement("limelight-bars");
       bars.explanation = e;
-      return makeElement("div", {}, makeElement("h3", {}, `${name ? `${visibleText(name)} · ` : ""}${methodLabel(e)} `, makeElement("span", { class: "note" }, precisionSentence(e))), bars);
+      return makeElement("div", {}, makeElement("h3", {}, `${name ? `${visibleText(name)} · ` : ""}${methodLabel(e)} `, makeElement("span", { class: "note" }, `${precisionSentence(e)} ${ranksSentence(e, featureNoun(e), pluralize(featureNoun(e)))}`)), bars);
     }));
     body.replaceChildren(makeElement("div", { class: "columns" }, ...cards));
   }
