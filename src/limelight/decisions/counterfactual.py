@@ -382,6 +382,13 @@ def _evaluate_masks(
     return margins, changes
 
 
+# Fields that all results take from a batch. Texts have no image.
+_BATCH_FIELDS = (
+    "text", "features", "spans", "image", "classes", "link", "prediction", "cut", "parts", "query",
+    "model",
+)  # fmt: skip
+
+
 def _make_result(
     batch: Batch, settings: CounterfactualSettings, rule: DecisionRule, removal: _Removal
 ) -> Counterfactual:
@@ -395,10 +402,8 @@ def _make_result(
         prediction_after = dict(
             zip(fields["prediction"], batch.targets.query_outputs(outputs).tolist(), strict=True)
         )
-    names = ("text", "features", "spans", "image", "classes", "link", "prediction", "cut", "parts")
-    names = (*(name for name in names if name in fields), "query", "model")
     return Counterfactual(
-        **{name: fields[name] for name in names},
+        **{name: fields[name] for name in _BATCH_FIELDS if name in fields},
         removed=removal.removed or (),
         lower_bound=removal.lower_bound,
         bound_kind=removal.bound_kind,
