@@ -78,7 +78,7 @@ class CounterfactualSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Removal:
-    """A set that changes the prediction, and what is known about smaller and random sets."""
+    """A set that changes the prediction, with a bound for smaller sets and random removals."""
 
     removed: tuple[int, ...] | None
     lower_bound: int
@@ -120,7 +120,7 @@ def stream_counterfactuals(
     for batch in stream_batches(model, texts, request, progress=progress):
         tracker = ProgressTracker(progress, total=len(texts), estimated=True)
         name = resolve_replacement(batch.model, settings.replacement)
-        calls = 0 if batch.has_exact_game(name) else _count_calls(settings)
+        calls = _count_calls(settings) if batch.known_game(name) is None else 0
         first, size = batch.first_index or 0, len(batch.inputs)
         with tracker.track(first, texts=size, calls=calls * size):
             yield from find_counterfactuals(batch, settings)
@@ -147,18 +147,20 @@ def find_counterfactuals(
     """
     name = resolve_replacement(batch.model, settings.replacement)
     settings = replace(settings, replacement=name)
-    is_exact = batch.has_exact_game(name) and batch.reason_sampled is None
+    games = batch.known_game(name)
     for i, single in enumerate(batch.split()):
         with add_text_number(single.first_index):
             rule = _make_rule(single, settings)
             full = single.targets.query_outputs(single.outputs[0])
             if rule.desired_class is not None and rule.is_reached(full[None])[0]:
-                yield _make_result(single, settings, rule, _keep_prediction(rule, single))
+                kind: LowerBoundKind = (
+                    "evaluated" if games is None else bound_kind(single.inputs[0])
+                )
+                yield _make_result(single, settings, rule, _keep_prediction(rule, kind))
                 continue
             removal = None
-            if is_exact:
-                document = extract_document(batch.output_ratio_game, i)
-                game = map_arrays(document, host_array)
+            if games is not None:
+                game = map_arrays(extract_document(games, i), host_array)
                 removal = _certify(single, settings, rule, game)
             removal = removal or _search(single, settings, rule)
             yield _make_result(single, settings, rule, removal)
@@ -178,7 +180,7 @@ def _make_rule(batch: Batch, settings: CounterfactualSettings) -> DecisionRule:
         )
     if not is_class and settings.desired_class is not None:
         raise InputError(
-            f"desired_class is for models that predict classes, but this model predicts a {kind}. "
+            "desired_class is for models that predict classes, but this model has a single output. "
             "Use threshold instead."
         )
     if kind == "score" and threshold is None:
@@ -207,10 +209,10 @@ def _resolve_class(
     return classes[int(target_indices(desired, classes, outputs)[0])]
 
 
-def _keep_prediction(rule: DecisionRule, batch: Batch) -> _Removal:
+def _keep_prediction(rule: DecisionRule, kind: LowerBoundKind) -> _Removal:
     """Return the removal of no feature, because the desired class is predicted already."""
     warning = f"The model predicts {rule.desired_class!r} already, so nothing has to be removed."
-    return _Removal((), 0, bound_kind(batch.inputs[0]), warnings=(warning,))
+    return _Removal((), 0, kind, warnings=(warning,))
 
 
 def _certify(
@@ -301,10 +303,10 @@ def _check_removal(
     """Raise DomainError if the model's output without the features differs from its exact game."""
     mask = _make_mask(game.d, removed)
     full = batch.targets.query_outputs(batch.outputs[0])
-    called, exact = batch.game(settings.replacement)(mask)[0], value(game, mask)[:, 0]
-    scale = max(1.0, float(np.abs(batch.outputs).max()), float(np.abs(exact).max()))
-    is_equal = np.abs(called - exact).max() <= _TOLERANCE * scale
-    if not is_equal or not rule.is_changed(called[None], full)[0]:
+    called_output, exact_output = batch.game(settings.replacement)(mask)[0], value(game, mask)[:, 0]
+    scale = max(1.0, float(np.abs(batch.outputs).max()), float(np.abs(exact_output).max()))
+    is_equal = np.abs(called_output - exact_output).max() <= _TOLERANCE * scale
+    if not is_equal or not rule.is_changed(called_output[None], full)[0]:
         raise DomainError(
             "the output of the model without the removed features contradicts its exact game. "
             "Report this as a bug, and use another replacement."
@@ -347,7 +349,7 @@ def _search(batch: Batch, settings: CounterfactualSettings, rule: DecisionRule) 
         stability=stability,
         warnings=TargetGame(batch, settings.replacement).warnings,
         settings={"budget": str(budget), "seed": settings.seed},
-        diagnostics={"calls": 1 + searched.calls + sum(entry.draws for entry in stability)},
+        diagnostics={"calls": 1 + searched.calls + sum(measured.draws for measured in stability)},
     )
 
 

@@ -73,12 +73,12 @@ def change_sentence(c: Counterfactual) -> str:
             else f"{removal} {verb} the {output} of the answer from {before:.4g} to {after:.4g}, "
             f"past the threshold of {c.threshold:.4g}."
         )
-    return f"{removal} changes {subject} from {c.predicted} to {c.predicted_after}."
+    return f"{removal} changes {subject} from {c.predicted_class} to {c.predicted_class_after}."
 
 
 def _before(c: Counterfactual) -> str:
     """Return the prediction before the removal, as it follows its noun."""
-    return "" if c.kind in ("score", "answer") else f" {c.predicted}"
+    return "" if c.kind in ("score", "answer") else f" {c.predicted_class}"
 
 
 def _count(c: Counterfactual, count: int) -> str:
@@ -88,7 +88,7 @@ def _count(c: Counterfactual, count: int) -> str:
 
 
 def minimum_sentence(c: Counterfactual) -> str:
-    """Say what is known about smaller removals, or return "" if there is nothing to say."""
+    """Return a sentence about smaller removals, or "" if there is none."""
     noun, reason = c.feature_noun, REASONS[c.bound_kind]
     if c.is_robust or c.size in (0, 1):
         return ""
@@ -120,7 +120,7 @@ def outcome_table(c: Counterfactual) -> Table:
         values = [next(iter(state.prediction.values())) for state in states]
         rows: list[tuple[Any, ...]] = [(name, *(f"{value:.4g}" for value in values))]
     else:
-        chosen = [set(state.predicted.split(", ")) for state in states]
+        chosen = [set(state.predicted_class.split(", ")) for state in states]
         first = sorted(outcomes[0], key=lambda outcome: -_strength(outcome))
         by_name = [{outcome.name: outcome for outcome in group} for group in outcomes]
         rows = [
@@ -164,12 +164,14 @@ def stability_table(c: Counterfactual) -> Table:
     )
     rows = [
         (
-            entry.size,
-            wording.format_percent(entry.probability),
-            "all sets" if entry.low == entry.high else f"{entry.low:.1%} to {entry.high:.1%}",
-            entry.draws,
+            stability.size,
+            wording.format_percent(stability.probability),
+            "all sets"
+            if stability.low == stability.high
+            else f"{stability.low:.1%} to {stability.high:.1%}",
+            stability.draws,
         )
-        for entry in c.stability
+        for stability in c.stability
     ]
     return Table(columns, rows)
 
@@ -297,7 +299,7 @@ def counterfactual_page(c: Counterfactual) -> str:
         sheets=("words.css", "page.css"),
         script="theme.js",
         data=data.to_json(),
-        subtitle=c.predicted,
+        subtitle=c.predicted_class,
     )
 
 
