@@ -43,6 +43,7 @@ from limelight.theory.ratio_game import (
 
 DEFAULT_CALLS = 1000
 _EXACT_SECONDS = 1.0
+_REPRODUCIBLE_NODES = 2000  # about a second for six heads and 200 words
 # Evaluated sets of an exact game, if a proof leaves the smallest set open. A million masks of 200
 # words take a few seconds.
 _EXACT_SETS = 20_000
@@ -67,6 +68,8 @@ class CounterfactualSettings:
         The seed of random removals.
     budget
         Calls or seconds for each text. None: 1,000 calls, or one second for exact models.
+    is_reproducible
+        Whether the search for a proof is limited by a number of steps, not by the time.
     """
 
     desired_class: str | int | None = None
@@ -74,6 +77,7 @@ class CounterfactualSettings:
     replacement: str = "auto"
     seed: int = 0
     budget: Budget | None = None
+    is_reproducible: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,12 @@ def find_counterfactuals(
             yield _make_result(single, settings, rule, removal)
 
 
+def check_decision(batch: Batch) -> None:
+    """Raise InputError if the model predicts nothing that a removal could change."""
+    for single in batch.split():
+        _make_rule(single, CounterfactualSettings())
+
+
 def _make_rule(batch: Batch, settings: CounterfactualSettings) -> DecisionRule:
     """Return the rule that turns outputs for the only input of a batch into a prediction."""
     model, targets = batch.model, batch.targets
@@ -219,9 +229,11 @@ def _certify(
     batch: Batch, settings: CounterfactualSettings, rule: DecisionRule, game: RatioGame
 ) -> _Removal | None:
     """Find the smallest set of an exact game with a proof; None if the proof is impossible."""
-    seconds = _EXACT_SECONDS
-    if settings.budget is not None and settings.budget.seconds is not None:
-        seconds = settings.budget.seconds
+    limits: dict[str, Any] = {"seconds": _EXACT_SECONDS}
+    if settings.is_reproducible:
+        limits = {"seconds": math.inf, "nodes": _REPRODUCIBLE_NODES}
+    elif settings.budget is not None and settings.budget.seconds is not None:
+        limits["seconds"] = settings.budget.seconds
     full = batch.targets.query_outputs(batch.outputs[0])
     weights, constants = rule.margin_weights(full)
     margins = [
@@ -231,9 +243,9 @@ def _certify(
     is_joint = rule.desired_class is not None and len(margins) > 1
     try:
         certificate = (
-            _certify_all(game, weights, seconds)
+            _certify_all(game, weights, **limits)
             if is_joint
-            else certify_removals(margins, seconds=seconds)
+            else certify_removals(margins, **limits)
         )
     except DomainError:
         return None
@@ -257,9 +269,7 @@ def _certify(
     diagnostics: dict[str, Any] = {"nodes": certificate.node_count}
     if certificate.limit is not None:
         diagnostics["limit"] = certificate.limit
-    return _Removal(
-        removed, lower_bound, kind, settings={"seconds": seconds}, diagnostics=diagnostics
-    )
+    return _Removal(removed, lower_bound, kind, settings=limits, diagnostics=diagnostics)
 
 
 def _shift(game: RatioGame, constant: float) -> RatioGame:
@@ -271,7 +281,7 @@ def _shift(game: RatioGame, constant: float) -> RatioGame:
 
 
 def _certify_all(
-    game: RatioGame, weights: Float[np.ndarray, "m C"], seconds: float
+    game: RatioGame, weights: Float[np.ndarray, "m C"], *, seconds: float, **limits: int
 ) -> RemovalCertificate:
     """Bound the size of the removals that make all margins negative.
 
@@ -283,7 +293,7 @@ def _certify_all(
     for row in means[:_MOST_MEANS]:
         try:
             margin = combine_outputs(game, row)
-            certificates.append(certify_removals([margin], seconds=seconds / len(means)))
+            certificates.append(certify_removals([margin], seconds=seconds / len(means), **limits))
         except DomainError:
             continue
     if not certificates:
