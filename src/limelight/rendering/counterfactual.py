@@ -63,16 +63,12 @@ def change_sentence(c: Counterfactual) -> str:
     removal = f"Removing {_count(c, len(c.removed))}"
     if c.kind in ("score", "answer"):
         (before,), (after,) = c.prediction.values(), c.prediction_after.values()
-        output = c.query.output_name if isinstance(c.query, AnswerQuery) else "score"
+        output = "score"
+        if isinstance(c.query, AnswerQuery):
+            output = f"{c.query.output_name} of the answer"
         verb = "lowers" if after < before else "raises"
-        side = "below" if after < before else "at least"
-        return (
-            f"{removal} {verb} the {output} from {before:.4g} to {after:.4g}. The threshold is "
-            f"{c.threshold:.4g}, and {side} it the prediction is another."
-            if c.kind == "score"
-            else f"{removal} {verb} the {output} of the answer from {before:.4g} to {after:.4g}, "
-            f"past the threshold of {c.threshold:.4g}."
-        )
+        values = f"from {before:.4g} to {after:.4g}"
+        return f"{removal} {verb} the {output} {values}, past the threshold of {c.threshold:.4g}."
     return f"{removal} changes {subject} from {c.predicted_class} to {c.predicted_class_after}."
 
 
@@ -310,20 +306,30 @@ def counterfactual_fragment(c: Counterfactual) -> str:
 
 def counterfactuals_fragment(counterfactuals: Sequence[Counterfactual]) -> str:
     """Return counterfactuals for a notebook. Only the first texts are shown."""
-    is_single = len(counterfactuals) == 1
     views = [
-        {
-            "change": change_sentence(c),
-            "minimum": minimum_sentence(c),
-            "words": words_html(c, inline=True),
-            "is_image": c.image is not None,
-            "outcomes": table_html(outcome_table(c)) if is_single else "",
-            "warnings": c.warnings,
-        }
-        for c in map(_replace_surrogates, counterfactuals[:FRAGMENT_TEXTS])
+        _view(c, inline=True, has_outcomes=len(counterfactuals) == 1)
+        for c in counterfactuals[:FRAGMENT_TEXTS]
     ]
     left_out = len(counterfactuals) - len(views)
     return render_fragment("counterfactual_fragment.html", views=views, left_out=left_out)
+
+
+def counterfactual_section(c: Counterfactual) -> "Markup":
+    """Return a counterfactual for a section of a page that has the style sheets of limelight."""
+    return render_macro("counterfactual", _view(c, inline=False, has_outcomes=True))
+
+
+def _view(c: Counterfactual, *, inline: bool, has_outcomes: bool) -> dict[str, Any]:
+    """Return the sentences and elements of a counterfactual for a template."""
+    c = _replace_surrogates(c)
+    return {
+        "change": change_sentence(c),
+        "minimum": minimum_sentence(c),
+        "words": words_html(c, inline=inline),
+        "is_image": c.image is not None,
+        "outcomes": table_html(outcome_table(c)) if has_outcomes else "",
+        "warnings": c.warnings,
+    }
 
 
 def _replace_surrogates(c: Counterfactual) -> Counterfactual:
