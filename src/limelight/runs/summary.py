@@ -235,14 +235,14 @@ def _count_decisions(words: RunWords) -> Records:
     """Count the texts of each view that depend on a single feature, and the robust texts."""
     if not words.run.record.counterfactual:
         return []
-    found = words.tables.table(f"""SELECT view, count(c.lower_bound) AS texts,
+    counts = words.tables.table(f"""SELECT view, count(c.lower_bound) AS texts,
             count(*) FILTER (c.size = 1) AS single,
             count(*) FILTER (c.is_robust) AS robust,
             count(*) FILTER (NOT c.is_robust AND (c.size IS NULL OR c.size > c.lower_bound))
                 AS unsettled,
             median(c.size) AS median_size
         FROM (SELECT view, counterfactual AS c FROM {words.rows}) GROUP BY view""").to_pylist()
-    by_view = {row.pop("view"): row for row in found}
+    by_view = {row.pop("view"): row for row in counts}
     records = []
     for v, view in words.views.items():
         row = by_view[v]
