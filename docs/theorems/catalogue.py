@@ -223,6 +223,15 @@ THEOREMS = (
         exactness="chance exact with bound; the ceiling proven, not always attained",
     ),
     Theorem(
+        id="decisions",
+        title="Certified decisions",
+        source="limelight; Dinkelbach 1967 for θ",
+        statement="f ≥ (1/K) Σ_i [θ_i + (N_i − θ_i D_i)/U_i], θ_i ≤ min N_i/D_i, U_i ≥ max D_i",
+        function=f"{_T}.decisions:certify_removals",
+        test=f"{_TESTS}/test_decisions.py::test_removals_agree_with_all_sets_of_words",
+        exactness="proven lower bound; the smallest set if the search ends in time",
+    ),
+    Theorem(
         id="lime-theorem",
         title="Theorem 5.1: LIME meets attention, as printed",
         source="paper, Eq. 19",

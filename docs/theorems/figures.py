@@ -14,6 +14,7 @@ from pathlib import Path
 
 from drawn import (
     certificates,
+    changed_decisions,
     first_order,
     lemmas,
     limits,
@@ -53,6 +54,7 @@ FIGURES: dict[str, Callable[[], Picture]] = {
     "leave-one-out": word_values.draw_synonyms,
     "interactions": word_values.draw_interactions,
     "faithfulness-ceiling": orders.draw_chance_and_ceiling,
+    "decisions": changed_decisions.draw_bounds_of_margins,
     "lime-theorem": first_order.draw_printed_formula,
     "lime-first-order": first_order.draw_corrected_formula,
     "mean-field": mean_fields.draw_mean_field,

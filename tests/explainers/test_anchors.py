@@ -1,3 +1,5 @@
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,8 @@ WORDS = [f"w{i}" for i in range(12)]
 TEXT = " ".join(WORDS)
 
 
-def explained(model, text=TEXT, *, target="predicted", **settings):
+def explained(model, text=TEXT, *, target="predicted", threshold=0.95, **settings):
+    settings["threshold"] = threshold
     return findings(Anchors(**settings), prepare_batch(model, [text], target=target))[0]
 
 
@@ -195,11 +198,11 @@ def test_one_word_and_huge_logits_are_fine():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"threshold": 1.0}, "threshold must lie between 0 and 1; got 1.0."),
-        ({"delta": 0.0}, "delta must lie between 0 and 1; got 0.0."),
-        ({"beam": 0}, "beam must be at least 1; got 0."),
-        ({"max_size": 0}, "max_size must be at least 1; got 0."),
-        ({"seed": -1}, "seed must be at least 0; got -1."),
+        ({"threshold": 1.5}, "threshold must be above 0 and at most 1, not 1.5."),
+        ({"delta": 0.0}, "delta must be between 0 and 1, not 0.0."),
+        ({"beam": 0}, "beam must be at least 1, not 0."),
+        ({"max_size": 0}, "max_size must be at least 1, not 0."),
+        ({"seed": -1}, "seed must be at least 0, not -1."),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, message):
@@ -211,6 +214,54 @@ def test_settings_that_cannot_be_are_refused(settings, message):
 def test_the_row_of_the_catalogue():
     row = METHODS["anchors"]
     assert (row.id, row.label, row.settings) == ("anchors", "Anchors", Anchors)
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 5])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_proven_anchor_keeps_the_prediction_whatever_else_is_removed(seed, outputs):
+    model = tiny_model(seed, outputs=outputs)
+    found = explained(model, threshold=1.0, nodes=10_000)
+    words = set(found.anchor.features)
+    assert found.anchor.guarantee == "smallest"
+    assert found.anchor.precision_interval == (1.0, 1.0)
+    assert true_precision(model, words) == 1
+    # No smaller set has the precision 1.
+    d = len(found.scores)
+    for smaller in combinations(range(d), len(words) - 1) if words else ():
+        assert true_precision(model, smaller) < 1
+
+
+def test_a_proven_anchor_needs_no_setting_and_no_call():
+    model = limelight.load()
+    text = "The plot is predictable, but the acting is superb and the music is wonderful."
+    e = limelight.explain(model, text, "anchors")
+    assert e.anchor.guarantee == "smallest"
+    assert e.diagnostics["precision_by"] == "proof"
+    assert e.stderr is None
+    indices = list(e.anchor.features)
+    # A score is the effect of the word on the text that contains only the anchor.
+    game, mask = limelight.game(model, text), np.zeros((1, len(e.scores)), bool)
+    mask[0, indices] = True
+    for j in indices:
+        without = mask.copy()
+        without[0, j] = False
+        difference = game(mask)[0] - game(without)[0]
+        assert e.scores[j] == pytest.approx(difference, abs=e.bound + 1e-9)
+    assert not e.scores[~mask[0]].any()
+    assert type(e).from_json(e.to_json()).anchor == e.anchor
+
+
+def test_a_limit_of_nodes_makes_the_guarantee_weaker():
+    model = tiny_model(1)
+    found = explained(model, threshold=1.0, nodes=0)
+    assert found.anchor.guarantee in ("sufficient", "minimal")
+    assert found.diagnostics["limit"] == "nodes"
+    assert true_precision(model, found.anchor.features) == 1
+
+
+def test_a_size_limit_needs_a_measured_precision():
+    with pytest.raises(InputError, match="max_size"):
+        limelight.explain(limelight.load(), "a dull start, a superb end", "anchors", max_size=1)
 
 
 def shortest_by_definition(label_of, d, threshold):

@@ -240,8 +240,11 @@ def test_pairs_and_anchors_are_on_the_page():
     assert [tuple(map(unescape, pair)) for pair in listed] == strongest
     assert any("<b>dull</b>" in pair for pair in strongest)
     assert "<b>dull" not in page
-    anchored = limelight.explain(limelight.load(), "a dull start, a superb end", "anchors")
-    assert "<p>Anchor: dull (precision 100.0%, " in anchored.as_html()
+    text = "a dull start, a superb end"
+    anchored = limelight.explain(limelight.load(), text, "anchors", threshold=0.95)
+    assert "<p>Anchor: dull. The prediction stays whatever else is removed." in anchored.as_html()
+    proven = limelight.explain(limelight.load(), text, "anchors").as_html()
+    assert "whatever else is removed, and no smaller anchor exists. 50.0% of all" in proven
 
 
 def test_what_a_comparison_left_out_is_said_on_page_and_terminal():

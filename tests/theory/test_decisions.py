@@ -12,8 +12,9 @@ from tests.theory.ratio_games import peaked_game, random_game
 
 from limelight.errors import DomainError, InputError
 from limelight.theory import decisions
-from limelight.theory.decisions import certify_removals, find_sufficient_set
+from limelight.theory.decisions import bound_margin, certify_removals, find_sufficient_set
 from limelight.theory.enumeration import enumerate_masks
+from limelight.theory.faithfulness import size_extremes
 from limelight.theory.ratio_game import RatioGame, full_value, value
 
 COUNT = int(os.environ.get("EXAMPLES", "12"))  # games of each kind; 500 takes ten minutes
@@ -169,6 +170,27 @@ def smallest_sufficient_size(keep, f):
         with_j = at[bits[without] | (1 << j)]
         lowest[without] = np.minimum(lowest[without], lowest[with_j])
     return int(keep.sum(axis=1)[lowest > -1e-12].min())
+
+
+@pytest.mark.parametrize("K", [1, 2, 6])
+def test_the_joint_bound_lies_between_the_separate_bounds_and_the_minimum(K):
+    for seed in range(COUNT):
+        game = positive(random_game(seed, d=7, K=K, C=1))
+        keep = enumerate_masks(7)
+        f, sizes = value(game, keep)[0], (~keep).sum(axis=1)
+        minimum = np.array([f[sizes <= k].min() for k in range(1, 8)])
+        separate = np.minimum.accumulate(size_extremes(game).low)
+        joint, room = bound_margin(game), 1e-9 * np.abs(f).max()
+        assert np.all(joint <= minimum)
+        assert np.all(np.minimum(separate, f.max()) - room <= joint)
+        if K == 1:
+            np.testing.assert_allclose(joint, minimum, rtol=0, atol=room)
+
+
+def test_the_joint_bound_needs_denominators_that_are_positive():
+    (game,) = counted_words(np.random.default_rng(0), 4, power=0.5, intercept=True)
+    with pytest.raises(DomainError, match="power"):
+        bound_margin(game)
 
 
 @pytest.mark.parametrize("kind", ["one head", "two to six heads", "power ½ and an intercept"])

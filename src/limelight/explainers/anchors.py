@@ -1,16 +1,18 @@
 """Anchors: a few words that are enough to keep the prediction, and how often they keep it."""
 
-from dataclasses import fields
+import math
+from dataclasses import fields, replace
 from functools import partial
 from typing import Annotated, NamedTuple, cast
 
 import numpy as np
 
-from limelight.errors import DomainError
+from limelight.errors import DomainError, InputError
 from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     Cost,
     Implementation,
+    PositiveShare,
     Share,
     at_least,
     per_input,
@@ -19,7 +21,7 @@ from limelight.explainers.registry import register_method
 from limelight.explainers.target_game import TargetGame
 from limelight.models import PROPERTIES, reason_missing
 from limelight.progress import expect_calls
-from limelight.results import Anchor, Attribution
+from limelight.results import Anchor, AnchorGuarantee, Attribution
 from limelight.sampling.all_masks import can_enumerate_masks
 from limelight.sampling.anchors import (
     AnchorSearchSettings,
@@ -31,9 +33,18 @@ from limelight.sampling.anchors import (
 )
 from limelight.sampling.masks import draw_coin_masks, text_rng
 from limelight.shapes import Bool, Float, Int
+from limelight.theory.decisions import SufficientSet, find_sufficient_set
 from limelight.theory.enumeration import enumerate_masks
+from limelight.theory.faithfulness import certified_full_value
 from limelight.theory.namespace import host_array
-from limelight.theory.ratio_game import denominator_range
+from limelight.theory.ratio_game import (
+    RatioGame,
+    combine_outputs,
+    denominator_range,
+    extract_document,
+    map_arrays,
+    value,
+)
 
 
 class AnchoredPrediction(NamedTuple):
@@ -98,6 +109,21 @@ def _predict_classes(outputs: Float[np.ndarray, "n C"], label: int | None) -> In
     return outputs.argmax(axis=1)
 
 
+def prediction_margins(batch: Batch, prediction: AnchoredPrediction) -> list[RatioGame]:
+    """Return the exact games of the margins of a prediction, for the only document of a batch.
+
+    The prediction stays if all margins are positive. They are the outputs of the predicted class
+    minus those of each other class, or plus or minus the only output that counts.
+    """
+    game = map_arrays(extract_document(batch.output_ratio_game, 0), host_array)
+    identity, choice = np.eye(game.C), prediction.choice
+    if prediction.label is not None or game.C == 1:
+        weights = [identity[prediction.label or 0] * (1.0 if choice else -1.0)]
+    else:
+        weights = [identity[choice] - identity[k] for k in range(game.C) if k != choice]
+    return [combine_outputs(game, row) for row in weights]
+
+
 def bound_precision(batch: Batch, words: list[int], choice: int) -> tuple[float, float] | None:
     """Return rigorous bounds on the precision of an anchor, None for a model of several heads.
 
@@ -132,6 +158,65 @@ def bound_precision(batch: Batch, words: list[int], choice: int) -> tuple[float,
 
 # Masks that are evaluated together. Tables hold terms for each of them, and `samples` has no limit.
 _CHUNK = 4096
+
+
+def _explain_exact_game(settings: "Anchors", batch: Batch) -> Attribution:
+    """Find a proven anchor if the threshold is 1, otherwise one with a measured precision."""
+    prediction, warnings = read_prediction(batch), tuple[str, ...]()
+    if settings.threshold == 1 and settings.max_size is not None:
+        raise InputError(
+            "max_size limits the search for anchors with a measured precision. Pass threshold=0.95 "
+            "too, or leave max_size out."
+        )
+    if settings.threshold == 1:
+        margins = prediction_margins(batch, prediction)
+        nodes = cast(int, settings.nodes)
+        try:
+            words = find_sufficient_set(margins, seconds=math.inf, nodes=nodes)
+        except DomainError:
+            warnings = (
+                "The output is within rounding of another prediction, so the precision of the "
+                "anchor is measured and not proven.",
+            )
+        else:
+            return _make_proven_anchor(batch, prediction, words)
+    attribution = _explain_anchor(settings, batch, with_bounds=batch.has_tables)
+    return replace(attribution, warnings=warnings + attribution.warnings)
+
+
+def _make_proven_anchor(
+    batch: Batch, prediction: AnchoredPrediction, words: SufficientSet
+) -> Attribution:
+    """Score each anchor word by its effect on the text that contains only the anchor."""
+    game = map_arrays(extract_document(batch.ratio_game, 0), host_array)
+    indices = list(words.features)
+    masks = np.zeros((1 + len(indices), game.d), bool)
+    masks[:, indices] = True
+    masks[np.arange(1, len(masks)), indices] = False
+    (alone, *without_word) = value(game, masks)[0]
+    scores = np.zeros(game.d)
+    scores[indices] = alone - np.array(without_word)
+    guarantee: AnchorGuarantee = "minimal" if words.is_subset_minimal else "sufficient"
+    warnings = prediction.warnings
+    if not indices:
+        warnings += ("The anchor has no words, because no removal changes the prediction.",)
+    diagnostics = {"holds": prediction.name, "precision_by": "proof", "nodes": words.node_count}
+    if words.limit is not None:
+        diagnostics["limit"] = words.limit
+    return Attribution(
+        scores=scores,
+        # The error of a difference of two values.
+        bound=2 * float(certified_full_value(game).bound),
+        anchor=Anchor(
+            features=words.features,
+            precision=1.0,
+            precision_interval=(1.0, 1.0),
+            coverage=0.5 ** len(indices),
+            guarantee="smallest" if words.is_smallest else guarantee,
+        ),
+        warnings=warnings,
+        diagnostics=diagnostics,
+    )
 
 
 def _explain_anchor(settings: "Anchors", batch: Batch, *, with_bounds: bool) -> Attribution:
@@ -194,6 +279,8 @@ def _explain_anchor(settings: "Anchors", batch: Batch, *, with_bounds: bool) -> 
             precision=precision,
             precision_interval=(low, high),
             coverage=0.5 ** len(words),
+            # Every text with the anchor has been evaluated.
+            guarantee="sufficient" if is_exact and precision == 1 else None,
         ),
         warnings=warnings + game.warnings,
         diagnostics={"holds": prediction.name, "precision_by": source, **counts},
@@ -257,6 +344,16 @@ _SETTINGS = {
     "replacement": "the replacement of a removed word",
     "seed": "the same seed gives the same anchor",
 }
+_EXACT_SETTINGS = _SETTINGS | {
+    "threshold": "the precision that an anchor must reach. 1: proven for every removal",
+    "nodes": "largest number of nodes of branch and bound in a proof",
+}
+_TABLE_DEFAULTS = {"threshold": 0.95, "batch": 100, "samples": 10_000, "max_samples": 1_000_000}
+
+
+def _count_exact_calls(settings: "Anchors", d: int) -> int:
+    """Return the number of evaluated masks, 0 for a proof."""
+    return 0 if settings.threshold == 1 else _count_calls(settings, d)
 
 
 def _count_calls(settings: "Anchors", d: int) -> int:
@@ -270,22 +367,32 @@ def _count_calls(settings: "Anchors", d: int) -> int:
     formula="shortest A with P(prediction is kept | A kept, others with probability ½) ≥ threshold",
     sees="which words are enough to keep the prediction, interactions included",
     blind="the strength of words, and effects below the threshold",
-    cost="10⁴ to 10⁶ forward passes on the tables (a second)",
+    cost="a proof by branch and bound (up to a second)",
     implementations=(
+        Implementation(
+            needs="exact_game",
+            exactness="exact",
+            explain=per_input(_explain_exact_game),
+            settings=_EXACT_SETTINGS,
+            defaults=_TABLE_DEFAULTS | {"threshold": 1.0, "nodes": 10_000},
+            cost=Cost(calls=_count_exact_calls),
+        ),
         Implementation(
             needs="tables",
             exactness="sampled",
             explain=per_input(partial(_explain_anchor, with_bounds=True)),
             settings=_SETTINGS,
-            defaults={"batch": 100, "samples": 10_000, "max_samples": 1_000_000},
-            cost=Cost(calls=_count_calls),
+            defaults=_TABLE_DEFAULTS,
+            cost=Cost(
+                calls=_count_calls, summary="10⁴ to 10⁶ forward passes on the tables (a second)"
+            ),
         ),
         Implementation(
             exactness="sampled",
             explain=per_input(partial(_explain_anchor, with_bounds=False)),
             settings=_SETTINGS,
             # A model call takes a thousand times as long as a call of the tables.
-            defaults={"batch": 50, "samples": 500, "max_samples": 2000},
+            defaults={"threshold": 0.95, "batch": 50, "samples": 500, "max_samples": 2000},
             cost=Cost(calls=_count_calls, summary="hundreds to thousands of model calls"),
         ),
     ),
@@ -297,6 +404,11 @@ class Anchors:
     word is kept or removed by a fair coin. For a model with several labels, it keeps the prediction
     for the label of the target.
 
+    With ``threshold=1`` and an exact model the anchor is proven: the prediction stays whatever else
+    is removed. ``nodes`` limits the proof that no word can be left out, and that no smaller anchor
+    exists. The score of an anchor word is then its effect on the text that contains only the
+    anchor. This is the default for exact models.
+
     ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and ``max_size`` control the search.
     The reported precision is measured on ``samples`` masks that the search has not seen. It is
     measured on all masks if there are no more, and a model of one head has a rigorous bound.
@@ -304,11 +416,11 @@ class Anchors:
     If the 2^d masks of a text are at most 1,024, or no more than a search begins with, all of them
     are evaluated, and the anchor is the best possible one.
 
-    The score of an anchor word is the precision that the anchor loses without it. It is negative if
-    the prediction is not the target. Words outside the anchor have the score 0.
+    Otherwise the score of an anchor word is the precision that the anchor loses without it. It is
+    negative if the prediction is not the target. Words outside the anchor have the score 0.
     """
 
-    threshold: Annotated[float, Share] = 0.95
+    threshold: Annotated[float | None, PositiveShare] = None
     delta: Annotated[float, Share] = 0.05
     slack: Annotated[float, Share] = 0.15
     batch: Annotated[int | None, at_least(1)] = None
@@ -318,3 +430,4 @@ class Anchors:
     max_samples: Annotated[int | None, at_least(1)] = None
     replacement: str = "auto"
     seed: Annotated[int, at_least(0)] = 0
+    nodes: Annotated[int | None, at_least(0)] = None

@@ -50,6 +50,7 @@ Positive = Range(lambda x: x > 0, "be positive")
 NotNegative = Range(lambda x: x >= 0, "be at least 0")
 FiniteNotNegative = Range(lambda x: 0 <= x < math.inf, "be finite and at least 0")
 Share = Range(lambda x: 0 < x < 1, "be between 0 and 1")
+PositiveShare = Range(lambda x: 0 < x <= 1, "be above 0 and at most 1")
 
 
 def at_least(minimum: int) -> Range:

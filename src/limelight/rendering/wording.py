@@ -441,10 +441,23 @@ def occurrences_sentence(e: Explanation) -> str:
     return f"A score counts all occurrences of its {e.feature_noun}{limit}."
 
 
+ANCHOR_GUARANTEES = {
+    "sufficient": "",
+    "minimal": ", and no {noun} of the anchor can be left out",
+    "smallest": ", and no smaller anchor exists",
+}
+
+
 def anchor_sentence(e: Explanation, anchor: Anchor) -> str:
-    """Name the words of an anchor, with its precision and coverage."""
+    """Name the words of an anchor, with its guarantee or its precision, and its coverage."""
     words = ", ".join(e.feature_labels[j] for j in anchor.features) or f"no {e.feature_noun} at all"
     low, high = anchor.precision_interval
+    if anchor.guarantee is not None:
+        return (
+            f"Anchor: {words}. The prediction stays whatever else is removed"
+            f"{ANCHOR_GUARANTEES[anchor.guarantee].format(noun=e.feature_noun)}. "
+            f"{anchor.coverage:.1%} of all masks keep the anchor."
+        )
     return (
         f"Anchor: {words} (precision {anchor.precision:.1%}, interval {low:.1%} to {high:.1%}, "
         f"coverage {anchor.coverage:.1%})."

@@ -4,6 +4,7 @@ from limelight.results.comparison import Agreement, Comparison, measure_agreemen
 from limelight.results.counterfactual import Counterfactual, Counterfactuals
 from limelight.results.explanation import (
     Anchor,
+    AnchorGuarantee,
     Attribution,
     BoundKind,
     Explanation,
@@ -15,6 +16,7 @@ from limelight.results.explanation import (
 __all__ = [
     "Agreement",
     "Anchor",
+    "AnchorGuarantee",
     "Attribution",
     "BoundKind",
     "Comparison",

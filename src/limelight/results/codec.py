@@ -18,6 +18,7 @@ from limelight.results.comparison import Agreement, Comparison
 from limelight.results.counterfactual import Counterfactual, LowerBoundKind
 from limelight.results.explanation import (
     Anchor,
+    AnchorGuarantee,
     BoundKind,
     Explanation,
     Pairs,
@@ -144,6 +145,7 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
     precision: float | None = None
     precision_interval: tuple[float, float] | None = None
     coverage: float | None = None
+    guarantee: AnchorGuarantee | None = None
     diagnostics: dict[str, Any] | None = None
     against: str | None = None
     parts: list[tuple[int, int]] | None = None
@@ -162,7 +164,7 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
             )
         if e.anchor is not None:
             values |= {name: getattr(e.anchor, name) for name in _ANCHOR_FIELDS}
-            values["anchor"] = list(e.anchor.features)
+            values |= {"anchor": list(e.anchor.features), "guarantee": e.anchor.guarantee}
         kind = e.settings.get("features")
         if isinstance(kind, str) and kind != "words":  # msgspec omits only the default object
             values["feature_kind"] = kind
@@ -227,11 +229,12 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
     def _read_anchor(self) -> Anchor | None:
         values = {name: getattr(self, name) for name in ("anchor", *_ANCHOR_FIELDS)}
         is_missing = [value is None for value in values.values()]
-        if all(is_missing):
+        if all(is_missing) and self.guarantee is None:
             return None
         if any(is_missing):
             raise InputError("an anchor needs its precision, precision_interval and coverage.")
-        return Anchor(features=tuple(values.pop("anchor")), **values)
+        features = tuple(values.pop("anchor"))
+        return Anchor(features=features, guarantee=self.guarantee, **values)
 
 
 # Fields that a file has under the same name and in the same form.

@@ -58,18 +58,28 @@ class Pairs(EqualByFields):
     stderr: Float[np.ndarray, " n"] | None = None
 
 
+AnchorGuarantee = Literal["sufficient", "minimal", "smallest"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
     """Features that are enough to keep the prediction.
 
     ``precision`` is the share of the texts with these features that get the same prediction.
-    ``coverage`` is the share of all sampled texts that have these features.
+    ``coverage`` is the share of all masked texts that have these features. ``guarantee`` is None if
+    the precision was measured on random masks. Otherwise the prediction stays whatever else is
+    removed:
+
+    * "sufficient": nothing is known about smaller anchors.
+    * "minimal": no feature of the anchor can be left out.
+    * "smallest": no set of fewer features is an anchor.
     """
 
     features: tuple[int, ...]
     precision: float
     precision_interval: tuple[float, float]
     coverage: float
+    guarantee: AnchorGuarantee | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -231,6 +241,11 @@ def _check_anchor(anchor: Anchor, d: int) -> None:
         raise InputError(
             "precision, its interval and coverage of an anchor are shares from 0 to 1, the "
             f"interval in order; got {anchor.precision}, {low} to {high}, {anchor.coverage}."
+        )
+    if anchor.guarantee is not None and anchor.precision_interval != (1.0, 1.0):
+        raise InputError(
+            f"an anchor with the guarantee {anchor.guarantee!r} must have the precision 1, not "
+            f"{low} to {high}."
         )
 
 

@@ -34,7 +34,7 @@ _PAIR = pa.struct(
     {"first": pa.uint32(), "second": pa.uint32(), "score": pa.float32(), "stderr": pa.float32()}
 )
 _SHARES = dict.fromkeys(("precision", "low", "high", "coverage"), pa.float64())
-_ANCHOR = pa.struct({"features": _list(pa.uint32())} | _SHARES)
+_ANCHOR = pa.struct({"features": _list(pa.uint32()), "guarantee": pa.string()} | _SHARES)
 
 
 _COUNTERFACTUAL = pa.struct(
@@ -573,7 +573,7 @@ def _pairs(rows: list[dict[str, Any]]) -> Pairs:
 def _anchor_row(anchor: Anchor) -> dict[str, Any]:
     low, high = anchor.precision_interval
     shares = {"precision": anchor.precision, "low": low, "high": high, "coverage": anchor.coverage}
-    return {"features": list(anchor.features), **shares}
+    return {"features": list(anchor.features), "guarantee": anchor.guarantee, **shares}
 
 
 def _anchor(row: dict[str, Any]) -> Anchor:
@@ -582,6 +582,7 @@ def _anchor(row: dict[str, Any]) -> Anchor:
         precision=row["precision"],
         precision_interval=(row["low"], row["high"]),
         coverage=row["coverage"],
+        guarantee=row.get("guarantee"),  # shards of earlier versions lack it
     )
 
 

@@ -28,7 +28,6 @@ _BATCH = 64  # nodes in one call of NumPy
 _STEPS = 5  # of Dinkelbach's method; fewer steps only make the bounds weaker
 _INTERVALS = 8  # of √D at the start
 _SHRINKS = 0.75  # a node with fewer words is bounded again before it is split
-_HITTING_NODES = 20_000  # of the search for a smallest hitting set
 
 
 class RemovalCertificate(NamedTuple):
@@ -46,7 +45,7 @@ class RemovalCertificate(NamedTuple):
     node_count
         The number of nodes of branch and bound.
     limit
-        The limit that ended the search, "seconds" or "nodes". None if the search was complete.
+        The limit that ended the search, "seconds" or "nodes". None if no limit did.
     """
 
     lower_bound: int
@@ -80,7 +79,7 @@ class SufficientSet(NamedTuple):
     node_count
         The number of nodes of branch and bound.
     limit
-        The limit that ended the search, "seconds" or "nodes". None if the search was complete.
+        The limit that ended the search, "seconds" or "nodes". None if no limit did.
     """
 
     features: tuple[int, ...]
@@ -176,6 +175,21 @@ def find_sufficient_set(
         words, is_subset_minimal = smallest, True
     features = tuple(np.flatnonzero(words).tolist())
     return SufficientSet(features, is_subset_minimal, is_smallest, budget.node_count, budget.limit)
+
+
+def bound_margin(game: RatioGame) -> Float[np.ndarray, " d"]:
+    """Return lower bounds on a margin over the sets of at most k removed words, for k = 1..d.
+
+    All heads have the same set, unlike in `size_extremes`. Rounding is counted. Domain: p = 1 and
+    D > 0.
+    """
+    terms = _Terms.from_game(map_arrays(game, host_array))
+    if game.power != 1 or np.any(terms.base == 0):
+        raise DomainError(
+            "the joint bound of heads needs a ratio game with D > 0 for every set of words, not a "
+            f"game with the power {game.power} and the least D = {terms.base.min():g}."
+        )
+    return _BranchAndBound(terms).bound_sizes(game.d)
 
 
 class _Budget:
@@ -504,14 +518,18 @@ class _BranchAndBound:
 
     def bound_size(self, largest: int) -> int:
         """Return a size up to which no removal makes the margin 0 or negative."""
-        sizes = np.arange(1, largest + 1)
         for i in range(0, largest, _BATCH):
-            shape = (len(block := sizes[i : i + _BATCH]), self.d)
-            nodes = _Nodes(np.ones(shape, bool), np.zeros(shape, bool), block)
-            reachable = np.flatnonzero(_bound_nodes(self.terms, nodes).low <= 0)
-            if len(reachable):
+            low = self.bound_sizes(min(i + _BATCH, largest), i)
+            if len(reachable := np.flatnonzero(low <= 0)):
                 return i + int(reachable[0])
         return largest
+
+    def bound_sizes(self, largest: int, smallest: int = 0) -> Float[np.ndarray, " n"]:
+        """Return lower bounds for at most k removed words, smallest < k ≤ largest."""
+        sizes = np.arange(smallest + 1, largest + 1)
+        shape = (len(sizes), self.d)
+        nodes = _Nodes(np.ones(shape, bool), np.zeros(shape, bool), sizes)
+        return _bound_nodes(self.terms, nodes).low
 
     def linear_form(self) -> tuple[float, Float[np.ndarray, " d"]]:
         """Return a sum over words below the margin: its start and the gain of each removal."""
@@ -682,11 +700,13 @@ def _mark_least(
 ) -> Bool[np.ndarray, "n K d"]:
     """Mark the ``size`` smallest numbers of each row if they are negative, and all equal ones."""
     # Equal numbers may exceed the size. The bound is then lower, and a partition is fast.
-    d, largest = gains.shape[-1], int(size.max(initial=0))
-    if largest >= d or largest == 0:
-        return gains < 0 if largest else np.zeros(gains.shape, bool)
+    d = gains.shape[-1]
+    if np.all(size >= d):
+        return gains < 0
+    largest = min(max(int(size.max()), 1), d)
     least = np.sort(np.partition(gains, largest - 1, axis=-1)[..., :largest], axis=-1)
-    index = np.broadcast_to(np.maximum(size - 1, 0)[:, None, None], (*gains.shape[:-1], 1))
+    index = np.clip(size - 1, 0, largest - 1)[:, None, None]
+    index = np.broadcast_to(index, (*gains.shape[:-1], 1))
     limit = np.take_along_axis(least, index, axis=-1)
     return (gains < 0) & (gains <= limit) & (size > 0)[:, None, None]
 
@@ -828,15 +848,12 @@ def _smallest_hitting_set(sets: list[int], size: int, budget: _Budget) -> int | 
     Sets of words are the bits of integers. The smallest set is known to have ``size`` words or
     more.
     """
-    visited = 0
 
     def extend(remaining: list[int], chosen: int, banned: int, count: int) -> int | None:
         """Return ``chosen`` and at most ``count`` more words that hit the remaining sets."""
-        nonlocal visited
-        visited += 1
         if not remaining:
             return chosen
-        if visited > _HITTING_NODES:
+        if not budget.spend(1):
             raise TimeoutError
         union, disjoint = 0, 0
         for words in remaining:
@@ -856,16 +873,12 @@ def _smallest_hitting_set(sets: list[int], size: int, budget: _Budget) -> int | 
         return None
 
     ordered = sorted(sets, key=int.bit_count)
-    while budget.spend(0):
-        try:
-            result = extend(ordered, 0, 0, size)
-        except TimeoutError:
-            budget.limit = "nodes"
-            return None
-        if result is not None:
-            return result
-        size += 1
-    return None
+    try:
+        while (result := extend(ordered, 0, 0, size)) is None:
+            size += 1
+    except TimeoutError:
+        return None
+    return result
 
 
 _Margin = _SingleHead | _BranchAndBound | _BoundedOnly
