@@ -74,7 +74,7 @@ def test_options_reach_the_function(limelight):
     [
         (["--desired-class", "nice"], "unknown desired_class: 'nice'."),
         (["--threshold", "1"], "threshold is for scores and answers"),
-        (["--format", "png"], "a counterfactual has no figure"),
+        (["--output", "page.png"], "a counterfactual has no figure"),
         (["--budget", "soon"], "budget must be a time"),
         (["--replacement", "blue"], "unknown replacement: 'blue'."),
         (["--target", "positive"], "Unknown option: --target"),

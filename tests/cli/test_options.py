@@ -7,7 +7,7 @@ from limelight.cli import COMMANDS, app, groups
 MOST = {
     "explain": 30,
     "counterfactual": 28,
-    "explain-data": 40,
+    "explain-data": 41,
     "compare": 30,
     "judge": 31,
 }  # options

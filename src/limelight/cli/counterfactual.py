@@ -1,18 +1,24 @@
 """``limelight counterfactual``."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from limelight import api
-from limelight.cli.console import handle_interrupt, show_progress, write_results
-from limelight.cli.groups import BUDGET, FEATURES, TARGET
+from limelight.cli.console import (
+    handle_interrupt,
+    select_format,
+    show_progress,
+    write_results,
+)
+from limelight.cli.groups import BUDGET, FEATURES, OUTPUT, TARGET
 from limelight.cli.options import (
     Argument,
     DecisionRequestOptions,
     ModelOptions,
-    OutputOptions,
     Seed,
     check_quotes,
 )
@@ -22,6 +28,24 @@ from limelight.explainers.budget import parse_budget
 from limelight.explainers.explaining import texts_per_batch
 from limelight.results.counterfactual import Counterfactual, counterfactuals_csv
 from limelight.text import UserInput
+
+
+@Parameter(name="*", group=OUTPUT)
+@dataclass(frozen=True, kw_only=True)
+class CounterfactualOutput:
+    """Select the format and the file of the result.
+
+    Parameters
+    ----------
+    format
+        Format of the result: "terminal", "json" (one object per line), "html" or "csv". Default:
+        the ending of the output file, otherwise "terminal".
+    output
+        Write to this file instead of standard output.
+    """
+
+    format: Literal["terminal", "json", "html", "csv"] | None = None
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
 
 
 def counterfactual(
@@ -34,7 +58,7 @@ def counterfactual(
     seed: Seed = 0,
     texts: TextOptions = TextOptions(),  # noqa: B008
     model: ModelOptions = ModelOptions(),  # noqa: B008
-    out: OutputOptions = OutputOptions(),  # noqa: B008
+    out: CounterfactualOutput = CounterfactualOutput(),  # noqa: B008
 ) -> None:
     """Find the smallest set of words whose removal changes the prediction.
 
@@ -54,7 +78,9 @@ def counterfactual(
         Limit per text: a time (30, 30s, 2min) or a number of model calls ("400 calls"). Default:
         1,000 calls, and one second for models with exact scores.
     """
-    form = out.form  # an invalid format is an error before any computation
+    form = select_format(
+        out.format, out.output
+    )  # an invalid format is an error before any computation
     if form not in ("terminal", "json", "html", "csv"):
         raise InputError(f"a counterfactual has no figure, so it cannot be {form}. Use html.")
     check_quotes(text)
