@@ -320,3 +320,25 @@ NUMBER = limelight.wrap(lambda texts: [[len(text)] for text in texts], classes=[
 def test_an_option_that_does_not_fit_raises_an_error(model, options, message):
     with pytest.raises(InputError, match=message):
         limelight.counterfactual(model, "a good film", **options)
+
+
+def test_a_time_is_a_budget_and_progress_is_reported():
+    model = limelight.wrap(interacting(4), classes=["a", "b", "c"], scale="logit")
+    reported = []
+    texts = random_texts(3, 12)
+    results = limelight.counterfactual(
+        model, texts, budget="1s", progress=lambda done, total: reported.append((done, total))
+    )
+    assert all(c.settings["budget"] == "1s" for c in results)
+    assert {total for _, total in reported} == {3}
+    assert reported[-1][0] == 3
+    assert sorted(done for done, _ in reported) == [done for done, _ in reported]
+
+
+def test_an_exact_game_that_contradicts_the_model_raises_an_error(monkeypatch):
+    from limelight.models.text_game import TextGame
+
+    model = limelight.load()
+    monkeypatch.setattr(TextGame, "__call__", lambda _, keep: np.full((len(keep), 1), 3.0))
+    with pytest.raises(limelight.DomainError, match="contradicts its exact game"):
+        limelight.counterfactual(model, "a superb and charming film")

@@ -26,6 +26,8 @@ EvaluateMasks = Callable[
 _SINGLES_SHARE = 0.5  # of the calls; more features than that are first evaluated in blocks
 _BLOCKS_SHARE = 0.25  # of the calls, for blocks
 _GREEDY_SHARE = 0.6  # of the remaining calls, for a greedy search with new effects at each step
+_EFFECTS_SHARE = 0.5  # of the remaining calls, for effects near a change
+_MIN_CANDIDATES = 4  # features that are tried in each step of the greedy search
 _BATCH = 32  # sets evaluated together; the search can stop after each batch
 _ENUMERATED_AT_ONCE = 4096
 
@@ -180,8 +182,15 @@ class _Search:
         self._measure_effects()
         if self.is_finished:
             return
-        self._remove_in_order(np.argsort(-self._effects, kind="stable").tolist())
+        base = self._remove_in_order()
+        while not self.is_finished:
+            size = self.d + 1 if self.best is None else len(self.best)
+            self._measure_effects_at(base)
+            base = self._remove_in_order()
+            if self.best is None or len(self.best) >= size:
+                break
         self._grow_set()
+        self._put_back()
         while not self.is_finished and self.best is not None:
             if not (self._evaluate_pairs() or self._shrink_best()):
                 break
@@ -213,16 +222,39 @@ class _Search:
         """Take a set that changes the prediction if it is smaller than the best set so far."""
         if self.best is None or len(removed) < len(self.best):
             self.best = list(removed)
-            self._put_back()
 
-    def _remove_in_order(self, order: Sequence[int]) -> None:
-        """Find a first number of features in this order whose removal changes the prediction."""
+    def _measure_effects_at(self, base: Sequence[int]) -> None:
+        """Measure the effects of features again where the features of ``base`` are removed.
+
+        Effects near a change may differ from those in the complete text.
+        """
+        calls = int(_EFFECTS_SHARE * self._evaluations.remaining)
+        order = np.argsort(-self._effects, kind="stable").tolist()
+        inside = list(base)[:calls]
+        outside = [j for j in order if j not in base][: calls - len(inside)]
+        sets = [[k for k in base if k != j] for j in inside] + [[*base, j] for j in outside]
+        margins, changes = self._evaluations.evaluate([list(base), *sets])
+        if len(margins) <= len(sets):
+            return
+        for removed, is_changed in zip(sets, changes[1:].tolist(), strict=True):
+            if is_changed and removed:
+                self._accept(removed)
+        count = len(inside)
+        self._effects[inside] = margins[1 : 1 + count] - margins[0]
+        self._effects[outside] = margins[0] - margins[1 + count :]
+
+    def _remove_in_order(self) -> list[int]:
+        """Remove features in the order of their effects until the prediction changes.
+
+        Return the removed features, or all whose effects are positive if nothing changes it.
+        """
+        order: list[int] = np.argsort(-self._effects, kind="stable").tolist()
         sizes = [2**i for i in range(1, self.d.bit_length()) if 2**i < self.d]
         helpful = int(np.count_nonzero(self._effects > 0))
         sizes = sorted({*sizes, self.d, *([helpful] if helpful > 1 else [])})
         _, changes = self._evaluations.evaluate([order[:size] for size in sizes])
         if not changes.any():
-            return
+            return order[: max(helpful, 1)]
         first = int(np.flatnonzero(changes)[0])
         low, high = sizes[first - 1] if first else 1, sizes[first]
         while high - low > 1:
@@ -232,10 +264,13 @@ class _Search:
                 break
             low, high = (low, middle) if changes[0] else (middle, high)
         self._accept(order[:high])
+        return order[:high]
 
     def _put_back(self) -> None:
         """Put features back as long as the prediction stays changed without them."""
-        best = self.best or []
+        if self.best is None:
+            return
+        best = self.best
         while len(best) > max(self.lower_bound, 1):
             margins, changes = self._evaluations.evaluate(
                 [[k for k in best if k != j] for j in best]
@@ -259,9 +294,8 @@ class _Search:
     def _grow_set(self) -> None:
         """Remove the feature with the largest effect, measured again after each removal."""
         removed, effects, margin = list[int](), self._effects.copy(), self._full_margin
-        expected = self.d if self.best is None else len(self.best)
-        per_step = int(_GREEDY_SHARE * self._evaluations.remaining / max(expected - 1, 1))
-        per_step = max(per_step, 8)
+        per_step = int(_GREEDY_SHARE * self._evaluations.remaining / self._expected_size())
+        per_step = max(per_step, _MIN_CANDIDATES)
         limit = self.d if self.best is None else len(self.best) - 1
         while len(removed) < limit and self._evaluations.remaining > 0:
             order = [j for j in np.argsort(-effects, kind="stable").tolist() if j not in removed]
@@ -278,6 +312,12 @@ class _Search:
             if changes.any():
                 self._accept(removed)
                 return
+
+    def _expected_size(self) -> int:
+        """Return the number of features whose effects add up to the margin."""
+        effects = np.sort(np.maximum(self._effects, 0.0))[::-1]
+        count = 1 + int(np.searchsorted(np.cumsum(effects), self._full_margin))
+        return max(1, min(count, self.d if self.best is None else len(self.best)))
 
     def _evaluate_pairs(self) -> bool:
         """Evaluate all pairs if that settles whether two features are enough."""
@@ -301,6 +341,7 @@ class _Search:
             if changes.any():
                 candidates = np.flatnonzero(changes)
                 self._accept(batch[int(candidates[margins[candidates].argmin()])])
+                self._put_back()
                 return True
             if len(margins) < len(batch):
                 return False
