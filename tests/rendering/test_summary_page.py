@@ -72,6 +72,10 @@ def summary(name="great", *, signed=True, words=None, views=1, **other):
             "predicted_high": 0.94,
         }],
         "slice_words": [gap(name)],
+        "decisions": [{
+            "texts": 10, "single": 4, "single_low": 0.17, "single_high": 0.69, "robust": 2,
+            "unsettled": 1, "median_size": 2.0,
+        }],
     } | other  # fmt: skip
     names = [
         {"method": f"lime{i}" if i else "lime", "target": name, "against": None}

@@ -373,15 +373,16 @@ def test_a_section_that_opens_sends_no_request_for_new_scores(opened):
 
 @pytest.mark.slow
 def test_open_sections_are_in_the_address_and_follow_the_text(opened):
-    names = ["scores", "curves", "pairs", "disagreement", "heads", "attention"]
+    names = ["scores", "curves", "pairs", "counterfactual", "disagreement", "heads", "attention"]
     page = opened(link(text=TEXT, open='["curves","attention"]'))
     page.wait_for_selector("#section-curves limelight-curve svg")
     page.wait_for_selector("#section-attention canvas.head")
     assert page.locator("#section-pairs limelight-arcs").count() == 0
-    for name in ("scores", "pairs", "disagreement", "heads"):
+    for name in ("scores", "pairs", "counterfactual", "disagreement", "heads"):
         page.click(f"#section-{name} summary >> nth=0")
     page.wait_for_selector("#section-pairs .arcs path")
     page.wait_for_selector("#section-heads table")
+    page.wait_for_selector("#section-counterfactual del")
     page.wait_for_selector("#section-disagreement table")
     until(page, "document.querySelectorAll('#section-scores limelight-bars').length === 3")
     page.wait_for_function("n => location.hash.split('%22').length === 2 * n + 1", arg=len(names))

@@ -20,7 +20,7 @@ from limelight.models import (
     resolve_replacement,
 )
 from limelight.models.attention.collapsed import CollapsedInputs
-from limelight.models.protocol import HiddenStates, describe_pooling
+from limelight.models.protocol import HiddenStates, describe_pooling, has_exact_game
 from limelight.models.queries import (
     compute_hidden_states,
     fallback_reason,
@@ -188,6 +188,12 @@ class Batch:
         if isinstance(game := self._ratio_game_or_reason, str):
             raise InputError(_nothing_exact(game))
         return game
+
+    def known_game(self, replacement: str) -> RatioGame | None:
+        """Return the exact games with every output, or None if the model has to be called."""
+        if not has_exact_game(self.model, self.targets.scale, replacement):
+            return None
+        return self.output_ratio_game
 
     @property
     def reason_sampled(self) -> str | None:

@@ -1,6 +1,7 @@
 """What every method returns: explanations, comparisons, their JSON and tables."""
 
 from limelight.results.comparison import Agreement, Comparison, measure_agreement, rank_correlation
+from limelight.results.counterfactual import Counterfactual, Counterfactuals
 from limelight.results.differences import Difference
 from limelight.results.explanation import (
     Anchor,
@@ -21,6 +22,8 @@ __all__ = [
     "BoundKind",
     "Comparison",
     "Difference",
+    "Counterfactual",
+    "Counterfactuals",
     "Explanation",
     "Explanations",
     "Pairs",

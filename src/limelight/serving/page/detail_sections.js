@@ -45,11 +45,12 @@ function showAttention(matrices) {
   return [heads];
 }
 
-/** @type {Record<string, {title: string, isLocal?: boolean, needsHeads?: boolean, needs?: string, show?: (data: any) => Node[]}>} */
+/** @type {Record<string, {title: string, isLocal?: boolean, needsHeads?: boolean, needsText?: boolean, needs?: string, show?: (data: any) => Node[]}>} */
 const SECTIONS = {
   scores: { title: "All scores", isLocal: true },
   curves: { title: "Deletion curves", show: showCurves },
   pairs: { title: "Interactions", show: showPairs, needs: "interactions" },
+  counterfactual: { title: "What would change the prediction", show: ({ html }) => [parseMarkup(html)], needsText: true },
   disagreement: { title: "Where the methods disagree", show: ({ html }) => [unfoldMarkup(html)] },
   heads: { title: "Head by head", show: ({ html }) => [unfoldMarkup(html)], needsHeads: true },
   attention: { title: "What the heads attend to", show: showAttention, needsHeads: true },
@@ -73,9 +74,9 @@ export class DetailSections {
     }));
   }
 
-  /** @param {{needs?: string, needsHeads?: boolean}} section @param {any} model */
-  #isAvailable({ needs, needsHeads }, model) {
-    return (!needsHeads || model.has_heads) && !(needs && model.reads_images) && (!needs || model.methods.some(({ id }) => id === needs));
+  /** @param {{needs?: string, needsHeads?: boolean, needsText?: boolean}} section @param {any} model */
+  #isAvailable({ needs, needsHeads, needsText }, model) {
+    return (!needsHeads || model.has_heads) && !((needs || needsText) && model.reads_images) && (!needs || model.methods.some(({ id }) => id === needs));
   }
 
   /** The names of the open sections. */
