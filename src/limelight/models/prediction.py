@@ -1,14 +1,56 @@
 """What models predict, as rows that are ready for JSON."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from limelight.errors import add_text_number
-from limelight.models.protocol import Model, class_probabilities, class_weights, has
+from limelight.errors import InputError, add_text_number
+from limelight.models.protocol import (
+    Model,
+    class_probabilities,
+    class_weights,
+    get_property,
+    has,
+)
 from limelight.models.queries import expand_queries, join_queries, read_input
-from limelight.text import AnswerQuery, ModelInput, QueriedText, SpanQuery
+from limelight.text import AnswerQuery, ModelInput, QueriedText, Query, SpanQuery
+
+# "class": one of the classes. "labels": each label by itself. "score": a number is at least a
+# threshold, or below it. "answer": the log-probability of an answer is at least a threshold.
+PredictionKind = Literal["class", "labels", "score", "answer"]
+
+
+def prediction_kind(model: Model, query: Query | None, output_count: int) -> PredictionKind:
+    """Return what a model predicts: a class, several labels, a score or an answer.
+
+    Parameters
+    ----------
+    model
+        Any model.
+    query
+        The span or the answer that is explained, or None.
+    output_count
+        The number of outputs for an input.
+
+    Raises
+    ------
+    InputError
+        If the model predicts several numbers, so that no prediction follows from them.
+    """
+    if isinstance(query, AnswerQuery):
+        return "answer"
+    if len(model.classes) == 1 and model.link == "none":
+        return "score"
+    is_exclusive = get_property(model, "is_exclusive") or model.link in ("softmax", "ovr")
+    if is_exclusive or (output_count, len(model.classes)) == (1, 2):
+        return "score" if len(model.classes) == 1 else "class"
+    if model.link == "sigmoid":
+        return "labels"
+    raise InputError(
+        f"this model predicts {output_count} scores, from which no prediction follows. Wrap a "
+        "function that returns one of them."
+    )
 
 
 def predict_rows(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
