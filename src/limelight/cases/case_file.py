@@ -1,7 +1,4 @@
-"""Read check files: TOML files with a model, texts, and what must hold for each text.
-
-This module imports nothing that computes, because pytest reads check files when it collects tests.
-"""
+"""Read check files: TOML files with a model, texts, and what must hold for each text."""
 
 import tomllib
 from collections.abc import Callable, Collection, Mapping
@@ -11,9 +8,9 @@ from typing import Any, NamedTuple
 
 from limelight.errors import InputError, short_repr, unknown_name_message
 from limelight.files import read_bounded_bytes
+from limelight.text.images import has_ending
 
 _MAX_BYTES = 1 << 26  # of a check file, and of a text
-_IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 
 class WordRank(NamedTuple):
@@ -303,9 +300,7 @@ def _parse_case(
                 f"{describe_place(path, label, key)}: all cases have the same model. Put it at "
                 "the top of the file."
             )
-    values = _parse_values(
-        table, {**INPUT_KEYS, **REQUIREMENTS, **OPTION_KEYS}, path, case=label
-    )
+    values = _parse_values(table, {**INPUT_KEYS, **REQUIREMENTS, **OPTION_KEYS}, path, case=label)
     combined = {**defaults, **values}
     requirements = {key: combined[key] for key in REQUIREMENTS if key in combined}
     if not requirements:
@@ -333,7 +328,7 @@ def _case_text(values: Mapping[str, Any], path: Path, case: str) -> str | tuple[
         place = describe_place(path, case, "file")
         if not file.is_file():
             raise InputError(f"{place}: there is no file '{file}'. Change the path.")
-        if file.suffix.lower() in _IMAGE_ENDINGS and "pair" not in values:
+        if has_ending(file) and "pair" not in values:
             return file
         text = _read_text(file, f"{place}: '{file}'")
         if not text.strip():
