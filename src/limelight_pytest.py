@@ -1,7 +1,7 @@
 """A pytest plug-in: each requirement of a check file (``*.limelight.toml``) is a test.
 
-It is a module of its own, and imports limelight only if there is a check file: importing the package
-takes time, and must not happen before other plug-ins prepare the import.
+The module is outside the package, and imports limelight only if there is a check file. An import of
+the package takes time, and other plug-ins may have to prepare it.
 """
 
 from __future__ import annotations

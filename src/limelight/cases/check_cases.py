@@ -175,7 +175,7 @@ class CaseText:
                     self.find_word(word)
             case "never_decisive":
                 _ = self.rule
-                # A list at the top of the file is for all texts, and a text need not have its words.
+                # A list at the top of the file is for all texts, which may not have its words.
                 for word in () if key in self.case.inherited else required:
                     self.find_word(word)
 
