@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple, Unpack, overload
 from warnings import warn
 
+from limelight.decisions import CounterfactualSettings, stream_counterfactuals
 from limelight.errors import InputError, add_text_number
 from limelight.explainers.batch import Batch
 from limelight.explainers.budget import (
@@ -15,6 +16,7 @@ from limelight.explainers.budget import (
     allocate_budget,
     check_feasible,
     configure_with_budget,
+    parse_budget,
 )
 from limelight.explainers.explaining import (
     Texts,
@@ -34,7 +36,14 @@ from limelight.models.queries import expand_queries, join_queries
 from limelight.models.text_game import TextGame
 from limelight.progress import ProgressCallback, open_progress
 from limelight.request import REQUEST_FIELDS, Request, prepare_model
-from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
+from limelight.results import (
+    Comparison,
+    Counterfactual,
+    Counterfactuals,
+    Explanation,
+    Explanations,
+    SpanExplanations,
+)
 from limelight.results.method_table import MethodTable
 from limelight.setting_keywords import MethodSettings
 from limelight.text import (
@@ -1006,6 +1015,145 @@ def compare(
         ]
 
     return _run_call(call, text, compare_batch, strict=strict)
+
+
+@overload
+def counterfactual(
+    model: Model,
+    text: Input,
+    *,
+    desired_class: str | int | None = None,
+    threshold: float | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+) -> Counterfactual: ...
+@overload
+def counterfactual(
+    model: Model,
+    text: Texts,
+    *,
+    desired_class: str | int | None = None,
+    threshold: float | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+) -> Counterfactuals: ...
+def counterfactual(
+    model: Model,
+    text: Input | Texts,
+    *,
+    desired_class: str | int | None = None,
+    threshold: float | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+) -> Counterfactual | Counterfactuals:
+    """Find the smallest set of features whose removal changes the prediction.
+
+    For models with exact scores, the result is proven: no removal of fewer features than
+    ``lower_bound`` changes the prediction. Other models are called for sets of features within the
+    budget. The result is the smallest set that the search found.
+
+    Parameters
+    ----------
+    model
+        A model from :func:`limelight.load` or :func:`limelight.wrap`.
+    text
+        A text, pair or image, or a list of these, as in :func:`explain`.
+    desired_class
+        Only this class counts as a change: a name or an index. By default any other prediction
+        does. For a model with several labels, use the name of a label, or "not" and the name.
+    threshold
+        Models of a score: the prediction changes if the score crosses this number. Language models:
+        the prediction changes if the log-probability of the answer falls below this number. By
+        default, this happens when the tokens of the answer are half as likely on average.
+    features, grid, protect, window, side, at, answer, protect_span, first_subwords
+        As in :func:`explain`.
+    replacement
+        The token that replaces removed features. "auto" is the default of the model.
+    seed
+        The seed of the random removals for ``stability``.
+    budget
+        Limit for each text: seconds (30, "30s", "2min") or model calls ("400 calls"). The default
+        is 1,000 calls, and one second for models with exact scores.
+    progress
+        As in :func:`explain`.
+
+    Returns
+    -------
+    A :class:`Counterfactual`, or a list of them for a list of texts.
+
+    Raises
+    ------
+    InputError
+        If an option is wrong, or if the model predicts a score and there is no threshold.
+    DomainError
+        If the features of a text cannot be removed.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> text = "The plot is predictable, but the acting is superb."
+    >>> c = limelight.counterfactual(limelight.load(), text)
+    >>> c.removed_features, c.predicted, c.predicted_after
+    (('predictable',), 'negative', 'positive')
+    >>> c.lower_bound, c.is_minimal
+    (1, True)
+    """
+    request = Request(
+        features=features,
+        grid=grid,
+        protect=protect,
+        window=window,
+        side=side,
+        at=at,
+        answer=answer,
+        protect_span=protect_span,
+        first_subwords=first_subwords,
+    )
+    settings = CounterfactualSettings(
+        desired_class=desired_class,
+        threshold=threshold,
+        replacement=replacement,
+        seed=seed,
+        budget=None if budget is None else parse_budget(budget),
+    )
+    model, request = prepare_model(model, request)
+    texts = as_list(text)
+    with open_progress(progress, "searching") if progress else nullcontext() as callback:
+        results = list(stream_counterfactuals(model, texts, request, settings, progress=callback))
+    return results[0] if is_single(text) else Counterfactuals(results)
 
 
 def game(

@@ -20,7 +20,7 @@ from limelight.models import (
     resolve_replacement,
 )
 from limelight.models.attention.collapsed import CollapsedInputs
-from limelight.models.protocol import HiddenStates, describe_pooling
+from limelight.models.protocol import HiddenStates, describe_pooling, has_exact_game
 from limelight.models.queries import (
     compute_hidden_states,
     fallback_reason,
@@ -188,6 +188,10 @@ class Batch:
         if isinstance(game := self._ratio_game_or_reason, str):
             raise InputError(_nothing_exact(game))
         return game
+
+    def has_exact_game(self, replacement: str) -> bool:
+        """Return whether the explained number is a ratio game for a replacement."""
+        return has_exact_game(self.model, self.targets.scale, replacement)
 
     @property
     def reason_sampled(self) -> str | None:

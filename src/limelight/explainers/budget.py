@@ -184,7 +184,7 @@ def allocate_budget(
     if budget.seconds is None:
         return allocate_calls(budget, methods, d, budget.calls or 0)
     start = deadline.read_clock() if budget.start is None else budget.start
-    seconds_per_call, batch_size = _time_calls(budget.seconds, batch.game())
+    seconds_per_call, batch_size = time_calls(budget.seconds, batch.game())
     end = start + budget.seconds
     calls = max(int((end - deadline.read_clock()) / seconds_per_call), 0)
     return _set_deadlines(
@@ -331,7 +331,7 @@ def check_feasible(budget: Budget | None, methods: Sequence[ConfiguredMethod], d
             check(method.settings, d)
 
 
-def _time_calls(seconds: float, game: TextGame) -> tuple[float, int]:
+def time_calls(seconds: float, game: TextGame) -> tuple[float, int]:
     """Measure the seconds of a model call, and return them with the batch size of the calls.
 
     The measurement counts as part of the budget. Batches grow, because a GPU evaluates many masks

@@ -15,7 +15,6 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers.batch import Batch, bound_kind
 from limelight.explainers.target_game import TargetGame
-from limelight.models.protocol import has_exact_game
 from limelight.sampling.masks import text_rng
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.faithfulness import (
@@ -493,7 +492,7 @@ def make_removals(
     """
     # Seeded by the text: its chance is the same in every batch, and when a judgment is repeated.
     rng = text_rng(seed, batch.inputs[0].text)
-    if has_exact_game(batch.model, batch.targets.scale, replacement):
+    if batch.has_exact_game(replacement):
         table_batch, i = (batch, 0) if larger_batch is None else larger_batch
         # NumPy arrays, because orders are sorted and drawn on the CPU.
         game = map_arrays(extract_document(table_batch.ratio_game, i), host_array)

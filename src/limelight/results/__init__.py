@@ -1,6 +1,7 @@
 """What every method returns: explanations, comparisons, their JSON and tables."""
 
 from limelight.results.comparison import Agreement, Comparison, measure_agreement, rank_correlation
+from limelight.results.counterfactual import Counterfactual, Counterfactuals
 from limelight.results.explanation import (
     Anchor,
     Attribution,
@@ -17,6 +18,8 @@ __all__ = [
     "Attribution",
     "BoundKind",
     "Comparison",
+    "Counterfactual",
+    "Counterfactuals",
     "Explanation",
     "Explanations",
     "Pairs",

@@ -103,21 +103,11 @@ class Attribution:
 
 def check_explanation(e: Any) -> None:
     """Raise an InputError for impossible values, such as NaN or spans outside the text."""
-    d, end = len(e.features), len(e.text)
+    d = len(e.features)
     # Joined first: a call for every word would cost a tenth of a comparison of eight methods.
     texts = (e.text, e.method, e.target_phrase, e.label, *e.features, *e.classes, *e.warnings)
     require_whole_characters("".join(texts), "an explanation")
-    _check_spans(e.spans, end)
-    if not isinstance(kind := e.settings.get("features", "words"), str):
-        raise InputError(f"the setting 'features' must say what the units are; got {kind!r}.")
-    if e.cut is not None and not 0 <= e.cut <= end:
-        raise InputError(f"cut must lie inside the text of {end} characters; got {e.cut}.")
-    if e.parts:
-        _check_parts(e.parts, e.text)
-    if e.query is not None:
-        e.query.check(e.text)
-    if e.image is not None:
-        e.image.check(d)
+    check_text_features(e)
     if e.against == e.target:
         raise InputError(f"a class is explained against another one; got {e.target!r} twice.")
     if e.bound is not None and not e.bound >= 0:  # NaN is not either
@@ -136,6 +126,62 @@ def check_explanation(e: Any) -> None:
         _check_pairs(e.pairs, d)
     if e.anchor is not None:
         _check_anchor(e.anchor, d)
+
+
+class TextFeatures:
+    """The features of a text, for results that show a text with its features.
+
+    A subclass has the fields ``text``, ``features``, ``spans``, ``parts``, ``cut``, ``query``,
+    ``image`` and ``settings``.
+    """
+
+    __slots__ = ()
+
+    @property
+    def feature_kind(self: Any) -> str:
+        """The kind of the features: "words", "sentences", a splitter as module:name, …"""
+        return str(self.settings.get("features", "words"))
+
+    @property
+    def feature_noun(self) -> str:
+        """The noun for one feature: "word", "sentence", or "part" if a splitter made it."""
+        return feature_noun(self.feature_kind)
+
+    @property
+    def has_block_features(self) -> bool:
+        """Whether views print each feature on a line of its own, as they do with sentences."""
+        return self.feature_kind in SPLITTERS
+
+    @property
+    def explained_end(self: Any) -> int:
+        """The end of the part of ``text`` that the model read."""
+        return len(self.text) if self.cut is None else self.cut
+
+    @property
+    def sides(self: Any) -> tuple[str, ...]:
+        """The side in which each feature of a pair begins: "first", "second", or "" for a text."""
+        return side_names(self.spans, self.parts)
+
+    @property
+    def feature_labels(self: Any) -> tuple[str, ...]:
+        """The features in words for readers: features of a pair name their side."""
+        return append_sides(self.features, self.sides)
+
+
+def check_text_features(result: Any) -> None:
+    """Raise an InputError if spans, parts, query or image of a result do not fit its text."""
+    end = len(result.text)
+    _check_spans(result.spans, end)
+    if not isinstance(kind := result.settings.get("features", "words"), str):
+        raise InputError(f"the setting 'features' must say what the units are; got {kind!r}.")
+    if result.cut is not None and not 0 <= result.cut <= end:
+        raise InputError(f"cut must lie inside the text of {end} characters; got {result.cut}.")
+    if result.parts:
+        _check_parts(result.parts, result.text)
+    if result.query is not None:
+        result.query.check(result.text)
+    if result.image is not None:
+        result.image.check(len(result.features))
 
 
 @lru_cache(maxsize=16)  # several methods explain the same words of the same text
@@ -190,7 +236,7 @@ def check_indices(indices: Iterable[int], d: int, owner: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
+class Explanation(TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
     """Scores of the features of ``text`` for the class ``target``.
 
     Input and output of the model:
@@ -305,36 +351,6 @@ class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
         """The target in words: "positive", "ORG against O", "ORG at “Jordan”"."""
         name = target_name(self.target, self.against)
         return name if self.query is None else f"{name} {self.query.describe(self.text)}"
-
-    @property
-    def feature_kind(self) -> str:
-        """The kind of the features: "words", "sentences", a splitter as module:name, …"""
-        return str(self.settings.get("features", "words"))
-
-    @property
-    def feature_noun(self) -> str:
-        """The noun for one feature: "word", "sentence", or "part" if a splitter made it."""
-        return feature_noun(self.feature_kind)
-
-    @property
-    def has_block_features(self) -> bool:
-        """Whether views print each feature on a line of its own, as they do with sentences."""
-        return self.feature_kind in SPLITTERS
-
-    @property
-    def explained_end(self) -> int:
-        """The end of the part of ``text`` that the model read."""
-        return len(self.text) if self.cut is None else self.cut
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        """The side in which each feature of a pair begins: "first", "second", or "" for a text."""
-        return side_names(self.spans, self.parts)
-
-    @property
-    def feature_labels(self) -> tuple[str, ...]:
-        """The features in words for readers: features of a pair name their side."""
-        return append_sides(self.features, self.sides)
 
     @property
     def _class_weights(self) -> Float[np.ndarray, "classes outputs"]:

@@ -336,7 +336,12 @@ _CONFIDENCE_DELTA = 0.05
 
 
 def measure_stability(
-    evaluate_masks: EvaluateMasks, d: int, *, calls: int, rng: np.random.Generator
+    evaluate_masks: EvaluateMasks,
+    d: int,
+    *,
+    calls: int,
+    rng: np.random.Generator,
+    has_singles: bool = False,
 ) -> tuple[RemovalStability, ...]:
     """Measure how often the prediction stays if random sets of several sizes are removed.
 
@@ -351,6 +356,8 @@ def measure_stability(
         fewer than ten sets for it.
     rng
         Source of random sets.
+    has_singles
+        Whether each single feature was evaluated before, so that its stored output costs no call.
 
     Returns
     -------
@@ -360,7 +367,8 @@ def measure_stability(
     entries, remaining = list[RemovalStability](), calls
     for i, size in enumerate(sizes):
         draws = remaining // (len(sizes) - i)
-        is_enumerable = math.comb(d, size) <= max(draws, d if size == 1 else 0)
+        is_stored = size == 1 and has_singles
+        is_enumerable = is_stored or math.comb(d, size) <= draws
         if not is_enumerable and draws < 10:
             break
         if is_enumerable:
@@ -370,7 +378,7 @@ def measure_stability(
         else:
             masks = draw_masks_by_size(d, np.full(draws, size), rng)
         _, changes = evaluate_masks(masks)
-        remaining = max(remaining - len(masks), 0)
+        remaining -= 0 if is_stored else len(masks)
         unchanged = int(np.count_nonzero(~changes))
         share = unchanged / len(masks)
         low, high = share, share
