@@ -104,6 +104,12 @@ def _parse_name_or_number(value: Any) -> str | int:
     return value
 
 
+def _parse_number(value: Any) -> float:
+    if type(value) not in (int, float):
+        raise InputError("it needs a number")
+    return float(value)
+
+
 def _parse_budget(value: Any) -> str | int | float:
     if type(value) not in (str, int, float):
         raise InputError('it needs a time or a number of calls, such as "30s" or "400 calls"')
@@ -185,6 +191,7 @@ OPTION_KEYS: Mapping[str, Parser] = {
     "target": _parse_name_or_number,
     "against": _parse_name_or_number,
     "scale": _parse_text,
+    "threshold": _parse_number,
     "at": _parse_span,
     "answer": _parse_text,
     "protect_span": _parse_flag,

@@ -22,9 +22,7 @@ from limelight.models.loading import import_object
 from limelight.models.prediction import prediction_kind
 from limelight.models.protocol import class_probabilities
 from limelight.models.text_game import TextGame
-from limelight.results import Explanation
-
-Counterfactual = Any  # TEMPORARY
+from limelight.results import Counterfactual, Explanation
 from limelight.results.decision_rule import DecisionRule
 from limelight.shapes import Float
 from limelight.text import truncate_line
@@ -290,17 +288,28 @@ def _check_word_rank(text: CaseText, word: str, k: int) -> Verdict:
     certain = e.certain_top
     if rank <= certain:
         return Verdict(True, f"{measured}, and the top {certain} is certain, {required}.")
-    return Verdict(False, f"{measured}, but only the top {certain} is certain, {required}.")
+    advice = " Use a larger budget." if e.stderr is not None else ""
+    return Verdict(False, f"{measured}, but only the top {certain} is certain, {required}.{advice}")
 
 
 def _check_certified_radius(text: CaseText, required: int) -> Verdict:
     """Compare the certified radius with the smallest one that is required."""
-    counterfactual = text.counterfactual
-    measured = f"certified radius {counterfactual.certified_radius}"
-    if counterfactual.is_robust:
-        return Verdict(True, f"no removal changes the prediction, required at least {required}.")
+    c = text.counterfactual
+    if c.is_robust:
+        return Verdict(
+            True,
+            f"no removal changes the prediction {c.predicted}, {c.bound_kind}, required certified "
+            f"radius at least {required}.",
+        )
+    change, advice = "", ""
+    if c.size is not None and c.size <= required:
+        words = _join_words(c.features, c.removed)
+        change = f" ({c.predicted} becomes {c.predicted_after} without {words})"
+    elif c.certified_radius < required:
+        advice = " Use a larger budget."
     return Verdict(
-        counterfactual.certified_radius >= required, f"{measured}, required at least {required}."
+        c.certified_radius >= required,
+        f"certified radius {c.certified_radius}{change}, required at least {required}.{advice}",
     )
 
 
