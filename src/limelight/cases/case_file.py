@@ -319,7 +319,7 @@ def _parse_case(
         text=_case_text(values, path, label),
         options={key: combined[key] for key in OPTION_KEYS if key in combined},
         requirements=requirements,
-        inherited=frozenset(requirements) - values.keys(),
+        inherited=frozenset(requirements.keys() - values.keys()),
     )
 
 

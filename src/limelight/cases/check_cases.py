@@ -298,7 +298,7 @@ def _check_certified_radius(text: CaseText, required: int) -> Verdict:
     if c.is_robust:
         return Verdict(
             True,
-            f"no removal changes the prediction {c.predicted}, {c.bound_kind}, required certified "
+            f"no removal changes prediction {c.predicted} ({c.bound_kind}), required certified "
             f"radius at least {required}.",
         )
     change, advice = "", ""

@@ -18,13 +18,13 @@ _ELEMENTS = {"failed": "failure", "error": "error"}
 def results_table(results: Sequence[CheckResult]) -> Table:
     """Return a table with one row for each check."""
     columns = (
+        Column("result"),
         Column("case", fold=True),
         Column("check"),
-        Column(),
-        Column("result", fold=True),
+        Column("measured and required", fold=True),
     )
     rows = [
-        (result.case, result.key, Cell(result.outcome, _MARKS[result.outcome]), result.sentence)
+        (Cell(result.outcome, _MARKS[result.outcome]), result.case, result.key, result.sentence)
         for result in results
     ]
     return Table(columns, rows)
