@@ -37,11 +37,11 @@ def test_the_table_states_measured_and_required(limelight, write):
     run = limelight("check", write())
     assert (run.code, run.err) == (0, "")
     assert "passed  good   prediction  prediction positive (72.7%), required" in run.out
-    assert "\n2 passed in 2 cases, " in run.out
+    assert "\n2 passed in 2 cases\n" in run.out
     run = limelight("check", write("negative"))
     assert (run.code, run.err) == (1, "")
     assert "failed  other  prediction" in run.out
-    assert "\n1 passed, 1 failed in 2 cases, " in run.out
+    assert "\n1 passed, 1 failed in 2 cases\n" in run.out
 
 
 def test_lines_of_json_have_the_results(limelight, write):

@@ -22,7 +22,7 @@ class WordRank(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A text and what must hold for it.
+    """A text with its options and requirements.
 
     Parameters
     ----------

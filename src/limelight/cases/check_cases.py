@@ -47,7 +47,7 @@ class CheckResult:
     outcome
         "passed", "failed", or "error" if it could not be computed.
     sentence
-        What was measured, and what is required.
+        The measured and the required value in words.
     seconds
         The time that it took.
     """
@@ -60,7 +60,7 @@ class CheckResult:
 
 
 class Verdict(NamedTuple):
-    """Whether a requirement holds, and a sentence with what was measured and required."""
+    """The decision about a requirement, and a sentence with the measured and the required value."""
 
     holds: bool
     sentence: str
@@ -314,7 +314,7 @@ def _check_certified_radius(text: CaseText, required: int) -> Verdict:
 
 
 def _check_never_decisive(text: CaseText, required: tuple[str, ...]) -> Verdict:
-    """Check that the prediction stays, whatever listed words are removed, alone or together."""
+    """Check that no removal of listed words, alone or together, changes the prediction."""
     features = text.game.features
     listed = sorted({j for word in required for j in _matching_features(word, features)})
     if not listed:
@@ -367,8 +367,8 @@ def _search_decisive_words(text: CaseText, listed: list[int], names: str) -> Ver
         raise InputError(
             f"{len(listed)} listed features have too many sets to evaluate. Give a shorter list."
         )
-    others = {feature for j, feature in enumerate(features) if j not in listed}
-    options["protect"] = (*options.get("protect", ()), *sorted(others))
+    other_words = {feature for j, feature in enumerate(features) if j not in listed}
+    options["protect"] = (*options.get("protect", ()), *sorted(other_words))
     c = api.counterfactual(text.model, text.case.text, **options)
     if c.is_robust:
         return Verdict(True, f"prediction {c.predicted} stays without {names}, {c.bound_kind}.")
@@ -384,7 +384,7 @@ def _search_decisive_words(text: CaseText, listed: list[int], names: str) -> Ver
 
 
 def _describe_change(text: CaseText, removed: Sequence[int]) -> str:
-    """Return what becomes of the prediction without these features."""
+    """Describe the prediction without these features."""
     mask = np.ones((1, len(text.game)), bool)
     mask[0, list(removed)] = False
     before, after = text.rule.name(text.full_output), text.rule.name(text.game(mask)[0])

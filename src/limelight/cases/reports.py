@@ -31,15 +31,15 @@ def results_table(results: Sequence[CheckResult]) -> Table:
 
 
 def summarize_results(results: Sequence[CheckResult]) -> str:
-    """Return one line with the number of results of each outcome, and the time."""
+    """Return one line with the number of results of each outcome."""
     counts = {outcome: _count(results, outcome) for outcome in _MARKS}
     parts = [f"{counts['passed']} passed"]
-    parts += [f"{counts[name]} {name}" for name in ("failed",) if counts[name]]
+    if counts["failed"]:
+        parts.append(f"{counts['failed']} failed")
     if counts["error"]:
         parts.append(f"{counts['error']} error{'s' * (counts['error'] != 1)}")
     cases = len({result.case for result in results})
-    seconds = sum(result.seconds for result in results)
-    return f"{', '.join(parts)} in {cases} case{'s' * (cases != 1)}, {seconds:.1f} s"
+    return f"{', '.join(parts)} in {cases} case{'s' * (cases != 1)}"
 
 
 def results_json(results: Sequence[CheckResult]) -> str:

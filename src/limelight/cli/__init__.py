@@ -32,7 +32,7 @@ COMMANDS = {
     "serve": "Open a web page to explain texts or to browse a data set.",
     "methods": "List the methods, with the definition, the limits and the settings of each.",
     "verify": "Check every method on a model and a text against a reference implementation.",
-    "check": "Check what a file requires of a model's predictions, as a test in a build.",
+    "check": "Check a model against the requirements of a file, as a test in a build.",
     "predict": "Predict the class of each text, its spans, or the answer of a language model.",
     "evaluate": "Measure the accuracy and the speed of a model on labeled texts.",
     "train": "Train an AttentionClassifier on labeled texts or images.",

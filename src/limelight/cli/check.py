@@ -30,7 +30,7 @@ def check(
     format: Annotated[Literal["terminal", "json", "junit"] | None, Parameter(group=OUTPUT)] = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT)] = None,
 ) -> int:
-    """Check that the predictions of a model hold what a file requires, as a test in a build.
+    """Check a model against the requirements of a file, as a test in a build.
 
     The exit code is 0 if everything holds, 1 if a check fails, and 2 if the file is wrong or a
     check cannot be computed.
