@@ -50,6 +50,13 @@ _MODULES = {  # the module of a command, if its name differs from the command's
     "serve": "pages",
     "export": "pages",
 }
+# Shown below the options of a command.
+_EXAMPLES = {
+    "check": (
+        "limelight check reviews.limelight.toml",
+        "limelight check reviews.limelight.toml --model path/to/model --output checks.xml",
+    ),
+}
 _EXPLAIN_DATA = "limelight explain-data FILE --output DIR"
 _LONG_NUMBER = re.compile(r"\d[\d,]{60,}")  # shortened in error messages
 _PATH_OPTIONS = ("--file", "-f", "--output", "-o")
@@ -71,7 +78,13 @@ app = App(
 )
 for _name, _help in COMMANDS.items():
     _module, _function = (text.replace("-", "_") for text in (_MODULES.get(_name, _name), _name))
-    app.command(f"limelight.cli.{_module}:{_function}", name=_name, help=_help)
+    _examples = [f"* `{example}`" for example in _EXAMPLES.get(_name, ())]
+    app.command(
+        f"limelight.cli.{_module}:{_function}",
+        name=_name,
+        help=_help,
+        help_epilogue="\n".join(["Examples:", "", *_examples]) if _examples else None,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

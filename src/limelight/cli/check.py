@@ -24,6 +24,7 @@ _FORMATS = {".xml": "junit", ".json": "json", ".jsonl": "json", ".txt": "termina
 
 def check(
     file: Annotated[Path, Parameter(group=INPUT)],
+    /,
     *,
     model: Annotated[str | None, Parameter(group=MODEL)] = None,
     device: Annotated[str | None, Parameter(group=MODEL)] = None,
@@ -34,11 +35,6 @@ def check(
 
     The exit code is 0 if everything holds, 1 if a check fails, and 2 if the file is wrong or a
     check cannot be computed.
-
-    Examples:
-
-    * `limelight check reviews.limelight.toml`
-    * `limelight check reviews.limelight.toml --model new-model --output checks.xml`
 
     Parameters
     ----------
