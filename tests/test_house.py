@@ -171,6 +171,7 @@ MODULES_PASSING_IMAGES = {
     "data/labeled.py",
     "request.py",  # patches as features
     "results/codec.py",  # the stored image of an explanation
+    "results/counterfactual.py",
     "results/explanation.py",
     "runs/rows.py",  # the same, in a shard
     "serving/app.py",  # a page of images, and the size of its requests

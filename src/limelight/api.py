@@ -1126,7 +1126,7 @@ def counterfactual(
     >>> import limelight
     >>> text = "The plot is predictable, but the acting is superb."
     >>> c = limelight.counterfactual(limelight.load(), text)
-    >>> c.removed_features, c.predicted, c.predicted_after
+    >>> c.removed_features, c.predicted_class, c.predicted_class_after
     (('predictable',), 'negative', 'positive')
     >>> c.lower_bound, c.is_minimal
     (1, True)

@@ -4,7 +4,13 @@ import pytest
 
 from limelight.cli import COMMANDS, app, groups
 
-MOST = {"explain": 30, "explain-data": 40, "compare": 30, "judge": 31}  # options
+MOST = {
+    "explain": 30,
+    "counterfactual": 28,
+    "explain-data": 40,
+    "compare": 30,
+    "judge": 31,
+}  # options
 MOST_OF_OTHERS = 20
 
 

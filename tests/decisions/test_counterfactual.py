@@ -13,7 +13,10 @@ from sklearn.pipeline import make_pipeline
 import limelight
 from limelight import Counterfactual, InputError
 
-WORDS = "good bad superb dull plot film acting not very awful charming slow the a of".split()
+WORDS = (
+    "good", "bad", "superb", "dull", "plot", "film", "acting", "not", "very", "awful", "charming",
+    "slow", "the", "a", "of",
+)  # fmt: skip
 LABELS = ("world", "sports", "business", "science")
 
 
@@ -173,14 +176,14 @@ def test_labels_are_decided_one_by_one(desired):
     text = "a dull awful slow film"
     c = limelight.counterfactual(model, text, desired_class=desired)
     assert c.kind == "labels"
-    assert c.predicted == "rude, long"
+    assert c.predicted_class == "rude, long"
     if desired in ("rude", "long"):
         assert c.size == 0
         assert "already" in c.warnings[0]
         return
     assert problems(c, *changes_of_all_sets(c, model, text)) == []
     assert c.removed_features == ("awful",)
-    assert c.predicted_after == "long"
+    assert c.predicted_class_after == "long"
 
 
 @pytest.mark.parametrize("threshold", [-1.0, 0.5, 2.5, 100.0])
@@ -195,7 +198,7 @@ def test_a_score_changes_at_its_threshold(threshold):
         assert c.kind == "score"
         sizes, change, masks = changes_of_all_sets(c, model, texts[0])
         assert problems(c, sizes, change, masks) == []
-        assert c.predicted.endswith(f"{threshold:.4g}")
+        assert c.predicted_class.endswith(f"{threshold:.4g}")
         assert c.is_robust == (not change.any())
 
 

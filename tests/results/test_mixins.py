@@ -10,7 +10,13 @@ from rich.text import Text
 from limelight import InputError
 from limelight.rendering.markup import table_html
 from limelight.rendering.terminal import View, table_text
-from limelight.results import Comparison, Explanation, Explanations
+from limelight.results import (
+    Comparison,
+    Counterfactual,
+    Counterfactuals,
+    Explanation,
+    Explanations,
+)
 from limelight.results.explanation import SpanExplanations
 from limelight.results.judgment import Judgment
 from limelight.results.method_table import MethodTable
@@ -19,7 +25,8 @@ from limelight.results.summary import RunComparison, RunSummary
 from limelight.results.table import Cell, Column, Table
 
 RESULTS = [
-    Explanation, Explanations, Comparison, Judgment, MethodTable, RunComparison, RunSummary,
+    Explanation, Explanations, Comparison, Counterfactual, Counterfactuals,
+    Judgment, MethodTable, RunComparison, RunSummary,
     SpanExplanations,
 ]  # fmt: skip
 

@@ -24,6 +24,7 @@ from limelight.errors import InputError, unknown_name_message
 COMMANDS = {
     "explain": "Show which words of a text drive the prediction of a model.",
     "compare": "Compare the explanations of several methods for the same text.",
+    "counterfactual": "Find the smallest set of words whose removal changes the prediction.",
     "judge": "Measure which methods are most faithful to a model on your texts.",
     "explain-data": "Explain every text of a data set and store the explanations in a folder.",
     "summarize": (

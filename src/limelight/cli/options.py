@@ -207,6 +207,10 @@ def _parse_labels(option: str) -> dict[str, str]:
 
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # a window has at most 18 digits
+_DECISION_FIELDS = (
+    "features", "grid", "protect", "window", "side", "at", "answer", "protect_span",
+    "first_subwords",
+)  # fmt: skip
 _JUDGE_FIELDS = ("scale", "features", "grid", "window", "side")
 _SHORT_NAMES = {"target": "-t"}
 _TARGET_FIELDS = ("target", "against", "scale", "at", "answer")
@@ -292,6 +296,13 @@ class JudgeRequestOptions(_request_options(_JUDGE_FIELDS)):  # type: ignore[misc
     keywords = RequestOptions.keywords
 
 
+@Parameter(name="*")
+class DecisionRequestOptions(_request_options(_DECISION_FIELDS)):  # type: ignore[misc]
+    """Select the features of a counterfactual; it has its own target."""
+
+    keywords = RequestOptions.keywords
+
+
 @Parameter(name="*", group=OUTPUT)
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
@@ -353,7 +364,7 @@ class ExplainOptions:
         -------
         The results, which are computed when they are read.
         """
-        _check_quotes(text)
+        check_quotes(text)
         self.texts.check()
         if self.budget is not None:
             parse_budget(self.budget)  # raises an error before the model is loaded
@@ -382,7 +393,7 @@ def _list_warnings(result: Any) -> list[str]:
     return [*comparison_warnings, *merge_warnings(list_explanations(result))]
 
 
-def _check_quotes(texts: tuple[str, ...]) -> None:
+def check_quotes(texts: tuple[str, ...]) -> None:
     """Raise InputError if all texts are single words: the shell has split a text at its spaces."""
     if len(texts) > 1 and not any(len(text.split()) > 1 for text in texts):
         raise InputError(

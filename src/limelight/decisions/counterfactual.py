@@ -43,6 +43,7 @@ from limelight.theory.ratio_game import (
 
 DEFAULT_CALLS = 1000
 _EXACT_SECONDS = 1.0
+_REPRODUCIBLE_NODES = 2000  # about a second for six heads and 200 words
 # Evaluated sets of an exact game, if a proof leaves the smallest set open. A million masks of 200
 # words take a few seconds.
 _EXACT_SETS = 20_000
@@ -67,6 +68,8 @@ class CounterfactualSettings:
         The seed of random removals.
     budget
         Calls or seconds for each text. None: 1,000 calls, or one second for exact models.
+    is_reproducible
+        Whether the search for a proof is limited by a number of steps, not by the time.
     """
 
     desired_class: str | int | None = None
@@ -74,11 +77,12 @@ class CounterfactualSettings:
     replacement: str = "auto"
     seed: int = 0
     budget: Budget | None = None
+    is_reproducible: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Removal:
-    """A set that changes the prediction, and what is known about smaller and random sets."""
+    """A set that changes the prediction, with a bound for smaller sets and random removals."""
 
     removed: tuple[int, ...] | None
     lower_bound: int
@@ -120,7 +124,7 @@ def stream_counterfactuals(
     for batch in stream_batches(model, texts, request, progress=progress):
         tracker = ProgressTracker(progress, total=len(texts), estimated=True)
         name = resolve_replacement(batch.model, settings.replacement)
-        calls = 0 if batch.has_exact_game(name) else _count_calls(settings)
+        calls = _count_calls(settings) if batch.known_game(name) is None else 0
         first, size = batch.first_index or 0, len(batch.inputs)
         with tracker.track(first, texts=size, calls=calls * size):
             yield from find_counterfactuals(batch, settings)
@@ -147,21 +151,29 @@ def find_counterfactuals(
     """
     name = resolve_replacement(batch.model, settings.replacement)
     settings = replace(settings, replacement=name)
-    is_exact = batch.has_exact_game(name) and batch.reason_sampled is None
+    games = batch.known_game(name)
     for i, single in enumerate(batch.split()):
         with add_text_number(single.first_index):
             rule = _make_rule(single, settings)
             full = single.targets.query_outputs(single.outputs[0])
             if rule.desired_class is not None and rule.is_reached(full[None])[0]:
-                yield _make_result(single, settings, rule, _keep_prediction(rule, single))
+                kind: LowerBoundKind = (
+                    "evaluated" if games is None else bound_kind(single.inputs[0])
+                )
+                yield _make_result(single, settings, rule, _keep_prediction(rule, kind))
                 continue
             removal = None
-            if is_exact:
-                document = extract_document(batch.output_ratio_game, i)
-                game = map_arrays(document, host_array)
+            if games is not None:
+                game = map_arrays(extract_document(games, i), host_array)
                 removal = _certify(single, settings, rule, game)
             removal = removal or _search(single, settings, rule)
             yield _make_result(single, settings, rule, removal)
+
+
+def check_decision(batch: Batch) -> None:
+    """Raise InputError if the model predicts nothing that a removal could change."""
+    for single in batch.split():
+        _make_rule(single, CounterfactualSettings())
 
 
 def _make_rule(batch: Batch, settings: CounterfactualSettings) -> DecisionRule:
@@ -178,7 +190,7 @@ def _make_rule(batch: Batch, settings: CounterfactualSettings) -> DecisionRule:
         )
     if not is_class and settings.desired_class is not None:
         raise InputError(
-            f"desired_class is for models that predict classes, but this model predicts a {kind}. "
+            "desired_class is for models that predict classes, but this model has a single output. "
             "Use threshold instead."
         )
     if kind == "score" and threshold is None:
@@ -207,19 +219,21 @@ def _resolve_class(
     return classes[int(target_indices(desired, classes, outputs)[0])]
 
 
-def _keep_prediction(rule: DecisionRule, batch: Batch) -> _Removal:
+def _keep_prediction(rule: DecisionRule, kind: LowerBoundKind) -> _Removal:
     """Return the removal of no feature, because the desired class is predicted already."""
     warning = f"The model predicts {rule.desired_class!r} already, so nothing has to be removed."
-    return _Removal((), 0, bound_kind(batch.inputs[0]), warnings=(warning,))
+    return _Removal((), 0, kind, warnings=(warning,))
 
 
 def _certify(
     batch: Batch, settings: CounterfactualSettings, rule: DecisionRule, game: RatioGame
 ) -> _Removal | None:
     """Find the smallest set of an exact game with a proof; None if the proof is impossible."""
-    seconds = _EXACT_SECONDS
-    if settings.budget is not None and settings.budget.seconds is not None:
-        seconds = settings.budget.seconds
+    limits: dict[str, Any] = {"seconds": _EXACT_SECONDS}
+    if settings.is_reproducible:
+        limits = {"seconds": math.inf, "nodes": _REPRODUCIBLE_NODES}
+    elif settings.budget is not None and settings.budget.seconds is not None:
+        limits["seconds"] = settings.budget.seconds
     full = batch.targets.query_outputs(batch.outputs[0])
     weights, constants = rule.margin_weights(full)
     margins = [
@@ -229,9 +243,9 @@ def _certify(
     is_joint = rule.desired_class is not None and len(margins) > 1
     try:
         certificate = (
-            _certify_all(game, weights, seconds)
+            _certify_all(game, weights, **limits)
             if is_joint
-            else certify_removals(margins, seconds=seconds)
+            else certify_removals(margins, **limits)
         )
     except DomainError:
         return None
@@ -255,9 +269,7 @@ def _certify(
     diagnostics: dict[str, Any] = {"nodes": certificate.node_count}
     if certificate.limit is not None:
         diagnostics["limit"] = certificate.limit
-    return _Removal(
-        removed, lower_bound, kind, settings={"seconds": seconds}, diagnostics=diagnostics
-    )
+    return _Removal(removed, lower_bound, kind, settings=limits, diagnostics=diagnostics)
 
 
 def _shift(game: RatioGame, constant: float) -> RatioGame:
@@ -269,7 +281,7 @@ def _shift(game: RatioGame, constant: float) -> RatioGame:
 
 
 def _certify_all(
-    game: RatioGame, weights: Float[np.ndarray, "m C"], seconds: float
+    game: RatioGame, weights: Float[np.ndarray, "m C"], *, seconds: float, **limits: int
 ) -> RemovalCertificate:
     """Bound the size of the removals that make all margins negative.
 
@@ -281,7 +293,7 @@ def _certify_all(
     for row in means[:_MOST_MEANS]:
         try:
             margin = combine_outputs(game, row)
-            certificates.append(certify_removals([margin], seconds=seconds / len(means)))
+            certificates.append(certify_removals([margin], seconds=seconds / len(means), **limits))
         except DomainError:
             continue
     if not certificates:
@@ -301,10 +313,10 @@ def _check_removal(
     """Raise DomainError if the model's output without the features differs from its exact game."""
     mask = _make_mask(game.d, removed)
     full = batch.targets.query_outputs(batch.outputs[0])
-    called, exact = batch.game(settings.replacement)(mask)[0], value(game, mask)[:, 0]
-    scale = max(1.0, float(np.abs(batch.outputs).max()), float(np.abs(exact).max()))
-    is_equal = np.abs(called - exact).max() <= _TOLERANCE * scale
-    if not is_equal or not rule.is_changed(called[None], full)[0]:
+    called_output, exact_output = batch.game(settings.replacement)(mask)[0], value(game, mask)[:, 0]
+    scale = max(1.0, float(np.abs(batch.outputs).max()), float(np.abs(exact_output).max()))
+    is_equal = np.abs(called_output - exact_output).max() <= _TOLERANCE * scale
+    if not is_equal or not rule.is_changed(called_output[None], full)[0]:
         raise DomainError(
             "the output of the model without the removed features contradicts its exact game. "
             "Report this as a bug, and use another replacement."
@@ -347,7 +359,7 @@ def _search(batch: Batch, settings: CounterfactualSettings, rule: DecisionRule) 
         stability=stability,
         warnings=TargetGame(batch, settings.replacement).warnings,
         settings={"budget": str(budget), "seed": settings.seed},
-        diagnostics={"calls": 1 + searched.calls + sum(entry.draws for entry in stability)},
+        diagnostics={"calls": 1 + searched.calls + sum(measured.draws for measured in stability)},
     )
 
 
@@ -382,6 +394,13 @@ def _evaluate_masks(
     return margins, changes
 
 
+# Fields that all results take from a batch. Texts have no image.
+_BATCH_FIELDS = (
+    "text", "features", "spans", "image", "classes", "link", "prediction", "cut", "parts", "query",
+    "model",
+)  # fmt: skip
+
+
 def _make_result(
     batch: Batch, settings: CounterfactualSettings, rule: DecisionRule, removal: _Removal
 ) -> Counterfactual:
@@ -395,10 +414,8 @@ def _make_result(
         prediction_after = dict(
             zip(fields["prediction"], batch.targets.query_outputs(outputs).tolist(), strict=True)
         )
-    names = ("text", "features", "spans", "image", "classes", "link", "prediction", "cut", "parts")
-    names = (*(name for name in names if name in fields), "query", "model")
     return Counterfactual(
-        **{name: fields[name] for name in names},
+        **{name: fields[name] for name in _BATCH_FIELDS if name in fields},
         removed=removal.removed or (),
         lower_bound=removal.lower_bound,
         bound_kind=removal.bound_kind,

@@ -189,9 +189,11 @@ class Batch:
             raise InputError(_nothing_exact(game))
         return game
 
-    def has_exact_game(self, replacement: str) -> bool:
-        """Return whether the explained number is a ratio game for a replacement."""
-        return has_exact_game(self.model, self.targets.scale, replacement)
+    def known_game(self, replacement: str) -> RatioGame | None:
+        """Return the exact games with every output, or None if the model has to be called."""
+        if not has_exact_game(self.model, self.targets.scale, replacement):
+            return None
+        return self.output_ratio_game
 
     @property
     def reason_sampled(self) -> str | None:

@@ -492,8 +492,8 @@ def make_removals(
     """
     # Seeded by the text: its chance is the same in every batch, and when a judgment is repeated.
     rng = text_rng(seed, batch.inputs[0].text)
-    if batch.has_exact_game(replacement):
-        table_batch, i = (batch, 0) if larger_batch is None else larger_batch
+    table_batch, i = (batch, 0) if larger_batch is None else larger_batch
+    if table_batch.known_game(replacement) is not None:
         # NumPy arrays, because orders are sorted and drawn on the CPU.
         game = map_arrays(extract_document(table_batch.ratio_game, i), host_array)
         return ExactRemovals(game, rng, bound_kind(batch.inputs[0]))

@@ -22,7 +22,7 @@ PredictionKind = Literal["class", "labels", "score", "answer"]
 
 
 def prediction_kind(model: Model, query: Query | None, output_count: int) -> PredictionKind:
-    """Return what a model predicts: a class, several labels, a score or an answer.
+    """Return the kind of a prediction: a class, several labels, a score or an answer.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ def words_html(
     sizes, strongest = relative_scores(e), strongest_feature(e)
     elements: list[dict[str, Any]] = []
     parts = shorten_unread(split_text(e))
-    for part, free_sides in zip(parts, _free_sides(parts), strict=True):
+    for part, sides in zip(parts, free_sides(parts), strict=True):
         if part.side:
             elements.append({"kind": "side", "text": part.side})
         elif part.feature is None:
@@ -102,7 +102,7 @@ def words_html(
             shade = f"{hue[0]}{step}" if step else ""
             classes = (
                 "w",
-                "b" if e.has_block_features else free_sides,
+                "b" if e.has_block_features else sides,
                 shade,
                 "top" if feature == strongest else "",
             )
@@ -113,7 +113,7 @@ def words_html(
     return render_macro("words", elements)
 
 
-def _free_sides(parts: Sequence[TextPart]) -> list[str]:
+def free_sides(parts: Sequence[TextPart]) -> list[str]:
     """Return the sides on which each part has room for its color: "s" for start, "e" for end.
 
     The color of a word is a little wider than the word. It may cover a space beside it, but not the

@@ -28,6 +28,7 @@ _MAX_WORDS, _MAX_EXAMPLES, _MAX_CHANGES = 10, 3, 12  # rows on a terminal
 _NARROW = 60  # columns of a terminal: narrower ones show no intervals and classes
 VISIBLE_ROWS = 20  # rows of a table before "Show more" is pressed; hidden rows need no layout
 _OPEN_TEXTS = 2  # representative texts that are open at first
+_SINGLE = ("single", "texts", "single_low", "single_high")
 _SHEETS = ("words.css", "page.css", "summary.css")
 
 
@@ -107,10 +108,32 @@ def _view_sections(summary: RunSummary, noun: str) -> list[Section]:
         rows = ", ".join(text["id"] for text in texts)
         sentence = f"{rows} show {pluralize(noun)} of {texts[-1]['covered']:.1%} of all importance."
         sections.append(Section("Representative texts", sentence))
+    if decisions := decision_sentence(summary):
+        sections.append(Section("What would change the predictions", decisions))
     if summary.slices.rows:
         title = f"Slices by {summary.sliced_by}"
         sections.append(Section(title, tables=[_slice_table(summary, noun)]))
     return sections
+
+
+def decision_sentence(summary: RunSummary) -> str:
+    """Say how many texts of a view depend on a single feature, or return "" if it is unknown."""
+    noun, records = feature_noun(summary.feature_kind), summary.decisions.records()
+    if not records:
+        return ""
+    (counts,) = records
+    share = format_share(*(counts[f"{name}"] for name in _SINGLE))
+    texts, robust, unsettled = counts["texts"], counts["robust"], counts["unsettled"]
+    sentences = [
+        f"{counts['single']:,} of {texts:,} texts depend on a single {noun}: {share}.",
+        f"In {robust:,} texts, no removal of {pluralize(noun)} changes the prediction.",
+    ]
+    if counts["median_size"] is not None:
+        removals = f"{counts['median_size']:g} {pluralize(noun)}"
+        sentences.append(f"The median of the smallest removals found is {removals}.")
+    if unsettled:
+        sentences.append(f"In {unsettled:,} texts, a smaller removal may exist.")
+    return " ".join(sentences)
 
 
 def _word_table(records: Sequence[Record], heading: str, peak: float, *, signed: bool) -> Table:
@@ -215,6 +238,7 @@ def summary_page(summary: RunSummary, *, navigation: "Markup | str" = "") -> str
         slice_table=lambda part: table_html(
             _slice_table(part, noun), label=f"Texts by {part.sliced_by}"
         ),
+        decisions=decision_sentence,
         noun=noun,
     )
     data = {"views": [_example_rows(part) for part in views]}

@@ -19,7 +19,14 @@ from limelight.rendering.palette import (
     select_hue,
     strongest_indices,
 )
-from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
+from limelight.results import (
+    Anchor,
+    Comparison,
+    Counterfactual,
+    Explanation,
+    Pairs,
+    SpanExplanations,
+)
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
 from limelight.text import AnswerQuery, pluralize
@@ -187,7 +194,7 @@ class ClassOutcome(NamedTuple):
     chosen: bool
 
 
-def class_outcomes(e: Explanation) -> list[ClassOutcome]:
+def class_outcomes(e: Explanation | Counterfactual) -> list[ClassOutcome]:
     """Return the outcomes of all classes. A single output gives the outcomes of two classes.
 
     A model with the link "none" has no probabilities, and may have only one outcome.
@@ -220,7 +227,7 @@ def reader_outcomes(e: Explanation) -> list[ClassOutcome]:
     return [outcome._replace(name=name or outcome.name) for outcome in class_outcomes(e)]
 
 
-def _has_labels(e: Explanation) -> bool:
+def _has_labels(e: Explanation | Counterfactual) -> bool:
     """Return whether each class is decided separately, so that none or more may be chosen.
 
     Exclusive classes may have log-odds too, but their probabilities add up to 1.

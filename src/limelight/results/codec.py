@@ -288,14 +288,14 @@ class StabilityRecord(Record, frozen=True):
 class CounterfactualRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
     """The fields of a file that ``Counterfactual.to_json`` writes.
 
-    ``predicted``, ``predicted_after``, ``size``, ``is_minimal``, ``certified_radius`` and
-    ``is_robust`` follow from the other fields. A file with other values raises an error.
+    ``predicted_class``, ``predicted_class_after``, ``size``, ``is_minimal``, ``certified_radius``
+    and ``is_robust`` follow from the other fields. A file with other values raises an error.
     """
 
     schema: Literal["limelight.counterfactual/1"]
     text: str
-    predicted: str
-    predicted_after: str | None
+    predicted_class: str
+    predicted_class_after: str | None
     size: int | None
     lower_bound: int
     bound_kind: LowerBoundKind
@@ -336,7 +336,7 @@ class CounterfactualRecord(Record, frozen=True, omit_defaults=True, kw_only=True
                 RemovedFeatureRecord(text=text, spans=list(spans), removed=j in c.removed)
                 for j, (text, spans) in enumerate(rows)
             ],
-            stability=[StabilityRecord(**entry._asdict()) for entry in c.stability],
+            stability=[StabilityRecord(**stability._asdict()) for stability in c.stability],
             warnings=list(c.warnings),
             settings=map_values(encode_value, c.settings),
             diagnostics=map_values(encode_value, c.diagnostics) or None,
@@ -346,7 +346,7 @@ class CounterfactualRecord(Record, frozen=True, omit_defaults=True, kw_only=True
         )
 
     def to_result(self) -> Counterfactual:
-        """Return the counterfactual of this record, and compare what follows from it."""
+        """Return the counterfactual of this record, and check the derived fields."""
         result = Counterfactual(
             **{name: getattr(self, name) for name in _SAME_COUNTERFACTUAL},
             features=tuple(row.text for row in self.features),
@@ -380,7 +380,8 @@ _SAME_COUNTERFACTUAL = (
     "replacement", "model", "version", "image",
 )  # fmt: skip
 _DERIVED_FIELDS = (
-    "predicted", "predicted_after", "size", "is_minimal", "certified_radius", "is_robust",
+    "predicted_class", "predicted_class_after", "size", "is_minimal", "certified_radius",
+    "is_robust",
 )  # fmt: skip
 
 

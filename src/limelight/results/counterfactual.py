@@ -104,8 +104,9 @@ class Counterfactual(TextFeatures, EqualByFields, HtmlMixin, TableMixin, JsonMix
         if self.is_robust:
             change = "no removal changes it"
         elif self.size is not None:
-            change = f"{self.predicted_after!r} without {words or 'any removal'}"
-        return f"<Counterfactual of {truncate_line(self.text, 40)!r}: {self.predicted!r}, {change}>"
+            change = f"{self.predicted_class_after!r} without {words or 'any removal'}"
+        text = truncate_line(self.text, 40)
+        return f"<Counterfactual of {text!r}: {self.predicted_class!r}, {change}>"
 
     @property
     def rule(self) -> DecisionRule:
@@ -118,12 +119,12 @@ class Counterfactual(TextFeatures, EqualByFields, HtmlMixin, TableMixin, JsonMix
         )
 
     @property
-    def predicted(self) -> str:
+    def predicted_class(self) -> str:
         """The prediction for the complete input."""
         return self.rule.name(_output_row(self.prediction))
 
     @property
-    def predicted_after(self) -> str | None:
+    def predicted_class_after(self) -> str | None:
         """The prediction without the removed features, or None if no set was found."""
         if self.prediction_after is None:
             return None
@@ -141,7 +142,7 @@ class Counterfactual(TextFeatures, EqualByFields, HtmlMixin, TableMixin, JsonMix
 
     @property
     def certified_radius(self) -> int:
-        """The number of features of which any can be removed without a change."""
+        """The largest number of features that can be removed without a change."""
         return min(max(self.lower_bound - 1, 0), len(self.features))
 
     @property
@@ -215,8 +216,8 @@ def _check_counterfactual(c: Counterfactual) -> None:
             f"lower_bound must be at most the number of removed features, {c.size}, not "
             f"{c.lower_bound}."
         )
-    for entry in c.stability:
-        _check_stability(entry, d)
+    for measured in c.stability:
+        _check_stability(measured, d)
 
 
 def _check_predictions(c: Counterfactual) -> None:

@@ -69,7 +69,7 @@ class DecisionRule:
     def is_reached(self, outputs: Float[np.ndarray, "n C"]) -> Bool[np.ndarray, " n"]:
         """Return for each row of outputs whether it leads to the desired class."""
         predictions = self._predict(outputs)
-        index, is_set = self._desired()
+        index, is_set = self._desired_label()
         if self.kind == "labels":
             return predictions[:, index] == is_set
         return predictions[:, 0] == index
@@ -114,24 +114,24 @@ class DecisionRule:
             signs = np.where(self._predict(full[None])[0], 1.0, -1.0)
             weights = np.diag(signs)
             if self.desired_class is not None:
-                index, is_set = self._desired()
+                index, is_set = self._desired_label()
                 weights = (-1.0 if is_set else 1.0) * np.eye(count)[[index]]
             return weights, np.zeros(len(weights))
         if count == 1:
             predicted = int(self._predict(full[None])[0, 0])
             if self.desired_class is not None:
-                predicted = 1 - self._desired()[0]
+                predicted = 1 - self._desired_label()[0]
             return np.array([[1.0 if predicted else -1.0]]), np.zeros(1)
         unit = np.eye(count)
         if self.desired_class is None:
             predicted = int(self._predict(full[None])[0, 0])
             weights = unit[predicted] - np.delete(unit, predicted, axis=0)
         else:
-            desired = self._desired()[0]
+            desired = self._desired_label()[0]
             weights = np.delete(unit, desired, axis=0) - unit[desired]
         return weights, np.zeros(len(weights))
 
-    def _desired(self) -> tuple[int, bool]:
+    def _desired_label(self) -> tuple[int, bool]:
         """Return the index of the desired class, and whether its label is desired."""
         name = self.desired_class or ""
         if name in self.classes:

@@ -131,14 +131,20 @@ def check_explanation(e: Any) -> None:
 class TextFeatures:
     """The features of a text, for results that show a text with its features.
 
-    A subclass has the fields ``text``, ``features``, ``spans``, ``parts``, ``cut``, ``query``,
-    ``image`` and ``settings``.
+    A subclass is a dataclass with these fields, and ``query`` and ``image``.
     """
 
     __slots__ = ()
 
+    text: str
+    features: tuple[str, ...]
+    spans: tuple[tuple[Span, ...], ...]
+    parts: tuple[Span, ...]
+    cut: int | None
+    settings: Mapping[str, Any]
+
     @property
-    def feature_kind(self: Any) -> str:
+    def feature_kind(self) -> str:
         """The kind of the features: "words", "sentences", a splitter as module:name, …"""
         return str(self.settings.get("features", "words"))
 
@@ -153,17 +159,17 @@ class TextFeatures:
         return self.feature_kind in SPLITTERS
 
     @property
-    def explained_end(self: Any) -> int:
+    def explained_end(self) -> int:
         """The end of the part of ``text`` that the model read."""
         return len(self.text) if self.cut is None else self.cut
 
     @property
-    def sides(self: Any) -> tuple[str, ...]:
+    def sides(self) -> tuple[str, ...]:
         """The side in which each feature of a pair begins: "first", "second", or "" for a text."""
         return side_names(self.spans, self.parts)
 
     @property
-    def feature_labels(self: Any) -> tuple[str, ...]:
+    def feature_labels(self) -> tuple[str, ...]:
         """The features in words for readers: features of a pair name their side."""
         return append_sides(self.features, self.sides)
 

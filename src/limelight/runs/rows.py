@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from limelight.data.columns import INPUT
 from limelight.errors import InputError
-from limelight.results import Explanation
+from limelight.results import Counterfactual, Explanation
 from limelight.results.explanation import Anchor, Pairs, image_fields
 from limelight.results.values import decode_value, encode_value
 from limelight.runs.record import RunRecord
@@ -35,6 +35,22 @@ _PAIR = pa.struct(
 )
 _SHARES = dict.fromkeys(("precision", "low", "high", "coverage"), pa.float64())
 _ANCHOR = pa.struct({"features": _list(pa.uint32())} | _SHARES)
+
+
+_COUNTERFACTUAL = pa.struct(
+    {
+        "size": pa.uint32(),
+        "lower_bound": pa.uint32(),
+        "bound_kind": pa.string(),
+        "certified_radius": pa.uint32(),
+        "is_robust": pa.bool_(),
+        "removed": _list(pa.uint32()),
+        "removed_features": _list(pa.string()),
+        "predicted_class": pa.string(),
+        "predicted_class_after": pa.string(),
+        "error": pa.string(),
+    }
+)
 
 
 # The columns: their types and how to compute them from an explanation. Columns without a function
@@ -73,6 +89,14 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
 }
 # Their order is that of the file, which is known by its bytes.
 SHARD_COLUMNS: dict[str, pa.DataType] = {name: kind for name, (kind, _) in _COLUMNS.items()}
+COUNTERFACTUAL = "counterfactual"  # a column of runs that store counterfactuals
+
+
+def shard_columns(record: RunRecord) -> dict[str, pa.DataType]:
+    """Return the columns of the shards of a run and their types, without those of the data."""
+    return SHARD_COLUMNS | ({COUNTERFACTUAL: _COUNTERFACTUAL} if record.counterfactual else {})
+
+
 # Scores hardly ever repeat, so a dictionary of them only costs; the bytes of like significance
 # side by side compress to two thirds.
 _BYTE_SPLIT_COLUMNS = ("scores.list.element", "stderr.list.element", "pairs.list.element.score")
@@ -81,7 +105,7 @@ _DICTIONARY_COLUMNS = (
     "warnings.list.element", "settings", "error", "image", "bound_kind",
 )  # fmt: skip
 _DICTIONARY_BYTES = 1 << 26  # texts stand in the rows of every method, and are stored once
-_RESERVED_NAMES = (*SHARD_COLUMNS, *INPUT)
+_RESERVED_NAMES = (*SHARD_COLUMNS, COUNTERFACTUAL, *INPUT)
 
 
 def stored_names(
@@ -255,12 +279,13 @@ def _check_stamp(stamp: bytes, number: int, identity: str | None) -> None:
 
 def _check_columns(schema: pa.Schema, record: RunRecord) -> None:
     """Raise an error if the columns of a shard or their types differ from the plan."""
-    for name in SHARD_COLUMNS:
+    columns = shard_columns(record)
+    for name in columns:
         if name not in schema.names:
             raise pa.ArrowInvalid(f"it has no column {name!r}")
-    if schema.names != [*SHARD_COLUMNS, *stored_names(record.data.columns.carried)]:
+    if schema.names != [*columns, *stored_names(record.data.columns.carried)]:
         raise pa.ArrowInvalid("its columns differ from the columns of the run")
-    for name, kind in SHARD_COLUMNS.items():
+    for name, kind in columns.items():
         stored_kind = schema.field(name).type
         if stored_kind != kind and _plain_type(stored_kind) != _plain_type(kind):
             raise pa.ArrowInvalid(
@@ -377,11 +402,26 @@ def shard_table(
     outcomes: Sequence[Sequence[Outcome]],
     *,
     keep_texts: bool,
+    counterfactuals: Sequence[Counterfactual | str | None] | None = None,
 ) -> pa.Table:
     """Build the table of a shard, with a row per text and kind: a method and a class.
 
-    ``outcomes`` has an explanation or an error message for every text and kind. The columns of
-    the data come last.
+    Parameters
+    ----------
+    texts
+        The texts of the shard.
+    kinds
+        The method and the class of each row of a text.
+    outcomes
+        An explanation or an error message for every text and kind.
+    keep_texts
+        Whether the table contains the texts.
+    counterfactuals
+        The counterfactual of each text, or an error message; None if the run stores none.
+
+    Returns
+    -------
+    The table. The columns of the data come last.
     """
     text_indices = pa.array([i for i in range(len(texts)) for _ in kinds], pa.int64())
     checked = [_check_range(outcome) for text_outcomes in outcomes for outcome in text_outcomes]
@@ -417,7 +457,19 @@ def shard_table(
         if isinstance(columns[name], list):
             columns[name] = pa.array(columns[name], kind)
     carried = {name: texts[name].take(text_indices) for name in texts.column_names[len(INPUT) :]}
-    return pa.table({name: columns[name] for name in _COLUMNS} | carried)
+    stored = {name: columns[name] for name in _COLUMNS}
+    if counterfactuals is not None:
+        rows = [_map_optional(_counterfactual_row, result) for result in counterfactuals]
+        stored[COUNTERFACTUAL] = pa.array(rows, _COUNTERFACTUAL).take(text_indices)
+    return pa.table(stored | carried)
+
+
+def _counterfactual_row(result: Counterfactual | str) -> dict[str, Any]:
+    """Return a counterfactual as a row, or a row with an error message."""
+    if isinstance(result, str):
+        return {"error": result}
+    names = [field.name for field in _COUNTERFACTUAL if field.name != "error"]
+    return {name: getattr(result, name) for name in names}
 
 
 def explanation_from_row(row: Mapping[str, Any], record: RunRecord, *, text: str) -> Explanation:

@@ -32,6 +32,7 @@ from limelight.runs.record import (
     write_record,
 )
 from limelight.runs.rows import (
+    COUNTERFACTUAL,
     check_shard,
     check_shard_file,
     explanation_from_row,
@@ -297,9 +298,13 @@ class Run:
             ) from None
 
     def texts(self) -> pa.Table:
-        """Return one row per text: number, id, hash, text, label, columns carried along."""
+        """Return one row per text: number, id, hash, text, label, columns carried along.
+
+        With ``counterfactual=True`` it also has the counterfactual of each text.
+        """
         rows_per_text = self.record.rows_per_text
-        names = [*_TEXT_COLUMNS, *stored_names(self.record.data.columns.carried)]
+        carried = stored_names(self.record.data.columns.carried)
+        names = [*_TEXT_COLUMNS, *[COUNTERFACTUAL] * bool(self.record.counterfactual), *carried]
         # These columns are the same in all rows of a text.
         parts = [
             table.take(list(range(0, len(table), rows_per_text))) for table in self.tables(names)

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.record import RunRecord
-from limelight.runs.rows import SHARD_COLUMNS, stored_names
+from limelight.runs.rows import COUNTERFACTUAL, shard_columns, stored_names
 from limelight.text import truncate_line
 from limelight.text.characters import LONE_SURROGATE
 
@@ -116,9 +116,12 @@ def open_database(run: "Run", **other_runs: "Run") -> Iterator[Database]:
             # A list of no files is an error to DuckDB, and a run may have no shard yet.
             if not paths[name]:
                 source = f"empty_{name}"
-                connection.register(source, pa.schema(SHARD_COLUMNS).empty_table())
+                columns = shard_columns(opened_run.record)
+                connection.register(source, pa.schema(columns).empty_table())
             # DuckDB's own list of column names takes quadratic time in their number.
-            names = pq.read_schema(paths[name][0]).names if paths[name] else list(SHARD_COLUMNS)
+            names = list(shard_columns(opened_run.record))
+            if paths[name]:
+                names = pq.read_schema(paths[name][0]).names
             labels = connection.execute(
                 f"SELECT DISTINCT label FROM {source} WHERE label IS NOT NULL"
             ).fetchall()
@@ -240,9 +243,9 @@ def _view_statements(
     )
     method = _number([record_method.id for record_method in record.methods], "method")
     target_index = _number(classes, "target")
-    shard_columns = list(SHARD_COLUMNS)
+    stored_columns = list(shard_columns(record))
     # The order of the rows is computed: a query must not rely on the order of reading files.
-    yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quote_name, shard_columns))},
+    yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quote_name, stored_columns))},
         row * {record.rows_per_text} + {method} * {record.targets_per_text}
             + {target_index if record.request.all_classes else 0} AS n FROM {source}"""
     named_words, second = "features", "NULL::UINTEGER"
@@ -268,8 +271,9 @@ def _view_statements(
     # DuckDB takes "Text" for "text": columns of the data are known by their places in a shard.
     # Two that differ by case only would be one to it.
     carried = stored_names(record.data.columns.carried)
-    view_names = stored_names(carried, reserved=_TEXT_COLUMNS, key=str.lower)
-    places = [f"carried{i}" for i in range(len(names) - len(shard_columns))]
+    text_names = [*_TEXT_COLUMNS, *[COUNTERFACTUAL] * bool(record.counterfactual)]
+    view_names = stored_names(carried, reserved=text_names, key=str.lower)
+    places = [f"carried{i}" for i in range(len(names) - len(stored_columns))]
     carried_columns = "".join(
         f", {place_name} AS {_quote_name(new)}"
         for place_name, new in zip(places, view_names, strict=False)
@@ -278,9 +282,9 @@ def _view_statements(
         "predicted": f"({sql_literal(classes)}::VARCHAR[])[{predicted_index} + 1]",
         "confidence": confidence_column,
     }
-    text_columns = ", ".join(f"{computed.get(name, name)} AS {name}" for name in _TEXT_COLUMNS)
+    text_columns = ", ".join(f"{computed.get(name, name)} AS {name}" for name in text_names)
     # One row per text: if every class is explained, a text has a row for each class.
     first = f"AND target = {sql_literal(classes[0])}" if record.request.all_classes else ""
     yield f"""CREATE VIEW texts AS SELECT {text_columns} {carried_columns}
-        FROM {source} AS shard({", ".join(map(_quote_name, shard_columns + places))})
+        FROM {source} AS shard({", ".join(map(_quote_name, stored_columns + places))})
         WHERE method = {sql_literal(record.methods[0].id)} {first}"""

@@ -81,6 +81,7 @@ def summarize_run(
         tables = _make_word_tables(words, top) | _make_slice_tables(words)
         tables["mistakes"] = _find_mistakes(words, top)
         tables["representatives"] = _find_representatives(words, representatives)
+        tables["decisions"] = _count_decisions(words)
         warnings = tuple(_warnings(words))
     return RunSummary(
         name=str(run.path),
@@ -112,6 +113,12 @@ def _warnings(words: RunWords) -> Iterator[str]:
     labels = words.tables.table("SELECT DISTINCT label FROM stored LIMIT 1000")["label"]
     consequence = " Mistakes exclude these texts."
     yield from run.labels.warnings(labels.to_pylist(), consequence)
+    if run.record.counterfactual:
+        errors = words.tables.columns("""SELECT counterfactual.error AS error
+            FROM rows WHERE counterfactual.error IS NOT NULL ORDER BY n""")["error"]
+        if len(errors):
+            rows = "1 row has" if len(errors) == 1 else f"{len(errors):,} rows have"
+            yield f"{rows} no counterfactual. The first error: {errors[0]}"
     # Each text once: methods and classes of it share one prediction.
     outcomes = words.tables.columns("""SELECT
         count(*) FILTER (wrong = 0) AS right, count(*) AS texts
@@ -222,6 +229,27 @@ def _supporting_words(e: Explanation, predicted: str) -> list[str]:
 def _find_representatives(words: RunWords, count: int) -> Records:
     """Pick representative texts for every view, in the order of the choice."""
     return _add_explanations(words, words.representatives(count))
+
+
+def _count_decisions(words: RunWords) -> Records:
+    """Count the texts of each view that depend on a single feature, and the robust texts."""
+    if not words.run.record.counterfactual:
+        return []
+    found = words.tables.table(f"""SELECT view, count(c.lower_bound) AS texts,
+            count(*) FILTER (c.size = 1) AS single,
+            count(*) FILTER (c.is_robust) AS robust,
+            count(*) FILTER (NOT c.is_robust AND (c.size IS NULL OR c.size > c.lower_bound))
+                AS unsettled,
+            median(c.size) AS median_size
+        FROM (SELECT view, counterfactual AS c FROM {words.rows}) GROUP BY view""").to_pylist()
+    by_view = {row.pop("view"): row for row in found}
+    records = []
+    for v, view in words.views.items():
+        row = by_view[v]
+        if row["texts"]:
+            low, high = share_interval(row["single"], row["texts"])
+            records.append(view | row | {"single_low": low, "single_high": high})
+    return records
 
 
 def _add_explanations(words: RunWords, records: Records) -> Records:

@@ -314,18 +314,20 @@ class _Search:
         if len(without_one) < len(best):
             return
         losses = dict(zip(best, without_one.tolist(), strict=True))
-        others = [j for j in np.argsort(-self._effects, kind="stable").tolist() if j not in losses]
+        candidates = [
+            j for j in np.argsort(-self._effects, kind="stable").tolist() if j not in losses
+        ]
         pairs = sorted(combinations(best, 2), key=lambda pair: losses[pair[0]] + losses[pair[1]])
         # The sum of ranks: neither all features for the first pair nor all pairs for one feature.
         ranks = (
             (i, rank - i)
-            for rank in range(len(pairs) + len(others))
-            for i in range(max(0, rank - len(others) + 1), min(rank + 1, len(pairs)))
+            for rank in range(len(pairs) + len(candidates))
+            for i in range(max(0, rank - len(candidates) + 1), min(rank + 1, len(pairs)))
         )
         sets = (
-            [k for k in best if k not in pairs[i]] + [others[j]]
+            [k for k in best if k not in pairs[i]] + [candidates[j]]
             for i, j in ranks
-            if j < len(others)
+            if j < len(candidates)
         )
         while batch := list(islice(sets, _BATCH)):
             yield batch
