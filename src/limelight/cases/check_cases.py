@@ -298,13 +298,13 @@ def _check_certified_radius(text: CaseText, required: int) -> Verdict:
     if c.is_robust:
         return Verdict(
             True,
-            f"no removal changes prediction {c.predicted} ({c.bound_kind}), required certified "
+            f"no removal changes prediction {c.predicted_class} ({c.bound_kind}), required certified "
             f"radius at least {required}.",
         )
     change, advice = "", ""
     if c.size is not None and c.size <= required:
         words = _join_words(c.features, c.removed)
-        change = f" ({c.predicted} becomes {c.predicted_after} without {words})"
+        change = f" ({c.predicted_class} becomes {c.predicted_class_after} without {words})"
     elif c.certified_radius < required:
         advice = " Use a larger budget."
     return Verdict(
@@ -371,14 +371,14 @@ def _search_decisive_words(text: CaseText, listed: list[int], names: str) -> Ver
     options["protect"] = (*options.get("protect", ()), *sorted(other_words))
     c = api.counterfactual(text.model, text.case.text, **options)
     if c.is_robust:
-        return Verdict(True, f"prediction {c.predicted} stays without {names}, {c.bound_kind}.")
+        return Verdict(True, f"prediction {c.predicted_class} stays without {names}, {c.bound_kind}.")
     required = f"required to stay without {names}"
     if c.size is not None:
-        change = f"prediction {c.predicted} becomes {c.predicted_after}"
+        change = f"prediction {c.predicted_class} becomes {c.predicted_class_after}"
         return Verdict(False, f"{change} without {_join_words(c.features, c.removed)}, {required}.")
     return Verdict(
         False,
-        f"prediction {c.predicted} stays without up to {c.certified_radius} of the {len(listed)} "
+        f"prediction {c.predicted_class} stays without up to {c.certified_radius} of the {len(listed)} "
         f"words, and larger sets are unknown, {required}. Give a shorter list or a larger budget.",
     )
 
