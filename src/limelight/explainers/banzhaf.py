@@ -74,7 +74,7 @@ def _explain_by_masks(settings: "Banzhaf", batch: Batch) -> Attribution:
         return (values[: len(keep)] - values[len(keep) :]) / 2
 
     regression = partial(fit_sampled_lime, ridge=0.0)
-    fit, warnings = fit_masks(
+    fit, tops, warnings = fit_masks(
         settings, batch, game, make_coin_sampler(d), regression, paired_game=half_difference
     )
     mask_count = 2 * fit.samples
@@ -84,7 +84,14 @@ def _explain_by_masks(settings: "Banzhaf", batch: Batch) -> Attribution:
             f"samples to {2 * mask_count}."
         )
     errors = nonzero_or_none(fit.stderr[0])
-    return game.make_attribution(fit.scores[0], errors, warnings=warnings, samples_drawn=mask_count)
+    return game.make_attribution(
+        fit.scores[0],
+        errors,
+        warnings=warnings,
+        draws=fit.draws,
+        certain_tops=tops,
+        samples_drawn=mask_count,
+    )
 
 
 _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
@@ -111,7 +118,7 @@ def _explain_pairs_by_masks(settings: "Interactions", batch: Batch) -> Attributi
         return game.make_attribution(mean_interaction_sizes(matrix), pairs=pairs, masks=2**d)
     sampler = PairSampler(d, settings.index)
     regression = partial(fit_pair_interactions, sampler=sampler)
-    fit, warnings = fit_masks(settings, batch, game, sampler, regression)
+    fit, _, warnings = fit_masks(settings, batch, game, sampler, regression)
     # If no pair interacts, no score exceeds this limit in 95 % of samples (Bonferroni).
     pair_count = d * (d - 1) // 2
     limit = NormalDist().inv_cdf(1 - 0.025 / pair_count)
@@ -252,6 +259,7 @@ _TOP = "number of pairs to keep, strongest first. None: all d(d−1)/2"
             },
             summary="one model call per sample",
             check=_check_sample_count,
+            certifies=True,
         ),
     ),
 )

@@ -17,10 +17,13 @@ from limelight.progress import ProgressCallback, ProgressTracker
 from limelight.request import Request, prepare_model
 from limelight.results import Attribution, Comparison, Explanation
 from limelight.sampling.deadline import set_deadline
+from limelight.sampling.ranks import TopSizes, exact_tops
 from limelight.text import Pair, UserInput, is_single, truncate_line, validate_text_or_pair
 
 # Fields that an explanation takes from the attribution without a change.
-_ATTRIBUTION_FIELDS = ("scores", "stderr", "bound", "intercept", "heads", "pairs", "anchor")
+_ATTRIBUTION_FIELDS = (
+    "scores", "stderr", "bound", "intercept", "heads", "pairs", "anchor", "draws",
+)  # fmt: skip
 _UNBOUNDED = (
     "These scores have no finite error bound, because numbers of the model are too large or too "
     "far apart for double precision. They may be wrong."
@@ -142,12 +145,24 @@ def _make_explanation(
             "diagnostics": base_fields["diagnostics"] | dict(attribution.diagnostics),
         },
         **{name: getattr(attribution, name) for name in _ATTRIBUTION_FIELDS},
+        certain_tops=_certain_tops(configured, attribution),
         method=method.id,
         label=method.label,
         signed=method.signed if attribution.signed is None else attribution.signed,
         base_value=base_value,
         version=__version__,
     )
+
+
+def _certain_tops(configured: ConfiguredMethod, attribution: Attribution) -> TopSizes | None:
+    """Return the sizes of the certain top sets, or None if the method has no errors."""
+    stderr = attribution.stderr
+    # Two words have one pair of orders, so that their errors are 0.
+    if stderr is not None and stderr.any():
+        return attribution.certain_tops
+    if configured.implementation.exactness == "estimated":
+        return None
+    return exact_tops(attribution.scores, attribution.bound)
 
 
 _UNTRACKED = contextlib.nullcontext()

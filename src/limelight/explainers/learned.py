@@ -33,6 +33,7 @@ from limelight.files import parse_json, read_bounded_bytes, write_atomically
 from limelight.models import are_opposite, class_weights
 from limelight.results import Attribution
 from limelight.sampling.masks import draw_masks_by_size, text_rng
+from limelight.sampling.ranks import certify_tops_by_errors
 from limelight.shapes import Float, Int
 from limelight.text import (
     AnswerQuery,
@@ -421,6 +422,7 @@ class LearnedMethod:
                 Attribution(
                     scores=scores.values,
                     stderr=scores.stderr,
+                    certain_tops=certify_tops_by_errors(scores.values, scores.stderr),
                     warnings=warnings,
                     features=features[i],
                     **fields,

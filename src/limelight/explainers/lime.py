@@ -123,7 +123,7 @@ def explain_by_regression(settings: "Lime | LimeSampled", batch: Batch) -> Attri
         feature_selection=settings.feature_selection,
         bandwidth=settings.bandwidth,
     )
-    fit, sampling_warnings = fit_masks(
+    fit, tops, sampling_warnings = fit_masks(
         settings, batch, game, sampler, regression, row0=settings.row0
     )
     # The residuals of a fit through all samples are 0, so its standard errors are not finite.
@@ -138,6 +138,8 @@ def explain_by_regression(settings: "Lime | LimeSampled", batch: Batch) -> Attri
         nonzero_or_none(fit.stderr[0]),
         warnings=warnings + sampling_warnings,
         intercept=float(fit.intercept[0]),
+        draws=fit.draws,
+        certain_tops=tops if int(fit.selected_count[0]) == d else None,
         samples_drawn=fit.samples,
         r2=float(fit.r2[0]),
         intercept_stderr=float(fit.intercept_stderr[0]),
@@ -280,6 +282,7 @@ def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
             },
             summary="one model call per sample",
             check=_check_sample_count,
+            certifies=True,
         ),
     ),
 )
@@ -321,6 +324,7 @@ class Lime(SamplingSettings):
                 "sizes": _SIZES,
             },
             check=_check_sample_count,
+            certifies=True,
         ),
     ),
 )

@@ -16,6 +16,7 @@ from limelight.errors import InputError
 from limelight.models.prediction import PredictionKind
 from limelight.results.comparison import Agreement, Comparison
 from limelight.results.counterfactual import Counterfactual, LowerBoundKind
+from limelight.results.differences import decode_ranges, encode_ranges
 from limelight.results.explanation import (
     Anchor,
     BoundKind,
@@ -151,6 +152,7 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
     feature_kind: str = "words"
     image: Image | None = None
     bound_kind: BoundKind = "proven"
+    certain_tops: list[tuple[int, int]] | None = None
 
     @classmethod
     def from_result(cls, e: Explanation) -> "ExplanationRecord":
@@ -182,6 +184,7 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
             parts=list(e.parts) or None,
             query=None if e.query is None else e.query.to_dict(),
             image=e.image,
+            certain_tops=None if e.certain_tops is None else encode_ranges(e.certain_tops),
         )
 
     def to_result(self) -> Explanation:
@@ -208,6 +211,9 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
             parts=tuple(self.parts or ()),
             query=None if self.query is None else parse_query(self.query),
             image=self.image,
+            certain_tops=None
+            if self.certain_tops is None
+            else decode_ranges(self.certain_tops, len(rows)),
             settings=settings,
             diagnostics=map_values(decode_value, self.diagnostics or {}),
             **facts,

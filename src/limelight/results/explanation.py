@@ -18,6 +18,12 @@ from limelight.models.protocol import (
     class_weights,
     target_output_weights,
 )
+from limelight.results.differences import (
+    Difference,
+    FeatureNames,
+    check_top_sizes,
+    score_difference,
+)
 from limelight.results.mixins import FigureMixin, HtmlMixin, JsonMixin, TableMixin, TerminalMixin
 from limelight.results.table import Table, plain_table
 from limelight.results.values import (
@@ -26,6 +32,7 @@ from limelight.results.values import (
     plain_value,
     require_whole_characters,
 )
+from limelight.sampling.ranks import TopSizes
 from limelight.shapes import Float, Int
 from limelight.text import (
     SPLITTERS,
@@ -85,6 +92,8 @@ class Attribution:
     * ``diagnostics``: facts about the computation, such as sample sizes and the quality of a fit.
     * ``features``: the features to which the scores belong, if the method chose them itself. None
       means the features of the request.
+    * ``certain_tops``: if the scores are sampled, the sizes of the top sets that are certain.
+    * ``draws``: independent draws of sampled scores, whose means are the scores.
     """
 
     scores: Float[np.ndarray, " d"]
@@ -99,6 +108,8 @@ class Attribution:
     warnings: tuple[str, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     features: Features | None = None
+    certain_tops: TopSizes | None = None
+    draws: Float[np.ndarray, "G d"] | None = None
 
 
 def check_explanation(e: Any) -> None:
@@ -122,6 +133,8 @@ def check_explanation(e: Any) -> None:
     for name, value in (outputs | {"base_value": e.base_value, "intercept": e.intercept}).items():
         if value is not None and not math.isfinite(value):
             raise InputError(f"{name} must be finite; got {value}.")
+    if e.certain_tops is not None:
+        check_top_sizes(e.certain_tops, d)
     if e.pairs is not None:
         _check_pairs(e.pairs, d)
     if e.anchor is not None:
@@ -271,6 +284,9 @@ class Explanation(TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixi
     * ``stderr``: the standard errors, None exactly if the scores have no sampling error.
     * ``bound``, ``bound_kind``: a bound of the numerical error of every score, or None. It is
       "proven", or "checked" by trials that removed words of this text.
+    * ``certain_tops``: every K for which the set of the K largest absolute scores is certain, None
+      if the method has no errors. For sampled scores it is certain with 95 % confidence.
+    * ``draws``: draws of sampled scores. Files do not contain them.
     * ``base_value``: the explained number with every feature removed, None if the model has none.
     * ``heads``: the scores of each attention head separately.
     * ``diagnostics``: facts about the computation.
@@ -313,16 +329,20 @@ class Explanation(TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixi
     parts: tuple[Span, ...] = ()
     query: Query | None = None
     image: Image | None = None
+    certain_tops: TopSizes | None = None
+    draws: Float[np.ndarray, "G d"] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         d = len(self.features)
         for name, length in (("spans", len(self.spans)), ("scores", len(self.scores))):
             if length != d:
                 raise InputError(f"got {d} features and {length} {name}; they must pair up.")
-        for name, axes in (("scores", 1), ("stderr", 1), ("heads", 2)):
+        for name, axes in (("scores", 1), ("stderr", 1), ("heads", 2), ("draws", 2)):
             if (array := getattr(self, name)) is not None:
                 title = f"{name} of method {self.method!r}"
                 object.__setattr__(self, name, frozen_array(title, array, d, axes))
+        if self.certain_tops is not None:
+            object.__setattr__(self, "certain_tops", tuple(self.certain_tops))
         if not d:  # a file cannot distinguish an empty list of errors from no errors
             object.__setattr__(self, "stderr", None)
         for name in ("bound", "base_value", "intercept"):
@@ -409,6 +429,48 @@ class Explanation(TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixi
 
         image = self.image if with_pixels else replace(self.image, png=None)
         return msgspec.json.encode(image).decode()
+
+    @property
+    def certain_top(self) -> int | None:
+        """The largest K for which the set of the K largest absolute scores is certain.
+
+        It is below the number of features, because the set of all features says nothing. 0 means
+        that no set is certain. A single feature is certain. None means that the method has no
+        errors, so that nothing is known. For sampled scores, the confidence is 95 %.
+        ``certain_tops`` has the smaller sets: the top 5 can be certain although the top 3 are not.
+        """
+        if self.certain_tops is None:
+            return None
+        return max(self.certain_tops, default=1 if len(self) == 1 else 0)
+
+    def difference(self, a: FeatureNames, b: FeatureNames) -> Difference:
+        """Return the score of ``a`` minus the score of ``b``, with its error.
+
+        Parameters
+        ----------
+        a, b
+            A feature by name or by index, or a list of features, whose scores are added.
+
+        Returns
+        -------
+        A ``Difference`` with ``value``, ``stderr``, ``bound`` and ``interval``. Its standard error
+        comes from the same draws as the scores.
+
+        Raises
+        ------
+        InputError
+            If a feature is unknown, ambiguous or used twice, or if the draws of sampled scores are
+            missing, because the explanation was read from a file.
+
+        Examples
+        --------
+        >>> import limelight
+        >>> e = limelight.explain(limelight.load(), "The plot is thin, but the cast is superb.")
+        >>> d = e.difference("superb", "cast")
+        >>> print(round(d.value, 2), d.stderr)
+        1.26 None
+        """
+        return score_difference(self, a, b)
 
     def as_list(self) -> list[tuple[str, float]]:
         """Return (feature, score) pairs, strongest first."""

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from limelight.data.columns import INPUT
 from limelight.errors import InputError
 from limelight.results import Counterfactual, Explanation
+from limelight.results.differences import decode_ranges, encode_ranges
 from limelight.results.explanation import Anchor, Pairs, image_fields
 from limelight.results.values import decode_value, encode_value
 from limelight.runs.record import RunRecord
@@ -74,6 +75,7 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "stderr": (_list(pa.float32()), lambda e: _map_optional(_floats, e.stderr)),
     "bound": (pa.float32(), lambda e: _bound(e)),
     "bound_kind": (pa.string(), lambda e: None if e.bound_kind == "proven" else e.bound_kind),
+    "certain_tops": (pa.string(), lambda e: _map_optional(_top_ranges, e.certain_tops)),
     "intercept": (pa.float32(), lambda e: e.intercept),
     "cut": (pa.uint32(), lambda e: e.cut),
     "parts": (_list(_list(pa.uint32())), lambda e: [list(part) for part in e.parts] or None),
@@ -487,6 +489,9 @@ def explanation_from_row(row: Mapping[str, Any], record: RunRecord, *, text: str
         stderr=_map_optional(_doubles, row["stderr"]),
         bound=row["bound"],
         bound_kind=row["bound_kind"] or "proven",
+        certain_tops=_map_optional(
+            lambda stored: decode_ranges(json.loads(stored), len(scores)), row["certain_tops"]
+        ),
         method=method.id,
         label=method.label,
         signed=method.signed,
@@ -547,6 +552,11 @@ def _diagnostics(e: Explanation) -> Mapping[str, Any]:
     rounded = abs(e.intercept - float(np.float32(e.intercept)))
     bound = math.nextafter(e.diagnostics["intercept_bound"] + rounded, math.inf)
     return {**e.diagnostics, "intercept_bound": bound}
+
+
+def _top_ranges(sizes: Sequence[int]) -> str:
+    """Return sizes of certain top sets as ranges in JSON."""
+    return json.dumps(encode_ranges(sizes), separators=(",", ":"))
 
 
 def _edges(e: Explanation, side: int) -> list[list[int]]:
