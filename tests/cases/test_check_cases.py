@@ -246,3 +246,75 @@ def test_a_folder_of_the_file_is_relative_to_it(tmp_path, monkeypatch, shipped):
     with pytest.raises(InputError, match=r"x.toml', key 'model': .*nothing"):
         load_case_model(file)
     assert load_case_model(file, model=tmp_path / "model").classes == shipped.classes
+
+
+TOP_TEXT = "superb dull film " + " ".join("abcdefghijklmnopqrstuvwxyz")
+
+
+def check_top(model, text, word, k, **options):
+    return check(model, text, options, certain_top=(WordRank(word, k),))
+
+
+@pytest.mark.parametrize(
+    ("word", "k", "outcome", "sentence"),
+    [
+        ("superb", 1, "passed", "'superb' has rank 1 of 10, and the top 1 is certain, "),
+        ("Superb", 3, "passed", "'Superb' has rank 1 of 10, and the top 1 is certain, "),
+        ("great", 3, "passed", "'great' has rank 2 of 10, and the top 2 is certain, "),
+        ("film", 10, "passed", "'film' has rank "),
+        ("film", 2, "failed", "'film' has rank "),
+    ],
+)
+def test_a_word_is_in_the_certain_top_of_an_exact_model(shipped, word, k, outcome, sentence):
+    text = "A superb film, and great acting in it."
+    result = check_top(shipped, text, word, k)
+    assert result[0] == outcome
+    assert result[1].startswith(sentence)
+    assert result[1].endswith(f"required in the certain top {k}.")
+
+
+def test_equal_scores_are_not_certain():
+    outcome, sentence = check_top(additive_model(a=1.0, b=1.0), "a b c", "a", 1, method="loo")
+    assert (outcome, sentence) == (
+        "failed",
+        "'a' has rank 1 of 3 without a certificate, required in the certain top 1.",
+    )
+    # The two words together are certain.
+    assert check_top(additive_model(a=1.0, b=1.0), "a b c", "a", 2, method="loo")[0] == "passed"
+
+
+@pytest.mark.parametrize("method", ["shapley", "banzhaf", "lime", "loo"])
+def test_sampling_goes_on_until_the_top_is_certain(method):
+    noisy = additive_model(superb=3.0, dull=-1.0, film=-2.0)
+    outcome, sentence = check_top(noisy, TOP_TEXT, "film", 2, method=method)
+    assert outcome == "passed"
+    assert "'film' has rank 2 of 29, and the top 2 is certain" in sentence
+    assert check_top(noisy, TOP_TEXT, "dull", 2, method=method)[0] == "failed"
+
+
+def test_a_certificate_that_the_budget_does_not_reach_is_a_failure_with_advice():
+    outcome, sentence = check_top(
+        additive_model(superb=3.0, film=-2.0), TOP_TEXT, "superb", 1, budget="200 calls"
+    )
+    assert (outcome, sentence) == (
+        "failed",
+        "'superb' has rank 1 of 29 without a certificate, required in the certain top 1. Use a "
+        "larger budget.",
+    )
+
+
+def test_a_method_without_errors_has_no_certain_top():
+    outcome, sentence = check_top(SAMPLED, TOP_TEXT, "superb", 1, method="anchors")
+    assert (outcome, sentence) == (
+        "error",
+        "anchors has no errors, so that no rank is certain. Use another method.",
+    )
+
+
+def test_every_word_of_several_must_be_in_its_top(shipped):
+    text = "A superb film, and great acting in it."
+    required = (WordRank("superb", 1), WordRank("great", 2))
+    assert check(shipped, text, certain_top=required)[0] == "passed"
+    outcome, sentence = check(shipped, text, certain_top=(*required, WordRank("film", 1)))
+    assert outcome == "failed"
+    assert sentence.startswith("'film' has rank ")

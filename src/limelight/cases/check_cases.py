@@ -16,12 +16,13 @@ import numpy as np
 from limelight import api
 from limelight.cases.case_file import Case, CaseFile, WordRank, describe_place
 from limelight.errors import InputError, unknown_name_message
-from limelight.explainers.budget import parse_budget
+from limelight.explainers.budget import configure_with_budget, parse_budget
 from limelight.models import Model, load
 from limelight.models.loading import import_object
 from limelight.models.prediction import prediction_kind
 from limelight.models.protocol import class_probabilities
 from limelight.models.text_game import TextGame
+from limelight.request import Request, prepare_model
 from limelight.results import Counterfactual, Explanation
 from limelight.results.decision_rule import DecisionRule
 from limelight.shapes import Float
@@ -220,13 +221,21 @@ class CaseText:
         return api.counterfactual(self.model, self.case.text, **self.keywords(api.counterfactual))
 
     def explain(self, k: int) -> Explanation:
-        """Return the explanation of the text, sampled until its top ``k`` are certain."""
+        """Return the explanation of the text; if it is sampled, until its top ``k`` are certain."""
         if k not in self._explanations:
             keywords = self.keywords(api.explain) | dict(self.case.options.get("settings", {}))
-            self._explanations[k] = api.explain(
-                self.model, self.case.text, until=f"top {k}", **keywords
-            )
+            if self._samples_until_certain and "until" not in keywords:
+                keywords["until"] = f"top {k}"
+            self._explanations[k] = api.explain(self.model, self.case.text, **keywords)
         return self._explanations[k]
+
+    @cached_property
+    def _samples_until_certain(self) -> bool:
+        """Whether the method has the setting ``until`` for this model."""
+        options = self.keywords(Request)
+        model, _ = prepare_model(self.model, Request(**options))
+        (method,), _ = configure_with_budget(model, self.case.options.get("method"), {}, None)
+        return "until" in method.implementation.settings
 
     def find_word(self, word: str) -> list[int]:
         """Return the features that a word names; uppercase and lowercase letters are equal.
@@ -278,18 +287,25 @@ def _check_certain_top(text: CaseText, required: tuple[WordRank, ...]) -> Verdic
 
 def _check_word_rank(text: CaseText, word: str, k: int) -> Verdict:
     e = text.explain(k)
+    if e.certain_tops is None:
+        raise InputError(
+            f"{e.method} has no errors, so that no rank is certain. Change the method."
+        )
     ranks = np.empty(len(e), int)
     ranks[np.argsort(-np.abs(e.scores), kind="stable")] = np.arange(1, len(e) + 1)
     rank = min(int(ranks[j]) for j in _matching_features(word, e.features))
     required = f"required in the certain top {k}"
-    measured = f"{word!r} has rank {rank}"
+    measured = f"{word!r} has rank {rank} of {len(e)}"
     if rank > k:
         return Verdict(False, f"{measured}, {required}.")
-    certain = e.certain_top
-    if rank <= certain:
-        return Verdict(True, f"{measured}, and the top {certain} is certain, {required}.")
+    # A feature of a smaller set that is certain is certainly among the top k too.
+    sizes = [size for size in (*e.certain_tops, len(e)) if rank <= size <= k]
+    if sizes:
+        confidence = " with 95 % confidence" if e.stderr is not None else ""
+        certificate = f"and the top {min(sizes)} is certain{confidence}"
+        return Verdict(True, f"{measured}, {certificate}, {required}.")
     advice = " Use a larger budget." if e.stderr is not None else ""
-    return Verdict(False, f"{measured}, but only the top {certain} is certain, {required}.{advice}")
+    return Verdict(False, f"{measured} without a certificate, {required}.{advice}")
 
 
 def _check_certified_radius(text: CaseText, required: int) -> Verdict:
@@ -298,8 +314,8 @@ def _check_certified_radius(text: CaseText, required: int) -> Verdict:
     if c.is_robust:
         return Verdict(
             True,
-            f"no removal changes prediction {c.predicted_class} ({c.bound_kind}), required certified "
-            f"radius at least {required}.",
+            f"no removal changes prediction {c.predicted_class} ({c.bound_kind}), required "
+            f"certified radius at least {required}.",
         )
     change, advice = "", ""
     if c.size is not None and c.size <= required:
@@ -371,15 +387,17 @@ def _search_decisive_words(text: CaseText, listed: list[int], names: str) -> Ver
     options["protect"] = (*options.get("protect", ()), *sorted(other_words))
     c = api.counterfactual(text.model, text.case.text, **options)
     if c.is_robust:
-        return Verdict(True, f"prediction {c.predicted_class} stays without {names}, {c.bound_kind}.")
+        return Verdict(
+            True, f"prediction {c.predicted_class} stays without {names}, {c.bound_kind}."
+        )
     required = f"required to stay without {names}"
     if c.size is not None:
-        change = f"prediction {c.predicted_class} becomes {c.predicted_class_after}"
+        change = f"{before} becomes {c.predicted_class_after}"
         return Verdict(False, f"{change} without {_join_words(c.features, c.removed)}, {required}.")
     return Verdict(
         False,
-        f"prediction {c.predicted_class} stays without up to {c.certified_radius} of the {len(listed)} "
-        f"words, and larger sets are unknown, {required}. Give a shorter list or a larger budget.",
+        f"{before} stays without up to {c.certified_radius} of the {len(listed)} words, and larger "
+        f"sets are unknown, {required}. Give a shorter list or a larger budget.",
     )
 
 
