@@ -35,7 +35,8 @@ def test_a_case_has_the_defaults_of_the_file(read):
         'model = "m"\nseed = 3\nbudget = "400 calls"\nnever_decisive = ["he"]\n'
         + CASE
         + 'budget = 30\ncertain_top = [{word = "superb", k = 1}, {word = "film", k = 2}]\n'
-        + '[[case]]\ntext = "one"\npair = "two"\nfeatures = [[0, 1], [2, 3]]\ncertified_radius = 2\n'
+        + '[[case]]\ntext = "one"\npair = "two"\nfeatures = [[0, 1], [2, 3]]\n'
+        + "certified_radius = 2\n"
     )
     first, second = file.cases
     assert file.model_options == {"model": "m"}

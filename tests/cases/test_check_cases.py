@@ -104,6 +104,17 @@ def test_words_decide_exactly_if_some_set_of_them_changes_the_prediction(seed):
         assert set(named.split(", ")) in changes
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_the_certified_radius_is_below_the_smallest_set_that_changes_the_prediction(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=16) + rng.choice([0, 2.5])
+    changes, model = smallest_changes(values), table_model(values)
+    radius = len(changes[0]) - 1 if changes else len(WORDS)
+    for required in range(1, len(WORDS) + 2):
+        outcome, _ = check(model, " ".join(WORDS), certified_radius=required)
+        assert outcome == ("passed" if not changes or required <= radius else "failed")
+
+
 def test_random_tables_have_both_outcomes():
     counts = []
     for seed in range(30):

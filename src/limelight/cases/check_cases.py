@@ -289,7 +289,7 @@ def _check_word_rank(text: CaseText, word: str, k: int) -> Verdict:
     e = text.explain(k)
     if e.certain_tops is None:
         raise InputError(
-            f"{e.method} has no errors, so that no rank is certain. Change the method."
+            f"{e.method} has no errors, so that no rank is certain. Use another method."
         )
     ranks = np.empty(len(e), int)
     ranks[np.argsort(-np.abs(e.scores), kind="stable")] = np.arange(1, len(e) + 1)
@@ -386,14 +386,14 @@ def _search_decisive_words(text: CaseText, listed: list[int], names: str) -> Ver
     other_words = {feature for j, feature in enumerate(features) if j not in listed}
     options["protect"] = (*options.get("protect", ()), *sorted(other_words))
     c = api.counterfactual(text.model, text.case.text, **options)
+    before, required = f"prediction {c.predicted_class}", f"required to stay without {names}"
     if c.is_robust:
-        return Verdict(
-            True, f"prediction {c.predicted_class} stays without {names}, {c.bound_kind}."
-        )
-    required = f"required to stay without {names}"
+        return Verdict(True, f"{before} stays without {names}, {c.bound_kind}.")
     if c.size is not None:
-        change = f"{before} becomes {c.predicted_class_after}"
-        return Verdict(False, f"{change} without {_join_words(c.features, c.removed)}, {required}.")
+        words = _join_words(c.features, c.removed)
+        return Verdict(
+            False, f"{before} becomes {c.predicted_class_after} without {words}, {required}."
+        )
     return Verdict(
         False,
         f"{before} stays without up to {c.certified_radius} of the {len(listed)} words, and larger "
