@@ -33,6 +33,7 @@ COMMANDS = {
     "serve": "Open a web page to explain texts or to browse a data set.",
     "methods": "List the methods, with the definition, the limits and the settings of each.",
     "verify": "Check every method on a model and a text against a reference implementation.",
+    "check": "Check a model against the requirements of a file, as a test in a build.",
     "predict": "Predict the class of each text, its spans, or the answer of a language model.",
     "evaluate": "Measure the accuracy and the speed of a model on labeled texts.",
     "train": "Train an AttentionClassifier on labeled texts or images.",
@@ -49,6 +50,13 @@ _MODULES = {  # the module of a command, if its name differs from the command's
     "summarize": "pages",
     "serve": "pages",
     "export": "pages",
+}
+# Shown below the options of a command.
+_EXAMPLES = {
+    "check": (
+        "limelight check reviews.limelight.toml",
+        "limelight check reviews.limelight.toml --model path/to/model --output checks.xml",
+    ),
 }
 _EXPLAIN_DATA = "limelight explain-data FILE --output DIR"
 _LONG_NUMBER = re.compile(r"\d[\d,]{60,}")  # shortened in error messages
@@ -71,7 +79,13 @@ app = App(
 )
 for _name, _help in COMMANDS.items():
     _module, _function = (text.replace("-", "_") for text in (_MODULES.get(_name, _name), _name))
-    app.command(f"limelight.cli.{_module}:{_function}", name=_name, help=_help)
+    _examples = [f"* `{example}`" for example in _EXAMPLES.get(_name, ())]
+    app.command(
+        f"limelight.cli.{_module}:{_function}",
+        name=_name,
+        help=_help,
+        help_epilogue="\n".join(["Examples:", "", *_examples]) if _examples else None,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
