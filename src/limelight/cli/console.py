@@ -213,12 +213,12 @@ def write_results(results: Iterable[Any], form: str, output: Path | None) -> Non
         case "terminal":
             print_results(results, output)
         case "json":
-            write_parts((result.to_json() + "\n" for result in results), output)
+            write_strings((result.to_json() + "\n" for result in results), output)
         case "csv":
             rows = (result if isinstance(result, str) else result.to_csv() for result in results)
-            write_parts(rows, output)
+            write_strings(rows, output)
         case "html":
-            write_parts([select_single(results, form).to_html()], output)
+            write_strings([select_single(results, form).to_html()], output)
         case _:
             figure = select_single(results, form)
             if output is not None:
@@ -280,7 +280,7 @@ def parse_value(value: str) -> Any:
     return value
 
 
-def write_parts(parts: Iterable[str], output: Path | None) -> None:
+def write_strings(parts: Iterable[str], output: Path | None) -> None:
     """Write each string to standard output at once, or all strings to a file that is replaced."""
     if output is not None:
         _write_file(parts, output)
@@ -327,7 +327,7 @@ def _write_file(parts: Iterable[str], output: Path) -> None:
 def print_results(results: Iterable[RenderableType], output: Path | None) -> None:
     """Print each result as soon as it is computed, to the terminal or as plain text to a file."""
     if output is not None:
-        write_parts(_plain_texts(results), output)
+        write_strings(_plain_texts(results), output)
         return
     console = output_console()
     for i, result in enumerate(results):

@@ -185,14 +185,14 @@ class ModelOptions:
         if self.template is not None:
             is_chat = self.template.lstrip().startswith("[")
             template = parse_json(self.template, "--template") if is_chat else self.template
-            labels = None if self.labels is None else _parse_labels(self.labels)
+            labels = None if self.labels is None else _parse_class_words(self.labels)
             keywords |= {"template": template, "labels": labels}
         elif self.labels is not None and not labeled:
             raise InputError("--labels are about a language model; add --template.")
         return load(self.model, device=self.device, **keywords)
 
 
-def _parse_labels(option: str) -> dict[str, str]:
+def _parse_class_words(option: str) -> dict[str, str]:
     """Return the word of each class, from "negative=bad,positive=good"."""
     labels: dict[str, str] = {}
     for pair in option.split(","):

@@ -410,7 +410,7 @@ def open_sources(data: Any) -> list[Source]:
     if isinstance(data, str | os.PathLike):
         return _open_path(Path(data))
     entries = list(data) if isinstance(data, list | tuple) else (_list_method(data) or list)()
-    existing = {i for i, element in enumerate(entries) if _path_exists(element)}
+    existing = {i for i, element in enumerate(entries) if _is_existing_path(element)}
     other_entries = [
         element
         for i, element in enumerate(entries)
@@ -449,7 +449,7 @@ def _is_file_name(element: Any) -> bool:
     )
 
 
-def _path_exists(element: Any) -> bool:
+def _is_existing_path(element: Any) -> bool:
     try:
         return isinstance(element, str | os.PathLike) and bool(element) and Path(element).exists()
     except (OSError, ValueError):  # too long for a name, or with a NUL in it

@@ -142,7 +142,7 @@ def read_labeled(
     if classes is None and labels is not None:
         classes = list(dict.fromkeys(label_classes(labels).values()))
     texts, cells = list[UserInput](), list[Any]()
-    if isinstance(path, str | os.PathLike) and _is_archive(folder := Path(path), part):
+    if isinstance(path, str | os.PathLike) and _is_imdb_folder(folder := Path(path), part):
         texts, cells = _read_archive(folder, part)
         classes, name = tuple(_IMDB_CLASSES.values()) if classes is None else classes, str(path)
     else:
@@ -169,7 +169,7 @@ def read_labeled(
     return labeled.with_classes(classes, labels)
 
 
-def _is_archive(path: Path, part: str) -> bool:
+def _is_imdb_folder(path: Path, part: str) -> bool:
     """Return whether a folder is the IMDB archive: any folder without data files is."""
     if not path.is_dir():
         return False

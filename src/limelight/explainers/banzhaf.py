@@ -128,7 +128,7 @@ def _explain_pairs_by_masks(settings: "Interactions", batch: Batch) -> Attributi
         warnings=warnings,
         pairs=select_strongest_pairs(fit.scores[0], nonzero_or_none(fit.stderr[0]), settings.top),
         samples_drawn=fit.samples,
-        pairs_told_from_zero=significant_count,
+        significant_pairs=significant_count,
     )
 
 

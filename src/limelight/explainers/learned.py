@@ -135,7 +135,7 @@ def _place_signals(batch: Batch, i: int) -> Float[np.ndarray, "d p"]:
     signals = [np.full(d, math.log(d)), np.log(np.maximum(count, 1))]
     signals += [first / T, np.log1p(first), side]
     for query in model_input.queries:
-        tokens = query.tokens(model_input.tokens.spans, model_input.text) or [T]
+        tokens = query.token_indices(model_input.tokens.spans, model_input.text) or [T]
         offsets, nearest = scored - np.clip(scored, tokens[0], tokens[-1]), np.full(d, T)
         np.minimum.at(nearest, feature_index[scored], np.abs(offsets))
         is_before = np.bincount(feature_index[scored], offsets < 0, minlength=d) > 0

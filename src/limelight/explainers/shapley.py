@@ -44,7 +44,7 @@ from limelight.sampling.orders import (
     ShapleySample,
     shapley_values_from_orders,
 )
-from limelight.sampling.spread import half_t_quantile
+from limelight.sampling.spread import small_sample_factor
 from limelight.text import pluralize
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.namespace import host_array
@@ -198,7 +198,7 @@ def _combine_scores(
         prior = _PRIOR_PAIRS * learned.draw_deviation**2 / n
         sampled_variance = (prior + (n - 1) * sampled_variance) / degrees
         # The variance is an estimate itself.
-        sampled_variance = sampled_variance * half_t_quantile(degrees) ** 2
+        sampled_variance = sampled_variance * small_sample_factor(degrees) ** 2
     squared_distance, learned_variance = (learned.values - values) ** 2, learned.stderr**2
     fitting_factors = (
         factor

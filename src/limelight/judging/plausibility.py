@@ -331,8 +331,8 @@ def compare_with_rationale(
     for name, values, stderr in zip(PLAUSIBILITY_MEASURES, averages, errors, strict=True):
         positive_errors = None
         if np.nanmax(stderr) > 0:
-            positive_errors = _make_values(text, np.where(stderr > 0, stderr, np.nan))
-        measures[name] = replace(_make_values(text, values), stderr=positive_errors)
+            positive_errors = _make_measure_values(text, np.where(stderr > 0, stderr, np.nan))
+        measures[name] = replace(_make_measure_values(text, values), stderr=positive_errors)
     return TextPlausibility(
         id=number,
         words=n,
@@ -342,7 +342,7 @@ def compare_with_rationale(
     )
 
 
-def _make_values(text: ScoredText, column: Float[np.ndarray, " rows"]) -> MeasureValues:
+def _make_measure_values(text: ScoredText, column: Float[np.ndarray, " rows"]) -> MeasureValues:
     """Return one measure of the references and of all candidates, with None for NaN."""
     chance, rationale, annotators, *methods = (None if np.isnan(x) else float(x) for x in column)
     by_name = text.values_by_name(methods)

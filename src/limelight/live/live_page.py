@@ -102,20 +102,20 @@ def pack_tables(model: AttentionClassifier, precision: Precision) -> dict[str, A
     ``offset`` is the part of the values that depends on no embedding.
     """
     tables, errors, limits = (
-        stored_tables(model, precision),
+        rounded_tables(model, precision),
         model.table_errors,
         np.finfo(precision),
     )
     arrays = {
-        "wordLogit": _array(tables.word_logit, precision),
-        "wordValue": _array(tables.word_value, precision),
-        "positionLogit": _array(tables.position_logit, "float64"),
-        "positionValue": _array(tables.position_value, "float64"),
+        "wordLogit": _encode_array(tables.word_logit, precision),
+        "wordValue": _encode_array(tables.word_value, precision),
+        "positionLogit": _encode_array(tables.position_logit, "float64"),
+        "positionValue": _encode_array(tables.position_value, "float64"),
     }
     units, hidden = tables.units, None
     if units is not None:
-        arrays["wordGiven"] = _array(units.word, precision)
-        arrays["positionGiven"] = _array(units.position, "float64")
+        arrays["wordGiven"] = _encode_array(units.word, precision)
+        arrays["positionGiven"] = _encode_array(units.position, "float64")
         hidden = {
             "size": units.weight.shape[1],
             "weight": units.weight.ravel().tolist(),
@@ -135,7 +135,7 @@ def pack_tables(model: AttentionClassifier, precision: Precision) -> dict[str, A
     }
 
 
-def stored_tables(model: AttentionClassifier, precision: Precision = "float32") -> Tables:
+def rounded_tables(model: AttentionClassifier, precision: Precision = "float32") -> Tables:
     """Return the tables of ``model``, with the tables of words rounded to ``precision``."""
     # Positions are not rounded: they are few, and take 30 kB.
     tables, maximum = model.tables, float(np.finfo(precision).max)
@@ -155,7 +155,7 @@ def stored_tables(model: AttentionClassifier, precision: Precision = "float32") 
     )
 
 
-def _array(table: np.ndarray, dtype: str) -> dict[str, str]:
+def _encode_array(table: np.ndarray, dtype: str) -> dict[str, str]:
     """Return an array as base64."""
     content = np.ascontiguousarray(table, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
     return {"dtype": dtype, "base64": base64.b64encode(content).decode("ascii")}

@@ -236,7 +236,7 @@ class Function:
                 return cast(Function, model_input.fallback).sampling_reason
         return cast(Bag, self.bag).exact_games(inputs, features)
 
-    def for_request(self, features: Any, scale: str) -> "Function":
+    def drop_inexact_games(self, features: Any, scale: str) -> "Function":
         """Return this function, without its bag if the request has no exact scores under it."""
         # Groups of tokens are an array or a list, and only a string can be "words".
         is_words = isinstance(features, str) and features == "words"

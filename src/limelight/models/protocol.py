@@ -291,7 +291,7 @@ class Capable(Model, Protocol):
         If the effect of these features is not known exactly, return a clause with the reason.
         """
 
-    def for_request(self, features: Any, scale: str) -> Model:
+    def drop_inexact_games(self, features: Any, scale: str) -> Model:
         """Return the model, without exact games if they do not apply to the request."""
 
     @property
@@ -358,7 +358,7 @@ CAPABILITY_METHODS: Mapping[str, tuple[str, ...]] = {
     "gradients": _GRADIENTS,
     "lrp": (*_GRADIENTS, "frozen_gradient", "frozen_input_products", "inputs_per_batch"),
     "tables": ("compute_tables", "inputs_per_batch"),
-    "exact_game": ("exact_games", "for_request", "inputs_per_batch"),
+    "exact_game": ("exact_games", "drop_inexact_games", "inputs_per_batch"),
     "spans": ("spans", "with_classes"),
     "generation": ("generation_settings", "announce_calls", "generate"),
     "hidden_states": ("read_batch", "hidden_states", "inputs_per_batch"),
@@ -577,7 +577,7 @@ def adapt_model(
     if capabilities.get("spans", "") is None:
         model = cast(Capable, model).with_classes(classes)
     if capabilities.get("exact_game", "") is None:
-        model = cast(Capable, model).for_request(features, scale)
+        model = cast(Capable, model).drop_inexact_games(features, scale)
     if window is not None:
         reader = require(model, "max_tokens", "window", " Leave window out.")
         model = reader.with_windows(window)

@@ -482,7 +482,7 @@ def explain_data(
     spans = has(model, "spans") and request.at is None and query_column is None
     if sentences or spans:
         # A limit is of texts, not of spans, and has been heeded there.
-        data_set, limit = expand_queries(model, data_set, request, limit, report), None
+        data_set, limit = expand_data_queries(model, data_set, request, limit, report), None
     data_record = data_set.record(store_texts=store_texts, limit=limit, labels=labels)
     record = make_plan(
         model, methods, request, data_record, budget=parsed_budget, shard_texts=shard_texts
@@ -512,7 +512,7 @@ def explain_data(
     return Run(output)
 
 
-def expand_queries(
+def expand_data_queries(
     model: Model, data: DataSet, request: Request, limit: int | None, report: _Report
 ) -> DataSet:
     """Repeat each text once per span, or per sentence of its answer, as a table in memory.

@@ -364,7 +364,7 @@ class Run:
 
         return summarize_run(self, method=method, by=by, top=top, representatives=representatives)
 
-    def mistakes(self, method: str | None = None, *, most: int = 100) -> pa.Table:
+    def mistakes(self, method: str | None = None, *, count: int = 100) -> pa.Table:
         """Return the most confident mistakes with the words that support them; needs labels.
 
         ``words`` are the words with the strongest scores for the wrong class. For a method
@@ -372,7 +372,7 @@ class Run:
         """
         from limelight.runs.summary import list_mistakes
 
-        return list_mistakes(self, method or self.methods[0], most=most)
+        return list_mistakes(self, method or self.methods[0], count=count)
 
     def representative(self, method: str | None = None, *, count: int = 8) -> pa.Table:
         """Pick texts that together contain the most important words, by submodular pick.

@@ -52,7 +52,7 @@ from limelight.serving.texts import (
     compute_sections,
     explain_text,
     explain_texts,
-    export_file,
+    export_explanations,
     parse_request,
 )
 from limelight.text import Splitter, feature_kind, feature_noun, pluralize
@@ -291,7 +291,7 @@ def make_app(content: PageContent, queue: JobQueue, views: RunViews | None) -> S
             return _report_response(content, "judgment", partial(judgment_page, judgment))
 
         routes.append(Route("/judgment", send_judgment))
-    answer_functions = {"/text": explain_text, "/sections": compute_sections, "/file": export_file}
+    answer_functions = {"/text": explain_text, "/sections": compute_sections, "/file": export_explanations}
     for path, function in answer_functions.items():
         routes.append(Route(path, _text_handler(content, queue, function), methods=["POST"]))
     return Starlette(

@@ -441,7 +441,7 @@ def compute_sections(
     return data
 
 
-def export_file(
+def export_explanations(
     model: Model, request: TextRequest, report_progress: ProgressCallback
 ) -> dict[str, Any]:
     """Return the explanations of a text as a file. The only entry of ``sections`` is its format."""

@@ -209,7 +209,7 @@ def build_features(
         ]
     if protect_query:
         for query in model_input.queries:
-            for i in query.tokens(model_input.tokens.spans, model_input.text):
+            for i in query.token_indices(model_input.tokens.spans, model_input.text):
                 groups[i] = None
     index_of_group: dict[Hashable, int] = {}
     feature_index = [

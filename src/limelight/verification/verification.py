@@ -255,7 +255,7 @@ def _integration_checks(batch: Batch) -> Iterator[Check]:
 def subset_checks(model: Model, short: str) -> Iterator[Check]:
     """Check the exact methods with all subsets of the words of a short text."""
     batch = prepare_batch(model, [short])
-    keep, f, dividends = _dividends(batch)
+    keep, f, dividends = _harsanyi_dividends(batch)
     size = keep.sum(axis=1)
     references = {
         "lime": _lime_limit(keep, f),
@@ -278,7 +278,7 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
         yield _owen_check(model, short)
 
 
-def _dividends(
+def _harsanyi_dividends(
     batch: Batch,
 ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     """Return every subset S of the words of a short text, f(S), and Harsanyi's dividend of S.
@@ -326,7 +326,7 @@ def _owen_check(model: Model, short: str) -> Check:
     """Check Owen values of tokens with their definition: full sentences, then single words."""
     batch = prepare_batch(model, [short], features="positions")
     sentence = build_features(batch.inputs[0], "sentences").feature_index
-    keep, _, dividends = _dividends(batch)
+    keep, _, dividends = _harsanyi_dividends(batch)
     # Sentences with a word in S share its dividend evenly, and then so do their words in S.
     words_in_sentence = np.stack([keep[:, sentence == i].sum(axis=1) for i in sentence], axis=1)
     sentence_count = sum(keep[:, sentence == i].any(axis=1) for i in set(sentence.tolist()))

@@ -31,7 +31,7 @@ from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame
 from limelight.theory.reciprocal_sum import check_tolerance
-from limelight.theory.removal_mixture import RemovalMixture, mixtures_with_shared_nodes
+from limelight.theory.removal_mixture import RemovalMixture, fit_mixtures_with_shared_nodes
 
 _MAX_LOST_WEIGHT = 1e-3  # share of all weight that a mixture may miss without an error
 
@@ -62,7 +62,7 @@ def lime_variance(
     kept_weight, removed_weight = _weights(design, bandwidth, power)
     # Both mixtures use the same nodes, because every node is a pass over all pairs.
     shares = [(x, np.full_like(x, 1 / np.sum(x))) for x in (kept_weight, removed_weight)]
-    with_word, without = mixtures_with_shared_nodes(shares, tolerance, free_ends=True)
+    with_word, without = fit_mixtures_with_shared_nodes(shares, tolerance, ignores_ends=True)
     if (
         max(
             with_word.total_residual / np.sum(kept_weight),

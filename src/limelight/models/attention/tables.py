@@ -431,7 +431,7 @@ def table_errors(model: AttentionClassifier) -> TableErrors:
         logit = word_logit + _READ * np.abs(tables.word_logit)
         logit += (position_logit + _READ * np.abs(tables.position_logit)).max(axis=0)
         if directions.units is not None and tables.units is not None:
-            logit += _unit_errors(model, directions.units, tables.units)
+            logit += _bound_unit_errors(model, directions.units, tables.units)
         # The offset is added to the values of positions, with its own error and one more rounding.
         position_value += directions.offset_error
         position_value += (_READ + ROUNDING) * (np.abs(position_u) + np.abs(directions.offset))
@@ -440,7 +440,7 @@ def table_errors(model: AttentionClassifier) -> TableErrors:
         return TableErrors(logit, value, low=low, high=high)
 
 
-def _unit_errors(
+def _bound_unit_errors(
     model: AttentionClassifier, units: UnitDirections, tables: UnitTables
 ) -> Float[np.ndarray, "V K"]:
     """Return bounds of the errors of the units' logits for each word, at any position."""

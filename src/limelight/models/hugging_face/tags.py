@@ -159,7 +159,7 @@ class SpanForSequenceClassification(CustomHead):
         for number, query in enumerate(queries):
             groups = [
                 np.flatnonzero(word_subwords.token == word).tolist()
-                for word in query.tokens(spans, model_input.text)
+                for word in query.token_indices(spans, model_input.text)
             ]
             if not readable.issuperset(i for group in groups for i in group):
                 description = query.describe(model_input.text).removeprefix("at ")
