@@ -72,6 +72,7 @@ def show_progress(task: str, *, announced: bool = False) -> ProgressDisplay:
     console = error_console()
 
     def start_bar() -> "Progress":
+        """Create a progress bar on standard error and start it."""
         from rich.progress import (
             BarColumn,
             Progress,
@@ -136,6 +137,7 @@ def track_run(output: Path, log: str | None) -> Iterator[Callable[[RunProgress],
     last: RunProgress | None = None
 
     def describe_results() -> str:
+        """Say how many texts are done, where they are stored, and how to continue."""
         done = f"About {last.done:,} of {last.total:,}" if last is not None else "No"
         return (
             f"{done} texts are done, and '{output}' contains the finished shards. "
@@ -145,6 +147,7 @@ def track_run(output: Path, log: str | None) -> Iterator[Callable[[RunProgress],
     with handle_interrupt(describe_results), show_progress("explaining", announced=True) as display:
 
         def report(progress: RunProgress) -> None:
+            """Print the progress as JSON or show it as a bar, and remember it for interrupts."""
             nonlocal last
             last = None if progress.finding else progress
             if log == "json":
@@ -335,6 +338,7 @@ def print_results(results: Iterable[RenderableType], output: Path | None) -> Non
 
 
 def _plain_texts(results: Iterable[RenderableType]) -> Iterator[str]:
+    """Yield each result as plain text, with an empty line between results."""
     for i, result in enumerate(results):
         text = io.StringIO()
         Console(file=text, width=100, no_color=True, **VERBATIM).print(

@@ -193,7 +193,7 @@ class ModelOptions:
 
 
 def _parse_class_words(option: str) -> dict[str, str]:
-    """Return the word of each class, from "negative=bad,positive=good"."""
+    """Parse "negative=bad,positive=good": the word that a language model writes for each class."""
     labels: dict[str, str] = {}
     for pair in option.split(","):
         name, sign, word = (text.strip() for text in pair.partition("="))
@@ -360,6 +360,7 @@ class ExplainOptions:
         model, display = self.model.load(), show_progress("explaining")
 
         def explain_batch(texts: list[UserInput]) -> Any:
+            """Call the function for some texts, with the settings of the command."""
             settings = parse_settings(self.set, function)
             with display:
                 options = {"budget": self.budget, "progress": display, **keywords, **settings}
@@ -378,6 +379,7 @@ def list_explanations(result: Any) -> list[Explanation]:
 
 
 def _list_warnings(result: Any) -> list[str]:
+    """List the warnings of all explanations in a result."""
     comparison_warnings = result.warnings if isinstance(result, Comparison) else ()
     return [*comparison_warnings, *merge_warnings(list_explanations(result))]
 

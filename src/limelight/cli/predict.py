@@ -121,6 +121,7 @@ def evaluate(
 
 
 def _show_measures(result: dict[str, Any], classes: tuple[str, ...]) -> None:
+    """Print accuracy, speed and the scores of each class as tables."""
     console = output_console()
     low, high = result["interval_95"]
     counts = (f"{result[name]:.0f}" for name in ("texts", "texts_per_second"))

@@ -160,6 +160,7 @@ class TextOptions:
         file, by_line = self.source.file, self.lines and self.source.reads_stream(arguments)
 
         def compute_batch(texts: list[str]) -> Sequence[Result]:
+            """Convert the lines or arguments to texts or pairs, and compute their results."""
             if by_line and any(map(_ESCAPED_BYTE.search, texts)):
                 raise _line_error("be UTF-8 text; this one is not. Convert the input first.")
             return compute([*map(_split_tab, texts)] if self.tabs else self.source.add_pair(texts))
@@ -173,6 +174,7 @@ class TextOptions:
 
 
 def _read_text(file: Readable, source: str) -> str:
+    """Read a whole file or standard input as one text in UTF-8."""
     content = read_at_most(file, MOST_BYTES, source)
     try:
         return content.decode("utf-8-sig")
@@ -183,6 +185,7 @@ def _read_text(file: Readable, source: str) -> str:
 
 
 def _is_file(name: str) -> bool:
+    """Return whether a name is that of an existing file."""
     try:
         return Path(name).is_file()
     except (OSError, ValueError):  # the text is too long for a name, or contains NUL
@@ -314,6 +317,7 @@ def _line_error(requirement: str) -> InputError:
 
 
 def _split_tab(line: str) -> UserInput:
+    """Split a line at its only tab into a pair of texts."""
     first, *others = line.split("\t")
     if len(others) != 1:
         raise _line_error(f"contain two texts separated by a tab; this one has {len(others)} tabs.")

@@ -47,7 +47,9 @@ _PER_HEAD = {
 Summary = Literal["mean", "l1", "l2"]
 
 
-def _score_gradient_from_tables(settings: "GAvg", batch: Batch, *, summary: Summary) -> list[Attribution]:
+def _score_gradient_from_tables(
+    settings: "GAvg", batch: Batch, *, summary: Summary
+) -> list[Attribution]:
     """Score every feature by the gradient of the target at its positions (Theorem 4.1)."""
     arrays, weights = batch.collapsed_inputs, batch.target_gradient
     scores = arrays.pool_features(gradient_summary(arrays.token_gradient(weights), summary))
@@ -146,7 +148,7 @@ _PADDING_WARNING = (
 
 
 def _integrate_gradients_from_tables(settings: "IG", batch: Batch) -> list[Attribution]:
-    """Score every feature by the gradient summed along its path from UNK to the word."""
+    """Score every feature by integrated gradients from UNK to the word, in closed form."""
     # One input at a time, so its quadrature does not depend on the other inputs of the batch.
     integrals = [_integrate_input(settings, batch, i) for i in range(len(batch.inputs))]
     # The scores of heads add up to the score, but `average_heads` expects scores to average.
@@ -196,7 +198,10 @@ def _quadrature_warnings(integrals: IntegratedGradients, tolerance: float) -> tu
 
 
 def _integrate_gradients(settings: "IG", batch: Batch) -> Attribution:
-    """Score every feature by the gradient summed along its path to the word."""
+    """Score every feature by integrated gradients, along the line from replacement to word.
+
+    The steps are doubled until the scores meet the tolerance.
+    """
     model, model_input, targets = batch.model, batch.inputs[0], batch.targets
     tolerance = cast(float, settings.tolerance)
     end = model.embed(model_input)
@@ -285,7 +290,9 @@ _OUTPUT_TOLERANCE = 0.03
 
 
 def _explain_lrp_from_tables(_: "Lrp", batch: Batch) -> list[Attribution]:
-    """Score every feature by α u: with α frozen, f = (1/K) Σ_i Σ_t α_t u_t is linear in e_t.
+    """Score every feature by LRP from the tables: Σ α u, averaged over heads.
+
+    With constant attention α, the output f = (1/K) Σ_i Σ_t α_t u_t is linear in the embeddings.
 
     The part of u that comes from biases belongs to no token, so it is left out.
     """
@@ -294,9 +301,9 @@ def _explain_lrp_from_tables(_: "Lrp", batch: Batch) -> list[Attribution]:
 
 
 def _explain_lrp_from_network(settings: "Lrp", batch: Batch) -> list[Attribution]:
-    """Score every feature by LRP: the frozen network's gradient times input.
+    """Score every feature by LRP: gradient times input, with attention, gates and norms constant.
 
-    With several steps, the gradient is integrated from the replacement to the text.
+    With several steps, the gradient is averaged over points between replaced and full text.
     """
     if settings.steps > 1:
         return [_explain_lrp_along_path(settings, single) for single in batch.split()]
@@ -316,7 +323,10 @@ def _explain_lrp_from_network(settings: "Lrp", batch: Batch) -> list[Attribution
 
 
 def _explain_lrp_along_path(settings: "Lrp", batch: Batch) -> Attribution:
-    """Integrate the frozen network's gradient from the replacement to the text."""
+    """Score every feature by LRP, averaged over points between the replaced and the full text.
+
+    At each point, attention weights, gates and norms are constants of the gradient.
+    """
     model, model_input = batch.model, batch.inputs[0]
     end = model.embed(model_input)
     token = position_preserving_replacement(model, settings.replacement)
@@ -426,7 +436,9 @@ class GL2(GAvg):
     blind="saturation: it compares with the zero vector, which is not a word",
     cost="one forward pass",
     implementations=(
-        Implementation(needs="tables", exactness="exact", explain=_score_gradient_times_input_from_tables),
+        Implementation(
+            needs="tables", exactness="exact", explain=_score_gradient_times_input_from_tables
+        ),
         Implementation(
             needs="gradients",
             exactness="exact",

@@ -264,6 +264,7 @@ class LearnedMethod:
 
     @property
     def _needs_states(self) -> bool:
+        """Whether the networks read hidden states of the model."""
         return not set(STATES).isdisjoint(self.record["signals"])
 
     @cached_property
@@ -402,6 +403,7 @@ class LearnedMethod:
         ]
 
     def _explain_batch(self, settings: "LearnedSettings", batch: Batch) -> list[Attribution]:
+        """Explain every text of a batch by its predicted scores, and check them if requested."""
         features: list[Features | None] = [None] * len(batch.inputs)
         if batch.targets.query_count > 1:
             # The words of other spans may be removed, as in training.

@@ -68,7 +68,7 @@ def _choose_sample_size(settings: "Lime | LimeSampled") -> SampleSize:
 
 
 def _has_single_feature(settings: "Lime | LimeSampled", d: int) -> bool:
-    """Whether LIME is the line through two texts: with the only feature, and without it.
+    """Return whether LIME is the line through two texts: with the only feature, and without it.
 
     With one feature, every sample except the text itself is the same. The `lime` package has the
     text among its samples, so its line passes through both points for every number of samples.
@@ -223,7 +223,7 @@ def _explain_single_feature(settings: "Lime", batch: Batch) -> list[Attribution]
 
 
 def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
-    """Score every feature by the coefficient to which LIME converges."""
+    """Score every feature by LIME without sampling: the limit for many samples."""
     if any(_has_single_feature(settings, len(features)) for features in batch.features):
         if len(batch.features) == 1:
             return _explain_single_feature(settings, batch)

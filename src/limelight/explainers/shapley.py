@@ -66,7 +66,7 @@ _MAX_REGRESSION_FEATURES, _SQUARED_FEATURES_PER_CALL = 30, 2
 
 
 def _prefers_regression(d: int, calls: int) -> bool:
-    """Whether a regression has smaller errors than random orders for this number of calls."""
+    """Return whether a regression has smaller errors than random orders for ``calls`` calls."""
     return d <= _MAX_REGRESSION_FEATURES and _SQUARED_FEATURES_PER_CALL * calls >= d * d
 
 
@@ -413,7 +413,7 @@ class Shapley:
             )
 
     def uses_regression(self, d: int) -> bool:
-        """Whether a pair is a mask and its complement, not an order and its reverse."""
+        """Return whether pairs are masks with their complements, not orders with their reverses."""
         if self.sampler != "auto":
             return self.sampler == "regression"
         # A number of pairs always meant orders, and a tolerance is met by drawing more orders.

@@ -213,7 +213,7 @@ class SampledRemovals:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about the model's outputs."""
+        """Warnings about unreliable outputs of the model, such as random or clipped ones."""
         return self.game.warnings
 
     def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
@@ -374,6 +374,7 @@ class ExactRemovals:
 
     @cached_property
     def _full(self) -> CertifiedValue:
+        """The explained number of the whole text, with its bound."""
         return certified_full_value(self.game)
 
     @cached_property
@@ -385,6 +386,7 @@ class ExactRemovals:
 
     @cached_property
     def _extremes(self) -> SizeExtremes:
+        """Bounds of the explained number without k words, for every k."""
         return size_extremes(self.game)
 
     @property

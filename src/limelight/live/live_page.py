@@ -46,7 +46,7 @@ def live_page(
     title
         The title of the page.
     text
-        The first text, unless the address of the page contains another one.
+        The text that the page explains first. The address of the page can name another text.
 
     Returns
     -------
@@ -55,7 +55,8 @@ def live_page(
     Raises
     ------
     InputError
-        If the model has no tables of words, or if their numbers are too large for the precision.
+        If the model is no ``AttentionClassifier`` of texts, or if its numbers are too large for the
+        precision.
     """
     requirement = (
         f"a live page needs {CAPABILITIES['tables']}, but {{}}. For other models, use 'limelight "
@@ -76,7 +77,10 @@ def live_page(
 
 
 def live_data(model: AttentionClassifier, precision: Precision, text: str) -> dict[str, Any]:
-    """Return the data of a page: sizes, methods, vocabulary and packed tables."""
+    """Return the data that a live page needs to compute scores, ready for JSON.
+
+    These are the classes, the methods, the vocabulary, the lookup tables and the first text.
+    """
     size = model.sizes
     # No word of a text contains a line end, but such an entry must not shift the other words.
     words = ("" if "\n" in word else replace_surrogates(word) for word in model.vocabulary.words)
@@ -136,7 +140,7 @@ def pack_tables(model: AttentionClassifier, precision: Precision) -> dict[str, A
 
 
 def rounded_tables(model: AttentionClassifier, precision: Precision = "float32") -> Tables:
-    """Return the tables of ``model``, with the tables of words rounded to ``precision``."""
+    """Return the lookup tables of ``model``, those of the vocabulary rounded to ``precision``."""
     # Positions are not rounded: they are few, and take 30 kB.
     tables, maximum = model.tables, float(np.finfo(precision).max)
     units = tables.units
@@ -156,11 +160,11 @@ def rounded_tables(model: AttentionClassifier, precision: Precision = "float32")
 
 
 def _encode_array(table: np.ndarray, dtype: str) -> dict[str, str]:
-    """Return an array as base64."""
+    """Encode an array for JSON: its number type, and its bytes in base64."""
     content = np.ascontiguousarray(table, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
     return {"dtype": dtype, "base64": base64.b64encode(content).decode("ascii")}
 
 
 def _null_if_infinite(error: np.ndarray) -> list[float | None]:
-    """Return errors as a list, with None for infinite ones."""
+    """Convert errors to a list for JSON, with None for infinite errors."""
     return [float(value) if np.isfinite(value) else None for value in error.ravel()]

@@ -292,7 +292,7 @@ class Capable(Model, Protocol):
         """
 
     def drop_inexact_games(self, features: Any, scale: str) -> Model:
-        """Return the model, without exact games if they do not apply to the request."""
+        """Return the model, without its exact games if they are inexact for features or scale."""
 
     @property
     def unusable_replacements(self) -> Mapping[str, str]:
@@ -730,7 +730,7 @@ def check_model(model: Any) -> Model:
     Raises
     ------
     InputError
-        If a member is missing, or the members contradict each other.
+        If a member is missing, or if a capability lacks its methods.
     """
     # The members are not computed, because a fingerprint reads every weight.
     family, attributes = type(model), getattr(model, "__dict__", {})

@@ -118,6 +118,7 @@ def expand_texts(
 def _expand_readable(
     model: Model, texts: Iterable[Any], *, by_sentence: bool, generate: bool
 ) -> Iterator[list[Any]]:
+    """Yield each text once per query; keep a text that cannot be read without queries."""
     has_query = False
     for text in texts:
         try:
@@ -240,6 +241,7 @@ def compute_hidden_states(
 
 
 def _read_plain(model: Model, text: Any, *, subwords: bool) -> ModelInput:
+    """Check the kind of an input and read it without queries."""
     check_input_kind(model, text)
     return model.read(text, subwords=subwords)
 

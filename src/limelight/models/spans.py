@@ -112,6 +112,7 @@ class SpanFunction(Function):
 
     @cached_property
     def _engine(self) -> Engine:
+        """Calls the function in batches, and returns the scores at the queried spans."""
         # The cost of a text inside a function is unknown, so the size of a batch is not limited.
         return Engine(self._score_spans, size=lambda pair: len(pair[0]), max_items=self.batch_size)
 

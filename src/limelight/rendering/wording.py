@@ -283,7 +283,7 @@ def headline(explanations: Sequence[Explanation], marks: Marks = COLORS) -> tupl
             else "The model says "
         )
         name, confidence = prediction_phrase(e)
-        after = f"{confidence} Scores are for {quoted_target(e)}{_explained_number(e)}"
+        after = f"{confidence} Scores are for {quoted_target(e)}{_describe_value(e)}"
     return before, name, f"{after}{_explain_marks(explanations, marks)}"
 
 
@@ -364,7 +364,8 @@ def opposite_class(e: Explanation) -> str | None:
     return other_names[0] if e.classes_are_opposite or is_log_odds or sums_to_one else None
 
 
-def _explained_number(e: Explanation) -> str:
+def _describe_value(e: Explanation) -> str:
+    """Return the explained number in parentheses, or "" if it is unknown or shown already."""
     value = e.explained_value
     if value is None or _is_number(e):  # the headline already contains the predicted number
         return ""
@@ -375,6 +376,7 @@ def _explained_number(e: Explanation) -> str:
 
 
 def _format_output(e: Explanation, value: float) -> str:
+    """Format an output as a percentage, or as a number with a sign."""
     is_share = e.scale == "probability" and e.against is None
     return format_percent(value) if is_share else f"{value:+.3f}"
 
@@ -551,7 +553,7 @@ def score_table(
     order
         Indices of the features that get a row.
     digits
-        Digits of the largest score.
+        Significant digits of the largest score.
     widest
         Largest number of letters in the column of features, or 0 for any number.
 

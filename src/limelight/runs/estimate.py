@@ -25,8 +25,10 @@ def estimate(work: ShardWork, texts: pa.Table, *, count: int, workers: int) -> E
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     steps = min(_SAMPLED, len(order))  # from the shortest to the longest
     sample = usable.take([order[(2 * i + 1) * len(order) // (2 * steps)] for i in range(steps)])
-    seconds = _seconds(work, sample) * count / workers
-    quick_method = _quicker(work, sample, count / workers, seconds) if seconds > _LONG else None
+    seconds = _measure_seconds_per_text(work, sample) * count / workers
+    quick_method = (
+        _find_quicker_method(work, sample, count / workers, seconds) if seconds > _LONG else None
+    )
     workers_phrase = "1 worker" if workers == 1 else f"{workers} workers"
     sentence = f"About {format_duration(seconds)} for {count:,} texts with {workers_phrase}."
     if quick_method is not None:
@@ -35,7 +37,7 @@ def estimate(work: ShardWork, texts: pa.Table, *, count: int, workers: int) -> E
     return Estimate(seconds=seconds, sentence=sentence)
 
 
-def _seconds(work: ShardWork, sample: pa.Table) -> float:
+def _measure_seconds_per_text(work: ShardWork, sample: pa.Table) -> float:
     """Measure seconds per text; the first text only warms up the model and is not counted."""
     if not len(sample):
         return 0.0
@@ -50,7 +52,7 @@ def _seconds(work: ShardWork, sample: pa.Table) -> float:
     return (time.perf_counter() - start) / len(sample)
 
 
-def _quicker(
+def _find_quicker_method(
     work: ShardWork, sample: pa.Table, share: float, seconds: float
 ) -> tuple[str, float] | None:
     """Return the first quick method that needs less than a tenth of ``seconds``, with its time."""
@@ -62,7 +64,9 @@ def _quicker(
         # With its defaults: settings of another method are not its own.
         quick_method = configure_method(name, work.model, {})
         record = msgspec.structs.replace(work.record, methods=[make_method_record(quick_method)])
-        quick_seconds = _seconds(ShardWork(work.model, record), sample.slice(0, 3)) * share
+        quick_seconds = (
+            _measure_seconds_per_text(ShardWork(work.model, record), sample.slice(0, 3)) * share
+        )
         if quick_seconds < seconds / 10:
             return name, quick_seconds
     return None

@@ -515,10 +515,10 @@ def explain_data(
 def expand_data_queries(
     model: Model, data: DataSet, request: Request, limit: int | None, report: _Report
 ) -> DataSet:
-    """Repeat each text once per span, or per sentence of its answer, as a table in memory.
+    """Return a table in memory with a row for each query: each span, or sentence of the answer.
 
-    A text that cannot be read stays, and its row gets the error. A text without a span is left
-    out.
+    A text that cannot be read keeps one row, so that the run reports its error. A text without a
+    span has no row. At most ``limit`` texts are read.
     """
     record, columns = data.record(store_texts=True, limit=limit), data.columns
     names = [*INPUT, *stored_names(columns.carried)]

@@ -216,7 +216,7 @@ class Run:
 
     @property
     def dataset(self) -> ds.Dataset:
-        """All rows as an Arrow data set, for queries that do not load them; duckdb takes it."""
+        """All rows as a PyArrow data set, which PyArrow and DuckDB query without loading it."""
         paths = [str(path) for path in self.paths]
         if not paths:
             raise InputError(f"'{self.path}' has no finished shard yet. Start the run again.")
@@ -232,7 +232,7 @@ class Run:
         for table in self.tables():
             for row in _rows(table):
                 if row["error"] is None:
-                    yield self._explanation(row, None)
+                    yield self._build_explanation(row, None)
 
     def tables(
         self, columns: Sequence[str] | None = None, *, shards: Sequence[int] | None = None
@@ -284,6 +284,7 @@ class Run:
 
     @contextlib.contextmanager
     def _report_damage(self, number: int) -> Iterator[None]:
+        """Replace errors of a damaged shard by an `InputError` that names the shard."""
         try:
             yield
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -307,14 +308,17 @@ class Run:
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
 
     def sql(self, query: Any) -> pa.Table:  # Any: another type raises InputError
-        """Run a SELECT in DuckDB's SQL on the views ``texts`` and ``words``.
+        """Run one SELECT in DuckDB's SQL on the views ``texts`` and ``words`` of this run.
 
-        ``texts`` has one row per text: row, id, text_hash, text, label, predicted (the class),
-        confidence, error, and the columns carried along; what depends on the method is that of the
-        first. A column of the data with one of these names, in any case of letters, is called
-        data.NAME. ``words`` has one row per text, method, explained class and word: row, method,
-        target, against, word, score (the sum over its places) and occurrences. A query reads the
-        shards of this run and nothing else; one SELECT is allowed.
+        ``texts`` has one row per text. Its columns are row, id, text_hash, text, label, predicted
+        (the class), confidence, error, and all columns of the data that the run stores. If the run
+        has several methods, error is that of the first. If a column of the data has one of these
+        names, in upper or lower case, its name is data.NAME.
+
+        ``words`` has one row per text, method, explained class and word. Its columns are row,
+        method, target, against, word, score (the sum over all occurrences) and occurrences.
+
+        The query can read no other files.
         """
         from limelight.runs.sql import open_database
 
@@ -365,7 +369,7 @@ class Run:
         return summarize_run(self, method=method, by=by, top=top, representatives=representatives)
 
     def mistakes(self, method: str | None = None, *, count: int = 100) -> pa.Table:
-        """Return the most confident mistakes with the words that support them; needs labels.
+        """Return the wrongly predicted texts of highest confidence; the data must have labels.
 
         ``words`` are the words with the strongest scores for the wrong class. For a method
         without signs, they are the words with the largest scores.
@@ -450,9 +454,10 @@ class Run:
         )
         if stored["error"] is not None:
             raise InputError(f"text {row} (counting from 0) was not explained: {stored['error']}")
-        return self._explanation(stored, text)
+        return self._build_explanation(stored, text)
 
-    def _explanation(self, row: dict[str, Any], text_input: UserInput | None) -> Explanation:
+    def _build_explanation(self, row: dict[str, Any], text_input: UserInput | None) -> Explanation:
+        """Build the explanation in a row, after checking that the text is the explained one."""
         text = row["text"] if text_input is None else join_pair(text_input)[0]
         if text is None:
             raise InputError("this run stores no texts. Give the text with text=.")
@@ -475,5 +480,6 @@ class Run:
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table as dictionaries, a few at a time."""
     for batch in table.to_batches(max_chunksize=64):  # Python objects of a few rows at a time
         yield from batch.to_pylist()

@@ -81,7 +81,7 @@ def summarize_run(
         tables = _make_word_tables(words, top) | _make_slice_tables(words)
         tables["mistakes"] = _find_misclassified_texts(words, top)
         tables["representatives"] = _find_representatives(words, representatives)
-        warnings = tuple(_warnings(words))
+        warnings = tuple(_list_warnings(words))
     return RunSummary(
         name=str(run.path),
         texts=len(run),
@@ -98,7 +98,8 @@ def summarize_run(
     )
 
 
-def _warnings(words: RunWords) -> Iterator[str]:
+def _list_warnings(words: RunWords) -> Iterator[str]:
+    """Yield warnings about missing texts, errors, labels and few texts."""
     run, failed = words.run, words.failed
     if not run.finished:
         yield (
@@ -185,7 +186,7 @@ def _test_right_and_wrong(words: RunWords, v: int) -> list[tuple[str, pa.Table]]
 
 
 def _find_misclassified_texts(words: RunWords, count: int) -> Records:
-    """Return the most confident mistakes of each view."""
+    """Return the wrongly predicted texts of highest confidence, at most ``count`` for each view."""
     # Of equal confidence the first in the data: the list is the same every time.
     rows = words.tables.table(f"""SELECT n, view, predicted, labeled, confidence
         FROM {words.rows} WHERE wrong = 1
@@ -282,7 +283,7 @@ def _make_slice_tables(words: RunWords) -> dict[str, Records]:
 
 
 def list_mistakes(run: "Run", method: str, *, count: int) -> pa.Table:
-    """Return the most confident mistakes of every view."""
+    """Return the wrongly predicted texts of highest confidence, at most ``count`` for each view."""
     check_count("count", count)
     with open_words(run, method) as words:
         records = _find_misclassified_texts(words, count)

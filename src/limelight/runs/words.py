@@ -378,7 +378,7 @@ def _sorted_words(words: RunWords, view: int, sort: str) -> pa.Table:
 def word_table(
     moments: WordMoments, words: Sequence[str], numbers: Int[np.ndarray, " k"]
 ) -> pa.Table:
-    """Return a row for each of the ``words``, or phrases, with these ``numbers``."""
+    """Return a table of statistics; ``numbers`` are the indices of the wanted words or phrases."""
     # Words of other views have no texts here.
     n = np.maximum(moments.texts, 1)
     shrunken, low, high = moments.shrunken

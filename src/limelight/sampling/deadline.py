@@ -110,6 +110,7 @@ class Deadline:
         return np.concatenate(outputs) if outputs else evaluate_rows(rows[:0])
 
     def _rows_per_batch(self, masks_per_row: int) -> int:
+        """Return how many rows are evaluated at once, by the speed measured so far."""
         masks = int(_BATCH_SHARE * self._seconds / self._history.seconds_per_mask)
         return max(min(max(masks, self._smallest_batch), _MAX_BATCH_MASKS) // masks_per_row, 1)
 

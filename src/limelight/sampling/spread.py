@@ -124,7 +124,11 @@ def count_tail_carriers(outputs: Float[np.ndarray, "n m"]) -> Float[np.ndarray, 
 
 
 def small_sample_factor(degrees: Float[np.ndarray, "*k"]) -> Float[np.ndarray, "*k"]:
-    """Return max(1, t/2) for the 0.975 quantile t of Student's distribution. Domain: ν ≥ 1."""
+    """Return the factor on a standard error from few draws, so that ±2 of them cover 95 %.
+
+    The factor is max(1, t/2) for the 0.975 quantile t of Student's distribution with ``degrees``
+    degrees of freedom. Domain: degrees ≥ 1.
+    """
     inverses, quantiles = (1 / np.array([*_QUANTILES]))[::-1], [*_QUANTILES.values()][::-1]
     return np.maximum(np.interp(1 / degrees, inverses, quantiles) / 2, 1.0)
 

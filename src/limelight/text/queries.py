@@ -132,7 +132,7 @@ class AnswerQuery:
 
     @property
     def tag(self) -> None:
-        """None, because a model of answers has only one class."""
+        """Always None: an answer has no tag. Only spans have one."""
 
     @property
     def output_name(self) -> str:
@@ -187,7 +187,7 @@ class AnswerQuery:
         """Accept every text, because an answer is no part of it."""
 
     def token_indices(self, spans: Sequence[Span], text: str) -> list[int]:  # noqa: ARG002
-        """Return no tokens, because the answer is no part of the text."""
+        """Return an empty list, because no token of the text belongs to the answer."""
         return []
 
 

@@ -72,7 +72,11 @@ def reciprocal_sum(R: float, tolerance: float, power: float = 1.0) -> Reciprocal
 
 @lru_cache(maxsize=1024)
 def _find_certified_sum(half_decades: int, eighths: int, power: float) -> ReciprocalSum:
-    """Return the first sum with a certificate: a fitted one if possible, else a trapezoid rule."""
+    """Search a sum of exponentials for x^{−p} whose error on [1, R] is proven to be small.
+
+    Fitted sums are tried first, then the trapezoid rule. ``half_decades`` is 2 log₁₀ R, and
+    ``eighths`` is 8 log₂ of the tolerance. Both are whole numbers, so that sums can be cached.
+    """
     R, tolerance = 10 ** (half_decades / 2), 2 ** (eighths / 8)
     # Both kinds of sums have a certificate. A fit needs 15 to 35 % fewer nodes than the trapezoid
     # rule, which needs no search.

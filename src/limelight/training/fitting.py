@@ -200,7 +200,9 @@ def fit_examples(
         if member == 0:  # it represents both networks: scores are the mean of two
             duplicated = {f"{k}.{name}": x for k in (0, 1) for name, x in weights.items()}
             single = LearnedMethod({}, arrays | duplicated)
-            r2_by_count[count] = noise_corrected_r_squared(single.member_scores(test.network_inputs)[0], test)
+            r2_by_count[count] = noise_corrected_r_squared(
+                single.member_scores(test.network_inputs)[0], test
+            )
         if count == n:
             arrays |= {f"{member}.{name}": array for name, array in weights.items()}
         if on_progress is not None:
@@ -395,7 +397,7 @@ def _update_running_mean(mean: list[Any], new: list[Any], steps: Any) -> None:
 
 
 def noise_corrected_r_squared(values: Float[np.ndarray, "N C"], truth: Examples) -> float:
-    """Return R² of ``values`` against sampled values, corrected for the noise of these."""
+    """Return R² of ``values`` against sampled values, corrected for the noise of the sampling."""
     wrong = np.mean((values - truth.values) ** 2, axis=0) - np.nanmean(truth.noise, axis=0)
     # The mean over all outputs that are not always 0, each in its own units.
     signal, is_used = _signal_variance(truth), truth.values.any(axis=0)

@@ -166,6 +166,7 @@ class Training:
 
     @staticmethod
     def _copy_weights(weights: dict[str, Array]) -> dict[str, Array]:
+        """Return copies of weights that later steps do not change."""
         return {name: weight.detach().clone() for name, weight in weights.items()}
 
     @property

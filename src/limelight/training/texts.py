@@ -177,7 +177,7 @@ def _words(data: LabeledTexts) -> Iterator[list[str]]:
 
 
 def make_generator(seed: int, stream: int, number: int = 0) -> np.random.Generator:
-    """Create the random generator with a number in a stream.
+    """Create the random generator for a seed, a purpose (``stream``) and an epoch or step.
 
     Every epoch and step creates its own generator from the seed, so a run that continues from a
     checkpoint has no generator state to restore.

@@ -289,7 +289,7 @@ class AttentionClassifier:
         return self.compute_tables(inputs, features).game
 
     def drop_inexact_games(self, features: Any, scale: str) -> "AttentionClassifier":  # noqa: ARG002
-        """Return the model without exact games if the scale is that of probabilities."""
+        """Return the model without exact games if probabilities are explained."""
         return self._inexact_model if scale == "probability" else self
 
     @cached_property

@@ -443,7 +443,7 @@ def table_errors(model: AttentionClassifier) -> TableErrors:
 def _bound_unit_errors(
     model: AttentionClassifier, units: UnitDirections, tables: UnitTables
 ) -> Float[np.ndarray, "V K"]:
-    """Return bounds of the errors of the units' logits for each word, at any position."""
+    """Bound the rounding errors of the logits from hidden units, for each word at any position."""
     K, d_h, d_e = units.key.shape
     key, size = units.key.reshape(K * d_h, d_e).T, np.abs(units.weight)
 

@@ -525,6 +525,7 @@ def weights_stamp(network: Any) -> tuple[Any, ...]:
 
 
 def _weights_digest(tensors: list[tuple[str, Any]]) -> bytes:
+    """Return the SHA-256 of names, types, shapes and bytes of tensors."""
     digest = hashlib.sha256()
     for name, tensor in tensors:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
@@ -602,6 +603,7 @@ class ForwardPass:
 
 
 def _are_finite(arrays: tuple[np.ndarray, ...]) -> bool:
+    """Return whether all numbers of all arrays are finite."""
     # A sum needs no further array. It may overflow although all numbers are finite, so the second
     # test follows.
     return all(bool(np.isfinite(array.sum()) or np.isfinite(array).all()) for array in arrays)

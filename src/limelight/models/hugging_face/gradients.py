@@ -274,6 +274,7 @@ class _EmbeddingHook:
             raise self._unreadable_error()
 
     def _unreadable_error(self) -> DomainError:
+        """Return the error for a network that cannot be called on embedded tokens."""
         return DomainError(
             f"{forward.network_name(self._network)} does not read a text as one row of embedded "
             "tokens, so it has no gradients of words. Use 'lime', 'shapley' or 'loo'."

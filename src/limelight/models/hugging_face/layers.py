@@ -133,6 +133,7 @@ def _head_positions(
 
 
 def _stack_layers(layers: Any) -> Float[np.ndarray, "L H T T"]:
+    """Stack the attention of all layers for the only row of a batch."""
     return np.stack([layer[0].detach().double().cpu().numpy() for layer in layers])
 
 
