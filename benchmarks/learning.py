@@ -338,7 +338,7 @@ def save(asked: Any, model: Any, learned: LearnedMethod, values: list[np.ndarray
         "version": limelight.__version__,
         **learned.record,
     }
-    record["report"] = dict(record["report"]) | {"said": []}
+    record["report"] = dict(record["report"]) | {"sentences": []}
     replace(learned, record=record).save(asked.output / "method")
 
 

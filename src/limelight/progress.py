@@ -89,6 +89,10 @@ class RunProgress:
             The value of ``time.perf_counter`` when this call began to explain.
         shard
             The shard of these texts, if it has been stored.
+
+        Returns
+        -------
+        The progress of the run after these texts.
         """
         done, new_texts = self.done + texts, self.new_texts + texts
         seconds = time.perf_counter() - since

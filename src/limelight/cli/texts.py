@@ -29,7 +29,23 @@ _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8 (surro
 def read_answers(
     data: Path, column: str | None, *, text_column: str | None, limit: int | None
 ) -> list[str | None] | None:
-    """Read the answer of each text from a column of the data; an empty cell gives None."""
+    """Read the answer of each text from a column of the data; an empty cell gives None.
+
+    Parameters
+    ----------
+    data
+        A data file.
+    column
+        The column of the answers. None reads no answers.
+    text_column
+        The column of the texts.
+    limit
+        Number of texts to read. None reads all.
+
+    Returns
+    -------
+    An answer or None for each text, or None without a column.
+    """
     if column is None:
         return None
     from limelight.data import read_rows

@@ -188,7 +188,7 @@ def learn(
 
     def describe_samples() -> str:
         """Say where the sampled values of an interrupted call are, and how to continue."""
-        if not any(output.glob("drawn/part-*")):
+        if not any(output.glob("samples/part-*")):
             return ""
         return f"'{output}' contains the sampled values. Run the same command again to continue."
 

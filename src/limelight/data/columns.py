@@ -343,6 +343,10 @@ def open_data(
     at
         The column of the queries.
 
+    Returns
+    -------
+    The data set with its columns.
+
     Raises
     ------
     InputError
@@ -441,5 +445,19 @@ def read_texts(
     pair_column: str | None = None,
     limit: int | None = None,
 ) -> list[UserInput]:
-    """Read the texts of a file or table as :func:`read_rows` does, without labels."""
+    """Read the texts of a file or table as :func:`read_rows` does, without labels.
+
+    Parameters
+    ----------
+    data
+        A file, a folder, a table or a list of texts.
+    text_column, pair_column
+        The columns of the texts, and of the second texts of pairs.
+    limit
+        Number of texts to read. None reads all.
+
+    Returns
+    -------
+    The texts or pairs.
+    """
     return read_rows(data, text_column=text_column, pair_column=pair_column, limit=limit).texts

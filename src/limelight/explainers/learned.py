@@ -204,11 +204,11 @@ class LearnedMethod:
     arrays: Mapping[str, np.ndarray]
 
     def __repr__(self) -> str:
-        texts, summary = self.report["texts"], self.report["said"][0]
+        texts, summary = self.report["texts"], self.report["sentences"][0]
         return f"<Learned from {texts} {self.example_kind}: {summary}>"
 
     def __str__(self) -> str:
-        return "\n".join(self.report["said"])
+        return "\n".join(self.report["sentences"])
 
     @property
     def example_kind(self) -> str:
@@ -217,7 +217,7 @@ class LearnedMethod:
 
     @property
     def report(self) -> Mapping[str, Any]:
-        """The accuracy on held-out texts, with its sentences under ``said``."""
+        """The accuracy on held-out texts, with its sentences under ``sentences``."""
         report: Mapping[str, Any] = self.record["report"]
         return report
 
@@ -496,7 +496,9 @@ class LearnedMethod:
         # The part outside the axes is a difference, which rounding can make negative.
         inside = self.arrays["spread"] @ (coordinates.T**2)
         outside = np.maximum((summary**2).sum(axis=1) - inside, 0.0)
-        distance = np.sqrt((coordinates**2).mean(axis=1) + outside / self.arrays["rest"])
+        distance = np.sqrt(
+            (coordinates**2).mean(axis=1) + outside / self.arrays["outside_variance"]
+        )
         return np.stack([np.log(word_count), unseen_share, distance], axis=1)
 
     def _warnings(self, novelty: Float[np.ndarray, " 3"]) -> Iterator[str]:
@@ -644,7 +646,7 @@ def _record_type() -> Any:
     )
     sentences = Annotated[list[str], Meta(min_length=1)]
     report = defstruct(
-        "report", [("texts", count), ("said", sentences), ("warning", str | None, None)]
+        "report", [("texts", count), ("sentences", sentences), ("warning", str | None, None)]
     )
     state = Literal["embedding", "middle", "last", "attention", "head"]  # as in STATES
     signal = state | Literal["words", "places", "outputs"]
@@ -682,7 +684,7 @@ def _array_faults(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
         "center": (words + texts,),
         "axes": (k, words + texts),
         "spread": (k,),
-        "rest": (1,),
+        "outside_variance": (1,),
         "errors": (4,),
         "draws": (4,),
     }
@@ -715,7 +717,7 @@ def _array_faults(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
         # values of all masks.
         elif not (np.isfinite(array).all() or (name == "draws" and np.isnan(array).all())):
             yield f"{name!r} must contain finite numbers"
-    for name in ("words.scale", "texts.scale", "scale", "spread", "rest"):
+    for name in ("words.scale", "texts.scale", "scale", "spread", "outside_variance"):
         if not (arrays[name] > 0).all():
             yield f"{name!r} must contain positive numbers"
     if not by_word and any(f"{member}.word.weight" in arrays for member in range(_NETWORK_COUNT)):

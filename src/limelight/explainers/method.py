@@ -426,6 +426,10 @@ class ConfiguredMethod(NamedTuple):
             Those of them that leave time for the overhead of the method.
         d
             Number of features of the input.
+
+        Returns
+        -------
+        The method with the settings that the budget allows.
         """
         settings = self.implementation.cost.fit(self.settings, d, affordable_calls)
         return self._replace(settings=settings, budget=budget, calls=calls)

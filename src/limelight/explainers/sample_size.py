@@ -145,6 +145,10 @@ def fit_sample_size(settings: Any, d: int, calls: int, *, count: str = "samples"
         Model calls that may be made.
     count
         Name of the setting that holds the number of samples.
+
+    Returns
+    -------
+    A copy of the settings with the number of samples.
     """
     samples = settings.sample_size.count_for_calls(calls, d)
     return replace(settings, **{count: samples, f"max_{count}": samples})
@@ -184,6 +188,10 @@ def sampled_implementation(
         Seconds that the method itself needs for each call and feature.
     summary
         The cost in words, if it differs from that of the method.
+
+    Returns
+    -------
+    The implementation, for `register_method`.
     """
     budget_settings, meanings = [count], dict(settings)
     meanings |= {name: MEANINGS[name] for name in ("replacement", "seed")}

@@ -254,6 +254,10 @@ def pair_warnings(
         The noun for a feature, such as "word".
     budget_calls
         The budget, in calls, that is enough for reliable scores. None: that of ``Shapley``.
+
+    Returns
+    -------
+    The warnings as sentences.
     """
     warnings, features = tuple[str, ...](), pluralize(noun)
     if budget_calls is None:

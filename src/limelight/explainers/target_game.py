@@ -95,6 +95,10 @@ class TargetGame:
             Scores of pairs of features.
         **diagnostics
             Numbers for ``Explanation.diagnostics``.
+
+        Returns
+        -------
+        The attribution, ready to return from a method.
         """
         return Attribution(
             scores=scores,

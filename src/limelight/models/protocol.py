@@ -479,6 +479,10 @@ def require(model: Model, name: Capability | Property, use: str, advice: str = "
     advice
         End of the error message.
 
+    Returns
+    -------
+    The model, typed as one that may have every capability.
+
     Raises
     ------
     InputError
@@ -567,6 +571,10 @@ def adapt_model(
         Number of tokens of the windows in which texts are read, or "auto". None means no windows.
     needs
         Options and functions that need a capability, the capability, and advice for other models.
+
+    Returns
+    -------
+    The model, or a variant of the model that shares the weights.
 
     Raises
     ------

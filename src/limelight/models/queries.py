@@ -66,6 +66,10 @@ def expand_queries(
         Whether a language model generates an answer if the text selects none. Otherwise the text
         is returned without a query, and its answer is generated when the text is read.
 
+    Returns
+    -------
+    The text with each single query.
+
     Raises
     ------
     InputError
@@ -104,6 +108,10 @@ def expand_texts(
         The texts.
     by_sentence, generate
         As in :func:`expand_queries`.
+
+    Yields
+    ------
+    For each text, the list of the text with each single query.
 
     Raises
     ------
@@ -214,6 +222,10 @@ def read_inputs(
         read in one call.
     subwords
         Whether texts are split into subwords instead of words.
+
+    Yields
+    ------
+    The input of each text, in their order.
     """
     if query_kind(model) in _QUERIED:
         if hidden_states:

@@ -332,8 +332,20 @@ def canvas(
 ) -> tuple[Any, Any]:
     """Return a new figure and its axes, a grid of ``rows`` and ``columns``.
 
-    The figure is not registered in pyplot, which would keep it in memory. ``square`` returns the
-    axes as a flat array.
+    The figure is not registered in pyplot, which would keep it in memory.
+
+    Parameters
+    ----------
+    width, height
+        The size in inches.
+    rows, columns
+        The grid of axes.
+    square
+        Whether to return the axes as a flat array, and not in the shape of the grid.
+
+    Returns
+    -------
+    The figure, and its axes.
     """
     _require_matplotlib()
     from matplotlib.figure import Figure

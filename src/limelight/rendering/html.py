@@ -161,7 +161,23 @@ def legend_html(explanations: Sequence[Explanation]) -> "Markup":
 def bar_shape(
     zero: float, end: float, hue: str, ends: Sequence[float] = ()
 ) -> dict[str, str | bool]:
-    """Compute the shape of a bar on a width of 100, with a whisker between ``ends``."""
+    """Compute the shape of a bar on a width of 100, with a whisker between ``ends``.
+
+    Parameters
+    ----------
+    zero
+        The position of the score 0, from 0 to 100.
+    end
+        The position of the score.
+    hue
+        The color of the bar.
+    ends
+        The positions of the ends of the whisker. Without ends, there is no whisker.
+
+    Returns
+    -------
+    Positions and color by name, for the template.
+    """
     low, high = (f"{x:.2f}" for x in ends or (0, 0))
     whisker = f"M{low} 6H{high}M{low} 4v4M{high} 4v4" if ends else ""
     x, width = f"{min(zero, end):.2f}", f"{abs(end - zero):.2f}"

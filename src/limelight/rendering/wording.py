@@ -35,7 +35,23 @@ SMALLEST_DECIMAL = 1e-4  # below it, powers of ten read better than rows of zero
 
 
 def format_number(value: float, *, peak: float, signed: bool = True, digits: int = 3) -> str:
-    """Format ``value`` with the number of decimals that shows ``peak`` with ``digits`` digits."""
+    """Format ``value`` with the number of decimals that shows ``peak`` with ``digits`` digits.
+
+    Parameters
+    ----------
+    value
+        The number to format.
+    peak
+        The number that gets ``digits`` significant digits, such as the largest score.
+    signed
+        Whether to write a plus sign.
+    digits
+        The number of significant digits of ``peak``.
+
+    Returns
+    -------
+    The number as text.
+    """
     sign, value = "+" if signed else "", value + 0.0  # the sum turns -0.0 into +0.0
     if peak and (peak < SMALLEST_DECIMAL or peak >= 10.0**6):
         return f"{value:{sign}.{digits - 1}e}"
@@ -150,7 +166,19 @@ def confidence_phrase(confidence: float, *, margin: bool) -> str:
 
 
 def format_share(count: int, total: int, low: float, high: float) -> str:
-    """Format a share of texts and its interval: "88.0% [86.1%, 89.7%]". A total of 0 gives 0.0%."""
+    """Format a share of texts and its interval: "88.0% [86.1%, 89.7%]". A total of 0 gives 0.0%.
+
+    Parameters
+    ----------
+    count, total
+        The share is ``count / total``.
+    low, high
+        The ends of its interval.
+
+    Returns
+    -------
+    The share as text, in percent.
+    """
     return f"{format_percent(count / total if total else 0.0)} [{low:.1%}, {high:.1%}]"
 
 

@@ -17,7 +17,23 @@ _QUICK = ("lrp", "gxi", "loo", "alpha-avg")
 
 
 def estimate(work: ShardWork, texts: pa.Table, *, count: int, workers: int) -> Estimate:
-    """Estimate the time for ``count`` texts by explaining a few of ``texts``."""
+    """Estimate the time for ``count`` texts by explaining a few of ``texts``.
+
+    Parameters
+    ----------
+    work
+        The methods and the model.
+    texts
+        Texts to explain, as for a shard.
+    count
+        Number of texts of the run.
+    workers
+        Number of processes that share the work.
+
+    Returns
+    -------
+    The expected time, with a quicker method if the time is long.
+    """
     # Texts that cannot be used cost nothing.
     usable = texts.filter(texts.column("error").is_null())
     # By length, for a text of ten times the words may cost ten times as much, or more.

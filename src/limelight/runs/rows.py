@@ -388,6 +388,21 @@ def shard_table(
 
     ``outcomes`` has an explanation or an error message for every text and kind. The columns of
     the data come last.
+
+    Parameters
+    ----------
+    texts
+        The texts of the shard with the columns of the data.
+    kinds
+        The method and the explained class of each row of a text.
+    outcomes
+        For each text, an explanation or an error message per kind.
+    keep_texts
+        Whether the shard stores the texts.
+
+    Returns
+    -------
+    The table, with a row per text and kind.
     """
     text_indices = pa.array([i for i in range(len(texts)) for _ in kinds], pa.int64())
     checked = [_check_range(outcome) for text_outcomes in outcomes for outcome in text_outcomes]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
@@ -359,10 +360,21 @@ class Run:
     ) -> RunSummary:
         """Summarize the run: words, phrases, mistakes, representative texts and slices.
 
-        Every method has its own view, unless ``method`` selects one. ``by`` names the slices:
-        "length", "label", a stored column of the data, or None. If the data have a column
-        "length", it wins, and the number of features is "built-in length". ``top`` is the maximal
-        number of words on either side, of phrases and of mistakes.
+        Parameters
+        ----------
+        method
+            The only method to summarize. None summarizes all methods.
+        by
+            The slices: "length", "label", a stored column of the data, or None for no slices. If
+            the data have a column "length", write "built-in length" for the number of features.
+        top
+            The maximal number of words on each side, of phrases and of mistakes.
+        representatives
+            The number of representative texts.
+
+        Returns
+        -------
+        The summary, which prints and saves tables.
         """
         from limelight.runs.summary import summarize_run
 
@@ -412,20 +424,45 @@ class Run:
 
     def explanation(
         self,
-        row: int,
+        row: int | None = None,
         method: str | None = None,
         *,
+        id: str | int | None = None,
         target: str | None = None,
         text: UserInput | None = None,
     ) -> Explanation:
-        """Return the explanation of text number ``row`` by ``method``, by default the first.
+        """Return the stored explanation of one text, selected by its row or its id.
 
-        ``target`` selects a class if several are explained. If the run stores no texts, pass the
-        ``text``.
+        Parameters
+        ----------
+        row
+            The number of the text in the data, counting from 0.
+        method
+            The method. None selects the first method of the run.
+        id
+            The id of the text, instead of ``row``.
+        target
+            The explained class, if the run explains several classes. None selects the first.
+        text
+            The text itself, if the run stores no texts.
+
+        Returns
+        -------
+        The explanation.
+
+        Raises
+        ------
+        InputError
+            If no single text, method or class is selected, if the text is not explained, or if
+            ``text`` is another text.
         """
+        if (row is None) == (id is None):
+            raise InputError("explanation needs either a row or an id. Pass one of them.")
+        if id is not None:
+            row = self._find_row(id)
         # NumPy's whole numbers are fine, and True is no number of a text.
         is_integer = hasattr(row, "__index__") and not isinstance(row, bool)
-        if not is_integer or not 0 <= row < self.total:
+        if row is None or not is_integer or not 0 <= row < self.total:
             raise InputError(f"row must be a number from 0 to {self.total - 1}, not {row!r}.")
         method = self.methods[0] if method is None else method
         if method not in self.methods:
@@ -455,6 +492,22 @@ class Run:
         if stored["error"] is not None:
             raise InputError(f"text {row} (counting from 0) was not explained: {stored['error']}")
         return self._build_explanation(stored, text)
+
+    def _find_row(self, text_id: str | int) -> int:
+        """Return the row of the only text with an id; raise `InputError` otherwise."""
+        rows = set[int]()
+        for table in self.tables(["row", "id"]):
+            selected = table.filter(pc.equal(table["id"], str(text_id)))
+            rows.update(selected["row"].to_pylist())
+        if len(rows) > 1:
+            raise InputError(
+                f"{len(rows)} texts have the id {text_id!r}, such as rows {min(rows)} and "
+                f"{max(rows)}. Pass the row of one."
+            )
+        if not rows:
+            advice = "" if self.finished else " Start the run again to explain all texts."
+            raise InputError(f"no explained text has the id {text_id!r}.{advice}")
+        return rows.pop()
 
     def _build_explanation(self, row: dict[str, Any], text_input: UserInput | None) -> Explanation:
         """Build the explanation in a row, after checking that the text is the explained one."""

@@ -67,6 +67,10 @@ def summarize_run(
     representatives
         How many representative texts each view has at most.
 
+    Returns
+    -------
+    The summary with one view per method and class.
+
     Raises
     ------
     InputError

@@ -111,7 +111,23 @@ class RunWords:
     def select_strongest(
         self, view: int, moments: WordMoments, top: int, *, signed: bool
     ) -> dict[int, int]:
-        """Return the words with the strongest means and their sides, 1 or −1."""
+        """Return the words with the strongest means and their sides, 1 or −1.
+
+        Parameters
+        ----------
+        view
+            The number of the view.
+        moments
+            The moments of the words of the view.
+        top
+            The maximal number of words on each side.
+        signed
+            Whether words have the sides 1 and −1, or only 1.
+
+        Returns
+        -------
+        The side of each selected word, by its number.
+        """
         size, sides = moments.strength, np.sign(moments.shrunken[0]).astype(int)
         order, chosen = self.order(view, moments), dict[int, int]()
         # Scores without signs are sizes, which have one side.
@@ -342,7 +358,28 @@ def open_words(run: "Run", method: str | None) -> Iterator[RunWords]:
 
 
 def list_words(run: "Run", method: str, *, target: str | None, sort: str) -> pa.Table:
-    """Return the table of words of a method, view after view."""
+    """Return the table of words of a method, view after view.
+
+    Parameters
+    ----------
+    run
+        The run.
+    method
+        A method of the run.
+    target
+        The only class to list. None lists all classes.
+    sort
+        The order of the words, such as "word" or "strength".
+
+    Returns
+    -------
+    A table with a row per word and class.
+
+    Raises
+    ------
+    InputError
+        If the method, the class or the column is unknown, or the run has no words.
+    """
     if sort not in SORTS:
         raise InputError(unknown_name_message("sort order", sort, SORTS))
     with open_words(run, method) as words:

@@ -87,7 +87,14 @@ class Deadline:
     ) -> np.ndarray:
         """Return the outputs for as many of the first rows as there is time for.
 
-        The parameters are those of :func:`evaluate_before_deadline`.
+        Parameters
+        ----------
+        evaluate_rows, rows, masks_per_row, minimum_rows
+            As in :func:`evaluate_before_deadline`.
+
+        Returns
+        -------
+        The outputs, one row per evaluated row.
         """
         history = self._history
         key = hashlib.sha256(repr(rows.shape).encode() + rows.tobytes()).digest()

@@ -50,6 +50,10 @@ def draw_lime_masks(
         Source of the random masks.
     probabilities
         Probability of each s; None is uniform.
+
+    Returns
+    -------
+    One mask per row.
     """
     if probabilities is None:
         removed = rng.integers(1, d + 1, n)
@@ -73,7 +77,20 @@ def draw_masks_by_size(d: int, removed_counts: Int[np.ndarray, " n"], rng: Rng) 
 def draw_coin_masks(d: int, n: int, rng: Rng, *, fixed_features: Sequence[int] = ()) -> Masks:
     """Draw ``n`` masks that keep each feature with probability 1/2.
 
-    ``fixed_features`` are always kept.
+    Parameters
+    ----------
+    d
+        Number of features.
+    n
+        Number of masks.
+    rng
+        Source of the random masks.
+    fixed_features
+        Features that every mask keeps.
+
+    Returns
+    -------
+    One mask per row.
     """
     # A random byte holds eight coins: an eighth of the draws.
     bits = rng.integers(0, 256, (n, (d + 7) // 8), dtype=np.uint8)

@@ -288,7 +288,7 @@ def _fit_standardization(training: Examples) -> dict[str, np.ndarray]:
     variance = np.maximum(size**2 / training.text_count, 1e-12)
     k = min(_AXES, -(-training.text_count // 4))
     arrays["axes"], arrays["spread"] = axes[:k] / np.sqrt(variance[:k, None]), variance[:k]
-    arrays["rest"] = np.array([max(variance[k:].sum(), 1e-12)])
+    arrays["outside_variance"] = np.array([max(variance[k:].sum(), 1e-12)])
     return arrays
 
 

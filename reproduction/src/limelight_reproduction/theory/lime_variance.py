@@ -41,9 +41,27 @@ def lime_variance(
 ) -> Float[Array, "C d"]:
     """Return n · Var β̂_j of LIME on n masks of one document, n → ∞, without penalty or selection.
 
-    Sizes are drawn in proportion to ψ^``power`` (0: uniformly, as the `lime` package does).
-    ``tolerance`` is the relative error allowed to 1/D and to the weights of the sizes. Domain:
-    d ≥ 2. Cost O(K² Q² M d).
+    Domain: d ≥ 2. Cost O(K² Q² M d).
+
+    Parameters
+    ----------
+    game
+        The game of the document.
+    bandwidth
+        ν, the width of the kernel.
+    power
+        Sizes are drawn in proportion to ψ^power. With 0 they are uniform, as in the `lime` package.
+    tolerance
+        The relative error allowed to 1/D and to the weights of the sizes.
+
+    Returns
+    -------
+    The variance of each coefficient, for each class.
+
+    Raises
+    ------
+    DomainError
+        If the document has fewer than two words.
     """
     check_tolerance(tolerance)
     if game.batch:

@@ -315,6 +315,10 @@ def compute_in_chunks(
         Largest number of rows in a call.
     C
         The number of outputs.
+
+    Returns
+    -------
+    The outputs, one row for each row of ``rows``.
     """
     # One array for all rows. Joining the parts at the end would take twice the memory.
     outputs = np.empty((len(rows), C))
@@ -511,6 +515,10 @@ def sinusoidal_positions(
         10000 in the authors' code, and ``T_max`` in Eq. 3.
     scale
         A factor of all numbers.
+
+    Returns
+    -------
+    One row for each position.
     """
     angle = _angles(T_max, d_e, base)
     positions = np.empty((T_max, d_e))
@@ -532,6 +540,10 @@ def position_errors(
     ----------
     T_max, d_e, base, scale
         As in :func:`sinusoidal_positions`.
+
+    Returns
+    -------
+    A bound for each entry of the embeddings.
     """
     power = np.abs(np.log(base)) * np.arange(0, d_e, 2) / d_e
     angle = np.abs(_angles(T_max, d_e, base))

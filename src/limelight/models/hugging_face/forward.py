@@ -347,6 +347,10 @@ def network_outputs(
         Token at positions that attention does not see, by default the padding.
     is_copy
         Whether the network is a copy that belongs to Limelight (see :func:`evaluation_mode`).
+
+    Returns
+    -------
+    The outputs, one row for each row of ids.
     """
     inputs = network_input(network, ids, filler=filler)
     with evaluation_mode(network, is_copy=is_copy), torch.inference_mode():

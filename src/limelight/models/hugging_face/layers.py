@@ -345,6 +345,10 @@ def layer_states(
     with_attention
         Whether the output contains the attention of all layers.
 
+    Returns
+    -------
+    The states, and the output of the network.
+
     Raises
     ------
     DomainError

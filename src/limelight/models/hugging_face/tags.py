@@ -75,6 +75,21 @@ class SpanForSequenceClassification(CustomHead):
         """Return the outputs at the marked subwords of each row.
 
         If no row has marks, the second subword counts as the span.
+
+        Parameters
+        ----------
+        input_ids
+            Token ids of the texts.
+        attention_mask
+            1 at tokens, 0 at padding.
+        marks
+            A number at each subword of a queried span.
+        options
+            Further keywords of the network.
+
+        Returns
+        -------
+        The outputs as ``logits``.
         """
         out = self.network(input_ids=input_ids, attention_mask=attention_mask, **options)
         if marks is None:  # the network is being checked
@@ -146,6 +161,10 @@ class SpanForSequenceClassification(CustomHead):
             The tokenizer of the model.
         limit
             Maximum number of subwords that the model reads.
+
+        Returns
+        -------
+        The input with the marks of the spans.
 
         Raises
         ------
