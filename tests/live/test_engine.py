@@ -173,7 +173,7 @@ def test_a_stored_number_is_as_near_as_the_page_says(shipped, precision):
     for name in ("word_logit", "word_value"):
         kept, was = getattr(stored, name), getattr(shipped.tables, name)
         off = np.abs(kept - was)
-        assert (off <= told["unit"] * np.abs(kept) + told["least"]).all()
+        assert (off <= told["unit"] * np.abs(kept) + told["smallest"]).all()
         assert (off > 0.4 * told["unit"] * np.abs(kept)).any()
 
 

@@ -101,8 +101,8 @@ def live_data(model: AttentionClassifier, precision: Precision, text: str) -> di
 def pack_tables(model: AttentionClassifier, precision: Precision) -> dict[str, Any]:
     """Return the stored tables as JSON: little-endian arrays in base64, unknown errors as null.
 
-    ``rounding`` says that a number rounded to x̂ changes by at most unit |x̂| + least. ``own`` bounds
-    the errors of the tables before rounding. The first ``attended`` heads are attention heads.
+    ``rounding`` says that a number rounded to x̂ changes by at most unit |x̂| + smallest.
+    ``tableErrors`` bounds the errors of the tables before rounding. The first ``attended`` heads are attention heads.
     ``offset`` is the part of the values that depends on no embedding.
     """
     tables, errors, limits = (
@@ -118,8 +118,8 @@ def pack_tables(model: AttentionClassifier, precision: Precision) -> dict[str, A
     }
     units, hidden = tables.units, None
     if units is not None:
-        arrays["wordGiven"] = _encode_array(units.word, precision)
-        arrays["positionGiven"] = _encode_array(units.position, "float64")
+        arrays["unitWordInputs"] = _encode_array(units.word, precision)
+        arrays["unitPositionInputs"] = _encode_array(units.position, "float64")
         hidden = {
             "size": units.weight.shape[1],
             "weight": units.weight.ravel().tolist(),
@@ -131,8 +131,8 @@ def pack_tables(model: AttentionClassifier, precision: Precision) -> dict[str, A
         "offset": model.directions.offset.ravel().tolist(),
         "units": hidden,
         "tables": arrays,
-        "rounding": {"unit": float(limits.eps) / 2, "least": float(limits.smallest_subnormal) / 2},
-        "own": {
+        "rounding": {"unit": float(limits.eps) / 2, "smallest": float(limits.smallest_subnormal) / 2},
+        "tableErrors": {
             "logit": _null_if_infinite(errors.logit.max(axis=0)),
             "value": _null_if_infinite(errors.value.max(axis=0)),
         },

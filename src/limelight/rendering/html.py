@@ -337,10 +337,10 @@ def attention_data(c: Comparison) -> dict[str, Any] | None:
 
 def _head_data(matrix: Float[np.ndarray, "T T"], block: int) -> dict[str, Any]:
     """Encode the attention of one head as small numbers, with its largest weight."""
-    peak, most = float(matrix.max()) or 1.0, int(matrix[0].argmax())
+    peak, strongest = float(matrix.max()) or 1.0, int(matrix[0].argmax())
     cells = np.round(np.sqrt(max_pool(matrix, block) / peak) * 255).astype(np.uint8)
     content = base64.b64encode(cells.tobytes()).decode()
-    return {"peak": peak, "most": most, "weight": float(matrix[0][most]), "cells": content}
+    return {"peak": peak, "strongest": strongest, "weight": float(matrix[0][strongest]), "cells": content}
 
 
 def max_pool(matrix: Float[np.ndarray, "T T"], block: int) -> Float[np.ndarray, "S S"]:
