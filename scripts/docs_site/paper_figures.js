@@ -80,7 +80,7 @@ const FIGURES = { 2: architecture, 3: firstRows, 5: sideBySide };
 const addressParameters = () => new URLSearchParams(location.hash.slice(1));
 
 function show() {
-  const text = findById("text").value, figureName = addressParameters().get("figure"), says = findById("says");
+  const text = findById("text").value, figureName = addressParameters().get("figure"), says = findById("prediction-sentence");
   for (const [number, draw] of Object.entries(FIGURES)) {
     const section = findById(`figure-${number}`);
     section.hidden = figureName in FIGURES && figureName !== number;

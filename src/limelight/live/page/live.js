@@ -59,12 +59,12 @@ function show() {
   const prediction = tryToAnswer(() => explainer.predict(state.text), (sentence) => {
     findById("classes").outcomes = [];
     findById("warnings").replaceChildren();
-    findById("says").replaceChildren(makeElement("span", { class: "blank" }, sentence));
+    findById("prediction-sentence").replaceChildren(makeElement("span", { class: "blank" }, sentence));
     showMessage("");
   });
   if (prediction === null) return;
   findById("classes").outcomes = outcomes(prediction);
-  findById("says").replaceChildren(...openingNodes(opening(prediction)));
+  findById("prediction-sentence").replaceChildren(...openingNodes(opening(prediction)));
   findById("warnings").replaceChildren(...prediction.warnings.map((warning) => makeElement("li", {}, warning)));
   tryToAnswer(showMethod, showMessage);
 }

@@ -39,7 +39,7 @@ export class ColoredWords extends HTMLElement {
 
   /** Mark all places of a feature; null marks none. */
   mark(feature) {
-    for (const word of selectAll(".w", this)) word.classList.toggle("same", Number(word.dataset.f) === feature);
+    for (const word of selectAll(".w", this)) word.classList.toggle("highlighted", Number(word.dataset.f) === feature);
   }
 
   connectedCallback() {

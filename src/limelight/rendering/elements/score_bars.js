@@ -35,7 +35,7 @@ export class ScoreBars extends HTMLElement {
 
   /** Mark the row of a feature; null marks none. */
   mark(feature) {
-    for (const row of selectAll("tbody tr", this)) row.classList.toggle("same", Number(row.dataset.f) === feature);
+    for (const row of selectAll("tbody tr", this)) row.classList.toggle("highlighted", Number(row.dataset.f) === feature);
   }
 
   connectedCallback() { this.addEventListener("pointerover", this); this.addEventListener("pointerleave", this); }

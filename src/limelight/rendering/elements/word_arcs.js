@@ -34,7 +34,7 @@ export class WordArcs extends HTMLElement {
   }
 
   connectedCallback() {
-    this.append(makeElement("div", { class: "arced" }, this.#drawing, this.#words), this.#list);
+    this.append(makeElement("div", { class: "arc-frame" }, this.#drawing, this.#words), this.#list);
     this.#watch.observe(this.#words);
   }
   disconnectedCallback() { this.#watch.disconnect(); this.replaceChildren(); }
