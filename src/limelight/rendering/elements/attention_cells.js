@@ -44,7 +44,7 @@ export class AttentionHeads extends HTMLElement {
         readout.textContent = `Head ${head + 1}: ${name(row)} attends to ${name(column)}, about ${value.toFixed(3)}`;
       });
       return makeElement("figure", {}, makeElement("figcaption", {}, makeElement("b", {}, `Head ${head + 1}`), ` full color = ${peak.toFixed(2)}`),
-        makeElement("div", { class: labeled ? "grid named" : "grid" }, names("down"), canvas, names("across")));
+        makeElement("div", { class: labeled ? "grid matrix-frame" : "grid" }, names("down"), canvas, names("across")));
     });
     const pooled = block > 1 ? ` A cell shows the largest of ${block} × ${block} values.` : "";
     this.replaceChildren(makeElement("p", { class: "note" }, `Row: the token that asks; column: the token attended to. The classifier reads only the first row, that of [cls]. Each head has its own scale; opacity is the square root.${pooled}`),
