@@ -117,6 +117,8 @@ def short_repr(value: object) -> str:
 def unknown_name_message(kind: str, name: object, choices: Iterable[str]) -> str:
     """Return the message for an unknown name: the most similar name, and then all choices."""
     names = list(choices)
+    if not names:
+        return f"unknown {kind}: {name!r}. Leave it out, because there are none to choose from."
     matches = difflib.get_close_matches(str(name), names, n=1)
     guess = f"Did you mean {matches[0]!r}? " if matches else ""
     return f"unknown {kind}: {name!r}. {guess}Choose from: {', '.join(names)}."

@@ -108,4 +108,4 @@ def test_rows_and_figures_of_a_judgment_leave_its_warnings_to_standard_error(
     assert done.code == 0
     said = " ".join(done.err.split())
     assert "The labels 'kind 0', 'kind 1' match no class of the model" in said
-    assert "Intervals and p-values need at least 10 texts, here 4" in said
+    assert "Intervals and p-values need at least 10 texts, not 4." in said

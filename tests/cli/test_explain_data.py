@@ -67,7 +67,10 @@ def test_a_log_has_a_line_of_json_for_every_shard(limelight, data, tmp_path):
         (("explain-data", "-o", "r"), "parameter FILE requires an argument."),
         (("explain-data", "DATA", "-o", "r", "--lines"), "Unknown option: --lines. Did you mean"),
         (("explain-data", "DATA", "-o", "r", "--format", "json"), "Unknown option: --format."),
-        (("explain-data", "DATA", "-o", "r", "--limit", "0"), "limit must be a whole number from"),
+        (
+            ("explain-data", "DATA", "-o", "r", "--limit", "0"),
+            "limit must be a positive whole number, not 0.",
+        ),
         (("explain", "--limit", "3", "a film"), f"--limit {ABOUT_DATA}"),
         (("explain", "--retry", "a film"), f"--retry {ABOUT_DATA}"),
         (("explain", "--text-column=x", "a film"), f"--text-column {ABOUT_DATA}"),

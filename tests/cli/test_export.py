@@ -72,7 +72,9 @@ def test_a_model_without_tables_and_one_that_does_not_fit_are_refused(folder):
     from limelight.live import live_page
 
     function = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
-    with pytest.raises(limelight.InputError, match="needs a model that collapses into tables"):
+    with pytest.raises(
+        limelight.InputError, match="a live page needs a model with tables, such as"
+    ):
         live_page(function)
     with pytest.raises(limelight.InputError, match=r"beyond the largest of float16, 6\.55e\+04"):
         live_page(tiny_model(scale=30.0), precision="float16")

@@ -61,7 +61,7 @@ def test_a_file_and_standard_input(limelight, folder, tmp_path, monkeypatch):
         (["predict", "--file", "no.txt"], "'no.txt': no such file or directory."),
         (["predict", "x", "--format", "xml"], 'Invalid value "xml"'),
         (["predict", "x", "--color"], "Unknown option: --color."),
-        (["predcit"], "no command 'predcit'."),
+        (["predcit"], "unknown command: 'predcit'."),
     ],
 )
 def test_bad_input_gets_one_sentence_and_code_2(limelight, arguments, sentence):

@@ -81,10 +81,10 @@ def test_a_column_called_none_or_length_is_what_by_names(summarize, tmp_path):
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (["."], "there is no run at '.' (it has no run.json); check the path."),
+        (["."], "there is no run at '.' (it has no run.json)."),
         (["RUN", "--by", "shp"], "Did you mean 'shop'?"),
-        (["RUN", "--method", "lime"], "no method of this run 'lime'."),
-        (["RUN", "--top", "0"], "top must be a whole number from 1; got 0."),
+        (["RUN", "--method", "lime"], "unknown method of this run: 'lime'."),
+        (["RUN", "--top", "0"], "top must be a positive whole number, not 0."),
         (["RUN", "--output", "x.png"], "a summary is written as terminal, json, csv or html"),
     ],
 )

@@ -15,21 +15,29 @@ from limelight.errors import InputError
         (
             "a.csv",
             'text,label\n"a good film,pos\na bad film,neg\nfine,pos\n',
-            "the row that begins in line 2 has a quote that is not closed",
+            "cannot be read: the row that begins in line 2 has an unclosed",
         ),
         (
             "a.csv",
             'text,label\nx,neg\n"a good film,pos\na bad film,neg\n"fine",pos\n',
-            "the row that begins in line 3 has a quote that is not closed, or text behind",
+            "cannot be read: the row that begins in line 3 has an unclosed",
         ),
         (
             "a.csv",
             "text,label\na good, long film,pos\n",
-            "the row that begins in line 2 has 3 cells, and there are 2 columns",
+            "cannot be read: the row that begins in line 2 has 3 cells for 2",
         ),
-        ("a.tsv", "text\tlabel\na\tb\tpos\n", "line 2 has 3 cells, and there are 2 columns"),
-        ("a.tsv", 'text\tlabel\nx\ty\n"a\tb\tpos\n', "line 3 has a quote that is not closed"),
-        ("a.csv", "text,label,text\nx,y,z\n", "two columns 'text'; rename one of them"),
+        (
+            "a.tsv",
+            "text\tlabel\na\tb\tpos\n",
+            "cannot be read: the row that begins in line 2 has 3 cells for 2",
+        ),
+        (
+            "a.tsv",
+            'text\tlabel\nx\ty\n"a\tb\tpos\n',
+            "cannot be read: the row that begins in line 3 has an unclosed",
+        ),
+        ("a.csv", "text,label,text\nx,y,z\n", "cannot be read: it has two columns 'text'."),
     ],
 )
 def test_rows_that_would_swallow_others_or_lose_cells_are_refused(
@@ -104,6 +112,6 @@ def test_utf_16_is_no_text_for_any_reader(tmp_path, encoding):
             limelight.load(), path, "lime", output=tmp_path / "run"
         ),
     ):
-        with pytest.raises(InputError, match=r"a.csv' must be UTF-8 text; its header is not\."):
+        with pytest.raises(InputError, match="must be UTF-8, but its header is not."):
             read(tmp_path / "a.csv")
     assert not (tmp_path / "run").exists()

@@ -99,7 +99,7 @@ def test_data_without_images_are_refused_in_a_sentence(tmp_path):
     with pytest.raises(InputError, match="must have one array of images"):
         read_rows(tmp_path / "a.npz")
     (tmp_path / "b.npz").write_bytes(b"PK")
-    with pytest.raises(InputError, match="not a file of arrays"):
+    with pytest.raises(InputError, match="must be a file of numeric arrays."):
         read_rows(tmp_path / "b.npz")
     pq.write_table(
         pa.table({"image": [{"bytes": b"x", "path": None}], "label": [0]}), tmp_path / "c.parquet"

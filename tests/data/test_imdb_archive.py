@@ -107,5 +107,5 @@ def test_other_schemes_are_refused(tmp_path):
     with pytest.raises(InputError) as caught:
         fetch_imdb(tmp_path, archive=described("file:///etc/passwd"))
     assert str(caught.value) == (
-        "the address must start with http:// or https://; got 'file:///etc/passwd'."
+        "the address 'file:///etc/passwd' must start with http:// or https://."
     )

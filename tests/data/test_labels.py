@@ -67,17 +67,25 @@ def test_whoever_says_which_is_which_is_believed(given):
     assert named.number("3.0") == CLASSES.index("Sci/Tech")
     assert named.number("Business") == 0  # names stay names
     assert named.describe_unmatched([0, 1, "World"]) is None
-    with pytest.raises(InputError, match=r"no class 'Worlds'."):
+    with pytest.raises(
+        InputError, match=r"unknown class: 'Worlds'. Did you mean 'World'\? Choose from:"
+    ):
         ClassLabels(CLASSES, ["Worlds"])
 
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ("World, World", "must name each class once; 'World' is there twice"),
-        (["World", "World"], "must name each class once; 'World' is there twice"),
-        ("neg=World,neg=Sports", "must name each label once; 'neg' is there twice"),
-        ({1: "World", "1.0": "Sports"}, "must name each label once; '1' is there twice"),
+        ("World, World", r"labels \(--labels\) must name each class once, not 'World' twice."),
+        (["World", "World"], r"labels \(--labels\) must name each class once, not 'World' twice."),
+        (
+            "neg=World,neg=Sports",
+            r"labels \(--labels\) must name each label once, not 'neg' twice.",
+        ),
+        (
+            {1: "World", "1.0": "Sports"},
+            r"labels \(--labels\) must name each label once, not '1' twice.",
+        ),
     ],
 )
 def test_a_label_or_a_class_that_is_named_twice_is_refused(given, sentence):
@@ -107,9 +115,7 @@ def test_what_matches_no_class_is_listed_with_the_classes():
         ["pos", "neg", "positive", None]
     )
     assert message == (
-        "the labels 'neg', 'pos' match no class of the model (its classes are 'negative', "
-        "'positive'); say which is which by --labels (labels= in Python): LABEL=CLASS, separated "
-        "by commas"
+        "the labels 'neg', 'pos' match no class of the model ('negative', 'positive'). Set labels (--labels) to LABEL=CLASS for each label, separated by commas."
     )
     assert "'0', '2', '10' match" in ClassLabels(CLASSES).describe_unmatched([10, 2, 0])
     assert "and 12 others match" in ClassLabels(CLASSES).describe_unmatched(range(20))
@@ -217,7 +223,9 @@ def test_a_model_of_one_output_has_no_classes_to_match(tmp_path):
     assert not any(
         "--labels" in warning for warning in limelight.judge(stars, data, ["loo"]).warnings
     )
-    with pytest.raises(InputError, match="one label of a text cannot name what this model says"):
+    with pytest.raises(
+        InputError, match="evaluate needs a classifier, and this model has a single output"
+    ):
         limelight.evaluate(stars, data)
 
 

@@ -122,12 +122,12 @@ def test_every_command_reads_every_format_by_every_usual_name(tmp_path, read_by,
     ("name", "content", "sentence"),
     [
         ("a.csv", b"\xef\xbb\xbftext,label\na,bad\n", None),
-        ("a.tsv", b"one\ttwo\ta\nx\ty\tz\n", "has no column 'text'; it has 'one', 'two', 'a'"),
-        ("a.csv", b"text,text,label\na,b,bad\n", "has two columns 'text'; rename one of them"),
-        ("a.jsonl", b"nothing\n", "must hold one JSON object per line"),
-        ("a.tsv.gz", b"nothing", "is not a whole gzip file"),
-        ("a.parquet", b"nothing", "is not a whole parquet file"),
-        ("a.xlsx", b"", "data are .parquet, .csv, .tsv or .jsonl files"),
+        ("a.tsv", b"one\ttwo\ta\nx\ty\tz\n", "has no column 'text', only 'one', 'two', 'a'."),
+        ("a.csv", b"text,text,label\na,b,bad\n", "cannot be read: it has two columns 'text'."),
+        ("a.jsonl", b"nothing\n", "must have one JSON object per line."),
+        ("a.tsv.gz", b"nothing", "is not a complete gzip file."),
+        ("a.parquet", b"nothing", "is not a complete Parquet file (Parquet file size is 7 bytes,"),
+        ("a.xlsx", b"", ". Use .parquet, .csv, .tsv or .jsonl (the last three may end in"),
         ("a.tsv", b"", "has no rows"),
     ],
 )
@@ -147,14 +147,20 @@ def test_every_command_says_the_same_about_a_file(
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b'{"text": null, "label": "bad"}', ": there is no text in this row; it must be a string."),
-        (b'{"text": 7.5, "label": "bad"}', ": there is no text in this row; it must be a string."),
-        (b'{"text": ["a"], "label": "bad"}', ": there is no text in this row"),
-        (b"[" * 100_000, ": there is no text in this row"),
-        (b'{"text": " \\t", "label": "bad"}', " has an empty text; remove the row."),
-        (b'{"text": "\\ud83d half", "label": "bad"}', "a text must be UTF-8; byte 0 of this one"),
-        (b'{"text": "caf\xe9", "label": "bad"}', "a text must be UTF-8; byte 3 of this one is not"),
-        (b'{"text": "' + b"long" * 20 + b'", "label": "bad"}', "must have at most 50 bytes; this"),
+        (b'{"text": null, "label": "bad"}', "the text is missing or not a string."),
+        (b'{"text": 7.5, "label": "bad"}', "the text is missing or not a string."),
+        (b'{"text": ["a"], "label": "bad"}', "the text is missing or not a string."),
+        (b"[" * 100_000, "the text is missing or not a string."),
+        (b'{"text": " \\t", "label": "bad"}', "has an empty text. Remove the row."),
+        (
+            b'{"text": "\\ud83d half", "label": "bad"}',
+            "the text must be UTF-8, but its byte 0 is not.",
+        ),
+        (b'{"text": "caf\xe9", "label": "bad"}', "the text must be UTF-8, but its byte 3 is not."),
+        (
+            b'{"text": "' + b"long" * 20 + b'", "label": "bad"}',
+            "the text must have at most 50 bytes, not 80.",
+        ),
     ],
 )
 def test_a_text_that_cannot_be_used_is_named_by_its_row(
@@ -261,7 +267,9 @@ def test_lists_are_texts_pairs_or_paths(tmp_path):
     with pytest.raises(InputError, match=r"there is no data at 'gone\.csv'"):
         read_texts(["gone.csv"])
     for invalid in (["a", 3], {3}, 7, [("a", "b", "c")]):
-        with pytest.raises(InputError, match="a table, or a list of texts; got"):
+        with pytest.raises(
+            InputError, match="data must be a path, a list of paths, a table or a list of texts,"
+        ):
             read_texts(invalid)
     same = (open_data(data).record(store_texts=True) for data in (TEXTS, {"text": TEXTS}))
     assert len({record.files[0].sha256 for record in same}) == 1

@@ -34,7 +34,7 @@ def test_a_csv_file_spells_them_as_json(tmp_path):
     path.write_text('body,why,tokens\na fine film,"{}","{}"\n'.format(*cells))
     assert read_rationales(path, "why").rationales == [[(2, 6)]]
     path.write_text("body,why\na fine film,2-6\n")
-    with pytest.raises(InputError, match=r"row 1 of .* as JSON, such as \[\[0, 5\]\]; got '2-6'"):
+    with pytest.raises(InputError, match=r"must be JSON such as \[\[0, 5\]\], not '2-6'."):
         read_rationales(path, "why", text_column="body")
 
 
@@ -50,14 +50,14 @@ def test_records_count_tokens(tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"tokens": ["a", "film"]}, "the tokens of row 1 .* must spell its text; 'film' does not"),
-        ({"rationales": [{"start": 1, "end": 9}]}, "within its 7 tokens; got 1 to 9"),
-        ({"rationales": [{"start": 3, "end": 2}]}, "within its 7 tokens; got 3 to 2"),
+        ({"tokens": ["a", "film"]}, "must match its text, but 'film' does not."),
+        ({"rationales": [{"start": 1, "end": 9}]}, "must be within its 7 tokens, not 1 to 9."),
+        ({"rationales": [{"start": 3, "end": 2}]}, "must be within its 7 tokens, not 3 to 2."),
         ({"rationales": [{"start": 3}]}, "must have 'start' and 'end' as whole numbers"),
         ({"rationales": [{"start": 3, "end": float("nan")}]}, "as whole numbers"),
         ({"rationales": [{"start": 3, "end": float("inf")}]}, "as whole numbers"),
-        ({"tokens": [3.5]}, "must spell its text; 3.5 does not"),
-        ({"tokens": None}, "must spell its text; None does not"),
+        ({"tokens": [3.5]}, "must match its text, but 3.5 does not."),
+        ({"tokens": None}, "must match its text, but None does not."),
     ],
 )
 def test_records_that_do_not_fit_are_one_sentence(tmp_path, change, sentence):
@@ -68,7 +68,7 @@ def test_records_that_do_not_fit_are_one_sentence(tmp_path, change, sentence):
 
 def test_a_column_that_is_missing_is_named_with_its_option(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", {"text": TEXT, "why": [{"start": 0, "end": 1}]})
-    with pytest.raises(InputError, match=r"no column 'rationales'.* meant: column .--rationales"):
+    with pytest.raises(InputError, match="has no column 'rationales', only 'text', 'why'."):
         read_rationales(path)
     with pytest.raises(InputError, match="no column 'tokens'"):
         read_rationales(path, "why")
@@ -102,12 +102,12 @@ def test_erasers_own_files_are_read_with_their_documents(tmp_path):
 @pytest.mark.parametrize(
     ("evidences", "sentence"),
     [
-        ([[evidence("a", 0, 9)]], "within its 2 tokens; got 0 to 9"),
-        ([[evidence("a", 0, 1)], [evidence("b", 0, 1)]], "evidence in one document"),
+        ([[evidence("a", 0, 9)]], "must be within its 2 tokens, not 0 to 9."),
+        ([[evidence("a", 0, 1)], [evidence("b", 0, 1)]], "must be in one document, not 2."),
         ([[evidence("../secret", 0, 1)]], "must be a file in"),
         ([[evidence("gone", 0, 1)]], "the document 'gone' of 'a' .* must be a file in"),
-        ([{"docid": "a"}], "groups of evidence in documents"),
-        (7, "groups of evidence in documents"),
+        ([{"docid": "a"}], "must be lists of records, each with a 'docid'."),
+        (7, "must be lists of records, each with a 'docid'."),
     ],
 )
 def test_erasers_files_that_do_not_fit_are_one_sentence(tmp_path, evidences, sentence):

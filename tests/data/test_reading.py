@@ -125,7 +125,9 @@ def test_an_unknown_label_names_its_row_and_the_classes(tmp_path, name):
 
 def test_a_number_beyond_the_classes(tmp_path):
     path = write(tmp_path / "d.jsonl", [0, 1, 2])
-    with pytest.raises(InputError, match=r"from row 3 on, the label '2' matches no class"):
+    with pytest.raises(
+        InputError, match="row 3 of 'd.jsonl': the label '2' matches no class of the model"
+    ):
         read_labeled(path, labels=["neg", "pos"])
 
 
@@ -190,7 +192,7 @@ def test_files_that_are_not_what_their_name_says(tmp_path):
 def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
     (tmp_path / "d.parquet").touch()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    message = r"^reading parquet files needs pyarrow; .*run: pip install .*\[data\]"
+    message = "reading parquet files needs pyarrow."
     with pytest.raises(MissingExtraError, match=message):
         read_labeled(tmp_path / "d.parquet")
 
@@ -211,7 +213,9 @@ def test_labels_are_the_values_own_copy():
 
 
 def test_texts_and_labels_must_pair_up():
-    with pytest.raises(InputError, match="got 2 texts and 1 labels; they must pair up"):
+    with pytest.raises(
+        InputError, match="texts and labels must have the same length, not 2 and 1."
+    ):
         LabeledTexts(["a", "b"], np.array([0]))
 
 

@@ -195,11 +195,11 @@ def test_one_word_and_huge_logits_are_fine():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"threshold": 1.0}, "threshold must lie between 0 and 1; got 1.0."),
-        ({"delta": 0.0}, "delta must lie between 0 and 1; got 0.0."),
-        ({"beam": 0}, "beam must be at least 1; got 0."),
-        ({"max_size": 0}, "max_size must be at least 1; got 0."),
-        ({"seed": -1}, "seed must be at least 0; got -1."),
+        ({"threshold": 1.0}, "threshold must be between 0 and 1, not 1.0."),
+        ({"delta": 0.0}, "delta must be between 0 and 1, not 0.0."),
+        ({"beam": 0}, "beam must be at least 1, not 0."),
+        ({"max_size": 0}, "max_size must be at least 1, not 0."),
+        ({"seed": -1}, "seed must be at least 0, not -1."),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, message):

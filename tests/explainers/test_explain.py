@@ -193,7 +193,10 @@ def test_the_fit_of_lime_comes_with_its_bound():
     assert abs(e.diagnostics["r2"] - r2) <= e.diagnostics["r2_bound"] < 0.1 * (1 - r2)
 
     assert _poor_fit_warning(0.9, 1e-6) == ()
-    assert "explains 20% of the variation" in _poor_fit_warning(0.2, 1e-6)[0]
+    assert (
+        "LIME's linear model explains 20% of the variance of the output"
+        in _poor_fit_warning(0.2, 1e-6)[0]
+    )
     assert "not known: R² is 1.00 ± 1.00" in _poor_fit_warning(1.0, 1.0)[0]
 
 
@@ -254,44 +257,41 @@ def test_targets_by_name_by_number_predicted_and_all():
         ),
         (
             {"target": "clas 1"},
-            "no class 'clas 1'. Did you mean 'class 1'? "
-            "Choose from: class 0, class 1, class 2, predicted.",
+            "unknown class: 'clas 1'. Did you mean 'class 1'? Choose from: class 0, class 1, class 2, predicted.",
         ),
         (
             {"target": 3},
-            "target must be from 0 to 2, not 3. The classes are class 0, class 1, class 2.",
+            "the number of a class must be between 0 and 2, not 3. The classes are class 0, class 1, class 2.",
         ),
         (
             {"target": "-1"},
-            "target must be from 0 to 2, not -1. The classes are class 0, class 1, class 2.",
+            "the number of a class must be between 0 and 2, not -1. The classes are class 0, class 1, class 2.",
         ),
         (
             {"scale": "logits"},
-            "no scale 'logits'. Did you mean 'logit'? Choose from: logit, probability, score.",
+            "unknown scale: 'logits'. Did you mean 'logit'? Choose from: logit, probability, score.",
         ),
         (
             {"method": "ig", "tolerence": 1},
-            "no setting of method 'ig' named 'tolerence'. Did you mean 'tolerance'? "
-            "Choose from: tolerance.",
+            "unknown setting of method 'ig': 'tolerence'. Did you mean 'tolerance'? Choose from: tolerance.",
         ),
         (
             {"method": "alpha-avg", "x": 1},
-            "the setting 'x' of method 'alpha-avg' does nothing for this model; here it takes no "
-            "setting.",
+            "the setting 'x' of method 'alpha-avg' has no effect for this model. Leave x out.",
         ),
         (
             {"method": "lime-sampled", "num_features": 2.5},
-            "the setting 'num_features' must be a whole number; got 2.5.",
+            "the setting 'num_features' must be a whole number, not 2.5.",
         ),
         (
             {"method": "anchors", "max_size": 1.5},
-            "the setting 'max_size' must be a whole number; got 1.5.",
+            "the setting 'max_size' must be a whole number, not 1.5.",
         ),
         (
             {"method": "interactions", "tolerance": 0},
-            "tolerance must be positive; got 0.0.",
+            "tolerance must be positive, not 0.0.",
         ),
-        ({"method": "lime", "bandwidth": -0.25}, "bandwidth must be positive; got -0.25."),
+        ({"method": "lime", "bandwidth": -0.25}, "bandwidth must be positive, not -0.25."),
     ],
 )
 def test_a_wrong_argument_gets_one_sentence(options, sentence):
@@ -332,7 +332,7 @@ def test_compare_shows_the_papers_methods_and_shapley():
 def test_a_setting_goes_to_every_method_that_has_it():
     comparison = limelight.compare(MODEL, TEXT, methods=["lime", "gxi"], tolerance=1e-4)
     assert comparison["lime"].settings["tolerance"] == 1e-4
-    with pytest.raises(InputError, match="no setting of these methods 'tollerance'"):
+    with pytest.raises(InputError, match="unknown setting of these methods: 'tollerance'."):
         limelight.compare(MODEL, TEXT, methods=["lime", "gxi"], tollerance=1e-4)
 
 

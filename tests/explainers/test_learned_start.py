@@ -62,4 +62,4 @@ def test_a_start_that_is_wrong_counts_for_little():
     )
     assert found.diagnostics["learned_share"] < 0.01
     np.testing.assert_allclose(found.scores, drawn.values[0], atol=float(spread[0]) / 2)
-    assert "times as large here" in found.warnings[0]
+    assert "Scores are weighted means of learned scores (with errors" in found.warnings[0]

@@ -95,7 +95,7 @@ def test_a_method_that_is_registered_explains(methods, alone):
         "alone",
     ]
     assert [row.id for row in limelight.methods()][-1] == "alone"
-    with pytest.raises(InputError, match="no setting of method 'alone' named 'seed'"):
+    with pytest.raises(InputError, match="unknown setting of method 'alone': 'seed'."):
         limelight.explain(model, "w1 w2 w3", "alone", seed=1)
 
 
@@ -106,7 +106,7 @@ def test_the_same_method_may_be_registered_again_and_another_not(methods, alone)
     assert list(methods)[-2:] == ["anchors", "alone"]
     assert methods["alone"] is changed
     changed.settings.__module__ = "elsewhere"
-    with pytest.raises(InputError, match="there is a method 'alone' already"):
+    with pytest.raises(InputError, match="the id 'alone' belongs to another method."):
         limelight.register(alone)
 
 
@@ -126,27 +126,42 @@ def copied(method, *, default=True):
 @pytest.mark.parametrize(
     ("made", "sentence"),
     [
-        (lambda m: replace(m, id="Alone!"), "words with dashes, such as 'my-method'; got 'Alone!'"),
-        (lambda m: replace(m, id="lime"), "there is a method 'lime' already"),
-        (lambda m: replace(m, settings=dict), "must be a limelight.explainers.settings_class"),
-        (lambda m: replace(m, settings=Lime), "each setting of method 'alone' must be in its"),
+        (
+            lambda m: replace(m, id="Alone!"),
+            "the id of a method must be lower-case words with dashes, such as",
+        ),
+        (lambda m: replace(m, id="lime"), "the id 'lime' belongs to another method."),
+        (
+            lambda m: replace(m, settings=dict),
+            "the settings of method 'alone' must be a class that",
+        ),
+        (
+            lambda m: replace(m, settings=Lime),
+            "the setting 'bandwidth' of method 'alone' must be in its settings",
+        ),
         (lambda m: replace(m, implementations=()), "method 'alone' has no implementation"),
         (
             lambda m: replace(
                 m, implementations=(replace(m.implementations[0], settings={"scale": "a scale"}),)
             ),
-            "each setting of method 'alone' must be in its class and in an implementation",
+            "the setting 'replacement' of method 'alone' must be in its",
         ),
-        (lambda m: altered(m, exactness="exakt"), "no exactness 'exakt'. Did you mean 'exact'?"),
-        (lambda m: altered(m, hidden_settings=("seed",)), "of method 'alone' named 'seed'"),
-        (lambda m: altered(m, cost=Cost(settings=("sample",))), "of method 'alone' named 'sample'"),
+        (lambda m: altered(m, exactness="exakt"), "unknown exactness: 'exakt'."),
+        (
+            lambda m: altered(m, hidden_settings=("seed",)),
+            "unknown setting of an implementation of method 'alone': 'seed'.",
+        ),
+        (
+            lambda m: altered(m, cost=Cost(settings=("sample",))),
+            "unknown setting of an implementation of method 'alone': 'sample'.",
+        ),
         (
             lambda m: replace(m, settings=settings_class(copied(m, default=False))),
             "the setting 'replacement' of method 'alone' needs a default",
         ),
         (
             lambda m: type("Inherited", (m.settings,), {}),
-            "a class that register_method decorates; got",
+            "a method must be a limelight.explainers.Method, or a class that",
         ),
     ],
 )
@@ -165,14 +180,15 @@ def test_a_method_that_is_only_exact_says_which_replacement_it_has(methods, alon
     with pytest.raises(InputError) as error:
         limelight.explain(limelight.load(), "A dull script.", "exactly", replacement="delete")
     assert str(error.value) == (
-        "method 'exactly' removes words of this model by 'unk' only; leave replacement out, or use "
-        "'lime'."
+        "method 'exactly' supports only replacement='unk' for this model. Leave replacement out, or use 'lime'."
     )
 
 
 def test_settings_belong_to_one_method(methods, alone):
     limelight.register(alone)
-    with pytest.raises(InputError, match="the settings of method 'other' are those of 'alone'"):
+    with pytest.raises(
+        InputError, match="methods 'alone' and 'other' have the same settings class."
+    ):
         limelight.register(replace(alone, id="other"))
 
 

@@ -195,12 +195,11 @@ def unchecked(**asked):
     [
         ({"target": 0, "all_classes": True}, "give target or all_classes, not both."),
         ({"against": 0, "all_classes": True}, "give against or all_classes, not both."),
-        ({"protect": "w1"}, "protect takes a list of words; got 'w1'."),
-        ({"protect": None}, "protect takes a list of words; got None."),
+        ({"protect": "w1"}, "protect must be a list of words, not 'w1'."),
+        ({"protect": None}, "protect must be a list of words, not None."),
         (
             {"at": [1, 2, 3]},
-            "at must be words of the text, (start, end) in characters, or the number of a span; "
-            "got [1, 2, 3].",
+            "at must be words of the text, (start, end) in characters, or the number of a span, not [1, 2, 3].",
         ),
         *(
             (
@@ -210,7 +209,10 @@ def unchecked(**asked):
             )
             for answer in (5, {"a": 1}, b"bad", ["good", 5])
         ),
-        ({"side": "frist"}, "no side 'frist'. Did you mean 'first'? Choose from: first, second."),
+        (
+            {"side": "frist"},
+            "unknown side: 'frist'. Did you mean 'first'? Choose from: first, second.",
+        ),
     ],
 )
 def test_what_no_model_can_answer_is_refused_once_in_a_sentence(asked, sentence):

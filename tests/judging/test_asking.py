@@ -181,7 +181,7 @@ def test_a_second_replacement_judges_the_same_scores_again():
     np.testing.assert_allclose(
         second.curves["loo"].points, sign * f(keep)[:, 0], rtol=1e-5, atol=1e-6
     )
-    assert "With removed words replaced by 'delete', the order" in found.warnings[-1]
+    assert "If 'delete' replaces removed words, the order of the methods is" in found.warnings[-1]
     assert Judgment.from_json(found.to_json()) == found
 
 
@@ -216,14 +216,26 @@ def test_the_warning_of_a_second_replacement_says_what_turned_around():
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"second_replacement": "unk"}, "second_replacement must differ from the first"),
-        ({"second_replacement": "blank"}, "no replacement 'blank'"),
-        ({"columns": ["loo"]}, "no column 'loo'"),
-        ({"budget": float("nan")}, "at least 0; got nan"),
-        ({"methods": ["nowhere.json"]}, "no explanations at 'nowhere.json'; check the path"),
-        ({"methods": [Path(__file__).parent]}, "is a folder; give a run as"),
-        ({"methods": [{"a text": 3}]}, "a mapping from texts to them; got int"),
-        ({"methods": [[3]]}, "a mapping from texts to them; got int"),
+        (
+            {"second_replacement": "unk"},
+            "second_replacement must differ from replacement, which is 'unk'.",
+        ),
+        ({"second_replacement": "blank"}, "unknown replacement: 'blank'."),
+        (
+            {"columns": ["loo"]},
+            r"unknown column: 'loo'. Did you mean 'loo_tau'\? Choose from: all,",
+        ),
+        (
+            {"budget": float("nan")},
+            r'budget must be a time \(30, "30s", "2min"\) or a number of model',
+        ),
+        ({"methods": ["nowhere.json"]}, "there are no explanations at 'nowhere.json'."),
+        ({"methods": [Path(__file__).parent]}, "is a folder, not a JSON file of explanations."),
+        (
+            {"methods": [{"a text": 3}]},
+            "stored explanations must be a JSON file, a list of explanations,",
+        ),
+        ({"methods": [[3]]}, "stored explanations must be a JSON file, a list of explanations,"),
         ({"methods": [[]]}, "no stored explanations"),
     ],
 )

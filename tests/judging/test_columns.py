@@ -254,7 +254,9 @@ def test_shuffled_weights_are_the_same_numbers_elsewhere():
 
 def test_a_model_that_hides_its_weights_cannot_be_checked_with_shuffled_ones():
     model = limelight.wrap(sums, classes=["no", "yes"], scale="logit")
-    with pytest.raises(InputError, match="'sanity' needs the weights of the model, to shuffle"):
+    with pytest.raises(
+        InputError, match="the column 'sanity' needs the weights of the model, but a"
+    ):
         judge(model, [" ".join(WORDS)], ["loo"], columns=["sanity"])
 
 
@@ -274,7 +276,7 @@ def test_columns_are_asked_for_by_name():
     assert select_columns(None) == {"additivity", "loo_tau", "stability", "eraser", "ferret"}
     assert select_columns("all") == select_columns(None) | {"sanity", "lds", "top_drop"}
     assert select_columns([]) == set()
-    with pytest.raises(InputError, match=r"no column .aditivity.\."):
+    with pytest.raises(InputError, match="unknown column: 'aditivity'."):
         select_columns(["aditivity"])
     found = judge(MODEL, TEXTS[:2], ["loo"], columns=[])
     assert found["loo"].columns == ()

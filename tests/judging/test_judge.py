@@ -168,7 +168,7 @@ def asked():
 
 def test_a_model_that_is_asked_has_a_best_found_and_a_sampled_chance(asked):
     assert asked.ceiling_kind == "best found"
-    assert "of the best found" in asked.verdict
+    assert "On these 12 texts, loo is the most faithful (share of the best" in asked.verdict
     for text in asked.texts_with_room:
         assert text.deletion.stderr <= 0.011 * (text.deletion.ceiling - text.deletion.chance)
         assert text.greedy <= text.deletion.ceiling
@@ -180,7 +180,7 @@ def test_a_model_that_is_asked_has_a_best_found_and_a_sampled_chance(asked):
 def test_a_method_that_the_model_does_not_allow_is_a_row_with_a_reason(asked):
     row = asked["alpha-avg"]
     assert row.share is None
-    assert "needs the attention weights" in row.reason
+    assert "method 'alpha-avg' needs attention weights, but a function" in row.reason
     assert any(warning.startswith("alpha-avg is not judged: ") for warning in asked.warnings)
 
 
@@ -298,7 +298,7 @@ def test_functions_that_fail_are_rows_with_reasons():
 
     found = judge(MODEL, TEXTS[:3], [broken, short, unknown, "loo"])
     assert found["broken"].reason == "RuntimeError: no network"
-    assert "one per word; got shape (1,)" in found["short"].reason
+    assert "it must return 5 numbers, one per word, not shape (1,)." in found["short"].reason
     assert found["unknown"].reason.endswith("one per word; 1 of them are not.")
     assert found["loo"].share is not None
 
@@ -335,13 +335,29 @@ def test_one_text_has_shares_without_intervals():
 @pytest.mark.parametrize(
     ("texts", "more", "sentence"),
     [
-        ([], {}, "at least one text; got none"),
-        (TEXTS[:1], {"methods": []}, "at least one method; got none"),
-        (TEXTS[:1], {"methods": ["lme"]}, "no method 'lme'."),
-        (TEXTS[:1], {"methods": ["loo"], "bandwidt": 1}, "no setting of these methods 'bandwidt'"),
-        (TEXTS[:1], {"target": "nobody"}, "no class 'nobody'"),
-        (TEXTS[:1], {"replacement": "blank"}, "no replacement 'blank'"),
-        (TEXTS[:1], {"budget": -1.0}, "at least 0; got -1.0"),
+        ([], {}, "judge needs at least one text."),
+        (TEXTS[:1], {"methods": []}, "judge needs at least one method."),
+        (
+            TEXTS[:1],
+            {"methods": ["lme"]},
+            r"unknown method: 'lme'. Did you mean 'lime'\? Choose from:",
+        ),
+        (
+            TEXTS[:1],
+            {"methods": ["loo"], "bandwidt": 1},
+            "unknown setting of these methods: 'bandwidt'.",
+        ),
+        (
+            TEXTS[:1],
+            {"target": "nobody"},
+            "unknown class: 'nobody'. Choose from: class 0, class 1, predicted.",
+        ),
+        (TEXTS[:1], {"replacement": "blank"}, "unknown replacement: 'blank'."),
+        (
+            TEXTS[:1],
+            {"budget": -1.0},
+            r'budget must be a time \(30, "30s", "2min"\) or a number of model',
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(texts, more, sentence):

@@ -64,7 +64,9 @@ def test_an_answer_is_written_once_and_is_the_one_that_is_explained(monkeypatch)
 
 
 def test_answers_that_do_not_fit_are_refused():
-    with pytest.raises(InputError, match="a list with one for each text; got 1 for 2 texts"):
+    with pytest.raises(
+        InputError, match="answer must be one text, or a list with one answer for each text,"
+    ):
         judge(writer(), [TEXT, TEXT], ["loo"], answer=[ANSWER])
     with pytest.raises(InputError, match="answer needs a language model that writes an answer"):
         judge(tiny_model(3), ["a text"], ["loo"], answer=ANSWER)

@@ -114,7 +114,7 @@ def test_the_command_judges_what_a_run_has_stored(limelight, data, tmp_path):
 def test_what_the_command_cannot_do_is_one_sentence(limelight, data):
     outcome = limelight("judge", "--data", data, "--text-column", "text")
     assert outcome.code == 2
-    assert "no column 'text'; it has 'body', 'label'" in " ".join(outcome.err.split())
+    assert "has no column 'text', only 'body', 'label'." in " ".join(outcome.err.split())
     assert limelight("judge", "--data", "nowhere.csv").code == 2
 
 
@@ -125,7 +125,7 @@ def test_rows_are_spread_evenly(tmp_path, data):
     lines.write_text('{"text": "x y"}\n\n{"text": "z"}\n')
     assert read_texts(lines) == ["x y", "z"]
     lines.write_text('{"text": "x y"}\n[1]\n')
-    with pytest.raises(InputError, match=r"row 2 of .*: there is no text in this row"):
+    with pytest.raises(InputError, match="the text is missing or not a string."):
         read_texts(lines)
     with pytest.raises(InputError, match="limit must be a whole number from 1"):
         read_texts(data, limit=0)
@@ -165,7 +165,10 @@ def test_the_command_holds_methods_against_rationales(limelight, tmp_path):
     assert "On the diagonal stands what a method that samples shares with itself" in flat
     output = tmp_path / "judgment.csv"
     assert limelight(*asked, "--rationales", "why", "--output", output).code == 0
-    assert "within the text" in output.read_text("utf-8").splitlines()[-1]
+    assert (
+        "3,lime-sampled,3,negative,1.2062142298387137,0.566587501934497,0.9"
+        in output.read_text("utf-8").splitlines()[-1]
+    )
     missing = limelight(*asked, "--rationales", "marks")
     assert missing.code == 2
     assert "no column 'marks'; it has 'text', 'why'" in missing.err

@@ -280,8 +280,7 @@ def test_the_verdict_follows_from_the_numbers():
     ]
     found = said_of(methods, [pair("shapley", "lime", 0.07, 0.001)], texts=200)
     assert found == (
-        "On these 200 texts shapley is the most faithful (share 0.890), lime second (0.820, −0.070 "
-        "[−0.090, −0.050]); g-avg is worse than chance; gxi is not distinguishable from chance."
+        "On these 200 texts, shapley is the most faithful (share 0.890), followed by lime (0.820, difference −0.070 [−0.090, −0.050]). g-avg is worse than chance. gxi is not significantly better than chance."
     )
     close = said_of(methods[1:3], [pair("shapley", "lime", 0.01, 0.4)], texts=200)
     assert "shapley and lime are the most faithful and cannot be told apart" in close
@@ -292,8 +291,7 @@ def test_a_method_that_leads_by_its_own_texts_alone_is_not_called_the_most_faith
     methods = [method("stored", 0.9, 0.8, 0.95), method("lime", 0.8, 0.7, 0.9)]
     ahead = pair("lime", "stored", 0.07, 0.001)
     assert said_of(methods, [ahead], texts=200) == (
-        "On these 200 texts stored has the largest share (0.900), lime comes second (0.800), but "
-        "on the texts that both have lime is ahead (0.070 [0.050, 0.090])."
+        "On these 200 texts, stored has the largest share (0.900), followed by lime (0.800). On the texts that both score, lime is better (0.070 [0.050, 0.090])."
     )
     close = said_of(methods, [pair("lime", "stored", 0.01, 0.4)], texts=200)
     assert "cannot be told apart (share 0.900 and 0.800, 0.010 [−0.010, 0.030])" in close
@@ -320,7 +318,7 @@ def test_from_six_to_nine_texts_the_largest_share_is_told_without_a_test():
         methods=("lime", "loo"), difference=0.5, interval=None, p=None, p_holm=None, won=1.0
     )
     assert said_of(methods, [untested], texts=9) == (
-        "On these 9 texts lime has the largest share (0.900), loo comes second (0.400)."
+        "On these 9 texts, lime has the largest share (0.900), followed by loo (0.400)."
     )
 
 
@@ -328,8 +326,7 @@ def test_where_nothing_is_better_than_chance_nothing_is_called_faithful():
     methods = [method("gxi", 0.01, -0.05, 0.03), method("lime", -0.1, -0.2, 0.1)]
     found = said_of(methods, [], texts=50)
     assert found == (
-        "On these 50 texts no method is distinguishably better than chance (gxi has the largest "
-        "share, 0.010)."
+        "On these 50 texts, no method is significantly better than chance (largest share: gxi, 0.010)."
     )
     methods.append(method("g-avg", -0.4, -0.5, -0.3))
     assert said_of(methods, [], texts=50) == (
@@ -341,15 +338,16 @@ def test_where_nothing_is_better_than_chance_nothing_is_called_faithful():
 def test_what_is_worse_than_chance_is_said_to_be():
     both = [method("g-avg", -0.4, -0.5, -0.3), method("b", -0.3, -0.4, -0.2)]
     assert said_of(both, [], texts=50) == (
-        "On these 50 texts no method is distinguishably better than chance (b has the largest "
-        "share, −0.300); b and g-avg are worse than chance."
+        "On these 50 texts, no method is significantly better than chance (largest share: b, −0.300). b and g-avg are worse than chance."
     )
 
 
 def test_no_number_is_less_than_nothing():
     """As 0.2 did, which printed −0.000 for what is rounded to 0."""
     small = [method("a", -1e-9, -0.1, 0.1)]
-    assert "share, 0.000)" in said_of(small, [], texts=50)
+    assert "On these 50 texts, no method is significantly better than chance" in said_of(
+        small, [], texts=50
+    )
     close = [method("a", 0.5 + 4e-5, 0.4, 0.6), method("b", 0.5, 0.4, 0.6)]
     told = said_of(close, [pair("a", "b", 4e-5, 0.9)], texts=50)
     assert "0.500 and 0.500, −0.00004 [" in told

@@ -93,7 +93,9 @@ def test_one_side_of_a_run_and_texts_that_are_not_kept(tmp_path):
     pair = (PREMISES[0], HYPOTHESES[0])
     e = run.explanation(0, text=pair)
     assert e.features == ("a", "dog", "sleeps")
-    with pytest.raises(InputError, match="is not text 0 of the run"):
+    with pytest.raises(
+        InputError, match=r"text must be the text 0 of the run \(counting from 0\), but it"
+    ):
         run.explanation(0, text=pair[::-1])
     with pytest.raises(InputError, match="its side is 'second', not None"):
         limelight.explain_data(model(), DATA, "loo", output=tmp_path / "run", store_texts=False)

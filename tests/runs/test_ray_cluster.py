@@ -82,5 +82,8 @@ def test_nothing_is_lost_and_nothing_done_twice_when_a_node_is_killed(cluster, t
     assert os.environ.get("RAY_ADDRESS") is None
     full = RayActors(gpus_per_worker=0.5, workers=1)  # nobody has room, and nobody asks yet
     assert full.workers == 1
-    with pytest.raises(limelight.InputError, match="no machine of the Ray cluster has room"):
+    with pytest.raises(
+        limelight.InputError,
+        match=r"the Ray cluster is too small for a worker \(1 cpus, 0.5 gpus\).",
+    ):
         RayActors(gpus_per_worker=0.5)

@@ -146,7 +146,7 @@ def test_a_folder_in_the_place_of_a_shard_is_one_sentence(shard):
     shard.unlink()
     shard.mkdir()
     assert_refused(shard, "it is a link, a pipe, a device or a folder", ["words", "rows"])
-    with pytest.raises(InputError, match="is a folder where a shard belongs; remove it"):
+    with pytest.raises(InputError, match="must be a file, not a folder."):
         explain_run(shard.parents[1])
 
 

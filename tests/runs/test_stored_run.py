@@ -120,13 +120,13 @@ def test_every_class_has_its_row_on_request(model, tmp_path):
     for name in model.classes:
         expected = limelight.explain(model, TEXTS[1], "lime", target=name)
         assert_stored(run.explanation(1, target=name), expected)
-    with pytest.raises(InputError, match="no class explained here 'class 9'"):
+    with pytest.raises(InputError, match="unknown explained class: 'class 9'."):
         run.explanation(1, target="class 9")
 
 
 def test_without_stored_texts_the_text_must_be_given_and_be_the_same(model, tmp_path):
     run = stored(tmp_path / "run", model, ("gxi",), store_texts=False)
-    with pytest.raises(InputError, match="stores no texts; give the text"):
+    with pytest.raises(InputError, match="this run stores no texts."):
         run.explanation(0)
     with pytest.raises(InputError, match="is not text 0 of the run"):
         run.explanation(0, text=TEXTS[1])
@@ -141,7 +141,7 @@ def test_a_run_says_what_it_is(run, tmp_path):
     assert run.finished
     with pytest.raises(InputError, match="there is no run at"):
         Run(tmp_path)
-    with pytest.raises(InputError, match="texts are numbered from 0 to 7; got 8"):
+    with pytest.raises(InputError, match="row must be a number from 0 to 7, not 8."):
         run.explanation(8)
     with pytest.raises(InputError, match=r"no method of this run 'lim'."):
         run.explanation(0, "lim")
@@ -149,7 +149,10 @@ def test_a_run_says_what_it_is(run, tmp_path):
 
 def test_a_number_that_float32_cannot_hold_is_an_error_and_not_infinity(tmp_path):
     run = stored(tmp_path / "run", tiny_model(scale=1e20), ("gxi",), TEXTS[:1])
-    assert "too large for the float32 of a run" in run.errors().column("error")[0].as_py()
+    assert (
+        "the number 1.78e+60 is too large for a run, which stores numbers"
+        in run.errors().column("error")[0].as_py()
+    )
 
 
 def test_the_same_rows_are_the_same_bytes(model):

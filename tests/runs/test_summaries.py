@@ -309,7 +309,7 @@ def test_a_slice_that_differs_is_found_and_one_that_does_not_is_not(tmp_path):
     assert word["second"] == pytest.approx(np.mean(scores["short"]), rel=1e-6)
     assert word["first"] == pytest.approx(np.mean(scores["long"]), rel=1e-6)
     assert not run.summary(by="other").slice_words.rows
-    with pytest.raises(InputError, match="no column to slice by 'grupo'"):
+    with pytest.raises(InputError, match="unknown column to slice by: 'grupo'."):
         run.summary(by="grupo")
 
 
@@ -387,7 +387,9 @@ def test_runs_without_a_common_text_or_of_other_units_are_refused(run, tmp_path)
     sentences = explain_data(
         tiny_model(), ["w1 w2. w3"], "gxi", output=tmp_path / "units", features="sentences"
     )
-    with pytest.raises(InputError, match=r"are words, those of .* sentences; only runs"):
+    with pytest.raises(
+        InputError, match="explains sentences. Compare runs with the same features."
+    ):
         run.compare(sentences)
     other = make_run(tmp_path, ["w1 w2 w3"])
     with pytest.raises(InputError, match="explain no text for the same class in common"):
@@ -408,8 +410,11 @@ def test_a_run_of_one_text_has_a_summary(tmp_path):
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        (["", None, "  "], "3 rows hold an error instead of scores and take no part."),
-        ([""], "1 row holds an error instead of scores and takes no part."),
+        (
+            ["", None, "  "],
+            "3 rows have an error instead of scores. Start the run again with retry (--retry).",
+        ),
+        ([""], "1 row has an error instead of scores. Start the run again with retry (--retry)."),
     ],
 )
 def test_failed_rows_are_counted_and_take_no_part(tmp_path, bad, said):
@@ -424,14 +429,16 @@ def test_a_run_in_which_all_failed_says_so(tmp_path):
     run = make_run(tmp_path, ["", " "])
     with pytest.raises(
         InputError,
-        match=r"no explanations: 2 of 2 texts are in it, 2 rows failed .* with retry \(--retry\)",
+        match="has no explanations: it has 2 of 2 texts, and 2 rows failed",
     ):
         run.summary()
 
 
 def test_a_run_without_shards_says_so(run, tmp_path):
     (tmp_path / "run.json").write_bytes((run.path / "run.json").read_bytes())
-    with pytest.raises(InputError, match="0 of 60 texts are in it"):
+    with pytest.raises(
+        InputError, match="has no explanations: it has 0 of 60 texts, and 0 rows failed"
+    ):
         Run(tmp_path).summary()
 
 
@@ -456,7 +463,7 @@ def test_a_run_that_stores_no_texts_still_has_a_summary(tmp_path):
 
 @pytest.mark.parametrize("bad", [0, -1, True])
 def test_counts_must_be_whole_numbers_from_one(run, bad):
-    with pytest.raises(InputError, match="top must be a whole number from 1"):
+    with pytest.raises(InputError, match="top must be a positive whole number, not 0."):
         run.summary(top=bad)
 
 
@@ -538,5 +545,5 @@ def test_a_column_of_the_data_wins_over_a_built_in_name(tmp_path):
     assert result["length"].to_pylist() == ["long", "short"]
     assert {row["data.label"] for row in result.to_pylist()} == {"x"}
     assert {row["label"] for row in result.to_pylist()} == {"class 1"}
-    with pytest.raises(InputError, match="no column to slice by 'size'"):
+    with pytest.raises(InputError, match="unknown column to slice by: 'size'."):
         run.slices("size")

@@ -70,7 +70,7 @@ def test_words_are_sorted_as_asked(run):
     assert (words := run.words(sort="word")["word"].to_pylist()) == sorted(words)
     rare = run.words()["rare"].to_pylist()
     assert rare == sorted(rare)  # what one text says leads no table
-    with pytest.raises(InputError, match="no way to sort words 'size'"):
+    with pytest.raises(InputError, match="unknown sort order: 'size'."):
         run.words(sort="size")
 
 
@@ -86,7 +86,7 @@ def test_scores_for_different_classes_are_kept_apart(tmp_path):
     class_words = run.words(target="class 1")
     assert set(class_words["target"].to_pylist()) == {"class 1"}
     assert len(run.summary(by=None).views.rows) == 3
-    with pytest.raises(InputError, match="class explained here"):
+    with pytest.raises(InputError, match="unknown explained class: 'class 9'."):
         run.words(target="class 9")
 
 

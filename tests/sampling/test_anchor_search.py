@@ -113,7 +113,7 @@ def test_a_bracket_around_the_wrong_chance_is_noticed():
     steps = np.array([1.0, 1.0, 1.0])
     assert positive_probability_bounds(-1.5, steps) == pytest.approx((0.5, 0.5))
     assert positive_probability_bounds(-2.5, steps)[1] < 0.2
-    with pytest.raises(InputError, match="cells must be at least 2; got 1"):
+    with pytest.raises(InputError, match="cells must be at least 2, not 1."):
         positive_probability_bounds(0.0, steps, cells=1)
 
 

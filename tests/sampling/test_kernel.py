@@ -176,7 +176,9 @@ def test_the_sampler_is_the_readers_choice_and_said():
     np.testing.assert_array_equal(
         old, limelight.explain(model, text, "shapley", pairs=4, sampler="orders").scores
     )
-    with pytest.raises(limelight.errors.InputError, match="a tolerance is met by drawing more"):
+    with pytest.raises(
+        limelight.errors.InputError, match="tolerance needs the sampler 'orders', not 'regression'."
+    ):
         limelight.explain(model, text, "shapley", sampler="regression", tolerance=0.1)
     with pytest.raises(limelight.errors.DomainError, match="at least 16 pairs of masks; got 5"):
         limelight.explain(model, text, "shapley", sampler="regression", pairs=5)

@@ -157,7 +157,7 @@ def test_forward_selection_passes_over_a_copy_of_a_chosen_word():
 
 def test_an_unknown_selection_is_named():
     centered = sample_of(random_game(0, 3), 3, 20).moments.center()
-    with pytest.raises(InputError, match="no feature_selection 'lasso'"):
+    with pytest.raises(InputError, match="unknown feature_selection: 'lasso'."):
         select_features(centered, 0, count=2, method="lasso")
 
 
@@ -201,5 +201,7 @@ def test_a_game_of_the_wrong_shape_or_with_nan_is_refused(answer):
     def game(keep):
         return np.zeros((1, 1)) if len(keep) == 1 else answer
 
-    with pytest.raises(InputError, match="must answer 3 masks with 3 rows of finite numbers"):
+    with pytest.raises(
+        InputError, match="a model must return 3 rows of finite numbers for 3 masks, not"
+    ):
         sample_of(game, 4, 4)

@@ -260,7 +260,9 @@ def test_constant_games_have_no_room():
 
 def test_several_documents_or_classes_are_refused():
     for game in (random_game(0), random_game(0, C=1, batch=(2,))):
-        with pytest.raises(InputError, match="one document and one number"):
+        with pytest.raises(
+            InputError, match="faithfulness needs the game of one document and one class, not a"
+        ):
             size_extremes(game)
 
 

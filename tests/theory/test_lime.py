@@ -282,11 +282,11 @@ def test_one_word_is_refused_with_an_alternative():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"bandwidth": 0.0}, "bandwidth must be positive; got 0.0."),
-        ({"bandwidth": math.nan}, "bandwidth must be positive; got nan."),
-        ({"penalty": -1.0}, "penalty must be finite and not negative; got -1.0."),
-        ({"rows": 0}, "rows must be at least 1; got 0."),
-        ({"tolerance": 0.0}, "tolerance must lie between 0 and 1; got 0.0."),
+        ({"bandwidth": 0.0}, "bandwidth must be positive, not 0.0."),
+        ({"bandwidth": math.nan}, "bandwidth must be positive, not nan."),
+        ({"penalty": -1.0}, "penalty must be finite and at least 0, not -1.0."),
+        ({"rows": 0}, "rows must be at least 1, not 0."),
+        ({"tolerance": 0.0}, "tolerance must be between 0 and 1, not 0.0."),
     ],
 )
 def test_impossible_settings_are_named(settings, message):

@@ -37,7 +37,9 @@ def test_a_huge_penalty_leaves_scores_near_zero():
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
 @pytest.mark.parametrize("scale", [5e-324, 1e-310, 7e-309])
 def test_denominators_that_lost_their_digits_are_refused(method, scale):
-    with pytest.raises(DomainError, match="double precision cannot tell one from 0"):
+    with pytest.raises(
+        DomainError, match="the denominators D of a ratio game must be finite, at least"
+    ):
         method(game([scale, 2 * scale], [scale, scale], 0.0))
 
 

@@ -132,7 +132,7 @@ def test_torch_gives_the_same_numbers():
 
 
 def test_what_it_needs_is_said():
-    with pytest.raises(InputError, match=r"one group per feature \(7\); got 3"):
+    with pytest.raises(InputError, match=r"groups must have one entry per feature \(7\), not 3."):
         owen(random_game(0), np.zeros(3, int))
     with pytest.raises(InputError, match="one document at a time"):
         owen(random_game(0, batch=(2,)), np.zeros(7, int))
