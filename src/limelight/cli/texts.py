@@ -334,7 +334,8 @@ def _line_error(requirement: str) -> InputError:
 
 def _split_tab(line: str) -> UserInput:
     """Split a line at its only tab into a pair of texts."""
-    first, *others = line.split("\t")
-    if len(others) != 1:
-        raise _line_error(f"contain two texts separated by a tab; this one has {len(others)} tabs.")
-    return first, others[0]
+    parts = line.split("\t")
+    if len(parts) != 2:
+        tabs = len(parts) - 1
+        raise _line_error(f"contain two texts separated by a tab; this one has {tabs} tabs.")
+    return parts[0], parts[1]

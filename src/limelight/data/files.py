@@ -202,7 +202,7 @@ class _Parquet(_Arrow):
 
 
 def _import_pyarrow(purpose: str = "a table in memory") -> Any:
-    """Import PyArrow, or raise an error that says what to install."""
+    """Import PyArrow, or raise an error that names the extra to install."""
     try:
         import pyarrow
     except ImportError:

@@ -525,10 +525,10 @@ def _check_names(
         if name in usable_names:
             continue
         if name in setting_defaults(method) or not usable_names:
-            others = f", or use {_join_names(list(usable_names))}" if usable_names else ""
+            advice = f", or use {_join_names(list(usable_names))}" if usable_names else ""
             raise InputError(
                 f"the setting {name!r} of method {method.id!r} has no effect {case}. "
-                f"Leave {name} out{others}."
+                f"Leave {name} out{advice}."
             )
         raise InputError(
             unknown_name_message(f"setting of method {method.id!r}", name, usable_names)

@@ -102,8 +102,8 @@ def pack_tables(model: AttentionClassifier, precision: Precision) -> dict[str, A
     """Return the stored tables as JSON: little-endian arrays in base64, unknown errors as null.
 
     ``rounding`` says that a number rounded to x̂ changes by at most unit |x̂| + smallest.
-    ``tableErrors`` bounds the errors of the tables before rounding. The first ``attended`` heads are attention heads.
-    ``offset`` is the part of the values that depends on no embedding.
+    ``tableErrors`` bounds the errors of the tables before rounding. The first ``attended`` heads
+    are attention heads. ``offset`` is the part of the values that depends on no embedding.
     """
     tables, errors, limits = (
         rounded_tables(model, precision),
@@ -131,7 +131,10 @@ def pack_tables(model: AttentionClassifier, precision: Precision) -> dict[str, A
         "offset": model.directions.offset.ravel().tolist(),
         "units": hidden,
         "tables": arrays,
-        "rounding": {"unit": float(limits.eps) / 2, "smallest": float(limits.smallest_subnormal) / 2},
+        "rounding": {
+            "unit": float(limits.eps) / 2,
+            "smallest": float(limits.smallest_subnormal) / 2,
+        },
         "tableErrors": {
             "logit": _null_if_infinite(errors.logit.max(axis=0)),
             "value": _null_if_infinite(errors.value.max(axis=0)),

@@ -320,7 +320,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: int = DOTS_PE
 
 
 def _require_matplotlib() -> None:
-    """Raise an error that says what to install if matplotlib is missing."""
+    """Raise an error that names the extra to install if matplotlib is missing."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:

@@ -340,7 +340,8 @@ def _head_data(matrix: Float[np.ndarray, "T T"], block: int) -> dict[str, Any]:
     peak, strongest = float(matrix.max()) or 1.0, int(matrix[0].argmax())
     cells = np.round(np.sqrt(max_pool(matrix, block) / peak) * 255).astype(np.uint8)
     content = base64.b64encode(cells.tobytes()).decode()
-    return {"peak": peak, "strongest": strongest, "weight": float(matrix[0][strongest]), "cells": content}
+    weight = float(matrix[0][strongest])
+    return {"peak": peak, "strongest": strongest, "weight": weight, "cells": content}
 
 
 def max_pool(matrix: Float[np.ndarray, "T T"], block: int) -> Float[np.ndarray, "S S"]:
