@@ -326,15 +326,16 @@ def _run_call(
     Parameters
     ----------
     call
-        The model, request, methods and budget.
+        The model, request and methods, and the budget of model calls or seconds.
     text
         A text or a list of texts, as the user passed it.
     explain_texts
         Returns one result for each text of a batch.
     strict
-        Whether a method that is not defined for a text raises an error before it runs.
+        Whether a method that cannot explain a text, such as one with a single word, raises an
+        error before it runs.
     warning
-        A warning for the first text.
+        A warning about the whole call. The result of the first text gets it.
 
     Returns
     -------
@@ -360,9 +361,9 @@ def _run_call(
             if not number and len(texts) > 1:
                 warning = _list_warning(request, len(texts), batch.inputs[0].queries)
             if warning:
-                first, *others = batch.inputs
+                first, *later_inputs = batch.inputs
                 first = replace(first, warnings=(*first.warnings, warning))
-                batch, warning = replace(batch, inputs=(first, *others)), ""
+                batch, warning = replace(batch, inputs=(first, *later_inputs)), ""
             configured = allocate_budget(budget, methods, batch)
             with track_progress(callback, configured, batch, total=len(texts)):
                 results += explain_texts(configured, batch)
@@ -503,6 +504,7 @@ def explain_classes(
     def explain_all_classes(
         methods: list[ConfiguredMethod], batch: Batch
     ) -> list[dict[str, Explanation]]:
+        """Explain each class for each text of a batch, with the only method."""
         by_class = [explain_batch(methods[0], target) for target in batch.split_by_target()]
         return [
             dict(zip(call.model.classes, explanations, strict=True))
@@ -791,7 +793,10 @@ def _list_warning(request: Request, count: int, queries: Sequence[Query]) -> str
 def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[SpanExplanations]:
     """Explain every query of each text: its spans, or the sentences of its answer."""
 
-    def explain_all(methods: list[ConfiguredMethod], batch: Batch) -> list[list[Explanation]]:
+    def explain_all_queries(
+        methods: list[ConfiguredMethod], batch: Batch
+    ) -> list[list[Explanation]]:
+        """Explain each query of the only text of a batch, with the only method."""
         return [[e for query in batch.split_by_target() for e in explain_batch(methods[0], query)]]
 
     model, progress = call.model, call.progress
@@ -814,7 +819,9 @@ def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[S
                     if callback is not None:
                         report = _offset_progress(callback, number, len(texts))
                     call_of_text = call._replace(request=without_answers, progress=report)
-                    explained = _run_call(call_of_text, [joint], explain_all, warning=warning)
+                    explained = _run_call(
+                        call_of_text, [joint], explain_all_queries, warning=warning
+                    )
                 name = join_pair(texts[number])[0]
                 results.append(SpanExplanations(name, tuple(explained[0])))
     return results[0] if is_single(text) else results
@@ -1011,6 +1018,7 @@ def compare(
     )
 
     def compare_batch(configured: list[ConfiguredMethod], batch: Batch) -> list[Comparison]:
+        """Compare all methods on each text of a batch."""
         return [
             compare_methods(configured, single, strict=strict, attention=attention)
             for single in batch.split()
@@ -1220,7 +1228,7 @@ def game(
 
 
 def methods(model: Model | None = None) -> MethodTable:
-    """List the methods: what each computes, its limitations and its settings.
+    """List the methods with their formulas, limitations and settings.
 
     Parameters
     ----------

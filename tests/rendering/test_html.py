@@ -213,7 +213,7 @@ def test_cells_are_the_roots_of_the_weights():
     for matrix, head in zip(c.attention, found["heads"], strict=True):
         cells = np.frombuffer(base64.b64decode(head["cells"]), np.uint8).reshape(matrix.shape)
         np.testing.assert_allclose((cells / 255) ** 2 * head["peak"], matrix, atol=0.005)
-        assert (head["most"], head["weight"]) == (matrix[0].argmax(), matrix[0].max())
+        assert (head["strongest"], head["weight"]) == (matrix[0].argmax(), matrix[0].max())
 
 
 def test_heads_have_a_table_of_their_own():

@@ -111,6 +111,20 @@ def test_a_text_that_fails_is_a_row_with_its_error_and_others_stay(run):
         run.explanation(6)
 
 
+def test_an_explanation_is_selected_by_its_id(model, tmp_path):
+    data = {"text": [*TEXTS[:3], TEXTS[0]], "id": ["a", "b", "7", "a"]}
+    run = limelight.explain_data(model, data, "gxi", output=tmp_path / "run", progress=False)
+    assert run.explanation(id="b").text == TEXTS[1]
+    assert run.explanation(id=7, method="gxi").text == TEXTS[2]
+    with pytest.raises(InputError, match=r"2 texts have the id 'a', such as rows 0 and 3\."):
+        run.explanation(id="a")
+    with pytest.raises(InputError, match=r"no explained text has the id 'c'\."):
+        run.explanation(id="c")
+    for selectors in ({}, {"row": 0, "id": "b"}):
+        with pytest.raises(InputError, match="either a row or an id"):
+            run.explanation(**selectors)
+
+
 def test_labels_are_named_as_the_classes_are(run):
     assert set(run.texts().column("label").to_pylist()) == {"class 1"}
 

@@ -77,7 +77,7 @@ def test_accuracy_and_mistakes_are_those_of_a_loop(run):
     sure = [text["confidence"] for text in mistakes]
     assert sure == pytest.approx([record[3] for record in rows[:7]], rel=1e-6)
     assert all(text["explanation"] == run.explanation(text["row"]) for text in mistakes)
-    table = run.mistakes(most=40).to_pylist()
+    table = run.mistakes(count=40).to_pylist()
     assert [row["row"] for row in table] == [record[0] for record in rows[:40]]
     assert {row["predicted"] for row in table} == set(run.classes)
     for row in table:

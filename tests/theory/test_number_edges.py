@@ -75,7 +75,7 @@ def test_a_huge_interval_is_certified_without_a_search(monkeypatch):
         raise AssertionError("a grid as long as log R was looked at")
 
     monkeypatch.setattr(module, "certified_error", searched)
-    module._fit_sum.cache_clear()
+    module._find_certified_sum.cache_clear()
     assert module.reciprocal_sum(1e300, 1e-9).error <= 1e-9
 
 

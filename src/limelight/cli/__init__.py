@@ -129,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _add_plugins(arguments: Sequence[str]) -> None:
-    """Add the commands of other packages, if the arguments do not name a command of limelight."""
+    """Add the commands of installed packages, unless the arguments name a command of limelight."""
     # Otherwise they are not needed, and searching all installed packages is slow.
     name = arguments[0] if arguments else "--help"
     if name in app.help_flags:
@@ -142,6 +142,7 @@ class _ClosedOutput(io.FileIO):
     """A standard output that the caller has closed: writing to it raises `InputError`."""
 
     def write(self, _: Any) -> NoReturn:
+        """Raise `InputError`, since nothing can be written."""
         raise InputError("standard output is closed. Redirect it, or use --output FILE.")
 
 
@@ -157,16 +158,17 @@ def _catch_signals() -> Iterator[None]:
     ``console.received_signals``.
     """
 
-    def stop(number: int, _: object) -> NoReturn:
+    def stop_command(number: int, _: object) -> NoReturn:
+        """Record the signal, and raise the exception that ends the command."""
         received_signals.append(number)
         raise _TerminatedError if number == signal.SIGTERM else KeyboardInterrupt
 
     previous_handlers: dict[int, Any] = {}
     # Only the main thread can set signal handlers.
     if threading.current_thread() is threading.main_thread():
-        previous_handlers[signal.SIGTERM] = signal.signal(signal.SIGTERM, stop)
+        previous_handlers[signal.SIGTERM] = signal.signal(signal.SIGTERM, stop_command)
         if callable(signal.getsignal(signal.SIGINT)):  # nohup, for example, ignores SIGINT
-            previous_handlers[signal.SIGINT] = signal.signal(signal.SIGINT, stop)
+            previous_handlers[signal.SIGINT] = signal.signal(signal.SIGINT, stop_command)
     try:
         yield
     finally:
@@ -195,6 +197,7 @@ def _mark_stdin_argument(arguments: Sequence[str]) -> list[str]:
 
 
 def _shorten_number(match: re.Match[str]) -> str:
+    """Shorten a long number in a message."""
     return f"{match[0][:20]}… ({sum(map(str.isdigit, match[0]))} digits)"
 
 

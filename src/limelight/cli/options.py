@@ -185,15 +185,15 @@ class ModelOptions:
         if self.template is not None:
             is_chat = self.template.lstrip().startswith("[")
             template = parse_json(self.template, "--template") if is_chat else self.template
-            labels = None if self.labels is None else _parse_labels(self.labels)
+            labels = None if self.labels is None else _parse_class_words(self.labels)
             keywords |= {"template": template, "labels": labels}
         elif self.labels is not None and not labeled:
             raise InputError("--labels are about a language model; add --template.")
         return load(self.model, device=self.device, **keywords)
 
 
-def _parse_labels(option: str) -> dict[str, str]:
-    """Return the word of each class, from "negative=bad,positive=good"."""
+def _parse_class_words(option: str) -> dict[str, str]:
+    """Parse "negative=bad,positive=good": the word that a language model writes for each class."""
     labels: dict[str, str] = {}
     for pair in option.split(","):
         name, sign, word = (text.strip() for text in pair.partition("="))
@@ -375,6 +375,7 @@ class ExplainOptions:
         model, display = self.model.load(), show_progress("explaining")
 
         def explain_batch(texts: list[UserInput]) -> Any:
+            """Call the function for some texts, with the settings of the command."""
             settings = parse_settings(self.set, function)
             if self.until is not None:
                 settings["until"] = self.until
@@ -395,6 +396,7 @@ def list_explanations(result: Any) -> list[Explanation]:
 
 
 def _list_warnings(result: Any) -> list[str]:
+    """List the warnings of all explanations in a result."""
     comparison_warnings = result.warnings if isinstance(result, Comparison) else ()
     return [*comparison_warnings, *merge_warnings(list_explanations(result))]
 

@@ -48,7 +48,7 @@ class Evaluation:
         return wilson_interval(int(np.trace(self.confusion)), self.texts)
 
     def class_scores(self, number: int) -> dict[str, Any]:
-        """Return name, count, precision and recall of a class; undefined ones are ``None``."""
+        """Return name, number of texts, precision and recall of a class; None if undefined."""
         right = int(self.confusion[number, number])
         count, predicted_count = self.confusion[number].sum(), self.confusion[:, number].sum()
         return {

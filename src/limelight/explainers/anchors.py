@@ -103,7 +103,7 @@ def read_prediction(batch: Batch) -> AnchoredPrediction:
 
 
 def _predict_classes(outputs: Float[np.ndarray, "n C"], label: int | None) -> Int[np.ndarray, " n"]:
-    """Return the predicted class for each row of outputs, or whether the row has the label."""
+    """Return the class of the largest output in each row; for a ``label``, 1 if it is positive."""
     if label is not None or outputs.shape[1] == 1:
         return (outputs[:, label or 0] > 0).astype(np.int64)
     return outputs.argmax(axis=1)

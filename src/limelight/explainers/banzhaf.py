@@ -64,7 +64,7 @@ def _check_sample_count(settings: "Banzhaf | Interactions", d: int) -> None:
 
 
 def _explain_by_masks(settings: "Banzhaf", batch: Batch) -> Attribution:
-    """Score every feature by the slope of f on random masks and their complements."""
+    """Score every feature by its Banzhaf value, a regression of outputs on random masks."""
     game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
         return game.make_attribution(banzhaf_values_from_all_masks(game, d)[0], masks=2**d)
@@ -104,7 +104,7 @@ _OVERHEAD = 1e-6  # seconds for each mask and feature, because each mask counts 
 
 
 def _explain_pairs_exactly(settings: "Interactions", batch: Batch) -> Attribution:
-    """Score every pair of features by their interaction, in closed form."""
+    """Score every pair of features by their exact interaction, from the exact game."""
     interactions = _EXACT[settings.index](batch.ratio_game, tolerance=settings.tolerance or 1e-6)
     matrix, bounds = host_array(interactions.scores)[0, 0], host_array(interactions.bound)
     return Attribution(
@@ -115,7 +115,7 @@ def _explain_pairs_exactly(settings: "Interactions", batch: Batch) -> Attributio
 
 
 def _explain_pairs_by_masks(settings: "Interactions", batch: Batch) -> Attribution:
-    """Score every pair of features by the model's outputs on random masks."""
+    """Score every pair of features by their interaction, estimated from random masks."""
     game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
         (matrix,) = pair_interactions_from_all_masks(game, d, index=settings.index)
@@ -140,7 +140,7 @@ def _explain_pairs_by_masks(settings: "Interactions", batch: Batch) -> Attributi
         warnings=warnings,
         pairs=select_strongest_pairs(fit.scores[0], nonzero_or_none(fit.stderr[0]), settings.top),
         samples_drawn=fit.samples,
-        pairs_told_from_zero=significant_count,
+        significant_pairs=significant_count,
     )
 
 

@@ -186,7 +186,7 @@ class Batch:
             If the model does not know the exact games of these features.
         """
         if isinstance(game := self._ratio_game_or_reason, str):
-            raise InputError(_nothing_exact(game))
+            raise InputError(_no_exact_scores_message(game))
         return game
 
     def known_game(self, replacement: str) -> RatioGame | None:
@@ -327,6 +327,7 @@ class Batch:
         return {"windows": window_rows, "windows_combined": "mean of the outputs"}
 
     def _outputs_by_class(self, outputs: Float[np.ndarray, " C"]) -> dict[str, float]:
+        """Map the names of the last classes, as many as there are outputs, to the outputs."""
         class_names = self.model.classes[-len(outputs) :]
         return dict(zip(class_names, map(float, outputs), strict=True))
 
@@ -380,7 +381,7 @@ def read_batch(
     )
     for model_input in inputs:
         if model_input.fallback is not None:
-            raise InputError(_nothing_exact(fallback_reason(model_input)))
+            raise InputError(_no_exact_scores_message(fallback_reason(model_input)))
     return _make_batch(
         model,
         inputs,
@@ -454,7 +455,8 @@ def read_batches(
     )
 
 
-def _nothing_exact(reason: str | None) -> str:
+def _no_exact_scores_message(reason: str | None) -> str:
+    """Return the message that a text has no exact scores, with the reason."""
     return f"this text has no exact scores, because {reason}."
 
 

@@ -115,6 +115,10 @@ def configure_with_budget(
     is_list
         Whether the call compares methods.
 
+    Returns
+    -------
+    The configured methods, and the budget or None.
+
     Raises
     ------
     InputError

@@ -96,6 +96,10 @@ def compare_methods(
     attention
         Whether the comparison stores the attention matrices of the model.
 
+    Returns
+    -------
+    The comparison of all methods that can explain the input.
+
     Raises
     ------
     DomainError
@@ -189,6 +193,10 @@ def track_progress(
         The texts that the block explains.
     total
         The number of all texts, including those of other batches.
+
+    Returns
+    -------
+    A context manager for the block.
     """
 
     def expected_calls(size: int) -> int:
@@ -269,6 +277,10 @@ def stream_batches(
         Raises an error for a number of features, before the model is called.
     single_texts
         Whether every text has its own batch, for any model.
+
+    Yields
+    ------
+    Batches with all texts, in their order.
     """
     texts = request.attach_queries(texts)
     batch_size, done = texts_per_batch(model, methods), 0
@@ -312,6 +324,10 @@ def read_single_text(
         The options that the user passed.
     check_size
         Raises an error for a number of features, before the model is called.
+
+    Returns
+    -------
+    The batch of the only text.
 
     Raises
     ------

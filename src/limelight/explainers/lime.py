@@ -67,8 +67,8 @@ def _choose_sample_size(settings: "Lime | LimeSampled") -> SampleSize:
     )
 
 
-def _is_single(settings: "Lime | LimeSampled", d: int) -> bool:
-    """Whether LIME is the line through two texts: with the only feature, and without it.
+def _has_single_feature(settings: "Lime | LimeSampled", d: int) -> bool:
+    """Return whether LIME is the line through two texts: with the only feature, and without it.
 
     With one feature, every sample except the text itself is the same. The `lime` package has the
     text among its samples, so its line passes through both points for every number of samples.
@@ -78,7 +78,7 @@ def _is_single(settings: "Lime | LimeSampled", d: int) -> bool:
 
 def _check_sample_count(settings: "Lime | LimeSampled", d: int) -> None:
     """Raise an error before the first model call if the samples cannot determine the scores."""
-    if _is_single(settings, d):
+    if _has_single_feature(settings, d):
         return
     lime_design(d, bandwidth=settings.bandwidth)  # raises an error for settings outside its domain
     sample_size = settings.sample_size
@@ -90,7 +90,7 @@ def _check_sample_count(settings: "Lime | LimeSampled", d: int) -> None:
 def explain_by_regression(settings: "Lime | LimeSampled", batch: Batch) -> Attribution:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
     game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
-    if _is_single(settings, d):
+    if _has_single_feature(settings, d):
         empty_value, full_value = game(np.array([[False], [True]]))[:, 0]
         return game.make_attribution(
             np.array([full_value - empty_value]),
@@ -218,8 +218,8 @@ def _explain_single_feature(settings: "Lime", batch: Batch) -> list[Attribution]
 
 
 def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
-    """Score every feature by the coefficient to which LIME converges."""
-    if any(_is_single(settings, len(features)) for features in batch.features):
+    """Score every feature by LIME without sampling: the limit for many samples."""
+    if any(_has_single_feature(settings, len(features)) for features in batch.features):
         if len(batch.features) == 1:
             return _explain_single_feature(settings, batch)
         return [

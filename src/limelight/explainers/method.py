@@ -461,6 +461,10 @@ class ConfiguredMethod(NamedTuple):
             Those of them that leave time for the overhead of the method.
         d
             Number of features of the input.
+
+        Returns
+        -------
+        The method with the settings that the budget allows.
         """
         settings = self.implementation.cost.fit(self.settings, d, affordable_calls)
         return self._replace(settings=settings, budget=budget, calls=calls)
@@ -556,10 +560,10 @@ def _check_names(
         if name in usable_names:
             continue
         if name in setting_defaults(method) or not usable_names:
-            others = f", or use {_join_names(list(usable_names))}" if usable_names else ""
+            advice = f", or use {_join_names(list(usable_names))}" if usable_names else ""
             raise InputError(
                 f"the setting {name!r} of method {method.id!r} has no effect {case}. "
-                f"Leave {name} out{others}."
+                f"Leave {name} out{advice}."
             )
         raise InputError(
             unknown_name_message(f"setting of method {method.id!r}", name, usable_names)

@@ -110,10 +110,10 @@ def _divide_features(batch: Batch, within: Sequence[str]) -> _Players:
 
 
 def _explain_exactly(settings: "Owen", batch: Batch) -> Attribution:
-    """Score every feature by its exact Owen value.
+    """Score every feature by its exact Owen value, or by sampling if the exact game is unknown.
 
-    A feature of several sentences is a player in each of them. The values are sampled if the game
-    of these players has no exact formula.
+    If a feature occurs in several units, such as sentences, each unit has its own Owen value for
+    the feature. The score is their sum.
     """
     if len(settings.units) > 1:
         raise InputError(

@@ -202,6 +202,10 @@ def fit_sample_size(settings: Any, d: int, calls: int, *, count: str = "samples"
         Model calls that may be made.
     count
         Name of the setting that holds the number of samples.
+
+    Returns
+    -------
+    A copy of the settings with the number of samples.
     """
     samples = settings.sample_size.count_for_calls(calls, d)
     fitted = replace(settings, **{count: samples, f"max_{count}": samples})
@@ -249,6 +253,10 @@ def sampled_implementation(
     certifies
         Whether the settings have a field ``until``, with which sampling stops once the strongest
         features are certain.
+
+    Returns
+    -------
+    The implementation, for `register_method`.
     """
     budget_settings, meanings = [count], dict(settings)
     meanings |= {name: MEANINGS[name] for name in ("replacement", "seed")}

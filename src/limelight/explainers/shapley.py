@@ -52,7 +52,7 @@ from limelight.sampling.ranks import (
     TopSizes,
     certify_tops_by_errors,
 )
-from limelight.sampling.spread import half_t_quantile
+from limelight.sampling.spread import small_sample_factor
 from limelight.shapes import Float
 from limelight.text import pluralize
 from limelight.theory.leave_one_out import leave_one_out
@@ -75,7 +75,7 @@ _MAX_REGRESSION_FEATURES, _SQUARED_FEATURES_PER_CALL = 30, 2
 
 
 def _prefers_regression(d: int, calls: int) -> bool:
-    """Whether a regression has smaller errors than random orders for this number of calls."""
+    """Return whether a regression has smaller errors than random orders for ``calls`` calls."""
     return d <= _MAX_REGRESSION_FEATURES and _SQUARED_FEATURES_PER_CALL * calls >= d * d
 
 
@@ -262,7 +262,7 @@ def _combine_scores(
         prior = _PRIOR_PAIRS * learned.draw_deviation**2 / n
         sampled_variance = (prior + (n - 1) * sampled_variance) / degrees
         # The variance is an estimate itself.
-        sampled_variance = sampled_variance * half_t_quantile(degrees) ** 2
+        sampled_variance = sampled_variance * small_sample_factor(degrees) ** 2
     squared_distance, learned_variance = (learned.values - values) ** 2, learned.stderr**2
     fitting_factors = (
         factor
@@ -309,6 +309,10 @@ def pair_warnings(
         The budget, in calls, that is enough for reliable scores. None: that of ``Shapley``.
     tops
         Sizes of the certain top sets.
+
+    Returns
+    -------
+    The warnings as sentences.
     """
     warnings, features = tuple[str, ...](), pluralize(noun)
     if budget_calls is None:
@@ -472,7 +476,7 @@ class Shapley:
             )
 
     def uses_regression(self, d: int) -> bool:
-        """Whether a pair is a mask and its complement, not an order and its reverse."""
+        """Return whether pairs are masks with their complements, not orders with their reverses."""
         if self.sampler != "auto":
             return self.sampler == "regression"
         # A number of pairs always meant orders, and stopping rules are met by drawing more orders.

@@ -102,6 +102,10 @@ class TargetGame:
             Sizes of the top sets that are certain by the draws.
         **diagnostics
             Numbers for ``Explanation.diagnostics``.
+
+        Returns
+        -------
+        The attribution, ready to return from a method.
         """
         return Attribution(
             scores=scores,

@@ -138,7 +138,11 @@ def make_candidates(
 
 
 def _list_methods(methods: Any) -> list[tuple[str | None, Any]]:
-    """Return pairs of a chosen name, or None, and a method."""
+    """List the methods to judge as pairs (name chosen by the user or None, method).
+
+    ``methods`` may be a method, a path, a list of these, or a mapping from names. A list of
+    explanations counts as a single method.
+    """
     if isinstance(methods, Mapping):
         return list(methods.items())
     is_single = isinstance(methods, str | Path) or not isinstance(methods, Iterable)

@@ -212,7 +212,7 @@ class SampledRemovals:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about the model's outputs."""
+        """Warnings about unreliable outputs of the model, such as random or clipped ones."""
         return self.game.warnings
 
     def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
@@ -373,6 +373,7 @@ class ExactRemovals:
 
     @cached_property
     def _full(self) -> CertifiedValue:
+        """The explained number of the whole text, with its bound."""
         return certified_full_value(self.game)
 
     @cached_property
@@ -384,6 +385,7 @@ class ExactRemovals:
 
     @cached_property
     def _extremes(self) -> SizeExtremes:
+        """Bounds of the explained number without k words, for every k."""
         return size_extremes(self.game)
 
     @property

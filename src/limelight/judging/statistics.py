@@ -545,6 +545,10 @@ def judging_warnings(
         Name of a feature.
     foreign
         Names of stored explanations that belong to another model.
+
+    Yields
+    ------
+    Each warning as a sentence.
     """
     room, words = [text for text in texts if text.has_room], pluralize(noun)
     lost = sum(text.reason is not None for text in texts)

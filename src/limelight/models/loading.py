@@ -255,6 +255,7 @@ def _load_skops(file: Path) -> Any:
 # Loaded once, because the model caches its tables.
 @cache
 def _load_shipped() -> AttentionClassifier:
+    """Load the sentiment classifier that comes with limelight."""
     return load_folder(SHIPPED)
 
 
@@ -274,6 +275,7 @@ def _load_hugging_face(
 
 
 def _is_hugging_face(folder: Path) -> bool:
+    """Return whether a folder contains a model of transformers."""
     try:
         content = read_bounded_bytes(folder / "config.json", _MAX_CONFIG_BYTES)
         config = parse_json(content, "config.json")

@@ -71,6 +71,7 @@ def predict_rows(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _answer_row(model: Model, model_input: ModelInput) -> dict[str, Any]:
+    """Return the answer to a text with the log-probability of each sentence."""
     (answer,) = cast(tuple[AnswerQuery, ...], model_input.queries)
     queried = QueriedText(model_input.user_input, selector=answer)
     sentences = expand_queries(model, queried, by_sentence=True)
@@ -92,10 +93,11 @@ def _answer_row(model: Model, model_input: ModelInput) -> dict[str, Any]:
             for part, value in zip(parts, log_probabilities, strict=True)
         ],
     }
-    return _row(model_input, prediction)
+    return _prediction_row(model_input, prediction)
 
 
 def _span_row(model: Model, text: Any) -> dict[str, Any]:
+    """Return the spans that a model finds in a text, with tags and scores."""
     expanded = expand_queries(model, text)
     places = [
         place for queried in expanded for place in cast(tuple[SpanQuery, ...], queried.queries)
@@ -111,7 +113,7 @@ def _span_row(model: Model, text: Any) -> dict[str, Any]:
         }
         for place in places
     ]
-    return _row(model_input, {"spans": spans})
+    return _prediction_row(model_input, {"spans": spans})
 
 
 def _class_rows(model: Model, inputs: list[ModelInput]) -> list[dict[str, Any]]:
@@ -130,10 +132,11 @@ def _class_rows(model: Model, inputs: list[ModelInput]) -> list[dict[str, Any]]:
             "logits": dict(zip(classes[-outputs:], logits[i].tolist(), strict=True)),
             "probabilities": by_class,
         }
-        rows.append(_row(model_input, prediction))
+        rows.append(_prediction_row(model_input, prediction))
     return rows
 
 
-def _row(model_input: ModelInput, prediction: dict[str, Any]) -> dict[str, Any]:
+def _prediction_row(model_input: ModelInput, prediction: dict[str, Any]) -> dict[str, Any]:
+    """Return text, prediction and warnings as one row."""
     parts = {"parts": model_input.parts} if model_input.parts else {}
     return {"text": model_input.text, **parts, **prediction, "warnings": list(model_input.warnings)}

@@ -161,6 +161,7 @@ def _word_table(records: Sequence[Record], heading: str, peak: float, *, signed:
 
 
 def _mistake_table(summary: RunSummary, noun: str) -> Table:
+    """Return a table of the wrongly predicted texts with the words behind each mistake."""
     columns = [
         *(Column(name, max_letters=18) for name in ("mistake", "label", "predicted")),
         Column("how sure", min_width=_NARROW),

@@ -216,7 +216,23 @@ def _crop_lines(text: Text, look: Look) -> Text:
 
 
 def draw_bar(strength: float, hue: Hue, letters: int, look: Look) -> Text:
-    """Draw a bar whose length is ``letters`` times the size of ``strength``."""
+    """Draw a bar whose length is ``letters`` times the size of ``strength``.
+
+    Parameters
+    ----------
+    strength
+        The score, divided by the largest score.
+    hue
+        The sign of the score, as a color.
+    letters
+        The length of the longest bar.
+    look
+        The colors and symbols of the terminal.
+
+    Returns
+    -------
+    The bar as colored letters.
+    """
     cells = abs(strength) * letters
     if look.ascii:
         bar = ("#" if strength >= 0 else "-") * round(cells)

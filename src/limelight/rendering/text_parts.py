@@ -80,6 +80,7 @@ def _split_gap(e: TextFeatures, start: int, end: int) -> list[TextPart]:
 
 
 def _split_at_window(e: TextFeatures, start: int, end: int) -> list[TextPart]:
+    """Split a part of the text where the model stopped reading."""
     edge = min(max(e.explained_end, start), end)
     read, unread = e.text[start:edge], e.text[edge:end]
     return [part for part in (TextPart(read), TextPart(unread, is_read=False)) if part.text]
@@ -90,10 +91,11 @@ _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
 
 def visible_text(text: str) -> str:
     """Return ``text`` with control characters as symbols, except line ends and tabs."""
-    return CONTROL_CHARACTERS.sub(_symbol, _LINE_ENDS.sub("\n", text))
+    return CONTROL_CHARACTERS.sub(_control_symbol, _LINE_ENDS.sub("\n", text))
 
 
-def _symbol(match: re.Match[str]) -> str:
+def _control_symbol(match: re.Match[str]) -> str:
+    """Return a visible symbol for a control character."""
     code = ord(match.group())
     if code < 0x20:
         return chr(0x2400 + code)

@@ -43,7 +43,23 @@ SMALLEST_DECIMAL = 1e-4  # below it, powers of ten read better than rows of zero
 
 
 def format_number(value: float, *, peak: float, signed: bool = True, digits: int = 3) -> str:
-    """Format ``value`` with the number of decimals that shows ``peak`` with ``digits`` digits."""
+    """Format ``value`` with the number of decimals that shows ``peak`` with ``digits`` digits.
+
+    Parameters
+    ----------
+    value
+        The number to format.
+    peak
+        The number that gets ``digits`` significant digits, such as the largest score.
+    signed
+        Whether to write a plus sign.
+    digits
+        The number of significant digits of ``peak``.
+
+    Returns
+    -------
+    The number as text.
+    """
     sign, value = "+" if signed else "", value + 0.0  # the sum turns -0.0 into +0.0
     if peak and (peak < SMALLEST_DECIMAL or peak >= 10.0**6):
         return f"{value:{sign}.{digits - 1}e}"
@@ -158,7 +174,19 @@ def confidence_phrase(confidence: float, *, margin: bool) -> str:
 
 
 def format_share(count: int, total: int, low: float, high: float) -> str:
-    """Format a share of texts and its interval: "88.0% [86.1%, 89.7%]". A total of 0 gives 0.0%."""
+    """Format a share of texts and its interval: "88.0% [86.1%, 89.7%]". A total of 0 gives 0.0%.
+
+    Parameters
+    ----------
+    count, total
+        The share is ``count / total``.
+    low, high
+        The ends of its interval.
+
+    Returns
+    -------
+    The share as text, in percent.
+    """
     return f"{format_percent(count / total if total else 0.0)} [{low:.1%}, {high:.1%}]"
 
 
@@ -292,7 +320,7 @@ def headline(explanations: Sequence[Explanation], marks: Marks = COLORS) -> tupl
         )
         name, confidence = prediction_phrase(e)
         after = (
-            f"{confidence} Scores are for {quoted_target(e)}{_class_role(e)}{_explained_number(e)}"
+            f"{confidence} Scores are for {quoted_target(e)}{_class_role(e)}{_describe_value(e)}"
         )
     return before, name, f"{after}{_explain_marks(explanations, marks)}"
 
@@ -392,7 +420,8 @@ def opposite_class(e: Explanation) -> str | None:
     return other_names[0] if e.classes_are_opposite or is_log_odds or sums_to_one else None
 
 
-def _explained_number(e: Explanation) -> str:
+def _describe_value(e: Explanation) -> str:
+    """Return the explained number in parentheses, or "" if it is unknown or shown already."""
     value = e.explained_value
     if value is None or _is_number(e):  # the headline already contains the predicted number
         return ""
@@ -403,6 +432,7 @@ def _explained_number(e: Explanation) -> str:
 
 
 def _format_output(e: Explanation, value: float) -> str:
+    """Format an output as a percentage, or as a number with a sign."""
     is_share = e.scale == "probability" and e.against is None
     return format_percent(value) if is_share else f"{value:+.3f}"
 
@@ -612,7 +642,7 @@ def score_table(
     order
         Indices of the features that get a row.
     digits
-        Digits of the largest score.
+        Significant digits of the largest score.
     widest
         Largest number of letters in the column of features, or 0 for any number.
 

@@ -101,6 +101,7 @@ def settings_with_facts(e: Explanation) -> dict[str, Any]:
 
 
 def _convert_fact(name: str, value: Any, kind: Any) -> Any:
+    """Convert a setting of a file to its type; raise `InputError` if that is impossible."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -222,6 +223,7 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
         )
 
     def _read_pairs(self) -> Pairs | None:
+        """Return the stored pairs, or None."""
         if self.pairs is None:
             return None
         rows = [row.features for row in self.pairs]
@@ -233,6 +235,7 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
         )
 
     def _read_anchor(self) -> Anchor | None:
+        """Return the stored anchor, or None; raise `InputError` if it is incomplete."""
         values = {name: getattr(self, name) for name in ("anchor", *_ANCHOR_FIELDS)}
         is_missing = [value is None for value in values.values()]
         if all(is_missing) and self.guarantee is None:

@@ -215,6 +215,7 @@ def check_text_features(result: Any) -> None:
 
 @lru_cache(maxsize=16)  # several methods explain the same words of the same text
 def _check_spans(spans: tuple[tuple[Span, ...], ...], end: int) -> None:
+    """Raise `InputError` unless every span lies inside the text."""
     for start, stop in chain.from_iterable(spans):
         if not 0 <= start <= stop <= end:
             raise InputError(
@@ -236,6 +237,7 @@ def _check_parts(parts: tuple[Span, ...], text: str) -> None:
 
 
 def _check_pairs(pairs: Pairs, d: int) -> None:
+    """Raise `InputError` unless pairs name existing features and have finite scores."""
     n = len(pairs.features)
     check_indices(pairs.features.ravel().tolist(), d, "pairs")
     for name, values in (("score each", pairs.scores), ("stderr each, not negative", pairs.stderr)):
@@ -247,6 +249,7 @@ def _check_pairs(pairs: Pairs, d: int) -> None:
 
 
 def _check_anchor(anchor: Anchor, d: int) -> None:
+    """Raise `InputError` unless the anchor names features and its shares are from 0 to 1."""
     check_indices(anchor.features, d, "an anchor")
     low, high = anchor.precision_interval
     shares = (low, anchor.precision, high, anchor.coverage)

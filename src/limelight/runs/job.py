@@ -504,7 +504,7 @@ def explain_data(
     spans = has(model, "spans") and request.at is None and query_column is None
     if sentences or spans:
         # A limit is of texts, not of spans, and has been heeded there.
-        data_set, limit = expand_data_set(model, data_set, request, limit, report), None
+        data_set, limit = expand_data_queries(model, data_set, request, limit, report), None
     data_record = data_set.record(store_texts=store_texts, limit=limit, labels=labels)
     record = make_plan(
         model,
@@ -540,13 +540,13 @@ def explain_data(
     return Run(output)
 
 
-def expand_data_set(
+def expand_data_queries(
     model: Model, data: DataSet, request: Request, limit: int | None, report: _Report
 ) -> DataSet:
-    """Repeat each text once per span, or per sentence of its answer, as a table in memory.
+    """Return a table in memory with a row for each query: each span, or sentence of the answer.
 
-    A text that cannot be read stays, and its row gets the error. A text without a span is left
-    out.
+    A text that cannot be read keeps one row, so that the run reports its error. A text without a
+    span has no row. At most ``limit`` texts are read.
     """
     record, columns = data.record(store_texts=True, limit=limit), data.columns
     names = [*INPUT, *stored_names(columns.carried)]

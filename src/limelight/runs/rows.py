@@ -26,7 +26,7 @@ from limelight.text import UserInput, join_pair, parse_query
 Outcome = Explanation | str  # an explanation, or the message of an error
 
 
-def _list(kind: Any) -> pa.DataType:
+def _list_type(kind: Any) -> pa.DataType:
     """Return a list type with the element name of Parquet, so that files keep their type."""
     return pa.list_(pa.field("element", kind))
 
@@ -35,7 +35,7 @@ _PAIR = pa.struct(
     {"first": pa.uint32(), "second": pa.uint32(), "score": pa.float32(), "stderr": pa.float32()}
 )
 _SHARES = dict.fromkeys(("precision", "low", "high", "coverage"), pa.float64())
-_ANCHOR = pa.struct({"features": _list(pa.uint32()), "guarantee": pa.string()} | _SHARES)
+_ANCHOR = pa.struct({"features": _list_type(pa.uint32()), "guarantee": pa.string()} | _SHARES)
 
 
 _COUNTERFACTUAL = pa.struct(
@@ -45,8 +45,8 @@ _COUNTERFACTUAL = pa.struct(
         "bound_kind": pa.string(),
         "certified_radius": pa.uint32(),
         "is_robust": pa.bool_(),
-        "removed": _list(pa.uint32()),
-        "removed_features": _list(pa.string()),
+        "removed": _list_type(pa.uint32()),
+        "removed_features": _list_type(pa.string()),
         "predicted_class": pa.string(),
         "predicted_class_after": pa.string(),
         "error": pa.string(),
@@ -66,27 +66,33 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "method": (pa.string(), None),
     "target": (pa.string(), None),
     "against": (pa.string(), lambda e: e.against),
-    "prediction": (_list(pa.float32()), lambda e: list(e.prediction.values())),
+    "prediction": (_list_type(pa.float32()), lambda e: list(e.prediction.values())),
     "base_value": (pa.float32(), lambda e: e.base_value),
-    "starts": (_list(_list(pa.uint32())), lambda e: _edges(e, 0)),
-    "ends": (_list(_list(pa.uint32())), lambda e: _edges(e, 1)),
-    "features": (_list(pa.string()), lambda e: list(e.features)),
-    "scores": (_list(pa.float32()), lambda e: _floats(e.scores)),
-    "stderr": (_list(pa.float32()), lambda e: _map_optional(_floats, e.stderr)),
-    "bound": (pa.float32(), lambda e: _bound(e)),
+    "starts": (_list_type(_list_type(pa.uint32())), lambda e: _span_edges(e, 0)),
+    "ends": (_list_type(_list_type(pa.uint32())), lambda e: _span_edges(e, 1)),
+    "features": (_list_type(pa.string()), lambda e: list(e.features)),
+    "scores": (_list_type(pa.float32()), lambda e: _floats(e.scores)),
+    "stderr": (_list_type(pa.float32()), lambda e: _map_optional(_floats, e.stderr)),
+    "bound": (pa.float32(), lambda e: _stored_bound(e)),
     "bound_kind": (pa.string(), lambda e: None if e.bound_kind == "proven" else e.bound_kind),
     "certain_tops": (pa.string(), lambda e: _map_optional(_top_ranges, e.certain_tops)),
     "intercept": (pa.float32(), lambda e: e.intercept),
     "cut": (pa.uint32(), lambda e: e.cut),
-    "parts": (_list(_list(pa.uint32())), lambda e: [list(part) for part in e.parts] or None),
+    "parts": (
+        _list_type(_list_type(pa.uint32())),
+        lambda e: [list(part) for part in e.parts] or None,
+    ),
     "query": (pa.string(), lambda e: _map_optional(lambda at: json.dumps(at.to_dict()), e.query)),
     "image": (pa.string(), None),
-    "pairs": (_list(_PAIR), lambda e: _map_optional(_pair_rows, e.pairs)),
+    "pairs": (_list_type(_PAIR), lambda e: _map_optional(_pair_rows, e.pairs)),
     "anchor": (_ANCHOR, lambda e: _map_optional(_anchor_row, e.anchor)),
-    "warnings": (_list(pa.string()), lambda e: e.warnings),
+    "warnings": (_list_type(pa.string()), lambda e: e.warnings),
     # As JSON: methods differ in their settings, and a column for each would be empty in most rows.
-    "settings": (pa.string(), lambda e: _json(e.settings)),
-    "diagnostics": (pa.string(), lambda e: _json(_diagnostics(e)) if e.diagnostics else None),
+    "settings": (pa.string(), lambda e: _encode_json(e.settings)),
+    "diagnostics": (
+        pa.string(),
+        lambda e: _encode_json(_stored_diagnostics(e)) if e.diagnostics else None,
+    ),
     "error": (pa.string(), None),
 }
 # Their order is that of the file, which is known by its bytes.
@@ -302,7 +308,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _list(_plain_type(kind.value_type))
+        return _list_type(_plain_type(kind.value_type))
     if pa.types.is_struct(kind):
         return pa.struct({field.name: _plain_type(field.type) for field in kind})
     return kind
@@ -504,8 +510,8 @@ def explanation_from_row(row: Mapping[str, Any], record: RunRecord, *, text: str
         prediction=dict(zip(classes[-len(row["prediction"]) :], row["prediction"], strict=True)),
         base_value=row["base_value"],
         intercept=row["intercept"],
-        pairs=_map_optional(_pairs, row["pairs"]),
-        anchor=_map_optional(_anchor, row["anchor"]),
+        pairs=_map_optional(_pairs_from_rows, row["pairs"]),
+        anchor=_map_optional(_anchor_from_row, row["anchor"]),
         cut=row["cut"],
         parts=tuple(tuple(part) for part in row["parts"] or ()),
         query=_map_optional(lambda stored: parse_query(json.loads(stored)), row["query"]),
@@ -536,7 +542,7 @@ def _check_range(e: Outcome) -> Outcome:
     return e
 
 
-def _bound(e: Explanation) -> float | None:
+def _stored_bound(e: Explanation) -> float | None:
     """Return the bound of the stored scores, which includes the error of rounding them."""
     if e.bound is None or math.isinf(e.bound):
         return e.bound
@@ -545,7 +551,7 @@ def _bound(e: Explanation) -> float | None:
     return float(np.nextafter(np.float32(e.bound + rounded), np.float32(np.inf)))
 
 
-def _diagnostics(e: Explanation) -> Mapping[str, Any]:
+def _stored_diagnostics(e: Explanation) -> Mapping[str, Any]:
     """Return the diagnostics; the bound of the intercept includes its rounding error."""
     if e.intercept is None or "intercept_bound" not in e.diagnostics:
         return e.diagnostics
@@ -559,17 +565,20 @@ def _top_ranges(sizes: Sequence[int]) -> str:
     return json.dumps(encode_ranges(sizes), separators=(",", ":"))
 
 
-def _edges(e: Explanation, side: int) -> list[list[int]]:
+def _span_edges(e: Explanation, side: int) -> list[list[int]]:
+    """Return the starts (side 0) or ends (side 1) of the spans of each feature."""
     return [[span[side] for span in spans] for spans in e.spans]
 
 
 def _pair_rows(pairs: Pairs) -> list[dict[str, Any]]:
+    """Convert pairs to rows of a file."""
     stderr = [None] * len(pairs.scores) if pairs.stderr is None else pairs.stderr.tolist()
     rows = zip(pairs.features.tolist(), pairs.scores.tolist(), stderr, strict=True)
     return [{"first": i, "second": j, "score": s, "stderr": error} for (i, j), s, error in rows]
 
 
-def _pairs(rows: list[dict[str, Any]]) -> Pairs:
+def _pairs_from_rows(rows: list[dict[str, Any]]) -> Pairs:
+    """Convert rows of a file to pairs."""
     errors = [row["stderr"] for row in rows]
     features = np.array([(row["first"], row["second"]) for row in rows], dtype=np.int64)
     return Pairs(
@@ -581,12 +590,14 @@ def _pairs(rows: list[dict[str, Any]]) -> Pairs:
 
 
 def _anchor_row(anchor: Anchor) -> dict[str, Any]:
+    """Convert an anchor to a row of a file."""
     low, high = anchor.precision_interval
     shares = {"precision": anchor.precision, "low": low, "high": high, "coverage": anchor.coverage}
     return {"features": list(anchor.features), "guarantee": anchor.guarantee, **shares}
 
 
-def _anchor(row: dict[str, Any]) -> Anchor:
+def _anchor_from_row(row: dict[str, Any]) -> Anchor:
+    """Convert a row of a file to an anchor."""
     return Anchor(
         features=tuple(row["features"]),
         precision=row["precision"],
@@ -596,16 +607,19 @@ def _anchor(row: dict[str, Any]) -> Anchor:
     )
 
 
-def _json(values: Mapping[str, Any]) -> str:
+def _encode_json(values: Mapping[str, Any]) -> str:
+    """Encode values as JSON that is equal for equal values."""
     # Sorted: the same settings are the same bytes, however they were made.
     return json.dumps(encode_value(dict(values)), ensure_ascii=False, sort_keys=True)
 
 
 def _doubles(values: Any) -> np.ndarray:
+    """Convert values to an array of float64."""
     return np.array(values, dtype=np.float64)
 
 
 def _floats(values: Any) -> np.ndarray:
+    """Convert values to an array of float32."""
     return np.asarray(values, dtype=np.float32)  # of another type Arrow takes ten times as long
 
 

@@ -135,6 +135,7 @@ def open_database(run: "Run", **other_runs: "Run") -> Iterator[Database]:
 
 @contextlib.contextmanager
 def _report_errors(runs: Iterable["Run"]) -> Iterator[None]:
+    """Replace errors of DuckDB by an `InputError`, which names a damaged shard if there is one."""
     try:
         yield
     except (duckdb.Error, pa.ArrowException) as error:
@@ -163,7 +164,7 @@ def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _number(names: Sequence[str], column: str) -> str:
+def _index_sql(names: Sequence[str], column: str) -> str:
     """Return SQL for the index of ``column`` in ``names``, from 0; NULL if it is not there."""
     return f"(nullif(list_position({sql_literal(names)}::VARCHAR[], {column}), 0) - 1)"
 
@@ -241,8 +242,8 @@ def _view_statements(
         predicted_sql(len(classes)),
         confidence_sql(record.model.link),
     )
-    method = _number([record_method.id for record_method in record.methods], "method")
-    target_index = _number(classes, "target")
+    method = _index_sql([record_method.id for record_method in record.methods], "method")
+    target_index = _index_sql(classes, "target")
     stored_columns = list(shard_columns(record))
     # The order of the rows is computed: a query must not rely on the order of reading files.
     yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quote_name, stored_columns))},
@@ -257,7 +258,7 @@ def _view_statements(
     place = f"list_position({sql_literal(list(matched))}::VARCHAR[], label)"
     # Two lists and a position: a CASE of a thousand labels would be read for every row.
     label = f"coalesce(({sql_literal(list(matched.values()))}::INTEGER[])[{place}], -1)"
-    against = f"coalesce({_number(classes, 'against')}, {len(classes)})"
+    against = f"coalesce({_index_sql(classes, 'against')}, {len(classes)})"
     yield f"""CREATE VIEW rows AS SELECT *,
             CASE WHEN labeled < 0 THEN 2 ELSE (predicted <> labeled)::INTEGER END AS wrong
         FROM (SELECT *, {named_words} AS named, {second} AS second, {label} AS labeled,

@@ -67,6 +67,10 @@ def summarize_run(
     representatives
         How many representative texts each view has at most.
 
+    Returns
+    -------
+    The summary with one view per method and class.
+
     Raises
     ------
     InputError
@@ -79,10 +83,10 @@ def summarize_run(
         # Before the sums, which are made for each slice.
         words.compute_sums(slice_texts(words, by))
         tables = _make_word_tables(words, top) | _make_slice_tables(words)
-        tables["mistakes"] = _find_mistakes(words, top)
+        tables["mistakes"] = _find_misclassified_texts(words, top)
         tables["representatives"] = _find_representatives(words, representatives)
         tables["decisions"] = _count_decisions(words)
-        warnings = tuple(_warnings(words))
+        warnings = tuple(_list_warnings(words))
     return RunSummary(
         name=str(run.path),
         texts=len(run),
@@ -99,7 +103,8 @@ def summarize_run(
     )
 
 
-def _warnings(words: RunWords) -> Iterator[str]:
+def _list_warnings(words: RunWords) -> Iterator[str]:
+    """Yield warnings about missing texts, errors, labels and few texts."""
     run, failed = words.run, words.failed
     if not run.finished:
         yield (
@@ -191,12 +196,12 @@ def _test_right_and_wrong(words: RunWords, v: int) -> list[tuple[str, pa.Table]]
     ]
 
 
-def _find_mistakes(words: RunWords, most: int) -> Records:
-    """Return the most confident mistakes of each view."""
+def _find_misclassified_texts(words: RunWords, count: int) -> Records:
+    """Return the wrongly predicted texts of highest confidence, at most ``count`` for each view."""
     # Of equal confidence the first in the data: the list is the same every time.
     rows = words.tables.table(f"""SELECT n, view, predicted, labeled, confidence
         FROM {words.rows} WHERE wrong = 1
-        QUALIFY row_number() OVER (PARTITION BY view ORDER BY confidence DESC, row) <= {most}
+        QUALIFY row_number() OVER (PARTITION BY view ORDER BY confidence DESC, row) <= {count}
         ORDER BY confidence DESC, row""").to_pylist()
     classes, margin = words.run.classes, words.run.record.model.link == "none"
     views = list(words.views)
@@ -309,11 +314,11 @@ def _make_slice_tables(words: RunWords) -> dict[str, Records]:
     return tables
 
 
-def list_mistakes(run: "Run", method: str, *, most: int) -> pa.Table:
-    """Return the most confident mistakes of every view."""
-    check_count("most", most)
+def list_mistakes(run: "Run", method: str, *, count: int) -> pa.Table:
+    """Return the wrongly predicted texts of highest confidence, at most ``count`` for each view."""
+    check_count("count", count)
     with open_words(run, method) as words:
-        records = _find_mistakes(words, most)
+        records = _find_misclassified_texts(words, count)
     return _arrow_table(_MISTAKES, records)
 
 

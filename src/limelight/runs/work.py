@@ -86,7 +86,7 @@ class ShardWork:
         counterfactuals: list[Counterfactual | str | None] = [*errors]
         usable = [i for i, error in enumerate(errors) if error is None]
         # Like lengths together: a batch is as wide as its longest text.
-        usable.sort(key=lambda i: (_length(queried[i]), i))
+        usable.sort(key=lambda i: (_text_length(queried[i]), i))
         done, failed = len(queried) - len(usable), len(queried) - len(usable)
         size = max(texts_per_batch(self.model, self.methods), _MIN_BATCH_TEXTS)
         for indices in (usable[start : start + size] for start in range(0, len(usable), size)):
@@ -164,6 +164,7 @@ class ShardWork:
             return [_error_sentence(error)]
 
     def _explain_with_method(self, method: ConfiguredMethod, batch: Batch) -> Sequence[Outcome]:
+        """Explain a batch by one method; for a single text return an error as a message."""
         try:
             return explain_batch(method, batch)
         except Exception as error:
@@ -182,12 +183,14 @@ def queried_texts(texts: pa.Table) -> list[Any]:
     ]
 
 
-def _length(queried: Any) -> int:
+def _text_length(queried: Any) -> int:
+    """Return the number of characters of an input, with both texts of a pair."""
     text = queried.text if isinstance(queried, QueriedText) else queried
     return len(join_pair(text)[0])
 
 
 def _error_sentence(error: Exception) -> str:
+    """Return an error as one line for the results."""
     if isinstance(error, InputError):
         return str(error)
     message = truncate_line(str(error), 400)
@@ -250,14 +253,15 @@ def explain_shard(job: bytes, task: Task) -> ShardResult:
     An error is returned as a message, because not every exception can be pickled.
     """
     try:
-        return run_task(_work(job), task)
+        return run_task(_unpickle_work(job), task)
     except (InputError, OSError) as error:
         return ShardResult(task.number, b"", 0, 0, 0.0, error=str(error))
 
 
 # One model at a time, so that an executor that is used again keeps no model of an earlier run.
 @lru_cache(maxsize=1)
-def _work(job: bytes) -> ShardWork:
+def _unpickle_work(job: bytes) -> ShardWork:
+    """Load the plan and the model of a pickled job."""
     try:
         record, model, learned = pickle.loads(job)  # noqa: S301  (our own bytes)
     except Exception as error:

@@ -73,6 +73,10 @@ def find_anchor(
         Source of the random masks.
     settings
         Settings of the search.
+
+    Returns
+    -------
+    The anchor, or the best candidate if no anchor reaches the threshold.
     """
     # The search is guided by these masks and stops because of them, so they overestimate the
     # precision of its result. Callers estimate the precision again on new masks.
@@ -310,6 +314,15 @@ def positive_probability_bounds(
         Number of cells of the grid.
     slack
         How far the sum is uncertain.
+
+    Returns
+    -------
+    The lower and the upper bound.
+
+    Raises
+    ------
+    InputError
+        If ``cells`` is below 2.
     """
     if cells < 2:
         raise InputError(f"cells must be at least 2, not {cells}.")

@@ -87,7 +87,14 @@ class Deadline:
     ) -> np.ndarray:
         """Return the outputs for as many of the first rows as there is time for.
 
-        The parameters are those of :func:`evaluate_before_deadline`.
+        Parameters
+        ----------
+        evaluate_rows, rows, masks_per_row, minimum_rows
+            As in :func:`evaluate_before_deadline`.
+
+        Returns
+        -------
+        The outputs, one row per evaluated row.
         """
         history = self._history
         key = hashlib.sha256(repr(rows.shape).encode() + rows.tobytes()).digest()
@@ -110,6 +117,7 @@ class Deadline:
         return np.concatenate(outputs) if outputs else evaluate_rows(rows[:0])
 
     def _rows_per_batch(self, masks_per_row: int) -> int:
+        """Return how many rows are evaluated at once, by the speed measured so far."""
         masks = int(_BATCH_SHARE * self._seconds / self._history.seconds_per_mask)
         return max(min(max(masks, self._smallest_batch), _MAX_BATCH_MASKS) // masks_per_row, 1)
 

@@ -42,6 +42,15 @@ def select_features(
     method
         "forward_selection", "highest_weights" or "none". "auto" is forward selection for up to 6
         features, and the highest weights for more.
+
+    Returns
+    -------
+    The indices of the features.
+
+    Raises
+    ------
+    InputError
+        If the method of selection is unknown.
     """
     if method not in SELECTIONS:
         raise InputError(unknown_name_message("feature_selection", method, SELECTIONS))
@@ -151,6 +160,10 @@ def fit_sampled_lime(
         Kernel width with which the masks were drawn. Standard errors are then errors about LIME's
         limit, √(error² + shift²), because the penalty and row 0 shift the coefficients away from it
         (:func:`lime_shift`). None gives the errors about the penalized limit.
+
+    Returns
+    -------
+    The coefficients with their standard errors, for each output.
     """
     centered = sample.moments.center()
     columns: dict[tuple[int, ...], list[int]] = {}
@@ -430,6 +443,10 @@ def fit_lasso(keep: Masks, y: PerMask, *, penalty: float, known_range: float = 0
         λ of the objective.
     known_range
         How far the output is known to move.
+
+    Returns
+    -------
+    The coefficients, in units of the features themselves.
     """
     n, origin = len(y), float(y[0])
     y = y - origin  # numbers that are all the same become 0, without a rounding error

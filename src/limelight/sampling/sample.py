@@ -44,11 +44,11 @@ class Chunk(NamedTuple):
 
 
 def make_lime_sampler(d: int, *, bandwidth: float = 0.25, sizes: str = "uniform") -> MaskSampler:
-    """Return a function that draws LIME's masks with their weights.
+    """Return a function that draws masks, and their weights in LIME's regression.
 
-    A mask of s removed features weighs ψ(s)/(d q(s)), where s is drawn with probability q(s). The
-    weighted sums then have the same expectation for all ``sizes``, so a ridge penalty has the same
-    effect.
+    A mask without s features is drawn with probability q(s) and has the weight ψ(s)/(d q(s)), where
+    ψ is LIME's kernel. Then weighted sums, and the effect of a penalty, do not depend on ``sizes``
+    on average.
     """
     if not bandwidth > 0:
         raise InputError(f"bandwidth must be positive, not {bandwidth}.")
@@ -134,6 +134,7 @@ class Sample:
             yield Chunk(keep, weight, outputs, is_random)
 
     def _add_rows(self, keep: Masks, weight: PerMask, outputs: Outputs) -> None:
+        """Store masks with their weights and outputs, and add them to the sums."""
         relative = outputs - self.reference_output
         low = np.minimum(self._extremes[0], relative.min(axis=0))
         high = np.maximum(self._extremes[1], relative.max(axis=0))

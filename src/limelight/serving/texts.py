@@ -220,6 +220,7 @@ def batch_kind(request: TextRequest) -> Hashable:
 
 
 def _configure_methods(model: Model, request: TextRequest) -> list[ConfiguredMethod]:
+    """Return the methods that a page requests, with their default settings."""
     return configure_methods(model, request.methods, {}) if request.methods else []
 
 
@@ -378,6 +379,7 @@ def _output_change(original: Batch, changed: Batch, request: TextRequest) -> dic
 
 
 def _target_output(batch: Batch) -> float:
+    """Return the explained number of the only text of a batch."""
     return float(batch.targets.value(batch.outputs)[0])
 
 
@@ -446,10 +448,13 @@ def compute_sections(
     return data
 
 
-def export_file(
+def export_explanations(
     model: Model, request: TextRequest, report_progress: ProgressCallback
 ) -> dict[str, Any]:
-    """Return the explanations of a text as a file. The only entry of ``sections`` is its format."""
+    """Explain a text by the requested methods, and return the content of a file to download.
+
+    The request names the format of the file as its only entry of ``sections``.
+    """
     (file_format,) = request.sections or [""]
     if file_format not in FILE_FORMATS:
         formats = " or ".join(FILE_FORMATS)
@@ -547,14 +552,15 @@ def _curves_section(batch: Batch, methods: Sequence[ConfiguredMethod]) -> dict[s
             {
                 "label": e.label,
                 "area": (area := level.areas.get(e.method)),
-                "share": _share(area, level.chance, level.ceiling),
+                "share": _faithfulness_share(area, level.chance, level.ceiling),
             }
             for e in explanations
         ],
     }
 
 
-def _share(area: float | None, chance: float, ceiling: float) -> float | None:
+def _faithfulness_share(area: float | None, chance: float, ceiling: float) -> float | None:
+    """Return (area − chance)/(ceiling − chance), or None if it is unknown."""
     return None if area is None or ceiling <= chance else (area - chance) / (ceiling - chance)
 
 
@@ -574,6 +580,7 @@ def _reference_lines(removals: Removals, full_output: float) -> list[dict[str, A
 def _line_data(
     label: str, kind: str, shares: Float[np.ndarray, " m"], values: Float[np.ndarray, " m"]
 ) -> dict[str, Any]:
+    """Return a line of the figure of removals as JSON data."""
     points = np.stack([shares, values], axis=1)
     return {"label": label, "kind": kind, "points": points.tolist()}
 

@@ -209,7 +209,7 @@ def build_features(
         ]
     if protect_query:
         for query in model_input.queries:
-            for i in query.tokens(model_input.tokens.spans, model_input.text):
+            for i in query.token_indices(model_input.tokens.spans, model_input.text):
                 groups[i] = None
     index_of_group: dict[Hashable, int] = {}
     feature_index = [
@@ -281,6 +281,7 @@ def is_feature_spec(value: Any) -> bool:
 
 
 def _is_image_kind(kind: str) -> bool:
+    """Return whether the name of a kind of features is one for images."""
     return kind in IMAGE_FEATURES or parse_grid(kind) is not None
 
 
@@ -387,7 +388,7 @@ def _merge_spans(tokens: Sequence[Span], spans: list[Span]) -> tuple[list[Span],
 
 
 def _merge_warning(text: str, spans: list[Span], merged: list[Span]) -> tuple[str, ...]:
-    """Return the warning that `_merge_spans` has merged spans, if it has."""
+    """Return a warning if spans were merged because they share a token, else an empty tuple."""
     if len(merged) == len(spans):
         return ()
     first = next(text[a:b] for a, b in merged if (a, b) not in spans)

@@ -288,8 +288,8 @@ class AttentionClassifier:
         """Return the exact games of the inputs, with one class for each output."""
         return self.compute_tables(inputs, features).game
 
-    def for_request(self, features: Any, scale: str) -> "AttentionClassifier":  # noqa: ARG002
-        """Return the model without exact games if the scale is that of probabilities."""
+    def drop_inexact_games(self, features: Any, scale: str) -> "AttentionClassifier":  # noqa: ARG002
+        """Return the model without exact games if probabilities are explained."""
         return self._inexact_model if scale == "probability" else self
 
     @cached_property
