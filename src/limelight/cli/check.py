@@ -13,7 +13,7 @@ from limelight.cases.reports import (
     results_table,
     summarize_results,
 )
-from limelight.cli.console import error_console, output_console, print_results, write_parts
+from limelight.cli.console import error_console, output_console, print_results, write_strings
 from limelight.cli.groups import INPUT, MODEL, OUTPUT
 from limelight.errors import InputError
 from limelight.files import is_device
@@ -61,7 +61,7 @@ def check(
     if output is not None and content is None:
         print_results([table, summary], output)
     elif content is not None:
-        write_parts([content], output)
+        write_strings([content], output)
     if output is not None or content is None:
         output_console().print(table, "", summary, sep="\n")
     outcomes = {result.outcome for result in results}

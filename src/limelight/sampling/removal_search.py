@@ -185,7 +185,7 @@ class _Search:
         base = self._remove_in_order()
         while not self.is_finished:
             size = self.d + 1 if self.best is None else len(self.best)
-            self._measure_effects_at(base)
+            self._measure_removal_effects(base)
             base = self._remove_in_order()
             if self.best is None or len(self.best) >= size:
                 break
@@ -223,7 +223,7 @@ class _Search:
         if self.best is None or len(removed) < len(self.best):
             self.best = list(removed)
 
-    def _measure_effects_at(self, base: Sequence[int]) -> None:
+    def _measure_removal_effects(self, base: Sequence[int]) -> None:
         """Measure the effects of features again where the features of ``base`` are removed.
 
         Effects near a change may differ from those in the complete text.
