@@ -78,11 +78,6 @@ RAISED = [
         of(TEXT, "lime", budget="99 calls"),
     ),
     row(
-        "leave budget out and set its own counts",
-        of(TEXT, "anchors", budget="99 calls"),
-        of(TEXT, "anchors", samples=50, max_samples=100),
-    ),
-    row(
         r"Give a budget of ([\d,]+) calls, or use '(\w+)', which takes",
         of(LONG, "shapley", budget="50 calls"),
         of(LONG, "shapley", budget="{1} calls"),

@@ -255,6 +255,31 @@ def test_a_proven_anchor_needs_no_setting_and_no_call():
     assert type(e).from_json(e.to_json()).anchor == e.anchor
 
 
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_anchor_of_a_tfidf_pipeline_is_proven(classes):
+    text_module = pytest.importorskip("sklearn.feature_extraction.text")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    rng = np.random.default_rng(classes)
+    texts = [" ".join(rng.choice(WORDS, 5)) for _ in range(80)]
+    labels = [str(int(text.split()[0][1:]) % classes) for text in texts]
+    pipeline = make_pipeline(text_module.TfidfVectorizer(), LogisticRegression(C=10))
+    model = limelight.wrap(pipeline.fit(texts, labels))
+    masks = np.arange(2**7)[:, None] >> np.arange(7) & 1 == 1
+    for seed in range(6):
+        words = list(np.random.default_rng(seed).choice(WORDS, 7, replace=False))
+        e = limelight.explain(model, " ".join(words), "anchors")
+        assert e.anchor.guarantee == "smallest"
+        predicted = pipeline.predict([" ".join(words)])[0]
+        kept = [[word for word, stays in zip(words, mask, strict=True) if stays] for mask in masks]
+        stays = pipeline.predict([" ".join(row) for row in kept]) == predicted
+        indices = list(e.anchor.features)
+        assert stays[masks[:, indices].all(axis=1)].all()
+        for smaller in combinations(range(7), len(indices) - 1) if indices else ():
+            assert not stays[masks[:, list(smaller)].all(axis=1)].all()
+
+
 def test_a_limit_of_nodes_makes_the_guarantee_weaker():
     model = tiny_model(1)
     found = explained(model, threshold=1.0, nodes=0)
