@@ -86,9 +86,13 @@ def test_scores_are_what_precision_loses_without_each_word():
         assert found.scores[j] == pytest.approx(loss, abs=1e-12)
     assert np.count_nonzero(found.scores) <= len(words)
     sampled = explained(model, samples=500)  # fewer than there are masks
-    assert sampled.anchor.features == words
-    assert (np.abs(sampled.scores - found.scores) <= 5 * sampled.stderr).all()
-    assert 0 < sampled.stderr.max() < 0.1 * found.scores.max()
+    words = sampled.anchor.features
+    assert len(words) == len(found.anchor.features)
+    for j in words:
+        fewer = [k for k in words if k != j]
+        loss = true_precision(model, words) - true_precision(model, fewer)
+        assert sampled.scores[j] == pytest.approx(loss, abs=5 * sampled.stderr[j])
+    assert 0 < sampled.stderr.max() < 0.2 * found.scores.max()
 
 
 def test_words_that_hold_another_class_speak_against_the_target():
@@ -200,7 +204,7 @@ def test_one_word_and_huge_logits_are_fine():
     [
         ({"threshold": 1.5}, "threshold must be above 0 and at most 1, not 1.5."),
         ({"delta": 0.0}, "delta must be between 0 and 1, not 0.0."),
-        ({"beam": 0}, "beam must be at least 1, not 0."),
+        ({"batch": 0}, "batch must be at least 1, not 0."),
         ({"max_size": 0}, "max_size must be at least 1, not 0."),
         ({"seed": -1}, "seed must be at least 0, not -1."),
     ],
@@ -262,6 +266,24 @@ def test_a_limit_of_nodes_makes_the_guarantee_weaker():
 def test_a_size_limit_needs_a_measured_precision():
     with pytest.raises(InputError, match="max_size"):
         limelight.explain(limelight.load(), "a dull start, a superb end", "anchors", max_size=1)
+
+
+@pytest.mark.parametrize("budget", [43, 100, 700])
+def test_a_budget_limits_the_search_and_the_precision_together(budget):
+    calls = []
+
+    def outputs(texts):
+        calls.extend(texts)
+        return np.array([[len(set(text.split())) - 12.5 + 3 * ("w3" in text)] for text in texts])
+
+    model = limelight.wrap(outputs, classes=["no", "yes"], scale="logit")
+    text = " ".join(f"w{i}" for i in range(20))
+    calls.clear()
+    e = limelight.explain(model, text, "anchors", budget=f"{budget} calls")
+    assert len(calls) <= budget
+    assert e.settings["samples"] + e.settings["max_samples"] < budget
+    low, high = e.anchor.precision_interval
+    assert low <= e.anchor.precision <= high
 
 
 def shortest_by_definition(label_of, d, threshold):

@@ -193,9 +193,9 @@ def _make_proven_anchor(
     masks = np.zeros((1 + len(indices), game.d), bool)
     masks[:, indices] = True
     masks[np.arange(1, len(masks)), indices] = False
-    (alone, *without_word) = value(game, masks)[0]
+    (anchor_value, *values_without_word) = value(game, masks)[0]
     scores = np.zeros(game.d)
-    scores[indices] = alone - np.array(without_word)
+    scores[indices] = anchor_value - np.array(values_without_word)
     guarantee: AnchorGuarantee = "minimal" if words.is_subset_minimal else "sufficient"
     warnings = prediction.warnings
     if not indices:
@@ -238,7 +238,8 @@ def _explain_anchor(settings: "Anchors", batch: Batch, *, with_bounds: bool) -> 
         outputs = [game.output_game(masks[i : i + _CHUNK]) for i in chunks]
         return prediction(np.concatenate(outputs))
 
-    if _evaluates_all_masks(settings, d):
+    evaluates_all = _evaluates_all_masks(settings, d)
+    if evaluates_all:
         is_kept, samples = keeps_prediction(enumerate_masks(d)), 2**d
         anchor = anchor_from_all_masks(is_kept, d, settings=search_settings)
         counts = {"masks": samples}
@@ -249,7 +250,13 @@ def _explain_anchor(settings: "Anchors", batch: Batch, *, with_bounds: bool) -> 
     words = list(anchor.features)
     masks, is_exact = _fresh_masks(d, words, samples, rng)
     is_kept = keeps_prediction(masks)
-    gain, stderr = _precision_gains(keeps_prediction, masks, is_kept, words)
+    # All words together take at most as many new masks as the precision.
+    gain_count = len(masks)
+    if words and not evaluates_all:
+        gain_count = min(gain_count, max(1, samples // len(words)))
+    rows = np.sort(rng.permutation(len(masks))[:gain_count])
+    gain, stderr = _precision_gains(keeps_prediction, masks[rows], is_kept[rows], words)
+    gain_is_exact = is_exact and gain_count == len(masks)
     precision, source, bounds = float(is_kept.mean()), "enumeration", None
     low = high = precision
     if not is_exact and with_bounds and settings.replacement == "unk":
@@ -264,16 +271,16 @@ def _explain_anchor(settings: "Anchors", batch: Batch, *, with_bounds: bool) -> 
         warnings += (
             "The anchor has no words, because the prediction hardly depends on the words.",
         )
-    if low < settings.threshold:
-        verb = "is" if high < settings.threshold else "may be"
+    threshold = cast(float, settings.threshold)
+    if low < threshold:
+        verb = "is" if high < threshold else "may be"
         warnings += (
-            f"The precision ({low:.3f}–{high:.3f}) {verb} below the threshold "
-            f"{settings.threshold:g}.",
+            f"The precision ({low:.3f}–{high:.3f}) {verb} below the threshold {threshold:g}.",
         )
     return Attribution(
         # Words outside the anchor have the score 0, never −0.
         scores=gain if prediction.for_target else 0.0 - gain,
-        stderr=None if is_exact else stderr,
+        stderr=None if gain_is_exact else stderr,
         anchor=Anchor(
             features=anchor.features,
             precision=precision,
@@ -288,8 +295,23 @@ def _explain_anchor(settings: "Anchors", batch: Batch, *, with_bounds: bool) -> 
 
 
 def _evaluates_all_masks(settings: "Anchors", d: int) -> bool:
-    """Return whether all masks are no more than single words and the precision would take."""
-    return can_enumerate_masks(d, cast(int, settings.samples) + cast(int, settings.batch) * (1 + d))
+    """Return whether all masks are few, and no more than the search and the precision may take."""
+    samples, batch = cast(int, settings.samples), cast(int, settings.batch)
+    if not can_enumerate_masks(d, samples + batch * (1 + d)):
+        return False
+    return 2**d <= cast(int, settings.max_samples) + 2 * samples
+
+
+_MIN_SAMPLES = 40  # for texts of more masks
+
+
+def _fit_budget(settings: "Anchors", d: int, calls: int) -> "Anchors":  # noqa: ARG001
+    """Return the settings that a number of calls allows: half of them search for the anchor."""
+    calls -= 2  # the complete and the empty text are masks too
+    samples = max(1, calls // 4)
+    search = max(1, calls - 2 * samples)
+    batch = max(1, min(cast(int, settings.batch), search // 4))
+    return replace(settings, samples=samples, max_samples=search, batch=batch)
 
 
 def _fresh_masks(
@@ -333,19 +355,16 @@ def _precision_gains(
 
 
 _SETTINGS = {
-    "threshold": "the precision that an anchor must reach",
+    "threshold": "the precision that an anchor must reach. 1: proven, if the model is exact",
     "delta": "the probability that a precision lies outside its interval",
-    "slack": "precisions that differ by less than this count as equal in the search",
     "batch": "masks drawn at a time in the search",
-    "beam": "candidates kept at each size",
     "max_size": "largest number of words in an anchor. None: no limit",
-    "samples": "number of masks that measure the reported precision",
+    "samples": "masks that measure the precision, and again as many for the scores",
     "max_samples": "largest number of masks in the search",
     "replacement": "the replacement of a removed word",
     "seed": "the same seed gives the same anchor",
 }
 _EXACT_SETTINGS = _SETTINGS | {
-    "threshold": "the precision that an anchor must reach. 1: proven for every removal",
     "nodes": "largest number of nodes of branch and bound in a proof",
 }
 _TABLE_DEFAULTS = {"threshold": 0.95, "batch": 100, "samples": 10_000, "max_samples": 1_000_000}
@@ -374,7 +393,7 @@ def _count_calls(settings: "Anchors", d: int) -> int:
             exactness="exact",
             explain=per_input(_explain_exact_game),
             settings=_EXACT_SETTINGS,
-            defaults=_TABLE_DEFAULTS | {"threshold": 1.0, "nodes": 10_000},
+            defaults=_TABLE_DEFAULTS | {"threshold": 1.0, "nodes": 3000},
             cost=Cost(calls=_count_exact_calls),
         ),
         Implementation(
@@ -393,7 +412,13 @@ def _count_calls(settings: "Anchors", d: int) -> int:
             settings=_SETTINGS,
             # A model call takes a thousand times as long as a call of the tables.
             defaults={"threshold": 0.95, "batch": 50, "samples": 500, "max_samples": 2000},
-            cost=Cost(calls=_count_calls, summary="hundreds to thousands of model calls"),
+            cost=Cost(
+                calls=_count_calls,
+                minimum=lambda _, d: 2 + min(2**d, _MIN_SAMPLES),
+                settings=("samples", "max_samples"),
+                fit=_fit_budget,
+                summary="hundreds to thousands of model calls",
+            ),
         ),
     ),
 )
@@ -409,7 +434,7 @@ class Anchors:
     exists. The score of an anchor word is then its effect on the text that contains only the
     anchor. This is the default for exact models.
 
-    ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and ``max_size`` control the search.
+    ``threshold``, ``delta``, ``batch``, ``max_samples`` and ``max_size`` control the search.
     The reported precision is measured on ``samples`` masks that the search has not seen. It is
     measured on all masks if there are no more, and a model of one head has a rigorous bound.
 
@@ -422,9 +447,7 @@ class Anchors:
 
     threshold: Annotated[float | None, PositiveShare] = None
     delta: Annotated[float, Share] = 0.05
-    slack: Annotated[float, Share] = 0.15
     batch: Annotated[int | None, at_least(1)] = None
-    beam: Annotated[int, at_least(1)] = 4
     max_size: Annotated[int | None, at_least(1)] = None
     samples: Annotated[int | None, at_least(1)] = None
     max_samples: Annotated[int | None, at_least(1)] = None

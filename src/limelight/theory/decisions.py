@@ -66,7 +66,7 @@ class RemovalCertificate(NamedTuple):
 
 
 class SufficientSet(NamedTuple):
-    """Words that keep every margin positive, whatever else is removed.
+    """Words that keep every margin positive for each removal of other words.
 
     Parameters
     ----------
@@ -111,20 +111,20 @@ def certify_removals(
     DomainError
         If a margin of the complete text is not certainly positive.
     """
-    margins, budget = _check_margins(games), _Budget(seconds, nodes)
+    margins, limits = _check_margins(games), _SearchLimits(seconds, nodes)
     d = margins[0].d
     kept_words = np.zeros(d, bool)
     removed = _shortest(margin.terms.find_greedy_removal(kept_words) for margin in margins)
     if removed is None:
         # Greedy search found nothing, so perhaps there is nothing: one search without a size.
-        answers = [margin.search(kept_words, d, budget) for margin in margins]
+        answers = [margin.search(kept_words, d, limits) for margin in margins]
         removed = _shortest(answer.removed for answer in answers)
         if all(answer.is_impossible for answer in answers):
-            return RemovalCertificate(d + 1, None, True, budget.node_count)
+            return RemovalCertificate(d + 1, None, True, limits.node_count)
     largest = d if removed is None else len(removed) - 1
     lower_bound = 1 + min(margin.bound_size(largest) for margin in margins)
-    while lower_bound <= largest and budget.limit is None:
-        answers = [margin.search(kept_words, lower_bound, budget) for margin in margins]
+    while lower_bound <= largest and limits.limit is None:
+        answers = [margin.search(kept_words, lower_bound, limits) for margin in margins]
         smaller = _shortest(answer.removed for answer in answers)
         if smaller is not None:
             removed = smaller
@@ -136,15 +136,15 @@ def certify_removals(
         lower_bound,
         None if removed is None else tuple(np.flatnonzero(removed).tolist()),
         is_robust,
-        budget.node_count,
-        budget.limit,
+        limits.node_count,
+        limits.limit,
     )
 
 
 def find_sufficient_set(
     games: Sequence[RatioGame], *, seconds: float = 1.0, nodes: int = 100_000
 ) -> SufficientSet:
-    """Find few words that keep all margins positive, whatever else is removed.
+    """Find few words that keep all margins positive for each removal of other words.
 
     Words are released in the order of their support, and each release is proven. A set is smallest
     if no smaller set shares a word with every removal that is known to change the prediction.
@@ -165,8 +165,8 @@ def find_sufficient_set(
     DomainError
         If a margin of the complete text is not certainly positive.
     """
-    margins, budget = _check_margins(games), _Budget(seconds, nodes)
-    search = _SufficientSearch(margins, budget)
+    margins, limits = _check_margins(games), _SearchLimits(seconds, nodes)
+    search = _SufficientSearch(margins, limits)
     words, is_subset_minimal = search.release_words()
     smallest = search.find_smallest(words)
     is_smallest = smallest is not None
@@ -174,7 +174,7 @@ def find_sufficient_set(
         # No smaller set is sufficient, hence none inside it.
         words, is_subset_minimal = smallest, True
     features = tuple(np.flatnonzero(words).tolist())
-    return SufficientSet(features, is_subset_minimal, is_smallest, budget.node_count, budget.limit)
+    return SufficientSet(features, is_subset_minimal, is_smallest, limits.node_count, limits.limit)
 
 
 def bound_margin(game: RatioGame) -> Float[np.ndarray, " d"]:
@@ -183,7 +183,7 @@ def bound_margin(game: RatioGame) -> Float[np.ndarray, " d"]:
     All heads have the same set, unlike in `size_extremes`. Rounding is counted. Domain: p = 1 and
     D > 0.
     """
-    terms = _Terms.from_game(map_arrays(game, host_array))
+    terms = _Terms.make(map_arrays(game, host_array))
     if game.power != 1 or np.any(terms.base == 0):
         raise DomainError(
             "the joint bound of heads needs a ratio game with D > 0 for every set of words, not a "
@@ -192,8 +192,8 @@ def bound_margin(game: RatioGame) -> Float[np.ndarray, " d"]:
     return _BranchAndBound(terms).bound_sizes(game.d)
 
 
-class _Budget:
-    """Limits of a search, and what it has used."""
+class _SearchLimits:
+    """The limits of a search, and the number of its nodes."""
 
     def __init__(self, seconds: float, nodes: int) -> None:
         self.deadline, self.nodes = time.perf_counter() + seconds, nodes
@@ -246,7 +246,7 @@ def _check_margins(games: Sequence[RatioGame]) -> "list[_Margin]":
 
 def _prepare_margin(game: RatioGame) -> "_Margin":
     """Return the margin in the form that decides it best."""
-    terms = _Terms.from_game(game)
+    terms = _Terms.make(game)
     return _choose_form(terms) or _BoundedOnly(terms, game)
 
 
@@ -281,7 +281,7 @@ class _Terms(NamedTuple):
     slack: Float[np.ndarray, " K"]  # times D^p, a bound on the error of N − θD^p
 
     @classmethod
-    def from_game(cls, game: RatioGame) -> "_Terms":
+    def make(cls, game: RatioGame) -> "_Terms":
         form, d = heavy_form(game), game.d
         step, zero = form.step[:, 0], np.zeros_like(form.delta)
         heavy = form.kept_is_heavy
@@ -374,19 +374,19 @@ class _BoundedOnly:
 
     def linear_form(self) -> tuple[float, Float[np.ndarray, " d"]]:
         """Return the margin, and its change by each removal alone."""
-        alone = self.terms.values(np.eye(self.d, dtype=bool))
+        single = self.terms.values(np.eye(self.d, dtype=bool))
         start = float(self.terms.values(np.zeros((1, self.d), bool))[0])
-        return start, alone - start
+        return start, single - start
 
     def bound_size(self, largest: int) -> int:
         """Return a size up to which no removal makes the margin 0 or negative."""
         reachable = np.flatnonzero(size_extremes(self.game).low[:largest] <= 0)
         return int(reachable[0]) if len(reachable) else largest
 
-    def search(self, kept_words: Words, k: int, budget: _Budget) -> _Answer:
+    def search(self, kept_words: Words, k: int, limits: _SearchLimits) -> _Answer:
         """Search for a removal of at most k words that makes the margin negative."""
         free = np.flatnonzero(~kept_words).tolist()
-        if not free or not budget.spend(1):
+        if not free or not limits.spend(1):
             return _IMPOSSIBLE if not free else _UNKNOWN
         low = size_extremes(restrict_game(self.game, [], free)).low[:k]
         if np.all(low > 0):
@@ -425,7 +425,7 @@ class _SingleHead:
         reachable = np.flatnonzero(low <= 0)
         return int(reachable[0]) if len(reachable) else largest
 
-    def search(self, kept_words: Words, k: int, budget: "_Budget") -> "_Answer":
+    def search(self, kept_words: Words, k: int, limits: "_SearchLimits") -> "_Answer":
         """Search for a removal of at most k words that makes the margin negative."""
         intervals = self.intervals
         while True:
@@ -439,7 +439,7 @@ class _SingleHead:
             if np.min(f) < -self.terms.tolerance:
                 return _Answer(is_impossible=False, removed=candidates[np.argmin(f)])
             width = intervals[:, 1] / intervals[:, 0]
-            if not budget.spend(len(intervals)) or np.any(width < 1 + 1e-9):
+            if not limits.spend(len(intervals)) or np.any(width < 1 + 1e-9):
                 return _UNKNOWN
             middle = np.sqrt(intervals[:, 0] * intervals[:, 1])
             intervals = np.concatenate(
@@ -496,9 +496,9 @@ class _Nodes(NamedTuple):
         """Return some of the nodes."""
         return _Nodes(*(x[rows] for x in self))
 
-    def append(self, *others: "_Nodes") -> "_Nodes":
+    def append(self, *more: "_Nodes") -> "_Nodes":
         """Return these nodes and others."""
-        return _Nodes(*(np.concatenate(parts) for parts in zip(self, *others, strict=True)))
+        return _Nodes(*(np.concatenate(parts) for parts in zip(self, *more, strict=True)))
 
 
 class _NodeBounds(NamedTuple):
@@ -538,13 +538,13 @@ class _BranchAndBound:
         bounds = _bound_nodes(self.terms, nodes)
         return float(bounds.low[0] - bounds.gains[bounds.removed].sum()), bounds.gains[0]
 
-    def search(self, kept_words: Words, k: int, budget: "_Budget") -> "_Answer":
+    def search(self, kept_words: Words, k: int, limits: "_SearchLimits") -> "_Answer":
         """Search for a removal of at most k words that makes the margin negative."""
         free, removed = ~kept_words, np.zeros(self.d, bool)
         terms, size, is_decided = self.terms.restrict(free, removed), k, True
         nodes = _root(int(free.sum()), size)
         while len(nodes.size):
-            if not budget.spend(min(len(nodes.size), _BATCH)):
+            if not limits.spend(min(len(nodes.size), _BATCH)):
                 return _UNKNOWN
             block, nodes = nodes.select(slice(-_BATCH, None)), nodes.select(slice(-_BATCH))
             is_root = not len(nodes.size) and not np.any(block.removed) and len(block.size) == 1
@@ -714,8 +714,8 @@ def _mark_least(
 class _SufficientSearch:
     """Search for a sufficient set, with the removals that have changed the prediction so far."""
 
-    def __init__(self, margins: "list[_Margin]", budget: _Budget) -> None:
-        self.margins, self.budget, self.d = margins, budget, margins[0].d
+    def __init__(self, margins: "list[_Margin]", limits: _SearchLimits) -> None:
+        self.margins, self.limits, self.d = margins, limits, margins[0].d
         self.changes: list[Words] = []  # each shares a word with every sufficient set
 
     def is_sufficient(self, words: Words) -> bool | None:
@@ -724,7 +724,7 @@ class _SufficientSearch:
             return False
         answers: list[_Answer] = []
         for margin in self.margins:
-            answer = margin.search(words, self.d, self.budget)
+            answer = margin.search(words, self.d, self.limits)
             if answer.removed is not None:
                 self.changes.append(_shrink_removal(margin.terms, answer.removed))
                 return False
@@ -761,7 +761,7 @@ class _SufficientSearch:
                 return candidate
         while size < largest:
             sets = [sum(1 << int(j) for j in np.flatnonzero(change)) for change in self.changes]
-            smallest = _smallest_hitting_set(sets, size, self.budget)
+            smallest = _smallest_hitting_set(sets, size, self.limits)
             if smallest is None:
                 return None
             candidate = np.array([smallest >> j & 1 for j in range(self.d)], bool)
@@ -795,7 +795,7 @@ class _SufficientSearch:
         kept_words = np.zeros(exchanged.d, bool)
         size = max(size, 1 + exchanged.bound_size(min(largest, exchanged.d) - 1))
         while size < largest:
-            answer = exchanged.search(kept_words, size, self.budget)
+            answer = exchanged.search(kept_words, size, self.limits)
             if answer.removed is not None:
                 candidate = np.zeros(self.d, bool)
                 candidate[np.flatnonzero(worst)[answer.removed]] = True
@@ -842,7 +842,7 @@ def _shrink_removal(terms: _Terms, removed: Words) -> Words:
         removed = trials[np.argmin(f)]
 
 
-def _smallest_hitting_set(sets: list[int], size: int, budget: _Budget) -> int | None:
+def _smallest_hitting_set(sets: list[int], size: int, limits: _SearchLimits) -> int | None:
     """Return a smallest set of words with a word of every set, None if a limit ends the search.
 
     Sets of words are the bits of integers. The smallest set is known to have ``size`` words or
@@ -853,7 +853,7 @@ def _smallest_hitting_set(sets: list[int], size: int, budget: _Budget) -> int | 
         """Return ``chosen`` and at most ``count`` more words that hit the remaining sets."""
         if not remaining:
             return chosen
-        if not budget.spend(1):
+        if not limits.spend(1):
             raise TimeoutError
         union, disjoint = 0, 0
         for words in remaining:
