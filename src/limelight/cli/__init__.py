@@ -52,12 +52,6 @@ _MODULES = {  # the module of a command, if its name differs from the command's
     "export": "pages",
 }
 # Shown below the options of a command.
-_EXAMPLES = {
-    "check": (
-        "limelight check reviews.limelight.toml",
-        "limelight check reviews.limelight.toml --model path/to/model --output checks.xml",
-    ),
-}
 _EXPLAIN_DATA = "limelight explain-data FILE --output DIR"
 _LONG_NUMBER = re.compile(r"\d[\d,]{60,}")  # shortened in error messages
 _PATH_OPTIONS = ("--file", "-f", "--output", "-o")
@@ -68,6 +62,61 @@ def _format_default(default: Any) -> str | None:
     return None if default is None or default == () or isinstance(default, bool) else str(default)
 
 
+# Two commands that the help of each command shows at its end.
+EXAMPLES = {
+    "explain": (
+        'limelight explain "The plot is predictable, but the acting is superb."',
+        "limelight explain --model path/to/my-bert --file review.txt --output page.html",
+    ),
+    "compare": (
+        'limelight compare "The plot is predictable, but the acting is superb."',
+        "limelight compare --methods lime,shapley --file review.txt --output page.html",
+    ),
+    "explain-data": (
+        "limelight explain-data reviews.csv --output run/",
+        "limelight explain-data reviews.csv --model path/to/my-bert --method lrp --output run/",
+    ),
+    "summarize": (
+        "limelight summarize run/ --output page.html",
+        "limelight summarize before/ --against after/",
+    ),
+    "judge": (
+        "limelight judge --data reviews.csv --limit 60",
+        "limelight judge --data reviews.csv --methods shapley,lrp --model path/to/my-bert",
+    ),
+    "serve": ("limelight serve --open", "limelight serve --run run/"),
+    "export": (
+        "limelight export --output page.html",
+        "limelight export --model my-model/ --output page.html",
+    ),
+    "methods": ("limelight methods", "limelight methods shapley"),
+    "verify": ("limelight verify", 'limelight verify --model my-model/ "Loved it."'),
+    "predict": (
+        'limelight predict "Loved it."',
+        "limelight predict --model path/to/my-bert --file review.txt",
+    ),
+    "evaluate": (
+        "limelight evaluate --data reviews.csv",
+        "limelight evaluate --data reviews.csv --model path/to/my-bert --format json",
+    ),
+    "train": (
+        "limelight train reviews.csv --output my-model/",
+        "limelight train train.csv --validation 0.1 --output my-model/",
+    ),
+    "learn": (
+        "limelight learn --model path/to/my-bert --data reviews.csv --output my-method/",
+        "limelight learn --model path/to/my-bert --data a.csv --budget 2h --output my-method/",
+    ),
+    "data": ("limelight data imdb --output data", "limelight data --help"),
+    "counterfactual": (
+        'limelight counterfactual "The plot is predictable, but the acting is superb."',
+        "limelight counterfactual --model path/to/my-bert --file review.txt --output page.html",
+    ),
+    "check": (
+        "limelight check reviews.limelight.toml",
+        "limelight check reviews.limelight.toml --model path/to/model --output checks.xml",
+    ),
+}
 app = App(
     name="limelight",
     version=__version__,
@@ -79,12 +128,12 @@ app = App(
 )
 for _name, _help in COMMANDS.items():
     _module, _function = (text.replace("-", "_") for text in (_MODULES.get(_name, _name), _name))
-    _examples = [f"* `{example}`" for example in _EXAMPLES.get(_name, ())]
+    _examples = "\n".join(f"    {example}" for example in EXAMPLES[_name])
     app.command(
         f"limelight.cli.{_module}:{_function}",
         name=_name,
         help=_help,
-        help_epilogue="\n".join(["Examples:", "", *_examples]) if _examples else None,
+        help_epilogue=f"Examples:\n\n{_examples}",
     )
 
 

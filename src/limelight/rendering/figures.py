@@ -234,7 +234,8 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
     _name_ticks(axes.yaxis, [e.feature_labels[j] for j in order])
     axes.axvline(0, color=SOFT, linewidth=0.8)
     _format_rows(axes)
-    axes.set_xlabel(f"{e.label}: {target_sentence(e)}", parse_math=False)
+    whiskers = "" if error is None else " (whiskers: ± one standard error)"
+    axes.set_xlabel(f"{e.label}: {target_sentence(e)}{whiskers}", parse_math=False)
     _add_headline(figure, headline_lines)
     return figure
 
@@ -427,8 +428,7 @@ def judgment_figure(j: Judgment) -> Any:
     ceiling = {"proven": "the proven ceiling", "checked": "the checked ceiling"}.get(
         j.ceiling_kind, "the best order found"
     )
-    note = (
-        f"{len(j.texts_with_room)} texts, {'95 %' if j.has_intervals else 'too few for'} intervals"
-    )
-    axes.set_xlabel(f"share: 0 is chance, 1 is {ceiling}; {note}")
+    intervals = "lines are 95% intervals" if j.has_intervals else "too few for intervals"
+    note = f"{len(j.texts_with_room)} texts, {intervals}"
+    axes.set_xlabel(f"share: 0 is chance, 1 is {ceiling} ({note})")
     return figure

@@ -326,7 +326,7 @@ def headline(explanations: Sequence[Explanation], marks: Marks = COLORS) -> tupl
 
 
 def _class_role(e: Explanation) -> str:
-    """Return ", the predicted class" or ", the second class" for a target of which it is true."""
+    """Return ", the predicted class", ", the second class" or "" for the target."""
     if e.query is not None or e.against is not None or _is_number(e) or _has_labels(e):
         return ""
     if any(outcome.chosen and outcome.name == e.target for outcome in class_outcomes(e)):
