@@ -77,7 +77,7 @@ def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):
         page.wait_for_selector("[role=dialog]")
         assert stumbles(page) == []
         page.goto(f"{served.url}texts#text=1")
-        page.wait_for_selector("#one .w")
+        page.wait_for_selector("#text .w")
         assert page.get_attribute(".texts-window tr[data-position='1']", "aria-selected") == "true"
         assert stumbles(page) == []
     leave(page)
