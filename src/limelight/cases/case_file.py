@@ -125,6 +125,7 @@ def _parse_features(value: Any) -> Any:
 
 
 def _parse_span(value: Any) -> Any:
+    """Return a list of two offsets as a tuple, and any other value as a name or a number."""
     if isinstance(value, list) and len(value) == 2:
         return tuple(value)
     return _parse_name_or_number(value)

@@ -500,7 +500,7 @@ class Owen:
 
     @property
     def sample_size(self) -> SampleSize:
-        """Number of masks, those of all orders together."""
+        """The number of masks that the random orders of a text take together, and its minimum."""
         return SampleSize(
             count=self.samples,
             minimum=lambda d: 2 + 4 * max(d - 1, 1),

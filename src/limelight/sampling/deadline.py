@@ -71,7 +71,7 @@ class Deadline:
         return max(int((self.end - read_clock()) / self._history.seconds_per_mask), 0)
 
     def has_time(self, masks: int, margin: int) -> bool:
-        """Return whether there is time to evaluate ``margin`` times ``masks`` masks."""
+        """Return whether ``margin * masks`` masks can be evaluated before the deadline."""
         decisions = self._history.decisions
         if masks not in decisions:
             decisions[masks] = margin * masks <= self.remaining_masks

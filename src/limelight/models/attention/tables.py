@@ -238,7 +238,7 @@ def read_directions(model: AttentionClassifier) -> Directions:
 
 
 def _append_zeros(x: np.ndarray) -> np.ndarray:
-    """Append one head of zeros to an array of heads."""
+    """Append an attention head of zeros to an array whose first axis are the heads."""
     return np.concatenate([x, np.zeros_like(x[:1])])
 
 
