@@ -78,11 +78,11 @@ def judge(
         is right less often than guessing.
     methods
         Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
-        explanations (a JSON file, a list of them, or a mapping from texts to them), or a mapping
-        from names to any of these. If a function takes ``target``, it gets the judged class.
-        Otherwise its scores belong to the class that :func:`limelight.explain` explains by
-        default. By default the methods of :func:`limelight.compare`, or for deep models those
-        that were measured to be faithful.
+        explanations (a JSON file, a list of them, or a mapping from texts to them), a
+        ``shap.Explanation`` of the same texts, or a mapping from names to any of these. If a
+        function takes ``target``, it gets the judged class. Otherwise its scores belong to the
+        class that :func:`limelight.explain` explains by default. By default the methods of
+        :func:`limelight.compare`, or for deep models those that were measured to be faithful.
     target
         The class whose output is judged, by default the predicted class of each text.
     scale

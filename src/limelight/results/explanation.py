@@ -25,6 +25,7 @@ from limelight.results.differences import (
     score_difference,
 )
 from limelight.results.mixins import FigureMixin, HtmlMixin, JsonMixin, TableMixin, TerminalMixin
+from limelight.results.shap_values import ShapMixin
 from limelight.results.table import Table, plain_table
 from limelight.results.values import (
     EqualByFields,
@@ -273,7 +274,9 @@ def check_indices(indices: Iterable[int], d: int, owner: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Explanation(TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
+class Explanation(
+    TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin, ShapMixin
+):
     """Scores of the features of ``text`` for the class ``target``.
 
     Input and output of the model:
@@ -521,7 +524,7 @@ def image_fields(stored: str | None) -> dict[str, Any]:
     return {"image": msgspec.json.decode(stored, type=Image)}
 
 
-class Explanations(TerminalMixin, TableMixin, list[Explanation]):
+class Explanations(TerminalMixin, TableMixin, ShapMixin, list[Explanation]):
     """A list of explanations that a notebook, a terminal and a table show together.
 
     The column ``document`` of its table has the number of the text, counting from 0.
@@ -535,7 +538,7 @@ class Explanations(TerminalMixin, TableMixin, list[Explanation]):
 
 
 @dataclass(frozen=True, eq=False)
-class SpanExplanations(EqualByFields, HtmlMixin, TableMixin):
+class SpanExplanations(EqualByFields, HtmlMixin, TableMixin, ShapMixin):
     """One explanation for each span that a model finds in ``text``.
 
     For a language model there is one explanation for each sentence of its answer to ``text``. All

@@ -24,6 +24,7 @@ from limelight.files import (
     write_atomically,
 )
 from limelight.results import Explanation
+from limelight.results.shap_values import explanations_to_shap
 from limelight.results.summary import RunComparison, RunSummary
 from limelight.runs.record import (
     RunRecord,
@@ -497,6 +498,33 @@ class Run:
         if stored["error"] is not None:
             raise InputError(f"text {row} (counting from 0) was not explained: {stored['error']}")
         return self._build_explanation(stored, text)
+
+    def to_shap(self, method: str | None = None, *, target: str | None = None) -> Any:
+        """Return the explanations of one method as a ``shap.Explanation``, a row for each.
+
+        Parameters
+        ----------
+        method
+            The method. None selects the first method of the run.
+        target
+            The explained class, if the run explains several classes. None selects all.
+
+        Returns
+        -------
+        The rows in the order of the data, as :meth:`limelight.Explanation.to_shap` describes.
+        Failed texts have no row.
+
+        Raises
+        ------
+        InputError
+            If shap is not installed, or if no explanation is selected.
+        """
+        method = self.methods[0] if method is None else method
+        if method not in self.methods:
+            raise InputError(unknown_name_message("method of this run", method, self.methods))
+        return explanations_to_shap(
+            e for e in self if e.method == method and target in (None, e.target)
+        )
 
     def _find_row(self, text_id: str | int) -> int:
         """Return the row of the only text with an id; raise `InputError` otherwise."""
