@@ -26,6 +26,7 @@ from limelight.results.differences import (
 )
 from limelight.results.mixins import FigureMixin, HtmlMixin, JsonMixin, TableMixin, TerminalMixin
 from limelight.results.shap_values import ShapMixin
+from limelight.results.shapiq_values import explanation_from_shapiq, explanation_to_shapiq
 from limelight.results.table import Table, plain_table
 from limelight.results.values import (
     EqualByFields,
@@ -510,6 +511,56 @@ class Explanation(
         classes = self.classes or (self.target,)
         order = np.argsort(-np.abs(self.scores), kind="stable")
         return {classes.index(self.target): [(int(j), float(self.scores[j])) for j in order]}
+
+    def to_shapiq(self, first_order: "Explanation | None" = None) -> Any:
+        """Return the scores as ``shapiq.InteractionValues``, for the plots of ``shapiq``.
+
+        The index is "SV" for ``shapley``, "BV" for ``banzhaf``, and "SII" or "BII" for the pairs of
+        ``interactions``. The result has only the pairs of the explanation. Set ``top=None`` to
+        store all pairs. shapiq has no place for standard errors.
+
+        Parameters
+        ----------
+        first_order
+            Of pairs: the values of single features, which a network plot of shapiq needs. It is an
+            explanation of the same text by ``shapley``, or by ``banzhaf`` for "BII".
+
+        Returns
+        -------
+        The ``shapiq.InteractionValues``.
+
+        Raises
+        ------
+        InputError
+            If shapiq is not installed, if shapiq has no index for the method, if there is no base
+            value, or if ``first_order`` is another explanation.
+        """
+        return explanation_to_shapiq(self, first_order)
+
+    @classmethod
+    def from_shapiq(cls, values: Any, template: "Explanation") -> "Explanation":
+        """Return an explanation with values that ``shapiq`` computed.
+
+        Parameters
+        ----------
+        values
+            ``shapiq.InteractionValues`` of order 1, 2 or both. The players are the features of
+            ``template`` in their order, as in :func:`limelight.game`.
+        template
+            An explanation of the same text, class and scale, by any method.
+
+        Returns
+        -------
+        The explanation of ``template`` with the scores, pairs and base value of ``values``. The
+        method is "shapiq-" and the index. Without values of order 1, a score is the mean size of
+        the interactions of a feature.
+
+        Raises
+        ------
+        InputError
+            If the number of players is not that of the features, or if an order is above 2.
+        """
+        return explanation_from_shapiq(values, template)
 
     def _table(self) -> Table:
         return feature_table([(0, self)])
