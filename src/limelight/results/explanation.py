@@ -490,7 +490,7 @@ class Explanation(
         >>> e = limelight.explain(limelight.load(), "The plot is thin, but the cast is superb.")
         >>> d = e.difference("superb", "cast")
         >>> print(round(d.value, 2), d.stderr)
-        1.26 None
+        1.2 None
         """
         return score_difference(self, a, b)
 
@@ -511,6 +511,34 @@ class Explanation(
         classes = self.classes or (self.target,)
         order = np.argsort(-np.abs(self.scores), kind="stable")
         return {classes.index(self.target): [(int(j), float(self.scores[j])) for j in order]}
+
+    def to_array(self) -> Float[np.ndarray, "H W"]:
+        """Return the score of every pixel of an explained image.
+
+        Returns
+        -------
+        An array of the height and width of the image. A pixel has the score of its feature, or NaN
+        if it belongs to none.
+
+        Raises
+        ------
+        InputError
+            If a text is explained.
+
+        Examples
+        --------
+        >>> import limelight, numpy as np
+        >>> def find_light(images):
+        ...     return [image[:, :5].mean() / 255 for image in images]
+        >>> model = limelight.wrap(find_light, images=True, classes=["light"], scale="score")
+        >>> image = np.full((10, 10, 3), 200, dtype=np.uint8)
+        >>> e = limelight.explain(model, image, "loo", grid=2, replacement="black")
+        >>> e.to_array().shape, e.to_array()[0, [0, 9]].round(2).tolist()
+        ((10, 10), [0.39, 0.0])
+        """
+        if self.image is None:
+            raise InputError("to_array needs an explanation of an image. For a text, use scores.")
+        return np.append(self.scores, np.nan)[self.image.feature_map()]
 
     def to_shapiq(self, first_order: "Explanation | None" = None) -> Any:
         """Return the scores as ``shapiq.InteractionValues``, for the plots of ``shapiq``.
