@@ -129,18 +129,11 @@ class HuggingFace:
     window: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise an error if the tokenizer is slow or if the network does not classify."""
+        """Raise an error if the tokenizer is slow."""
         if not getattr(self.tokenizer, "is_fast", False):
             raise InputError(
                 "a model needs its fast tokenizer, which knows the place of every word; got "
                 f"{type(self.tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
-            )
-        is_classifier = forward.is_kind(self.network, "SequenceClassification")
-        if not is_classifier or not hasattr(self.network.config, "id2label"):
-            raise InputError(
-                "the model must classify, tag, answer from a passage, or be a language model; got "
-                f"{type(self.network).__name__}. For a language model, give template= with "
-                "{text} in it."
             )
 
     def __repr__(self) -> str:

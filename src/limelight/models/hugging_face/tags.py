@@ -19,7 +19,6 @@ from limelight.errors import InputError
 from limelight.models.hugging_face.forward import (
     CustomHead,
     evaluation_mode,
-    is_kind,
     network_input,
 )
 from limelight.models.hugging_face.subwords import read_subwords
@@ -53,10 +52,9 @@ class SpanForSequenceClassification(CustomHead):
     missing_query_error = NO_SPAN_ERROR
     truncation_advice = "; a span that the cut goes through is left out"
 
-    def __init__(self, network: Any, *, types: bool = True) -> None:
+    def __init__(self, network: Any, *, types: bool = True, is_extractive: bool = False) -> None:
         labels = network.config.id2label
         tags = tuple(str(labels[i]) for i in sorted(labels))
-        is_extractive = is_kind(network, "QuestionAnswering")
         tags_of_type = _tags_by_role(tags) if types else {tag: (tag,) * 4 for tag in tags}
         classes = ["answer"] if is_extractive else [*tags_of_type]
         settings = {"other_label": "another answer"} if is_extractive else {}
