@@ -303,7 +303,10 @@ def split_input(model_input: ModelInput, spec: Any) -> Any:
             return None
         if spec not in SPLITTERS:
             if _is_image_kind(spec):
-                raise InputError(f"features {spec!r} are parts of an image, and this is a text.")
+                raise InputError(
+                    f"features {spec!r} are parts of images, not of texts. Choose from: "
+                    f"{', '.join(FEATURES)}."
+                )
             raise InputError(unknown_name_message("features", spec, FEATURES))
         spec = SPLITTERS[spec]
     elif not callable(spec):
@@ -343,9 +346,11 @@ def _group_patches(model_input: ModelInput, image: PatchedImage, spec: Any) -> l
     if not isinstance(spec, str) or spec in ("patches", "positions", "segments"):
         return list(names)
     if (grid := parse_grid(spec)) is None:
+        if spec not in SPLITTERS and spec not in ("words", "tokens"):
+            raise InputError(unknown_name_message("features", spec, IMAGE_FEATURES))
         raise InputError(
-            f"features {spec!r} are parts of a text, and this is an image. "
-            + unknown_name_message("features", spec, IMAGE_FEATURES)
+            f"features {spec!r} are parts of texts, not of images. Choose from: "
+            f"{', '.join(IMAGE_FEATURES)}."
         )
     shape = [len({box[side] for box in image.boxes}) for side in (1, 0)]  # rows, columns
     if any(wanted > available for wanted, available in zip(grid, shape, strict=True)):
