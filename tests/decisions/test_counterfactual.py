@@ -149,6 +149,8 @@ def test_a_search_with_few_calls_claims_nothing_wrong(calls):
             assert problems(c, *changes_of_all_sets(c, model, text)) == []
             assert c.diagnostics["calls"] <= calls + len(c)  # single features are stored
             found += c.size is not None
+            for row in c.stability:  # a random removal with a change is a set, too
+                assert row.unchanged == row.draws or c.size <= row.size
     assert found >= (8 if calls >= 20 else 0)
 
 
