@@ -32,7 +32,7 @@ def test_every_method_that_a_function_allows_explains_it(method):
         assert [warning for warning in e.warnings if warning.startswith(NO_BASE_VALUE)] != []
 
 
-def test_what_stands_in_is_said_only_where_it_stands_in():
+def test_a_replaced_base_value_has_a_warning():
     loo, shapley = (limelight.explain(refusing(), TEXT, name) for name in ("loo", "shapley"))
     assert f"{NO_BASE_VALUE}." in loo.warnings
     assert any(
@@ -65,7 +65,7 @@ def test_shapley_values_are_those_of_the_game_with_the_stand_in():
     np.testing.assert_allclose(e.scores, expected, rtol=1e-6, atol=1e-7)
 
 
-def test_a_model_that_does_not_refuse_has_its_base_value_and_no_warning():
+def test_a_model_of_the_empty_text_has_its_base_value_and_no_warning():
     model = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
     e = limelight.explain(model, TEXT, "shapley")
     assert e.base_value == 0.0
@@ -83,7 +83,7 @@ def test_a_single_word_says_why_it_cannot_be_explained():
         limelight.explain(refusing(), "superb", "loo")
 
 
-def test_an_error_about_other_texts_is_not_taken_for_a_refusal():
+def test_an_error_about_other_texts_is_no_rejection_of_the_empty_text():
     def broken(texts):
         if any("superb" not in text for text in texts):
             raise RuntimeError("no superb, no answer")
@@ -111,7 +111,7 @@ def test_the_base_value_is_that_of_the_replacement_that_was_used():
     assert [NO_BASE_VALUE in "".join(e.warnings) for e in (masked, deleted)] == [False, True]
 
 
-def test_a_refusing_model_is_not_asked_about_everything_twice():
+def test_a_model_that_rejects_the_empty_text_is_not_called_twice():
     asked = []
 
     def counted(texts):
@@ -125,7 +125,7 @@ def test_a_refusing_model_is_not_asked_about_everything_twice():
 
 
 @pytest.mark.parametrize("fault", [ConnectionError("timeout"), MemoryError("out of memory")])
-def test_a_fault_of_the_machine_is_not_a_refusal(fault):
+def test_an_error_of_the_machine_is_no_rejection(fault):
     def flaky(texts):
         if "" in texts:
             raise fault
@@ -136,7 +136,7 @@ def test_a_fault_of_the_machine_is_not_a_refusal(fault):
         limelight.explain(model, TEXT, "shapley")
 
 
-def test_a_refusal_that_does_not_last_is_none():
+def test_a_temporary_rejection_does_not_count():
     said = []
 
     def once(texts):

@@ -139,14 +139,14 @@ NOT_NUMBERS = (
         ),
     ],
 )
-def test_a_function_that_cannot_be_used_gets_one_sentence(answer, options, sentence):
+def test_an_unusable_function_raises_an_error(answer, options, sentence):
     with pytest.raises(InputError) as error:
         limelight.wrap(answer, **{"classes": ["bad", "good"], **options}).logits(["a text"])
     assert str(error.value) == sentence
 
 
 @pytest.mark.parametrize("spans", [[(0, 3), (2, 5)], [(0, 30)], [(2, 2)], ["a", "text"]])
-def test_words_that_overlap_or_leave_the_text_are_refused(spans):
+def test_words_that_overlap_or_leave_the_text_raise_an_error(spans):
     model = limelight.wrap(
         chances([0.5, 0.5]), classes=["bad", "good"], words=lambda _: spans, scale="logit"
     )
@@ -231,7 +231,7 @@ def test_a_function_may_do_with_its_list_what_it_likes():
     assert limelight.explain(model, "one two", "loo").scores.tolist() == [0, 0]
 
 
-def test_half_a_character_is_refused():
+def test_half_a_character_raises_an_error():
     model = limelight.wrap(chances([0.5, 0.5]), classes=["a", "b"])
     with pytest.raises(InputError) as error:
         limelight.explain(model, "a \ud800 b", "loo")
@@ -464,7 +464,7 @@ def test_a_scikit_learn_model_of_several_labels_has_a_probability_for_each():
     np.testing.assert_allclose(model.predict_proba(texts), pipeline.predict_proba(texts))
 
 
-def test_a_scikit_learn_model_without_a_vectorizer_is_refused():
+def test_a_scikit_learn_model_without_a_vectorizer_raises_an_error():
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
 
@@ -501,7 +501,7 @@ def test_a_scikit_learn_regression_is_wrapped_as_a_score():
     assert dict(e.as_list())["so"] == pytest.approx(-1.0)  # "so good" is rated 4, "good" 5
 
 
-def test_a_scikit_learn_model_of_several_questions_is_refused_with_how_to_ask_one():
+def test_a_scikit_learn_model_of_several_outputs_raises_an_error_with_advice():
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.multioutput import MultiOutputClassifier
@@ -561,7 +561,7 @@ WRONG_TYPES = {
 }
 
 
-def test_wrong_types_get_a_sentence_too():
+def test_messages_about_wrong_types():
     program = (
         "import numpy as np\n"
         "from limelight import InputError, explain, load, wrap\n"
@@ -581,7 +581,7 @@ def test_wrong_types_get_a_sentence_too():
 
 
 @pytest.mark.parametrize("verb", [limelight.explain, limelight.compare])
-def test_what_is_no_model_is_refused_with_how_to_make_one(verb):
+def test_another_object_raises_an_error_that_says_how_to_make_a_model(verb):
     with no_type_checks(), pytest.raises(InputError) as error:
         verb(len, "a text")
     assert str(error.value) == (

@@ -147,7 +147,7 @@ def test_every_score_of_integrated_gradients_has_an_estimated_error(family):
     assert largest[1] < largest[0]
 
 
-def test_scores_that_half_of_the_points_would_change_are_said_to_be_uncertain():
+def test_scores_that_change_with_half_of_the_points_have_a_warning():
     e = limelight.explain(loaded("bert"), TEXT, "ig", target=TARGET, steps=2, max_steps=2)
     worst, largest = max(e.diagnostics["score_errors"]) / 3, np.abs(e.scores).max()
     assert worst > 0.01 * largest
@@ -189,7 +189,7 @@ def test_two_scores_whose_errors_cancel_in_the_sum_are_noticed(monkeypatch, most
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
-def test_padding_that_is_still_attended_to_is_said_and_is_so(family):
+def test_attention_to_padding_gives_a_warning_that_is_true(family):
     """Where the way begins, against the network itself: padding in every place, none masked."""
     model = loaded(family)
     e = limelight.explain(model, TEXT, "ig", target=TARGET, replacement="pad")
@@ -227,7 +227,7 @@ def test_probabilities_have_gradients_too():
     np.testing.assert_allclose(found.scores, by_word(model, product), rtol=1e-4, atol=1e-7)
 
 
-def test_a_mean_gradient_that_is_rounding_is_said_to_be():
+def test_a_mean_gradient_of_rounding_errors_gives_a_warning():
     e = limelight.explain(loaded("bert"), TEXT, "g-avg")
     assert "these scores are rounding errors" in e.warnings[-1]
     assert not limelight.explain(loaded("bert"), TEXT, "g-l2").warnings

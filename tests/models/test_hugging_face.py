@@ -336,7 +336,7 @@ def test_a_single_score_is_shown_and_predicted_as_one(tmp_path, limelight):
     }  # fmt: skip
 
 
-def test_classes_of_the_same_name_are_told_apart():
+def test_classes_of_the_same_name_get_different_names():
     model = loaded.__wrapped__()  # a network of its own, which is changed
     model.network.config.id2label = {0: "x", 1: "y", 2: "x"}
     assert model.classes == ("x #0", "y", "x #2")
@@ -347,14 +347,14 @@ def test_classes_of_the_same_name_are_told_apart():
         limelight.explain(model, TEXT, "gxi", target="x")
 
 
-def test_outputs_that_are_not_as_many_as_the_labels_are_refused():
+def test_a_wrong_number_of_outputs_raises_an_error():
     network, tokenizer = tiny("bert")
     network.config.id2label = {0: "x", 1: "y"}
     with pytest.raises(InputError, match=r"returns 3 outputs, but its config\.id2label names 2"):
         limelight.wrap(network, tokenizer=tokenizer).logits([TEXT])
 
 
-def test_a_model_without_padding_is_asked_text_by_text():
+def test_a_model_without_padding_gets_single_texts():
     model = loaded("gpt2", pad_token_id=None)
     texts = [TEXT, "good"]
     np.testing.assert_allclose(
@@ -370,7 +370,7 @@ def test_compare_shows_what_is_faithful_to_deep_models():
     assert [e.method for e in comparison] == ["shapley", "lime", "lrp", "ig", "loo", "alpha-avg"]
 
 
-def test_a_method_that_is_chance_on_deep_models_says_so_in_numbers():
+def test_a_method_that_is_no_better_than_chance_has_a_warning_with_numbers():
     model = loaded()
     chance = limelight.explain(model, TEXT, "gxi").warnings[-1]
     assert chance.startswith("No better than chance on deep models: ")
@@ -476,7 +476,7 @@ def test_offline_mode_is_respected(monkeypatch):
     assert used == []
 
 
-def test_a_folder_without_a_trained_head_is_refused(tmp_path):
+def test_a_folder_without_a_trained_head_raises_an_error(tmp_path):
     model, tokenizer = tiny("bert")
     model.bert.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
@@ -484,14 +484,14 @@ def test_a_folder_without_a_trained_head_is_refused(tmp_path):
         limelight.load(tmp_path / "model")
 
 
-def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
+def test_a_folder_without_a_tokenizer_raises_an_error(tmp_path):
     """transformers makes one with no words, which reads every text as unknown tokens."""
     tiny("bert")[0].save_pretrained(tmp_path)
     with pytest.raises(InputError, match="has no tokenizer"):
         limelight.load(tmp_path)
 
 
-def test_broken_weights_get_one_sentence(tmp_path):
+def test_broken_weights_raise_an_error(tmp_path):
     model, tokenizer = tiny("bert")
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
@@ -519,7 +519,7 @@ def test_texts_are_strings_and_may_be_none_at_all():
             ask(["a \ud800 b"])
 
 
-def test_outputs_that_are_not_finite_are_refused():
+def test_outputs_that_are_not_finite_raise_an_error():
     model = loaded.__wrapped__()  # a network of its own, which is changed
     with torch.no_grad():
         model.network.classifier.bias.fill_(torch.nan)
@@ -544,7 +544,7 @@ def test_gradients_need_no_trainable_weights_and_no_gradient_mode(method):
         ({"model": len, "tokenizer": 3}, "tokenizer belongs to a Hugging Face model; got"),
     ],
 )
-def test_what_cannot_be_wrapped_gets_one_sentence(options, sentence):
+def test_wrapping_another_object_raises_an_error(options, sentence):
     with pytest.raises(InputError, match=sentence):
         limelight.wrap(**options)
 
@@ -571,7 +571,7 @@ def test_somebodys_own_class_may_stand_on_a_sequence_classifier():
     np.testing.assert_array_equal(*(one.logits(["a superb film"]) for one in found))
 
 
-def test_of_a_compiled_model_the_one_inside_is_asked():
+def test_a_compiled_model_is_replaced_by_its_original():
     model, tokenizer = tiny("bert")
     compiled = torch.compile(model, backend="eager")
     usual, found = (limelight.wrap(one, tokenizer=tokenizer) for one in (model, compiled))

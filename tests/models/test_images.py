@@ -268,7 +268,7 @@ def test_gray_and_colors_are_turned_into_each_other():
         )
 
 
-def test_what_is_no_image_and_who_reads_none_is_told_in_a_sentence(tmp_path):
+def test_another_object_and_a_model_of_texts_raise_an_error(tmp_path):
     model, text_model = tiny_images("vit"), tiny_model()
     for given, said in (
         ("a film", "a file, which 'a film' is not"),

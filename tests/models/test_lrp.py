@@ -235,7 +235,7 @@ def test_a_whole_text_in_windows_is_the_mean_of_its_windows():
     np.testing.assert_allclose(whole.scores, np.concatenate(parts) / 3, rtol=1e-6)
 
 
-def test_a_network_that_answers_otherwise_when_frozen_is_refused(monkeypatch):
+def test_a_network_with_other_outputs_when_frozen_raises_an_error(monkeypatch):
     model = loaded("bert")
     usual = rules._RULES["gelu"]
     monkeypatch.setitem(rules._RULES, "gelu", lambda *given: 2 * usual(*given))
@@ -334,7 +334,7 @@ def test_on_the_papers_classifier_lrp_is_attention_times_value():
     np.testing.assert_array_equal(found.scores, worth.scores)
 
 
-def test_steps_below_one_and_paths_without_a_start_are_refused():
+def test_steps_below_one_and_paths_without_a_start_raise_an_error():
     with pytest.raises(InputError, match="steps must be at least 1; got 0"):
         explained(loaded("bert"), steps=0)
     network, tokenizer = tiny("gpt2", pad_token_id=None)

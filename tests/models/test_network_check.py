@@ -75,7 +75,7 @@ def test_a_word_outside_the_embedding_is_named(mask_outside):
             asked(["a <mask> film"])
 
 
-def test_a_tokenizer_of_another_model_is_refused():
+def test_a_tokenizer_of_another_model_raises_an_error():
     network, _ = tiny("bert", vocab_size=3)
     with pytest.raises(InputError, match="as the token 3, but the embedding of the model has"):
         wrapped(network)
@@ -83,7 +83,7 @@ def test_a_tokenizer_of_another_model_is_refused():
 
 @pytest.mark.parametrize("family", ["xlnet", "fnet", "yoso"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_network_that_feels_padding_is_asked_about_equal_lengths(family):
+def test_a_network_that_changes_with_padding_gets_texts_of_equal_length(family):
     model = animal(family)
     assert model.check.needs_equal_lengths
     assert model.read(TEXT).warnings[-1:] == (
@@ -133,7 +133,7 @@ def test_a_learned_sink_is_counted():
     assert sink > 5
 
 
-def test_a_network_that_answers_at_random_is_said_to():
+def test_a_network_with_random_outputs_gives_a_warning():
     network, tokenizer = tiny("bert")
     network.classifier.register_forward_hook(lambda _m, _g, out: out + torch.rand_like(out))
     (warning,) = wrapped(network, tokenizer).check.warnings
@@ -141,7 +141,7 @@ def test_a_network_that_answers_at_random_is_said_to():
 
 
 @pytest.mark.parametrize("method", ["loo", "lime", "shapley", "banzhaf", "anchors"])
-def test_a_function_that_answers_at_random_is_said_to(method):
+def test_a_function_with_random_outputs_gives_a_warning(method):
     rng = np.random.default_rng(0)
 
     def function(texts):
@@ -163,7 +163,7 @@ def test_dropout_that_was_left_on_is_off_while_we_ask():
 
 
 @pytest.mark.parametrize(("kind", "digits"), [("bfloat16", 2), ("float16", 3)])
-def test_half_precision_is_said(kind, digits):
+def test_half_precision_gives_a_warning(kind, digits):
     network, tokenizer = tiny("bert")
     model = wrapped(network.to(getattr(torch, kind)), tokenizer)
     assert model.check.warnings == (
@@ -195,7 +195,7 @@ def test_a_second_embedding_withdraws_gradients():
     assert limelight.methods(model)["ig"].reason_unavailable is not None
 
 
-def test_a_network_without_gradients_is_refused_where_they_are_needed():
+def test_a_network_without_gradients_raises_an_error_if_they_are_needed():
     network, tokenizer = tiny("bert")
     network.classifier.register_forward_hook(lambda _m, _g, out: out.round())
     model = wrapped(network, tokenizer)
@@ -222,7 +222,7 @@ def test_a_text_on_which_a_network_fails_is_shown():
     assert isinstance(error.value.__cause__, KeyError)
 
 
-def test_a_network_that_cannot_answer_is_refused_when_it_is_wrapped():
+def test_wrapping_a_network_that_fails_raises_an_error():
     network, tokenizer = tiny("bert")
     network.forward = lambda **_: 1 / 0
     with pytest.raises(InputError) as error:
@@ -233,7 +233,7 @@ def test_a_network_that_cannot_answer_is_refused_when_it_is_wrapped():
     )
 
 
-def test_weights_that_are_not_finite_are_refused_when_they_are_wrapped():
+def test_wrapping_weights_that_are_not_finite_raises_an_error():
     network, tokenizer = tiny("bert")
     with torch.no_grad():
         network.classifier.bias.fill_(torch.nan)

@@ -111,7 +111,7 @@ def test_a_model_stays_as_it_was_when_it_breaks(method, where, monkeypatch):
 
 @pytest.mark.parametrize("name", ["xlnet", "bart", "longformer"])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_model_that_is_refused_stays_as_it_was(name):
+def test_a_rejected_model_is_unchanged(name):
     network, tokenizer = unusual(name)
     model = limelight.wrap(network, tokenizer=tokenizer)
     before = state(model)

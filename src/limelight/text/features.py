@@ -70,7 +70,7 @@ class Features:
         """The noun for one feature, such as "word"."""
         return feature_noun(self.kind)
 
-    def finer_features_advice(self) -> str:
+    def finer_features_advice(self, *, has_subwords: bool = False) -> str:
         """Return advice that leads to more features: other features, or a longer text."""
         if _is_image_kind(self.kind):
             return "Use smaller patches, such as grid=4."
@@ -78,6 +78,8 @@ class Features:
             return "Use smaller features, such as features='words'."
         if self.kind == "words" and np.count_nonzero(self.feature_index >= 0) > 1:
             return "Use features='positions', or give a longer text."
+        if self.kind != "tokens" and has_subwords:
+            return "Give a longer text, or use features='tokens'."
         return "Give a longer text."
 
     def result_fields(self, model_input: ModelInput) -> dict[str, Any]:
