@@ -655,7 +655,9 @@ def test_a_run_resumes_with_its_learned_method_only(bert, of_bert, tmp_path):
     assert both.failed == 0
 
 
-def test_a_run_with_the_method_of_another_model_raises_an_error_before_any_call(of_function, tmp_path):
+def test_a_run_with_the_method_of_another_model_raises_an_error_before_any_call(
+    of_function, tmp_path
+):
     other = package.wrap(additive, classes=["a", "b"], scale="logit", name="other")
     with pytest.raises(InputError, match="learned from another model"):
         package.explain_data(other, ["w1 w2"], of_function, output=tmp_path / "other")
