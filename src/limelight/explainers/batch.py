@@ -17,7 +17,6 @@ from limelight.models import (
     Capable,
     Model,
     has,
-    reason_missing,
     resolve_replacement,
 )
 from limelight.models.attention.collapsed import CollapsedInputs
@@ -25,6 +24,7 @@ from limelight.models.protocol import HiddenStates, describe_pooling, has_exact_
 from limelight.models.queries import (
     compute_hidden_states,
     fallback_reason,
+    feature_names,
     needs_subwords,
     read_inputs,
     refine_tokens,
@@ -533,9 +533,7 @@ def advise_finer_features(model: Model, features: Features) -> Iterator[None]:
     try:
         yield
     except TooFewFeaturesError as error:
-        advice = features.finer_features_advice(
-            has_subwords=reason_missing(model, "has_subwords") is None
-        )
+        advice = features.finer_features_advice(has_subwords="tokens" in feature_names(model))
         raise TooFewFeaturesError(f"{error} {advice}") from None
 
 
