@@ -82,22 +82,23 @@ def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("model", "method", "settings", "sentence"),
+    ("model", "method", "settings", "message"),
     [
         (
             "own",
             "lime",
             {"samples": 100},
             "the setting 'samples' of method 'lime' has no effect for this model. Leave samples "
-            "out, or use 'bandwidth', 'penalty', 'rows', 'tolerance', 'replacement', 'per_head' or 'fit'.",
+            "out, or use 'bandwidth', 'penalty', 'rows', 'tolerance', 'replacement', 'per_head' or "
+            "'fit'.",
         ),
         (
             "function",
             "shapley",
             {"per_head": True},
             "the setting 'per_head' of method 'shapley' has no effect for this model. Leave "
-            "per_head out, or use 'sampler', 'pairs', 'spare', 'start', 'replacement', 'seed', 'tolerance' or "
-            "'max_pairs'.",
+            "per_head out, or use 'sampler', 'pairs', 'spare', 'start', 'replacement', 'seed', "
+            "'tolerance' or 'max_pairs'.",
         ),
         ("function", "lime", {"feature_selection": "auto"}, "unknown setting of method 'lime': 'f"),
         ("own", "alpha-avg", {"layer": 1}, "the setting 'layer' of method 'alpha-avg' has no e"),
@@ -110,11 +111,11 @@ def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
         ),
     ],
 )
-def test_a_setting_without_effect_raises_an_error(model, method, settings, sentence):
+def test_a_setting_without_effect_raises_an_error(model, method, settings, message):
     chosen = tiny_model() if model == "own" else FUNCTION
     with pytest.raises(InputError) as error:
         limelight.explain(chosen, "w1 w2 w3", method, **settings)
-    assert str(error.value).startswith(sentence)
+    assert str(error.value).startswith(message)
 
 
 def test_a_replacement_that_is_no_word_raises_an_error():
@@ -204,7 +205,9 @@ def test_compare_raises_an_error_for_settings_without_effect():
     model = tiny_model(2)
     with pytest.raises(InputError, match="unknown setting of these methods: 'bandwidth'"):
         limelight.compare(model, "w1 w2 w3", methods=[Lime(), "loo"], bandwidth=0.5)
-    with pytest.raises(InputError, match="compare shows each method once; 'lime' was given twice"):
+    with pytest.raises(
+        InputError, match="compare needs each method once, but 'lime' was given twice"
+    ):
         limelight.compare(model, "w1 w2 w3", methods=["lime", Lime()])
 
 

@@ -220,17 +220,17 @@ def test_an_estimator_is_known_by_the_class_whose_code_it_runs():
 
 
 @pytest.mark.parametrize(
-    ("estimator", "says"),
+    ("estimator", "message"),
     [
         (ClippedRidge(), "changes predict of scikit-learn's Ridge"),
         (SquaredRidge(), "changes _decision_function of scikit-learn's Ridge"),
-        (OtherWeights(), "has coef_ of its own"),
-        (CappedColumns(), "has transform of its own"),
+        (OtherWeights(), "changes coef_ of scikit-learn's LogisticRegression"),
+        (CappedColumns(), "changes transform of scikit-learn's TfidfVectorizer"),
         (np.zeros(3), "ndarray is not a class of scikit-learn"),
     ],
 )
-def test_code_that_is_not_of_scikit_learn_is_named(estimator, says):
-    with pytest.raises(ForeignCodeError, match=says):
+def test_the_message_names_code_that_is_not_of_scikit_learn(estimator, message):
+    with pytest.raises(ForeignCodeError, match=message):
         scikit_class(estimator)
 
 

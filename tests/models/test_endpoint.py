@@ -402,8 +402,8 @@ def test_addresses_lead_to_the_completions():
     [
         ({"template": "no place"}, "template must be a string that has {text} in it once"),
         ({"model": " "}, "model must be the name of a model"),
-        ({"parallel": 0}, "parallel must be a whole number from 1"),
-        ({"max_new_tokens": True}, "max_new_tokens must be a whole number"),
+        ({"parallel": 0}, "parallel must be a positive whole number, not 0"),
+        ({"max_new_tokens": True}, "max_new_tokens must be a positive whole number, not True"),
         ({"requests_per_minute": 0}, "requests_per_minute must be a positive number"),
         ({"timeout": -1.0}, "timeout must be a positive number"),
         ({"timeout": True}, "timeout must be a positive number"),
@@ -510,7 +510,7 @@ def test_the_shell_judges_the_answers_of_a_column(server, request, tmp_path):
     assert found.texts[0].deletion.areas != found.texts[1].deletion.areas
 
 
-def test_a_server_that_says_the_same_whatever_it_reads_is_reported(server):
+def test_a_server_that_ignores_the_text_gives_a_warning(server):
     prompt = TEMPLATE.replace("{text}", CONTEXT)
     whole = server.completion
 
@@ -522,10 +522,16 @@ def test_a_server_that_says_the_same_whatever_it_reads_is_reported(server):
     server.completion = forgetful
     e = limelight.explain(wrapped(server), CONTEXT, "loo", features="sentences", answer=ANSWER)
     assert (e.scores == 0).all()
-    assert sum("the same log-probability after every version" in n for n in e.warnings) == 1
+    assert (
+        sum(
+            "log-probability of the answer is the same for every masked text" in n
+            for n in e.warnings
+        )
+        == 1
+    )
     server.completion = whole
     e = limelight.explain(wrapped(server), CONTEXT, "loo", features="sentences", answer=ANSWER)
-    assert not any("every version" in warning for warning in e.warnings)
+    assert not any("every masked text" in warning for warning in e.warnings)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def other_words():
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("not json", "config.json is not JSON"),
+        ("not json", "config.json is not valid JSON (Expecting value: line 1"),
         ("[]", "must have the format 'limelight.attention/3'"),
         ('{"architectures": ["BertForSequenceClassification"]}', "it has None"),
         ('{"format": "limelight.attention/2"}', "it has 'limelight.attention/2'"),

@@ -118,7 +118,7 @@ NOT_NUMBERS = (
         (
             chances([0.5, 0.5]),
             {"scale": "probabilty"},
-            "no scale 'probabilty'. Did you mean 'probability'? "
+            "unknown scale: 'probabilty'. Did you mean 'probability'? "
             "Choose from: logit, probability, score.",
         ),
         (
@@ -181,24 +181,24 @@ def test_probabilities_come_back_as_they_were():
     np.testing.assert_allclose(many.predict_proba(["x"])[0], [0.5, 0.9])
 
 
-def test_certain_answers_are_counted_where_log_odds_are_explained():
+def test_a_warning_counts_outputs_of_infinite_log_odds():
     def certain(texts):
         sure = np.array([float("good" in text.split()) for text in texts])
         return np.stack([1 - sure, 0.7 * sure, 0.3 * sure], axis=1)
 
     model = limelight.wrap(certain, classes=["bad", "good", "best"])
-    for method, asked, held in (("loo", 5, 5), ("shapley", 9, 9), ("lime", 9, 9)):
+    for method, count, clipped in (("loo", 5, 5), ("shapley", 9, 9), ("lime", 9, 9)):
         e = limelight.explain(model, "a good film", method, target="bad")
         assert e.warnings[-1] == (
-            f"{held} of {asked} answers were probabilities of 0 or 1, whose log-odds are infinite; "
-            "±27.6 stands for them, so the size of the scores means little. "
-            "Explain scale='probability', or let the function return logits."
+            f"{clipped} of {count} outputs were probabilities of 0 or 1, clipped to log-odds of "
+            "±27.6, so the size of scores is unreliable. Use scale='probability', or let the "
+            "function return logits."
         )
         assert np.abs(e.scores).max() > 27
     some = limelight.explain(model, "a good film", "loo", target="best")
-    assert some.warnings[-1].startswith("2 of 5 answers")  # without "good", and without any word
+    assert some.warnings[-1].startswith("2 of 5 outputs")  # without "good", and without any word
     sampled = limelight.explain(model, "a good film", "lime-sampled", samples=50, target="bad")
-    assert sampled.warnings[-1].startswith("51 of 51 answers")  # and the base value
+    assert sampled.warnings[-1].startswith("51 of 51 outputs")  # and the base value
     for unheld in ({"scale": "probability"}, {"target": "x"}):
         soft = limelight.wrap(chances([0.3, 0.7]), classes=["y", "x"])
         asked = model if "scale" in unheld else soft
@@ -206,19 +206,19 @@ def test_certain_answers_are_counted_where_log_odds_are_explained():
 
 
 @pytest.mark.parametrize("method", ["loo", "lime", "shapley", "lime-sampled"])
-def test_a_model_that_answers_differently_every_time_is_found_out(method):
+def test_a_model_with_random_outputs_gives_a_warning(method):
     rng = np.random.default_rng(0)
     options = {"samples": 40} if "lime" in method else {}
     noisy = limelight.wrap(
         lambda texts: rng.normal(size=(len(texts), 2)), classes=["a", "b"], scale="logit"
     )
     e = limelight.explain(noisy, "one two three four", method, **options)
-    assert any("answered the same text with" in warning for warning in e.warnings)
+    assert any("for the same text, and standard errors" in warning for warning in e.warnings)
     rounded = limelight.wrap(
         lambda texts: 1e-3 * rng.normal(size=(len(texts), 2)), classes=["a", "b"], scale="logit"
     )
     e = limelight.explain(rounded, "one two three four", method, **options)
-    assert not any("answered the same text with" in warning for warning in e.warnings)
+    assert not any("for the same text, and standard errors" in warning for warning in e.warnings)
 
 
 def test_a_function_may_do_with_its_list_what_it_likes():
@@ -250,18 +250,20 @@ def test_a_page_shows_the_probabilities_of_the_function():
     assert [one.name for one in shown if one.chosen] == ["c"]
 
 
-def test_asking_for_what_a_function_cannot_show_says_why():
+def test_a_method_of_gradients_raises_an_error_for_a_function():
     model = paper_as_function()
     with pytest.raises(InputError) as error:
         limelight.explain(model, TEXT, "gxi")
     assert str(error.value) == (
-        "method 'gxi' needs the gradients of the model, and a function of texts shows only its "
-        "answers; use 'shapley', 'lime' or 'loo'."
+        "method 'gxi' needs gradients, but a function returns only outputs. Use 'shapley', 'lime' "
+        "or 'loo'."
     )
 
 
 def test_a_function_has_no_weights_to_shuffle():
-    with pytest.raises(InputError, match="a function shows only its answers, and no weights"):
+    with pytest.raises(
+        InputError, match="needs the weights of the model, but a function returns only outputs"
+    ):
         limelight.judge(paper_as_function(), [TEXT], methods=["loo"], columns=["sanity"])
 
 
@@ -382,7 +384,7 @@ def test_deleting_takes_the_space_along_and_masking_does_not():
     masked = limelight.wrap(predict, classes=["a", "b"], mask="#")
     limelight.explain(masked, "one two", "loo", protect=["two"])
     assert set(asked) == {"one two", "# two"}
-    with pytest.raises(InputError, match="no replacement 'mask'"):
+    with pytest.raises(InputError, match="unknown replacement: 'mask'"):
         limelight.explain(
             limelight.wrap(predict, classes=["a", "b"]), "one two", "loo", replacement="mask"
         )
@@ -427,9 +429,11 @@ def test_a_margin_is_a_score_without_probabilities():
     assert (e.scale, e.link) == ("score", "none")
     with pytest.raises(InputError, match="are scores, not log-odds, so it has no probabilities"):
         limelight.wrap(pipeline).predict_proba(["so good"])
-    with pytest.raises(InputError, match=r"no scale 'probability'\. Choose from: score"):
+    with pytest.raises(InputError, match=r"unknown scale: 'probability'\. Choose from: score"):
         limelight.explain(limelight.wrap(pipeline), "so good", "loo", scale="probability")
-    with pytest.raises(InputError, match=r"no scale 'score'\. Choose from: logit, probability"):
+    with pytest.raises(
+        InputError, match=r"unknown scale: 'score'\. Choose from: logit, probability"
+    ):
         limelight.explain(paper_as_function(), TEXT, "loo", scale="score")
 
 
@@ -555,7 +559,7 @@ WRONG_TYPES = {
     "wrap(len, classes=2)": "classes must be a list of two names or more; got 2.",
     "wrap(len)": "classes must be a list of two names or more; got None.",
     "explain(two, 'a b', Lime(samples=99.5))": (
-        "the setting 'samples' must be a whole number; got 99.5."
+        "the setting 'samples' must be a whole number, not 99.5."
     ),
     "load(3)": ("load takes a path or a name; got int. A model in memory goes to limelight.wrap."),
 }

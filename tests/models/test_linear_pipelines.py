@@ -311,7 +311,7 @@ def test_adversarial_weights_and_frequencies_are_exact(scale):
             TfidfVectorizer(),
             LogisticRegression(),
             (SelectKBest(chi2, k=9), TfidfTransformer(norm=None)),
-            "weighed after they were divided",
+            "the pipeline weights the columns after a norm",
         ),
         (
             make_union(TfidfVectorizer(), CountVectorizer()),
@@ -325,7 +325,12 @@ def test_adversarial_weights_and_frequencies_are_exact(scale):
             (),
             "the token pattern depends on the text around a word",
         ),
-        (PerLength(), LogisticRegression(), (), "has transform of its own"),
+        (
+            PerLength(),
+            LogisticRegression(),
+            (),
+            "PerLength changes transform of scikit-learn's CountVectorizer",
+        ),
         (
             TfidfVectorizer(analyzer=pairs_of_words),
             LogisticRegression(),

@@ -116,7 +116,7 @@ def test_a_rejected_model_is_unchanged(name):
     model = limelight.wrap(network, tokenizer=tokenizer)
     before = state(model)
     for method in ("alpha-avg", "alpha-grad"):
-        with pytest.raises(limelight.InputError, match="needs the attention weights"):
+        with pytest.raises(limelight.InputError, match="needs attention weights"):
             limelight.explain(model, TEXT, method)
     after = state(model)
     for part, was in before.items():

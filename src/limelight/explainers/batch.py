@@ -17,6 +17,7 @@ from limelight.models import (
     Capable,
     Model,
     has,
+    reason_missing,
     resolve_replacement,
 )
 from limelight.models.attention.collapsed import CollapsedInputs

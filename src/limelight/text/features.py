@@ -304,7 +304,10 @@ def split_input(model_input: ModelInput, spec: Any) -> Any:
             return None
         if spec not in SPLITTERS:
             if _is_image_kind(spec):
-                raise InputError(f"features {spec!r} are parts of an image, and this is a text.")
+                raise InputError(
+                    f"features {spec!r} are parts of images, not of texts. Choose from: "
+                    f"{', '.join(FEATURES)}."
+                )
             raise InputError(unknown_name_message("features", spec, FEATURES))
         spec = SPLITTERS[spec]
     elif not callable(spec):
