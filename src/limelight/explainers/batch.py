@@ -17,7 +17,6 @@ from limelight.models import (
     Capable,
     Model,
     has,
-    reason_missing,
     resolve_replacement,
 )
 from limelight.models.attention.collapsed import CollapsedInputs
