@@ -292,7 +292,7 @@ def coverage(predicted: Any, truth: fitting.Examples) -> dict[str, Any]:
     inside = off <= 4 * (predicted.stderr**2 + truth.noise)
     order = np.argsort(np.abs(predicted.values).ravel())
     deciles = [float(inside.ravel()[own].mean()) for own in np.array_split(order, 10)]
-    r2 = fitting.r_squared(predicted.values, truth)
+    r2 = fitting.noise_corrected_r_squared(predicted.values, truth)
     return {"covered": float(inside.mean()), "covered_deciles": deciles, "r2_reference": r2}
 
 
@@ -338,7 +338,7 @@ def save(asked: Any, model: Any, learned: LearnedMethod, values: list[np.ndarray
         "version": limelight.__version__,
         **learned.record,
     }
-    record["report"] = dict(record["report"]) | {"said": []}
+    record["report"] = dict(record["report"]) | {"sentences": []}
     replace(learned, record=record).save(asked.output / "method")
 
 
@@ -563,7 +563,7 @@ def ablated(
 
         fit = fitting.fit_examples(only(source), held, seed=0, curve=False)
         values = fit.predict_scores(fit.standardize_inputs(only(truth).network_inputs)).values
-        return fitting.r_squared(values, truth)
+        return fitting.noise_corrected_r_squared(values, truth)
 
     yield "all", reached(examples)
     for left in [one for one in signals if one not in ("outputs", "places")]:

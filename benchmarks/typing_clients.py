@@ -84,7 +84,7 @@ class Client:
         )
         question = {
             "tab": self.name,
-            "place": "0",
+            "panel": "0",
             "text": " ".join(self._words),
             "methods": METHODS,
         }

@@ -109,9 +109,14 @@ serving = serve(model)
 def request():
     at = urlsplit(serving.url)
     connection = http.client.HTTPConnection(at.hostname, at.port)
-    asked = {"tab": "t", "place": "p", "text": text, "methods": ["lime"]}
-    connection.request("POST", at.path + "text", json.dumps(asked))
-    connection.getresponse().read()
+    for panel in ("panel", "place"):  # its name in this version, and in earlier ones
+        asked = {"tab": "t", panel: "p", "text": text, "methods": ["lime"]}
+        connection.request("POST", at.path + "text", json.dumps(asked))
+        response = connection.getresponse()
+        body = response.read()
+        if response.status == 200:
+            return
+    raise SystemExit(f"the page answers {body!r}")
 sys.setprofile(profile)
 found = {}
 for name, call in given["asked"].items():

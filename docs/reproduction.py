@@ -14,12 +14,31 @@ from limelight_reproduction.trust import DeepShares
 
 HERE = Path(__file__).parent
 PAGE, IMAGES = HERE / "reproduction.md", "images/reproduction"
+# A letter with an index or an exponent, in text that says α_t, v_{h,t} or T_max^{ε−1}.
+SYMBOL = re.compile(
+    r"(?<![A-Za-zα-ω0-9_`/.\-\\])[A-Za-zα-ωΑ-Ω]"
+    r"_(?:\{[^}]*\}|max|att|out|[a-zℓ0-9])(?![A-Za-z0-9])(?:\^(?:\{[^}]*\}|[ε\d])|ᵀ)?"
+)
+WORD_INDEX = re.compile(r"_(max|att|out)")
 DEEP = HERE.parent / "benchmarks/results/judging_cuda_every.json"
 
 
 def page(rows: list[ReportRow]) -> str:
     """Return the text of the page."""
-    return f"<!-- generated -->\n\n{documentation_page(rows, IMAGES, deep_shares())}"
+    text = documentation_page(rows, IMAGES, deep_shares()).replace("e^entropy", "$e^{H}$")
+    return f"<!-- generated -->\n\n{typeset(text)}"
+
+
+def typeset(text: str) -> str:
+    """Write symbols with an index or an exponent as TeX, except in code."""
+    parts = re.split(r"(`[^`\n]*`)", text)  # every second part is code
+    parts[::2] = [SYMBOL.sub(lambda match: f"${_tex(match[0])}$", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _tex(symbol: str) -> str:
+    symbol = WORD_INDEX.sub(r"_{\\mathrm{\1}}", symbol).replace("−", "-")
+    return symbol.replace("ℓ", r"\ell").replace("ᵀ", r"^\top")
 
 
 def deep_shares() -> DeepShares:

@@ -78,11 +78,6 @@ RAISED = [
         of(TEXT, "lime", budget="99 calls"),
     ),
     row(
-        "Leave budget out, and set its numbers of samples instead",
-        of(TEXT, "anchors", budget="99 calls"),
-        of(TEXT, "anchors", samples=50, max_samples=100),
-    ),
-    row(
         r"Use a budget of ([\d,]+) calls, or use '(\w+)' \(\d+ calls\)",
         of(LONG, "shapley", budget="50 calls"),
         of(LONG, "shapley", budget="{1} calls"),

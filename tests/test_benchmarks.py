@@ -76,6 +76,7 @@ IDS = {
         "captum LIME, samples=100",
     },
     "samplers": {"synthetic_16_10", "synthetic_6_4", "rule_False", "held_False"},
+    "certain_ranks": {"orders_25_AND_of_3", "until_3_ties", "cells", "reviews_top3_10"},
     "lime_law": {"sentence_200_held_penalised", "uneven_200_scatter"},
     "ceilings": {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"},
     "linear": {"imdb_lime", "imdb_shapley", "ag_news_sampled_ratio", "imdb_sampled_lime"},

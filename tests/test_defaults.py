@@ -78,7 +78,7 @@ def test_probabilities_of_the_paper_s_classifier_are_those_of_all_subsets(famili
 
 
 def test_a_model_of_probabilities_keeps_its_scale_in_another_process(shipped):
-    asked = shipped.for_request("words", "probability")
+    asked = shipped.drop_inexact_games("words", "probability")
     again = pickle.loads(pickle.dumps(asked))
     assert again.capabilities == asked.capabilities != shipped.capabilities
     assert again.fingerprint == shipped.fingerprint

@@ -1,6 +1,7 @@
 """The documentation as a site: one list of pages, links that resolve, nothing from elsewhere."""
 
 import importlib.util
+import json
 import re
 import subprocess
 import zipfile
@@ -11,8 +12,10 @@ import pytest
 from docs_site.__main__ import LIVE, PAPER, build, with_live_pages
 from docs_site.built_pages import faults, read
 from docs_site.formulas import FormulaError, install_katex, render_formulas
+from docs_site.llms import FULL_TEXT, LIST, expand_directives, first_paragraph
 from docs_site.navigation import list_pages, read_sections
 from docs_site.paper_page import FIGURES, paper_page
+from docs_site.search import SEARCH_LAST, SYNONYMS, SearchError, patch_script, rank, rank_search
 from docs_site.settings import settings
 from docs_site.staging import placed, rewritten
 from docs_site.versions import publish, write_versions, zipped
@@ -229,15 +232,20 @@ def test_the_site_is_whole(site):
 
 
 @pytest.mark.slow
-def test_docstrings_become_lists_of_parameters_and_links(site):
+def test_docstrings_become_tables_of_parameters_and_links(site):
     pages = {page.stem: page.read_text("utf-8") for page in (site / "api").glob("*.html")}
     for name, text in pages.items():
-        assert not re.search(r":\w+:<code>|-{5}", text), name
-        listed = re.findall(r'field-body">\s*<b><code>([^<]*)</code>', text)
-        # A paragraph after the parameters would be taken for one more.
-        assert [one for one in listed if not re.fullmatch(r"\*{0,2}[a-z]\w*", one)] == [], name
-    listed = re.findall(r'field-body">\s*<b><code>([^<]*)</code>', pages["explaining"])
-    assert {"model", "text", "method", "target", "scale", "budget"} <= set(listed)
+        assert not re.search(r":\w+:<code>|-{5}|\.\. math::", text), name
+    first_table = pages["explaining"].partition("<table>")[2].partition("</table>")[0]
+    assert re.findall(r"<th>(?:<b>)?(\w+)", first_table) == [
+        "Name",
+        "Type",
+        "Description",
+        "Default",
+    ]
+    names = re.findall(r"<tr[^>]*>\s*<td>\s*<code>([^<]*)</code>", first_table)
+    assert {"model", "text", "method", "target", "scale", "budget"} <= set(names)
+    assert [name for name in names if not re.fullmatch(r"\*{0,2}[a-z]\w*", name)] == []
     assert (
         '<a href="models.html#limelight.load"><code>limelight.load</code></a>'
         in (pages["explaining"])
@@ -270,23 +278,101 @@ def offline(site, tmp_path_factory):
     return folder / "limelight-docs-0.0"
 
 
+QUERIES = {
+    "bert": ["quickstart.html", "tutorials/hugging-face.html"],
+    "jupyter": ["faq.html#can-i-use-it-in-a-notebook"],
+    "multilabel": ["faq.html#does-it-explain-multi-label-models"],
+    "batch size": ["faq.html#how-do-i-save-memory"],
+    "LoRA": ["faq.html#can-i-explain-lora-peft-or-quantized-models"],
+    "license": ["faq.html#what-is-the-license"],
+    "regression": ["faq.html#does-it-explain-regression-models"],
+    "out of memory": ["faq.html#how-do-i-save-memory"],
+    "which method": ["faq.html#which-method-should-i-use"],
+    "csv": ["faq.html#how-do-i-explain-10000-texts"],
+    "slow": ["faq.html#why-is-it-slow"],
+    "shapley": ["methods/shapley.html"],
+}
+RESULTS = """() => [...document.querySelectorAll("*")].flatMap(
+    (e) => [...(e.shadowRoot?.querySelectorAll("a[href*='?h=']") ?? [])].map((a) => a.href))"""
+
+
+def search(opened, query):
+    """Type a query into the search of a page and return the addresses of the results."""
+    opened.keyboard.press("Control+k")
+    until(opened, "Boolean(document.activeElement.shadowRoot)")
+    opened.keyboard.type(query)
+    marker = query.split()[-1].lower()
+    until(
+        opened, f"(marker) => ({RESULTS})().some((a) => a.toLowerCase().includes(marker))", marker
+    )
+    folder = opened.url.rpartition("/")[0] + "/"
+    return [re.sub(r"\?h=[^#]*", "", a.removeprefix(folder)) for a in opened.evaluate(RESULTS)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("asked", "found"),
-    {
-        "bert": "My BERT in five minutes",
-        "csv": "Whole data sets",
-        "which method": "Which method",
-        "slow": "Ten questions",
-    }.items(),
+def test_the_search_of_the_offline_zip_finds_what_newcomers_type(offline, browser):
+    for query, wanted in QUERIES.items():
+        with watched_page(browser, offline / "quickstart.html") as opened:
+            first = search(opened, query)[:3]
+        for page in wanted:
+            assert any(address.startswith(page) for address in first), (query, first)
+
+
+@pytest.mark.slow
+def test_the_search_lists_guides_before_theorems(offline, browser):
+    for query in ("shapley", "lime", "standard error", "bound"):
+        with watched_page(browser, offline / "quickstart.html") as opened:
+            ranks = [rank(address) == SEARCH_LAST for address in search(opened, query)]
+        assert len(ranks) > 4, query
+        assert ranks == sorted(ranks), query
+
+
+WORKER = (
+    "case 0:let e=(r=t.data.config.lang);l.items.sort(ht(...s));"
+    "if(f=s(o.matches[d],u.matches[d]),f!==0||(f=a(o.matches[d],u.matches[d]),f!==0))return f;"
 )
-def test_the_search_of_the_offline_zip_finds_what_newcomers_type(offline, browser, asked, found):
-    with watched_page(browser, offline / "units.html") as opened:
-        opened.keyboard.press("Control+k")
-        until(opened, "Boolean(document.activeElement.shadowRoot)")
-        opened.keyboard.type(asked)
-        shown = "document.activeElement.shadowRoot?.textContent ?? ''"
-        until(opened, f"/\\d+ results.*{found}/s.test({shown})")
+
+
+def test_the_search_index_gets_ranks_and_other_spellings(tmp_path):
+    worker = tmp_path / "assets/javascripts/workers/search.1.min.js"
+    worker.parent.mkdir(parents=True)
+    worker.write_text(WORKER)
+    titles = {"theorems/a.html": "A", "faq.html#x": "Is multi-label possible?", "api/b.html": "B"}
+    entries = [{"location": at, "title": title, "text": "t"} for at, title in titles.items()]
+    (tmp_path / "search.json").write_text(json.dumps({"config": {}, "items": entries}))
+    rank_search(tmp_path)
+    index = json.loads((tmp_path / "search.json").read_text())
+    assert [entry["rank"] for entry in index["items"]] == [3, 0, 2]
+    assert [SYNONYMS["multi-label"] in entry["text"] for entry in index["items"]] == [0, 1, 0]
+    script = (tmp_path / "search.js").read_text()
+    assert json.loads(script.removeprefix("var __index = ").rstrip(";\n")) == index
+    assert worker.read_text().count("ranks") == 5
+
+
+def test_another_search_script_is_an_error():
+    with pytest.raises(SearchError, match=r"constraints\.txt"):
+        patch_script(WORKER.replace("sort", "toSorted"))
+
+
+def test_the_list_for_language_models_describes_each_page():
+    page = "# Title\n\n<!-- comment -->\n> quote\n\nUse [it](a.md)\nnow.\n\nMore.\n"
+    assert first_paragraph(page) == "Use it now."
+    text = expand_directives("# API\n\n::: limelight.load\n")
+    assert "load(path: str | os.PathLike[str] | None=None" in text
+    assert "Load a model" in text
+    assert ":::" not in text
+
+
+@pytest.mark.slow
+def test_the_site_has_its_text_for_language_models(site):
+    text = (site / LIST).read_text("utf-8")
+    addresses = re.findall(r"\]\(([^)]+)\):", text)
+    assert [at for at in addresses if not (site / at).is_file()] == []
+    assert len(addresses) > 100
+    assert not re.search(r": $", text, re.M)
+    full = (site / FULL_TEXT).read_text("utf-8")
+    assert "limelight.explain_data(model" in full
+    assert len(full.split()) < 100_000  # without the generated tables
 
 
 def test_versions_stand_side_by_side_and_know_each_other(browser, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 import limelight
 from limelight import InputError
-from limelight.explainers.registry import SAMPLED_COMPARISON, default_method
+from limelight.explainers.registry import default_method
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MEMBERS = (
@@ -32,8 +32,8 @@ def behind_a_server():
     ("name", "statement"),
     [
         ("migrating/context-cite.md", "Without a method, you get [Banzhaf values]"),
-        ("endpoints.md", "The default is `banzhaf`"),
-        ("questions.md", "Banzhaf values of sentences where a language model's answer is"),
+        ("explanation/answers.md", "## Why Banzhaf values are the default"),
+        ("faq.md", "Banzhaf values for answers of language models"),
     ],
 )
 def test_answers_are_explained_by_the_method_that_the_docs_name(name, statement):
@@ -42,12 +42,12 @@ def test_answers_are_explained_by_the_method_that_the_docs_name(name, statement)
 
 
 def test_no_page_about_answers_names_another_default():
-    for name in ("migrating/context-cite.md", "endpoints.md", "answers.md"):
+    for name in ("migrating/context-cite.md", "how-to/endpoint.md", "explanation/answers.md"):
         assert "without the name of a method, Shapley" not in page(name)
 
 
 def test_every_method_that_needs_only_calls_works_behind_a_server():
-    assert "Every method that needs only calls of the model works" in page("endpoints.md")
+    assert "Every method that needs only calls of the model works" in page("how-to/endpoint.md")
     function = limelight.wrap(lambda texts: [[0.5, 0.5] for _ in texts], classes=["a", "b"])
     allowed = [
         {row.id for row in limelight.methods(model) if row.reason_unavailable is None}
@@ -141,7 +141,7 @@ def messages():
 
 
 def test_every_verb_names_all_members_that_a_family_lacks(messages):
-    assert "raises one `InputError` that names them all" in page("families.md")
+    assert "raises one `InputError` that names them all" in page("how-to/model-class.md")
     assert len(messages["families"]) == 90
     for verb, missing, said in messages["families"]:
         assert said == f"Mine is not a model yet; it lacks {', '.join(missing)}.", verb
@@ -153,30 +153,18 @@ def test_what_is_no_family_is_sent_to_wrap(messages):
         assert said.endswith("Write limelight.wrap(…).")
 
 
-def test_models_md_names_the_methods_that_compare_shows():
-    *names, last = (f"`{name}`" for name in SAMPLED_COMPARISON)
-    statement = f"Without `--methods`, `compare` shows {', '.join(names)} and {last}"
-    assert statement in page("models.md")
-
-
-def test_a_method_is_not_learned_where_shapley_values_are_exact_as_the_table_says():
-    """That it can be learned from a function is shown by tests/training/test_learning.py."""
-    assert "| one weight for each word, with standard errors; none where Shapley" in page(
-        "models.md"
-    )
-    with pytest.raises(InputError, match="there is nothing to learn"):
+def test_learn_raises_an_error_where_shapley_values_are_exact():
+    with pytest.raises(InputError, match="exact"):
         limelight.learn(limelight.load(), ["a good film"] * 24, pairs=1, judged=0)
 
 
 def test_the_page_of_taggers_says_over_which_tokens_an_answer_is_normalized():
     """The numbers: tests/models/test_spans.py, against direct calls of the network."""
     statement = "a softmax over all tokens that the model reads: question, passage and special"
-    assert statement in page("tutorials/tags.md")
+    assert statement in page("how-to/tags.md")
 
 
-def test_the_coverage_of_shown_pairs_is_called_measured():
-    for text in (page("standard-errors.md"), page("methods/interactions.md")):
-        assert "so 95 of 100 *shown* pairs are held" not in text
-    assert "Pairs of one regression need not be, so here it is measured" in page(
-        "standard-errors.md"
+def test_the_coverage_of_selected_pairs_is_called_measured():
+    assert "but pairs of one regression may be neither. In the benchmark" in page(
+        "research/coverage.md"
     )

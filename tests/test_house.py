@@ -164,12 +164,14 @@ def test_the_count_of_questions_about_models_finds_them(line, count):
 IMAGE_PACKAGES = ("text", "models", "rendering")
 IMAGE_MODULES = {"data/images.py", "training/images.py"}
 MODULES_PASSING_IMAGES = {
+    "cases/case_file.py",  # the file of a case
     "cli/texts.py",  # a path to an image
     "cli/train.py",  # the option --images
     "data/files.py",  # image cells and files among others
     "data/labeled.py",
     "request.py",  # patches as features
     "results/codec.py",  # the stored image of an explanation
+    "results/counterfactual.py",
     "results/explanation.py",
     "runs/rows.py",  # the same, in a shard
     "serving/app.py",  # a page of images, and the size of its requests

@@ -247,6 +247,34 @@ FUNCTIONS = {
     "explain sentences of a list": lambda m, a, b: limelight.explain_sentences(m, [a, b], "loo"),
     "compare": lambda m, a, _b: limelight.compare(m, a, methods=["loo", "shapley"]),
     "compare at": lambda m, a, _b: limelight.compare(m, a, methods=["loo"], at=0),
+    "counterfactual": lambda m, a, _b: limelight.counterfactual(m, a),
+    "counterfactual of a list": lambda m, a, b: limelight.counterfactual(
+        m, [a, b], budget="20 calls"
+    ),
+    "counterfactual with a bad text": lambda m, a, _b: limelight.counterfactual(
+        m, [a, ""], budget="20 calls"
+    ),
+    "counterfactual of sentences": lambda m, a, _b: limelight.counterfactual(
+        m, a, features="sentences"
+    ),
+    "counterfactual to a class": lambda m, a, _b: limelight.counterfactual(
+        m, a, desired_class=m.classes[0], budget="40 calls"
+    ),
+    "counterfactual of a threshold": lambda m, a, _b: limelight.counterfactual(
+        m, a, threshold=-4.0, budget="40 calls"
+    ),
+    "counterfactual at": lambda m, a, _b: limelight.counterfactual(
+        m, a, at=SPAN, budget="40 calls"
+    ),
+    "counterfactual of an answer": lambda m, a, _b: limelight.counterfactual(
+        m, a, answer=ANSWER, budget="40 calls"
+    ),
+    "counterfactual in windows": lambda m, a, _b: limelight.counterfactual(
+        m, a, window=4, budget="40 calls"
+    ),
+    "counterfactual but a word": lambda m, a, _b: limelight.counterfactual(
+        m, a, protect=["film"], budget="40 calls"
+    ),
     "judge": lambda m, a, b: limelight.judge(m, [a, b, a], ["loo"], columns=[]),
     "judge in windows": lambda m, a, b: limelight.judge(m, [a, b], ["loo"], columns=[], window=4),
     "judge answers": lambda m, a, b: limelight.judge(
@@ -282,6 +310,8 @@ def plain(value, digits):
     is_full = digits == 17
     if isinstance(value, limelight.Explanation):
         return plain(explanation_fields(value, is_full=is_full), digits)
+    if isinstance(value, limelight.Counterfactual):
+        return plain(counterfactual_fields(value, is_full=is_full), digits)
     if isinstance(value, limelight.Judgment):
         return plain({"texts": list(value.texts), "warnings": value.warnings}, digits)
     if isinstance(value, JudgedText):
@@ -316,6 +346,14 @@ def explanation_fields(e, *, is_full):
         return fields | {"features": len(e.features), "scores": np.abs(e.scores).sum()}
     names = ("features", "scale", "prediction", "scores", "stderr", "bound", "base_value")
     return fields | {name: getattr(e, name) for name in names} | {"settings": str(e.settings)}
+
+
+def counterfactual_fields(c, *, is_full):
+    """Return the fields of a counterfactual to compare."""
+    names = ("kind", "predicted_class", "predicted_class_after", "removed", "lower_bound")
+    fields = {name: getattr(c, name) for name in names}
+    fields |= {"bound_kind": c.bound_kind, "features": len(c.features), "warnings": c.warnings}
+    return fields | {"stability": c.stability} if is_full else fields
 
 
 def outcome(kind, function, digits=5):

@@ -115,6 +115,7 @@ def test_files_that_travel_with_the_package_are_there():
     assert (home / "py.typed").exists()
     assert {path.name for path in SCHEMAS.glob("*.json")} == {
         "comparison.schema.json",
+        "counterfactual.schema.json",
         "explanation.schema.json",
         "judgment.schema.json",
     }

@@ -268,17 +268,6 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_recipe_of_a_test_fails_where_words_have_moved(project):
-    made = run("A test that fails when the words have moved")
-    with pytest.raises(AssertionError, match=r"moved: .*'superb': -") as failed:
-        made["test_the_words_that_drive_the_model_have_not_moved"](project / "a")
-    assert "'awful': " in str(failed.value)
-    assert "superb" in Path("moved.html").read_text("utf-8")
-    shutil.rmtree(project / "model")
-    swapped(project / "model", "superb", "superb")  # the model of the release
-    made["test_the_words_that_drive_the_model_have_not_moved"](project / "b")
-
-
 @pytest.mark.slow
 def test_the_recipe_of_an_action_posts_the_summary(project, monkeypatch):
     yaml = pytest.importorskip("yaml")

@@ -42,7 +42,7 @@ def main() -> None:
             window.goto(f"{page.url}#methods=%5B%22lrp%22%5D")
             window.set_input_files("#file", "dress.png")
             window.locator("[data-method=lrp] .w.top").click()
-            window.wait_for_selector("[data-changed=true] .gone")
+            window.wait_for_selector("[data-changed=true] .removed")
             window.mouse.wheel(0, 380)
             window.wait_for_timeout(300)
             window.screenshot(path=HERE / "images-serve.png")

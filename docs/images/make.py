@@ -39,7 +39,7 @@ def page(comparison: limelight.Comparison) -> None:
 def live(model: limelight.Model) -> None:
     """Write the page that ``limelight export`` makes, its table shortened."""
     with opened(live_page(model), width=1000, height=900) as window:
-        window.evaluate("document.querySelector('limelight-bars').most = 6")
+        window.evaluate("document.querySelector('limelight-bars').count = 6")
         window.hover("limelight-words .top")
         window.screenshot(path=HERE / "live.png", full_page=True)
 

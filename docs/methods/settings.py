@@ -48,13 +48,15 @@ def _table(method: Method) -> list[str]:
         return ["There are no settings."]
     columns = range(len(method.implementations))
     titles = ["default"] if len(columns) == 1 else [f"({column + 1})" for column in columns]
+
+    def row(name: str, meaning: str, values: dict[int, str]) -> str:
+        defaults = " | ".join(values.get(column, "–") for column in columns)
+        return f"| `{name}` | {defaults} | {meaning} |"
+
     return [
         f"| setting | {' | '.join(titles)} | meaning |",
         f"|{' --- |' * (len(titles) + 2)}",
-        *(
-            f"| `{name}` | {' | '.join(values.get(column, '–') for column in columns)} | {meaning} |"
-            for (name, meaning), values in rows.items()
-        ),
+        *(row(name, meaning, values) for (name, meaning), values in rows.items()),
     ]
 
 

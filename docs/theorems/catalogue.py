@@ -98,7 +98,7 @@ THEOREMS = (
     ),
     Theorem(
         id="reciprocal-sum",
-        title="Certified sums of exponentials for 1/x and x^−p",
+        title="Certified sums of exponentials for powers of 1/x",
         source="Braess & Hackbusch 2005; Beylkin & Monzón 2005; certificate: limelight",
         statement="|x^p Σ w_i e^{−λ_i x} − 1| ≤ ε for all x in [1, R], 0 < p ≤ 1",
         function=f"{_T}.reciprocal_sum:reciprocal_sum",
@@ -214,6 +214,16 @@ THEOREMS = (
         exactness="exact with bound, d ≥ 2",
     ),
     Theorem(
+        id="certain-ranks",
+        title="Certain sets of the strongest features",
+        source="limelight; intersection–union tests, Berger 1982",
+        statement="P(every certified set of the K largest |φ_j| is right) ≥ 1 − γ, at all looks",
+        function="limelight.sampling.ranks:certify_tops",
+        test="tests/sampling/test_certain_ranks.py"
+        "::test_certificates_agree_with_a_second_implementation",
+        exactness="exact for exact tests, such as Student's t of normal differences",
+    ),
+    Theorem(
         id="faithfulness-ceiling",
         title="Chance and ceiling of the deletion area",
         source="Dinkelbach 1967 for ratios; limelight",
@@ -221,6 +231,15 @@ THEOREMS = (
         function=f"{_T}.faithfulness:size_extremes",
         test=f"{_TESTS}/test_faithfulness.py::test_the_best_order_lies_between_greedy_and_the_ceiling",
         exactness="chance exact with bound; the ceiling proven, not always attained",
+    ),
+    Theorem(
+        id="decisions",
+        title="Certified decisions",
+        source="limelight; Dinkelbach 1967 for θ",
+        statement="f ≥ (1/K) Σ_i [θ_i + (N_i − θ_i D_i)/U_i], θ_i ≤ min N_i/D_i, U_i ≥ max D_i",
+        function=f"{_T}.decisions:certify_removals",
+        test=f"{_TESTS}/test_decisions.py::test_removals_agree_with_all_sets_of_words",
+        exactness="proven lower bound; the smallest set if the search ends in time",
     ),
     Theorem(
         id="lime-theorem",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from drawn import (
     certificates,
+    changed_decisions,
     first_order,
     lemmas,
     limits,
@@ -22,6 +23,7 @@ from drawn import (
     patches,
     power_games,
     quadrature,
+    ranks,
     samples,
     second_orders,
     sentences,
@@ -52,7 +54,9 @@ FIGURES: dict[str, Callable[[], Picture]] = {
     "banzhaf": word_values.draw_banzhaf_values,
     "leave-one-out": word_values.draw_synonyms,
     "interactions": word_values.draw_interactions,
+    "certain-ranks": ranks.draw_certificates,
     "faithfulness-ceiling": orders.draw_chance_and_ceiling,
+    "decisions": changed_decisions.draw_bounds_of_margins,
     "lime-theorem": first_order.draw_printed_formula,
     "lime-first-order": first_order.draw_corrected_formula,
     "mean-field": mean_fields.draw_mean_field,

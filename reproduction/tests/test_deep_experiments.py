@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import limelight
-from limelight.training.texts import WEIGHTS, random_numbers
+from limelight.training.texts import WEIGHTS, make_generator
 from limelight_reproduction.deep import appendix_e, figure_6, networks, next_checks
 from limelight_reproduction.document import OPENING
 from limelight_reproduction.setting import CLASSES, Setting
@@ -118,7 +118,7 @@ def test_training_is_a_function_of_the_seed(data, tmp_path):
 
 def test_first_weights_come_from_the_stream_of_the_stored_results():
     stream = np.random.default_rng([5, *networks._WEIGHTS])
-    assert stream.random() == random_numbers(5, WEIGHTS).random()
+    assert stream.random() == make_generator(5, WEIGHTS).random()
 
 
 def test_a_repeat_is_another_training_of_the_same_network(setting, monkeypatch):

@@ -284,7 +284,9 @@ def test_missing_texts_raise_an_error_before_any_measurement(run, tmp_path):
     assert (len(first.seeds), len(second.seeds)) == (1, 1)
 
 
-def test_another_kind_of_paper_model_raises_an_error_before_any_measurement(run, tmp_path, toy_model):
+def test_another_kind_of_paper_model_raises_an_error_before_any_measurement(
+    run, tmp_path, toy_model
+):
     count = Counted(1)
     save_folder(replace(toy_model(), classes=("ham", "spam")), tmp_path / "model")
     with pytest.raises(InputError, match=r"^the paper's model must know IMDB's classes"):

@@ -19,8 +19,10 @@ from urllib.parse import urlencode
 import limelight
 from docs_site.built_pages import faults
 from docs_site.formulas import FormulaError, copy_style, render_formulas
+from docs_site.llms import write_llms
 from docs_site.navigation import ROOT, read_sections
 from docs_site.paper_page import paper_page
+from docs_site.search import SearchError, rank_search
 from docs_site.settings import settings
 from docs_site.staging import stage
 from docs_site.versions import VERSIONS, publish, write_versions, zipped
@@ -107,6 +109,11 @@ def build(folder: Path) -> list[str]:
             address = os.path.relpath(site / name, page.parent)
             text = text.replace(mark, f'"{address}"' if mark.startswith('"') else address)
         page.write_text(with_links(text, page, homes), "utf-8")
+    try:
+        rank_search(site)
+    except SearchError as error:
+        return [str(error)]
+    write_llms(site, chapters)
     write_versions(site, limelight.__version__)
     return list(faults(site))
 

@@ -54,7 +54,7 @@ def settings(chapters: Iterable[Section]) -> str:
         {
             "site_name": "limelight",
             "copyright": f'limelight {limelight.__version__}. <a href="{VERSIONS}">Versions</a>',
-            "site_description": "Which words made the model say that, and how far to trust it",
+            "site_description": "Which words drive the prediction of a model, with error estimates",
             "docs_dir": "pages",
             "site_dir": "site",
             # Addresses that name a file work from a disk as well as from a server.

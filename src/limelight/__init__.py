@@ -5,6 +5,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from limelight.api import (
         compare,
+        counterfactual,
         explain,
         explain_classes,
         explain_sentences,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.models.endpoint import Endpoint as wrap_endpoint  # noqa: N813  (its verb)
-    from limelight.results import Comparison, Explanation, SpanExplanations
+    from limelight.results import Comparison, Counterfactual, Explanation, SpanExplanations
     from limelight.runs import Run, explain_data
     from limelight.serving import Serving, serve
     from limelight.training import learn, train
@@ -41,22 +42,23 @@ _HOME = {
         "models": "Model load wrap",
         "models.attention": "AttentionClassifier save_folder",
         "models.endpoint": "wrap_endpoint",
-        "results": "Comparison Explanation SpanExplanations",
+        "results": "Comparison Counterfactual Explanation SpanExplanations",
         "runs": "Run explain_data",
         "serving": "Serving serve",
         "explainers.learned": "LearnedMethod",
         "training": "learn train",
-        "api": "compare explain explain_classes explain_sentences explain_spans game methods "
-        "predict",
+        "api": "compare counterfactual explain explain_classes explain_sentences explain_spans "
+        "game methods predict",
     }.items()
     for name in names.split()
 }
 _EXTRAS = {"torch": "train", "pyarrow": "data", "starlette": "serve", "uvicorn": "serve"}
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load", "wrap", "wrap_endpoint", "explain", "explain_classes", "explain_sentences",
-    "explain_spans", "explain_data", "compare", "judge", "predict", "game",
-    "methods", "register", "verify",
+    "explain_spans", "explain_data", "compare", "counterfactual", "judge", "predict",
+    "game", "methods", "register", "verify",
     "evaluate", "train", "learn", "serve", "Explanation", "Comparison", "SpanExplanations",
+    "Counterfactual",
     "Judgment", "LearnedMethod", "Run", "Serving", "Check", "Evaluation",
     "LabeledTexts", "Model", "AttentionClassifier", "read_labeled", "save_folder",
     "InputError", "DomainError", "__version__",

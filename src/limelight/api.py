@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple, Unpack, overload
 from warnings import warn
 
+from limelight.decisions import CounterfactualSettings, stream_counterfactuals
 from limelight.errors import InputError, add_text_number
 from limelight.explainers.batch import Batch
 from limelight.explainers.budget import (
@@ -15,6 +16,7 @@ from limelight.explainers.budget import (
     allocate_budget,
     check_feasible,
     configure_with_budget,
+    parse_budget,
 )
 from limelight.explainers.explaining import (
     Texts,
@@ -34,7 +36,14 @@ from limelight.models.queries import expand_queries, join_queries
 from limelight.models.text_game import TextGame
 from limelight.progress import ProgressCallback, open_progress
 from limelight.request import REQUEST_FIELDS, Request, prepare_model
-from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
+from limelight.results import (
+    Comparison,
+    Counterfactual,
+    Counterfactuals,
+    Explanation,
+    Explanations,
+    SpanExplanations,
+)
 from limelight.results.method_table import MethodTable
 from limelight.setting_keywords import MethodSettings
 from limelight.text import (
@@ -251,6 +260,7 @@ def explain(
         calls, the first number is a fraction. True shows a progress bar on standard error.
     **settings
         Settings of the method, such as ``tolerance``. ``limelight.methods()`` lists them.
+        ``until="top 3"`` samples until the top 3 are certain, or until the budget ends.
 
     Returns
     -------
@@ -272,8 +282,8 @@ def explain(
     >>> print([(word, round(score, 2)) for word, score in e.top(3)])
     [('superb', 1.29), ('predictable', -1.17), ('plot', -0.39)]
     >>> e
-    <Explanation lime for 'positive' of 'The plot is predictable, but the acting…': 9 features,
-    superb +1.29, predictable -1.17, plot -0.386>
+    <Explanation lime for 'positive' of 'The plot is predictable, but the acting…':
+    9 features, superb +1.29, predictable -1.17, plot -0.386>
     """
     request = Request(
         target=target,
@@ -317,15 +327,16 @@ def _run_call(
     Parameters
     ----------
     call
-        The model, request, methods and budget.
+        The model, request and methods, and the budget of model calls or seconds.
     text
         A text or a list of texts, as the user passed it.
     explain_texts
         Returns one result for each text of a batch.
     strict
-        Whether a method that is not defined for a text raises an error before it runs.
+        Whether a method that cannot explain a text, such as one with a single word, raises an
+        error before it runs.
     warning
-        A warning for the first text.
+        A warning about the whole call. The result of the first text gets it.
 
     Returns
     -------
@@ -351,9 +362,9 @@ def _run_call(
             if not number and len(texts) > 1:
                 warning = _list_warning(request, len(texts), batch.inputs[0].queries)
             if warning:
-                first, *others = batch.inputs
+                first, *later_inputs = batch.inputs
                 first = replace(first, warnings=(*first.warnings, warning))
-                batch, warning = replace(batch, inputs=(first, *others)), ""
+                batch, warning = replace(batch, inputs=(first, *later_inputs)), ""
             configured = allocate_budget(budget, methods, batch)
             with track_progress(callback, configured, batch, total=len(texts)):
                 results += explain_texts(configured, batch)
@@ -494,6 +505,7 @@ def explain_classes(
     def explain_all_classes(
         methods: list[ConfiguredMethod], batch: Batch
     ) -> list[dict[str, Explanation]]:
+        """Explain each class for each text of a batch, with the only method."""
         by_class = [explain_batch(methods[0], target) for target in batch.split_by_target()]
         return [
             dict(zip(call.model.classes, explanations, strict=True))
@@ -734,9 +746,11 @@ def explain_sentences(
     --------
     >>> import limelight
     >>> model = limelight.load("gpt2-mini-imdb", template="{text}")
-    >>> text, answer = "The acting is superb. The plot is dull.", " I liked it. It was dull."
+    >>> text = "The acting is superb. The plot is dull."
+    >>> answer = " I liked it. It was dull."
     >>> for e in limelight.explain_sentences(model, text, "loo", answer=answer):
-    ...     print(e.target_phrase, [(sentence, round(score, 2)) for sentence, score in e.top(1)])
+    ...     ((sentence, score),) = e.top(1)
+    ...     print(e.target_phrase, [(sentence, round(score, 2))])
     answer “I liked it.” [('The acting is superb.', -0.9)]
     answer “It was dull.” [('The plot is dull.', 0.32)]
     """
@@ -780,7 +794,10 @@ def _list_warning(request: Request, count: int, queries: Sequence[Query]) -> str
 def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[SpanExplanations]:
     """Explain every query of each text: its spans, or the sentences of its answer."""
 
-    def explain_all(methods: list[ConfiguredMethod], batch: Batch) -> list[list[Explanation]]:
+    def explain_all_queries(
+        methods: list[ConfiguredMethod], batch: Batch
+    ) -> list[list[Explanation]]:
+        """Explain each query of the only text of a batch, with the only method."""
         return [[e for query in batch.split_by_target() for e in explain_batch(methods[0], query)]]
 
     model, progress = call.model, call.progress
@@ -803,7 +820,9 @@ def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[S
                     if callback is not None:
                         report = _offset_progress(callback, number, len(texts))
                     call_of_text = call._replace(request=without_answers, progress=report)
-                    explained = _run_call(call_of_text, [joint], explain_all, warning=warning)
+                    explained = _run_call(
+                        call_of_text, [joint], explain_all_queries, warning=warning
+                    )
                 name = join_pair(texts[number])[0]
                 results.append(SpanExplanations(name, tuple(explained[0])))
     return results[0] if is_single(text) else results
@@ -1000,12 +1019,152 @@ def compare(
     )
 
     def compare_batch(configured: list[ConfiguredMethod], batch: Batch) -> list[Comparison]:
+        """Compare all methods on each text of a batch."""
         return [
             compare_methods(configured, single, strict=strict, attention=attention)
             for single in batch.split()
         ]
 
     return _run_call(call, text, compare_batch, strict=strict)
+
+
+@overload
+def counterfactual(
+    model: Model,
+    text: Input,
+    *,
+    desired_class: str | int | None = None,
+    threshold: float | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+) -> Counterfactual: ...
+@overload
+def counterfactual(
+    model: Model,
+    text: Texts,
+    *,
+    desired_class: str | int | None = None,
+    threshold: float | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+) -> Counterfactuals: ...
+def counterfactual(
+    model: Model,
+    text: Input | Texts,
+    *,
+    desired_class: str | int | None = None,
+    threshold: float | None = None,
+    features: FeatureSpec | None = None,
+    grid: int | None = None,
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    side: str | None = None,
+    at: str | int | tuple[int, int] | None = None,
+    answer: str | Sequence[str | None] | None = None,
+    protect_span: bool = True,
+    first_subwords: bool = False,
+    replacement: str = "auto",
+    seed: int = 0,
+    budget: BudgetInput | None = None,
+    progress: ProgressCallback | bool | None = None,
+) -> Counterfactual | Counterfactuals:
+    """Find the smallest set of features whose removal changes the prediction.
+
+    For models with exact scores, the result is proven: no removal of fewer features than
+    ``lower_bound`` changes the prediction. Other models are called for sets of features within the
+    budget. The result is the smallest set that the search found.
+
+    Parameters
+    ----------
+    model
+        A model from :func:`limelight.load` or :func:`limelight.wrap`.
+    text
+        A text, pair or image, or a list of these, as in :func:`explain`.
+    desired_class
+        Only this class counts as a change: a name or an index. By default any other prediction
+        does. For a model with several labels, use the name of a label, or "not" and the name.
+    threshold
+        Models of a score: the prediction changes if the score crosses this number. Language models:
+        the prediction changes if the log-probability of the answer falls below this number. By
+        default, this happens when the tokens of the answer are half as likely on average.
+    features, grid, protect, window, side, at, answer, protect_span, first_subwords
+        As in :func:`explain`.
+    replacement
+        The token that replaces removed features. "auto" is the default of the model.
+    seed
+        The seed of the random removals for ``stability``.
+    budget
+        Limit for each text: seconds (30, "30s", "2min") or model calls ("400 calls"). The default
+        is 1,000 calls, and one second for models with exact scores.
+    progress
+        As in :func:`explain`.
+
+    Returns
+    -------
+    A :class:`Counterfactual`, or a list of them for a list of texts.
+
+    Raises
+    ------
+    InputError
+        If an option is wrong, or if the model predicts a score and there is no threshold.
+    DomainError
+        If the features of a text cannot be removed.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> text = "The plot is predictable, but the acting is superb."
+    >>> c = limelight.counterfactual(limelight.load(), text)
+    >>> c.removed_features, c.predicted_class, c.predicted_class_after
+    (('predictable',), 'negative', 'positive')
+    >>> c.lower_bound, c.is_minimal
+    (1, True)
+    """
+    request = Request(
+        features=features,
+        grid=grid,
+        protect=protect,
+        window=window,
+        side=side,
+        at=at,
+        answer=answer,
+        protect_span=protect_span,
+        first_subwords=first_subwords,
+    )
+    settings = CounterfactualSettings(
+        desired_class=desired_class,
+        threshold=threshold,
+        replacement=replacement,
+        seed=seed,
+        budget=None if budget is None else parse_budget(budget),
+    )
+    model, request = prepare_model(model, request)
+    texts = as_list(text)
+    with open_progress(progress, "searching") if progress else nullcontext() as callback:
+        results = list(stream_counterfactuals(model, texts, request, settings, progress=callback))
+    return results[0] if is_single(text) else Counterfactuals(results)
 
 
 def game(
@@ -1070,7 +1229,7 @@ def game(
 
 
 def methods(model: Model | None = None) -> MethodTable:
-    """List the methods: what each computes, its limitations and its settings.
+    """List the methods with their formulas, limitations and settings.
 
     Parameters
     ----------

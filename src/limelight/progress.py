@@ -89,6 +89,10 @@ class RunProgress:
             The value of ``time.perf_counter`` when this call began to explain.
         shard
             The shard of these texts, if it has been stored.
+
+        Returns
+        -------
+        The progress of the run after these texts.
         """
         done, new_texts = self.done + texts, self.new_texts + texts
         seconds = time.perf_counter() - since
@@ -242,6 +246,7 @@ class ProgressDisplay:
         self._restart()
 
     def _restart(self) -> None:
+        """Forget the speed, the bar and the line of the last task."""
         self._clock_start: tuple[float, float] | None = None  # the time, and the work done
         self._bar: Any = None
         self._line_time, self._line_width = 0.0, 0
@@ -297,13 +302,15 @@ class ProgressDisplay:
             print("\r" * self.is_live + sentence.ljust(self._line_width), file=sys.stderr)
 
     def _announce_duration(self, seconds: float) -> None:
+        """Print the estimated duration of a long task, once."""
         if seconds > _LONG_SECONDS and not self.announced:
             self.announced = True
-            self.announce(f"{self._task.capitalize()} takes about {format_duration(seconds)}.")
+            self.announce(f"Estimated time: {format_duration(seconds)}.")
 
     def _write_line(
         self, done: int | float, total: int | float, text: str, seconds_left: float | None
     ) -> None:
+        """Overwrite the progress line on standard error, at most once in a while."""
         now = time.monotonic()
         recent = now - self._line_time < _SECONDS_BETWEEN_LINES
         if not done or (recent and done < total):

@@ -37,6 +37,7 @@ def source_stamp() -> dict[str, str]:
 
 
 def _current_commit() -> str:
+    """Return the git commit of the package, with a mark for uncommitted changes."""
     # An installed package may lie in the checkout of another project, which does not track it.
     if _run_git("ls-files", "--error-unmatch", "--", "__init__.py") is None:
         return UNKNOWN

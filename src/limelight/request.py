@@ -145,6 +145,7 @@ class Targets:
         )
 
     def _probabilities(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n classes"]:
+        """Return the probabilities of the classes for outputs."""
         probabilities = class_probabilities(f.reshape(-1, f.shape[-1]), self.link)
         return probabilities.reshape(*f.shape[:-1], -1)
 
@@ -156,6 +157,7 @@ class Targets:
         return unit[self.index] - unit[self.against]
 
     def _output_weights(self, output_count: int) -> Float[np.ndarray, "n C"]:
+        """Return the weight of each output in the explained number, for each input."""
         weights = class_weights(len(self.classes), output_count, self.link, self.scale)
         return target_output_weights(weights, self.index, self.against)
 

@@ -14,7 +14,6 @@ class MethodSettings(TypedDict, total=False):
 
     bandwidth: float
     batch: int | None
-    beam: int
     delta: float
     feature_selection: str
     fit: bool
@@ -24,6 +23,7 @@ class MethodSettings(TypedDict, total=False):
     max_samples: int | None
     max_size: int | None
     max_steps: int
+    nodes: int | None
     num_features: int | None
     opened: int | None
     pairs: int | None
@@ -35,11 +35,11 @@ class MethodSettings(TypedDict, total=False):
     sampler: str
     samples: int | None
     sizes: str
-    slack: float
     spare: int
     start: Any
     steps: int
-    threshold: float
+    threshold: float | None
     tolerance: float | None
     top: int | None
+    until: str | None
     within: str

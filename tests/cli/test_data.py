@@ -6,7 +6,7 @@ from limelight.data import imdb
 from limelight.data.imdb import Archive
 
 
-def test_the_public_archive_is_the_one_that_is_asked_for():
+def test_the_default_archive_is_the_public_one():
     assert (
         Archive(
             "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
@@ -32,8 +32,8 @@ def test_a_file_that_is_too_short_is_not_unpacked(limelight, tmp_path):
     assert run == (
         2,
         "",
-        f"Error: the download stopped at {len(GOOD)} of 84125825 bytes; "
-        "run the same command to continue.\n",
+        f"Error: the download stopped at {len(GOOD)} of 84125825 bytes. "
+        "Run the same command to continue.\n",
     )
 
 

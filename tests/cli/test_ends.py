@@ -59,7 +59,7 @@ def commands(tmp_path_factory):
 @pytest.mark.parametrize(
     ("command", "option"), [(name, one) for name, several in OPTIONS.items() for one in several]
 )
-def test_a_number_that_cannot_be_is_one_sentence(limelight, commands, command, option, bad):
+def test_an_impossible_number_is_an_error(limelight, commands, command, option, bad):
     if (command, option, bad) in MEANT:
         pytest.skip("is a number that can be")
     for package in {"serve": ["starlette", "uvicorn"], "train": ["torch"]}.get(command, ()):

@@ -55,20 +55,21 @@ def test_json_for_programs(limelight, model, data):
     assert " of 101 texts, such as row " in told["warnings"][0]
 
 
-def test_errors_are_one_sentence(limelight, model, data):
+def test_a_label_without_a_class_is_an_error_and_its_advice_works(limelight, model, data):
     data.write_text('{"text": "w1", "label": "meh"}\n')
-    refused = limelight("evaluate", "--model", model, "--data", data)
-    assert (refused.code, refused.out) == (2, "")
-    assert refused.err.startswith(
-        f"Error: in '{data.name}', from row 1 on, the label 'meh' matches no "
+    run = limelight("evaluate", "--model", model, "--data", data)
+    assert (run.code, run.out) == (2, "")
+    assert run.err == (
+        f"Error: row 1 of '{data.name}': the label 'meh' matches no class of the model ('class 0', "
+        "'class 1'). Set labels (--labels) to LABEL=CLASS for each label, separated by commas.\n"
     )
-    told = limelight("evaluate", "--model", model, "--data", data, "--labels", "meh=class 1")
-    assert told.code == 0
+    run = limelight("evaluate", "--model", model, "--data", data, "--labels", "meh=class 1")
+    assert run.code == 0
     gone = data.with_name("gone.csv")
     assert limelight("evaluate", "--model", model, "--data", gone) == (
         2,
         "",
-        f"Error: there is no data at '{gone}'; check the path.\n",
+        f"Error: there is no data at '{gone}'. Check the path.\n",
     )
 
 
@@ -92,7 +93,7 @@ def test_the_shipped_model_keeps_its_promise_on_25_000_reviews(shared):
     assert result["texts"] == 25_000
     assert result["accuracy"] >= 0.875
     *said, kilobytes = run.stderr.splitlines()
-    warnings = [line for line in said if not line.startswith("Evaluating takes about ")]
+    warnings = [line for line in said if not line.startswith("Estimated time: ")]
     assert int(kilobytes) < 1_000_000
     assert warnings == result["warnings"]
     assert any("of 25,000 texts, such as row" in warning for warning in warnings)

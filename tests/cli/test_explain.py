@@ -22,7 +22,7 @@ def test_explain_prints_the_words_and_the_prediction(limelight):
     outcome = limelight("explain", TEXT)
     assert outcome.code == 0
     assert "great[+" in outcome.out
-    assert "The model says positive (" in outcome.out
+    assert "The model predicts positive (" in outcome.out
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -53,7 +53,7 @@ def test_a_class_is_explained_against_another(limelight, tmp_path):
     assert table.startswith("2 methods for “class 2” against “class 0”")
     same = limelight("explain", "w1 w5", "--model", tmp_path / "m", "-t", "0", "--against", "0")
     assert same.code == 2
-    assert "target and against must be different classes, but both are 'class" in same.err
+    assert "target and against must be different classes, but both are 'class 0'." in same.err
     both = limelight("explain", TEXT, "--each", "class", "--against", "positive")
     assert (both.code, both.out) == (2, "")
     assert "give --against or --each class, not both." in both.err
@@ -100,16 +100,17 @@ def test_targets_by_number_and_all(limelight):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         ([""], "the text has no words; give at least one word."),
         (
             ["x y", "--method", "limee"],
-            f"no method 'limee'. Did you mean 'lime'? Choose from: {', '.join(METHODS)}.",
+            f"unknown method: 'limee'. Did you mean 'lime'? Choose from: {', '.join(METHODS)}.",
         ),
         (
             ["x y", "--target", "positiv"],
-            "unknown class: 'positiv'.",
+            "unknown class: 'positiv'. Did you mean 'positive'? "
+            "Choose from: negative, positive, predicted.",
         ),
         (["x y", "--output", "no/such/folder/x.json"], "no such file or directory."),
         (
@@ -129,20 +130,21 @@ def test_targets_by_number_and_all(limelight):
         (["x y", "--format", "png"], "a figure goes to a file; add --output NAME.png."),
         (["x y", "--set", "bandwidth"], "a setting is written name=value; got 'bandwidth'."),
         (["x y", "--set", "bandwith=1"], "Did you mean 'bandwidth'?"),
-        (["x y", "--features", "word"], "unknown features: 'word'."),
+        (["x y", "--features", "word"], "unknown features: 'word'. Did you mean 'words'?"),
         (
             ["x y", "--scale", "probabilty"],
-            "unknown scale: 'probabilty'.",
+            "unknown scale: 'probabilty'. Did you mean 'probability'? "
+            "Choose from: logit, probability, score.",
         ),
         (["word", "--method", "lime-sampled"], "needs at least 2 features"),
     ],
 )
-def test_bad_input_gets_one_sentence_and_code_2(limelight, arguments, sentence, tmp_path):
+def test_bad_input_is_an_error_with_code_2(limelight, arguments, message):
     outcome = limelight("explain", *arguments)
     assert outcome.code == 2
     assert outcome.out == ""
     assert outcome.err.startswith("Error: ")
-    assert sentence in outcome.err
+    assert message in outcome.err
 
 
 def test_pairs_are_drawn_as_a_heat_map(limelight, tmp_path, monkeypatch):
@@ -244,7 +246,7 @@ def test_a_pair_is_an_option_or_a_line_with_a_tab(limelight, tmp_path):
         ),
         (
             ("a film", "--pair", "bad"),
-            "a pair of texts needs a model that reads pairs of texts, but",
+            "a pair of texts needs a model that reads pairs of texts, but ",
         ),
         (("a film", "--side", "first"), "this is a single text"),
     ],

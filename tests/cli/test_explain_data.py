@@ -99,7 +99,7 @@ def test_a_log_has_a_line_of_json_for_every_shard(limelight, data, tmp_path):
         ),
     ],
 )
-def test_a_mistake_is_one_sentence(limelight, data, monkeypatch, arguments, sentence):
+def test_a_mistake_is_one_message(limelight, data, monkeypatch, arguments, sentence):
     monkeypatch.chdir(data.parent)
     names = {"DATA": data, "GONE": data.parent / "gone.csv"}
     done = limelight(*(names.get(argument, argument) for argument in arguments))

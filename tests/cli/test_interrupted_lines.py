@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from limelight.cli.console import handle_interrupt, write_parts
+from limelight.cli.console import handle_interrupt, write_strings
 
 
 def results(count, error):
@@ -23,7 +23,7 @@ def results(count, error):
 
 def test_an_interrupt_leaves_the_finished_results_and_a_note_names_their_file(tmp_path):
     with pytest.raises(KeyboardInterrupt) as stop:
-        write_parts(results(3, KeyboardInterrupt()), tmp_path / "out.json")
+        write_strings(results(3, KeyboardInterrupt()), tmp_path / "out.json")
     assert (tmp_path / "out.json.part").read_text() == "0\n1\n2\n"
     assert [file.name for file in tmp_path.iterdir()] == ["out.json.part"]
     part = tmp_path / "out.json.part"
@@ -32,7 +32,7 @@ def test_an_interrupt_leaves_the_finished_results_and_a_note_names_their_file(tm
 
 def test_an_interrupt_before_the_first_result_leaves_nothing(tmp_path, capsys):
     with pytest.raises(KeyboardInterrupt):
-        write_parts(results(0, KeyboardInterrupt()), tmp_path / "out.json")
+        write_strings(results(0, KeyboardInterrupt()), tmp_path / "out.json")
     assert not [*tmp_path.iterdir()]
     assert capsys.readouterr().err == ""
 
@@ -44,7 +44,7 @@ def test_an_interrupt_after_the_last_step_names_no_file_that_is_gone(tmp_path, m
 
     monkeypatch.setattr(Path, "replace", replace_and_interrupt)
     with pytest.raises(KeyboardInterrupt) as stop:
-        write_parts(iter(["0\n", "1\n"]), tmp_path / "out.json")
+        write_strings(iter(["0\n", "1\n"]), tmp_path / "out.json")
     assert (tmp_path / "out.json").read_text() == "0\n1\n"
     assert getattr(stop.value, "__notes__", []) == []
 
@@ -75,7 +75,7 @@ def test_a_full_disk_leaves_complete_results_and_the_message_names_their_file(
         pytest.raises(OSError, match="No space left") as error,
         handle_interrupt(lambda: "Go on.", OSError),
     ):
-        write_parts(parts, tmp_path / "out.json")
+        write_strings(parts, tmp_path / "out.json")
     monkeypatch.undo()
     assert error.value.filename == str(tmp_path / "out.json")
     note = f"Finished results: 2, in '{tmp_path / 'out.json.part'}'."
@@ -132,7 +132,7 @@ def test_results_are_in_the_partial_file_before_the_last_one_is_computed(tmp_pat
         assert (tmp_path / "out.json.part").read_text() == "first\n"
         yield "second\n"
 
-    write_parts(parts(), tmp_path / "out.json")
+    write_strings(parts(), tmp_path / "out.json")
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
     assert (tmp_path / "out.json").read_text() == "first\nsecond\n"
 
@@ -144,27 +144,27 @@ def test_a_second_command_with_the_same_output_is_an_error_and_the_first_output_
 
     def parts():
         yield "first\n"
-        program = "import pathlib; from limelight.cli.console import write_parts\n"
-        program += f"write_parts(['second'], pathlib.Path({str(output)!r}))"
+        program = "import pathlib; from limelight.cli.console import write_strings\n"
+        program += f"write_strings(['second'], pathlib.Path({str(output)!r}))"
         second.append(subprocess.run([sys.executable, "-c", program], capture_output=True))
         yield "last\n"
 
-    write_parts(parts(), output)
+    write_strings(parts(), output)
     assert second[0].returncode == 1
     assert b"another command is writing to" in second[0].stderr
     assert output.read_text() == "first\nlast\n"
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
-    write_parts(["second"], output)  # nothing is locked any more
+    write_strings(["second"], output)  # nothing is locked any more
     assert output.read_text() == "second"
 
 
 def test_a_mistake_leaves_the_old_file_alone(tmp_path):
     (tmp_path / "out.json").write_text("old")
     with pytest.raises(ValueError, match="x"):
-        write_parts(results(0, ValueError("x")), tmp_path / "out.json")
+        write_strings(results(0, ValueError("x")), tmp_path / "out.json")
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
     with pytest.raises(ValueError, match="x") as error:
-        write_parts(results(1, ValueError("x")), tmp_path / "out.json")
+        write_strings(results(1, ValueError("x")), tmp_path / "out.json")
     assert (tmp_path / "out.json").read_text() == "old"
     assert (tmp_path / "out.json.part").read_text() == "0\n"
     assert "Finished results: 1, in" in error.value.__notes__[0]
@@ -172,13 +172,13 @@ def test_a_mistake_leaves_the_old_file_alone(tmp_path):
 
 def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path):
     with pytest.raises(OSError, match="No such file") as error:
-        write_parts(iter(["x"]), tmp_path / "none" / "out.json")
+        write_strings(iter(["x"]), tmp_path / "none" / "out.json")
     assert error.value.filename == str(tmp_path / "none" / "out.json")
 
 
 def test_a_link_keeps_its_place(tmp_path):
     (tmp_path / "real.json").write_text("old")
     (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
-    write_parts(iter(["new"]), tmp_path / "link.json")
+    write_strings(iter(["new"]), tmp_path / "link.json")
     assert (tmp_path / "link.json").is_symlink()
     assert (tmp_path / "real.json").read_text() == "new"

@@ -56,7 +56,7 @@ def test_errors_about_no_line_in_particular_come_once(limelight, lines, command)
     assert outcome.err == "Error: there is no model folder at 'nowhere'; check the path.\n"
     if command[0] != "predict":
         outcome = limelight(*command, "--lines", "--file", lines, "--target", "x")
-        assert outcome.err.count("no class 'x'") == 1
+        assert outcome.err.count("unknown class: 'x'") == 1
         assert "Line" not in outcome.err
         assert outcome.out == ""
 

@@ -1,10 +1,18 @@
 """Every command has few options, each in a group and with a text in plain sentences."""
 
+import shlex
+
 import pytest
 
-from limelight.cli import COMMANDS, app, groups
+from limelight.cli import COMMANDS, EXAMPLES, app, groups
 
-MOST = {"explain": 30, "explain-data": 40, "compare": 30, "judge": 31}  # options
+MOST = {
+    "explain": 31,
+    "counterfactual": 28,
+    "explain-data": 41,
+    "compare": 30,
+    "judge": 31,
+}  # options
 MOST_OF_OTHERS = 20
 
 
@@ -53,3 +61,17 @@ def test_an_unknown_option_gets_a_suggestion(limelight, command, name):
     outcome = limelight(command, "x", name, "y")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.startswith(f"Error: Unknown option: {name}. Did you mean --")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_ends_with_two_examples_whose_options_exist(command, limelight, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    page = limelight(command, "--help").out
+    assert len(EXAMPLES[command]) == 2
+    for example in EXAMPLES[command]:
+        assert example in page
+        program, name, *arguments = shlex.split(example)
+        assert (program, name) == ("limelight", command)
+        before_examples = page.partition("Examples:")[0]
+        for option in (argument for argument in arguments if argument.startswith("--")):
+            assert option == "--help" or f"{option} " in before_examples, option

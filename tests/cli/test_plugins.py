@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from limelight.cli import COMMANDS, app, plugins
 
 MISSING = (
-    "the command {!r} is in limelight-reproduction, which is not installed; in a checkout of "
+    "the command {!r} is in limelight-reproduction, which is not installed. In a checkout of "
     "limelight, run: pip install ./reproduction."
 )
 
@@ -122,7 +122,7 @@ def test_the_help_is_that_of_the_package(limelight, install):
     assert "not installed" not in told
 
 
-def test_a_mistake_in_the_packages_options_is_one_sentence(limelight, install):
+def test_a_mistake_in_the_options_of_a_package_is_one_message(limelight, install):
     install(reproduce=lambda *, depth: None)  # noqa: ARG005
     outcome = limelight("reproduce", "--dept", "3")
     assert outcome.code == 2

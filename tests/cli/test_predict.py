@@ -53,7 +53,7 @@ def test_a_file_and_standard_input(limelight, folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         (["predict", ""], "the text has no words; give at least one word."),
         (["predict", "x", "--model", "no/such"], "there is no model folder at 'no/such'; check"),
@@ -61,19 +61,19 @@ def test_a_file_and_standard_input(limelight, folder, tmp_path, monkeypatch):
         (["predict", "--file", "no.txt"], "'no.txt': no such file or directory."),
         (["predict", "x", "--format", "xml"], 'Invalid value "xml"'),
         (["predict", "x", "--color"], "Unknown option: --color."),
-        (["predcit"], "unknown command: 'predcit'."),
+        (["predcit"], "unknown command: 'predcit'. Did you mean 'predict'?"),
     ],
 )
-def test_bad_input_gets_one_sentence_and_code_2(limelight, arguments, sentence):
+def test_bad_input_is_an_error_with_code_2(limelight, arguments, message):
     outcome = limelight(*arguments)
     assert outcome.code == 2
     assert outcome.out == ""
     assert outcome.err.startswith("Error: ")
-    assert sentence in outcome.err
+    assert message in outcome.err
     assert "Traceback" not in outcome.err
 
 
-def test_bytes_that_are_no_text_are_refused(limelight, monkeypatch, tmp_path):
+def test_bytes_that_are_no_text_are_an_error(limelight, monkeypatch, tmp_path):
     given(monkeypatch, b"caf\xe9")
     outcome = limelight("predict", "-")
     assert outcome.err == (

@@ -67,7 +67,7 @@ def test_one_place_or_all_spans_are_explained(limelight, tagger, tmp_path):
         (("--at", "Acme", "--no-protect-span"), "wrap the function with mask="),
     ],
 )
-def test_what_cannot_be_asked_is_an_error(limelight, tagger, given, sentence):
+def test_an_impossible_query_is_an_error(limelight, tagger, given, sentence):
     code, _, err = limelight("explain", "--model", tagger, *given, TEXT)
     assert code == 2
     assert sentence in " ".join(err.split())

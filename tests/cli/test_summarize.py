@@ -79,20 +79,20 @@ def test_a_column_called_none_or_length_is_what_by_names(summarize, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "sentence"),
+    ("arguments", "message"),
     [
-        (["."], "there is no run at '.' (it has no run.json)."),
+        (["."], "there is no run at '.' (it has no run.json). Check the path."),
         (["RUN", "--by", "shp"], "Did you mean 'shop'?"),
-        (["RUN", "--method", "lime"], "unknown method of this run: 'lime'."),
+        (["RUN", "--method", "lime"], "unknown method of this run: 'lime'. Choose from: "),
         (["RUN", "--top", "0"], "top must be a positive whole number, not 0."),
         (["RUN", "--output", "x.png"], "a summary is written as terminal, json, csv or html"),
     ],
 )
-def test_bad_input_is_one_sentence(summarize, folder, tmp_path, monkeypatch, asked, sentence):
+def test_bad_input_is_one_line(summarize, folder, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    done = summarize(*(folder / "run" if one == "RUN" else one for one in asked))
+    done = summarize(*(folder / "run" if word == "RUN" else word for word in arguments))
     assert (done.code, done.out) == (2, "")
-    assert sentence in done.err
+    assert message in done.err
     assert len(done.err.splitlines()) == 1
 
 

@@ -65,7 +65,7 @@ def test_by_default_the_held_out_texts_say_when_to_stop(train, tmp_path):
     assert told[0].startswith("epoch 1, loss 0.")
 
 
-def test_a_model_that_learned_nothing_says_so_loudly(train, data, tmp_path):
+def test_a_model_that_learned_nothing_brings_a_warning(train, data, tmp_path):
     rows = [{"text": f"a film {i}", "label": "ab"[i % 3 == 0]} for i in range(60)]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = train("--epochs", "1", "--set", "learning_rate=1e-9")
@@ -115,7 +115,7 @@ def test_a_file_that_is_sorted_by_label_is_judged_by_all_of_it(train, data, tmp_
     assert "warning" not in load_folder(tmp_path / "model").record["training"]
 
 
-def test_without_held_out_texts_the_epochs_must_be_said(train):
+def test_without_held_out_texts_the_epochs_must_be_set(train):
     assert train("--validation", "0") == (
         2,
         "",
@@ -141,28 +141,31 @@ def test_classes_are_named_in_order(train, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         (
             ("--recipe", "papr"),
-            "no recipe 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped, images.",
+            "unknown recipe: 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped, "
+            "images.",
         ),
         (("--set", "dropout"), "a setting is written name=value; got 'dropout'."),
-        (("--set", "dropout=much"), "the setting 'dropout' must be a number; got 'much'."),
-        (("--set", "dropout=2"), "dropout must be in [0, 1); got 2.0."),
-        (("--epochs", "0"), "epochs must be at least 1; got 0."),
-        (("--validation", "gone.csv"), "there is no data at 'gone.csv'; check the path."),
+        (("--set", "dropout=much"), "the setting 'dropout' must be a number, not 'much'."),
+        (("--set", "dropout=2"), "dropout must be in [0, 1), not 2.0."),
+        (("--epochs", "0"), "epochs must be at least 1, not 0."),
+        (("--validation", "gone.csv"), "there is no data at 'gone.csv'. Check the path."),
     ],
 )
-def test_errors_are_one_sentence(train, tmp_path, arguments, sentence):
-    assert train(*arguments) == (2, "", f"Error: {sentence}\n")
+def test_a_wrong_option_is_an_error_without_a_model(train, tmp_path, arguments, message):
+    assert train(*arguments) == (2, "", f"Error: {message}\n")
     assert not (tmp_path / "model").exists()
 
 
 def test_an_unknown_setting_lists_all(train):
     run = train("--set", "droput=0.1")
     assert run.code == 2
-    assert run.err.startswith("Error: no setting 'droput'. Did you mean 'dropout'? Choose from: ")
+    assert run.err.startswith(
+        "Error: unknown setting: 'droput'. Did you mean 'dropout'? Choose from"
+    )
     assert "patience" in run.err
 
 
@@ -186,13 +189,13 @@ def test_labels_of_one_class_only(train, data, tmp_path):
     )
 
 
-def test_labels_that_become_one_class_are_told_before_training(train, data, tmp_path):
+def test_labels_that_become_one_class_bring_a_warning_before_training(train, data, tmp_path):
     data.write_text("".join(f'{{"text": "w{i}", "label": "{"abc"[i % 3]}"}}\n' for i in range(30)))
     run = train("--labels", "a=x,b=y,c=y", "--epochs", "1")
     assert run.code == 0
-    said = "--labels (labels= in Python) makes the labels 'b', 'c' one class, 'y'."
-    assert run.err.startswith(said)
-    assert load_folder(tmp_path / "model").record["training"]["labels"] == [said]
+    warning = "labels (--labels) merges the labels 'b', 'c' into one class, 'y'."
+    assert run.err.startswith(warning)
+    assert load_folder(tmp_path / "model").record["training"]["labels"] == [warning]
 
 
 def test_without_torch_the_extra_is_named(limelight, data, tmp_path, monkeypatch):
@@ -204,7 +207,7 @@ def test_without_torch_the_extra_is_named(limelight, data, tmp_path, monkeypatch
     run = limelight("train", data, "--output", tmp_path / "model")
     assert run[:2] == (2, "")
     assert run[2].startswith(
-        'Error: limelight.train needs torch; in a checkout of limelight, run: pip install ".[tr'
+        'Error: limelight.train needs torch. In a checkout of limelight, run: pip install ".[train]'
     )
 
 

@@ -1,4 +1,4 @@
-"""Files that are not what they seem: one sentence each, and nothing is lost in silence."""
+"""Damaged files: each has one message, and no row is lost without a warning."""
 
 import time
 
@@ -10,44 +10,56 @@ from limelight.errors import InputError
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "sentence"),
+    ("name", "content", "problem", "advice"),
     [
         (
             "a.csv",
             'text,label\n"a good film,pos\na bad film,neg\nfine,pos\n',
-            "cannot be read: the row that begins in line 2 has an unclosed",
+            "the row that begins in line 2 has an unclosed quote, or text after a closing quote",
+            "Write each quote inside a quoted cell twice.",
         ),
         (
             "a.csv",
             'text,label\nx,neg\n"a good film,pos\na bad film,neg\n"fine",pos\n',
-            "cannot be read: the row that begins in line 3 has an unclosed",
+            "the row that begins in line 3 has an unclosed quote, or text after a closing quote",
+            "Write each quote inside a quoted cell twice.",
         ),
         (
             "a.csv",
             "text,label\na good, long film,pos\n",
-            "cannot be read: the row that begins in line 2 has 3 cells for 2",
+            "the row that begins in line 2 has 3 cells for 2 columns.",
+            "Put quotes around cells that contain a separator.",
         ),
         (
             "a.tsv",
             "text\tlabel\na\tb\tpos\n",
-            "cannot be read: the row that begins in line 2 has 3 cells for 2",
+            "the row that begins in line 2 has 3 cells for 2 columns.",
+            "Put quotes around cells that contain a separator.",
         ),
         (
             "a.tsv",
             'text\tlabel\nx\ty\n"a\tb\tpos\n',
-            "cannot be read: the row that begins in line 3 has an unclosed",
+            "the row that begins in line 3 has an unclosed quote, or text after a closing quote",
+            "Write each quote inside a quoted cell twice.",
         ),
-        ("a.csv", "text,label,text\nx,y,z\n", "cannot be read: it has two columns 'text'."),
+        (
+            "a.csv",
+            "text,label,text\nx,y,z\n",
+            "it has two columns 'text'.",
+            "Rename one of them.",
+        ),
     ],
 )
-def test_rows_that_would_swallow_others_or_lose_cells_are_refused(
-    tmp_path, name, content, sentence
+def test_rows_that_would_contain_others_or_lose_cells_raise_an_error(
+    tmp_path, name, content, problem, advice
 ):
     (tmp_path / name).write_text(content)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         read_texts(tmp_path / name)
-    assert sentence in str(refused.value)
-    assert str(refused.value).count(". ") == 0
+    message = str(error.value)
+    assert message.startswith(f"'{tmp_path / name}' cannot be read: {problem}")
+    assert message.endswith(f". {advice}")
+    assert message.count(". ") == 1
 
 
 def test_a_short_row_lacks_cells_and_an_empty_last_cell_is_none(tmp_path):
@@ -75,9 +87,11 @@ def test_quotes_in_tab_separated_values_are_text_unless_a_writer_put_them_there(
 
 
 @pytest.mark.parametrize("name", ["text", "Review", "body"])
-def test_a_column_of_numbers_that_is_called_as_texts_are_is_named(name):
+def test_a_column_of_numbers_with_a_usual_name_of_texts_is_named(name):
     pytest.importorskip("pyarrow")
-    with pytest.raises(InputError, match=rf"the column '{name}' of .* must hold texts; it holds "):
+    with pytest.raises(
+        InputError, match=rf"the column '{name}' of 'memory' must contain texts, not int64\."
+    ):
         read_texts({name: [1, 2], "other": [0.5, 1.5]})
 
 
@@ -103,7 +117,7 @@ def test_columns_of_the_data_may_bear_the_names_of_ours(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
-def test_utf_16_is_no_text_for_any_reader(tmp_path, encoding):
+def test_every_reader_rejects_utf_16(tmp_path, encoding):
     (tmp_path / "a.csv").write_text("text\na good film\n", encoding)
     readers = (read_texts, read_labeled)
     for read in (
@@ -112,6 +126,8 @@ def test_utf_16_is_no_text_for_any_reader(tmp_path, encoding):
             limelight.load(), path, "lime", output=tmp_path / "run"
         ),
     ):
-        with pytest.raises(InputError, match="must be UTF-8, but its header is not."):
+        with pytest.raises(
+            InputError, match=r"a\.csv' must be UTF-8, but its header is not\. Convert the file"
+        ):
             read(tmp_path / "a.csv")
     assert not (tmp_path / "run").exists()

@@ -40,12 +40,12 @@ def test_chunks_and_progress_cover_every_text_once():
     assert seen == [(500, 1201), (1000, 1201), (1201, 1201)]
 
 
-def test_other_classes_are_refused():
+def test_labels_of_other_classes_raise_an_error():
     data = LabeledTexts(["w1"], np.array([0]), ("x", "y"), "d.csv")
     with pytest.raises(InputError) as caught:
         evaluate(tiny_model(), data)
     assert str(caught.value).startswith(
-        "in 'd.csv', from row 1 on, the label 'x' matches no class of the model"
+        "row 1 of 'd.csv': the label 'x' matches no class of the model ('class 0', 'class 1'). Set "
     )
 
 

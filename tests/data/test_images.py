@@ -91,7 +91,7 @@ def test_an_image_in_a_table_keeps_its_name(tmp_path):
     assert read_image(cell).label.startswith("boot.png (7 × 5, ")
 
 
-def test_data_without_images_are_refused_in_a_sentence(tmp_path):
+def test_data_without_images_raise_an_error(tmp_path):
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(InputError, match="and no images"):
         read_rows(tmp_path)
@@ -99,7 +99,9 @@ def test_data_without_images_are_refused_in_a_sentence(tmp_path):
     with pytest.raises(InputError, match="must have one array of images"):
         read_rows(tmp_path / "a.npz")
     (tmp_path / "b.npz").write_bytes(b"PK")
-    with pytest.raises(InputError, match="must be a file of numeric arrays."):
+    with pytest.raises(
+        InputError, match=r"b\.npz' must be a file of numeric arrays\. Write it with np\.savez\."
+    ):
         read_rows(tmp_path / "b.npz")
     pq.write_table(
         pa.table({"image": [{"bytes": b"x", "path": None}], "label": [0]}), tmp_path / "c.parquet"
@@ -131,7 +133,7 @@ def test_classes_of_images_may_be_called_as_those_of_reviews_are(tmp_path):
     assert read_labeled_images(tmp_path).class_names == ("neg", "pos")
 
 
-def test_a_name_that_no_table_can_hold_is_refused_in_a_sentence(tmp_path):
+def test_a_file_name_that_is_not_utf_8_raises_an_error(tmp_path):
     (tmp_path / "a\udcff.png").write_bytes(png(PIXELS[0]))
     with pytest.raises(InputError, match="must be UTF-8"):
         read_rows(tmp_path)

@@ -22,7 +22,7 @@ def test_the_archive_arrives_whole_and_can_be_read(tmp_path):
     assert heard[-1] == ("unpack", len(GOOD), len(GOOD))
 
 
-def test_what_is_there_is_not_fetched_again(tmp_path):
+def test_an_unpacked_archive_is_not_downloaded_again(tmp_path):
     (tmp_path / "aclImdb").mkdir()
     with served(GOOD) as (url, requests):
         fetch_imdb(tmp_path, archive=described(url))
@@ -34,7 +34,7 @@ def test_a_broken_download_continues(tmp_path, ranges):
     with served(GOOD, stop_at=100) as (url, _), pytest.raises(InputError) as caught:
         fetch_imdb(tmp_path, archive=described(url))
     assert str(caught.value) == (
-        f"the download stopped at 100 of {len(GOOD)} bytes; run the same command to continue."
+        f"the download stopped at 100 of {len(GOOD)} bytes. Run the same command to continue."
     )
     assert not (tmp_path / "aclImdb").exists()
     with served(GOOD, ranges=ranges) as (url, requests):
@@ -49,8 +49,9 @@ def test_a_wrong_checksum_leaves_nothing(tmp_path):
         with pytest.raises(InputError) as caught:
             fetch_imdb(tmp_path, archive=archive)
     assert str(caught.value) == (
-        f"the file from {url} is not the IMDB archive: its {len(GOOD)} bytes have the md5 "
-        f"{hashlib.md5(GOOD).hexdigest()}, not {'0' * 32}. It was deleted."
+        f"the file from {url} is not the IMDB archive: its MD5 is "
+        f"{hashlib.md5(GOOD).hexdigest()}, not {'0' * 32} ({len(GOOD)} bytes). "
+        "limelight deleted it."
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -75,14 +76,14 @@ def test_a_longer_file_is_not_the_archive(tmp_path):
         ("aclImdb/link", "/etc/passwd"),
     ],
 )
-def test_members_outside_the_folder_and_links_are_refused(tmp_path, name, content):
+def test_an_archive_with_files_outside_its_folder_or_links_is_not_unpacked(tmp_path, name, content):
     bad = packed({**REVIEWS, name: content})
     output = tmp_path / "a" / "b"
     with served(bad) as (url, _), pytest.raises(InputError) as caught:
         fetch_imdb(output, archive=described(url, bad))
     assert str(caught.value) == (
-        f"the archive holds {name!r}, which is not a plain file or folder below aclImdb; "
-        "nothing was unpacked."
+        f"the archive contains {name!r}, which is not a plain file or folder in aclImdb. "
+        "Nothing was unpacked."
     )
     assert not (output / "aclImdb").exists()
     assert not list(tmp_path.rglob("evil.txt"))
@@ -95,15 +96,15 @@ def test_a_damaged_archive(tmp_path):
     assert not (tmp_path / "aclImdb").exists()
 
 
-def test_a_server_that_says_no(tmp_path):
+def test_a_missing_archive_raises_an_error(tmp_path):
     with served(GOOD) as (url, _):
         gone = url.replace("imdb", "gone")
         with pytest.raises(InputError) as caught:
             fetch_imdb(tmp_path, archive=described(gone))
-    assert str(caught.value) == f"cannot download {gone} (Not Found); try again later."
+    assert str(caught.value) == f"cannot download {gone} (Not Found). Try again later."
 
 
-def test_other_schemes_are_refused(tmp_path):
+def test_an_address_of_another_scheme_raises_an_error(tmp_path):
     with pytest.raises(InputError) as caught:
         fetch_imdb(tmp_path, archive=described("file:///etc/passwd"))
     assert str(caught.value) == (

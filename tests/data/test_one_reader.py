@@ -1,4 +1,4 @@
-"""One reader: every command and verb gets the same texts and labels, whatever holds them."""
+"""Every command and function reads the same texts and labels from each kind of data."""
 
 import contextlib
 import gzip
@@ -46,7 +46,7 @@ SINGLE = [
     {"uid": ["u", "v", "w"], text: TEXTS, LABEL_NAMES[i % 6]: LABELS, "other": list("xyz")}
     for i, text in enumerate(TEXT_NAMES)
 ]
-PAIRS = [{one: TEXTS, two: OTHERS, "label": LABELS} for one, two in PAIR_NAMES]
+PAIRS = [{first: TEXTS, second: OTHERS, "label": LABELS} for first, second in PAIR_NAMES]
 
 
 def texts_of(table):
@@ -56,11 +56,11 @@ def texts_of(table):
 
 
 class ArrivedError(Exception):
-    """What has been read reached the part that computes, which these tests leave out."""
+    """The data reached the part that computes, which these tests leave out."""
 
 
-def arrives(*found):
-    raise ArrivedError(*found)
+def arrives(*data):
+    raise ArrivedError(*data)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def model():
 
 @pytest.fixture
 def read_by(monkeypatch, model):
-    """What a command has read of a file: texts, and labels where it needs them."""
+    """Return a function that returns the texts and labels that a command reads from a file."""
     from limelight.cli.explain_data import explain_data
     from limelight.cli.judge import judge
     from limelight.cli.predict import evaluate
@@ -97,13 +97,13 @@ def read_by(monkeypatch, model):
     return read
 
 
-def told(found):
-    """Texts and labels of whatever arrived."""
-    if isinstance(found, LabeledTexts):
-        return list(found.texts), [found.class_names[label] for label in found.labels]
-    if isinstance(found, LabeledRows):
-        return found
-    rows = list(found.rows(found.columns.label))
+def texts_and_labels(data):
+    """The texts and labels of the data that arrived."""
+    if isinstance(data, LabeledTexts):
+        return list(data.texts), [data.class_names[label] for label in data.labels]
+    if isinstance(data, LabeledRows):
+        return data
+    rows = list(data.rows(data.columns.label))
     return [row.text for row in rows], [row.cells[0] for row in rows]
 
 
@@ -112,40 +112,41 @@ def told(found):
 def test_every_command_reads_every_format_by_every_usual_name(tmp_path, read_by, command, ending):
     for number, table in enumerate([*SINGLE, *PAIRS]):
         path = write_table(tmp_path / f"{number}.{ending}", table)
-        texts, labels = told(read_by(command, path))
+        texts, labels = texts_and_labels(read_by(command, path))
         assert texts == texts_of(table), list(table)
         assert labels == LABELS, list(table)
 
 
 @pytest.mark.parametrize("command", ["explain-data", "judge", "evaluate", "train"])
 @pytest.mark.parametrize(
-    ("name", "content", "sentence"),
+    ("name", "content", "message"),
     [
         ("a.csv", b"\xef\xbb\xbftext,label\na,bad\n", None),
         ("a.tsv", b"one\ttwo\ta\nx\ty\tz\n", "has no column 'text', only 'one', 'two', 'a'."),
-        ("a.csv", b"text,text,label\na,b,bad\n", "cannot be read: it has two columns 'text'."),
+        ("a.csv", b"text,text,label\na,b,bad\n", "it has two columns 'text'. Rename one of them."),
         ("a.jsonl", b"nothing\n", "must have one JSON object per line."),
         ("a.tsv.gz", b"nothing", "is not a complete gzip file."),
-        ("a.parquet", b"nothing", "is not a complete Parquet file (Parquet file size is 7 bytes,"),
-        ("a.xlsx", b"", ". Use .parquet, .csv, .tsv or .jsonl (the last three may end in"),
+        ("a.parquet", b"nothing", "is not a complete Parquet file ("),
+        ("a.xlsx", b"", "Use .parquet, .csv, .tsv or .jsonl (the last three may end in .gz)"),
         ("a.tsv", b"", "has no rows"),
     ],
 )
-def test_every_command_says_the_same_about_a_file(
-    tmp_path, read_by, command, name, content, sentence
+def test_every_command_has_the_same_message_about_a_file(
+    tmp_path, read_by, command, name, content, message
 ):
     (tmp_path / name).write_bytes(content)
-    if sentence is None:
-        assert told(read_by(command, tmp_path / name))[0] == ["a"]
+    if message is None:
+        assert texts_and_labels(read_by(command, tmp_path / name))[0] == ["a"]
         return
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         read_by(command, tmp_path / name)
-    assert sentence in str(refused.value)
+    assert f"'{tmp_path / name}'" in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "train"])
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("content", "message"),
     [
         (b'{"text": null, "label": "bad"}', "the text is missing or not a string."),
         (b'{"text": 7.5, "label": "bad"}', "the text is missing or not a string."),
@@ -164,20 +165,20 @@ def test_every_command_says_the_same_about_a_file(
     ],
 )
 def test_a_text_that_cannot_be_used_is_named_by_its_row(
-    tmp_path, monkeypatch, read_by, command, content, sentence
+    tmp_path, monkeypatch, read_by, command, content, message
 ):
-    """A run has the same sentences in its rows: see test_data_files."""
+    """A run has the same messages in its rows: see test_data_files."""
     monkeypatch.setattr("limelight.data.columns._MAX_TEXT_BYTES", 50)
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "a", "label": "bad"}\n' + content)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         read_by(command, path)
-    assert str(refused.value).startswith(f"row 2 of '{path}'")
-    assert sentence in str(refused.value)
+    assert str(error.value).startswith(f"row 2 of '{path}'")
+    assert str(error.value).endswith(message)
 
 
 def frames(table):
-    """The same table as everything that Python users hold."""
+    """The same table as each kind of table that Python users have."""
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     datasets = pytest.importorskip("datasets")
     columns = {name: list(cells) for name, cells in table.items()}
@@ -195,15 +196,16 @@ def frames(table):
 
 @pytest.mark.parametrize("verb", ["explain_data", "judge", "evaluate", "train"])
 @pytest.mark.parametrize("table", [SINGLE[2], PAIRS[0]], ids=["texts", "pairs"])
-def test_every_verb_takes_every_kind_of_table(tmp_path, monkeypatch, model, verb, table):
+def test_every_function_reads_every_kind_of_table(tmp_path, monkeypatch, model, verb, table):
     for kind, data in {**frames(table), "path": write_table(tmp_path / "a.tsv", table)}.items():
-        texts, labels = told(read_in_python(verb, model, data, tmp_path, monkeypatch))
+        arrived = read_in_python(verb, model, data, tmp_path, monkeypatch)
+        texts, labels = texts_and_labels(arrived)
         assert texts == texts_of(table), kind
         assert labels == LABELS, kind
 
 
 def read_in_python(verb, model, data, tmp_path, monkeypatch):
-    """What a verb has read of ``data``; it gets no further."""
+    """Return the data that a function reads, and stop the function after that."""
     if verb == "train":
         pytest.importorskip("torch")
     place, read, call = {
@@ -228,13 +230,13 @@ def read_in_python(verb, model, data, tmp_path, monkeypatch):
             lambda: limelight.train(data),
         ),
     }[verb]
-    monkeypatch.setattr(place, lambda *given, **options: arrives(read(*given, **options)))
+    monkeypatch.setattr(place, lambda *args, **options: arrives(read(*args, **options)))
     with pytest.raises(ArrivedError) as arrived:
         call()
     return arrived.value.args[0]
 
 
-def test_what_is_computed_of_a_table_is_what_is_computed_of_its_texts(tmp_path):
+def test_a_table_has_the_same_results_as_its_texts(tmp_path):
     def score(texts):
         return [[0.0, float(len(text))] for text in texts]
 
@@ -248,7 +250,7 @@ def test_what_is_computed_of_a_table_is_what_is_computed_of_its_texts(tmp_path):
     assert [e.text for e in run] == TEXTS
 
 
-def test_a_list_of_texts_asks_the_disk_about_each_once(monkeypatch):
+def test_each_text_of_a_list_is_looked_up_on_the_disk_once(monkeypatch):
     paths = []
     monkeypatch.setattr(Path, "exists", lambda path: bool(paths.append(str(path))))
     open_data(["a b", "c.csv d", "e"])
@@ -266,10 +268,13 @@ def test_lists_are_texts_pairs_or_paths(tmp_path):
     assert read_texts(["see a.csv", "or b.csv, perhaps"]) == ["see a.csv", "or b.csv, perhaps"]
     with pytest.raises(InputError, match=r"there is no data at 'gone\.csv'"):
         read_texts(["gone.csv"])
-    for invalid in (["a", 3], {3}, 7, [("a", "b", "c")]):
-        with pytest.raises(
-            InputError, match="data must be a path, a list of paths, a table or a list of texts,"
-        ):
+    for invalid, kind in (
+        (["a", 3], "list of int, str"),
+        ({3}, "set"),
+        (7, "int"),
+        ([("a", "b", "c")], "list of tuple"),
+    ):
+        with pytest.raises(InputError, match=rf"a table or a list of texts, not {kind}\."):
             read_texts(invalid)
     same = (open_data(data).record(store_texts=True) for data in (TEXTS, {"text": TEXTS}))
     assert len({record.files[0].sha256 for record in same}) == 1
@@ -284,7 +289,7 @@ def test_a_folder_of_files_is_read_in_the_order_of_their_names(tmp_path):
     assert (result.texts, result.source) == (tuple(TEXTS * 2), "b.tsv, a.jsonl.gz")
 
 
-@pytest.mark.parametrize("ending", [one for one in ENDINGS if one != "parquet"])
+@pytest.mark.parametrize("ending", [ending for ending in ENDINGS if ending != "parquet"])
 def test_lines_are_read_without_pyarrow(tmp_path, monkeypatch, ending):
     path = write_table(tmp_path / f"a.{ending}", SINGLE[3])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -295,7 +300,7 @@ def test_lines_are_read_without_pyarrow(tmp_path, monkeypatch, ending):
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.csv.gz"])
-def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch, name):
+def test_a_line_that_is_too_long_raises_an_error(tmp_path, monkeypatch, name):
     monkeypatch.setattr("limelight.data.files._MAX_CHARACTERS", 1000)
     content = b"text\n" + b"x" * 5000
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
@@ -321,7 +326,7 @@ BITS = [
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
 @given(cuts=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 9), st.sampled_from(BITS))))
-def test_a_damaged_file_has_rows_or_one_sentence(tmp_path_factory, ending, cuts):
+def test_a_damaged_file_has_rows_or_raises_an_input_error(tmp_path_factory, ending, cuts):
     marked = [json.dumps([{"start": 0, "end": 1}]), "[[0, 1]]", "[]"]
     tokens = [json.dumps(text.split()) for text in TEXTS]
     table = {"text": TEXTS, "label": [0, 1, 1], "rationales": marked, "tokens": tokens}

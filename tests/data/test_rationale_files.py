@@ -34,7 +34,9 @@ def test_a_csv_file_spells_them_as_json(tmp_path):
     path.write_text('body,why,tokens\na fine film,"{}","{}"\n'.format(*cells))
     assert read_rationales(path, "why").rationales == [[(2, 6)]]
     path.write_text("body,why\na fine film,2-6\n")
-    with pytest.raises(InputError, match=r"must be JSON such as \[\[0, 5\]\], not '2-6'."):
+    with pytest.raises(
+        InputError, match=r"of row 1 of .* must be JSON such as \[\[0, 5\]\], not '2-6'\."
+    ):
         read_rationales(path, "why", text_column="body")
 
 
@@ -50,7 +52,10 @@ def test_records_count_tokens(tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"tokens": ["a", "film"]}, "must match its text, but 'film' does not."),
+        (
+            {"tokens": ["a", "film"]},
+            "the tokens of row 1 .* must match its text, but 'film' does not",
+        ),
         ({"rationales": [{"start": 1, "end": 9}]}, "must be within its 7 tokens, not 1 to 9."),
         ({"rationales": [{"start": 3, "end": 2}]}, "must be within its 7 tokens, not 3 to 2."),
         ({"rationales": [{"start": 3}]}, "must have 'start' and 'end' as whole numbers"),
@@ -60,7 +65,7 @@ def test_records_count_tokens(tmp_path):
         ({"tokens": None}, "must match its text, but None does not."),
     ],
 )
-def test_records_that_do_not_fit_are_one_sentence(tmp_path, change, sentence):
+def test_records_that_do_not_fit_raise_an_error(tmp_path, change, sentence):
     row = {"text": TEXT, "tokens": TEXT.split(), "rationales": [{"start": 1, "end": 3}]}
     with pytest.raises(InputError, match=sentence):
         read_rationales(jsonl(tmp_path / "a.jsonl", row | change))
@@ -68,11 +73,14 @@ def test_records_that_do_not_fit_are_one_sentence(tmp_path, change, sentence):
 
 def test_a_column_that_is_missing_is_named_with_its_option(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", {"text": TEXT, "why": [{"start": 0, "end": 1}]})
-    with pytest.raises(InputError, match="has no column 'rationales', only 'text', 'why'."):
+    with pytest.raises(
+        InputError,
+        match=r"no column 'rationales', only 'text', 'why'\. Choose .* \(--rationales\)\.",
+    ):
         read_rationales(path)
     with pytest.raises(InputError, match="no column 'tokens'"):
         read_rationales(path, "why")
-    with pytest.raises(InputError, match=r"no column 'body'.* meant: text_column"):
+    with pytest.raises(InputError, match=r"no column 'body'.* choose one with text_column"):
         read_rationales(path, "why", text_column="body")
 
 
@@ -110,7 +118,7 @@ def test_erasers_own_files_are_read_with_their_documents(tmp_path):
         (7, "must be lists of records, each with a 'docid'."),
     ],
 )
-def test_erasers_files_that_do_not_fit_are_one_sentence(tmp_path, evidences, sentence):
+def test_files_of_eraser_that_do_not_fit_raise_an_error(tmp_path, evidences, sentence):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a").write_text("x y")
     path = jsonl(tmp_path / "test.jsonl", {"annotation_id": "a", "evidences": evidences})

@@ -1,4 +1,3 @@
-import gzip
 import sys
 
 import numpy as np
@@ -8,7 +7,7 @@ from limelight.data import LabeledTexts, read_labeled
 from limelight.errors import InputError, MissingExtraError
 from written_tables import write_table
 
-NO_TEXT = "there is no text in this row; it must be a string."
+NO_TEXT = "the text is missing or not a string."
 TEXTS = ('good, "very" good', "bad\nfilm", "šílené 🎬 فيلم")
 
 
@@ -62,71 +61,49 @@ def test_the_imdb_folder_means_the_part_that_is_wanted(tmp_path):
     np.testing.assert_array_equal(data.labels, [0, 1])
 
 
-def refusal(path, classes=None):
+def error_message(path, classes=None):
     with pytest.raises(InputError) as caught:
         read_labeled(path, classes)
     return str(caught.value)
 
 
-def test_a_missing_file(tmp_path):
-    path = tmp_path / "d.csv"
-    assert refusal(path) == f"there is no data at '{path}'; check the path."
-
-
-def test_a_format_nobody_knows(tmp_path):
-    path = tmp_path / "d.xlsx"
-    path.touch()
-    assert refusal(path) == (
-        f"cannot read '{path}': data are .parquet, .csv, .tsv or .jsonl files, the last three also "
-        "packed as .gz; images are a folder of them, or arrays in a .npz file."
-    )
-
-
 def test_a_folder_that_is_not_imdb(tmp_path):
-    assert refusal(tmp_path) == (
-        f"'{tmp_path}' is not an aclImdb folder: '{tmp_path / 'train' / 'neg'}' is missing."
+    assert error_message(tmp_path) == (
+        f"'{tmp_path}' has no data files, and '{tmp_path / 'train' / 'neg'}' is missing. Check the "
+        "path."
     )
-
-
-@pytest.mark.parametrize("name", ["d.csv", "d.csv.gz", "d.jsonl"])
-def test_an_empty_file(tmp_path, name):
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(b"") if path.suffix == ".gz" else b"")
-    assert refusal(path) == f"'{path}' has no rows."
 
 
 @pytest.mark.parametrize("name", ["d.csv", "d.parquet"])
 def test_a_header_without_rows(tmp_path, name):
     path = write(tmp_path / name, [], ())
-    assert refusal(path) == f"'{path}' has no rows."
+    assert error_message(path) == f"'{path}' has no rows."
 
 
 def test_missing_columns(tmp_path):
     path = tmp_path / "d.csv"
     path.write_text("text,stars\na,1\n")
-    assert refusal(path) == (
-        f"'{path}' has no column 'label'; it has 'text', 'stars'. Name the one that is meant: "
-        "text_column, pair_column, id_column, label_column, at_column or answer_column "
-        "(--text-column …)."
+    assert error_message(path) == (
+        f"'{path}' has no column 'label', only 'text', 'stars'. Rename a column, or choose one "
+        "with label_column (--label-column)."
     )
     path = tmp_path / "d.jsonl"
     path.write_text('{"text": "a", "label": 0}\n{"body": "a"}\n')
-    assert refusal(path) == f"row 2 of '{path}': {NO_TEXT}"
+    assert error_message(path) == f"row 2 of '{path}': {NO_TEXT}"
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_an_unknown_label_names_its_row_and_the_classes(tmp_path, name):
     path = write(tmp_path / name, ["neg", "pos", "meh"])
-    assert refusal(path, ["neg", "pos"]).startswith(
-        f"in '{path.name}', from row 3 on, the label 'meh' matches no class of the model (its "
-        "classes are 'neg', 'pos')"
+    assert error_message(path, ["neg", "pos"]).startswith(
+        f"row 3 of '{path.name}': the label 'meh' matches no class of the model ('neg', 'pos')."
     )
 
 
 def test_a_number_beyond_the_classes(tmp_path):
     path = write(tmp_path / "d.jsonl", [0, 1, 2])
     with pytest.raises(
-        InputError, match="row 3 of 'd.jsonl': the label '2' matches no class of the model"
+        InputError, match=r"row 3 of 'd\.jsonl': the label '2' matches no class of the model"
     ):
         read_labeled(path, labels=["neg", "pos"])
 
@@ -139,28 +116,28 @@ def test_numbers_that_a_table_wrote_as_fractions_are_numbers(tmp_path):
 
 def test_numbers_with_gaps(tmp_path):
     path = write(tmp_path / "d.jsonl", [0, 4, 4])
-    assert refusal(path) == (
-        f"labels that are numbers must count from 0 without gaps; '{path}' has 0, 4. "
-        "Name the classes instead."
+    assert error_message(path) == (
+        f"numbers as labels must be 0, 1, … without gaps, but '{path}' has 0, 4. Set labels "
+        "(--labels) to NUMBER=CLASS for each, separated by commas."
     )
 
 
 def test_a_label_that_is_neither_name_nor_number(tmp_path):
     path = write(tmp_path / "d.jsonl", [0, None, 1])
-    assert refusal(path) == (
-        f"row 2 of '{path}' has the label None; labels are names, or whole numbers from 0."
+    assert error_message(path) == (
+        f"the label of row 2 of '{path}' must be a name or a whole number from 0, not None."
     )
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_an_empty_text_names_its_row(tmp_path, name):
     path = write(tmp_path / name, [0, 1], ("fine", " \t"))
-    assert refusal(path) == f"row 2 of '{path}' has an empty text; remove the row."
+    assert error_message(path) == f"row 2 of '{path}' has an empty text. Remove the row."
 
 
 def test_a_text_that_is_not_a_string(tmp_path):
     path = write(tmp_path / "d.jsonl", [0], (7,))
-    assert refusal(path) == f"row 1 of '{path}': {NO_TEXT}"
+    assert error_message(path) == f"row 1 of '{path}': {NO_TEXT}"
 
 
 @pytest.mark.parametrize(
@@ -174,25 +151,16 @@ def test_a_text_that_is_not_a_string(tmp_path):
 def test_text_that_is_not_utf_8(tmp_path, name, content, noun):
     path = tmp_path / name
     path.write_bytes(content)
-    assert refusal(path) == f"row 1 of '{path}': a {noun} must be UTF-8; byte 3 of this one is not."
-
-
-def test_files_that_are_not_what_their_name_says(tmp_path):
-    for name in ("d.parquet", "d.jsonl.gz", "d.jsonl"):
-        (tmp_path / name).write_bytes(b"no such thing")
-    assert refusal(tmp_path / "d.parquet").startswith(
-        f"'{tmp_path / 'd.parquet'}' is not a whole parquet file ("
+    assert (
+        error_message(path)
+        == f"row 1 of '{path}': the {noun} must be UTF-8, but its byte 3 is not."
     )
-    path = tmp_path / "d.jsonl.gz"
-    assert refusal(path) == f"'{path}' is not a whole gzip file."
-    path = tmp_path / "d.jsonl"
-    assert refusal(path) == f"'{path}' must hold one JSON object per line."
 
 
 def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
     (tmp_path / "d.parquet").touch()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    message = "reading parquet files needs pyarrow."
+    message = r"^reading parquet files needs pyarrow\. .*run: pip install .*\[data\]"
     with pytest.raises(MissingExtraError, match=message):
         read_labeled(tmp_path / "d.parquet")
 
@@ -214,7 +182,7 @@ def test_labels_are_the_values_own_copy():
 
 def test_texts_and_labels_must_pair_up():
     with pytest.raises(
-        InputError, match="texts and labels must have the same length, not 2 and 1."
+        InputError, match=r"texts and labels must have the same length, not 2 and 1\."
     ):
         LabeledTexts(["a", "b"], np.array([0]))
 
@@ -237,13 +205,15 @@ def test_an_infinite_label_is_no_number(tmp_path):
     path = write(tmp_path / "d.jsonl", [0, float("inf"), 1])
     with pytest.raises(InputError) as error:
         read_labeled(path)
-    assert str(error.value).startswith(f"row 2 of '{path}' has the label inf; labels are names,")
+    assert str(error.value) == (
+        f"the label of row 2 of '{path}' must be a name or a whole number from 0, not inf."
+    )
 
 
-def test_half_a_character_is_refused_before_it_reaches_a_vocabulary(tmp_path):
+def test_half_a_character_raises_an_error_before_it_reaches_a_vocabulary(tmp_path):
     path = write(tmp_path / "d.jsonl", [0, 1], ("good", "\ud800 bad"))
     with pytest.raises(InputError) as error:
         read_labeled(path)
     assert str(error.value) == (
-        f"row 2 of '{path}': a text must be UTF-8; byte 0 of this one is not."
+        f"row 2 of '{path}': the text must be UTF-8, but its byte 0 is not."
     )

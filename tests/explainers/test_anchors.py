@@ -1,3 +1,5 @@
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,8 @@ WORDS = [f"w{i}" for i in range(12)]
 TEXT = " ".join(WORDS)
 
 
-def explained(model, text=TEXT, *, target="predicted", **settings):
+def explained(model, text=TEXT, *, target="predicted", threshold=0.95, **settings):
+    settings["threshold"] = threshold
     return findings(Anchors(**settings), prepare_batch(model, [text], target=target))[0]
 
 
@@ -83,9 +86,13 @@ def test_scores_are_what_precision_loses_without_each_word():
         assert found.scores[j] == pytest.approx(loss, abs=1e-12)
     assert np.count_nonzero(found.scores) <= len(words)
     sampled = explained(model, samples=500)  # fewer than there are masks
-    assert sampled.anchor.features == words
-    assert (np.abs(sampled.scores - found.scores) <= 5 * sampled.stderr).all()
-    assert 0 < sampled.stderr.max() < 0.1 * found.scores.max()
+    words = sampled.anchor.features
+    assert len(words) == len(found.anchor.features)
+    for j in words:
+        fewer = [k for k in words if k != j]
+        loss = true_precision(model, words) - true_precision(model, fewer)
+        assert sampled.scores[j] == pytest.approx(loss, abs=5 * sampled.stderr[j])
+    assert 0 < sampled.stderr.max() < 0.2 * found.scores.max()
 
 
 def test_words_that_hold_another_class_speak_against_the_target():
@@ -195,9 +202,9 @@ def test_one_word_and_huge_logits_are_fine():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"threshold": 1.0}, "threshold must be between 0 and 1, not 1.0."),
+        ({"threshold": 1.5}, "threshold must be above 0 and at most 1, not 1.5."),
         ({"delta": 0.0}, "delta must be between 0 and 1, not 0.0."),
-        ({"beam": 0}, "beam must be at least 1, not 0."),
+        ({"batch": 0}, "batch must be at least 1, not 0."),
         ({"max_size": 0}, "max_size must be at least 1, not 0."),
         ({"seed": -1}, "seed must be at least 0, not -1."),
     ],
@@ -211,6 +218,97 @@ def test_impossible_settings_raise_an_error(settings, message):
 def test_the_row_of_the_catalogue():
     row = METHODS["anchors"]
     assert (row.id, row.label, row.settings) == ("anchors", "Anchors", Anchors)
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 5])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_proven_anchor_keeps_the_prediction_whatever_else_is_removed(seed, outputs):
+    model = tiny_model(seed, outputs=outputs)
+    found = explained(model, threshold=1.0, nodes=10_000)
+    words = set(found.anchor.features)
+    assert found.anchor.guarantee == "smallest"
+    assert found.anchor.precision_interval == (1.0, 1.0)
+    assert true_precision(model, words) == 1
+    # No smaller set has the precision 1.
+    d = len(found.scores)
+    for smaller in combinations(range(d), len(words) - 1) if words else ():
+        assert true_precision(model, smaller) < 1
+
+
+def test_a_proven_anchor_needs_no_setting_and_no_call():
+    model = limelight.load()
+    text = "The plot is predictable, but the acting is superb and the music is wonderful."
+    e = limelight.explain(model, text, "anchors")
+    assert e.anchor.guarantee == "smallest"
+    assert e.diagnostics["precision_by"] == "proof"
+    assert e.stderr is None
+    indices = list(e.anchor.features)
+    # A score is the effect of the word on the text that contains only the anchor.
+    game, mask = limelight.game(model, text), np.zeros((1, len(e.scores)), bool)
+    mask[0, indices] = True
+    for j in indices:
+        without = mask.copy()
+        without[0, j] = False
+        difference = game(mask)[0] - game(without)[0]
+        assert e.scores[j] == pytest.approx(difference, abs=e.bound + 1e-9)
+    assert not e.scores[~mask[0]].any()
+    assert type(e).from_json(e.to_json()).anchor == e.anchor
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_anchor_of_a_tfidf_pipeline_is_proven(classes):
+    text_module = pytest.importorskip("sklearn.feature_extraction.text")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    rng = np.random.default_rng(classes)
+    texts = [" ".join(rng.choice(WORDS, 5)) for _ in range(80)]
+    labels = [str(int(text.split()[0][1:]) % classes) for text in texts]
+    pipeline = make_pipeline(text_module.TfidfVectorizer(), LogisticRegression(C=10))
+    model = limelight.wrap(pipeline.fit(texts, labels))
+    masks = np.arange(2**7)[:, None] >> np.arange(7) & 1 == 1
+    for seed in range(6):
+        words = list(np.random.default_rng(seed).choice(WORDS, 7, replace=False))
+        e = limelight.explain(model, " ".join(words), "anchors")
+        assert e.anchor.guarantee == "smallest"
+        predicted = pipeline.predict([" ".join(words)])[0]
+        kept = [[word for word, stays in zip(words, mask, strict=True) if stays] for mask in masks]
+        stays = pipeline.predict([" ".join(row) for row in kept]) == predicted
+        indices = list(e.anchor.features)
+        assert stays[masks[:, indices].all(axis=1)].all()
+        for smaller in combinations(range(7), len(indices) - 1) if indices else ():
+            assert not stays[masks[:, list(smaller)].all(axis=1)].all()
+
+
+def test_a_limit_of_nodes_makes_the_guarantee_weaker():
+    model = tiny_model(1)
+    found = explained(model, threshold=1.0, nodes=0)
+    assert found.anchor.guarantee in ("sufficient", "minimal")
+    assert found.diagnostics["limit"] == "nodes"
+    assert true_precision(model, found.anchor.features) == 1
+
+
+def test_a_size_limit_needs_a_measured_precision():
+    with pytest.raises(InputError, match="max_size"):
+        limelight.explain(limelight.load(), "a dull start, a superb end", "anchors", max_size=1)
+
+
+@pytest.mark.parametrize("budget", [43, 100, 700])
+def test_a_budget_limits_the_search_and_the_precision_together(budget):
+    calls = []
+
+    def outputs(texts):
+        calls.extend(texts)
+        return np.array([[len(set(text.split())) - 12.5 + 3 * ("w3" in text)] for text in texts])
+
+    model = limelight.wrap(outputs, classes=["no", "yes"], scale="logit")
+    text = " ".join(f"w{i}" for i in range(20))
+    calls.clear()
+    e = limelight.explain(model, text, "anchors", budget=f"{budget} calls")
+    assert len(calls) <= budget
+    assert e.settings["samples"] + e.settings["max_samples"] < budget
+    low, high = e.anchor.precision_interval
+    assert low <= e.anchor.precision <= high
 
 
 def shortest_by_definition(label_of, d, threshold):

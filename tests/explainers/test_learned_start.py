@@ -39,9 +39,7 @@ def test_both_errors_known_the_mean_of_both_is_nearer_and_says_how_near(pairs):
             error = rng.uniform(0.3, 2.0, D) * spread
             start = LearnedScores(truth + error * rng.standard_normal(D), error, spread, ())
             drawn = shapley_values_from_orders(game, D, rng, pairs=pairs)
-            found = _combine_scores(
-                start, drawn, Attribution(scores=drawn.values[0]), uses_regression=False
-            )
+            found = _combine_scores(start, drawn, uses_regression=False)
             off += list(found.scores - truth)
             alone += list(start.values - truth)
             unbiased += list(drawn.values[0] - truth)
@@ -58,9 +56,8 @@ def test_a_start_that_is_wrong_counts_for_little():
     spread = np.full(D, np.std(shapley_values_from_orders(game, D, rng, pairs=1).values[0] - truth))
     wrong = LearnedScores(truth + 50 * spread * rng.standard_normal(D), spread / 10, spread, ())
     drawn = shapley_values_from_orders(game, D, rng, pairs=1)
-    found = _combine_scores(
-        wrong, drawn, Attribution(scores=drawn.values[0]), uses_regression=False
-    )
+    combined = _combine_scores(wrong, drawn, uses_regression=False)
+    found = combined.replace_scores(Attribution(scores=drawn.values[0]), drawn)
     assert found.diagnostics["learned_share"] < 0.01
     np.testing.assert_allclose(found.scores, drawn.values[0], atol=float(spread[0]) / 2)
     (factor,) = re.findall(r"errors increased by a factor of ([0-9.]+)", found.warnings[0])

@@ -188,7 +188,7 @@ def learned_cases(count, seed):
                 MODEL, random_texts(40, 3), features=features, output=folder, judged=0, pairs=2
             )
             assert method
-            shutil.rmtree(folder / "drawn")
+            shutil.rmtree(folder / "samples")
         for i in range(count):
             rng, place = np.random.default_rng([seed, i]), Path(home) / str(i)
             place.mkdir()

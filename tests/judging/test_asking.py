@@ -1,6 +1,7 @@
 """Judging where a model has to be asked: what it takes, what is best, what is drawn."""
 
 import math
+import re
 import zlib
 from pathlib import Path
 
@@ -104,21 +105,20 @@ def test_a_model_that_refuses_a_question_of_the_search_ends_that_text_alone():
     assert found.texts[1].reason is None
 
 
-def test_the_best_found_says_whose_order_it_is():
+def test_a_warning_names_the_methods_with_the_best_orders():
     def by_hand(model, text, target):
         return limelight.explain(MODEL, text, "loo", target=target).scores
 
     found = judge(wrapped(), TEXTS, {"mine": by_hand}, budget=0.0)
     assert {text.best for text in found.texts_with_room} == {"mine"}
-    assert any(
-        f"that of mine ({len(found.texts_with_room)})" in warning for warning in found.warnings
-    )
+    sentence = f"relative to the best order found: mine ({len(found.texts_with_room)})."
+    assert any(sentence in warning for warning in found.warnings)
     whole = judge(wrapped(), TEXTS, {"alike": lambda m, t: np.ones(words(m, t))})
     assert {text.best for text in whole.texts_with_room} == {"greedy"}
-    assert any("of greedy (" in warning for warning in whole.warnings)
+    assert any("best order found: greedy (" in warning for warning in whole.warnings)
 
 
-def test_chance_of_asked_models_is_that_of_a_long_run():
+def test_sampled_chance_is_that_of_a_long_run():
     exact = judge(MODEL, TEXTS, ["loo"])
     asked = judge(wrapped(), TEXTS, ["loo"], seed=4)
     for one, other in zip(exact.texts_with_room, asked.texts_with_room, strict=True):
@@ -153,7 +153,9 @@ def test_texts_whose_chance_stays_imprecise_are_counted():
     room = [t.deletion for t in found.texts_with_room]
     worse = sum(m.stderr > 0.01 * (m.ceiling - m.chance) for m in room)
     assert worse
-    assert any(f"on {worse} of {len(room)} texts, where 1%" in n for n in found.warnings)
+    sentence = f"Chance is imprecise on {worse} of {len(room)} texts: its standard error is up to "
+    (warning,) = (warning for warning in found.warnings if warning.startswith(sentence))
+    assert warning.endswith("the best order, not 1%. If you set budget (--budget), raise it.")
 
 
 def test_probability_of_the_papers_classifier_is_sampled_and_best_found():
@@ -181,11 +183,13 @@ def test_a_second_replacement_judges_the_same_scores_again():
     np.testing.assert_allclose(
         second.curves["loo"].points, sign * f(keep)[:, 0], rtol=1e-5, atol=1e-6
     )
-    assert "If 'delete' replaces removed words, the order of the methods is" in found.warnings[-1]
+    assert found.warnings[-1].startswith(
+        "If 'delete' replaces removed words, the order of the methods is "
+    )
     assert Judgment.from_json(found.to_json()) == found
 
 
-def test_the_warning_of_a_second_replacement_says_what_turned_around():
+def test_the_warning_of_a_second_replacement_names_differences_that_change_their_sign():
     flip = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
 
     def answer(texts):  # with a mask the first words count, without it the last ones
@@ -208,13 +212,13 @@ def test_the_warning_of_a_second_replacement_says_what_turned_around():
     assert [m.method for m in found.rank_methods()] == ["first", "last"]
     assert [m.method for m in found.second.rank_methods()] == ["last", "first"]
     assert found.warnings[-1].endswith(
-        "the order of the methods changes to last, first; of the pairs that can be told apart "
-        "under both, turned around: first and last."
+        "the order of the methods is last, first. Significant differences that change their sign: "
+        "first and last."
     )
 
 
 @pytest.mark.parametrize(
-    ("more", "sentence"),
+    ("options", "message"),
     [
         (
             {"second_replacement": "unk"},
@@ -223,28 +227,28 @@ def test_the_warning_of_a_second_replacement_says_what_turned_around():
         ({"second_replacement": "blank"}, "unknown replacement: 'blank'."),
         (
             {"columns": ["loo"]},
-            r"unknown column: 'loo'. Did you mean 'loo_tau'\? Choose from: all,",
+            "unknown column: 'loo'. Did you mean 'loo_tau'? Choose from: all,",
+        ),
+        ({"budget": float("nan")}, "of at least 0, not nan."),
+        (
+            {"methods": ["nowhere.json"]},
+            "there are no explanations at 'nowhere.json'. Check the path.",
         ),
         (
-            {"budget": float("nan")},
-            r'budget must be a time \(30, "30s", "2min"\) or a number of model',
+            {"methods": [Path(__file__).parent]},
+            "is a folder, not a JSON file of explanations. Give a run as limelight.Run(folder).",
         ),
-        ({"methods": ["nowhere.json"]}, "there are no explanations at 'nowhere.json'."),
-        ({"methods": [Path(__file__).parent]}, "is a folder, not a JSON file of explanations."),
-        (
-            {"methods": [{"a text": 3}]},
-            "stored explanations must be a JSON file, a list of explanations,",
-        ),
-        ({"methods": [[3]]}, "stored explanations must be a JSON file, a list of explanations,"),
-        ({"methods": [[]]}, "no stored explanations"),
+        ({"methods": [{"a text": 3}]}, "or a mapping from texts to explanations, not int."),
+        ({"methods": [[3]]}, "or a mapping from texts to explanations, not int."),
+        ({"methods": [[]]}, "there are no stored explanations. Give at least one."),
     ],
 )
-def test_what_cannot_be_asked_is_one_sentence(more, sentence):
-    with pytest.raises(InputError, match=sentence):
-        judge(MODEL, TEXTS[:1], **{"methods": ["loo"], **more})
+def test_a_wrong_option_raises_an_error(options, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        judge(MODEL, TEXTS[:1], **{"methods": ["loo"], **options})
 
 
-def test_a_file_that_is_not_text_is_refused_in_one_sentence(tmp_path):
+def test_a_file_that_is_not_text_is_an_error(tmp_path):
     path = tmp_path / "image.json"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="is not a JSON file of explanations"):
@@ -291,7 +295,7 @@ def test_stored_explanations_are_found_by_text_when_they_are_needed():
     assert [m.method for m in every.methods] == ["loo", "gxi"]
 
 
-def test_an_estimate_comes_first_and_is_near_what_is_asked():
+def test_an_estimate_comes_first_and_is_near_the_number_of_calls():
     asked, told = [], []
     model = wrapped(asked)
     judge(

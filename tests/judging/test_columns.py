@@ -255,7 +255,7 @@ def test_shuffled_weights_are_the_same_numbers_elsewhere():
 def test_a_model_that_hides_its_weights_cannot_be_checked_with_shuffled_ones():
     model = limelight.wrap(sums, classes=["no", "yes"], scale="logit")
     with pytest.raises(
-        InputError, match="the column 'sanity' needs the weights of the model, but a"
+        InputError, match="the column 'sanity' needs the weights of the model, but a function"
     ):
         judge(model, [" ".join(WORDS)], ["loo"], columns=["sanity"])
 
@@ -272,11 +272,13 @@ def test_stability_is_of_methods_that_sample_and_grows_with_their_samples():
     assert found["many"]["stability"].value > 0.97
 
 
-def test_columns_are_asked_for_by_name():
+def test_columns_are_selected_by_name():
     assert select_columns(None) == {"additivity", "loo_tau", "stability", "eraser", "ferret"}
     assert select_columns("all") == select_columns(None) | {"sanity", "lds", "top_drop"}
     assert select_columns([]) == set()
-    with pytest.raises(InputError, match="unknown column: 'aditivity'."):
+    with pytest.raises(
+        InputError, match=r"unknown column: 'aditivity'\. Did you mean 'additivity'\?"
+    ):
         select_columns(["aditivity"])
     found = judge(MODEL, TEXTS[:2], ["loo"], columns=[])
     assert found["loo"].columns == ()

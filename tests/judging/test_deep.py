@@ -45,7 +45,7 @@ def test_greedy_finds_what_it_finds_text_by_text(model, judged, monkeypatch):
         assert other.greedy == pytest.approx(one.greedy, rel=1e-3, abs=1e-4)
 
 
-def test_areas_are_those_of_the_model_asked_directly(model, judged):
+def test_areas_are_those_of_direct_model_calls(model, judged):
     text = judged.texts[1]
     game = limelight.game(model, TEXTS[1])
     keep = np.argsort(text.curves["shapley"].words)[None, :] >= np.arange(text.d + 1)[:, None]

@@ -63,15 +63,19 @@ def test_an_answer_is_written_once_and_is_the_one_that_is_explained(monkeypatch)
     np.testing.assert_array_equal(compared["loo"].scores, alone.scores)
 
 
-def test_answers_that_do_not_fit_are_refused():
+def test_answers_that_do_not_fit_raise_an_error():
     with pytest.raises(
-        InputError, match="answer must be one text, or a list with one answer for each text,"
+        InputError, match=r"a list with one answer for each text, not 1 answer for 2 texts\."
     ):
         judge(writer(), [TEXT, TEXT], ["loo"], answer=[ANSWER])
-    with pytest.raises(InputError, match="answer needs a language model that writes an answer"):
+    with pytest.raises(
+        InputError, match="answer needs a language model, but AttentionClassifier does not"
+    ):
         judge(tiny_model(3), ["a text"], ["loo"], answer=ANSWER)
     for name in ("eraser", "ferret"):
-        with pytest.raises(InputError, match=f"column '{name}' is about .*there are: additivity, "):
+        with pytest.raises(
+            InputError, match=f"column '{name}' needs prob.* Choose from: additivity, "
+        ):
             judge(writer(), [TEXT], ["loo"], answer=ANSWER, columns=["lds", name])
     found = judge(writer(), [TEXT, TEXT], ["loo"], answer=[ANSWER, " "])
     assert found.texts[0].reason is None

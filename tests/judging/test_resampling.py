@@ -170,23 +170,24 @@ def test_intervals_of_all_pairs_hold_at_once():
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-3])  # three decimals would show many small ends as 0
-def test_a_verdict_tells_two_apart_exactly_where_the_interval_it_shows_is_without_0(size):
-    rng, said = np.random.default_rng(8), set()
+def test_a_verdict_says_that_methods_differ_if_its_interval_does_not_contain_0(size):
+    rng, verdicts = np.random.default_rng(8), set()
     for i in range(90):
         n = int(rng.integers(10, 40))
         values = 3 + size * (i % 3 / 2 * np.arange(3) + rng.normal(size=(n, 3)))
         pairs = compare_pairs("abc", values, np.ones(n), seed=i)
         shares = values.mean(axis=0).tolist()
         methods = [method(m, share, 0.1, 0.9) for m, share in zip("abc", shares, strict=True)]
-        sentence = said_of(methods, pairs, texts=n)
+        sentence = make_verdict(methods, pairs, texts=n)
         ((low, high),) = re.findall(r"\[(\S+), (\S+)\]", sentence.replace("−", "-"))
-        apart = "cannot be told apart" not in sentence
-        assert apart == (float(high) < 0)
+        differs = "do not differ significantly" not in sentence
+        assert differs == (float(high) < 0)
         assert float(low) < 0
-        for one in pairs:
-            assert one.differs == (one.p_simultaneous < 0.05) == (one.simultaneous[0] > 0)
-        said.add(apart)
-    assert said == {False, True}
+        for a_pair in pairs:
+            certain = a_pair.p_simultaneous < 0.05
+            assert a_pair.differs == certain == (a_pair.simultaneous[0] > 0)
+        verdicts.add(differs)
+    assert verdicts == {False, True}
 
 
 def test_pairs_that_differ_on_few_texts_have_no_interval_and_leave_others_theirs():
@@ -249,7 +250,7 @@ def test_ties_are_groups_and_signs_are_dropped_only_where_there_are_none():
     assert len({tuple(order) for order in orders.tolist()}) == 4
 
 
-def said_of(methods, pairs, **how):
+def make_verdict(methods, pairs, **how):
     return verdict([(m.method, m.share, m.interval) for m in methods], pairs, **how)
 
 
@@ -278,23 +279,29 @@ def test_the_verdict_follows_from_the_numbers():
         method("shapley", 0.89, 0.87, 0.9),
         method("g-avg", -0.4, -0.5, -0.3),
     ]
-    found = said_of(methods, [pair("shapley", "lime", 0.07, 0.001)], texts=200)
-    assert found == (
-        "On these 200 texts, shapley is the most faithful (share 0.890), followed by lime (0.820, difference −0.070 [−0.090, −0.050]). g-avg is worse than chance. gxi is not significantly better than chance."
+    sentences = make_verdict(methods, [pair("shapley", "lime", 0.07, 0.001)], texts=200)
+    assert sentences == (
+        "On these 200 texts, shapley is the most faithful (share 0.890), followed by lime (0.820, "
+        "difference −0.070 [−0.090, −0.050]). g-avg is worse than chance. gxi is not significantly "
+        "better than chance."
     )
-    close = said_of(methods[1:3], [pair("shapley", "lime", 0.01, 0.4)], texts=200)
-    assert "shapley and lime are the most faithful and cannot be told apart" in close
+    close = make_verdict(methods[1:3], [pair("shapley", "lime", 0.01, 0.4)], texts=200)
+    assert "shapley and lime are the most faithful and do not differ significantly" in close
     assert "[−0.030, 0.010]" in close
 
 
-def test_a_method_that_leads_by_its_own_texts_alone_is_not_called_the_most_faithful():
+def test_a_method_that_leads_only_on_its_own_texts_is_not_called_the_most_faithful():
     methods = [method("stored", 0.9, 0.8, 0.95), method("lime", 0.8, 0.7, 0.9)]
     ahead = pair("lime", "stored", 0.07, 0.001)
-    assert said_of(methods, [ahead], texts=200) == (
-        "On these 200 texts, stored has the largest share (0.900), followed by lime (0.800). On the texts that both score, lime is better (0.070 [0.050, 0.090])."
+    assert make_verdict(methods, [ahead], texts=200) == (
+        "On these 200 texts, stored has the largest share (0.900), followed by lime (0.800). On "
+        "the texts that both score, lime is better (0.070 [0.050, 0.090])."
     )
-    close = said_of(methods, [pair("lime", "stored", 0.01, 0.4)], texts=200)
-    assert "cannot be told apart (share 0.900 and 0.800, 0.010 [−0.010, 0.030])" in close
+    close = make_verdict(methods, [pair("lime", "stored", 0.01, 0.4)], texts=200)
+    assert close == (
+        "On these 200 texts, stored and lime are the most faithful and do not differ significantly "
+        "(share 0.900 and 0.800, difference 0.010 [−0.010, 0.030])."
+    )
 
 
 @pytest.mark.parametrize("texts", [1, 2, 5])
@@ -303,13 +310,13 @@ def test_below_six_texts_no_method_is_called_the_best(texts):
         JudgedMethod(method=name, label=name, share=share, texts=texts)
         for name, share in (("lime", 0.9), ("loo", 0.4))
     ]
-    told = said_of(methods, [], texts=texts)
-    assert told == f"Too few texts ({texts}) to rank the methods."
-    alone = said_of(methods[:1], [], texts=texts)
-    assert alone.endswith("lime has the share 0.900.")
+    sentence = make_verdict(methods, [], texts=texts)
+    assert sentence == f"Too few texts ({texts}) to rank the methods."
+    single = make_verdict(methods[:1], [], texts=texts)
+    assert single.endswith("lime has the share 0.900.")
 
 
-def test_from_six_to_nine_texts_the_largest_share_is_told_without_a_test():
+def test_from_six_to_nine_texts_the_largest_share_is_named_without_a_test():
     methods = [
         JudgedMethod(method=name, label=name, share=share, texts=9)
         for name, share in (("lime", 0.9), ("loo", 0.4))
@@ -317,40 +324,35 @@ def test_from_six_to_nine_texts_the_largest_share_is_told_without_a_test():
     untested = JudgedPair(
         methods=("lime", "loo"), difference=0.5, interval=None, p=None, p_holm=None, won=1.0
     )
-    assert said_of(methods, [untested], texts=9) == (
+    assert make_verdict(methods, [untested], texts=9) == (
         "On these 9 texts, lime has the largest share (0.900), followed by loo (0.400)."
     )
 
 
-def test_where_nothing_is_better_than_chance_nothing_is_called_faithful():
+def test_if_no_method_is_better_than_chance_none_is_called_faithful():
     methods = [method("gxi", 0.01, -0.05, 0.03), method("lime", -0.1, -0.2, 0.1)]
-    found = said_of(methods, [], texts=50)
-    assert found == (
-        "On these 50 texts, no method is significantly better than chance (largest share: gxi, 0.010)."
-    )
+    sentence = "no method is significantly better than chance (largest share: gxi, 0.010)."
+    assert make_verdict(methods, [], texts=50) == f"On these 50 texts, {sentence}"
     methods.append(method("g-avg", -0.4, -0.5, -0.3))
-    assert said_of(methods, [], texts=50) == (
-        "On these 50 texts no method is distinguishably better than chance (gxi has the largest "
-        "share, 0.010); g-avg is worse than chance."
+    assert make_verdict(methods, [], texts=50) == (
+        f"On these 50 texts, {sentence} g-avg is worse than chance."
     )
 
 
-def test_what_is_worse_than_chance_is_said_to_be():
-    both = [method("g-avg", -0.4, -0.5, -0.3), method("b", -0.3, -0.4, -0.2)]
-    assert said_of(both, [], texts=50) == (
-        "On these 50 texts, no method is significantly better than chance (largest share: b, −0.300). b and g-avg are worse than chance."
+def test_methods_that_are_worse_than_chance_are_named():
+    methods = [method("g-avg", -0.4, -0.5, -0.3), method("b", -0.3, -0.4, -0.2)]
+    assert make_verdict(methods, [], texts=50) == (
+        "On these 50 texts, no method is significantly better than chance (largest share: b, "
+        "−0.300). b and g-avg are worse than chance."
     )
 
 
-def test_no_number_is_less_than_nothing():
-    """As 0.2 did, which printed −0.000 for what is rounded to 0."""
+def test_a_number_that_rounds_to_0_has_no_minus_sign():
     small = [method("a", -1e-9, -0.1, 0.1)]
-    assert "On these 50 texts, no method is significantly better than chance" in said_of(
-        small, [], texts=50
-    )
+    assert "largest share: a, 0.000)" in make_verdict(small, [], texts=50)
     close = [method("a", 0.5 + 4e-5, 0.4, 0.6), method("b", 0.5, 0.4, 0.6)]
-    told = said_of(close, [pair("a", "b", 4e-5, 0.9)], texts=50)
-    assert "0.500 and 0.500, −0.00004 [" in told
+    sentence = make_verdict(close, [pair("a", "b", 4e-5, 0.9)], texts=50)
+    assert "0.500 and 0.500, difference −0.00004 [" in sentence
 
 
 def test_the_standard_error_of_sampled_chance_is_that_of_its_mean():

@@ -92,7 +92,7 @@ def test_levels_keep_what_is_apart():
     assert ranking_scores(np.array([-2.0, 1.0]), signed=False).tolist() == [2.0, 1.0]
 
 
-def test_methods_that_sample_can_be_asked_again_with_another_seed():
+def test_methods_that_sample_can_run_again_with_another_seed():
     model, text = tiny_model(3, T_max=31, scale=0.4), random_texts(1, seed=5, longest=8)
     several = ["lime-sampled", LimeSampled(samples=300, seed=7), "loo"]
     found = make_candidates(model, several, {}, seed=3, replacement="unk")

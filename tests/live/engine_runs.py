@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from limelight.live import stored_tables
+from limelight.live import rounded_tables
 from limelight.live.live_page import METHODS_SHOWN, live_data
 from limelight.models import class_weights
 from limelight.models.attention.collapsed import CollapsedInputs
@@ -73,7 +73,7 @@ def answers_of_models(folder, models, *, precision="float32", **asked):
 
 def tabled(model, precision=None):
     """The model as its own tables have it, or as those that a page stores."""
-    tables = model.tables if precision is None else stored_tables(model, precision)
+    tables = model.tables if precision is None else rounded_tables(model, precision)
     names = ("T_max", "table_errors", "embedding", "positions", "directions")
     given = {name: getattr(model, name) for name in names}
     return SimpleNamespace(

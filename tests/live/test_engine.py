@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from limelight.live import stored_tables
+from limelight.live import rounded_tables
 from limelight.live.live_page import METHODS_SHOWN, pack_tables
 from limelight.text import tokenize
 from option_models import KINDS, model_with
@@ -167,13 +167,13 @@ def test_all_removed_and_efficiency(tmp_path, shipped):
 @pytest.mark.parametrize("precision", ["float32", "float16"])
 def test_a_stored_number_is_as_near_as_the_page_says(shipped, precision):
     stored, told = (
-        stored_tables(shipped, precision),
+        rounded_tables(shipped, precision),
         pack_tables(shipped, precision)["rounding"],
     )
     for name in ("word_logit", "word_value"):
         kept, was = getattr(stored, name), getattr(shipped.tables, name)
         off = np.abs(kept - was)
-        assert (off <= told["unit"] * np.abs(kept) + told["least"]).all()
+        assert (off <= told["unit"] * np.abs(kept) + told["smallest"]).all()
         assert (off > 0.4 * told["unit"] * np.abs(kept)).any()
 
 

@@ -53,9 +53,9 @@ def scores(page):
 
 def test_typing_changes_prediction_colors_bars_and_curve(opened, shipped):
     with opened() as page:
-        assert "The model says negative" in page.inner_text("#says")
+        assert "The model predicts negative" in page.inner_text("#prediction-sentence")
         typed(page, "a superb, superb film")
-        assert "The model says positive" in page.inner_text("#says")
+        assert "The model predicts positive" in page.inner_text("#prediction-sentence")
         assert page.inner_text("limelight-words") == "a superb, superb film"
         top = page.eval_on_selector(".top", "node => getComputedStyle(node).backgroundColor")
         assert top == "rgb({}, {}, {})".format(*color_ramp("for")[-1])
@@ -66,7 +66,7 @@ def test_typing_changes_prediction_colors_bars_and_curve(opened, shipped):
         page.keyboard.press("Control+a")
         page.keyboard.type("awful")  # letter by letter, as fingers do
         until(page, "document.querySelector('limelight-words').innerText === 'awful'")
-        assert "The model says negative" in page.inner_text("#says")
+        assert "The model predicts negative" in page.inner_text("#prediction-sentence")
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 3])
@@ -82,27 +82,32 @@ def test_the_page_opens_with_the_sentence_of_the_reports(browser, tmp_path, outp
                 asked = {"method": method} | ({} if target is None else {"target": target})
                 page.goto("about:blank")  # a new fragment alone opens nothing
                 page.goto(f"{address}#{urlencode(asked)}")
-                assert page.inner_text("#says") == typeset_sentence("".join(headline([e])))
+                assert page.inner_text("#prediction-sentence") == typeset_sentence(
+                    "".join(headline([e]))
+                )
 
 
 def test_a_text_without_words_has_a_message_and_a_single_word_is_explained(opened):
     with opened() as page:
         page.fill("#text", " ; ")
-        page.wait_for_selector("#says .blank")
-        assert page.inner_text("#says") == "The text has no words; give at least one word."
+        page.wait_for_selector("#prediction-sentence .blank")
+        assert (
+            page.inner_text("#prediction-sentence")
+            == "The text has no words; give at least one word."
+        )
         assert page.inner_text("limelight-words") == ""
         typed(page, "good")
         page.click("#methods [value=lime]")
         page.wait_for_selector("limelight-words .w")
         assert page.inner_text("limelight-words") == "good"
-        assert "The model says" in page.inner_text("#says")
+        assert "The model predicts" in page.inner_text("#prediction-sentence")
 
 
 def test_a_model_too_peaked_for_double_precision_still_predicts(browser, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(live_page(tiny_model(scale=12.0), text="w1 w2 w3"), "utf-8")
     with watched_page(browser, file) as page:
-        assert "The model says class" in page.inner_text("#says")
+        assert "The model predicts class" in page.inner_text("#prediction-sentence")
         assert "too peaked on this text" in page.inner_text("#precision")
         assert page.inner_text("limelight-words") == ""
         page.click("#methods [value=alpha-avg]")

@@ -464,7 +464,7 @@ def tried(seed):
     keep = enumerate_masks(len(e))
     if e.bound is None:
         # Its words are asked as text, all subsets of them.
-        model_input = model.for_request("words", "probability").read(text)
+        model_input = model.drop_inexact_games("words", "probability").read(text)
         texts = deleted(model_input, keep)
         f = target_column(outputs_of(pipeline, texts), e)
         by_shapley = f @ shapley_matrix(len(e))

@@ -326,7 +326,7 @@ def test_a_single_score_is_shown_and_predicted_as_one(tmp_path, limelight):
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     shown = limelight("explain", "-m", "gxi", "--model", tmp_path / "model", TEXT).out
-    assert re.search(r"The model says score [+-]\d\.\d{3}\.", shown)
+    assert re.search(r"The model predicts score [+-]\d\.\d{3}\.", shown)
     table = limelight("predict", "--model", tmp_path / "model", TEXT).out
     assert table.split()[:2] == ["score", "text"]
     found = limelight("predict", "--model", tmp_path / "model", "--format", "json", TEXT)

@@ -295,12 +295,15 @@ def test_another_object_and_a_model_of_texts_raise_an_error(tmp_path):
             {"grid": 2, "features": "segments"},
             "grid needs features='patches', not features='segments'",
         ),
-        ({"features": "words"}, "'words' are parts of texts, not of images. Choose from: patches"),
+        (
+            {"features": "words"},
+            "'words' are parts of a text, but this is an image. Choose from: patches",
+        ),
         ({"features": "tokens"}, "an image has no subword tokens"),
         ({"at": "x"}, "classifies whole images"),
         ({"replacement": "mask"}, "mean"),
         ({"protect": ["row 1, column 1"]}, "pass groups of patches as features"),
-        ({"method": "owen"}, "'sentences' are parts of texts, not of images"),
+        ({"method": "owen"}, "'sentences' are parts of a text, but this is an image"),
     ):
         with pytest.raises(InputError, match=said):
             limelight.explain(model, photo(), **asked)

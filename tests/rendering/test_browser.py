@@ -85,7 +85,7 @@ def test_scores_are_reached_by_pointer_and_by_keyboard(opened):
     ("bound", "said"),
     [(1.24e-6, "(within 1.3e−6)"), (np.inf, "+0.800, rank"), (0.0, "+0.800, rank")],
 )
-def test_a_bound_is_rounded_up_and_said_only_where_there_is_one(opened, bound, said):
+def test_a_bound_is_rounded_up_and_shown_only_if_there_is_one(opened, bound, said):
     page = opened(explanation("good bad so", scores=np.array([0.8, -0.8, 0.0]), bound=bound))
     page.focus(".reading [data-f='0']")
     assert said in page.inner_text(".readout")

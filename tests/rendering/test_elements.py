@@ -95,7 +95,7 @@ def test_words_are_walked_by_keyboard_and_say_their_scores(shown):
         assert page.eval_on_selector_all("limelight-words .w", stops) == 1
 
 
-def test_a_curve_is_read_by_keyboard_and_said_as_text(shown):
+def test_a_curve_is_read_by_keyboard_and_shown_as_text(shown):
     lines = [
         {"label": "LIME", "kind": "method", "points": [[0, 1.0], [0.5, 0.25], [1, -1.0]]},
         {"label": "chance", "kind": "chance", "points": [[0, 1.0], [1, -1.0]]},

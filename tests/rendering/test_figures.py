@@ -126,6 +126,6 @@ def test_tokens_must_pair_with_rows():
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(
-        MissingExtraError, match="figures need matplotlib. In a checkout of limelight, run: pip"
+        MissingExtraError, match=r"figures need matplotlib\. .*run: pip install .*plots"
     ):
         figures.bar_chart(explanation())

@@ -213,7 +213,7 @@ def test_cells_are_the_roots_of_the_weights():
     for matrix, head in zip(c.attention, found["heads"], strict=True):
         cells = np.frombuffer(base64.b64decode(head["cells"]), np.uint8).reshape(matrix.shape)
         np.testing.assert_allclose((cells / 255) ** 2 * head["peak"], matrix, atol=0.005)
-        assert (head["most"], head["weight"]) == (matrix[0].argmax(), matrix[0].max())
+        assert (head["strongest"], head["weight"]) == (matrix[0].argmax(), matrix[0].max())
 
 
 def test_heads_have_a_table_of_their_own():
@@ -240,11 +240,14 @@ def test_pairs_and_anchors_are_on_the_page():
     assert [tuple(map(unescape, pair)) for pair in listed] == strongest
     assert any("<b>dull</b>" in pair for pair in strongest)
     assert "<b>dull" not in page
-    anchored = limelight.explain(limelight.load(), "a dull start, a superb end", "anchors")
-    assert "<p>Anchor: dull (precision 100.0%, " in anchored.as_html()
+    text = "a dull start, a superb end"
+    anchored = limelight.explain(limelight.load(), text, "anchors", threshold=0.95)
+    assert "<p>Anchor: dull. The prediction stays whatever else is removed." in anchored.as_html()
+    proven = limelight.explain(limelight.load(), text, "anchors").as_html()
+    assert "whatever else is removed, and no smaller anchor exists. 50.0% of all" in proven
 
 
-def test_what_a_comparison_left_out_is_said_on_page_and_terminal():
+def test_methods_that_a_comparison_leaves_out_are_named_on_page_and_terminal():
     c = limelight.compare(limelight.load(), "superb")
     c = replace(c, warnings=("LIME is left out: it is not defined here.",))
     shown, _, _ = c.as_html().partition('<script type="application/json"')  # data hold it, too
@@ -258,7 +261,7 @@ def test_what_a_comparison_left_out_is_said_on_page_and_terminal():
 @pytest.mark.parametrize("output", ["logit", "probability"])
 def test_the_page_says_on_which_scale_the_scores_are(output):
     page = limelight.explain(limelight.load(), "a good film", "gxi", scale=output).as_html()
-    assert f"Scores are for “positive” ({output} " in page
+    assert f"Scores are for “positive”, the predicted class ({output} " in page
 
 
 def test_every_score_and_setting_stands_on_the_page():
@@ -277,7 +280,7 @@ def test_every_score_and_setting_stands_on_the_page():
 
 def test_the_page_says_where_methods_disagree():
     c = comparison()
-    table, _, rest = c.as_html().partition("Held against lime")[2].partition("</table>")
+    table, _, rest = c.as_html().partition("Compared with lime")[2].partition("</table>")
     found = re.findall(r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>', table)
     chosen = reference_index(c)
     expected = [

@@ -72,6 +72,10 @@ def summary(name="great", *, signed=True, words=None, views=1, **other):
             "predicted_high": 0.94,
         }],
         "slice_words": [gap(name)],
+        "decisions": [{
+            "texts": 10, "single": 4, "single_low": 0.17, "single_high": 0.69, "robust": 2,
+            "unsettled": 1, "median_size": 2.0,
+        }],
     } | other  # fmt: skip
     names = [
         {"method": f"lime{i}" if i else "lime", "target": name, "against": None}
@@ -139,7 +143,7 @@ def comparison(name="great"):
     )  # fmt: skip
 
 
-def test_a_comparison_is_said_in_a_terminal_as_csv_and_as_json():
+def test_a_comparison_is_shown_in_a_terminal_as_csv_and_as_json():
     text = " ".join(printed(comparison(), 100).split())
     assert "great great +0.500 -0.250 -0.750 [-0.900, -0.600] 6" in text
     assert "Predictions that changed: 1, 20.0% [4.0%, 62.0%]" in text

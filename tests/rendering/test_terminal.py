@@ -66,7 +66,7 @@ def test_in_a_pipe_signs_and_numbers_take_the_place_of_color():
     assert "\x1b" not in printed(e)
 
 
-def test_numbers_of_the_text_and_scores_are_told_apart():
+def test_numbers_of_the_text_and_scores_are_distinguished():
     e = explanation("7.75 of 10.", scores=np.array([1.5, -0.1, 0.2, 0.0, 0.3]))
     assert "*7[+1.5]*.[-0.1]75[+0.2] of 10[+0.3].[-0.1]" in printed(e)
 
@@ -108,8 +108,8 @@ def test_the_scale_of_each_method_is_stated(width):
 
 def test_disagreement_with_the_reference_and_the_worst_pairs_are_listed():
     shown = printed(comparison())
-    assert "Where they disagree with lime" in shown
-    assert "Furthest apart" in shown
+    assert "Agreement with lime" in shown
+    assert "Largest disagreements" in shown
     ranks = comparison().agreement.rank_correlation
     lowest = min(value for row in ranks for value in row if value is not None)
     assert f"rank correlation {lowest:+.2f}" in shown
@@ -138,7 +138,7 @@ def test_text_past_the_window_is_marked():
     assert f"… ({len(REVIEW) - len('I did not expect'):,} characters)" in shown
 
 
-def test_standard_errors_bounds_and_warnings_are_said():
+def test_standard_errors_bounds_and_warnings_are_shown():
     given = {"scores": np.array([0.8, -0.4]), "stderr": np.array([0.2, 0.1])}
     sampled = printed(explanation("good bad", **given))
     assert "Sampled: ± is one standard error." in sampled
@@ -146,12 +146,12 @@ def test_standard_errors_bounds_and_warnings_are_said():
     assert "Learned: ± is one standard error." in printed(learned)
     assert re.search(r"^good +\+0\.800 +0\.200 ", sampled, re.M)
     assert re.search(r"^bad +-0\.400 +0\.100 ", sampled, re.M)
-    assert "within 3.0e-12 of the exact value (proven)" in printed(explanation(method="lime"))
-    assert "No sampling error." in printed(explanation(method="gxi"))
-    assert "! the last 40 were cut off." in printed(
+    assert "error at most 3.0e-12 (proven bound)" in printed(explanation(method="lime"))
+    assert "Computed without sampling." in printed(explanation(method="gxi"))
+    assert "Warning: the last 40 were cut off." in printed(
         explanation(warnings=("the last 40 were cut off.",))
     )
-    assert "With every word removed, the logit of “positive” is +0.100." in printed(explanation())
+    assert "Baseline (all words removed): logit of “positive” +0.100." in printed(explanation())
 
 
 def test_a_warning_of_one_method_names_it():
@@ -160,7 +160,7 @@ def test_a_warning_of_one_method_names_it():
             explanations=(*c.explanations[:2], explanation(warnings=("poor fit.",)))
         )
     )
-    assert "! lime: poor fit." in shown
+    assert "Warning: lime: poor fit." in shown
 
 
 def test_pairs_and_anchors_are_shown():
@@ -171,7 +171,9 @@ def test_pairs_and_anchors_are_shown():
 
 def test_several_classes_show_the_most_probable_one():
     e = explanation(prediction={"sports": 0.0, "world": 2.0}, target="sports")
-    assert "The model says world (88.1%). Scores are for “sports” (logit -2.000): " in printed(e)
+    assert "The model predicts world (88.1%). Scores are for “sports” (logit -2.000): " in printed(
+        e
+    )
 
 
 def test_a_terminal_without_unicode_gets_only_what_it_can_write():

@@ -54,7 +54,7 @@ def test_text_past_the_window_is_not_seen():
     assert all(piece.feature is None for piece in split_text(e) if not piece.is_read)
 
 
-def test_a_long_unread_rest_is_shortened_and_its_length_said():
+def test_a_long_unread_rest_is_shortened_and_its_length_shown():
     rest = shorten_unread(split_text(explanation(REVIEW, T_max=5)))[-1]
     assert rest.text.endswith(f"… ({len(REVIEW) - len('I did not expect')} characters)")
 

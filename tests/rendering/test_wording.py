@@ -36,9 +36,9 @@ def test_one_logit_chooses_the_second_class_only_above_zero(logit, chosen):
     assert [outcome.name for outcome in said if outcome.chosen] == [chosen]
 
 
-SAYS_NO = "The model says negative (95.0%). Scores are for "
-SAYS_A = "The model says a ({}). Scores are for "
-BY_SIGN = ": green words speak for it, orange words "
+SAYS_NO = "The model predicts negative (95.0%). Scores are for "
+SAYS_A = "The model predicts a ({}). Scores are for "
+BY_SIGN = ": green words push towards it, orange words "
 TWO = {"classes": ("negative", "positive"), "prediction": {"positive": -2.944}}
 TWO_LOGITS = TWO | {"prediction": {"negative": 2.944, "positive": 0.0}}
 MIRRORED = TWO | {"prediction": {"negative": 2.944, "positive": -2.944}, "link": "sigmoid"}
@@ -54,81 +54,99 @@ PROBABLE = {"scale": "probability"}
 @pytest.mark.parametrize(
     ("fields", "first", "then"),
     [
-        # One output stands for two classes: what speaks against one speaks for the other.
-        (TWO, SAYS_NO, f"“positive” (logit -2.944){BY_SIGN}for “negative”."),
+        # One output stands for two classes: what lowers one raises the other.
+        (TWO, SAYS_NO, f"“positive”, the second class (logit -2.944){BY_SIGN}towards “negative”."),
         (
             TWO | {"target": "negative"},
             SAYS_NO,
-            f"“negative” (logit +2.944){BY_SIGN}for “positive”.",
+            f"“negative”, the predicted class (logit +2.944){BY_SIGN}towards “positive”.",
         ),
-        (TWO | PROBABLE, SAYS_NO, f"“positive” (probability 5.0%){BY_SIGN}for “negative”."),
+        (
+            TWO | PROBABLE,
+            SAYS_NO,
+            f"“positive”, the second class (probability 5.0%){BY_SIGN}towards “negative”.",
+        ),
         (
             TWO | {"signed": False},
             SAYS_NO,
-            "“positive” (logit -2.944), without a sign: blue words matter, for or against it.",
+            "“positive”, the second class (logit -2.944), without a sign: blue words "
+            "matter, for or against it.",
         ),
         (
             TWO | ONLY_FOR,
             SAYS_NO,
-            "“positive” (logit -2.944), without a sign: blue words speak for it; what speaks "
-            "against it is not seen.",
+            "“positive”, the second class (logit -2.944), without a sign: blue words "
+            "push towards it; what "
+            "pushes away from it is not seen.",
         ),
         (
             STARS | SCORES | ONLY_FOR,
-            "The model says stars +3.500. Scores are for ",
+            "The model predicts stars +3.500. Scores are for ",
             "“stars”, without a sign: blue words raise it; what lowers it is not seen.",
         ),
         # Two scores are two numbers; probabilities of two classes mirror each other, like log-odds.
-        (TWO_LOGITS, SAYS_NO, f"“positive” (logit -2.944){BY_SIGN}for “negative”."),
+        (
+            TWO_LOGITS,
+            SAYS_NO,
+            f"“positive”, the second class (logit -2.944){BY_SIGN}towards “negative”.",
+        ),
         (
             TWO_LOGITS | {"scale": "score"},
             SAYS_NO,
-            f"“positive” (score +0.000){BY_SIGN}against it.",
+            f"“positive”, the second class (score +0.000){BY_SIGN}away from it.",
         ),
         (
             TWO_LOGITS | {"against": "negative"},
             SAYS_NO,
-            "“positive” against “negative” (logit -2.944): green words speak for “positive”, "
-            "orange words for “negative”.",
+            "“positive” against “negative” (logit -2.944): green words push towards “positive”, "
+            "orange words towards “negative”.",
         ),
-        (TWO_LOGITS | PROBABLE, SAYS_NO, f"“positive” (probability 5.0%){BY_SIGN}for “negative”."),
-        (MIRRORED, SAYS_NO, f"“positive” (logit -2.944){BY_SIGN}for “negative”."),
+        (
+            TWO_LOGITS | PROBABLE,
+            SAYS_NO,
+            f"“positive”, the second class (probability 5.0%){BY_SIGN}towards “negative”.",
+        ),
+        (
+            MIRRORED,
+            SAYS_NO,
+            f"“positive”, the second class (logit -2.944){BY_SIGN}towards “negative”.",
+        ),
         (
             TOPICS | {"target": "b"},
             SAYS_A.format("72.7%"),
-            f"“b” (logit +1.000){BY_SIGN}against it.",
+            f"“b” (logit +1.000){BY_SIGN}away from it.",
         ),
         (
             TOPICS | {"target": "a", "against": "b"},
             SAYS_A.format("72.7%"),
-            "“a” against “b” (difference of logits +1.000): green words speak for “a”, orange "
-            "words for “b”.",
+            "“a” against “b” (difference of logits +1.000): green words push towards “a”, orange "
+            "words towards “b”.",
         ),
         # Labels that are each a yes or no of their own, scores of classes, and a number alone.
         (
             TOPICS | {"target": "c", "link": "sigmoid"},
-            "The model says a (88.1%) and b (73.1%). Scores are for ",
-            f"“c” (logit -3.000){BY_SIGN}against it.",
+            "The model predicts a (88.1%) and b (73.1%). Scores are for ",
+            f"“c” (logit -3.000){BY_SIGN}away from it.",
         ),
         (
             LOW | {"target": "a", "link": "sigmoid"},
-            "The model says none of its labels (highest: a 26.9%). Scores are for ",
-            f"“a” (logit -1.000){BY_SIGN}against it.",
+            "The model predicts none of its labels (highest: a 26.9%). Scores are for ",
+            f"“a” (logit -1.000){BY_SIGN}away from it.",
         ),
         # Log-odds of classes of which one is right: 40 %, 35 % and 25 %.
         (
             RIVALS | {"target": "a", "link": "sigmoid"},
             SAYS_A.format("40.0%"),
-            f"“a” (logit -0.405){BY_SIGN}against it.",
+            f"“a”, the predicted class (logit -0.405){BY_SIGN}away from it.",
         ),
         (
             TOPICS | {"target": "c"} | SCORES,
             SAYS_A.format("score +2.000"),
-            f"“c” (score -3.000){BY_SIGN}against it.",
+            f"“c” (score -3.000){BY_SIGN}away from it.",
         ),
         (
             STARS | SCORES,
-            "The model says stars +3.500. Scores are for ",
+            "The model predicts stars +3.500. Scores are for ",
             "“stars”: green words raise it, orange words lower it.",
         ),
     ],
@@ -142,21 +160,22 @@ def test_a_view_opens_with_what_is_said_for_whom_scores_speak_and_what_colors_me
 def test_methods_with_and_without_signs_are_both_explained_and_terminals_have_no_colors():
     both = [explanation(**TWO), explanation(**TWO, signed=False)]
     assert "".join(headline(both, SIGNS)) == (
-        f"{SAYS_NO}“positive” (logit -2.944): [+] words speak for it, [-] words for “negative”. "
+        f"{SAYS_NO}“positive”, the second class (logit -2.944): [+] words push towards it, [-] "
+        "words towards “negative”. "
         "Where a method gives no sign, words with a number matter, for or against it."
     )
     assert "".join(headline([*both, explanation(**TWO, **ONLY_FOR)], SIGNS)).endswith(
-        "words with a number matter, for or against it; with generic attention they speak for it, "
-        "and what speaks against it is not seen."
+        "words with a number matter, for or against it; with generic attention they push towards "
+        "it, and what pushes away from it is not seen."
     )
     assert "".join(headline([both[0], explanation(**TWO, **ONLY_FOR)], SIGNS)).endswith(
-        "no sign, words with a number speak for it; what speaks against it is not seen."
+        "no sign, words with a number push towards it; what pushes away from it is not seen."
     )
 
 
-def test_every_method_that_does_not_see_what_speaks_against_a_class_is_known_by_name():
+def test_every_method_without_evidence_against_a_class_is_known_by_name():
     unsigned = [row for row in limelight.methods() if not row.signed]
-    found = [row.id for row in unsigned if row.blind.startswith("what speaks against the class")]
+    found = [row.id for row in unsigned if row.blind.startswith("evidence against the class")]
     assert tuple(found) == ONE_SIDED
 
 
@@ -166,9 +185,9 @@ def test_labels_of_their_own_are_all_chosen_or_none():
         assert [one.name for one in found if one.chosen] == chosen
 
 
-def test_what_is_left_without_words_is_said_of_a_class():
+def test_the_output_without_words_is_described_for_a_class():
     said = base_sentence(explanation(**TOPICS, target="a", against="b", base_value=-0.25))
-    assert said == "With every word removed, the logit of “a” less that of “b” is -0.250."
+    assert said == "Baseline (all words removed): logit of “a” minus “b” -0.250."
     assert base_sentence(explanation(base_value=None)) == ""
 
 

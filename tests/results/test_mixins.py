@@ -10,7 +10,13 @@ from rich.text import Text
 from limelight import InputError
 from limelight.rendering.markup import table_html
 from limelight.rendering.terminal import View, table_text
-from limelight.results import Comparison, Explanation, Explanations
+from limelight.results import (
+    Comparison,
+    Counterfactual,
+    Counterfactuals,
+    Explanation,
+    Explanations,
+)
 from limelight.results.explanation import SpanExplanations
 from limelight.results.judgment import Judgment
 from limelight.results.method_table import MethodTable
@@ -19,7 +25,8 @@ from limelight.results.summary import RunComparison, RunSummary
 from limelight.results.table import Cell, Column, Table
 
 RESULTS = [
-    Explanation, Explanations, Comparison, Judgment, MethodTable, RunComparison, RunSummary,
+    Explanation, Explanations, Comparison, Counterfactual, Counterfactuals,
+    Judgment, MethodTable, RunComparison, RunSummary,
     SpanExplanations,
 ]  # fmt: skip
 
@@ -50,7 +57,7 @@ def subclass_names(parent):  # names, because a class with slots exists twice
     return {name for child in children for name in (child.__name__, *subclass_names(child))}
 
 
-def test_a_result_without_a_fragment_says_so():
+def test_a_result_without_a_fragment_raises_an_error():
     with pytest.raises(InputError, match="a RunSummary has no fragment, only a page"):
         RunSummary.to_html(object.__new__(RunSummary), fragment=True)
 

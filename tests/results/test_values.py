@@ -109,14 +109,14 @@ def test_a_list_is_shown_as_one():
     found = limelight.explain(MODEL, [TEXT, "w2 <b>"] * 15, "loo", target=1)
     assert isinstance(found, Explanations)
     page = found._repr_html_()
-    assert page.count("The model says") == 20
+    assert page.count("The model predicts") == 20
     assert "and 10 more texts" in page
     assert "<b>&lt;" not in page
     assert "<b></" not in page
     console = Console(width=90, record=True, file=None)
     with console.capture() as captured:
         console.print(Explanations(found[:2]))
-    assert captured.get().count("The model says") == 2
+    assert captured.get().count("The model predicts") == 2
     assert "No explanations." in Explanations()._repr_html_()
 
 
@@ -124,5 +124,6 @@ def test_a_list_is_shown_as_one():
 def test_a_notebook_card_says_what_the_model_predicted(verb):
     card = verb(limelight.load(), "a superb film")._repr_html_()
     assert (
-        "The model says <b>positive</b> (73.3%). Scores are for “positive” (logit +1.008): " in card
+        "The model predicts <b>positive</b> (73.3%). Scores are for “positive”, the predicted "
+        "class (logit +1.008): " in card
     )

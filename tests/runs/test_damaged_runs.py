@@ -40,7 +40,7 @@ def copied_run(finished_run, tmp_path):
     return shutil.copytree(finished_run, tmp_path / "run")
 
 
-ASKED = (
+READ_FUNCTIONS = (
     repr,
     lambda run: run.summary(),
     list,
@@ -67,19 +67,27 @@ def renamed_shard(shard):
     pq.write_table(table.rename_columns(names), shard)
 
 
-@pytest.mark.parametrize("harm", [loop, foreign, renamed_shard])
-def test_a_shard_that_is_none_is_named_and_made_anew(copied_run, finished_run, harm):
+@pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        (loop, "it is a link, a pipe, a device or a folder, not a file"),
+        (foreign, "it has no column 'row'"),
+        (renamed_shard, "it has no column 'error'"),
+    ],
+)
+def test_a_file_that_is_no_shard_is_named_and_computed_again(
+    copied_run, finished_run, harm, reason
+):
     harm(copied_run / "shards" / "00001.parquet")
-    refused = []
-    for ask in ASKED:  # nothing but sentences; some need nothing that is missing
+    failing = []
+    for read in READ_FUNCTIONS:  # no other errors; a few need no column that is missing
         with contextlib.suppress(InputError):
-            ask(Run(copied_run))
+            read(Run(copied_run))
             continue
-        refused.append(ask)
-    assert len(refused) >= len(ASKED) - 1
-    with pytest.raises(
-        InputError, match=r"is damaged \(it is a link, a pipe, a device or a folder, not a"
-    ):
+        failing.append(read)
+    assert len(failing) >= len(READ_FUNCTIONS) - 1
+    message = rf"00001\.parquet' is damaged \({reason}\)\. Start the run again to compute only this"
+    with pytest.raises(InputError, match=message):
         list(Run(copied_run))
     explain_run(copied_run)
     shard = copied_run / "shards" / "00001.parquet"
@@ -99,17 +107,13 @@ def test_the_first_shard_lacks_what_only_an_explanation_needs(copied_run):
 @pytest.mark.parametrize(
     ("at", "value", "sentence"),
     [
-        (["methods"], [], "is not a limelight run: its methods must have different names,"),
-        (
-            ["methods", 1, "id"],
-            "lime",
-            "is not a limelight run: its methods must have different names,",
-        ),
-        (["model", "classes", 0], "positive", "its classes must .*'positive', 'positive'"),
+        (["methods"], [], "its methods must have different names, not none"),
+        (["methods", 1, "id"], "lime", "its methods must have different names, not 'lime', 'lime'"),
+        (["model", "classes", 0], "positive", "its classes must .*, not 'positive', 'positive'"),
         (
             ["methods", 0, "id"],
             "lrp",
-            "the run has explanations by lime, but its run.json names lrp, gxi.",
+            r"explanations by lime, but its run\.json names lrp, gxi\. Restore the original run",
         ),
         (["data", "files", 0, "rows"], 11, r"00002.parquet' is damaged \(it has 8 rows\)"),
     ],
@@ -142,7 +146,7 @@ def collect_outputs(folder):
     return outputs + [repr(value.to_pylist()) for value in (*tables, *views)]
 
 
-def test_every_flipped_bit_of_a_run_is_one_sentence_or_changes_nothing(copied_run):
+def test_every_flipped_bit_of_a_run_is_an_error_or_changes_nothing(copied_run):
     """FLIPS=200 tries so many; where numbers stand uncompressed, a wrong one looks like others."""
     files = [file for file in copied_run.rglob("*") if file.is_file()]
     rng, outputs = random.Random(23), collect_outputs(copied_run)
@@ -170,9 +174,9 @@ def test_a_number_that_rotted_is_named_though_it_can_be_read(copied_run):
     content[place] ^= 1
     shard.write_bytes(content)
     pq.read_table(shard, page_checksum_verification=True)  # nothing is noticed by these
-    for ask in ASKED:
+    for ask in READ_FUNCTIONS:
         with pytest.raises(
-            InputError, match=r"is damaged \(its contents changed after it was written\)."
+            InputError, match=r"00001\.parquet' is damaged \(its contents changed after it was wr"
         ):
             ask(Run(copied_run))
 
@@ -189,7 +193,8 @@ def test_runs_without_digests_are_read_as_before(copied_run):
     record["model"]["classes"][0] = "nice"  # a change by hand, which no digest contradicts
     plan.write_text(json.dumps(record | {"sha256": "0" * 64}))
     with pytest.raises(
-        InputError, match="is not a limelight run: its contents do not match its sha256."
+        InputError,
+        match=r"run\.json' is not a .*do not match its sha256\. Restore the file, or rem",
     ):
         Run(copied_run)
 
@@ -203,7 +208,7 @@ def test_a_plan_of_more_shards_than_there_can_be_ends_soon(copied_run, count, ro
     plan.write_text(json.dumps(record))
     if rows != 4 * count:
         with pytest.raises(
-            InputError, match=rf"{count} shards of 4 texts are not its {rows} texts"
+            InputError, match=rf"{count} shards of 4 texts do not fit its {rows} texts"
         ):
             Run(copied_run)
     else:
@@ -212,15 +217,15 @@ def test_a_plan_of_more_shards_than_there_can_be_ends_soon(copied_run, count, ro
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_interrupted_before_it_begins_says_nothing(tmp_path):
+def test_a_worker_that_is_interrupted_before_it_starts_prints_nothing(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         "import multiprocessing, os, signal\n"
-        "from limelight.runs.engines import _starting\n"
+        "from limelight.runs.engines import _worker_environment\n"
         "if __name__ == '__main__':\n"
         "    spawned = multiprocessing.get_context('spawn').Process(\n"
         "        target=signal.raise_signal, args=(signal.SIGINT,))\n"
-        "    with _starting(1, program=True):\n"
+        "    with _worker_environment(1, program=True):\n"
         "        spawned.start()  # the first one, with which Python starts its tracker\n"
         "        pid = os.posix_spawn(os.environ['PYTHON'], ['python', '-c',\n"
         "            'import os, signal; os.kill(os.getpid(), signal.SIGINT); print(\"alive\")'],\n"

@@ -75,7 +75,7 @@ def test_every_task_is_finished_once_whatever_is_lost(count, workers, losses):
 def test_a_shard_that_ends_every_worker_is_named():
     started = Workers(losses=range(1, 100))
     with pytest.raises(
-        InputError, match=r"each of 3 workers stopped at shard 0 \(a process ended early\), and"
+        InputError, match=r"3 workers stopped at shard 0 \(a process ended early\), and finished"
     ):
         list(run_on_workers(started.start, 1, tasks(4)))
     assert started.open == 0

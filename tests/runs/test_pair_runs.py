@@ -94,7 +94,7 @@ def test_one_side_of_a_run_and_texts_that_are_not_kept(tmp_path):
     e = run.explanation(0, text=pair)
     assert e.features == ("a", "dog", "sleeps")
     with pytest.raises(
-        InputError, match=r"text must be the text 0 of the run \(counting from 0\), but it"
+        InputError, match=r"text must be text 0 of the run \(counting from 0\), but"
     ):
         run.explanation(0, text=pair[::-1])
     with pytest.raises(InputError, match="its side is 'second', not None"):
@@ -137,8 +137,8 @@ def test_columns_of_usual_names_are_found_unless_a_text_is_there(names, text, pa
 
 
 @pytest.mark.parametrize(("text", "pair"), [("b", "b"), (None, "text")])
-def test_the_two_texts_of_a_pair_stand_in_two_columns(text, pair):
-    with pytest.raises(InputError, match=f"stand in two columns; .* are both '{pair}'"):
+def test_the_two_texts_of_a_pair_are_in_two_columns(text, pair):
+    with pytest.raises(InputError, match=f"must be different columns, but both are '{pair}'"):
         open_data({"a": ["x"], "b": ["y"], "text": ["z"]}, text=text, pair=pair)
 
 

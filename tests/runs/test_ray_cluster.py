@@ -84,6 +84,6 @@ def test_nothing_is_lost_and_nothing_done_twice_when_a_node_is_killed(cluster, t
     assert full.workers == 1
     with pytest.raises(
         limelight.InputError,
-        match=r"the Ray cluster is too small for a worker \(1 cpus, 0.5 gpus\).",
+        match=r"the Ray cluster is too small for a worker \(CPUs: 1, GPUs: 0\.5\)\. Lower cpus",
     ):
         RayActors(gpus_per_worker=0.5)

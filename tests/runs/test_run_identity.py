@@ -140,13 +140,13 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_run_does_not_go_on_with_another_model(tmp_path, change):
+def test_a_run_does_not_continue_with_another_model(tmp_path, change):
     first, other, clause = CHANGES[change]
     run = explained(first(), tmp_path / "run")
     shard = run.path / "shards" / "00001.parquet"
     stored = shard.read_bytes()
     shard.unlink()
-    with pytest.raises(InputError, match=f"cannot go on with this run: its {clause}"):
+    with pytest.raises(InputError, match=f"contains another run: its {clause}"):
         explained(other(), run.path)
     assert not shard.exists()
     explained(first(), run.path)  # made anew: the same function has the same digest
@@ -206,7 +206,7 @@ def test_a_cache_or_counter_that_a_call_fills_does_not_end_a_run(tmp_path):
     assert {"CACHE", "CALLS"} <= set(wrapped(remembering).unchecked_parts)
 
 
-def test_what_cannot_be_looked_into_is_said_once(tmp_path):
+def test_a_function_without_a_readable_state_brings_one_warning(tmp_path):
     import threading
 
     lock = threading.Lock()

@@ -77,7 +77,7 @@ def write_at_once():
         signal.signal(signal.SIGALRM, before)
 
 
-def assert_refused(shard, reason, readers=tuple(READERS)):
+def assert_damaged(shard, reason, readers=tuple(READERS)):
     for name in readers:
         with (
             write_at_once(),
@@ -86,20 +86,20 @@ def assert_refused(shard, reason, readers=tuple(READERS)):
             READERS[name](Run(shard.parents[1]))
 
 
-def test_a_shard_of_another_run_is_refused_by_every_reader(runs, shard):
+def test_every_reader_rejects_a_shard_of_another_run(runs, shard):
     shutil.copy(runs["second"] / "shards" / shard.name, shard)
-    assert_refused(shard, "it belongs to another run")
+    assert_damaged(shard, "it belongs to another run")
 
 
-def test_a_shard_that_was_copied_over_another_is_refused_by_every_reader(shard):
+def test_every_reader_rejects_a_shard_that_was_copied_over_another(shard):
     shutil.copy(shard.with_name("00000.parquet"), shard)
-    assert_refused(shard, "it is a copy of shard 0")
+    assert_damaged(shard, "it is a copy of shard 0")
 
 
-def test_a_shard_is_refused_that_names_no_run(shard):
+def test_a_shard_that_does_not_name_its_run_is_damaged(shard):
     table = pq.read_table(shard)
     pq.write_table(table, shard)
-    assert_refused(shard, "it does not say to which run it belongs", ["sql", "rows"])
+    assert_damaged(shard, "it does not name its run", ["sql", "rows"])
 
 
 def test_the_digest_covers_the_plan_and_the_place(runs, shard):
@@ -108,11 +108,11 @@ def test_the_digest_covers_the_plan_and_the_place(runs, shard):
     own_identity, other = (plan_identity(path / "run.json").encode() for path in runs.values())
     assert content.count(own_identity) == 1
     shard.write_bytes(content.replace(own_identity, other))
-    assert_refused(shard, "its contents have changed", ["sql", "rows"])
+    assert_damaged(shard, "its contents changed after it was written", ["sql", "rows"])
     place = b" " + b"1".rjust(18, b"0") + b" "
     assert content.count(place) == 1
     shard.write_bytes(content.replace(place, b" " + b"2".rjust(18, b"0") + b" "))
-    assert_refused(shard, "its contents have changed", ["sql", "rows"])
+    assert_damaged(shard, "its contents changed after it was written", ["sql", "rows"])
 
 
 KINDS = {
@@ -127,11 +127,11 @@ KINDS = {
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes in folders")
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_file_is_never_opened_and_is_made_anew(runs, shard, kind):
+def test_a_link_or_a_device_is_never_opened_and_is_computed_again(runs, shard, kind):
     content = shard.read_bytes()
     shard.unlink()
     KINDS[kind](shard)
-    assert_refused(shard, "it is a link, a pipe, a device or a folder", ["words", "rows", "repr"])
+    assert_damaged(shard, "it is a link, a pipe, a device or a folder", ["words", "rows", "repr"])
     with write_at_once():
         explain_run(shard.parents[1])
     assert shard.is_file()
@@ -142,11 +142,13 @@ def test_what_is_no_file_is_never_opened_and_is_made_anew(runs, shard, kind):
     )
 
 
-def test_a_folder_in_the_place_of_a_shard_is_one_sentence(shard):
+def test_a_folder_with_the_name_of_a_shard_raises_an_error(shard):
     shard.unlink()
     shard.mkdir()
-    assert_refused(shard, "it is a link, a pipe, a device or a folder", ["words", "rows"])
-    with pytest.raises(InputError, match="must be a file, not a folder."):
+    assert_damaged(shard, "it is a link, a pipe, a device or a folder", ["words", "rows"])
+    with pytest.raises(
+        InputError, match=r"00001\.parquet' must be a file, not a folder\. Remove it\."
+    ):
         explain_run(shard.parents[1])
 
 
@@ -154,11 +156,11 @@ def test_a_file_larger_than_its_footer_says_is_not_read(shard):
     content = shard.read_bytes()
     with shard.open("r+b") as file:
         file.truncate(1 << 36)  # 64 GB without a byte on disk
-    assert_refused(shard, "it does not end as a Parquet file does", ["words", "rows"])
+    assert_damaged(shard, "it does not end like a Parquet file", ["words", "rows"])
     with shard.open("r+b") as file:  # with a footer at its end
         file.seek((1 << 36) - len(content))
         file.write(content)
-    assert_refused(shard, r"it has 68,719,476,736 bytes, and its footer names", ["words", "rows"])
+    assert_damaged(shard, "it has 68,719,476,736 bytes, but its footer says ", ["words", "rows"])
 
 
 def changed(table, name, value):
@@ -197,7 +199,7 @@ REWRITTEN = {
 
 
 @pytest.mark.parametrize("how", REWRITTEN)
-def test_a_shard_that_was_rewritten_with_a_right_digest_is_one_sentence(shard, how):
+def test_a_rewritten_shard_with_a_right_digest_is_an_error(shard, how):
     run = Run(shard.parents[1])
     table = REWRITTEN[how](pq.read_table(shard))
     shard.write_bytes(stamp_shard(shard_bytes(table), plan_identity(run.path / "run.json"), 1))

@@ -111,6 +111,20 @@ def test_a_text_that_fails_is_a_row_with_its_error_and_others_stay(run):
         run.explanation(6)
 
 
+def test_an_explanation_is_selected_by_its_id(model, tmp_path):
+    data = {"text": [*TEXTS[:3], TEXTS[0]], "id": ["a", "b", "7", "a"]}
+    run = limelight.explain_data(model, data, "gxi", output=tmp_path / "run", progress=False)
+    assert run.explanation(id="b").text == TEXTS[1]
+    assert run.explanation(id=7, method="gxi").text == TEXTS[2]
+    with pytest.raises(InputError, match=r"2 texts have the id 'a', such as rows 0 and 3\."):
+        run.explanation(id="a")
+    with pytest.raises(InputError, match=r"no explained text has the id 'c'\."):
+        run.explanation(id="c")
+    for selectors in ({}, {"row": 0, "id": "b"}):
+        with pytest.raises(InputError, match="either a row or an id"):
+            run.explanation(**selectors)
+
+
 def test_labels_are_named_as_the_classes_are(run):
     assert set(run.texts().column("label").to_pylist()) == {"class 1"}
 
@@ -120,20 +134,22 @@ def test_every_class_has_its_row_on_request(model, tmp_path):
     for name in model.classes:
         expected = limelight.explain(model, TEXTS[1], "lime", target=name)
         assert_stored(run.explanation(1, target=name), expected)
-    with pytest.raises(InputError, match="unknown explained class: 'class 9'."):
+    with pytest.raises(
+        InputError, match=r"unknown explained class: 'class 9'\. .*from: class 0, class 1"
+    ):
         run.explanation(1, target="class 9")
 
 
 def test_without_stored_texts_the_text_must_be_given_and_be_the_same(model, tmp_path):
     run = stored(tmp_path / "run", model, ("gxi",), store_texts=False)
-    with pytest.raises(InputError, match="this run stores no texts."):
+    with pytest.raises(InputError, match=r"this run stores no texts\. Give the text with text=\."):
         run.explanation(0)
-    with pytest.raises(InputError, match="is not text 0 of the run"):
+    with pytest.raises(InputError, match="text must be text 0 of the run"):
         run.explanation(0, text=TEXTS[1])
     assert run.explanation(0, text=TEXTS[0]).text == TEXTS[0]
 
 
-def test_a_run_says_what_it_is(run, tmp_path):
+def test_a_run_has_the_facts_of_its_plan(run, tmp_path):
     assert repr(run) == (
         f"<Run '{run.path}': 8 texts, {', '.join(METHODS)}, {run.failed} rows failed>"
     )
@@ -141,18 +157,18 @@ def test_a_run_says_what_it_is(run, tmp_path):
     assert run.finished
     with pytest.raises(InputError, match="there is no run at"):
         Run(tmp_path)
-    with pytest.raises(InputError, match="row must be a number from 0 to 7, not 8."):
+    with pytest.raises(InputError, match=r"row must be a number from 0 to 7, not 8\."):
         run.explanation(8)
-    with pytest.raises(InputError, match=r"no method of this run 'lim'."):
+    with pytest.raises(
+        InputError, match=r"unknown method of this run: 'lim'\. Did you mean 'lime'"
+    ):
         run.explanation(0, "lim")
 
 
 def test_a_number_that_float32_cannot_hold_is_an_error_and_not_infinity(tmp_path):
     run = stored(tmp_path / "run", tiny_model(scale=1e20), ("gxi",), TEXTS[:1])
-    assert (
-        "the number 1.78e+60 is too large for a run, which stores numbers"
-        in run.errors().column("error")[0].as_py()
-    )
+    (error,) = run.errors().column("error").to_pylist()
+    assert "is too large for a run, which stores numbers as float32" in error
 
 
 def test_the_same_rows_are_the_same_bytes(model):

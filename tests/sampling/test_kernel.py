@@ -141,7 +141,7 @@ def test_few_words_are_nearer_to_the_truth_than_by_as_many_calls_of_orders():
     assert masks < 0.6 * orders
 
 
-def test_the_sampler_is_the_readers_choice_and_said():
+def test_the_user_chooses_the_sampler_and_the_settings_name_it():
     text = " ".join("abcdefghijklmn")
     model = limelight.wrap(
         lambda texts: np.array(
@@ -177,8 +177,11 @@ def test_the_sampler_is_the_readers_choice_and_said():
         old, limelight.explain(model, text, "shapley", pairs=4, sampler="orders").scores
     )
     with pytest.raises(
-        limelight.errors.InputError, match="tolerance needs the sampler 'orders', not 'regression'."
+        limelight.errors.InputError,
+        match=r"the sampler 'orders', not 'regression'.*or set pairs instead of tolerance",
     ):
         limelight.explain(model, text, "shapley", sampler="regression", tolerance=0.1)
-    with pytest.raises(limelight.errors.DomainError, match="at least 16 pairs of masks; got 5"):
+    with pytest.raises(
+        limelight.errors.DomainError, match=r"at least 16 pairs of masks, not 5\. Set pairs to 16"
+    ):
         limelight.explain(model, text, "shapley", sampler="regression", pairs=5)

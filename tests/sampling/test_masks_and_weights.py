@@ -223,7 +223,7 @@ def test_the_weight_of_a_mask_depends_on_its_cosine_distance_to_the_whole_text(d
 
 
 def test_bad_settings_are_named():
-    with pytest.raises(InputError, match="bandwidth must be positive, not 0.0."):
+    with pytest.raises(InputError, match=r"bandwidth must be positive, not 0\.0\."):
         make_lime_sampler(3, bandwidth=0.0)
-    with pytest.raises(InputError, match=r"no sizes 'unifrm'\."):
+    with pytest.raises(InputError, match=r"unknown sizes: 'unifrm'\. Did you mean 'uniform'"):
         removed_count_probabilities(3, "unifrm", 0.25)

@@ -7,6 +7,7 @@ from scipy import stats
 import limelight
 from limelight.sampling.all_masks import shapley_values_from_all_masks
 from limelight.sampling.orders import draw_orders, evaluate_orders, shapley_values_from_orders
+from limelight.sampling.stopping import StoppingRule
 
 
 def all_of(words):
@@ -23,7 +24,9 @@ def test_a_tolerance_is_not_met_by_two_pairs_that_agree():
     agreeing = [seed for seed in range(30) if drawn(all_of(3), 3, 2, seed).has_no_spread.all()]
     assert agreeing
     for seed in agreeing:
-        found = drawn(all_of(3), 3, 2, seed, tolerance=0.05, max_pairs=10_000)
+        found = drawn(
+            all_of(3), 3, 2, seed, stopping=StoppingRule(tolerance=0.05, max_count=10_000)
+        )
         assert found.pairs >= 10
         assert (np.abs(found.values - 1 / 3) <= 5 * found.stderr).all()
         assert found.stderr.max() <= 0.05
@@ -74,23 +77,21 @@ TEXT = "a b c d e f"
 
 
 @pytest.mark.usefixtures("short_texts_are_sampled")
-def test_few_pairs_are_announced_and_refused_with_a_tolerance():
+def test_few_pairs_bring_a_warning_and_with_a_tolerance_an_error():
     model = limelight.wrap(
         lambda texts: np.array([[float(text == TEXT)] for text in texts]),
         classes=["bad", "good"],
         scale="logit",
     )
-    few = (
-        "Good for which words matter and which way they pull: 2 pairs of orders rank words nearly "
-        "as well as 25 do. For the size of a single score and its standard error draw 25 or "
-        "more, which take a budget of 253 calls, since what shows in few orders only may not have "
-        "come up yet."
+    warning = (
+        "Scores come from 2 pairs of orders: the ranking of words is usable, but sizes and "
+        "standard errors are rough. For reliable scores, use a budget of 253 calls (25 pairs)."
     )
-    assert few in limelight.explain(model, TEXT, "shapley", pairs=2).warnings
-    assert few in limelight.explain(model, TEXT, "owen", samples=22).warnings
+    assert warning in limelight.explain(model, TEXT, "shapley", pairs=2).warnings
+    assert warning in limelight.explain(model, TEXT, "owen", samples=22).warnings
     for method, calls, enough in (("owen", 552, False), ("owen", 553, True), ("zoom", 553, True)):
         e = limelight.explain(model, f"{TEXT} g h i j k l", method, budget=f"{calls} calls")
-        assert any("which take a budget of 553 calls" in said for said in e.warnings) != enough
+        assert any("use a budget of 553 calls" in warning for warning in e.warnings) != enough
     for text, pairs in (("a b c", 2), (TEXT, 60)):  # three words have fewer masks than two pairs
         e = limelight.explain(model, text, "shapley", pairs=pairs)
         assert not e.warnings
@@ -98,8 +99,8 @@ def test_few_pairs_are_announced_and_refused_with_a_tolerance():
     with pytest.raises(limelight.InputError) as error:
         limelight.explain(model, TEXT, "shapley", pairs=2, max_pairs=5, tolerance=0.1)
     assert str(error.value) == (
-        "max_pairs must be at least 10 with a tolerance, because fewer pairs do not show their "
-        "spread; got 5."
+        "max_pairs must be at least 10 with tolerance, not 5, because fewer pairs have no reliable "
+        "standard errors."
     )
 
 
@@ -138,8 +139,8 @@ def test_a_stretch_of_a_pair_is_unbiased_and_its_errors_hold(kind):
     assert held[14].mean() > max(held[0].mean(), 0.9)
 
 
-@pytest.mark.parametrize(("spare", "asked"), [(0, 0), (3, 0), (4, 4), (5, 4), (9, 8), (16, 16)])
-def test_a_stretch_asks_no_more_than_it_may(spare, asked):
+@pytest.mark.parametrize(("spare", "most"), [(0, 0), (3, 0), (4, 4), (5, 4), (9, 8), (16, 16)])
+def test_a_stretch_makes_no_more_calls_than_allowed(spare, most):
     counts = []
     for seed in range(20):
         texts = []
@@ -150,5 +151,5 @@ def test_a_stretch_asks_no_more_than_it_may(spare, asked):
 
         shapley_values_from_orders(game, 9, np.random.default_rng(seed), pairs=2, spare_calls=spare)
         counts.append(sum(texts) - 2 - 2 * 16)
-    assert asked - 2 <= max(counts) <= asked
-    assert min(counts) >= asked - 2
+    assert most - 2 <= max(counts) <= most
+    assert min(counts) >= most - 2

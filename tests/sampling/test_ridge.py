@@ -10,7 +10,8 @@ from sklearn.linear_model import Ridge
 
 from limelight.errors import InputError
 from limelight.sampling.regression import fit_sampled_lime, forward_selection, select_features
-from limelight.sampling.sample import Sample, fit_until_tolerance, make_lime_sampler
+from limelight.sampling.sample import Sample, fit_until_stopped, make_lime_sampler
+from limelight.sampling.stopping import StoppingRule
 
 
 def sample_of(game, d, n, *, seed=0, row0=True, **settings):
@@ -128,8 +129,9 @@ def test_one_row_that_alone_decides_a_slope_claims_no_precision():
 def test_a_tolerance_is_not_met_by_a_fit_through_its_own_samples():
     rng, game = np.random.default_rng(0), random_game(0, 20)
     sample = Sample(game, make_lime_sampler(20), rng, d=20, row0=False)
-    fit = fit_until_tolerance(
-        sample, partial(fit_sampled_lime, ridge=0.0), initial_rows=9, tolerance=0.1, max_rows=10**6
+    stopping = StoppingRule(tolerance=0.1, max_count=10**6)
+    fit, _ = fit_until_stopped(
+        sample, partial(fit_sampled_lime, ridge=0.0), initial_rows=9, stopping=stopping
     )
     assert fit.samples > 21
     assert 0 < fit.stderr.max() <= 0.1
@@ -157,15 +159,16 @@ def test_forward_selection_passes_over_a_copy_of_a_chosen_word():
 
 def test_an_unknown_selection_is_named():
     centered = sample_of(random_game(0, 3), 3, 20).moments.center()
-    with pytest.raises(InputError, match="unknown feature_selection: 'lasso'."):
+    with pytest.raises(
+        InputError, match=r"unknown feature_selection: 'lasso'\. Choose from: auto, forw"
+    ):
         select_features(centered, 0, count=2, method="lasso")
 
 
 def test_sampling_stops_when_the_tolerance_is_met():
     sample = sample_of(random_game(1, 6), 6, 1)
-    fit = fit_until_tolerance(
-        sample, fit_sampled_lime, initial_rows=200, tolerance=0.01, max_rows=10**6
-    )
+    stopping = StoppingRule(tolerance=0.01, max_count=10**6)
+    fit, _ = fit_until_stopped(sample, fit_sampled_lime, initial_rows=200, stopping=stopping)
     assert fit.stderr.max() <= 0.01
     smaller = sample_of(random_game(1, 6), 6, fit.samples // 3)
     assert fit_sampled_lime(smaller).stderr.max() > 0.01  # it did not draw three times too many
@@ -173,18 +176,10 @@ def test_sampling_stops_when_the_tolerance_is_met():
 
 def test_sampling_stops_at_the_most_it_may_draw():
     sample = sample_of(random_game(1, 6), 6, 1)
-    assert (
-        fit_until_tolerance(
-            sample, fit_sampled_lime, initial_rows=100, tolerance=1e-9, max_rows=1234
-        ).samples
-        == 1234
-    )
-    assert (
-        fit_until_tolerance(
-            sample, fit_sampled_lime, initial_rows=1300, tolerance=None, max_rows=1
-        ).samples
-        == 1300
-    )
+    stopping = StoppingRule(tolerance=1e-9, max_count=1234)
+    fit, _ = fit_until_stopped(sample, fit_sampled_lime, initial_rows=100, stopping=stopping)
+    assert fit.samples == 1234
+    assert fit_until_stopped(sample, fit_sampled_lime, initial_rows=1300)[0].samples == 1300
 
 
 def test_memory_does_not_hold_the_masks_as_numbers():
@@ -196,12 +191,17 @@ def test_memory_does_not_hold_the_masks_as_numbers():
     assert peak < 15e6  # the masks as floats would take 58 MB
 
 
-@pytest.mark.parametrize("answer", [np.zeros((1, 1)), np.full((3, 1), np.nan), np.zeros(3)])
-def test_a_game_of_the_wrong_shape_or_with_nan_is_refused(answer):
+@pytest.mark.parametrize(
+    ("outputs", "message"),
+    [
+        (np.zeros((1, 1)), r"3 rows of numbers for 3 masks, not the shape \(1, 1\)\."),
+        (np.zeros(3), r"3 rows of numbers for 3 masks, not the shape \(3,\)\."),
+        (np.array([[0.0], [np.nan], [np.inf]]), r"finite numbers, not 2 infinite or NaN of 3\."),
+    ],
+)
+def test_outputs_of_the_wrong_shape_or_with_nan_raise_an_error(outputs, message):
     def game(keep):
-        return np.zeros((1, 1)) if len(keep) == 1 else answer
+        return np.zeros((1, 1)) if len(keep) == 1 else outputs
 
-    with pytest.raises(
-        InputError, match="a model must return 3 rows of finite numbers for 3 masks, not"
-    ):
+    with pytest.raises(InputError, match=message):
         sample_of(game, 4, 4)

@@ -7,7 +7,7 @@ from scipy import stats
 from limelight.sampling.orders import shapley_values_from_orders
 from limelight.sampling.regression import fit_sampled_lime
 from limelight.sampling.sample import Sample, make_lime_sampler
-from limelight.sampling.spread import PowerSums, half_t_quantile, unseen_effect_error
+from limelight.sampling.spread import PowerSums, small_sample_factor, unseen_effect_error
 from limelight.theory.enumeration import (
     enumerate_masks,
     lime_mask_weights,
@@ -43,7 +43,7 @@ def test_squares_of_draws_that_came_in_two_parts_are_about_the_mean_of_all():
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 7, 9, 13, 22, 50, 1e6])
 def test_quantiles_are_students(degrees):
     exact = max(stats.t.ppf(0.975, degrees) / 2, 1)
-    np.testing.assert_allclose(half_t_quantile(np.array([float(degrees)])), exact, rtol=3e-3)
+    np.testing.assert_allclose(small_sample_factor(np.array([float(degrees)])), exact, rtol=3e-3)
 
 
 @pytest.mark.parametrize("seen", [1, 2, 3, 5, 10, 30])

@@ -88,7 +88,7 @@ def test_a_part_that_is_removed_changes_the_prediction_as_the_game_says(serving,
     logits = {outcome["name"]: outcome["logit"] for outcome in result["prediction"]["outcomes"]}
     assert logits == pytest.approx(dict(zip(model.classes, outputs, strict=True)))
     assert result["explanations"] == []
-    assert result["drawings"][""].count('class="gone"') == 2
+    assert result["drawings"][""].count('class="removed"') == 2
 
 
 def test_a_page_never_reads_a_file_of_this_machine(serving, model, image, tmp_path):
@@ -133,12 +133,12 @@ def test_a_click_removes_a_part_and_another_puts_it_back(serving, opened, model,
     part.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     part.click()
-    page.wait_for_selector("[data-changed=true] .gone")
+    page.wait_for_selector("[data-changed=true] .removed")
     assert "“row 2, column 2” removed" in page.inner_text("#changes")
     assert "goes from" in page.inner_text("[data-changed=true] .difference")
-    page.wait_for_selector("[data-changed=false] [data-method=shapley] .w.gone")
+    page.wait_for_selector("[data-changed=false] [data-method=shapley] .w.removed")
     assert "base64" not in page.url
-    page.locator("[data-method=shapley] .w.gone").focus()
+    page.locator("[data-method=shapley] .w.removed").focus()
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.querySelectorAll('limelight-reading').length === 1")
     bad = tmp_path / "bad.png"

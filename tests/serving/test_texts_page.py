@@ -205,7 +205,7 @@ def test_the_views_fit_every_width(texts, pages):
 
 def test_summary_and_judgment_are_the_pages_of_the_reports(opened, pages, run, judgment):
     page = opened("summary", url=pages.url)
-    page.wait_for_selector(".panel .leading")
+    page.wait_for_selector(".panel .strongest-words")
     assert "5,000 texts" in page.inner_text("main")
     assert "Where the model is wrong" in page.inner_text("main")
     page.click(".views a >> text=Judgment")

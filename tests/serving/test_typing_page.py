@@ -150,7 +150,9 @@ def test_a_link_restores_everything(opened):
     assert [
         page.locator(f".method[data-method={name}]").count() for name in ("loo", "gxi", "shapley")
     ] == [2, 2, 0]
-    assert "Scores are for “negative” (probability " in page.inner_text(".opening >> nth=0")
+    assert "Scores are for “negative”, the predicted class (probability " in page.inner_text(
+        ".opening >> nth=0"
+    )
     assert page.locator("#changes .chip").count() == 2
     page.fill("#text", f"{TEXT} Really.")
     page.wait_for_function("() => location.hash.includes('Really')")
@@ -371,15 +373,16 @@ def test_a_section_that_opens_sends_no_request_for_new_scores(opened):
 
 @pytest.mark.slow
 def test_open_sections_are_in_the_address_and_follow_the_text(opened):
-    names = ["scores", "curves", "pairs", "disagreement", "heads", "attention"]
+    names = ["scores", "curves", "pairs", "counterfactual", "disagreement", "heads", "attention"]
     page = opened(link(text=TEXT, open='["curves","attention"]'))
     page.wait_for_selector("#section-curves limelight-curve svg")
     page.wait_for_selector("#section-attention canvas.head")
     assert page.locator("#section-pairs limelight-arcs").count() == 0
-    for name in ("scores", "pairs", "disagreement", "heads"):
+    for name in ("scores", "pairs", "counterfactual", "disagreement", "heads"):
         page.click(f"#section-{name} summary >> nth=0")
     page.wait_for_selector("#section-pairs .arcs path")
     page.wait_for_selector("#section-heads table")
+    page.wait_for_selector("#section-counterfactual del")
     page.wait_for_selector("#section-disagreement table")
     until(page, "document.querySelectorAll('#section-scores limelight-bars').length === 3")
     page.wait_for_function("n => location.hash.split('%22').length === 2 * n + 1", arg=len(names))
@@ -485,7 +488,7 @@ def test_a_sentence_opens_into_its_words_and_closes_again(opened, shipped):
     parts_shown(page, sentences)
     hint = "Click a sentence, or press Enter on it, to see its words."
     assert page.inner_text(".readout") == hint
-    assert "green sentences speak for it" in page.inner_text(".opening")
+    assert "green sentences push towards it" in page.inner_text(".opening")
     word(page, "The plot").click()
     parts_shown(page, words)
     inside = [(a, b) for a, b in shipped.read(LONG).tokens.spans if 23 <= a < 49]
@@ -527,7 +530,7 @@ def test_a_span_is_chosen_and_stays_in_the_address(serving, opened):
     page = opened(link(text=text, methods='["loo"]'), url=serving(model).url)
     settled(page, text, "loo")
     assert page.locator(".spans").inner_text() == "😀 by a river Acme ORG sued Jordan LOC"
-    assert page.inner_text(".opening").startswith("At “Acme” the model says ORG (90.0%)")
+    assert page.inner_text(".opening").startswith("At “Acme” the model predicts ORG (90.0%)")
     page.get_by_role("button", name="Jordan LOC").press("Enter")
     page.wait_for_function("() => location.hash.includes('at=23%3A29')")
     page.wait_for_function(

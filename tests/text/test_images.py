@@ -127,7 +127,7 @@ def bad_images(folder):
     ]
 
 
-def test_what_cannot_be_an_image_is_refused_in_a_sentence(tmp_path):
+def test_a_value_that_is_no_image_raises_an_error(tmp_path):
     for given, said in bad_images(tmp_path):
         with pytest.raises(InputError) as refused:
             read_image(given)
@@ -239,7 +239,7 @@ def test_a_file_of_another_format_is_refused_and_starts_no_program(kind, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF"])
-def test_a_file_that_ends_too_early_is_one_sentence(kind):
+def test_an_incomplete_image_file_is_an_error(kind):
     file = written(PillowImage.fromarray(pixels(40, 60)), kind)
     assert read_image(file).size == (60, 40)
     for end in (4, 12, 30, len(file) // 2):
@@ -309,9 +309,11 @@ def test_patches_are_features_and_a_coarser_grid_joins_them():
     assert left.strings == ("group 0",)
     assert left.result_fields(model_input)["image"].boxes == ((0, 0, 2, 4),)
     assert left.result_fields(model_input)["image"].regions is None
-    for unit in ("words", "sentences"):
-        with pytest.raises(InputError, match="this is an image"):
-            build_features(model_input, unit)
+    for name in ("words", "sentences"):
+        with pytest.raises(InputError, match=f"'{name}' are parts of a text, .* from: patches, "):
+            build_features(model_input, name)
+    with pytest.raises(InputError, match=r"unknown features: 'patchs'\. Did you mean 'patches'"):
+        build_features(model_input, "patchs")
 
 
 def test_features_that_are_no_boxes_are_kept_as_a_map():

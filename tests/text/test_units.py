@@ -151,7 +151,7 @@ def test_a_word_of_two_sentences_lies_in_both():
 @pytest.mark.parametrize(
     "spans", [[(0, 3), (2, 5)], [(0, 99)], [(2, 2)], [(3, 1)], ["ab"], [(0.0, 1.0)], [(0, 1, 2)], 7]
 )
-def test_spans_that_cannot_be_are_refused_in_one_sentence(spans):
+def test_impossible_spans_raise_an_error(spans):
     with pytest.raises(InputError, match=r"^my units must give the \(start, end\) .*; got .*\.$"):
         validate_spans(spans, "a text", "my units")
 

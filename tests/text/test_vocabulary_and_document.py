@@ -110,7 +110,8 @@ def test_an_unknown_kind_of_feature_gets_a_guess():
     with pytest.raises(InputError) as error:
         build_features(read("a"), "word")
     assert str(error.value) == (
-        "unknown features: 'word'. Did you mean 'words'? Choose from: words, positions, sentences, paragraphs, lines."
+        "unknown features: 'word'. Did you mean 'words'? Choose from: words, positions, sentences, "
+        "paragraphs, lines."
     )
 
 

@@ -98,7 +98,7 @@ def test_lost_denominators_leave_nothing(smallest):
 
 @given(st.integers(0, 2**32 - 1), st.integers(-300, 140), st.booleans())
 @quick
-def test_a_product_is_as_near_as_said(seed, decades, cancels):
+def test_a_product_is_within_its_bound(seed, decades, cancels):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(2, 5)), rng.normal(size=(5, 3)) * 10.0**decades
     x_error, y_error = np.abs(x) * 1e-12, np.abs(y) * 1e-13

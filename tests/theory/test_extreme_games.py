@@ -71,7 +71,7 @@ def test_the_intercept_is_right_where_a_penalty_leaves_no_score(d, bandwidth):
     assert off <= found.intercept_bound.item() < 1e-3
 
 
-def test_tiny_and_huge_values_are_refused_in_a_sentence_and_zero_is_not():
+def test_tiny_and_huge_values_raise_an_error_but_zero_does_not():
     game = pooling_game([0.0, 1.0, 2.0], [1.0, 2.0, -1.0], groups=[-1, 0, 1])
     for factor in (1e-295, 1e-200, 1e200):
         off = replace(game, **{k: factor * getattr(game, k) for k in ("N0", "A", "B")}, error=None)

@@ -258,11 +258,12 @@ def test_constant_games_have_no_room():
     np.testing.assert_allclose([*extremes.low, *extremes.high, chance.value], 1, atol=1e-12)
 
 
-def test_several_documents_or_classes_are_refused():
-    for game in (random_game(0), random_game(0, C=1, batch=(2,))):
-        with pytest.raises(
-            InputError, match="faithfulness needs the game of one document and one class, not a"
-        ):
+def test_a_game_of_several_documents_or_classes_raises_an_error():
+    for game, sizes in (
+        (random_game(0), r"shape \(\) and 2 classes"),
+        (random_game(0, C=1, batch=(2,)), r"shape \(2,\) and 1 classes"),
+    ):
+        with pytest.raises(InputError, match=f"one document and one class, not a batch of {sizes}"):
             size_extremes(game)
 
 

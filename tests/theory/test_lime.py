@@ -274,8 +274,8 @@ def test_extreme_games_stay_finite_and_within_their_bound(name):
     assert (result.bound <= 1e-5).all()
 
 
-def test_one_word_is_refused_with_an_alternative():
-    with pytest.raises(DomainError, match=r"at least 2 features"):
+def test_a_text_of_one_word_raises_an_error():
+    with pytest.raises(DomainError, match=r"LIME needs at least 2 features, but this text has 1\."):
         lime(random_game(0, d=1))
 
 
@@ -295,7 +295,7 @@ def test_impossible_settings_are_named(settings, message):
     assert str(caught.value) == message
 
 
-def test_a_bandwidth_that_leaves_one_size_is_refused_and_a_little_more_is_exact():
+def test_a_bandwidth_that_leaves_one_size_raises_an_error_and_a_larger_one_is_exact():
     """At ν = 0.01 three words keep weight, but its variance over the sizes is below 1e-308."""
     game = random_game(0, d=3)
     exact = lime_by_enumeration(game, bandwidth=0.012)
@@ -303,8 +303,10 @@ def test_a_bandwidth_that_leaves_one_size_is_refused_and_a_little_more_is_exact(
     assert (np.abs(result.scores - exact.scores).max(axis=-1) <= result.bound).all()
     with pytest.raises(DomainError) as caught:
         lime(game, bandwidth=0.01)
-    said = "bandwidth 0.01 leaves weight on only one size of the samples of 3 features; "
-    assert str(caught.value) == said + "use a larger one."
+    assert str(caught.value) == (
+        "with bandwidth 0.01, only samples of one size have a weight (3 features). Use a larger "
+        "bandwidth."
+    )
     assert np.isfinite(lime(game, bandwidth=0.01, penalty=1e-3).scores).all()
 
 

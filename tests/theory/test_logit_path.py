@@ -212,7 +212,7 @@ def test_without_the_tangent_a_logit_leaves_its_reach():
 
 @given(seeds, st.integers(1, 40))
 @settings(max_examples=25, deadline=None)
-def test_a_logit_of_units_rounds_no_further_than_said(seed, d_h):
+def test_a_logit_of_units_rounds_within_its_bound(seed, d_h):
     rng = np.random.default_rng(seed)
     h, w = 3 * rng.normal(size=(2, d_h))
     with mpmath.workdps(30):

@@ -131,10 +131,10 @@ def test_torch_gives_the_same_numbers():
         np.testing.assert_allclose(y.numpy(), x, rtol=1e-12, atol=1e-13)
 
 
-def test_what_it_needs_is_said():
-    with pytest.raises(InputError, match=r"groups must have one entry per feature \(7\), not 3."):
+def test_wrong_groups_batches_and_tolerances_raise_an_error():
+    with pytest.raises(InputError, match=r"groups must have one entry per feature \(7\), not 3\."):
         owen(random_game(0), np.zeros(3, int))
-    with pytest.raises(InputError, match="one document at a time"):
+    with pytest.raises(InputError, match=r"a single document, not a batch of shape \(2,\)"):
         owen(random_game(0, batch=(2,)), np.zeros(7, int))
-    with pytest.raises(InputError, match="tolerance must lie between 0 and 1"):
+    with pytest.raises(InputError, match=r"tolerance must be between 0 and 1, not 0\.0"):
         owen(random_game(0), np.zeros(7, int), tolerance=0.0)

@@ -74,7 +74,7 @@ def test_a_sum_takes_few_fits_to_find(R, tolerance, monkeypatch):
 
     fit = module._least_squares
     monkeypatch.setattr(module, "_least_squares", counted)
-    module._fit_sum.cache_clear()
+    module._find_certified_sum.cache_clear()
     module.reciprocal_sum(R, tolerance)
     assert 5 <= len(seen) <= 75
 

@@ -17,7 +17,7 @@ def test_size_probabilities_are_binomial(n):
 @pytest.mark.parametrize("bandwidth", [0.25, np.inf])
 def test_a_few_removal_probabilities_give_limes_weights(n, nodes, bandwidth):
     target = size_weight(n, bandwidth) / n
-    mixture = removal_mixture(target, np.ones(n + 1), tolerance=1e-9, free_ends=True)
+    mixture = removal_mixture(target, np.ones(n + 1), tolerance=1e-9, ignores_ends=True)
     missed = binom.pmf(np.arange(n + 1)[:, None], n, mixture.p) @ mixture.omega - target
     assert np.abs(missed[1:-1]).sum() <= 1e-9
     assert (np.abs(missed[1:-1]) <= mixture.residual[1:-1] * (1 + 1e-3) + 1e-18).all()

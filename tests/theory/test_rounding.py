@@ -54,7 +54,7 @@ def of_two_words(game, c):
 @pytest.mark.parametrize(("offset", "tolerance"), CASES)
 @pytest.mark.parametrize("ratio", [10.0, 1e7])
 @pytest.mark.parametrize("seed", range(2))
-def test_a_huge_offset_costs_digits_and_the_bound_says_so(seed, ratio, offset, tolerance):
+def test_a_huge_offset_costs_digits_and_the_bound_covers_them(seed, ratio, offset, tolerance):
     game = random_game(seed, d=2, ratio=ratio)
     game = subtract_constants(game, np.full_like(game.N0, -offset))
     seen = {}

@@ -178,4 +178,4 @@ def test_interactions_are_symmetric_with_an_empty_diagonal():
 def test_a_tolerance_is_a_share_of_the_range(method, tolerance):
     with pytest.raises(InputError) as caught:
         method(random_game(0), tolerance=tolerance)
-    assert str(caught.value) == f"tolerance must lie between 0 and 1; got {tolerance}."
+    assert str(caught.value) == f"tolerance must be between 0 and 1, not {tolerance}."

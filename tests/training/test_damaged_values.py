@@ -31,11 +31,11 @@ def learned(tmp_path, monkeypatch):
         return limelight.learn(model, texts, output=tmp_path / "method", pairs=2, judged=0)
 
     learn()
-    return learn, tmp_path / "method" / "drawn"
+    return learn, tmp_path / "method" / "samples"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes in folders")
-@pytest.mark.parametrize("name", ["asked.json", "part-00000.npz"])
+@pytest.mark.parametrize("name", ["request.json", "part-00000.npz"])
 def test_a_pipe_raises_an_error_instead_of_blocking(learned, name):
     learn, folder = learned
     (folder / name).unlink()
@@ -61,7 +61,7 @@ def test_values_of_another_kind_are_drawn_again(learned, damage):
 
 def test_a_plan_of_too_many_pairs_raises_an_error(learned):
     learn, folder = learned
-    asked = folder / "asked.json"
+    asked = folder / "request.json"
     asked.write_text(asked.read_text().replace('"pairs":2}', '"pairs":2000000000}'))
     with pytest.raises(InputError, match="does not say what was begun"):
         learn()

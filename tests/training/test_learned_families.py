@@ -301,7 +301,7 @@ def test_an_image_unlike_the_others_has_a_warning(request):
     assert sum("differs from the training" in note for one in usual for note in one.warnings) <= 1
     assert "patches" in " ".join(limelight.learn(
         model, items_of("images", 20, 9), judged=1, pairs=1
-    ).report["said"])  # fmt: skip
+    ).report["sentences"])  # fmt: skip
 
 
 @pytest.mark.usefixtures("briefly")

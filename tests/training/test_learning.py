@@ -333,7 +333,7 @@ def test_the_report_states_the_guarantee_and_few_texts_bring_a_warning(function,
     report = package.learn(function, texts_of(VOCABULARY, 140, seed=0), pairs=1, judged=0).report
     assert report["coverage"]["guarantee"] == 0.95
     assert "warning" not in report
-    assert any("at least 95%" in one and "split conformal" in one for one in report["said"])
+    assert any("at least 95%" in one and "split conformal" in one for one in report["sentences"])
 
 
 @pytest.mark.slow
@@ -375,7 +375,7 @@ def test_another_model_and_other_requests_raise_an_error(function, of_function, 
 @pytest.mark.usefixtures("briefly")
 def test_a_share_of_one_text_has_no_interval(function):
     learned = package.learn(function, texts_of(VOCABULARY, 40, seed=0), judged=1)
-    assert sum(one.endswith("on 1 of them: 1.00.") for one in learned.report["said"]) == 1
+    assert sum(one.endswith("on 1 of them: 1.00.") for one in learned.report["sentences"]) == 1
 
 
 def test_a_model_that_no_word_moves_teaches_nothing():
@@ -439,7 +439,7 @@ def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         package.learn(function, texts, output=tmp_path / "a", judged=0, progress=stop)
-    part, *_ = (tmp_path / "a" / "drawn").glob("part-*")
+    part, *_ = (tmp_path / "a" / "samples").glob("part-*")
     part.write_bytes(part.read_bytes()[:-40])  # damaged: drawn again
     again = package.learn(function, texts, output=tmp_path / "a", judged=0)
     whole = package.learn(function, texts, judged=0)
@@ -450,7 +450,7 @@ def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
     assert json.loads(json.dumps(again.record)) == stored.record
     with pytest.raises(InputError, match="not drawn with the same seed"):
         package.learn(function, texts, output=tmp_path / "a", judged=0, seed=1)
-    begun = tmp_path / "a" / "drawn" / "asked.json"
+    begun = tmp_path / "a" / "samples" / "request.json"
     known = json.loads(begun.read_text())
     for wrong in (b"{", b"[]", b"{}", *(json.dumps({**known, n: "x"}).encode() for n in known)):
         begun.write_bytes(wrong)
@@ -655,7 +655,9 @@ def test_a_run_resumes_with_its_learned_method_only(bert, of_bert, tmp_path):
     assert both.failed == 0
 
 
-def test_a_run_with_the_method_of_another_model_raises_an_error_before_any_call(of_function, tmp_path):
+def test_a_run_with_the_method_of_another_model_raises_an_error_before_any_call(
+    of_function, tmp_path
+):
     other = package.wrap(additive, classes=["a", "b"], scale="logit", name="other")
     with pytest.raises(InputError, match="learned from another model"):
         package.explain_data(other, ["w1 w2"], of_function, output=tmp_path / "other")

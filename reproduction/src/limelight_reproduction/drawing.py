@@ -26,7 +26,21 @@ PURPLE, GREY, INK = "#cc79a7", "#7b858e", "#1c2126"
 
 
 def style_axes(axes: Any, *, title: str = "", x: str = "", y: str = "") -> Any:
-    """Remove the top and right border of ``axes``, set its title and labels, and return it."""
+    """Remove the top and right border of ``axes``, set its title and labels, and return it.
+
+    Parameters
+    ----------
+    axes
+        Axes of matplotlib.
+    title
+        The title.
+    x, y
+        The labels of the axes.
+
+    Returns
+    -------
+    The same axes.
+    """
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)
     axes.set_title(title, fontsize=9, parse_math=False)

@@ -116,6 +116,21 @@ def parts_for_both_models(
     """Return the parts "shipped" and "paper": one measurement on each of the two models.
 
     Version 1 of the parts measured a model of the paper's recipe that the package did not include.
+
+    Parameters
+    ----------
+    measure
+        Measures one model.
+    version
+        The version of the measurement. Stored numbers of another version are not used.
+    reads
+        The data that the measurement needs.
+    stages
+        The number of progress bars that run from 0 to 100 %.
+
+    Returns
+    -------
+    The parts of the shipped model and of the paper's recipe.
     """
     shipped = Part(
         name="shipped",

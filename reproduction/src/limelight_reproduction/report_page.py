@@ -55,7 +55,23 @@ def format_cell(cell: Any, digits: int) -> str:
 
 
 def report_page(rows: list[ReportRow], figures: Path, results: Results, state: RunState) -> str:
-    """Return the report as an HTML page that contains its style and figures."""
+    """Return the report as an HTML page that contains its style and figures.
+
+    Parameters
+    ----------
+    rows
+        The experiments with results.
+    figures
+        The folder of the figures.
+    results
+        All numbers.
+    state
+        The progress of the run.
+
+    Returns
+    -------
+    The HTML of the page.
+    """
     style = (_HERE / "report.css").read_text("utf-8")
     digest = _style_digest(style)
     policy = f"default-src 'none'; style-src '{digest}'; img-src data:; base-uri 'none'"

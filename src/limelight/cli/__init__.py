@@ -24,6 +24,7 @@ from limelight.errors import InputError, unknown_name_message
 COMMANDS = {
     "explain": "Show which words of a text drive the prediction of a model.",
     "compare": "Compare the explanations of several methods for the same text.",
+    "counterfactual": "Find the smallest set of words whose removal changes the prediction.",
     "judge": "Measure which methods are most faithful to a model on your texts.",
     "explain-data": "Explain every text of a data set and store the explanations in a folder.",
     "summarize": (
@@ -32,6 +33,7 @@ COMMANDS = {
     "serve": "Open a web page to explain texts or to browse a data set.",
     "methods": "List the methods, with the definition, the limits and the settings of each.",
     "verify": "Check every method on a model and a text against a reference implementation.",
+    "check": "Check a model against the requirements of a file, as a test in a build.",
     "predict": "Predict the class of each text, its spans, or the answer of a language model.",
     "evaluate": "Measure the accuracy and the speed of a model on labeled texts.",
     "train": "Train an AttentionClassifier on labeled texts or images.",
@@ -49,6 +51,7 @@ _MODULES = {  # the module of a command, if its name differs from the command's
     "serve": "pages",
     "export": "pages",
 }
+# Shown below the options of a command.
 _EXPLAIN_DATA = "limelight explain-data FILE --output DIR"
 _LONG_NUMBER = re.compile(r"\d[\d,]{60,}")  # shortened in error messages
 _PATH_OPTIONS = ("--file", "-f", "--output", "-o")
@@ -59,6 +62,61 @@ def _format_default(default: Any) -> str | None:
     return None if default is None or default == () or isinstance(default, bool) else str(default)
 
 
+# Two commands that the help of each command shows at its end.
+EXAMPLES = {
+    "explain": (
+        'limelight explain "The plot is predictable, but the acting is superb."',
+        "limelight explain --model path/to/my-bert --file review.txt --output page.html",
+    ),
+    "compare": (
+        'limelight compare "The plot is predictable, but the acting is superb."',
+        "limelight compare --methods lime,shapley --file review.txt --output page.html",
+    ),
+    "explain-data": (
+        "limelight explain-data reviews.csv --output run/",
+        "limelight explain-data reviews.csv --model path/to/my-bert --method lrp --output run/",
+    ),
+    "summarize": (
+        "limelight summarize run/ --output page.html",
+        "limelight summarize before/ --against after/",
+    ),
+    "judge": (
+        "limelight judge --data reviews.csv --limit 60",
+        "limelight judge --data reviews.csv --methods shapley,lrp --model path/to/my-bert",
+    ),
+    "serve": ("limelight serve --open", "limelight serve --run run/"),
+    "export": (
+        "limelight export --output page.html",
+        "limelight export --model my-model/ --output page.html",
+    ),
+    "methods": ("limelight methods", "limelight methods shapley"),
+    "verify": ("limelight verify", 'limelight verify --model my-model/ "Loved it."'),
+    "predict": (
+        'limelight predict "Loved it."',
+        "limelight predict --model path/to/my-bert --file review.txt",
+    ),
+    "evaluate": (
+        "limelight evaluate --data reviews.csv",
+        "limelight evaluate --data reviews.csv --model path/to/my-bert --format json",
+    ),
+    "train": (
+        "limelight train reviews.csv --output my-model/",
+        "limelight train train.csv --validation 0.1 --output my-model/",
+    ),
+    "learn": (
+        "limelight learn --model path/to/my-bert --data reviews.csv --output my-method/",
+        "limelight learn --model path/to/my-bert --data a.csv --budget 2h --output my-method/",
+    ),
+    "data": ("limelight data imdb --output data", "limelight data --help"),
+    "counterfactual": (
+        'limelight counterfactual "The plot is predictable, but the acting is superb."',
+        "limelight counterfactual --model path/to/my-bert --file review.txt --output page.html",
+    ),
+    "check": (
+        "limelight check reviews.limelight.toml",
+        "limelight check reviews.limelight.toml --model path/to/model --output checks.xml",
+    ),
+}
 app = App(
     name="limelight",
     version=__version__,
@@ -70,7 +128,13 @@ app = App(
 )
 for _name, _help in COMMANDS.items():
     _module, _function = (text.replace("-", "_") for text in (_MODULES.get(_name, _name), _name))
-    app.command(f"limelight.cli.{_module}:{_function}", name=_name, help=_help)
+    _examples = "\n".join(f"    {example}" for example in EXAMPLES[_name])
+    app.command(
+        f"limelight.cli.{_module}:{_function}",
+        name=_name,
+        help=_help,
+        help_epilogue=f"Examples:\n\n{_examples}",
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -114,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _add_plugins(arguments: Sequence[str]) -> None:
-    """Add the commands of other packages, if the arguments do not name a command of limelight."""
+    """Add the commands of installed packages, unless the arguments name a command of limelight."""
     # Otherwise they are not needed, and searching all installed packages is slow.
     name = arguments[0] if arguments else "--help"
     if name in app.help_flags:
@@ -127,6 +191,7 @@ class _ClosedOutput(io.FileIO):
     """A standard output that the caller has closed: writing to it raises `InputError`."""
 
     def write(self, _: Any) -> NoReturn:
+        """Raise `InputError`, since nothing can be written."""
         raise InputError("standard output is closed. Redirect it, or use --output FILE.")
 
 
@@ -142,16 +207,17 @@ def _catch_signals() -> Iterator[None]:
     ``console.received_signals``.
     """
 
-    def stop(number: int, _: object) -> NoReturn:
+    def stop_command(number: int, _: object) -> NoReturn:
+        """Record the signal, and raise the exception that ends the command."""
         received_signals.append(number)
         raise _TerminatedError if number == signal.SIGTERM else KeyboardInterrupt
 
     previous_handlers: dict[int, Any] = {}
     # Only the main thread can set signal handlers.
     if threading.current_thread() is threading.main_thread():
-        previous_handlers[signal.SIGTERM] = signal.signal(signal.SIGTERM, stop)
+        previous_handlers[signal.SIGTERM] = signal.signal(signal.SIGTERM, stop_command)
         if callable(signal.getsignal(signal.SIGINT)):  # nohup, for example, ignores SIGINT
-            previous_handlers[signal.SIGINT] = signal.signal(signal.SIGINT, stop)
+            previous_handlers[signal.SIGINT] = signal.signal(signal.SIGINT, stop_command)
     try:
         yield
     finally:
@@ -180,6 +246,7 @@ def _mark_stdin_argument(arguments: Sequence[str]) -> list[str]:
 
 
 def _shorten_number(match: re.Match[str]) -> str:
+    """Shorten a long number in a message."""
     return f"{match[0][:20]}… ({sum(map(str.isdigit, match[0]))} digits)"
 
 

@@ -72,6 +72,7 @@ def show_progress(task: str, *, announced: bool = False) -> ProgressDisplay:
     console = error_console()
 
     def start_bar() -> "Progress":
+        """Create a progress bar on standard error and start it."""
         from rich.progress import (
             BarColumn,
             Progress,
@@ -136,6 +137,7 @@ def track_run(output: Path, log: str | None) -> Iterator[Callable[[RunProgress],
     last: RunProgress | None = None
 
     def describe_results() -> str:
+        """Say how many texts are done, where they are stored, and how to continue."""
         done = f"About {last.done:,} of {last.total:,}" if last is not None else "No"
         return (
             f"{done} texts are done, and '{output}' contains the finished shards. "
@@ -145,6 +147,7 @@ def track_run(output: Path, log: str | None) -> Iterator[Callable[[RunProgress],
     with handle_interrupt(describe_results), show_progress("explaining", announced=True) as display:
 
         def report(progress: RunProgress) -> None:
+            """Print the progress as JSON or show it as a bar, and remember it for interrupts."""
             nonlocal last
             last = None if progress.finding else progress
             if log == "json":
@@ -213,12 +216,12 @@ def write_results(results: Iterable[Any], form: str, output: Path | None) -> Non
         case "terminal":
             print_results(results, output)
         case "json":
-            write_parts((result.to_json() + "\n" for result in results), output)
+            write_strings((result.to_json() + "\n" for result in results), output)
         case "csv":
             rows = (result if isinstance(result, str) else result.to_csv() for result in results)
-            write_parts(rows, output)
+            write_strings(rows, output)
         case "html":
-            write_parts([select_single(results, form).to_html()], output)
+            write_strings([select_single(results, form).to_html()], output)
         case _:
             figure = select_single(results, form)
             if output is not None:
@@ -280,7 +283,7 @@ def parse_value(value: str) -> Any:
     return value
 
 
-def write_parts(parts: Iterable[str], output: Path | None) -> None:
+def write_strings(parts: Iterable[str], output: Path | None) -> None:
     """Write each string to standard output at once, or all strings to a file that is replaced."""
     if output is not None:
         _write_file(parts, output)
@@ -327,7 +330,7 @@ def _write_file(parts: Iterable[str], output: Path) -> None:
 def print_results(results: Iterable[RenderableType], output: Path | None) -> None:
     """Print each result as soon as it is computed, to the terminal or as plain text to a file."""
     if output is not None:
-        write_parts(_plain_texts(results), output)
+        write_strings(_plain_texts(results), output)
         return
     console = output_console()
     for i, result in enumerate(results):
@@ -335,6 +338,7 @@ def print_results(results: Iterable[RenderableType], output: Path | None) -> Non
 
 
 def _plain_texts(results: Iterable[RenderableType]) -> Iterator[str]:
+    """Yield each result as plain text, with an empty line between results."""
     for i, result in enumerate(results):
         text = io.StringIO()
         Console(file=text, width=100, no_color=True, **VERBATIM).print(

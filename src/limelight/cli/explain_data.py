@@ -54,6 +54,7 @@ def explain_data(
     shard_texts: Annotated[WholeNumberOrNone, Parameter(group=WORKERS)] = None,
     retry: Annotated[bool, Parameter(group=WORKERS)] = False,
     no_texts: Annotated[bool, Parameter(group=OUTPUT)] = False,
+    counterfactual: Annotated[bool, Parameter(group=OUTPUT)] = False,
     log: Annotated[Literal["json"] | None, Parameter(group=OUTPUT)] = None,
 ) -> None:
     """Explain every text of a data set and store the explanations in a folder.
@@ -98,6 +99,9 @@ def explain_data(
         Try again the texts that failed in an earlier call.
     no_texts
         Do not store the texts. The folder then contains their hashes and explanations.
+    counterfactual
+        Also store the smallest set of words whose removal changes the prediction of each text.
+        "limelight summarize" then counts the texts that depend on a single word.
     log
         "json": write one line of JSON per finished shard to standard error, instead of a progress
         bar.
@@ -126,6 +130,7 @@ def explain_data(
             shard_texts=shard_texts,
             retry=retry,
             store_texts=not no_texts,
+            counterfactual=counterfactual,
             progress=progress,
             **_select_workers(engine, workers, gpus_per_worker, address, model.device),
             **parse_settings(set, limelight.explain_data),

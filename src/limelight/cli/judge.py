@@ -102,6 +102,7 @@ def judge(
     classifier = model.load(labeled=True)
 
     def print_estimate(estimate: object) -> None:
+        """Print the estimated model calls and duration, before the judging begins."""
         sentence = str(estimate)
         advice = "" if budget is not None else " Use --budget TIME to shorten the search."
         print_stderr(f"{sentence[:1].upper()}{sentence[1:]}.{advice}")
@@ -131,6 +132,7 @@ def judge(
 
 
 def _parse_columns(columns: str | None) -> list[str] | Literal["all"] | None:
+    """Parse the names of columns: "none" gives an empty list, and "all" stays."""
     if columns == "none":
         return []
     return "all" if columns == "all" else split_names(columns)

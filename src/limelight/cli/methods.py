@@ -74,6 +74,7 @@ def verify(
 
 
 def _check_table(checks: list[Check]) -> Table:
+    """Return a table of the checks of methods, with their errors and the allowed errors."""
     columns = (
         Column("method", fold=True),
         Column("against", fold=True),

@@ -185,15 +185,15 @@ class ModelOptions:
         if self.template is not None:
             is_chat = self.template.lstrip().startswith("[")
             template = parse_json(self.template, "--template") if is_chat else self.template
-            labels = None if self.labels is None else _parse_labels(self.labels)
+            labels = None if self.labels is None else _parse_class_words(self.labels)
             keywords |= {"template": template, "labels": labels}
         elif self.labels is not None and not labeled:
             raise InputError("--labels are about a language model; add --template.")
         return load(self.model, device=self.device, **keywords)
 
 
-def _parse_labels(option: str) -> dict[str, str]:
-    """Return the word of each class, from "negative=bad,positive=good"."""
+def _parse_class_words(option: str) -> dict[str, str]:
+    """Parse "negative=bad,positive=good": the word that a language model writes for each class."""
     labels: dict[str, str] = {}
     for pair in option.split(","):
         name, sign, word = (text.strip() for text in pair.partition("="))
@@ -207,6 +207,10 @@ def _parse_labels(option: str) -> dict[str, str]:
 
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # a window has at most 18 digits
+_DECISION_FIELDS = (
+    "features", "grid", "protect", "window", "side", "at", "answer", "protect_span",
+    "first_subwords",
+)  # fmt: skip
 _JUDGE_FIELDS = ("scale", "features", "grid", "window", "side")
 _SHORT_NAMES = {"target": "-t"}
 _TARGET_FIELDS = ("target", "against", "scale", "at", "answer")
@@ -292,6 +296,13 @@ class JudgeRequestOptions(_request_options(_JUDGE_FIELDS)):  # type: ignore[misc
     keywords = RequestOptions.keywords
 
 
+@Parameter(name="*")
+class DecisionRequestOptions(_request_options(_DECISION_FIELDS)):  # type: ignore[misc]
+    """Select the features of a counterfactual; it has its own target."""
+
+    keywords = RequestOptions.keywords
+
+
 @Parameter(name="*", group=OUTPUT)
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
@@ -325,9 +336,13 @@ class ExplainOptions:
     budget
         Limit per text: a time (30, 30s, 2min) or a number of model calls ("400 calls"). Methods
         that sample choose their sample size to fit. The time to load the model does not count.
+    until
+        Sample until the strongest features are certain, such as "top 3", or until the budget ends.
+        Exact methods need no samples.
     """
 
     budget: Annotated[str | None, Parameter(group=BUDGET)] = None
+    until: Annotated[str | None, Parameter(group=BUDGET)] = None
     set: MethodSettings = ()
     texts: TextOptions = TextOptions()  # noqa: RUF009  (it is frozen)
     model: ModelOptions = ModelOptions()
@@ -353,14 +368,17 @@ class ExplainOptions:
         -------
         The results, which are computed when they are read.
         """
-        _check_quotes(text)
+        check_quotes(text)
         self.texts.check()
         if self.budget is not None:
             parse_budget(self.budget)  # raises an error before the model is loaded
         model, display = self.model.load(), show_progress("explaining")
 
         def explain_batch(texts: list[UserInput]) -> Any:
+            """Call the function for some texts, with the settings of the command."""
             settings = parse_settings(self.set, function)
+            if self.until is not None:
+                settings["until"] = self.until
             with display:
                 options = {"budget": self.budget, "progress": display, **keywords, **settings}
                 return function(model, texts, *methods, **options)
@@ -378,11 +396,12 @@ def list_explanations(result: Any) -> list[Explanation]:
 
 
 def _list_warnings(result: Any) -> list[str]:
+    """List the warnings of all explanations in a result."""
     comparison_warnings = result.warnings if isinstance(result, Comparison) else ()
     return [*comparison_warnings, *merge_warnings(list_explanations(result))]
 
 
-def _check_quotes(texts: tuple[str, ...]) -> None:
+def check_quotes(texts: tuple[str, ...]) -> None:
     """Raise InputError if all texts are single words: the shell has split a text at its spaces."""
     if len(texts) > 1 and not any(len(text.split()) > 1 for text in texts):
         raise InputError(

@@ -124,6 +124,7 @@ def serve(
 
 
 def _print_address(server: "Serving", host: str) -> None:
+    """Print the address of the page, and how to stop the server."""
     output_console().print(server.url, soft_wrap=True)
     hint = "Open this address in a browser. Press Ctrl-C to end the server."
     if not server.is_local:

@@ -4,7 +4,7 @@ import itertools
 import json
 from typing import Any
 
-from limelight.cli.console import output_console, print_stderr, show_progress, write_parts
+from limelight.cli.console import output_console, print_stderr, show_progress, write_strings
 from limelight.cli.options import (
     Argument,
     Format,
@@ -39,7 +39,7 @@ def predict(
         batch_size=_BATCH_SIZE,
     )
     if format == "json":
-        write_parts((json.dumps(row, ensure_ascii=False) + "\n" for _, row in results), None)
+        write_strings((json.dumps(row, ensure_ascii=False) + "\n" for _, row in results), None)
     else:
         rows = (row for _, row in results)
         # Print a table for each batch, as soon as it is computed.
@@ -121,6 +121,7 @@ def evaluate(
 
 
 def _show_measures(result: dict[str, Any], classes: tuple[str, ...]) -> None:
+    """Print accuracy, speed and the scores of each class as tables."""
     console = output_console()
     low, high = result["interval_95"]
     counts = (f"{result[name]:.0f}" for name in ("texts", "texts_per_second"))

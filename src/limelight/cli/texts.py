@@ -29,7 +29,23 @@ _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8 (surro
 def read_answers(
     data: Path, column: str | None, *, text_column: str | None, limit: int | None
 ) -> list[str | None] | None:
-    """Read the answer of each text from a column of the data; an empty cell gives None."""
+    """Read the answer of each text from a column of the data; an empty cell gives None.
+
+    Parameters
+    ----------
+    data
+        A data file.
+    column
+        The column of the answers. None reads no answers.
+    text_column
+        The column of the texts.
+    limit
+        Number of texts to read. None reads all.
+
+    Returns
+    -------
+    An answer or None for each text, or None without a column.
+    """
     if column is None:
         return None
     from limelight.data import read_rows
@@ -160,6 +176,7 @@ class TextOptions:
         file, by_line = self.source.file, self.lines and self.source.reads_stream(arguments)
 
         def compute_batch(texts: list[str]) -> Sequence[Result]:
+            """Convert the lines or arguments to texts or pairs, and compute their results."""
             if by_line and any(map(_ESCAPED_BYTE.search, texts)):
                 raise _line_error("be UTF-8 text; this one is not. Convert the input first.")
             return compute([*map(_split_tab, texts)] if self.tabs else self.source.add_pair(texts))
@@ -173,6 +190,7 @@ class TextOptions:
 
 
 def _read_text(file: Readable, source: str) -> str:
+    """Read a whole file or standard input as one text in UTF-8."""
     content = read_at_most(file, MOST_BYTES, source)
     try:
         return content.decode("utf-8-sig")
@@ -183,6 +201,7 @@ def _read_text(file: Readable, source: str) -> str:
 
 
 def _is_file(name: str) -> bool:
+    """Return whether a name is that of an existing file."""
     try:
         return Path(name).is_file()
     except (OSError, ValueError):  # the text is too long for a name, or contains NUL
@@ -314,7 +333,9 @@ def _line_error(requirement: str) -> InputError:
 
 
 def _split_tab(line: str) -> UserInput:
-    first, *others = line.split("\t")
-    if len(others) != 1:
-        raise _line_error(f"contain two texts separated by a tab; this one has {len(others)} tabs.")
-    return first, others[0]
+    """Split a line at its only tab into a pair of texts."""
+    parts = line.split("\t")
+    if len(parts) != 2:
+        tabs = len(parts) - 1
+        raise _line_error(f"contain two texts separated by a tab; this one has {tabs} tabs.")
+    return parts[0], parts[1]

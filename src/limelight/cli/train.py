@@ -109,6 +109,7 @@ def train(
         print_stderr(warning)
 
     def describe_checkpoint() -> str:
+        """Say where the checkpoint of an interrupted training is, and how to continue."""
         if (output / "checkpoint.safetensors").exists():
             return f"The checkpoint is in '{output}'. Run the same command again to continue."
         return "Run the same command again to start anew."
@@ -186,7 +187,8 @@ def learn(
     answers = read_answers(data, answer_column, text_column=text_column, limit=texts)
 
     def describe_samples() -> str:
-        if not any(output.glob("drawn/part-*")):
+        """Say where the sampled values of an interrupted call are, and how to continue."""
+        if not any(output.glob("samples/part-*")):
             return ""
         return f"'{output}' contains the sampled values. Run the same command again to continue."
 
@@ -222,6 +224,7 @@ def _change_recipe(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None)
 
 
 def _epoch_line(progress: "Progress") -> str:
+    """Return a line with the loss and the accuracy of an epoch."""
     total = "" if progress.patience is not None else f"/{progress.epochs}"
     accuracy, best = progress.accuracy, progress.best
     score = "" if accuracy is None else f", validation accuracy {accuracy:.2%}"
@@ -246,7 +249,7 @@ def data(
     name
         The data set. "imdb": 50,000 film reviews (Maas et al. 2011, 84 MB).
     url
-        Another address of the same file. Its checksum must match.
+        Address of a copy of the file. The copy must have the same checksum.
     output
         Folder in which to create the folder of the data set.
     """
@@ -254,6 +257,7 @@ def data(
     with show_progress("download", announced=True) as display:
 
         def report(stage: str, done: int, total: int) -> None:
+            """Show how many megabytes are done."""
             display(done, total, f"{stage} {done / 1e6:.0f} of {total / 1e6:.0f} MB")
 
         folder = {"imdb": imdb.fetch_imdb}[name](output, archive=archive, progress=report)

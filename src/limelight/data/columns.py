@@ -93,6 +93,7 @@ def _index_by_lowercase(names: Iterable[str]) -> dict[str, str]:
 
 
 def _find_column(common_names: Sequence[str], columns: Mapping[str, str]) -> str | None:
+    """Return the column that has the first of the common names, or None."""
     return next((columns[name] for name in common_names if name in columns), None)
 
 
@@ -112,7 +113,7 @@ def check_role(files: Sequence[Source], name: str, role: str) -> None:
 
 
 def check_column(files: Sequence[Source], name: str, advice: str) -> None:
-    """Raise an error if a file lacks a column; ``advice`` tells what to do then."""
+    """Raise an error that ends with ``advice`` if a file lacks a column."""
     for file in files:
         if name not in file.columns:
             if any(map(_INVALID_NAME.search, file.columns)):
@@ -122,6 +123,7 @@ def check_column(files: Sequence[Source], name: str, advice: str) -> None:
 
 
 def _header_error(file: Source) -> str:
+    """Return the error message for a file whose header is not UTF-8."""
     return f"'{file.path}' must be UTF-8, but its header is not. Convert the file to UTF-8."
 
 
@@ -271,6 +273,7 @@ class DataSet:
                 )
 
     def _make_table(self, file: Source, batch: Batch, part: slice, first: int) -> Any:
+        """Build an Arrow table of some rows of a batch; ``first`` is the number of their first."""
         import pyarrow as pa
 
         columns, rows = self.columns, range(first, first + part.stop - part.start)
@@ -306,6 +309,7 @@ class DataSet:
 
 
 def _check_limit(limit: Any) -> int | None:
+    """Return the limit on the number of texts after a check."""
     if limit is None:
         return None
     # A cell of a table, or a quotient, may be 100.0.
@@ -338,6 +342,10 @@ def open_data(
         The columns of ids and of labels.
     at
         The column of the queries.
+
+    Returns
+    -------
+    The data set with its columns.
 
     Raises
     ------
@@ -437,5 +445,19 @@ def read_texts(
     pair_column: str | None = None,
     limit: int | None = None,
 ) -> list[UserInput]:
-    """Read the texts of a file or table as :func:`read_rows` does, without labels."""
+    """Read the texts of a file or table as :func:`read_rows` does, without labels.
+
+    Parameters
+    ----------
+    data
+        A file, a folder, a table or a list of texts.
+    text_column, pair_column
+        The columns of the texts, and of the second texts of pairs.
+    limit
+        Number of texts to read. None reads all.
+
+    Returns
+    -------
+    The texts or pairs.
+    """
     return read_rows(data, text_column=text_column, pair_column=pair_column, limit=limit).texts

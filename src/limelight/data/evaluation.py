@@ -48,7 +48,7 @@ class Evaluation:
         return wilson_interval(int(np.trace(self.confusion)), self.texts)
 
     def class_scores(self, number: int) -> dict[str, Any]:
-        """Return name, count, precision and recall of a class; undefined ones are ``None``."""
+        """Return name, number of texts, precision and recall of a class; None if undefined."""
         right = int(self.confusion[number, number])
         count, predicted_count = self.confusion[number].sum(), self.confusion[:, number].sum()
         return {
@@ -108,7 +108,10 @@ def evaluate(
     --------
     >>> import limelight
     >>> model = limelight.load()
-    >>> reviews = {"text": ["A superb film.", "Dull and long."], "label": ["positive", "negative"]}
+    >>> reviews = {
+    ...     "text": ["A superb film.", "Dull and long."],
+    ...     "label": ["positive", "negative"],
+    ... }
     >>> limelight.evaluate(model, reviews).accuracy
     1.0
     """

@@ -125,16 +125,17 @@ class _Arrow(Source):
         """Yield all rows in order as cells of ``names`` and arrays of ``carried`` columns."""
         # Each once: Arrow may refuse a column that is asked for twice, as one that is text and id.
         for batch in self.read(list(dict.fromkeys([*names, *carried]))):
-            cells = [_cells(_decode_dictionary(batch.column(name))) for name in names]
+            cells = [_column_cells(_decode_dictionary(batch.column(name))) for name in names]
             yield (
                 cells,
                 [self._carried_array(_decode_dictionary(batch.column(name))) for name in carried],
             )
 
     def _carried_array(self, column: Any) -> Any:
+        """Return a carried column as an array that can be stored; strings become valid UTF-8."""
         if str(column.type) not in ("string", "large_string"):
             return column
-        return _pyarrow().array(self.strings(_cells(column)), column.type)
+        return _import_pyarrow().array(self.strings(_column_cells(column)), column.type)
 
 
 class _ArrowTable(_Arrow):
@@ -185,7 +186,8 @@ class _Parquet(_Arrow):
 
     @contextmanager
     def _open_file(self) -> Iterator[Any]:
-        pa = _pyarrow("reading parquet files")
+        """Open the Parquet file for a block; raise `InputError` if it is damaged."""
+        pa = _import_pyarrow("reading parquet files")
         import pyarrow.parquet as pq
 
         try:
@@ -199,7 +201,8 @@ class _Parquet(_Arrow):
             raise InputError(f"'{self.path}' is not a complete Parquet file ({reason}).") from None
 
 
-def _pyarrow(purpose: str = "a table in memory") -> Any:
+def _import_pyarrow(purpose: str = "a table in memory") -> Any:
+    """Import PyArrow, or raise an error that names the extra to install."""
     try:
         import pyarrow
     except ImportError:
@@ -208,10 +211,12 @@ def _pyarrow(purpose: str = "a table in memory") -> Any:
 
 
 def _decode_dictionary(column: Any) -> Any:
+    """Return a dictionary-encoded column as plain values, and other columns unchanged."""
     return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
 
 
-def _cells(column: Any) -> list[Any]:
+def _column_cells(column: Any) -> list[Any]:
+    """Convert an Arrow column to a list; images and bytes become strings."""
     if _IMAGE_TYPE.match(str(column.type)):
         from limelight.data.images import encode_cell
 
@@ -264,7 +269,7 @@ class _Lines(Source):
                 yield (
                     cells,
                     [
-                        _pyarrow().array(self.strings(column), "string")
+                        _import_pyarrow().array(self.strings(column), "string")
                         for column in carried_columns
                     ],
                 )
@@ -282,6 +287,7 @@ class _Lines(Source):
             raise InputError(f"'{self.path}' cannot be read: {error}.") from None
 
     def _lines(self, text: io.TextIOBase) -> Iterator[str]:
+        """Yield the lines of a file; raise `InputError` for a line that is too long."""
         # Not the file's own iterator, which would take in a line without an end whole.
         lines = iter(partial(text.readline, _MAX_CHARACTERS + 1), "")
         for number, line in enumerate(lines, start=1):
@@ -301,9 +307,16 @@ def find_duplicate(names: Sequence[str]) -> str | None:
 def _parse_separated(
     lines: Iterator[str], read_records: Callable[[Iterator[str]], Iterator[tuple[int, list[str]]]]
 ) -> Iterator[_Row]:
-    """Yield the names of the columns, then the rows that are not blank.
+    """Parse separated values: yield a row with the names of the columns, then all data rows.
 
-    A short row lacks cells. A row with more cells than columns raises an error.
+    Blank rows are skipped. A row may have fewer cells than columns, but not more.
+
+    Parameters
+    ----------
+    lines
+        The lines of the file.
+    read_records
+        Splits the lines into records. It yields the number of the first line and the cells.
     """
     # The limit is the module's own, for the whole program: it is put back.
     limit = csv.field_size_limit(_MAX_CHARACTERS)  # the module's own is shorter than some documents
@@ -410,7 +423,7 @@ def open_sources(data: Any) -> list[Source]:
     if isinstance(data, str | os.PathLike):
         return _open_path(Path(data))
     entries = list(data) if isinstance(data, list | tuple) else (_list_method(data) or list)()
-    existing = {i for i, element in enumerate(entries) if _path_exists(element)}
+    existing = {i for i, element in enumerate(entries) if _is_existing_path(element)}
     other_entries = [
         element
         for i, element in enumerate(entries)
@@ -449,7 +462,8 @@ def _is_file_name(element: Any) -> bool:
     )
 
 
-def _path_exists(element: Any) -> bool:
+def _is_existing_path(element: Any) -> bool:
+    """Return whether an element of a list is the path of an existing file or folder."""
     try:
         return isinstance(element, str | os.PathLike) and bool(element) and Path(element).exists()
     except (OSError, ValueError):  # too long for a name, or with a NUL in it
@@ -457,13 +471,14 @@ def _path_exists(element: Any) -> bool:
 
 
 def _is_dataset(data: Any) -> bool:
+    """Return whether ``data`` is a data set of Hugging Face."""
     # By name: to import the library takes seconds, and who has a Dataset has it already.
     return type(data).__module__.partition(".")[0] == "datasets" and hasattr(data, "with_format")
 
 
 def _make_table(data: Any) -> Any:
     """Convert a mapping, a frame or a Dataset to an Arrow table."""
-    pa = _pyarrow()
+    pa = _import_pyarrow()
     if isinstance(data, Mapping):
         data = {
             name: read_all(values, f"the column {name!r}")
@@ -490,6 +505,7 @@ def data_files(folder: Path) -> list[Path]:
 
 
 def _open_path(path: Path) -> list[Source]:
+    """Open a file, or all data files or images of a folder."""
     if not path.is_dir():
         return [_open_source(path)]
     if not (files := data_files(path)):

@@ -53,7 +53,7 @@ def fetch_imdb(
     report = progress or (lambda *_: None)
     part = output / f"{FOLDER}.tar.gz.part"
     _download(archive, part, report)
-    _check(archive, part)
+    _verify_checksum(archive, part)
     _unpack(part, folder, report)
     part.unlink()
     return folder
@@ -92,7 +92,8 @@ def _download(archive: Archive, part: Path, report: Report) -> None:
         )
 
 
-def _check(archive: Archive, part: Path) -> None:
+def _verify_checksum(archive: Archive, part: Path) -> None:
+    """Delete the downloaded file and raise `InputError` if its checksum is wrong."""
     with part.open("rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     if digest != archive.md5 or part.stat().st_size != archive.size:
@@ -123,6 +124,7 @@ def _unpack(part: Path, folder: Path, report: Report) -> None:
 
 
 def _extract(tar: Any, member: Any, fresh: Path) -> None:
+    """Write a member of the archive to the new folder, if its path and type are safe."""
     top, _, relative_path = member.name.removeprefix("./").partition("/")
     is_plain = member.isfile() or member.isdir()
     if (

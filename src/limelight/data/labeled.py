@@ -101,18 +101,19 @@ def read_labeled(
 ) -> LabeledTexts:
     """Read labeled texts from files, a folder or a table in memory.
 
-    A label is a name or a number from 0. Numbers are matched only with classes that are numbers
-    ("0", "LABEL_0", "class 0"), and never with the positions of classes.
+    A label is a name or a number. A number only matches a class whose name is that number, such as
+    "0", "LABEL_0" or "class 0". It is never the position of a class in ``classes``.
 
     Parameters
     ----------
     path
         Files, a folder or a table, as in :func:`limelight.explain_data`. A folder without data
-        files is ``aclImdb``, the folder of the IMDB archive, or its ``train`` or ``test`` folder.
+        files must be ``aclImdb``, the folder of the IMDB archive, or its ``train`` or ``test``
+        folder.
     classes
         The names of the classes, in order. Every label must be one of them. Upper and lower case
-        make no difference. Without ``classes`` the names in the data are sorted, and numbers have
-        no names.
+        make no difference. Without ``classes``, the classes are the sorted names in the data. If
+        the labels are numbers, the classes have no names.
     part
         For the folder ``aclImdb``: "train" or "test".
     text_column, pair_column, label_column
@@ -142,7 +143,7 @@ def read_labeled(
     if classes is None and labels is not None:
         classes = list(dict.fromkeys(label_classes(labels).values()))
     texts, cells = list[UserInput](), list[Any]()
-    if isinstance(path, str | os.PathLike) and _is_archive(folder := Path(path), part):
+    if isinstance(path, str | os.PathLike) and _is_imdb_folder(folder := Path(path), part):
         texts, cells = _read_archive(folder, part)
         classes, name = tuple(_IMDB_CLASSES.values()) if classes is None else classes, str(path)
     else:
@@ -169,8 +170,11 @@ def read_labeled(
     return labeled.with_classes(classes, labels)
 
 
-def _is_archive(path: Path, part: str) -> bool:
-    """Return whether a folder is the IMDB archive: any folder without data files is."""
+def _is_imdb_folder(path: Path, part: str) -> bool:
+    """Return whether to read a folder as the IMDB archive, ``aclImdb`` or one of its parts.
+
+    These folders contain neither data files nor images, or they contain a folder ``neg``.
+    """
     if not path.is_dir():
         return False
     from limelight.data.images import find_images
@@ -180,6 +184,7 @@ def _is_archive(path: Path, part: str) -> bool:
 
 
 def _read_archive(path: Path, part: str) -> tuple[list[UserInput], list[Any]]:
+    """Read the reviews of a part of the IMDB archive, with their labels."""
     home = path if (path / "pos").is_dir() else path / part
     texts, labels = list[UserInput](), []
     for name, label in _IMDB_CLASSES.items():

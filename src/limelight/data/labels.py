@@ -190,6 +190,7 @@ def _fold_case(name: str) -> str:
 
 
 def _join_names(names: Sequence[str]) -> str:
+    """Join names in quotes; of many names, show the first ones and count the others."""
     quoted = ", ".join(map(repr, names[:_MAX_LISTED]))
     return (
         quoted if len(names) <= _MAX_LISTED else f"{quoted} and {len(names) - _MAX_LISTED:,} others"

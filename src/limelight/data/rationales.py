@@ -37,6 +37,26 @@ def read_rationales(
     ``{"start", "end"}`` that count the tokens of a column ``tokens``, and the benchmark's own
     files, whose column "evidences" counts the tokens of documents in the folder ``docs`` beside
     the file. Files, tables and texts are found as :func:`limelight.explain_data` finds them.
+
+    Parameters
+    ----------
+    path
+        A file or a table, as in :func:`limelight.explain_data`.
+    column
+        The column of the rationales, or "evidences" for files of the ERASER benchmark.
+    text_column
+        The column of the texts. None finds it by common names.
+    limit
+        Number of rows to read, evenly spread. None reads all.
+
+    Returns
+    -------
+    The texts, and the spans that people marked in each.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or ambiguous, or a rationale does not fit its text.
     """
     if column == _EVIDENCES and isinstance(path, str | os.PathLike):
         return _read_eraser(Path(path), limit)

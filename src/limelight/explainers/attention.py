@@ -122,8 +122,8 @@ _LAYER = {"layer": '"first", "last", a number from 0, or "mean" over all layers'
 Summary = Callable[[Float[np.ndarray, "*n K T"]], Float[np.ndarray, "*n T"]]
 
 
-def _from_tables(_: Any, batch: Batch, *, summary: Summary) -> list[Attribution]:
-    """Score every feature by the attention of [cls] to it."""
+def _score_attention_from_tables(_: Any, batch: Batch, *, summary: Summary) -> list[Attribution]:
+    """Score every feature by the attention of [cls] to its positions, summarized over heads."""
     arrays = batch.collapsed_inputs
     alpha = arrays.attention
     scores = arrays.pool_features(summary(alpha)[..., 1:])
@@ -139,12 +139,14 @@ def _table_shares(alpha: Float[np.ndarray, "K T_max"], model_input: ModelInput) 
     """Return a sentence with the shares of the attention to text, [cls] and padding."""
     mean, end = alpha.mean(axis=0), 1 + len(model_input.tokens)
     return (
-        f"{mean[1:end].sum():.0%} of the attention goes to the text, {mean[0]:.0%} to [cls] "
-        f"and {mean[end:].sum():.0%} to padding."
+        f"{mean[end:].sum():.0%} of the attention falls on padding, {mean[0]:.0%} on [cls] and "
+        f"{mean[1:end].sum():.0%} on the text."
     )
 
 
-def _gradient_from_tables(_: Any, batch: Batch, *, positive: bool = False) -> list[Attribution]:
+def _score_attention_gradient_from_tables(
+    _: Any, batch: Batch, *, positive: bool = False
+) -> list[Attribution]:
     """Score every feature by Σ over heads of α ∂F/∂α = α u / K, or by the mean of (α u / K)⁺."""
     arrays = batch.collapsed_inputs
     product = arrays.attention * arrays.attended_u(batch.target_gradient)
@@ -237,7 +239,7 @@ def _attention_implementations(
     )
 
 
-_MEAN = partial(_from_tables, summary=mean_attention)
+_MEAN = partial(_score_attention_from_tables, summary=mean_attention)
 _BLIND = "values, the last layer, and so the sign and the class"  # attention without gradients
 
 
@@ -268,7 +270,8 @@ class AlphaAvg:
     cost="one forward pass",
     signed=False,
     implementations=_attention_implementations(
-        partial(_from_tables, summary=max_attention), partial(_score_layer, summary=max_attention)
+        partial(_score_attention_from_tables, summary=max_attention),
+        partial(_score_layer, summary=max_attention),
     ),
 )
 class AlphaMax(AlphaAvg):
@@ -282,7 +285,9 @@ class AlphaMax(AlphaAvg):
     sees="attention and its first-order effect on the class",
     blind="effects through other layers and residual connections",
     cost="one forward and one backward pass",
-    implementations=_attention_implementations(_gradient_from_tables, _score_layer_gradient),
+    implementations=_attention_implementations(
+        _score_attention_gradient_from_tables, _score_layer_gradient
+    ),
 )
 class AlphaGrad(AlphaAvg):
     """Settings of α×grad: which layer of a deep model."""
@@ -331,7 +336,7 @@ class Flow:
     cost="one forward and one backward pass",
     signed=False,
     implementations=_attention_implementations(
-        partial(_gradient_from_tables, positive=True),
+        partial(_score_attention_gradient_from_tables, positive=True),
         partial(_score_all_layers, score=generic_attention_relevance, gradients=True),
         needs="attention_only",
     ),

@@ -18,7 +18,12 @@ from limelight.explainers.method import (
     per_input,
 )
 from limelight.explainers.registry import register_method
-from limelight.explainers.sample_size import SampleSize, SamplingSettings, sampled_implementation
+from limelight.explainers.sample_size import (
+    CertifyingSettings,
+    SampleSize,
+    SamplingSettings,
+    sampled_implementation,
+)
 from limelight.explainers.target_game import (
     TargetGame,
     exact_attributions,
@@ -59,7 +64,7 @@ def _check_sample_count(settings: "Banzhaf | Interactions", d: int) -> None:
 
 
 def _explain_by_masks(settings: "Banzhaf", batch: Batch) -> Attribution:
-    """Score every feature by the slope of f on random masks and their complements."""
+    """Score every feature by its Banzhaf value, a regression of outputs on random masks."""
     game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
         return game.make_attribution(banzhaf_values_from_all_masks(game, d)[0], masks=2**d)
@@ -74,7 +79,7 @@ def _explain_by_masks(settings: "Banzhaf", batch: Batch) -> Attribution:
         return (values[: len(keep)] - values[len(keep) :]) / 2
 
     regression = partial(fit_sampled_lime, ridge=0.0)
-    fit, warnings = fit_masks(
+    fit, tops, warnings = fit_masks(
         settings, batch, game, make_coin_sampler(d), regression, paired_game=half_difference
     )
     mask_count = 2 * fit.samples
@@ -84,7 +89,14 @@ def _explain_by_masks(settings: "Banzhaf", batch: Batch) -> Attribution:
             f"samples to {2 * mask_count}."
         )
     errors = nonzero_or_none(fit.stderr[0])
-    return game.make_attribution(fit.scores[0], errors, warnings=warnings, samples_drawn=mask_count)
+    return game.make_attribution(
+        fit.scores[0],
+        errors,
+        warnings=warnings,
+        draws=fit.draws,
+        certain_tops=tops,
+        samples_drawn=mask_count,
+    )
 
 
 _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
@@ -92,7 +104,7 @@ _OVERHEAD = 1e-6  # seconds for each mask and feature, because each mask counts 
 
 
 def _explain_pairs_exactly(settings: "Interactions", batch: Batch) -> Attribution:
-    """Score every pair of features by their interaction, in closed form."""
+    """Score every pair of features by their exact interaction, from the exact game."""
     interactions = _EXACT[settings.index](batch.ratio_game, tolerance=settings.tolerance or 1e-6)
     matrix, bounds = host_array(interactions.scores)[0, 0], host_array(interactions.bound)
     return Attribution(
@@ -103,7 +115,7 @@ def _explain_pairs_exactly(settings: "Interactions", batch: Batch) -> Attributio
 
 
 def _explain_pairs_by_masks(settings: "Interactions", batch: Batch) -> Attribution:
-    """Score every pair of features by the model's outputs on random masks."""
+    """Score every pair of features by their interaction, estimated from random masks."""
     game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
         (matrix,) = pair_interactions_from_all_masks(game, d, index=settings.index)
@@ -111,7 +123,7 @@ def _explain_pairs_by_masks(settings: "Interactions", batch: Batch) -> Attributi
         return game.make_attribution(mean_interaction_sizes(matrix), pairs=pairs, masks=2**d)
     sampler = PairSampler(d, settings.index)
     regression = partial(fit_pair_interactions, sampler=sampler)
-    fit, warnings = fit_masks(settings, batch, game, sampler, regression)
+    fit, _, warnings = fit_masks(settings, batch, game, sampler, regression)
     # If no pair interacts, no score exceeds this limit in 95 % of samples (Bonferroni).
     pair_count = d * (d - 1) // 2
     limit = NormalDist().inv_cdf(1 - 0.025 / pair_count)
@@ -128,7 +140,7 @@ def _explain_pairs_by_masks(settings: "Interactions", batch: Batch) -> Attributi
         warnings=warnings,
         pairs=select_strongest_pairs(fit.scores[0], nonzero_or_none(fit.stderr[0]), settings.top),
         samples_drawn=fit.samples,
-        pairs_told_from_zero=significant_count,
+        significant_pairs=significant_count,
     )
 
 
@@ -248,14 +260,15 @@ _TOP = "number of pairs to keep, strongest first. None: all d(d−1)/2"
             _explain_by_masks,
             {
                 "samples": "number of masks, in pairs of complements. None: ten per word, at least "
-                "1,000. If 2^d is not larger, or at most 1,024, all masks are evaluated"
+                "1,000. If a text has no more masks, or at most 1,024, all are evaluated"
             },
             summary="one model call per sample",
             check=_check_sample_count,
+            certifies=True,
         ),
     ),
 )
-class Banzhaf(SamplingSettings):
+class Banzhaf(CertifyingSettings):
     """Settings of Banzhaf values: of a quadrature, or of random masks."""
 
     per_head: bool = False
@@ -291,8 +304,8 @@ class Banzhaf(SamplingSettings):
             {
                 "index": _INDEX,
                 "top": _TOP,
-                "samples": "number of masks. None: ten per word, at least 2,000. If 2^d is not "
-                "larger, or at most 1,024, all masks are evaluated",
+                "samples": "number of masks. None: ten per word, at least 2,000. If a text has "
+                "no more masks, or at most 1,024, all are evaluated",
             },
             overhead=_OVERHEAD,
             summary="one model call per sample, used for every pair",

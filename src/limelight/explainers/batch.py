@@ -20,7 +20,7 @@ from limelight.models import (
     resolve_replacement,
 )
 from limelight.models.attention.collapsed import CollapsedInputs
-from limelight.models.protocol import HiddenStates, describe_pooling
+from limelight.models.protocol import HiddenStates, describe_pooling, has_exact_game
 from limelight.models.queries import (
     compute_hidden_states,
     fallback_reason,
@@ -187,8 +187,14 @@ class Batch:
             If the model does not know the exact games of these features.
         """
         if isinstance(game := self._ratio_game_or_reason, str):
-            raise InputError(_nothing_exact(game))
+            raise InputError(_no_exact_scores_message(game))
         return game
+
+    def known_game(self, replacement: str) -> RatioGame | None:
+        """Return the exact games with every output, or None if the model has to be called."""
+        if not has_exact_game(self.model, self.targets.scale, replacement):
+            return None
+        return self.output_ratio_game
 
     @property
     def reason_sampled(self) -> str | None:
@@ -322,6 +328,7 @@ class Batch:
         return {"windows": window_rows, "windows_combined": "mean of the outputs"}
 
     def _outputs_by_class(self, outputs: Float[np.ndarray, " C"]) -> dict[str, float]:
+        """Map the names of the last classes, as many as there are outputs, to the outputs."""
         class_names = self.model.classes[-len(outputs) :]
         return dict(zip(class_names, map(float, outputs), strict=True))
 
@@ -375,7 +382,7 @@ def read_batch(
     )
     for model_input in inputs:
         if model_input.fallback is not None:
-            raise InputError(_nothing_exact(fallback_reason(model_input)))
+            raise InputError(_no_exact_scores_message(fallback_reason(model_input)))
     return _make_batch(
         model,
         inputs,
@@ -449,7 +456,8 @@ def read_batches(
     )
 
 
-def _nothing_exact(reason: str | None) -> str:
+def _no_exact_scores_message(reason: str | None) -> str:
+    """Return the message that a text has no exact scores, with the reason."""
     return f"this text has no exact scores, because {reason}."
 
 
@@ -525,8 +533,7 @@ def advise_finer_features(model: Model, features: Features) -> Iterator[None]:
     try:
         yield
     except TooFewFeaturesError as error:
-        has_subwords = "tokens" in feature_names(model)
-        advice = features.finer_features_advice(has_subwords=has_subwords)
+        advice = features.finer_features_advice(has_subwords="tokens" in feature_names(model))
         raise TooFewFeaturesError(f"{error} {advice}") from None
 
 

@@ -12,6 +12,7 @@ from limelight.errors import DomainError, InputError, short_repr
 from limelight.explainers.batch import Batch
 from limelight.explainers.learned import LEARNED_PREFIX, LearnedMethod
 from limelight.explainers.method import (
+    UNTIL,
     ConfiguredMethod,
     requested_replacement,
     setting_defaults,
@@ -109,10 +110,14 @@ def configure_with_budget(
     settings
         Settings of the methods by name.
     budget
-        The budget as the user wrote it. With a budget, a learned method is where Shapley values
-        start, because there are calls to spend.
+        The budget as the user wrote it. With a budget or ``until``, a learned method is where
+        Shapley values start, because there are calls to spend.
     is_list
         Whether the call compares methods.
+
+    Returns
+    -------
+    The configured methods, and the budget or None.
 
     Raises
     ------
@@ -122,7 +127,7 @@ def configure_with_budget(
     is_learned = isinstance(method, LearnedMethod) or str(method).startswith(LEARNED_PREFIX)
     if is_list:
         methods = configure_methods(model, method, settings)
-    elif is_learned and budget is not None:
+    elif is_learned and (budget is not None or UNTIL in settings):
         methods = [configure_method("shapley", model, {"start": method, **settings})]
     else:
         methods = [
@@ -186,7 +191,7 @@ def allocate_budget(
     if budget.seconds is None:
         return allocate_calls(budget, methods, d, budget.calls or 0)
     start = deadline.read_clock() if budget.start is None else budget.start
-    seconds_per_call, batch_size = _time_calls(budget.seconds, batch.game())
+    seconds_per_call, batch_size = time_calls(budget.seconds, batch.game())
     end = start + budget.seconds
     calls = max(int((end - deadline.read_clock()) / seconds_per_call), 0)
     return _set_deadlines(
@@ -334,7 +339,7 @@ def check_feasible(budget: Budget | None, methods: Sequence[ConfiguredMethod], d
             check(method.settings, d)
 
 
-def _time_calls(seconds: float, game: TextGame) -> tuple[float, int]:
+def time_calls(seconds: float, game: TextGame) -> tuple[float, int]:
     """Measure the seconds of a model call, and return them with the batch size of the calls.
 
     The measurement counts as part of the budget. Batches grow, because a GPU evaluates many masks

@@ -17,10 +17,13 @@ from limelight.progress import ProgressCallback, ProgressTracker
 from limelight.request import Request, prepare_model
 from limelight.results import Attribution, Comparison, Explanation
 from limelight.sampling.deadline import set_deadline
+from limelight.sampling.ranks import TopSizes, exact_tops
 from limelight.text import Pair, UserInput, is_single, truncate_line, validate_text_or_pair
 
 # Fields that an explanation takes from the attribution without a change.
-_ATTRIBUTION_FIELDS = ("scores", "stderr", "bound", "intercept", "heads", "pairs", "anchor")
+_ATTRIBUTION_FIELDS = (
+    "scores", "stderr", "bound", "intercept", "heads", "pairs", "anchor", "draws",
+)  # fmt: skip
 _UNBOUNDED = (
     "These scores have no finite error bound, because numbers of the model are too large or too "
     "far apart for double precision. They may be wrong."
@@ -96,6 +99,10 @@ def compare_methods(
     attention
         Whether the comparison stores the attention matrices of the model.
 
+    Returns
+    -------
+    The comparison of all methods that can explain the input.
+
     Raises
     ------
     DomainError
@@ -145,12 +152,24 @@ def _make_explanation(
             "diagnostics": base_fields["diagnostics"] | dict(attribution.diagnostics),
         },
         **{name: getattr(attribution, name) for name in _ATTRIBUTION_FIELDS},
+        certain_tops=_certain_tops(configured, attribution),
         method=method.id,
         label=method.label,
         signed=method.signed if attribution.signed is None else attribution.signed,
         base_value=base_value,
         version=__version__,
     )
+
+
+def _certain_tops(configured: ConfiguredMethod, attribution: Attribution) -> TopSizes | None:
+    """Return the sizes of the certain top sets, or None if the method has no errors."""
+    stderr = attribution.stderr
+    # Two words have one pair of orders, so that their errors are 0.
+    if stderr is not None and stderr.any():
+        return attribution.certain_tops
+    if configured.implementation.exactness == "estimated":
+        return None
+    return exact_tops(attribution.scores, attribution.bound)
 
 
 _UNTRACKED = contextlib.nullcontext()
@@ -177,6 +196,10 @@ def track_progress(
         The texts that the block explains.
     total
         The number of all texts, including those of other batches.
+
+    Returns
+    -------
+    A context manager for the block.
     """
 
     def expected_calls(size: int) -> int:
@@ -257,6 +280,10 @@ def stream_batches(
         Raises an error for a number of features, before the model is called.
     single_texts
         Whether every text has its own batch, for any model.
+
+    Yields
+    ------
+    Batches with all texts, in their order.
     """
     texts = request.attach_queries(texts)
     batch_size, done = texts_per_batch(model, methods), 0
@@ -300,6 +327,10 @@ def read_single_text(
         The options that the user passed.
     check_size
         Raises an error for a number of features, before the model is called.
+
+    Returns
+    -------
+    The batch of the only text.
 
     Raises
     ------

@@ -47,7 +47,9 @@ _PER_HEAD = {
 Summary = Literal["mean", "l1", "l2"]
 
 
-def _from_tables(settings: "GAvg", batch: Batch, *, summary: Summary) -> list[Attribution]:
+def _score_gradient_from_tables(
+    settings: "GAvg", batch: Batch, *, summary: Summary
+) -> list[Attribution]:
     """Score every feature by the gradient of the target at its positions (Theorem 4.1)."""
     arrays, weights = batch.collapsed_inputs, batch.target_gradient
     scores = arrays.pool_features(gradient_summary(arrays.token_gradient(weights), summary))
@@ -58,7 +60,7 @@ def _from_tables(settings: "GAvg", batch: Batch, *, summary: Summary) -> list[At
     return [Attribution(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
 
 
-def _input_from_tables(_: "GxI", batch: Batch) -> list[Attribution]:
+def _score_gradient_times_input_from_tables(_: "GxI", batch: Batch) -> list[Attribution]:
     """Score every feature and every head by e_t · ∇_{e_t} f at the feature's positions."""
     arrays = batch.collapsed_inputs
     u = arrays.target_u(batch.target_gradient)
@@ -115,7 +117,7 @@ def _with_warning(
 
 def _summary_implementations(summary: Summary, *, warning: str = "") -> tuple[Implementation, ...]:
     """Return two implementations: the exact gradient of the tables, and autograd."""
-    explain = partial(_from_tables, summary=summary)
+    explain = partial(_score_gradient_from_tables, summary=summary)
     return (
         Implementation(
             needs="tables",
@@ -145,8 +147,8 @@ _PADDING_WARNING = (
 )
 
 
-def _integrated_from_tables(settings: "IG", batch: Batch) -> list[Attribution]:
-    """Score every feature by the gradient summed along its path from UNK to the word."""
+def _integrate_gradients_from_tables(settings: "IG", batch: Batch) -> list[Attribution]:
+    """Score every feature by integrated gradients from UNK to the word, in closed form."""
     # One input at a time, so its quadrature does not depend on the other inputs of the batch.
     integrals = [_integrate_input(settings, batch, i) for i in range(len(batch.inputs))]
     # The scores of heads add up to the score, but `average_heads` expects scores to average.
@@ -196,7 +198,10 @@ def _quadrature_warnings(integrals: IntegratedGradients, tolerance: float) -> tu
 
 
 def _integrate_gradients(settings: "IG", batch: Batch) -> Attribution:
-    """Score every feature by the gradient summed along its path to the word."""
+    """Score every feature by integrated gradients, along the line from replacement to word.
+
+    The steps are doubled until the scores meet the tolerance.
+    """
     model, model_input, targets = batch.model, batch.inputs[0], batch.targets
     tolerance = cast(float, settings.tolerance)
     end = model.embed(model_input)
@@ -284,8 +289,10 @@ def _tolerance_warnings(
 _OUTPUT_TOLERANCE = 0.03
 
 
-def _frozen_from_tables(_: "Lrp", batch: Batch) -> list[Attribution]:
-    """Score every feature by α u: with α frozen, f = (1/K) Σ_i Σ_t α_t u_t is linear in e_t.
+def _explain_lrp_from_tables(_: "Lrp", batch: Batch) -> list[Attribution]:
+    """Score every feature by LRP from the tables: Σ α u, averaged over heads.
+
+    With constant attention α, the output f = (1/K) Σ_i Σ_t α_t u_t is linear in the embeddings.
 
     The part of u that comes from biases belongs to no token, so it is left out.
     """
@@ -293,13 +300,13 @@ def _frozen_from_tables(_: "Lrp", batch: Batch) -> list[Attribution]:
     return average_heads(arrays, arrays.alpha * arrays.read_u(batch.target_gradient))
 
 
-def _frozen_from_network(settings: "Lrp", batch: Batch) -> list[Attribution]:
-    """Score every feature by LRP: the frozen network's gradient times input.
+def _explain_lrp_from_network(settings: "Lrp", batch: Batch) -> list[Attribution]:
+    """Score every feature by LRP: gradient times input, with attention, gates and norms constant.
 
-    With several steps, the gradient is integrated from the replacement to the text.
+    With several steps, the gradient is averaged over points between replaced and full text.
     """
     if settings.steps > 1:
-        return [_integrate_frozen_gradient(settings, single) for single in batch.split()]
+        return [_explain_lrp_along_path(settings, single) for single in batch.split()]
     products, frozen_outputs = batch.model.frozen_input_products(
         batch.inputs, batch.target_gradient
     )
@@ -315,8 +322,11 @@ def _frozen_from_network(settings: "Lrp", batch: Batch) -> list[Attribution]:
     return attributions
 
 
-def _integrate_frozen_gradient(settings: "Lrp", batch: Batch) -> Attribution:
-    """Integrate the frozen network's gradient from the replacement to the text."""
+def _explain_lrp_along_path(settings: "Lrp", batch: Batch) -> Attribution:
+    """Score every feature by LRP, averaged over points between the replaced and the full text.
+
+    At each point, attention weights, gates and norms are constants of the gradient.
+    """
     model, model_input = batch.model, batch.inputs[0]
     end = model.embed(model_input)
     token = position_preserving_replacement(model, settings.replacement)
@@ -426,7 +436,9 @@ class GL2(GAvg):
     blind="saturation: it compares with the zero vector, which is not a word",
     cost="one forward pass",
     implementations=(
-        Implementation(needs="tables", exactness="exact", explain=_input_from_tables),
+        Implementation(
+            needs="tables", exactness="exact", explain=_score_gradient_times_input_from_tables
+        ),
         Implementation(
             needs="gradients",
             exactness="exact",
@@ -450,7 +462,7 @@ class GxI:
         Implementation(
             needs="tables",
             exactness="bound",
-            explain=_integrated_from_tables,
+            explain=_integrate_gradients_from_tables,
             settings={"tolerance": "largest error of the integral of a score, in units of f"},
             defaults={"tolerance": 1e-11},
         ),
@@ -494,11 +506,11 @@ class IG:
     blind="effects through attention, norms and gates, which are frozen",
     cost="one forward pass",
     implementations=(
-        Implementation(needs="tables", exactness="exact", explain=_frozen_from_tables),
+        Implementation(needs="tables", exactness="exact", explain=_explain_lrp_from_tables),
         Implementation(
             needs="lrp",
             exactness="exact",
-            explain=_frozen_from_network,
+            explain=_explain_lrp_from_network,
             settings={
                 "steps": "number of gradients between the replacement and the text. 1: at the text",
                 "replacement": "the token at which the path starts, for 2 steps or more",

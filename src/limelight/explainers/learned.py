@@ -33,6 +33,7 @@ from limelight.files import parse_json, read_bounded_bytes, write_atomically
 from limelight.models import are_opposite, class_weights
 from limelight.results import Attribution
 from limelight.sampling.masks import draw_masks_by_size, text_rng
+from limelight.sampling.ranks import certify_tops_by_errors
 from limelight.shapes import Float, Int
 from limelight.text import (
     AnswerQuery,
@@ -135,7 +136,7 @@ def _place_signals(batch: Batch, i: int) -> Float[np.ndarray, "d p"]:
     signals = [np.full(d, math.log(d)), np.log(np.maximum(count, 1))]
     signals += [first / T, np.log1p(first), side]
     for query in model_input.queries:
-        tokens = query.tokens(model_input.tokens.spans, model_input.text) or [T]
+        tokens = query.token_indices(model_input.tokens.spans, model_input.text) or [T]
         offsets, nearest = scored - np.clip(scored, tokens[0], tokens[-1]), np.full(d, T)
         np.minimum.at(nearest, feature_index[scored], np.abs(offsets))
         is_before = np.bincount(feature_index[scored], offsets < 0, minlength=d) > 0
@@ -204,11 +205,11 @@ class LearnedMethod:
     arrays: Mapping[str, np.ndarray]
 
     def __repr__(self) -> str:
-        texts, summary = self.report["texts"], self.report["said"][0]
+        texts, summary = self.report["texts"], self.report["sentences"][0]
         return f"<Learned from {texts} {self.example_kind}: {summary}>"
 
     def __str__(self) -> str:
-        return "\n".join(self.report["said"])
+        return "\n".join(self.report["sentences"])
 
     @property
     def example_kind(self) -> str:
@@ -217,7 +218,7 @@ class LearnedMethod:
 
     @property
     def report(self) -> Mapping[str, Any]:
-        """The accuracy on held-out texts, with its sentences under ``said``."""
+        """The accuracy on held-out texts, with its sentences under ``sentences``."""
         report: Mapping[str, Any] = self.record["report"]
         return report
 
@@ -264,6 +265,7 @@ class LearnedMethod:
 
     @property
     def _needs_states(self) -> bool:
+        """Whether the networks read hidden states of the model."""
         return not set(STATES).isdisjoint(self.record["signals"])
 
     @cached_property
@@ -402,6 +404,7 @@ class LearnedMethod:
         ]
 
     def _explain_batch(self, settings: "LearnedSettings", batch: Batch) -> list[Attribution]:
+        """Explain every text of a batch by its predicted scores, and check them if requested."""
         features: list[Features | None] = [None] * len(batch.inputs)
         if batch.targets.query_count > 1:
             # The words of other spans may be removed, as in training.
@@ -421,6 +424,7 @@ class LearnedMethod:
                 Attribution(
                     scores=scores.values,
                     stderr=scores.stderr,
+                    certain_tops=certify_tops_by_errors(scores.values, scores.stderr),
                     warnings=warnings,
                     features=features[i],
                     **fields,
@@ -494,7 +498,9 @@ class LearnedMethod:
         # The part outside the axes is a difference, which rounding can make negative.
         inside = self.arrays["spread"] @ (coordinates.T**2)
         outside = np.maximum((summary**2).sum(axis=1) - inside, 0.0)
-        distance = np.sqrt((coordinates**2).mean(axis=1) + outside / self.arrays["rest"])
+        distance = np.sqrt(
+            (coordinates**2).mean(axis=1) + outside / self.arrays["outside_variance"]
+        )
         return np.stack([np.log(word_count), unseen_share, distance], axis=1)
 
     def _warnings(self, novelty: Float[np.ndarray, " 3"]) -> Iterator[str]:
@@ -642,7 +648,7 @@ def _record_type() -> Any:
     )
     sentences = Annotated[list[str], Meta(min_length=1)]
     report = defstruct(
-        "report", [("texts", count), ("said", sentences), ("warning", str | None, None)]
+        "report", [("texts", count), ("sentences", sentences), ("warning", str | None, None)]
     )
     state = Literal["embedding", "middle", "last", "attention", "head"]  # as in STATES
     signal = state | Literal["words", "places", "outputs"]
@@ -680,7 +686,7 @@ def _array_faults(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
         "center": (words + texts,),
         "axes": (k, words + texts),
         "spread": (k,),
-        "rest": (1,),
+        "outside_variance": (1,),
         "errors": (4,),
         "draws": (4,),
     }
@@ -713,7 +719,7 @@ def _array_faults(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
         # values of all masks.
         elif not (np.isfinite(array).all() or (name == "draws" and np.isnan(array).all())):
             yield f"{name!r} must contain finite numbers"
-    for name in ("words.scale", "texts.scale", "scale", "spread", "rest"):
+    for name in ("words.scale", "texts.scale", "scale", "spread", "outside_variance"):
         if not (arrays[name] > 0).all():
             yield f"{name!r} must contain positive numbers"
     if not by_word and any(f"{member}.word.weight" in arrays for member in range(_NETWORK_COUNT)):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from limelight.errors import DomainError, TooFewFeaturesError
+from limelight.errors import DomainError
 from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     MEANINGS,
@@ -20,8 +20,8 @@ from limelight.explainers.method import (
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
     DEFAULT_CALLS,
+    CertifyingSettings,
     SampleSize,
-    SamplingSettings,
     sampled_implementation,
 )
 from limelight.explainers.target_game import (
@@ -67,8 +67,8 @@ def _choose_sample_size(settings: "Lime | LimeSampled") -> SampleSize:
     )
 
 
-def _is_single(settings: "Lime | LimeSampled", d: int) -> bool:
-    """Whether LIME is the line through two texts: with the only feature, and without it.
+def _has_single_feature(settings: "Lime | LimeSampled", d: int) -> bool:
+    """Return whether LIME is the line through two texts: with the only feature, and without it.
 
     With one feature, every sample except the text itself is the same. The `lime` package has the
     text among its samples, so its line passes through both points for every number of samples.
@@ -76,18 +76,11 @@ def _is_single(settings: "Lime | LimeSampled", d: int) -> bool:
     return d == 1 and isinstance(settings, Lime) and settings.penalty == 0
 
 
-def _check_design(d: int, bandwidth: float) -> None:
-    """Raise an error if LIME is not defined for this number of features and this bandwidth."""
-    if d < 2:
-        raise TooFewFeaturesError(f"LIME needs at least 2 features, but this text has {d}.")
-    lime_design(d, bandwidth=bandwidth)
-
-
 def _check_sample_count(settings: "Lime | LimeSampled", d: int) -> None:
     """Raise an error before the first model call if the samples cannot determine the scores."""
-    if _is_single(settings, d):
+    if _has_single_feature(settings, d):
         return
-    _check_design(d, settings.bandwidth)
+    lime_design(d, bandwidth=settings.bandwidth)  # raises an error for settings outside its domain
     sample_size = settings.sample_size
     rows, selected_count = sample_size.final_count(d), min(d, settings.num_features or d)
     if settings.ridge == 0 and not sample_size.covers_all_masks(d) and rows <= selected_count + 1:
@@ -97,7 +90,7 @@ def _check_sample_count(settings: "Lime | LimeSampled", d: int) -> None:
 def explain_by_regression(settings: "Lime | LimeSampled", batch: Batch) -> Attribution:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
     game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
-    if _is_single(settings, d):
+    if _has_single_feature(settings, d):
         empty_value, full_value = game(np.array([[False], [True]]))[:, 0]
         return game.make_attribution(
             np.array([full_value - empty_value]),
@@ -123,7 +116,7 @@ def explain_by_regression(settings: "Lime | LimeSampled", batch: Batch) -> Attri
         feature_selection=settings.feature_selection,
         bandwidth=settings.bandwidth,
     )
-    fit, sampling_warnings = fit_masks(
+    fit, tops, sampling_warnings = fit_masks(
         settings, batch, game, sampler, regression, row0=settings.row0
     )
     # The residuals of a fit through all samples are 0, so its standard errors are not finite.
@@ -138,6 +131,8 @@ def explain_by_regression(settings: "Lime | LimeSampled", batch: Batch) -> Attri
         nonzero_or_none(fit.stderr[0]),
         warnings=warnings + sampling_warnings,
         intercept=float(fit.intercept[0]),
+        draws=fit.draws,
+        certain_tops=tops if int(fit.selected_count[0]) == d else None,
         samples_drawn=fit.samples,
         r2=float(fit.r2[0]),
         intercept_stderr=float(fit.intercept_stderr[0]),
@@ -223,8 +218,8 @@ def _explain_single_feature(settings: "Lime", batch: Batch) -> list[Attribution]
 
 
 def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
-    """Score every feature by the coefficient to which LIME converges."""
-    if any(_is_single(settings, len(features)) for features in batch.features):
+    """Score every feature by LIME without sampling: the limit for many samples."""
+    if any(_has_single_feature(settings, len(features)) for features in batch.features):
         if len(batch.features) == 1:
             return _explain_single_feature(settings, batch)
         return [
@@ -272,18 +267,19 @@ def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
         sampled_implementation(
             explain_by_regression,
             {
-                "samples": "number of masks. None: five per word, at least 1,000. If 2^d is not "
-                "larger, or at most 1,024, all masks are evaluated",
+                "samples": "number of masks. None: five per word, at least 1,000. If a text has "
+                "no more masks, or at most 1,024, all are evaluated",
                 "bandwidth": _BANDWIDTH,
                 "replacement": MEANINGS["replacement"],
                 "sizes": _SIZES,
             },
             summary="one model call per sample",
             check=_check_sample_count,
+            certifies=True,
         ),
     ),
 )
-class Lime(SamplingSettings):
+class Lime(CertifyingSettings):
     """Settings of LIME: of its exact limit, or of a regression on the model's outputs."""
 
     bandwidth: Annotated[float, Positive] = 0.25
@@ -321,10 +317,11 @@ class Lime(SamplingSettings):
                 "sizes": _SIZES,
             },
             check=_check_sample_count,
+            certifies=True,
         ),
     ),
 )
-class LimeSampled(SamplingSettings):
+class LimeSampled(CertifyingSettings):
     """Settings of LIME as the `lime` package computes it; the defaults are that package's.
 
     Parameters

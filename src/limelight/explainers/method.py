@@ -1,6 +1,7 @@
 """Methods: facts, settings, and implementations with their costs."""
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
@@ -50,6 +51,20 @@ Positive = Range(lambda x: x > 0, "be positive")
 NotNegative = Range(lambda x: x >= 0, "be at least 0")
 FiniteNotNegative = Range(lambda x: 0 <= x < math.inf, "be finite and at least 0")
 Share = Range(lambda x: 0 < x < 1, "be between 0 and 1")
+PositiveShare = Range(lambda x: 0 < x <= 1, "be above 0 and at most 1")
+
+
+_TOP = re.compile(r"top ([1-9][0-9]{0,8})", re.ASCII)
+# The allowed values of the setting ``until``.
+Top = Range(
+    lambda text: _TOP.fullmatch(text) is not None, 'be a number of features such as "top 3"'
+)
+
+
+def parse_top(until: str | None) -> int | None:
+    """Return the number of features in a text such as "top 3"; None stays None."""
+    match = None if until is None else _TOP.fullmatch(until)
+    return None if match is None else int(match[1])
 
 
 def at_least(minimum: int) -> Range:
@@ -75,6 +90,7 @@ class NotBelow(NamedTuple):
 
 
 _MAX_BITS = 63
+UNTIL = "until"  # the setting that asks for certain top features
 
 
 class SettingField(NamedTuple):
@@ -273,13 +289,18 @@ class Implementation:
     is_batched: bool = False
     logit_only: bool = False
 
+    @property
+    def can_stop_when_certain(self) -> bool:
+        """Whether the setting ``until`` has a meaning. Exact scores meet it at once."""
+        return UNTIL in self.settings or self.exactness in ("bound", "exact")
+
 
 # What settings mean in most implementations.
 MEANINGS = {
     "tolerance": "largest error of a score, relative to the range of f",
     "per_head": "also score every head alone",
     "replacement": "the replacement of a removed word",
-    "seed": "the same seed gives the same scores",
+    "seed": "random seed",
 }
 
 
@@ -368,10 +389,22 @@ class ConfiguredMethod(NamedTuple):
         else:
             values = {name: getattr(settings, name) for name in defaults}
             changed = {name: value for name, value in values.items() if value != defaults[name]}
+        text = changed.pop(UNTIL, None)
+        until = {} if text is None else {UNTIL: text}
+        # Not every method has the setting, which checks its value.
+        if until and (not isinstance(text, str) or parse_top(text) is None):
+            raise InputError(f"until must {Top.requirement}, not {short_repr(text)}.")
+        if until and not implementation.can_stop_when_certain:
+            raise InputError(
+                f"method {method.id!r} cannot sample until its strongest features are certain. "
+                "Leave until out, or use 'shapley'."
+            )
         if changed:
             is_default = implementation is select_implementation(method, model)
             case = "for this model" if is_default else "with this replacement"
             _check_names(method, implementation, changed, case)
+        # Exact scores need no samples. Their settings keep the wish for a text that is sampled.
+        changed |= {name: until[name] for name in until if name in defaults}
         values = defaults | changed
         changed |= {
             name: value for name, value in implementation.defaults.items() if values[name] is None
@@ -402,8 +435,10 @@ class ConfiguredMethod(NamedTuple):
             for name in self.implementation.settings
             if name != "tolerance"
         }
+        if (until := getattr(self.settings, UNTIL, None)) is not None:
+            values[UNTIL] = until
         names = values if implementation is None else implementation.settings
-        for name in values.keys() - names.keys():
+        for name in values.keys() - names.keys() - {UNTIL}:
             if values.pop(name) != defaults[name]:
                 raise InputError(
                     f"the setting {name!r} of method {self.method.id!r} has no effect on a sampled "
@@ -426,6 +461,10 @@ class ConfiguredMethod(NamedTuple):
             Those of them that leave time for the overhead of the method.
         d
             Number of features of the input.
+
+        Returns
+        -------
+        The method with the settings that the budget allows.
         """
         settings = self.implementation.cost.fit(self.settings, d, affordable_calls)
         return self._replace(settings=settings, budget=budget, calls=calls)
@@ -521,10 +560,10 @@ def _check_names(
         if name in usable_names:
             continue
         if name in setting_defaults(method) or not usable_names:
-            others = f", or use {_join_names(list(usable_names))}" if usable_names else ""
+            advice = f", or use {_join_names(list(usable_names))}" if usable_names else ""
             raise InputError(
                 f"the setting {name!r} of method {method.id!r} has no effect {case}. "
-                f"Leave {name} out{others}."
+                f"Leave {name} out{advice}."
             )
         raise InputError(
             unknown_name_message(f"setting of method {method.id!r}", name, usable_names)

@@ -43,6 +43,7 @@ from limelight.sampling.orders import (
     group_owen_values,
     shapley_values_from_orders,
 )
+from limelight.sampling.ranks import certify_tops
 from limelight.shapes import Float, Int
 from limelight.text import Features, build_features, nest_features, truncate_line
 from limelight.text.splitters import SPLITTERS
@@ -109,10 +110,10 @@ def _divide_features(batch: Batch, within: Sequence[str]) -> _Players:
 
 
 def _explain_exactly(settings: "Owen", batch: Batch) -> Attribution:
-    """Score every feature by its exact Owen value.
+    """Score every feature by its exact Owen value, or by sampling if the exact game is unknown.
 
-    A feature of several sentences is a player in each of them. The values are sampled if the game
-    of these players has no exact formula.
+    If a feature occurs in several units, such as sentences, each unit has its own Owen value for
+    the feature. The score is their sum.
     """
     if len(settings.units) > 1:
         raise InputError(
@@ -179,11 +180,14 @@ def _explain_by_orders(
     )
     warnings, diagnostics = _describe_units(batch, players, sample.values[0], sample.stderr[0])
     warnings += pair_warnings(Shapley(pairs=pairs), sample, n, batch.features[0].noun)
-    errors = nonzero_or_none(sample.stderr[0, :d])
+    errors, draws = nonzero_or_none(sample.stderr[0, :d]), sample.draws[:, :d]
+    allowed_effect = float(sample.allowed_effect[0])
     return game.make_attribution(
         sample.values[0, :d],
         errors,
         warnings=warnings,
+        draws=draws,
+        certain_tops=certify_tops(draws, allowed_effect=allowed_effect),
         **diagnostics,
         pairs_drawn=sample.pairs,
         samples_drawn=_ENDS + 2 * sample.pairs * max(n - 1, 1),
@@ -496,7 +500,7 @@ class Owen:
 
     @property
     def sample_size(self) -> SampleSize:
-        """Number of masks, those of all orders together."""
+        """The number of masks that the random orders of a text take together, and its minimum."""
         return SampleSize(
             count=self.samples,
             minimum=lambda d: 2 + 4 * max(d - 1, 1),

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, dataclass_transform, get_args
 from limelight.errors import IN_REPRODUCTION, InputError, unknown_name_message
 from limelight.explainers.learned import LEARNED_PREFIX, LearnedMethod
 from limelight.explainers.method import (
+    UNTIL,
     ConfiguredMethod,
     Exactness,
     Implementation,
@@ -188,7 +189,9 @@ def register(method: Method | type[Any]) -> None:
     ...     sees="the length of a word",
     ...     blind="the model",
     ...     cost="nothing",
-    ...     implementations=[Implementation(exactness="exact", explain=per_input(score_lengths))],
+    ...     implementations=[
+    ...         Implementation(exactness="exact", explain=per_input(score_lengths))
+    ...     ],
     ... )
     ... class Length:
     ...     pass
@@ -505,6 +508,8 @@ def configure_methods(
         if implementation is None:
             raise unusable_method_error(method, model)
         setting_names[name] = implementation.settings
+        if implementation.can_stop_when_certain:
+            setting_names[name] = {**implementation.settings, UNTIL: ""}
     usable_settings = {setting: None for names in setting_names.values() for setting in names}
     for setting in settings:
         if setting not in usable_settings:

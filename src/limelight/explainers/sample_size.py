@@ -7,17 +7,22 @@ from typing import Annotated, Any
 from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     MEANINGS,
+    UNTIL,
     Cost,
     Implementation,
     NotBelow,
     Positive,
+    Top,
     at_least,
+    parse_top,
     per_input,
     settings_class,
 )
 from limelight.results import Attribution
 from limelight.sampling.all_masks import can_enumerate_masks
 from limelight.sampling.deadline import has_time
+from limelight.sampling.ranks import MIN_DRAWS, TopSizes
+from limelight.sampling.stopping import StoppingRule
 
 # Calls of a sampled method without a count and without a budget. For reviews of 100 words they are
 # 5 pairs of orders. Their Shapley values have a share of 0.88 on MiniLM, 2 pairs (400 calls) have
@@ -25,6 +30,7 @@ from limelight.sampling.deadline import has_time
 # (benchmarks/results/judging_cuda_every.json, benchmarks/faithfulness_per_second.py).
 DEFAULT_CALLS = 1_000
 MAX_SAMPLES = 500_000  # unless a method has another limit
+_FIRST_LOOK = 4  # share of the default samples after which certainty is checked first: a quarter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +44,9 @@ class SampleSize:
     max_count
         Most samples to draw to meet the tolerance.
     tolerance
-        Largest standard error of a score; None stops at ``count``.
+        Largest standard error of a score; None allows any.
+    top
+        Number of features whose set must be certain; None needs no certainty.
     default
         Samples of d features if no count is set.
     minimum
@@ -47,28 +55,45 @@ class SampleSize:
         Model calls of one sample of d features.
     fixed_calls
         Model calls that are no samples: those for the input itself and for no features.
+    min_draws
+        Fewest draws after which the certainty is checked.
     enumerates
-        Whether the method evaluates all 2^d masks instead, if they are few or no more.
+        Whether the method evaluates all masks of a text instead, if they are few.
     """
 
     count: int | None
     max_count: int = MAX_SAMPLES
     tolerance: float | None = None
+    top: int | None = None
     default: Callable[[int], int] = lambda _: DEFAULT_CALLS
     minimum: Callable[[int], int] = lambda _: 4
     calls_per_sample: Callable[[int], int] = lambda _: 1
     fixed_calls: int = 2
+    min_draws: int = MIN_DRAWS
     enumerates: bool = True
 
     def initial_count(self, d: int) -> int:
-        """Return how many samples of ``d`` features are drawn before the tolerance is checked."""
+        """Return how many samples of ``d`` features are drawn before a stopping rule is checked."""
         if self.count is not None:
             return self.count
-        return min(max(self.default(d), self.minimum(d)), self.max_count)
+        default = self.default(d)
+        if self.top is not None:  # each later look doubles the sample
+            default = max(default // _FIRST_LOOK, self.min_draws)
+        return min(max(default, self.minimum(d)), self.max_count)
 
     def final_count(self, d: int) -> int:
         """Return how many samples of ``d`` features are drawn at most."""
-        return self.initial_count(d) if self.tolerance is None else self.max_count
+        return self.initial_count(d) if self.stopping_rule() is None else self.max_count
+
+    def stopping_rule(self, *, draws_per_count: int = 1) -> StoppingRule | None:
+        """Return the rule that stops sampling, or None for a fixed number of samples.
+
+        ``draws_per_count`` is the number of samples of one draw.
+        """
+        if self.tolerance is None and self.top is None:
+            return None
+        max_count = self.max_count // draws_per_count
+        return StoppingRule(max_count=max_count, tolerance=self.tolerance, top=self.top)
 
     def covers_all_masks(self, d: int) -> bool:
         """Return whether all masks of ``d`` features are evaluated."""
@@ -100,11 +125,32 @@ class SampleSize:
         # All masks count as the samples that take as many calls.
         return max(count, -(-(2**d) // calls_per_sample))
 
-    def tolerance_warning(self, count: int, largest_error: float) -> tuple[str, ...]:
-        """Return a warning if the largest standard error of the samples exceeds the tolerance."""
+    def stopping_warnings(
+        self, count: int, largest_error: float, tops: TopSizes, d: int
+    ) -> tuple[str, ...]:
+        """Return warnings if the samples do not meet the stopping rule.
+
+        Parameters
+        ----------
+        count
+            Number of samples.
+        largest_error
+            The largest standard error of a score.
+        tops
+            Sizes of the certain top sets.
+        d
+            Number of features.
+        """
+        warnings = tuple[str, ...]()
+        if self.top is not None and self.top < d and self.top not in tops:
+            warnings += (
+                f"The top {self.top} are not certain after {count:,} samples. Use a larger budget, "
+                "or raise max_samples (max_pairs for 'shapley').",
+            )
         if self.tolerance is None or largest_error <= self.tolerance:
-            return ()
+            return warnings
         return (
+            *warnings,
             f"The largest standard error after {count:,} samples is {largest_error:.2g}, above the "
             f"tolerance {self.tolerance:.2g}. Raise max_samples, or max_pairs for 'shapley'.",
         )
@@ -128,8 +174,19 @@ class SamplingSettings:
     def make_sample_size(self, **options: Any) -> SampleSize:
         """Return the sample size of these settings; ``options`` are its other fields."""
         return SampleSize(
-            count=self.samples, max_count=self.max_samples, tolerance=self.tolerance, **options
+            count=self.samples,
+            max_count=self.max_samples,
+            tolerance=self.tolerance,
+            top=parse_top(getattr(self, UNTIL, None)),
+            **options,
         )
+
+
+@settings_class
+class CertifyingSettings(SamplingSettings):
+    """Settings of methods that sample masks until the strongest features are certain."""
+
+    until: Annotated[str | None, Top] = None
 
 
 def fit_sample_size(settings: Any, d: int, calls: int, *, count: str = "samples") -> Any:
@@ -145,9 +202,17 @@ def fit_sample_size(settings: Any, d: int, calls: int, *, count: str = "samples"
         Model calls that may be made.
     count
         Name of the setting that holds the number of samples.
+
+    Returns
+    -------
+    A copy of the settings with the number of samples.
     """
     samples = settings.sample_size.count_for_calls(calls, d)
-    return replace(settings, **{count: samples, f"max_{count}": samples})
+    fitted = replace(settings, **{count: samples, f"max_{count}": samples})
+    if fitted.sample_size.top is None or fitted.sample_size.covers_all_masks(d):
+        return fitted
+    # The sample starts small and grows up to this number.
+    return replace(fitted, **{count: replace(fitted.sample_size, count=None).initial_count(d)})
 
 
 def sampled_implementation(
@@ -160,6 +225,7 @@ def sampled_implementation(
     check: Callable[[Any, int], None] | None = None,
     overhead: float = 0.0,
     summary: str = "",
+    certifies: bool = False,
 ) -> Implementation:
     """Return an implementation for any model that samples masks or orders.
 
@@ -171,7 +237,7 @@ def sampled_implementation(
         Returns the ``Attribution`` for the only input of a ``Batch``.
     settings
         Meanings of the settings, by name. ``replacement`` and ``seed`` have theirs already, and so
-        have the tolerance and the largest number of samples, unless there is a ``max_count``.
+        have the tolerance and largest number of samples, unless there is a ``max_count``.
     count
         Name of the setting that holds the number of samples.
     max_count
@@ -184,14 +250,23 @@ def sampled_implementation(
         Seconds that the method itself needs for each call and feature.
     summary
         The cost in words, if it differs from that of the method.
+    certifies
+        Whether the settings have a field ``until``, with which sampling stops once the strongest
+        features are certain.
+
+    Returns
+    -------
+    The implementation, for `register_method`.
     """
     budget_settings, meanings = [count], dict(settings)
     meanings |= {name: MEANINGS[name] for name in ("replacement", "seed")}
     if max_count is None:
         budget_settings += [f"max_{count}", "tolerance"]
-        meaning = f"sample until no standard error exceeds it. None: stop at `{count}`"
+        meaning = f"largest standard error. None: stop at `{count}`"
         noun = "masks" if count == "samples" else count
-        meanings |= {"tolerance": meaning, f"max_{count}": f"the largest number of {noun} to draw"}
+        meanings |= {"tolerance": meaning, f"max_{count}": f"largest number of {noun} to draw"}
+    if certifies:
+        meanings["until"] = "sample until the strongest features are certain, such as 'top 3'"
 
     def fit_count(settings: Any, d: int, calls: int) -> Any:
         """Return the settings with as many samples as the calls allow."""

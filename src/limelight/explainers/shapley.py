@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, final
+from typing import Annotated, NamedTuple, final
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from limelight.explainers.method import (
     NotBelow,
     OneOf,
     Positive,
+    Top,
     at_least,
     exact_implementation,
+    parse_top,
     per_input,
 )
 from limelight.explainers.registry import register_method
@@ -44,7 +46,14 @@ from limelight.sampling.orders import (
     ShapleySample,
     shapley_values_from_orders,
 )
-from limelight.sampling.spread import half_t_quantile
+from limelight.sampling.ranks import (
+    ERROR_LEVEL,
+    MIN_DRAWS,
+    TopSizes,
+    certify_tops_by_errors,
+)
+from limelight.sampling.spread import small_sample_factor
+from limelight.shapes import Float
 from limelight.text import pluralize
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.namespace import host_array
@@ -66,7 +75,7 @@ _MAX_REGRESSION_FEATURES, _SQUARED_FEATURES_PER_CALL = 30, 2
 
 
 def _prefers_regression(d: int, calls: int) -> bool:
-    """Whether a regression has smaller errors than random orders for this number of calls."""
+    """Return whether a regression has smaller errors than random orders for ``calls`` calls."""
     return d <= _MAX_REGRESSION_FEATURES and _SQUARED_FEATURES_PER_CALL * calls >= d * d
 
 
@@ -74,6 +83,8 @@ def _choose_sampler(settings: "Shapley", d: int, calls: int) -> "Shapley":
     """Return the settings with the sampler that is best for a number of calls."""
     if settings.sampler != "auto":
         return settings
+    if settings.until is not None:
+        return replace(settings, sampler="orders")
     return replace(settings, sampler="regression" if _prefers_regression(d, calls) else "orders")
 
 
@@ -81,7 +92,7 @@ def fit_pair_count(settings: "Shapley", d: int, calls: int) -> "Shapley":
     """Return settings with the pairs that a number of calls allows, and the calls that remain."""
     settings = _choose_sampler(settings, d, calls)
     settings = fit_sample_size(settings, d, calls, count="pairs")
-    if settings.sample_size.covers_all_masks(d):
+    if settings.sample_size.covers_all_masks(d) or settings.until is not None:
         return settings
     return replace(settings, spare=max(calls - settings.sample_size.calls(d), 0))
 
@@ -115,6 +126,21 @@ def explain_by_sampling(
     rng = text_rng(settings.seed, batch.inputs[0].text)
     uses_regression = settings.uses_regression(d)
     pairs = sample_size.initial_count(d)
+    stopping = sample_size.stopping_rule()
+
+    def combine(sample: ShapleySample) -> CombinedScores | None:
+        """Return the combination of the sample with the learned scores, if there are any."""
+        if learned_scores is None or d < 3:
+            return None
+        return _combine_scores(learned_scores, sample, uses_regression=uses_regression)
+
+    def certify(sample: ShapleySample, level: float) -> TopSizes:
+        """Return the sizes of the certain top sets at an error level."""
+        combined = combine(sample)
+        if combined is None:
+            return sample.certify_tops(level, first=sample_size.top)
+        return certify_tops_by_errors(combined.scores, combined.stderr, level=level)
+
     if uses_regression:
         sample = shapley_values_from_regression(
             game, d, rng, pairs=pairs, known_range=game.known_range
@@ -125,24 +151,26 @@ def explain_by_sampling(
             d,
             rng,
             pairs=pairs,
-            tolerance=settings.tolerance,
-            max_pairs=settings.max_pairs,
+            stopping=stopping,
+            certify=None if learned_scores is None else certify,
             known_range=game.known_range,
             spare_calls=settings.spare,
         )
+    tops = certify(sample, ERROR_LEVEL if stopping is None else stopping.level(sample.looks))
     attribution = game.make_attribution(
         sample.values[0],
         # Two words have one pair of orders, whose mean is exact.
         nonzero_or_none(sample.stderr[0]) if d > 2 else sample.stderr[0],
         warnings=pair_warnings(
-            settings, sample, d, batch.features[0].noun, budget_calls=budget_calls
+            settings, sample, d, batch.features[0].noun, budget_calls=budget_calls, tops=tops
         ),
+        draws=sample.draws,
+        certain_tops=tops,
         pairs_drawn=sample.pairs,
         sampler="regression" if uses_regression else "orders",
     )
-    if learned_scores is None or d < 3:
-        return attribution
-    return _combine_scores(learned_scores, sample, attribution, uses_regression=uses_regression)
+    combined = combine(sample)
+    return attribution if combined is None else combined.replace_scores(attribution, sample)
 
 
 def _learned_scores(settings: "Shapley", batch: Batch) -> LearnedScores | None:
@@ -174,13 +202,49 @@ def _learned_scores(settings: "Shapley", batch: Batch) -> LearnedScores | None:
     return scores
 
 
+class CombinedScores(NamedTuple):
+    """Weighted means of learned and sampled scores.
+
+    ``weight`` is that of each learned score. The variances of the learned scores were increased by
+    ``factor``. ``sampled_stderr`` are the standard errors of the sampled scores.
+    """
+
+    scores: Float[np.ndarray, " d"]
+    stderr: Float[np.ndarray, " d"]
+    weight: Float[np.ndarray, " d"]
+    factor: float
+    sampled_stderr: Float[np.ndarray, " d"]
+    learned_warnings: tuple[str, ...]
+
+    def replace_scores(self, attribution: Attribution, sample: ShapleySample) -> Attribution:
+        """Return an attribution of the sampled scores with these scores instead."""
+        # The factor is one of variances. It is reported if the errors are more than doubled.
+        increase = f" (with errors increased by a factor of {self.factor**0.5:.1f})"
+        return replace(
+            attribution,
+            scores=self.scores,
+            stderr=self.stderr,
+            # The errors of the learned scores have no draws.
+            draws=None,
+            warnings=(
+                f"Scores are weighted means of learned scores{increase * (self.factor > 4)} and "
+                "sampled scores. For unbiased sampled scores, read diagnostics['unbiased'].",
+                *self.learned_warnings,
+                *attribution.warnings,
+            ),
+            diagnostics={
+                **attribution.diagnostics,
+                "unbiased": sample.values[0].tolist(),
+                "unbiased_stderr": self.sampled_stderr.tolist(),
+                "learned_share": float(self.weight.mean()),
+                "learned_widened": self.factor,
+            },
+        )
+
+
 def _combine_scores(
-    learned: LearnedScores,
-    sample: ShapleySample,
-    attribution: Attribution,
-    *,
-    uses_regression: bool,
-) -> Attribution:
+    learned: LearnedScores, sample: ShapleySample, *, uses_regression: bool
+) -> CombinedScores:
     """Average learned and sampled scores, feature by feature, weighted by their squared errors.
 
     The variance of a pair of orders is an average too. The learned method predicts it from other
@@ -198,7 +262,7 @@ def _combine_scores(
         prior = _PRIOR_PAIRS * learned.draw_deviation**2 / n
         sampled_variance = (prior + (n - 1) * sampled_variance) / degrees
         # The variance is an estimate itself.
-        sampled_variance = sampled_variance * half_t_quantile(degrees) ** 2
+        sampled_variance = sampled_variance * small_sample_factor(degrees) ** 2
     squared_distance, learned_variance = (learned.values - values) ** 2, learned.stderr**2
     fitting_factors = (
         factor
@@ -210,25 +274,13 @@ def _combine_scores(
     scores = weight * learned.values + (1 - weight) * values
     variance = (1 - weight) * sampled_variance
     scores = scores + variance / variance.sum() * (values.sum() - scores.sum())
-    # The factor is one of variances. It is reported if the errors are more than doubled.
-    increase = f" (with errors increased by a factor of {factor**0.5:.1f})" * (factor > 4)
-    return replace(
-        attribution,
+    return CombinedScores(
         scores=scores,
         stderr=np.sqrt(variance),
-        warnings=(
-            f"Scores are weighted means of learned scores{increase} and sampled scores. For "
-            "unbiased sampled scores, read diagnostics['unbiased'].",
-            *learned.warnings,
-            *attribution.warnings,
-        ),
-        diagnostics={
-            **attribution.diagnostics,
-            "unbiased": values.tolist(),
-            "unbiased_stderr": np.sqrt(sampled_variance).tolist(),
-            "learned_share": float(weight.mean()),
-            "learned_widened": factor,
-        },
+        weight=weight,
+        factor=factor,
+        sampled_stderr=np.sqrt(sampled_variance),
+        learned_warnings=learned.warnings,
     )
 
 
@@ -239,6 +291,7 @@ def pair_warnings(
     noun: str,
     *,
     budget_calls: int | None = None,
+    tops: TopSizes = (),
 ) -> tuple[str, ...]:
     """Return warnings about pairs of orders.
 
@@ -254,6 +307,12 @@ def pair_warnings(
         The noun for a feature, such as "word".
     budget_calls
         The budget, in calls, that is enough for reliable scores. None: that of ``Shapley``.
+    tops
+        Sizes of the certain top sets.
+
+    Returns
+    -------
+    The warnings as sentences.
     """
     warnings, features = tuple[str, ...](), pluralize(noun)
     if budget_calls is None:
@@ -268,7 +327,7 @@ def pair_warnings(
         )
     return (
         warnings
-        + settings.sample_size.tolerance_warning(sample.pairs, float(sample.stderr.max()))
+        + settings.sample_size.stopping_warnings(sample.pairs, float(sample.stderr.max()), tops, d)
         + rare_effect_warning(
             has_no_spread=bool(sample.has_no_spread[0]) and is_incomplete,
             largest_share=float(sample.largest_share[0]),
@@ -317,7 +376,7 @@ _SAMPLED = sampled_implementation(
         f"d²/{_SQUARED_FEATURES_PER_CALL} calls, unless pairs or tolerance is set",
         "pairs": "number of pairs: an order and its reverse, 2 (d − 1) calls each, or a mask and "
         f"its complement, 2 calls each. None: as many as {DEFAULT_CALLS:,} calls allow, at least "
-        "2. If 2^d is not larger than the calls, or at most 1,024, all masks are evaluated",
+        "2. If a text has no more masks than calls, or at most 1,024, all are evaluated",
         "spare": "remaining calls of a budget, for a part of a pair",
         "start": "a learned method, or its folder. Its scores are combined with sampled scores, "
         "and one pair is enough",
@@ -326,6 +385,7 @@ _SAMPLED = sampled_implementation(
     fit=fit_pair_count,
     check=_check_pairs,
     summary="2 (d − 1) model calls per pair of orders of d words, or 2 per pair of masks",
+    certifies=True,
 )
 
 
@@ -387,6 +447,7 @@ class Shapley:
     spare: Annotated[int, at_least(0)] = 0
     sampler: Annotated[str, OneOf(SAMPLERS)] = "auto"
     start: LearnedMethod | str | None = None
+    until: Annotated[str | None, Top] = None
 
     def __post_init__(self) -> None:
         if isinstance(self.start, str):
@@ -401,10 +462,12 @@ class Shapley:
                     f"{name} must be at least {MIN_PAIRS}, not 1, because one pair has no standard "
                     "error. With a learned start, 1 is enough."
                 )
-        if self.tolerance is not None and self.sampler == "regression":
+        rules = {"tolerance": self.tolerance, "until": self.until}
+        rule = next((name for name, value in rules.items() if value is not None), None)
+        if rule is not None and self.sampler == "regression":
             raise InputError(
-                "tolerance needs the sampler 'orders', not 'regression'. Leave sampler out, or set "
-                "pairs instead of tolerance."
+                f"{rule} needs the sampler 'orders', not 'regression'. Leave sampler out, or set "
+                f"pairs instead of {rule}."
             )
         if self.tolerance is not None and self.max_pairs < MIN_RELIABLE_PAIRS:
             raise InputError(
@@ -413,11 +476,11 @@ class Shapley:
             )
 
     def uses_regression(self, d: int) -> bool:
-        """Whether a pair is a mask and its complement, not an order and its reverse."""
+        """Return whether pairs are masks with their complements, not orders with their reverses."""
         if self.sampler != "auto":
             return self.sampler == "regression"
-        # A number of pairs always meant orders, and a tolerance is met by drawing more orders.
-        if self.pairs is not None or self.tolerance is not None:
+        # A number of pairs always meant orders, and stopping rules are met by drawing more orders.
+        if self.pairs is not None or self.tolerance is not None or self.until is not None:
             return False
         return _prefers_regression(d, DEFAULT_CALLS)
 
@@ -444,6 +507,8 @@ class Shapley:
             count=self.pairs,
             max_count=self.max_pairs,
             tolerance=self.tolerance,
+            top=parse_top(self.until),
+            min_draws=MIN_DRAWS if self.start is None else 1,
             default=lambda d: (DEFAULT_CALLS - 2) // calls_per_sample(d),
             minimum=minimum,
             calls_per_sample=calls_per_sample,

@@ -13,8 +13,9 @@ from limelight.models.text_game import NO_BASE_VALUE
 from limelight.progress import track_calls
 from limelight.results import Attribution, Pairs
 from limelight.sampling.masks import text_rng
+from limelight.sampling.ranks import ERROR_LEVEL, TopSizes
 from limelight.sampling.regression import LimeFit
-from limelight.sampling.sample import Game, MaskSampler, Sample, fit_until_tolerance
+from limelight.sampling.sample import Game, MaskSampler, Sample, fit_until_stopped
 from limelight.sampling.spread import RARE_EFFECT_WARNING_SHARE
 from limelight.shapes import Array, Bool, Float
 from limelight.text import AnswerQuery
@@ -77,6 +78,8 @@ class TargetGame:
         warnings: tuple[str, ...] = (),
         intercept: float | None = None,
         pairs: Pairs | None = None,
+        draws: Float[np.ndarray, "G d"] | None = None,
+        certain_tops: TopSizes | None = None,
         **diagnostics: Any,
     ) -> Attribution:
         """Return scores as an attribution with the base value and the warnings of this game.
@@ -93,8 +96,16 @@ class TargetGame:
             The constant of a linear model.
         pairs
             Scores of pairs of features.
+        draws
+            Independent draws of the scores, if they are sampled.
+        certain_tops
+            Sizes of the top sets that are certain by the draws.
         **diagnostics
             Numbers for ``Explanation.diagnostics``.
+
+        Returns
+        -------
+        The attribution, ready to return from a method.
         """
         return Attribution(
             scores=scores,
@@ -102,6 +113,8 @@ class TargetGame:
             base_value=self.base_value,
             intercept=intercept,
             pairs=pairs,
+            draws=None if stderr is None else draws,
+            certain_tops=None if stderr is None else certain_tops,
             warnings=warnings + self.warnings,
             diagnostics=diagnostics,
         )
@@ -292,8 +305,8 @@ def fit_masks(
     *,
     paired_game: Game | None = None,
     row0: bool = False,
-) -> tuple[Any, tuple[str, ...]]:
-    """Sample masks and fit a linear model to them, until its tolerance or a deadline is reached.
+) -> tuple[Any, TopSizes, tuple[str, ...]]:
+    """Sample masks and fit a linear model to them, until a stopping rule or a deadline ends it.
 
     Parameters
     ----------
@@ -315,21 +328,32 @@ def fit_masks(
 
     Returns
     -------
-    The fitted model, and warnings about the tolerance and about rare effects.
+    The fitted model, the sizes of its certain top sets, and warnings about the stopping rule and
+    about rare effects.
     """
     sample_size, d = settings.sample_size, len(game.output_game)
     masks_per_row = 1 if paired_game is None else 2
     rng = text_rng(settings.seed, batch.inputs[0].text)
     sample = Sample(paired_game or game, sampler, rng, d=d, row0=row0)
-    linear_model = fit_until_tolerance(
+    stopping = sample_size.stopping_rule(draws_per_count=masks_per_row)
+
+    def certify(linear_model: Any, level: float) -> TopSizes:
+        """Return the sizes of the certain top sets of a fitted model."""
+        if not isinstance(linear_model, LimeFit):
+            return ()
+        return linear_model.certify_tops(level, first=sample_size.top)
+
+    linear_model, look = fit_until_stopped(
         sample,
         partial(fit, known_range=game.known_range),
         initial_rows=sample_size.initial_count(d) // masks_per_row,
         minimum_rows=sample_size.minimum(d) // masks_per_row,
         masks_per_row=masks_per_row,
-        tolerance=settings.tolerance,
-        max_rows=settings.max_samples // masks_per_row,
+        stopping=stopping,
+        certify=certify,
     )
+    level = ERROR_LEVEL if stopping is None else stopping.level(look)
+    tops = certify(linear_model, level)
     largest_share = 0.0
     if isinstance(linear_model, LimeFit):
         largest_share = float(linear_model.largest_share[0])
@@ -341,4 +365,5 @@ def fit_masks(
         tail_carriers=float(sample.tail_carriers[0]),
     )
     count, largest_error = masks_per_row * linear_model.samples, float(linear_model.stderr.max())
-    return linear_model, sample_size.tolerance_warning(count, largest_error) + rare_effects
+    warnings = sample_size.stopping_warnings(count, largest_error, tops, d)
+    return linear_model, tops, warnings + rare_effects

@@ -138,7 +138,11 @@ def make_candidates(
 
 
 def _list_methods(methods: Any) -> list[tuple[str | None, Any]]:
-    """Return pairs of a chosen name, or None, and a method."""
+    """List the methods to judge as pairs (name chosen by the user or None, method).
+
+    ``methods`` may be a method, a path, a list of these, or a mapping from names. A list of
+    explanations counts as a single method.
+    """
     if isinstance(methods, Mapping):
         return list(methods.items())
     is_single = isinstance(methods, str | Path) or not isinstance(methods, Iterable)
@@ -250,7 +254,8 @@ def _function_scorer(function: Callable[..., Any]) -> Callable[[Batch], list[Sco
         if scores.shape != (d,):
             return f"it must return {d} numbers, one per {noun}, not shape {scores.shape}."
         if invalid_count := int(np.count_nonzero(~np.isfinite(scores))):
-            return f"it must return {d} finite numbers, but {invalid_count} of them are not finite."
+            verb = "is" if invalid_count == 1 else "are"
+            return f"it must return {d} finite numbers, but {invalid_count} {verb} not finite."
         if isinstance(answer, Explanation):
             return _scores_for_target(scores, answer.target, batch, i, signed=answer.signed)
         if takes_target:

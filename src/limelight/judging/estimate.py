@@ -46,7 +46,7 @@ def estimate_judging(setup: JudgingSetup, texts: list[Any]) -> Estimate | None:
 def read_sample_batches(model: Model, texts: list[Any], request: Request) -> Iterator[Batch]:
     """Yield a few of the texts, evenly spread, as batches of one text.
 
-    A text that cannot be read is left out here. It becomes a row with a reason later.
+    Texts that cannot be read are skipped. The judgment reports them with the reason.
     """
     for i in np.unique(np.linspace(0, len(texts) - 1, _SAMPLE_TEXTS).round().astype(int)):
         with contextlib.suppress(InputError):

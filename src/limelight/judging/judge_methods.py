@@ -148,7 +148,10 @@ def judge(
     --------
     >>> import limelight
     >>> model = limelight.load()
-    >>> texts = ["A dull script wastes fine actors.", "The plot is predictable, the acting superb."]
+    >>> texts = [
+    ...     "A dull script wastes fine actors.",
+    ...     "The plot is predictable, the acting superb.",
+    ... ]
     >>> judgment = limelight.judge(model, texts, ["shapley", "g-avg"])
     >>> {method.label: round(method.share, 2) for method in judgment.methods}
     {'Shapley': 1.0, 'G-avg': -0.86}

@@ -60,10 +60,10 @@ class Rationales(NamedTuple):
 
     @staticmethod
     def parse(rationales: Any, texts: Sequence[Any]) -> "Rationales":
-        """Check the argument ``rationales`` of :func:`limelight.judge` and return its content.
+        """Parse the argument ``rationales`` of :func:`limelight.judge`: words that people marked.
 
-        A value that is no rationale raises `InputError`. Spans that do not fit their text become
-        a sentence instead, so that one bad row does not cost the others.
+        A value of a wrong type raises `InputError`. If the spans of a text lie outside the text,
+        its entry is an error message, and all other texts remain usable.
         """
         # An iterator would be empty when it is read for the texts.
         if isinstance(rationales, str) or not hasattr(rationales, "__len__"):
@@ -331,8 +331,8 @@ def compare_with_rationale(
     for name, values, stderr in zip(PLAUSIBILITY_MEASURES, averages, errors, strict=True):
         positive_errors = None
         if np.nanmax(stderr) > 0:
-            positive_errors = _make_values(text, np.where(stderr > 0, stderr, np.nan))
-        measures[name] = replace(_make_values(text, values), stderr=positive_errors)
+            positive_errors = _make_measure_values(text, np.where(stderr > 0, stderr, np.nan))
+        measures[name] = replace(_make_measure_values(text, values), stderr=positive_errors)
     return TextPlausibility(
         id=number,
         words=n,
@@ -342,8 +342,12 @@ def compare_with_rationale(
     )
 
 
-def _make_values(text: ScoredText, column: Float[np.ndarray, " rows"]) -> MeasureValues:
-    """Return one measure of the references and of all candidates, with None for NaN."""
+def _make_measure_values(text: ScoredText, column: Float[np.ndarray, " rows"]) -> MeasureValues:
+    """Convert a column of one measure to named values, with None for NaN.
+
+    The column has the value of chance, of the rationale and of the annotators, then one value
+    for each judged method with scores for this text.
+    """
     chance, rationale, annotators, *methods = (None if np.isnan(x) else float(x) for x in column)
     by_name = text.values_by_name(methods)
     return MeasureValues(

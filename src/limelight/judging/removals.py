@@ -15,7 +15,6 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers.batch import Batch, bound_kind
 from limelight.explainers.target_game import TargetGame
-from limelight.models.protocol import has_exact_game
 from limelight.sampling.masks import text_rng
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.faithfulness import (
@@ -213,7 +212,7 @@ class SampledRemovals:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about the model's outputs."""
+        """Warnings about unreliable outputs of the model, such as random or clipped ones."""
         return self.game.warnings
 
     def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
@@ -374,6 +373,7 @@ class ExactRemovals:
 
     @cached_property
     def _full(self) -> CertifiedValue:
+        """The explained number of the whole text, with its bound."""
         return certified_full_value(self.game)
 
     @cached_property
@@ -385,6 +385,7 @@ class ExactRemovals:
 
     @cached_property
     def _extremes(self) -> SizeExtremes:
+        """Bounds of the explained number without k words, for every k."""
         return size_extremes(self.game)
 
     @property
@@ -493,8 +494,8 @@ def make_removals(
     """
     # Seeded by the text: its chance is the same in every batch, and when a judgment is repeated.
     rng = text_rng(seed, batch.inputs[0].text)
-    if has_exact_game(batch.model, batch.targets.scale, replacement):
-        table_batch, i = (batch, 0) if larger_batch is None else larger_batch
+    table_batch, i = (batch, 0) if larger_batch is None else larger_batch
+    if table_batch.known_game(replacement) is not None:
         # NumPy arrays, because orders are sorted and drawn on the CPU.
         game = map_arrays(extract_document(table_batch.ratio_game, i), host_array)
         return ExactRemovals(game, rng, bound_kind(batch.inputs[0]))

@@ -475,15 +475,16 @@ def verdict(
     if len(worse) + len(like_chance) == len(judged):  # then no method is the most faithful
         name, value = ranked[0]
         clause = (
-            f"no method is significantly better than chance (largest {measure}: {name}, {value})"
+            "no method is significantly better than a random order "
+            f"(largest {measure}: {name}, {value})"
         )
         like_chance = []
     scope = "On this text" if texts == 1 else f"On these {texts} texts"
     return _join_sentences(
         f"{scope}, {clause}",
         note,
-        _names_clause(worse, "worse than chance"),
-        _names_clause(like_chance, "not significantly better than chance"),
+        _names_clause(worse, "worse than a random order"),
+        _names_clause(like_chance, "not significantly better than a random order"),
     )
 
 
@@ -511,7 +512,7 @@ def _leader_clause(
     if pair.simultaneous is not None:
         low, high = pair.simultaneous
         ends = (low, high) if is_reversed else (-high, -low)
-        gap = f"{gap} [{', '.join(map(format_interval_end, ends))}]"
+        gap = f"{gap}, 95% interval {' to '.join(map(format_interval_end, ends))}"
     if pair.differs and is_reversed:
         return f"{largest}. On the texts that both score, {second} is better ({gap})"
     if pair.differs:
@@ -544,6 +545,10 @@ def judging_warnings(
         Name of a feature.
     foreign
         Names of stored explanations that belong to another model.
+
+    Yields
+    ------
+    Each warning as a sentence.
     """
     room, words = [text for text in texts if text.has_room], pluralize(noun)
     lost = sum(text.reason is not None for text in texts)
@@ -552,11 +557,6 @@ def judging_warnings(
         yield (
             f"{no_room} of {len(texts)} texts do not count, because all orders of their {words} "
             "are equally good."
-        )
-    if ties := [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods if m.tied]:
-        yield (
-            f"Some {words} have tied scores ({', '.join(ties)}). Areas are means over the orders "
-            f"of tied {words}."
         )
     for m in methods:
         if m.texts and m.texts != len(room):

@@ -112,11 +112,11 @@ class SearchedText:
             reasons={name: reason for name, reason in scores_or_reasons if isinstance(reason, str)},
             warnings=self.removals.warnings,
             columns=self.columns,
-            words=self._words() if curves else (),
+            words=self._words_for_file() if curves else (),
             curves=self._curves() if curves else {},
         )
 
-    def _words(self) -> tuple[str, ...]:
+    def _words_for_file(self) -> tuple[str, ...]:
         """Return the words in a form that a file can hold."""
         (features,), (model_input,) = self.scored.batch.features, self.scored.batch.inputs
         names = features.strings

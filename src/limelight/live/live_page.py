@@ -46,7 +46,7 @@ def live_page(
     title
         The title of the page.
     text
-        The first text, unless the address of the page contains another one.
+        The text that the page explains first. The address of the page can name another text.
 
     Returns
     -------
@@ -55,7 +55,8 @@ def live_page(
     Raises
     ------
     InputError
-        If the model has no tables of words, or if their numbers are too large for the precision.
+        If the model is no ``AttentionClassifier`` of texts, or if its numbers are too large for the
+        precision.
     """
     requirement = (
         f"a live page needs {CAPABILITIES['tables']}, but {{}}. For other models, use 'limelight "
@@ -76,7 +77,10 @@ def live_page(
 
 
 def live_data(model: AttentionClassifier, precision: Precision, text: str) -> dict[str, Any]:
-    """Return the data of a page: sizes, methods, vocabulary and packed tables."""
+    """Return the data that a live page needs to compute scores, ready for JSON.
+
+    These are the classes, the methods, the vocabulary, the lookup tables and the first text.
+    """
     size = model.sizes
     # No word of a text contains a line end, but such an entry must not shift the other words.
     words = ("" if "\n" in word else replace_surrogates(word) for word in model.vocabulary.words)
@@ -97,25 +101,25 @@ def live_data(model: AttentionClassifier, precision: Precision, text: str) -> di
 def pack_tables(model: AttentionClassifier, precision: Precision) -> dict[str, Any]:
     """Return the stored tables as JSON: little-endian arrays in base64, unknown errors as null.
 
-    ``rounding`` says that a number rounded to x̂ changes by at most unit |x̂| + least. ``own`` bounds
-    the errors of the tables before rounding. The first ``attended`` heads are attention heads.
-    ``offset`` is the part of the values that depends on no embedding.
+    ``rounding`` says that a number rounded to x̂ changes by at most unit |x̂| + smallest.
+    ``tableErrors`` bounds the errors of the tables before rounding. The first ``attended`` heads
+    are attention heads. ``offset`` is the part of the values that depends on no embedding.
     """
     tables, errors, limits = (
-        stored_tables(model, precision),
+        rounded_tables(model, precision),
         model.table_errors,
         np.finfo(precision),
     )
     arrays = {
-        "wordLogit": _array(tables.word_logit, precision),
-        "wordValue": _array(tables.word_value, precision),
-        "positionLogit": _array(tables.position_logit, "float64"),
-        "positionValue": _array(tables.position_value, "float64"),
+        "wordLogit": _encode_array(tables.word_logit, precision),
+        "wordValue": _encode_array(tables.word_value, precision),
+        "positionLogit": _encode_array(tables.position_logit, "float64"),
+        "positionValue": _encode_array(tables.position_value, "float64"),
     }
     units, hidden = tables.units, None
     if units is not None:
-        arrays["wordGiven"] = _array(units.word, precision)
-        arrays["positionGiven"] = _array(units.position, "float64")
+        arrays["unitWordInputs"] = _encode_array(units.word, precision)
+        arrays["unitPositionInputs"] = _encode_array(units.position, "float64")
         hidden = {
             "size": units.weight.shape[1],
             "weight": units.weight.ravel().tolist(),
@@ -127,16 +131,19 @@ def pack_tables(model: AttentionClassifier, precision: Precision) -> dict[str, A
         "offset": model.directions.offset.ravel().tolist(),
         "units": hidden,
         "tables": arrays,
-        "rounding": {"unit": float(limits.eps) / 2, "least": float(limits.smallest_subnormal) / 2},
-        "own": {
+        "rounding": {
+            "unit": float(limits.eps) / 2,
+            "smallest": float(limits.smallest_subnormal) / 2,
+        },
+        "tableErrors": {
             "logit": _null_if_infinite(errors.logit.max(axis=0)),
             "value": _null_if_infinite(errors.value.max(axis=0)),
         },
     }
 
 
-def stored_tables(model: AttentionClassifier, precision: Precision = "float32") -> Tables:
-    """Return the tables of ``model``, with the tables of words rounded to ``precision``."""
+def rounded_tables(model: AttentionClassifier, precision: Precision = "float32") -> Tables:
+    """Return the lookup tables of ``model``, those of the vocabulary rounded to ``precision``."""
     # Positions are not rounded: they are few, and take 30 kB.
     tables, maximum = model.tables, float(np.finfo(precision).max)
     units = tables.units
@@ -155,12 +162,12 @@ def stored_tables(model: AttentionClassifier, precision: Precision = "float32") 
     )
 
 
-def _array(table: np.ndarray, dtype: str) -> dict[str, str]:
-    """Return an array as base64."""
+def _encode_array(table: np.ndarray, dtype: str) -> dict[str, str]:
+    """Encode an array for JSON: its number type, and its bytes in base64."""
     content = np.ascontiguousarray(table, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
     return {"dtype": dtype, "base64": base64.b64encode(content).decode("ascii")}
 
 
 def _null_if_infinite(error: np.ndarray) -> list[float | None]:
-    """Return errors as a list, with None for infinite ones."""
+    """Convert errors to a list for JSON, with None for infinite errors."""
     return [float(value) if np.isfinite(value) else None for value in error.ravel()]

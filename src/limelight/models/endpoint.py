@@ -298,16 +298,19 @@ class Endpoint:
 
     @cached_property
     def _traffic(self) -> "_Traffic":
+        """The times of earlier requests, which limit the rate."""
         return _Traffic()
 
     @cached_property
     def _engine(self) -> Engine:
+        """Calls the server for pairs of prompts and queries, in small batches."""
         # Progress is reported once per batch, so batches are small.
         return Engine(
             self._call_prompts, size=lambda pair: len(pair[0]), max_items=4 * self.parallel
         )
 
     def _prompt(self, text: str) -> str:
+        """Insert a text into the template, and strip spaces at its ends."""
         # A masked text may begin or end with the space beside a removed word, so it is stripped.
         # A space at the end of the prompt belongs to the answer: tokenizers count it as part of
         # the word that follows.
@@ -675,6 +678,7 @@ class Endpoint:
         return truncate_line(self._remove_key(text), _MAX_QUOTE)
 
     def _quote_token(self, token: str) -> str:
+        """Return a token in quotes for a message, truncated and without the key."""
         token = self._remove_key(token)  # spaces stay, because they distinguish tokens
         return repr(token if len(token) <= _MAX_QUOTE else f"{token[: _MAX_QUOTE - 1]}…")
 
@@ -683,6 +687,7 @@ class Endpoint:
         return f"{type(error).__name__}: {self._shorten_reply(str(error))}".rstrip(".")
 
     def _remove_key(self, text: str) -> str:
+        """Replace the key of the server in a text by "…"."""
         if self.key_variable is not None:  # some servers repeat the headers of a request
             with contextlib.suppress(InputError):  # the variable may have changed meanwhile
                 text = text.replace(_read_key(self.key_variable), "…")
@@ -812,6 +817,7 @@ def _spells_token(answer: str, start: int, token: str, log: float | None) -> boo
 
 
 def _parse_json(data: bytes) -> Any:
+    """Parse JSON; return None if it is malformed."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

@@ -152,6 +152,10 @@ def call_function(
     advice
         End of the error message if the function accepts every item by itself.
 
+    Returns
+    -------
+    The result of ``function(items)``.
+
     Raises
     ------
     InputError

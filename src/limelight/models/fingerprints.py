@@ -375,6 +375,7 @@ _LIBRARY_SETTINGS = ("transformers_version", "_name_or_path", "dtype", "torch_dt
 
 
 def _slot_names(slots: Any) -> list[str]:
+    """Return ``__slots__``, which may be a single name, as a list."""
     return [slots] if isinstance(slots, str) else list(slots)
 
 

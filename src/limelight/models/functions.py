@@ -129,6 +129,7 @@ class Function:
 
     @property
     def _full_name(self) -> str:
+        """The name of the function with its module, or the name that the user gave."""
         qualified_name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
         return self.name or f"{getattr(self.function, '__module__', None)}.{qualified_name}"
 
@@ -236,8 +237,12 @@ class Function:
                 return cast(Function, model_input.fallback).sampling_reason
         return cast(Bag, self.bag).exact_games(inputs, features)
 
-    def for_request(self, features: Any, scale: str) -> "Function":
-        """Return this function, without its bag if the request has no exact scores under it."""
+    def drop_inexact_games(self, features: Any, scale: str) -> "Function":
+        """Return the function without its exact game, unless the game is exact for a request.
+
+        The game is known for a bag of words. It is not exact on the scale of probabilities. If
+        columns are normalized together, it is exact for words only.
+        """
         # Groups of tokens are an array or a list, and only a string can be "words".
         is_words = isinstance(features, str) and features == "words"
         if self.bag is None or (
@@ -293,6 +298,7 @@ class Function:
 
     @cached_property
     def _engine(self) -> Engine:
+        """Calls the function in batches of the size that the user gave."""
         return Engine(
             self._compute_logits,
             size=lambda user_input: len(join_pair(user_input)[0]),
@@ -301,6 +307,7 @@ class Function:
         )
 
     def _compute_logits(self, user_inputs: list[UserInput]) -> Float[np.ndarray, "n C"]:
+        """Call the function for inputs, check its scores, and return them as logits."""
         scores = call_function(
             self._call,
             user_inputs,
@@ -312,6 +319,7 @@ class Function:
         return log_odds(rows) if self.scale == "probability" else rows
 
     def _call(self, inputs: Sequence[Any]) -> Any:
+        """Call the function of the user with a list of inputs."""
         return self.function(list(inputs))  # a new list, because the function may change it
 
     def _check_scores(self, scores: Any, texts: list[str]) -> Float[np.ndarray, "n C"]:
@@ -531,6 +539,7 @@ class ImageFunction(Function):
 
     @cached_property
     def _engine(self) -> Engine:
+        """Calls the function in batches of the size that the user gave."""
         return Engine(
             self._compute_logits,
             size=lambda image: image.pixels.nbytes,  # the memory that an image takes at least
@@ -539,6 +548,7 @@ class ImageFunction(Function):
         )
 
     def _call(self, inputs: Sequence[Any]) -> Any:
+        """Call the function of the user with a list of inputs."""
         return self.function([image.pixels for image in inputs])
 
 

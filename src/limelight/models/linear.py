@@ -76,6 +76,7 @@ def parse_linear_pipeline(pipeline: Any) -> Mapping[str, Any] | str:
 
 
 def _parse_linear_pipeline(pipeline: Any) -> Mapping[str, Any]:
+    """Return fields of a `Function` with a bag of words; raise an error if there is none."""
     steps = _flatten_steps(pipeline)
     first_class = scikit_class(steps[0] if steps else pipeline)
     if len(steps) < 2 or first_class not in _VECTORIZERS:
@@ -233,7 +234,7 @@ def _flatten_steps(pipeline: Any) -> list[Any]:
 
 
 def _check_vectorizer(vectorizer: Any) -> None:
-    """Raise an error if a vectorizer does not read one word at a time."""
+    """Raise an error unless each column of a vectorizer counts a single word of the text."""
     analyzer = getattr(vectorizer, "analyzer", "word")
     if isinstance(analyzer, str) and analyzer != "word":
         raise _NotLinearError(f"the vectorizer counts characters (analyzer={analyzer!r})")
@@ -354,6 +355,7 @@ def _parse_classifier(last: Any) -> _Linear:
 
 
 def _dense_array(values: Any) -> Float[np.ndarray, "n columns"]:
+    """Return a matrix, also a sparse one, as a float64 array."""
     dense = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
     return np.atleast_2d(dense).astype(np.float64)
 
@@ -391,10 +393,12 @@ def _parse_naive_bayes(last: Any, class_name: str) -> _Linear:
 
 
 def _subtract_first_output(outputs: Callable[[Any], Any], rows: Any) -> Any:
+    """Return the second of two outputs minus the first."""
     return np.diff(outputs(rows), axis=1)
 
 
 def _stack_outputs(parts: list[_Linear], rows: Any) -> Any:
+    """Return the outputs of several classifiers side by side."""
     return np.stack([np.ravel(part.outputs(rows)) for part in parts], axis=1)
 
 

@@ -255,6 +255,7 @@ def _load_skops(file: Path) -> Any:
 # Loaded once, because the model caches its tables.
 @cache
 def _load_shipped() -> AttentionClassifier:
+    """Load the sentiment classifier that comes with limelight."""
     return load_folder(SHIPPED)
 
 
@@ -274,6 +275,7 @@ def _load_hugging_face(
 
 
 def _is_hugging_face(folder: Path) -> bool:
+    """Return whether a folder contains a model of transformers."""
     try:
         content = read_bounded_bytes(folder / "config.json", _MAX_CONFIG_BYTES)
         config = parse_json(content, "config.json")
@@ -376,7 +378,8 @@ def wrap(
     >>> def predict(texts):
     ...     positive = np.array([0.9 if "superb" in text else 0.2 for text in texts])
     ...     return np.stack([1 - positive, positive], axis=1)
-    >>> model = limelight.wrap(predict, classes=["negative", "positive"], name="superb-counter")
+    >>> classes = ["negative", "positive"]
+    >>> model = limelight.wrap(predict, classes=classes, name="superb-counter")
     >>> model
     <Function superb-counter of negative | positive>
     >>> limelight.explain(model, "A superb film.", "loo").top(1)[0][0]

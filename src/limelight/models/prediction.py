@@ -1,14 +1,56 @@
 """What models predict, as rows that are ready for JSON."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from limelight.errors import add_text_number
-from limelight.models.protocol import Model, class_probabilities, class_weights, has
+from limelight.errors import InputError, add_text_number
+from limelight.models.protocol import (
+    Model,
+    class_probabilities,
+    class_weights,
+    get_property,
+    has,
+)
 from limelight.models.queries import expand_queries, join_queries, read_input
-from limelight.text import AnswerQuery, ModelInput, QueriedText, SpanQuery
+from limelight.text import AnswerQuery, ModelInput, QueriedText, Query, SpanQuery
+
+# "class": one of the classes. "labels": each label by itself. "score": a number is at least a
+# threshold, or below it. "answer": the log-probability of an answer is at least a threshold.
+PredictionKind = Literal["class", "labels", "score", "answer"]
+
+
+def prediction_kind(model: Model, query: Query | None, output_count: int) -> PredictionKind:
+    """Return the kind of a prediction: a class, several labels, a score or an answer.
+
+    Parameters
+    ----------
+    model
+        Any model.
+    query
+        The span or the answer that is explained, or None.
+    output_count
+        The number of outputs for an input.
+
+    Raises
+    ------
+    InputError
+        If the model predicts several numbers, so that no prediction follows from them.
+    """
+    if isinstance(query, AnswerQuery):
+        return "answer"
+    if len(model.classes) == 1 and model.link == "none":
+        return "score"
+    is_exclusive = get_property(model, "is_exclusive") or model.link in ("softmax", "ovr")
+    if is_exclusive or (output_count, len(model.classes)) == (1, 2):
+        return "score" if len(model.classes) == 1 else "class"
+    if model.link == "sigmoid":
+        return "labels"
+    raise InputError(
+        f"this model predicts {output_count} scores, from which no prediction follows. Wrap a "
+        "function that returns one of them."
+    )
 
 
 def predict_rows(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
@@ -29,6 +71,7 @@ def predict_rows(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _answer_row(model: Model, model_input: ModelInput) -> dict[str, Any]:
+    """Return the answer to a text with the log-probability of each sentence."""
     (answer,) = cast(tuple[AnswerQuery, ...], model_input.queries)
     queried = QueriedText(model_input.user_input, selector=answer)
     sentences = expand_queries(model, queried, by_sentence=True)
@@ -50,10 +93,11 @@ def _answer_row(model: Model, model_input: ModelInput) -> dict[str, Any]:
             for part, value in zip(parts, log_probabilities, strict=True)
         ],
     }
-    return _row(model_input, prediction)
+    return _prediction_row(model_input, prediction)
 
 
 def _span_row(model: Model, text: Any) -> dict[str, Any]:
+    """Return the spans that a model finds in a text, with tags and scores."""
     expanded = expand_queries(model, text)
     places = [
         place for queried in expanded for place in cast(tuple[SpanQuery, ...], queried.queries)
@@ -69,7 +113,7 @@ def _span_row(model: Model, text: Any) -> dict[str, Any]:
         }
         for place in places
     ]
-    return _row(model_input, {"spans": spans})
+    return _prediction_row(model_input, {"spans": spans})
 
 
 def _class_rows(model: Model, inputs: list[ModelInput]) -> list[dict[str, Any]]:
@@ -88,10 +132,11 @@ def _class_rows(model: Model, inputs: list[ModelInput]) -> list[dict[str, Any]]:
             "logits": dict(zip(classes[-outputs:], logits[i].tolist(), strict=True)),
             "probabilities": by_class,
         }
-        rows.append(_row(model_input, prediction))
+        rows.append(_prediction_row(model_input, prediction))
     return rows
 
 
-def _row(model_input: ModelInput, prediction: dict[str, Any]) -> dict[str, Any]:
+def _prediction_row(model_input: ModelInput, prediction: dict[str, Any]) -> dict[str, Any]:
+    """Return text, prediction and warnings as one row."""
     parts = {"parts": model_input.parts} if model_input.parts else {}
     return {"text": model_input.text, **parts, **prediction, "warnings": list(model_input.warnings)}

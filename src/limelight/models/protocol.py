@@ -291,8 +291,8 @@ class Capable(Model, Protocol):
         If the effect of these features is not known exactly, return a clause with the reason.
         """
 
-    def for_request(self, features: Any, scale: str) -> Model:
-        """Return the model, without exact games if they do not apply to the request."""
+    def drop_inexact_games(self, features: Any, scale: str) -> Model:
+        """Return the model, without its exact games if they are inexact for features or scale."""
 
     @property
     def unusable_replacements(self) -> Mapping[str, str]:
@@ -358,7 +358,7 @@ CAPABILITY_METHODS: Mapping[str, tuple[str, ...]] = {
     "gradients": _GRADIENTS,
     "lrp": (*_GRADIENTS, "frozen_gradient", "frozen_input_products", "inputs_per_batch"),
     "tables": ("compute_tables", "inputs_per_batch"),
-    "exact_game": ("exact_games", "for_request", "inputs_per_batch"),
+    "exact_game": ("exact_games", "drop_inexact_games", "inputs_per_batch"),
     "spans": ("spans", "with_classes"),
     "generation": ("generation_settings", "announce_calls", "generate"),
     "hidden_states": ("read_batch", "hidden_states", "inputs_per_batch"),
@@ -479,6 +479,10 @@ def require(model: Model, name: Capability | Property, use: str, advice: str = "
     advice
         End of the error message.
 
+    Returns
+    -------
+    The model, typed as one that may have every capability.
+
     Raises
     ------
     InputError
@@ -536,8 +540,9 @@ def choose_batch_size(model: Model, *, is_batched: bool) -> int:
 
     ``is_batched`` means that the methods compute several inputs in one forward pass.
     """
-    if has(model, "exact_game") or has(model, "tables"):
-        return model.inputs_per_batch
+    capabilities = model.capabilities  # read once, because every explanation calls this
+    if None in (capabilities.get("exact_game", ""), capabilities.get("tables", "")):
+        return cast(Capable, model).inputs_per_batch
     size: int = get_property(model, "inputs_per_batch") if is_batched else 1
     return size
 
@@ -568,6 +573,10 @@ def adapt_model(
     needs
         Options and functions that need a capability, the capability, and advice for other models.
 
+    Returns
+    -------
+    The model, or a variant of the model that shares the weights.
+
     Raises
     ------
     InputError
@@ -577,7 +586,7 @@ def adapt_model(
     if capabilities.get("spans", "") is None:
         model = cast(Capable, model).with_classes(classes)
     if capabilities.get("exact_game", "") is None:
-        model = cast(Capable, model).for_request(features, scale)
+        model = cast(Capable, model).drop_inexact_games(features, scale)
     if window is not None:
         reader = require(model, "max_tokens", "window", " Leave window out.")
         model = reader.with_windows(window)
@@ -730,7 +739,7 @@ def check_model(model: Any) -> Model:
     Raises
     ------
     InputError
-        If a member is missing, or the members contradict each other.
+        If a member is missing, or if a capability lacks its methods.
     """
     # The members are not computed, because a fingerprint reads every weight.
     family, attributes = type(model), getattr(model, "__dict__", {})

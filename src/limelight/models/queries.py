@@ -67,6 +67,10 @@ def expand_queries(
         Whether a language model generates an answer if the text selects none. Otherwise the text
         is returned without a query, and its answer is generated when the text is read.
 
+    Returns
+    -------
+    The text with each single query.
+
     Raises
     ------
     InputError
@@ -106,6 +110,10 @@ def expand_texts(
     by_sentence, generate
         As in :func:`expand_queries`.
 
+    Yields
+    ------
+    For each text, the list of the text with each single query.
+
     Raises
     ------
     InputError
@@ -119,6 +127,7 @@ def expand_texts(
 def _expand_readable(
     model: Model, texts: Iterable[Any], *, by_sentence: bool, generate: bool
 ) -> Iterator[list[Any]]:
+    """Yield each text once per query; keep a text that cannot be read without queries."""
     has_query = False
     for text in texts:
         try:
@@ -214,6 +223,10 @@ def read_inputs(
         read in one call.
     subwords
         Whether texts are split into subwords instead of words.
+
+    Yields
+    ------
+    The input of each text, in their order.
     """
     if query_kind(model) in _QUERIED:
         if hidden_states:
@@ -241,6 +254,7 @@ def compute_hidden_states(
 
 
 def _read_plain(model: Model, text: Any, *, subwords: bool) -> ModelInput:
+    """Check the kind of an input and read it without queries."""
     check_input_kind(model, text)
     return model.read(text, subwords=subwords)
 

@@ -65,7 +65,7 @@ class SpanFunction(Function):
         edges = {edge for query in queries for edge in (query.start, query.end)}
         model_input = model_input.split_words(edges)
         for query in queries:
-            query.tokens(model_input.tokens.spans, model_input.text)
+            query.token_indices(model_input.tokens.spans, model_input.text)
         warnings = (_CLIPPING_WARNING,) if queries and self.link != "none" else ()
         return replace(model_input, warnings=warnings, queries=queries)
 
@@ -89,7 +89,7 @@ class SpanFunction(Function):
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:
         """Return a function from masks to the scores at the queried spans of the masked text."""
         spans, text = model_input.tokens.spans, model_input.text
-        query_words = [query.tokens(spans, text) for query in model_input.queries]
+        query_words = [query.token_indices(spans, text) for query in model_input.queries]
         (segments,) = split_segments(model_input, features)
         mask = self.mask if replacement == "mask" else None
         if replacement == "delete" and any(
@@ -112,6 +112,7 @@ class SpanFunction(Function):
 
     @cached_property
     def _engine(self) -> Engine:
+        """Calls the function in batches, and returns the scores at the queried spans."""
         # The cost of a text inside a function is unknown, so the size of a batch is not limited.
         return Engine(self._score_spans, size=lambda pair: len(pair[0]), max_items=self.batch_size)
 

@@ -99,6 +99,7 @@ class TextGame:
 
     @property
     def _full_mask(self) -> Bool[np.ndarray, "1 d"]:
+        """The mask that keeps every feature, as a single row."""
         return np.ones((1, len(self)), bool)
 
     def _rejects(self, masks: Bool[np.ndarray, "n d"]) -> bool:

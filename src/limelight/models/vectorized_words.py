@@ -89,7 +89,7 @@ class WordReader:
         try:
             tokens = list(self._analyze(text))
             for words in self._candidate_splits(text):
-                if words and _tokens(words) == tokens and self._survives_removals(text, words):
+                if words and _list_tokens(words) == tokens and self._survives_removals(text, words):
                     return words, True
         except Exception:  # the user's code may not accept a shorter text, such as an empty one
             return None
@@ -133,7 +133,9 @@ class WordReader:
         """Tell whether words are read as before under all removals that are tried."""
         names = [name for _, name, _ in words]
         for keep in removal_masks(names, text):
-            expected = _tokens([word for word, stays in zip(words, keep, strict=True) if stays])
+            expected = _list_tokens(
+                [word for word, stays in zip(words, keep, strict=True) if stays]
+            )
             spans = [span for (span, _, _), stays in zip(words, keep, strict=True) if not stays]
             # With a gap and without: a tokenizer may join the strings on both sides.
             for shortened in (blank_spans(text, spans), _close_up(text, spans)):
@@ -143,25 +145,30 @@ class WordReader:
 
     @cached_property
     def _splits_by_pattern(self) -> bool:
+        """Whether only a regular expression splits a text, and no function of the user."""
         functions = (getattr(self.vectorizer, name, None) for name in ("tokenizer", "preprocessor"))
         return not any(functions) and not callable(self.vectorizer.analyzer)
 
     @cached_property
     def _analyze(self) -> Callable[[str], list[str]]:
+        """The vectorizer's function from a text to its words."""
         analyze: Callable[[str], list[str]] = self.vectorizer.build_analyzer()
         return analyze
 
     @cached_property
     def _prepare(self) -> Callable[[str], str]:
+        """The vectorizer's function that changes a text before splitting it."""
         prepare: Callable[[str], str] = self.vectorizer.build_preprocessor()
         return prepare
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
+        """The regular expression of words."""
         return re.compile(self.vectorizer.token_pattern)
 
     @cached_property
     def _stop_words(self) -> frozenset[str]:
+        """The words that the vectorizer drops."""
         return frozenset(self.vectorizer.get_stop_words() or ())
 
 
@@ -199,7 +206,8 @@ def removal_masks(names: Sequence[str], text: str) -> Masks:
     return np.array([*masks, np.zeros(n, bool)])
 
 
-def _tokens(words: Words) -> list[str]:
+def _list_tokens(words: Words) -> list[str]:
+    """List the tokens of all words, in order."""
     return [token for _, _, tokens in words for token in tokens]
 
 

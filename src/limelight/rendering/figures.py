@@ -77,6 +77,7 @@ def colored_sentence(
 
 
 def _text_figure(explanations: Sequence[Explanation]) -> Any:
+    """Draw the text once for each method, with words colored by their scores."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -99,7 +100,7 @@ def _text_figure(explanations: Sequence[Explanation]) -> Any:
     _write_note(axes, WIDTH - MARGIN, top_margin - LINE / 2, "full color", ha="right")
     for row, e in enumerate(explanations):
         top = top_margin + row * (block_height + gap)
-        _write(axes, MARGIN, top + LINE / 2, e.label, weight="bold")
+        _write_text(axes, MARGIN, top + LINE / 2, e.label, weight="bold")
         _paint_words(axes, e, letter_runs, top)
         _write_note(axes, WIDTH - MARGIN, top + LINE / 2, scale_note(e), ha="right")
     _legend(figure, explanations, Line2D([], [], color=INK, lw=1.1), "lower left")
@@ -143,6 +144,7 @@ def _wrap_headline(
 
 
 def _add_headline(figure: Any, lines: Sequence[str]) -> None:
+    """Write a headline of small gray lines above a figure."""
     style = {"fontsize": SMALL, "color": SOFT, "x": 0.01, "ha": "left", "parse_math": False}
     figure.suptitle("\n".join(lines), **style)
 
@@ -168,7 +170,7 @@ def _legend(figure: Any, explanations: Sequence[Explanation], mark: Any, locatio
 
 def _write_note(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
     """Write a note about the figure in the color :data:`SOFT`, unlike the explained text."""
-    _write(axes, x, y, text, fontsize=SMALL, color=SOFT, **style)
+    _write_text(axes, x, y, text, fontsize=SMALL, color=SOFT, **style)
 
 
 def _layout_letters(
@@ -190,6 +192,7 @@ def _layout_letters(
 def _paint_words(
     axes: Any, e: Explanation, letter_runs: Sequence[tuple[float, float, str, TextPart]], top: float
 ) -> None:
+    """Draw letters and the colored boxes behind words, from height ``top`` downwards."""
     from matplotlib.patches import FancyBboxPatch
 
     sizes, strongest = relative_scores(e), strongest_feature(e)
@@ -200,13 +203,14 @@ def _paint_words(
             box, style = (x, middle - LINE * 0.38), "round,pad=0,rounding_size=2.5"
             axes.add_patch(FancyBboxPatch(box, width, LINE * 0.76, boxstyle=style, fc=color, lw=0))
         is_read = part.is_read and not part.side
-        _write(axes, x, middle, letters, color=INK if is_read else "#a0a8b0")
+        _write_text(axes, x, middle, letters, color=INK if is_read else "#a0a8b0")
         if part.feature == strongest:
             underline = middle + SIZE * 0.55
             axes.plot([x, x + width], [underline, underline], color=INK, linewidth=1.1)
 
 
-def _write(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
+def _write_text(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
+    """Write a text at a point of the axes."""
     style = {"fontsize": SIZE, "va": "center_baseline", "parse_math": False} | style
     style |= {"family": "monospace"} if style["fontsize"] == SIZE else {}
     axes.text(x, y, text, **style)
@@ -218,7 +222,7 @@ DOTS_PER_INCH = 200
 
 
 def bar_chart(e: Explanation, k: int = 20) -> Any:
-    """Return the ``k`` strongest features as bars, with one standard error for sampled scores."""
+    """Draw the ``k`` strongest features as bars, with one standard error for sampled scores."""
     if k < 1:
         raise InputError(f"a bar chart needs at least one bar; got k={k}.")
     order = strongest_indices(e.scores, k)
@@ -230,7 +234,8 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
     _name_ticks(axes.yaxis, [e.feature_labels[j] for j in order])
     axes.axvline(0, color=SOFT, linewidth=0.8)
     _format_rows(axes)
-    axes.set_xlabel(f"{e.label}: {target_sentence(e)}", parse_math=False)
+    whiskers = "" if error is None else " (whiskers: ± one standard error)"
+    axes.set_xlabel(f"{e.label}: {target_sentence(e)}{whiskers}", parse_math=False)
     _add_headline(figure, headline_lines)
     return figure
 
@@ -316,6 +321,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: int = DOTS_PE
 
 
 def _require_matplotlib() -> None:
+    """Raise an error that names the extra to install if matplotlib is missing."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
@@ -327,8 +333,20 @@ def canvas(
 ) -> tuple[Any, Any]:
     """Return a new figure and its axes, a grid of ``rows`` and ``columns``.
 
-    The figure is not registered in pyplot, which would keep it in memory. ``square`` returns the
-    axes as a flat array.
+    The figure is not registered in pyplot, which would keep it in memory.
+
+    Parameters
+    ----------
+    width, height
+        The size in inches.
+    rows, columns
+        The grid of axes.
+    square
+        Whether to return the axes as a flat array, and not in the shape of the grid.
+
+    Returns
+    -------
+    The figure, and its axes.
     """
     _require_matplotlib()
     from matplotlib.figure import Figure
@@ -361,6 +379,7 @@ def _name_tokens(axis: Any, tokens: Sequence[str], rotation: int = 0) -> None:
 
 
 def _name_ticks(axis: Any, names: Sequence[str], step: int = 1, **style: Any) -> None:
+    """Put ticks on an axis, ``step`` units apart, and label them with ``names``."""
     labels = [truncate_line(visible_text(name), 24) for name in names]
     axis.set_ticks(np.arange(len(labels)) * step, labels=labels, parse_math=False, **style)
 
@@ -378,6 +397,7 @@ def _heat_map(axes: Any, matrix: Float[np.ndarray, "n m"], peak: float, **style:
 
 
 def _check_tokens(tokens: Sequence[str], T: int) -> None:
+    """Raise `InputError` unless there is one token for each row."""
     if len(tokens) != T:
         raise InputError(f"got {len(tokens)} tokens for {T} rows; they must pair up.")
 
@@ -408,8 +428,7 @@ def judgment_figure(j: Judgment) -> Any:
     ceiling = {"proven": "the proven ceiling", "checked": "the checked ceiling"}.get(
         j.ceiling_kind, "the best order found"
     )
-    note = (
-        f"{len(j.texts_with_room)} texts, {'95 %' if j.has_intervals else 'too few for'} intervals"
-    )
-    axes.set_xlabel(f"share: 0 is chance, 1 is {ceiling}; {note}")
+    intervals = "lines are 95% intervals" if j.has_intervals else "too few for intervals"
+    note = f"{len(j.texts_with_room)} texts, {intervals}"
+    axes.set_xlabel(f"share: 0 is chance, 1 is {ceiling} ({note})")
     return figure

@@ -90,7 +90,7 @@ def words_html(
     sizes, strongest = relative_scores(e), strongest_feature(e)
     elements: list[dict[str, Any]] = []
     parts = shorten_unread(split_text(e))
-    for part, free_sides in zip(parts, _free_sides(parts), strict=True):
+    for part, sides in zip(parts, free_sides(parts), strict=True):
         if part.side:
             elements.append({"kind": "side", "text": part.side})
         elif part.feature is None:
@@ -102,7 +102,7 @@ def words_html(
             shade = f"{hue[0]}{step}" if step else ""
             classes = (
                 "w",
-                "b" if e.has_block_features else free_sides,
+                "b" if e.has_block_features else sides,
                 shade,
                 "top" if feature == strongest else "",
             )
@@ -113,7 +113,7 @@ def words_html(
     return render_macro("words", elements)
 
 
-def _free_sides(parts: Sequence[TextPart]) -> list[str]:
+def free_sides(parts: Sequence[TextPart]) -> list[str]:
     """Return the sides on which each part has room for its color: "s" for start, "e" for end.
 
     The color of a word is a little wider than the word. It may cover a space beside it, but not the
@@ -138,11 +138,11 @@ def legend_html(explanations: Sequence[Explanation]) -> "Markup":
     first = explanations[0]
     meanings = wording.hue_meanings(explanations)
     keys = [(hue[0], meaning) for hue, meaning in meanings.items()]
-    note = "Deeper color, larger score. The colors are safe for color-blind readers."
+    note = "Darker: larger score."
     if len(explanations) > 1:
         explained_noun = "span" if first.query != explanations[1].query else "method"
         scale_position = (
-            f": the number after its {pluralize(first.feature_noun)} is the deepest color"
+            f": the number after its {pluralize(first.feature_noun)} is the darkest color"
         )
         if explained_noun == "span" and isinstance(first.query, AnswerQuery):
             # The page of an answer has no numbers after the words.
@@ -161,7 +161,23 @@ def legend_html(explanations: Sequence[Explanation]) -> "Markup":
 def bar_shape(
     zero: float, end: float, hue: str, ends: Sequence[float] = ()
 ) -> dict[str, str | bool]:
-    """Compute the shape of a bar on a width of 100, with a whisker between ``ends``."""
+    """Compute the shape of a bar on a width of 100, with a whisker between ``ends``.
+
+    Parameters
+    ----------
+    zero
+        The position of the score 0, from 0 to 100.
+    end
+        The position of the score.
+    hue
+        The color of the bar.
+    ends
+        The positions of the ends of the whisker. Without ends, there is no whisker.
+
+    Returns
+    -------
+    Positions and color by name, for the template.
+    """
     low, high = (f"{x:.2f}" for x in ends or (0, 0))
     whisker = f"M{low} 6H{high}M{low} 4v4M{high} 4v4" if ends else ""
     x, width = f"{min(zero, end):.2f}", f"{abs(end - zero):.2f}"
@@ -179,7 +195,7 @@ def score_table_html(e: Explanation, count: int = SHOWN_FEATURES) -> "Markup":
             "count": len(e.spans[j]),
             "score": wording.typographic_minus(wording.format_score(e, j)),
             "error": wording.format_stderr(e, j),
-            "bar": _bar(e, j, largest),
+            "bar": _score_bar(e, j, largest),
         }
         for j in strongest_indices(e.scores, count)
     ]
@@ -195,7 +211,7 @@ def score_table_html(e: Explanation, count: int = SHOWN_FEATURES) -> "Markup":
     )
 
 
-def _bar(e: Explanation, j: int, largest: float) -> dict[str, str | bool]:
+def _score_bar(e: Explanation, j: int, largest: float) -> dict[str, str | bool]:
     """Return a bar from zero, with a whisker of one standard error to each side."""
     zero, unit = (50.0, 50 / largest) if e.signed else (0.0, 100 / largest)
     score = float(e.scores[j]) if e.signed else abs(float(e.scores[j]))
@@ -222,6 +238,7 @@ def head_tables(explanations: Sequence[Explanation]) -> "list[Markup]":
 
 
 def _head_table(e: Explanation, heads: Float[np.ndarray, "K d"]) -> "Markup":
+    """Return a table of the strongest features with a colored score of each head."""
     sizes, hues = (heads, "fa") if e.signed else (np.abs(heads), "nn")
     peak = float(np.abs(heads).max(initial=0.0))
     number = partial(wording.format_number, peak=peak, signed=e.signed)
@@ -282,7 +299,7 @@ def disagreement_section(c: Comparison, *, matrix: bool = True) -> "Markup":
     has_three = len(c.explanations) > 2
     return render_macro(
         "disagreement",
-        table_html(wording.disagreement_table(c, "Held against")),
+        table_html(wording.disagreement_table(c, "Compared with")),
         wording.unranked_sentence(c),
         wording.least_similar_pairs(c) if has_three else [],
         _correlations(c) if matrix and has_three else "",
@@ -319,10 +336,12 @@ def attention_data(c: Comparison) -> dict[str, Any] | None:
 
 
 def _head_data(matrix: Float[np.ndarray, "T T"], block: int) -> dict[str, Any]:
-    peak, most = float(matrix.max()) or 1.0, int(matrix[0].argmax())
+    """Encode the attention of one head as small numbers, with its largest weight."""
+    peak, strongest = float(matrix.max()) or 1.0, int(matrix[0].argmax())
     cells = np.round(np.sqrt(max_pool(matrix, block) / peak) * 255).astype(np.uint8)
     content = base64.b64encode(cells.tobytes()).decode()
-    return {"peak": peak, "most": most, "weight": float(matrix[0][most]), "cells": content}
+    weight = float(matrix[0][strongest])
+    return {"peak": peak, "strongest": strongest, "weight": weight, "cells": content}
 
 
 def max_pool(matrix: Float[np.ndarray, "T T"], block: int) -> Float[np.ndarray, "S S"]:
@@ -360,13 +379,15 @@ def explanation_page(e: Explanation) -> str:
     """Return one explanation as a self-contained page."""
     e = replace_explanation_surrogates(e)
     data = drop_image(e).to_json()
-    return _page([e], data, subtitle=e.label, has_tabs=False, messages=wording.merge_warnings([e]))
+    return _explanations_page(
+        [e], data, subtitle=e.label, has_tabs=False, messages=wording.merge_warnings([e])
+    )
 
 
 def comparison_page(c: Comparison) -> str:
     """Return a comparison as a self-contained page."""
     c = replace(c, explanations=tuple(map(replace_explanation_surrogates, c)))
-    return _page(
+    return _explanations_page(
         c.explanations,
         replace(c, explanations=tuple(map(drop_image, c))).to_json(),
         subtitle=f"{len(c.explanations)} methods",
@@ -377,11 +398,14 @@ def comparison_page(c: Comparison) -> str:
     )
 
 
-def _page(explanations: Sequence[Explanation], data: str, *, subtitle: str, **values: Any) -> str:
+def _explanations_page(
+    explanations: Sequence[Explanation], data: str, *, subtitle: str, **values: Any
+) -> str:
+    """Render explanations of one input as a self-contained page."""
     first, outcomes = explanations[0], wording.reader_outcomes(explanations[0])
-    title = f"What speaks for {wording.quoted_target(first)}{wording.query_phrase(first)}?"
+    title = f"Why {wording.quoted_target(first)}{wording.query_phrase(first)}?"
     if isinstance(first.query, AnswerQuery):
-        verb = "made the model write" if first.query.is_generated else "speak for the answer"
+        verb = "made the model write" if first.query.is_generated else "support the answer"
         title = f"Which {pluralize(first.feature_noun)} {verb}{wording.query_phrase(first)}?"
     unread = first.text[first.explained_end :]
     view = {
@@ -420,6 +444,7 @@ _TEMPLATE_FUNCTIONS: dict[str, Any] = {
     "head_tables": head_tables,
     "scale_note": wording.scale_note,
     "precision": wording.precision_sentence,
+    "ranks": wording.ranks_sentence,
     "anchor_sentence": wording.anchor_sentence,
     "headline": wording.headline,
     "base_sentence": wording.base_sentence,
@@ -442,11 +467,11 @@ def spans_page(span_explanations: SpanExplanations) -> str:
     labels = zip(span_explanations, wording.span_labels(span_explanations), strict=True)
     explanations = [replace_explanation_surrogates(replace(e, label=label)) for e, label in labels]
     records = [msgspec.Raw(e.to_json().encode()) for e in explanations]
-    title = "What speaks for each span?"
+    title = "Why each span?"
     if span_explanations.answer is not None:
         nouns = pluralize(explanations[0].feature_noun)
         title = f"Which {nouns} carried which sentence of the answer?"
-    return _page(
+    return _explanations_page(
         explanations,
         msgspec.json.encode({"explanations": records}).decode(),
         subtitle=span_explanations.count_phrase,

@@ -76,7 +76,10 @@ def removed_parts_html(image: Image, removed: Collection[int]) -> "Markup":
     """Return the original image, with the ``removed`` parts covered."""
     regions = outlines(image)
     return render_macro(
-        "original", image, "The image", ["".join(map(_path, regions[j])) for j in sorted(removed)]
+        "original",
+        image,
+        "The image",
+        ["".join(map(_svg_path, regions[j])) for j in sorted(removed)],
     )
 
 
@@ -94,7 +97,7 @@ def _shapes(e: Explanation, image: Image) -> list[dict[str, Any]]:
         hue = select_hue(e, size)
         title = f"{e.feature_labels[j]}: {typographic_minus(format_score(e, j))}"
         shape: dict[str, Any] = {
-            "path": "".join(map(_path, loops)),
+            "path": "".join(map(_svg_path, loops)),
             "hue": hue[0] if color_opacity(size) else "",
         }
         # Transparent shapes have a color too: the fill "none" would receive no pointer events.
@@ -108,7 +111,8 @@ def _shapes(e: Explanation, image: Image) -> list[dict[str, Any]]:
     return shapes
 
 
-def _path(loop: Loop) -> str:
+def _svg_path(loop: Loop) -> str:
+    """Return a closed line as the path of an SVG."""
     return f"M{'L'.join(f'{x:.6g} {y:.6g}' for x, y in loop)}z"
 
 

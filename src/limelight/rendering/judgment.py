@@ -65,16 +65,16 @@ def judgment_text(j: Judgment, look: Look) -> Iterator[RenderableType]:
     """Yield the verdict, a table with one row per method, and the warnings."""
     yield look.line(j.verdict)
     yield Text()
-    yield table_text(_methods(j), look)
+    yield table_text(_share_table(j), look)
     yield Text()
-    yield look.line(_meaning(j), "dim")
+    yield look.line(_describe_scale(j), "dim")
     yield from look.warning_lines(j.warnings)
     if sections := _sections(j, is_page=False):
         yield Text()
         yield from sections_text(sections, look)
 
 
-def _methods(j: Judgment) -> Table:
+def _share_table(j: Judgment) -> Table:
     """Return a table of the shares, with their position between chance and ceiling."""
     low = lowest_share(j)
 
@@ -98,7 +98,7 @@ def _methods(j: Judgment) -> Table:
         Column("error within texts", ".1g", min_width=FULL_WIDTH),
         Column("insertion", "z.3f", min_width=FULL_WIDTH),
         Column("|change|", "z.3f", min_width=FULL_WIDTH),
-        Column("won", ".0%", min_width=FULL_WIDTH),
+        Column("best on", ".0%", min_width=FULL_WIDTH),
         Column("texts", "d", min_width=FULL_WIDTH),
         Column(min_width=FULL_WIDTH),
     )
@@ -107,7 +107,7 @@ def _methods(j: Judgment) -> Table:
             m.method,
             m.share,
             m.interval,
-            partial(_axis, m, low),
+            partial(_draw_axis, m, low),
             _format_sampling_error(m),
             _format_with_interval(m.insertion, m.insertion_interval),
             _format_with_interval(m.change, m.change_interval),
@@ -121,10 +121,12 @@ def _methods(j: Judgment) -> Table:
 
 
 def _axis_position(share: float, low: float, letters: int) -> int:
+    """Return the letter of an axis at which a share stands."""
     return round((min(share, 1.0) - low) / (1.0 - low) * (letters - 1))
 
 
-def _axis(m: JudgedMethod, low: float, letters: int, look: Look) -> Text:
+def _draw_axis(m: JudgedMethod, low: float, letters: int, look: Look) -> Text:
+    """Draw the share of a method with its interval on an axis of letters."""
     line, dot, mark = ("-", "o", "|") if look.ascii else ("─", "●", "│")
     symbols = [" "] * letters
     symbols[_axis_position(0.0, low, letters)] = symbols[-1] = mark
@@ -148,7 +150,7 @@ def judgment_page(j: Judgment, *, navigation: "Markup | str" = "") -> str:
         "judgment.html",
         judgment=j,
         figure=_figure(j),
-        meaning=_meaning(j),
+        meaning=_describe_scale(j),
         sections=_sections(j, is_page=True),
         curves=any(text.curves for text in j.texts),
         max_curves=MAX_CURVES if len(j.texts) > MAX_CURVES else 0,
@@ -177,7 +179,7 @@ def _page_data(j: Judgment) -> str:
         "has_share": [m.share is not None for m in j.methods],
         "ceiling": j.ceiling_name,
         "units": pluralize(j.feature_noun),
-        "texts": [_row(text, measure, names) for _, text, measure in judged],
+        "texts": [_text_row(text, measure, names) for _, text, measure in judged],
         "not_judged": [[t.id, visible_text(t.reason or "")] for t in j.texts if t.deletion is None],
         "curves": [
             _compress_curves(text, names) if i < MAX_CURVES else None for i, text, _ in judged
@@ -186,7 +188,8 @@ def _page_data(j: Judgment) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
-def _row(text: JudgedText, measure: Measure, names: Sequence[str]) -> dict[str, Any]:
+def _text_row(text: JudgedText, measure: Measure, names: Sequence[str]) -> dict[str, Any]:
+    """Return the results for one text by name, for the page."""
     room = measure.ceiling - measure.chance
     return {
         "id": text.id,
@@ -235,23 +238,23 @@ def _compress_curves(text: JudgedText, names: Sequence[str]) -> str | None:
     return base64.b64encode(zlib.compress(content)).decode()
 
 
-def _meaning(j: Judgment) -> str:
-    limit = f"what no order of the {pluralize(j.feature_noun)} exceeds"
+def _describe_scale(j: Judgment) -> str:
+    """Explain the shares 0 and 1 and the intervals."""
+    limit = f"a limit for every order of the {pluralize(j.feature_noun)}"
     ceiling = {
-        "proven": f"{limit}, proven",
-        "checked": f"{limit}, checked on each text and not proven",
+        "proven": f"{limit} (proven)",
+        "checked": f"{limit} (checked on each text, not proven)",
     }.get(j.ceiling_kind, "the best order found, which a better search might exceed")
-    sentence = (
-        f"0 is what guessing reaches, 1 is {ceiling}. {_interval_note(j.has_intervals)}".strip()
-    )
+    sentence = f"0 is a random order. 1 is {ceiling}. {_interval_note(j.has_intervals)}".strip()
     if j.greedy is None:
         return sentence
     share = _format_with_interval(j.greedy, j.greedy_interval, digits=4)
-    return f"{sentence} Greedy search has the share {share}."
+    return f"{sentence} Greedy search reaches {share}."
 
 
 def _interval_note(has_intervals: bool) -> str:
-    return "Intervals are 95 %, over texts." if has_intervals else ""
+    """Return a sentence about the intervals, or "" without any."""
+    return "Lines show 95% confidence intervals over texts." if has_intervals else ""
 
 
 def _figure(j: Judgment) -> dict[str, Any]:
@@ -287,7 +290,7 @@ def _figure(j: Judgment) -> dict[str, Any]:
 
 def _sections(j: Judgment, *, is_page: bool) -> list[Section]:
     """Return the sections besides the shares. A terminal shows fewer, without intervals."""
-    sections = [Section("Methods", tables=[_methods(j)])] if is_page else []
+    sections = [Section("Methods", tables=[_share_table(j)])] if is_page else []
     if j.second is not None or any(m.columns for m in j.methods):
         sections.append(_measures(j, intervals=is_page))
     if is_page and j.pairs:
@@ -353,12 +356,10 @@ def _measures(j: Judgment, *, intervals: bool) -> Section:
 
 
 def _pair_note(pairs: Sequence[JudgedPair]) -> str:
+    """Explain the intervals and p-values of pairs, or return "" without any."""
     if all(p.simultaneous is None for p in pairs):
         return ""
-    return (
-        "Intervals and p-values hold for all pairs at once, and are of one test: 0 lies outside "
-        "exactly where p is below 0.05."
-    )
+    return "Intervals and p-values hold for all pairs at once."
 
 
 def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Table:
@@ -376,7 +377,7 @@ def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Ta
         Column(better),
         Column("than"),
         Column(difference, "z.3f"),
-        Column("texts won", ".0%"),
+        Column("better on", ".0%"),
         Column("p (all pairs)", ".3g", missing="–"),
     )
     return Table(columns, rows)
@@ -441,8 +442,8 @@ def _agreement(j: Judgment, agreement: MethodAgreement, measures: Sequence[str])
         frozenset(pair.methods): pair for pair in (*agreement.pairs, *agreement.reseeded_pairs)
     }
     note = (
-        "On the diagonal stands what a method that samples shares with itself under another seed: "
-        "two methods cannot be told apart where they agree as much as that."
+        "The diagonal compares a sampled method with itself under another seed. Two methods that "
+        "agree as much as this may differ only by sampling."
     )
     longest = min(max(map(len, names)), _NAME) + len("10 ")
     columns = [
@@ -467,6 +468,7 @@ def _agreement(j: Judgment, agreement: MethodAgreement, measures: Sequence[str])
 
 
 def _format_with_interval(x: float | None, interval: Interval | None, *, digits: int = 3) -> str:
+    """Format a number with its interval; an unknown number gives ""."""
     if x is None:
         return ""
     ends = "" if interval is None else f" [{interval[0]:z.3f}, {interval[1]:z.3f}]"

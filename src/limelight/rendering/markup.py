@@ -74,9 +74,10 @@ def render_macro(name: str, *values: Any, **options: Any) -> "Markup":
 
 
 def table_html(table: Table, *, label: str = "", kind: str = "numbers") -> "Markup":
-    """Return a table, with its title as the caption and its first column as row headings.
+    """Render a table as HTML, with its title as the caption and row headings in the first column.
 
-    If it has a ``label`` for screen readers, the table scrolls sideways. ``kind`` is its CSS class.
+    A table with a ``label``, which screen readers announce, gets a frame that scrolls sideways.
+    ``kind`` is the CSS class of the table.
     """
     columns = [(i, column) for i, column in enumerate(table.columns) if not column.draw_width]
     rows = [[_cell(row[i], column) for i, column in columns] for row in table.rows]

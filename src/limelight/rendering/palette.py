@@ -130,6 +130,7 @@ def palette_css(*, over_inline: bool = False) -> str:
 
 
 def _css_variables(theme: Theme) -> str:
+    """Return the colors of a theme as CSS variables."""
     return "".join(
         f"--{hue[0]}{step}:{hex_color(color)};"
         for hue in _TERMINAL

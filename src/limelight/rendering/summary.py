@@ -28,6 +28,7 @@ _MAX_WORDS, _MAX_EXAMPLES, _MAX_CHANGES = 10, 3, 12  # rows on a terminal
 _NARROW = 60  # columns of a terminal: narrower ones show no intervals and classes
 VISIBLE_ROWS = 20  # rows of a table before "Show more" is pressed; hidden rows need no layout
 _OPEN_TEXTS = 2  # representative texts that are open at first
+_SINGLE = ("single", "texts", "single_low", "single_high")
 _SHEETS = ("words.css", "page.css", "summary.css")
 
 
@@ -44,8 +45,11 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
     )
     if view["right"] is not None:
         yield look.line(f"right on {_right_text(view)} of {view['labeled']:,} labeled texts")
-    note = f"means over texts, 95 % intervals, shrunken for rare {pluralize(noun)}"
-    yield look.line(f"{note}; {view['vocabulary']:,} {pluralize(noun)}", "dim")
+    words = f"{view['vocabulary']:,} {pluralize(noun)}"
+    note = (
+        f"Mean score per {noun} over the texts, with 95% intervals (rare {pluralize(noun)} shrunk)"
+    )
+    yield look.line(f"{note}. {words}.", "dim")
     yield Text()
     yield from sections_text(_view_sections(first, noun), look)
     if other_views:
@@ -55,7 +59,7 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
         )
         yield Text()
         yield look.line(
-            f"Also in this run: {other_names}; --method shows one, --output page.html all.", "dim"
+            f"Other methods in this run: {other_names}. Use --method, or --output page.html.", "dim"
         )
     yield from look.warning_lines(summary.warnings)
 
@@ -98,19 +102,42 @@ def _view_sections(summary: RunSummary, noun: str) -> list[Section]:
     differing, mistakes = summary.differing_words.records(), _mistake_table(summary, noun)
     # Without mistakes there is nothing to compare.
     if view["compared"] or mistakes.rows:
-        no_difference = f"No {noun}'s mean score differs for certain between right and wrong."
+        no_difference = f"No {noun}'s mean score differs significantly between right and wrong."
         sentence = no_difference if view["compared"] and not differing else ""
+        sentence = sentence if view["compared"] else "Too few mistakes to compare."
         tables = [_right_wrong_table(differing[:_MAX_EXAMPLES], noun), mistakes]
         tables = [table for table in tables if table.rows]
         sections.append(Section("Where the model is wrong", sentence, tables=tables))
     if texts := summary.representatives.records():
         rows = ", ".join(text["id"] for text in texts)
-        sentence = f"{rows} show {pluralize(noun)} of {texts[-1]['covered']:.1%} of all importance."
+        sentence = f"{rows} cover {texts[-1]['covered']:.1%} of the total importance."
         sections.append(Section("Representative texts", sentence))
+    if decisions := decision_sentence(summary):
+        sections.append(Section("What would change the predictions", decisions))
     if summary.slices.rows:
         title = f"Slices by {summary.sliced_by}"
         sections.append(Section(title, tables=[_slice_table(summary, noun)]))
     return sections
+
+
+def decision_sentence(summary: RunSummary) -> str:
+    """Say how many texts of a view depend on a single feature, or return "" if it is unknown."""
+    noun, records = feature_noun(summary.feature_kind), summary.decisions.records()
+    if not records:
+        return ""
+    (counts,) = records
+    share = format_share(*(counts[f"{name}"] for name in _SINGLE))
+    texts, robust, unsettled = counts["texts"], counts["robust"], counts["unsettled"]
+    sentences = [
+        f"{counts['single']:,} of {texts:,} texts depend on a single {noun}: {share}.",
+        f"In {robust:,} texts, no removal of {pluralize(noun)} changes the prediction.",
+    ]
+    if counts["median_size"] is not None:
+        removals = f"{counts['median_size']:g} {pluralize(noun)}"
+        sentences.append(f"The median of the smallest removals found is {removals}.")
+    if unsettled:
+        sentences.append(f"In {unsettled:,} texts, a smaller removal may exist.")
+    return " ".join(sentences)
 
 
 def _word_table(records: Sequence[Record], heading: str, peak: float, *, signed: bool) -> Table:
@@ -134,6 +161,7 @@ def _word_table(records: Sequence[Record], heading: str, peak: float, *, signed:
 
 
 def _mistake_table(summary: RunSummary, noun: str) -> Table:
+    """Return a table of the wrongly predicted texts with the words behind each mistake."""
     columns = [
         *(Column(name, max_letters=18) for name in ("mistake", "label", "predicted")),
         Column("how sure", min_width=_NARROW),
@@ -157,7 +185,7 @@ def _slice_table(summary: RunSummary, noun: str) -> Table:
     columns = [
         Column(f"by {summary.sliced_by}", max_letters=24),
         Column("texts", ","),
-        Column(f"called {view['target']}", max_letters=22),
+        Column(f"predicted {view['target']}", max_letters=22),
         *[Column("right")] * labeled,
         Column(f"{pluralize(noun)} that score otherwise", min_width=90),
     ]
@@ -215,6 +243,7 @@ def summary_page(summary: RunSummary, *, navigation: "Markup | str" = "") -> str
         slice_table=lambda part: table_html(
             _slice_table(part, noun), label=f"Texts by {part.sliced_by}"
         ),
+        decisions=decision_sentence,
         noun=noun,
     )
     data = {"views": [_example_rows(part) for part in views]}
@@ -303,7 +332,7 @@ def _comparison_sections(c: RunComparison) -> list[Section]:
     )
     unit = "Scores are shares of a text's total size, since two methods have no common unit."
     noun = feature_noun(c.feature_kind)
-    no_change = f"No {noun}'s score changed for certain, of {c.compared:,} compared."
+    no_change = f"No {noun}'s score changed significantly, of {c.compared:,} compared."
     changed = [
         word
         | {"group": word["target"], "first_texts": word["texts"], "second_texts": word["texts"]}

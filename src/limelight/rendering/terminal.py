@@ -91,7 +91,7 @@ class Look:
 
     def warning_lines(self, warnings: Iterable[str]) -> list[Text]:
         """Return an empty line and a line for each warning; no line without warnings."""
-        lines = [self.line(f"! {warning}", "bold") for warning in warnings]
+        lines = [self.line(f"Warning: {warning}", "bold") for warning in warnings]
         return [Text(), *lines] if lines else []
 
 
@@ -191,7 +191,8 @@ def sections_text(sections: Iterable[Section], look: Look) -> Iterator[Renderabl
         yield from look.warning_lines(section.warnings)
     if hidden_columns:
         yield Text()
-        yield look.line(f"Columns without room here: {hidden_columns}; the page has all.", "dim")
+        columns = f"{hidden_columns} column{'s' * (hidden_columns > 1)}"
+        yield look.line(f"{columns} hidden. Use --output page.html to see all.", "dim")
 
 
 @terminal_view(FULL_WIDTH)
@@ -215,7 +216,23 @@ def _crop_lines(text: Text, look: Look) -> Text:
 
 
 def draw_bar(strength: float, hue: Hue, letters: int, look: Look) -> Text:
-    """Draw a bar whose length is ``letters`` times the size of ``strength``."""
+    """Draw a bar whose length is ``letters`` times the size of ``strength``.
+
+    Parameters
+    ----------
+    strength
+        The score, divided by the largest score.
+    hue
+        The sign of the score, as a color.
+    letters
+        The length of the longest bar.
+    look
+        The colors and symbols of the terminal.
+
+    Returns
+    -------
+    The bar as colored letters.
+    """
     cells = abs(strength) * letters
     if look.ascii:
         bar = ("#" if strength >= 0 else "-") * round(cells)
@@ -238,10 +255,12 @@ def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
     yield table_text(_feature_table(e, look.width), look)
     yield Text()
     yield look.line(wording.precision_sentence(e), "dim")
+    if ranks := wording.ranks_sentence(e):
+        yield look.line(ranks, "dim")
     if base := wording.base_sentence(e):
         yield look.line(base, "dim")
     if e.intercept is not None:
-        yield look.line(f"Intercept {e.intercept:+.3f}.", "dim")
+        yield look.line(f"{e.label} intercept: {e.intercept:+.3f}.", "dim")
     if e.pairs is not None and len(e.pairs.scores):
         yield Text()
         yield table_text(wording.pair_table(e, e.pairs, SHOWN_PAIRS), look)
@@ -334,7 +353,9 @@ def _headings(explanations: Sequence[Explanation], title: str, look: Look) -> It
     before, predicted, after = wording.headline(
         explanations, wording.COLORS if look.color else wording.SIGNS
     )
-    yield look.line(before).append(look.safe(predicted), "bold").append(look.safe(after))
+    hint = wording.target_hint(explanations[0])
+    line = look.line(before).append(look.safe(predicted), "bold").append(look.safe(after))
+    yield line.append(f" {hint}" * bool(hint))
     yield Text()
 
 
@@ -424,18 +445,19 @@ def legend_text(explanations: Sequence[Explanation], look: Look) -> Text:
         for hue, meaning in meanings.items():
             text.append(f" {meaning} ", word_style(hue, 1.0) + Style(dim=False)).append(" ")
         scale = ", each method on its own scale" if len(explanations) > 1 else ""
-        text.append(f"stronger color: larger score{scale}; ")
+        text.append(f"stronger color: larger score{scale}")
         if has_words:
-            text.append(f"strongest {noun}", "underline").append("; ")
-        text.append("colors safe for color-blind readers.")
+            text.append("; ").append(f"strongest {noun}", "underline")
+        text.append(".")
     else:
         marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
         signs = {hue: f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()}
-        neutral, threshold = signs.pop("neutral", ""), f"below {FAINTEST:.0%} of it."
-        word_marks = (
-            [f"*strongest {noun}*", f"bare {pluralize(noun)} are {threshold}"] if has_words else []
-        )
-        text.append("; ".join(filter(None, [", ".join(signs.values()), neutral, *word_marks])))
+        neutral = signs.pop("neutral", "")
+        marked = [", ".join(signs.values()), neutral, f"*strongest {noun}*" * has_words]
+        text.append(f"{'; '.join(filter(None, marked))}.")
+        if has_words:
+            text.append(f" {pluralize(noun).capitalize()} without a number score below ")
+            text.append(f"{FAINTEST:.0%} of the largest.")
     if any(len(spans) > 1 for spans in explanations[0].spans):
         text.append(f" {wording.occurrences_sentence(explanations[0])}")
     return text
@@ -446,7 +468,7 @@ def _side_by_side(c: Comparison, look: Look) -> RichTable:
     grid = RichTable(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
     grid.add_column("method", no_wrap=True, max_width=18, overflow="ellipsis")
     grid.add_column(pluralize(c.explanations[0].feature_noun), overflow="fold", ratio=1)
-    grid.add_column("full color" if look.color else "largest", no_wrap=True, justify="right")
+    grid.add_column("scale", no_wrap=True, justify="right")
     is_long = len(c.text) > 2 * MAX_WIDTH
     for e, words in zip(c, colored_words(c.explanations, look), strict=True):
         note = wording.scale_note(e, zero_to="0…")  # the column is taken from the words
@@ -469,12 +491,12 @@ def _comparison_notes(c: Comparison, look: Look) -> Iterator[RenderableType]:
     yield legend_text(c.explanations, look)
     if len(c) > 1:
         yield Text()
-        yield table_text(wording.disagreement_table(c, "Where they disagree with"), look)
+        yield table_text(wording.disagreement_table(c, "Agreement with"), look)
         if sentence := wording.unranked_sentence(c):
             yield look.line(sentence)
     if len(c) > 2 and (pairs := wording.least_similar_pairs(c)):
         yield Text()
-        yield Text("Furthest apart", "bold")
+        yield Text("Largest disagreements", "bold")
         yield from (look.line(f"{pair}: {sentence}") for pair, sentence in pairs)
     yield from look.warning_lines([*c.warnings, *wording.merge_warnings(c)])
 

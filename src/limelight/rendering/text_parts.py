@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from limelight.errors import CONTROL_CHARACTERS
 from limelight.results import Explanation
+from limelight.results.explanation import TextFeatures
 from limelight.text import SIDES, token_strings
 from limelight.text.characters import LONE_SURROGATE
 
@@ -27,7 +28,7 @@ class TextPart:
     side: str = ""
 
 
-def split_text(e: Explanation) -> list[TextPart]:
+def split_text(e: TextFeatures) -> list[TextPart]:
     """Split the text at the edges of its features. Together the parts are the text."""
     parts: list[TextPart] = []
     position = 0
@@ -68,7 +69,7 @@ def model_tokens(e: Explanation) -> list[str]:
     return ["[cls]", *token_strings(e.text[: e.explained_end])]
 
 
-def _split_gap(e: Explanation, start: int, end: int) -> list[TextPart]:
+def _split_gap(e: TextFeatures, start: int, end: int) -> list[TextPart]:
     """Return the text between two features, with a part for each side of a pair that begins."""
     parts: list[TextPart] = []
     for (side_start, _), name in zip(e.parts, SIDES, strict=False):
@@ -78,7 +79,8 @@ def _split_gap(e: Explanation, start: int, end: int) -> list[TextPart]:
     return parts + _split_at_window(e, start, end)
 
 
-def _split_at_window(e: Explanation, start: int, end: int) -> list[TextPart]:
+def _split_at_window(e: TextFeatures, start: int, end: int) -> list[TextPart]:
+    """Split a part of the text where the model stopped reading."""
     edge = min(max(e.explained_end, start), end)
     read, unread = e.text[start:edge], e.text[edge:end]
     return [part for part in (TextPart(read), TextPart(unread, is_read=False)) if part.text]
@@ -89,10 +91,11 @@ _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
 
 def visible_text(text: str) -> str:
     """Return ``text`` with control characters as symbols, except line ends and tabs."""
-    return CONTROL_CHARACTERS.sub(_symbol, _LINE_ENDS.sub("\n", text))
+    return CONTROL_CHARACTERS.sub(_control_symbol, _LINE_ENDS.sub("\n", text))
 
 
-def _symbol(match: re.Match[str]) -> str:
+def _control_symbol(match: re.Match[str]) -> str:
+    """Return a visible symbol for a control character."""
     code = ord(match.group())
     if code < 0x20:
         return chr(0x2400 + code)

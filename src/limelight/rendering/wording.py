@@ -19,8 +19,16 @@ from limelight.rendering.palette import (
     select_hue,
     strongest_indices,
 )
-from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
+from limelight.results import (
+    Anchor,
+    Comparison,
+    Counterfactual,
+    Explanation,
+    Pairs,
+    SpanExplanations,
+)
 from limelight.results.comparison import TOP
+from limelight.results.differences import encode_ranges
 from limelight.results.table import Cell, Column, Table
 from limelight.text import AnswerQuery, pluralize
 
@@ -35,7 +43,23 @@ SMALLEST_DECIMAL = 1e-4  # below it, powers of ten read better than rows of zero
 
 
 def format_number(value: float, *, peak: float, signed: bool = True, digits: int = 3) -> str:
-    """Format ``value`` with the number of decimals that shows ``peak`` with ``digits`` digits."""
+    """Format ``value`` with the number of decimals that shows ``peak`` with ``digits`` digits.
+
+    Parameters
+    ----------
+    value
+        The number to format.
+    peak
+        The number that gets ``digits`` significant digits, such as the largest score.
+    signed
+        Whether to write a plus sign.
+    digits
+        The number of significant digits of ``peak``.
+
+    Returns
+    -------
+    The number as text.
+    """
     sign, value = "+" if signed else "", value + 0.0  # the sum turns -0.0 into +0.0
     if peak and (peak < SMALLEST_DECIMAL or peak >= 10.0**6):
         return f"{value:{sign}.{digits - 1}e}"
@@ -150,7 +174,19 @@ def confidence_phrase(confidence: float, *, margin: bool) -> str:
 
 
 def format_share(count: int, total: int, low: float, high: float) -> str:
-    """Format a share of texts and its interval: "88.0% [86.1%, 89.7%]". A total of 0 gives 0.0%."""
+    """Format a share of texts and its interval: "88.0% [86.1%, 89.7%]". A total of 0 gives 0.0%.
+
+    Parameters
+    ----------
+    count, total
+        The share is ``count / total``.
+    low, high
+        The ends of its interval.
+
+    Returns
+    -------
+    The share as text, in percent.
+    """
     return f"{format_percent(count / total if total else 0.0)} [{low:.1%}, {high:.1%}]"
 
 
@@ -187,7 +223,7 @@ class ClassOutcome(NamedTuple):
     chosen: bool
 
 
-def class_outcomes(e: Explanation) -> list[ClassOutcome]:
+def class_outcomes(e: Explanation | Counterfactual) -> list[ClassOutcome]:
     """Return the outcomes of all classes. A single output gives the outcomes of two classes.
 
     A model with the link "none" has no probabilities, and may have only one outcome.
@@ -220,7 +256,7 @@ def reader_outcomes(e: Explanation) -> list[ClassOutcome]:
     return [outcome._replace(name=name or outcome.name) for outcome in class_outcomes(e)]
 
 
-def _has_labels(e: Explanation) -> bool:
+def _has_labels(e: Explanation | Counterfactual) -> bool:
     """Return whether each class is decided separately, so that none or more may be chosen.
 
     Exclusive classes may have log-odds too, but their probabilities add up to 1.
@@ -268,9 +304,9 @@ SIGNS: Marks = {"for": "[+] {}", "against": "[-] {}", "neutral": "{} with a numb
 def headline(explanations: Sequence[Explanation], marks: Marks = COLORS) -> tuple[str, str, str]:
     """Return the sentence above a view: the words before the predicted class, the class, the rest.
 
-    "The model says **negative** (95.8%). Scores are for “positive” (logit −3.13): green words
-    speak for it, orange words for “negative”." ``marks`` describe how the view marks words for the
-    target, words against it, and words without a sign.
+    "The model predicts **negative** (95.8%). Scores are for “positive”, the second class (logit
+    −3.13): green words push towards it, orange words towards “negative”." ``marks`` describe how
+    the view marks words for the target, words against it, and words without a sign.
     """
     e = explanations[0]
     marks = {side: mark.format(pluralize(e.feature_noun)) for side, mark in marks.items()}
@@ -278,13 +314,33 @@ def headline(explanations: Sequence[Explanation], marks: Marks = COLORS) -> tupl
         before, name, after = _answer_headline(explanations, e.query)
     else:
         before = (
-            f"At{query_phrase(e).removeprefix(' at')} the model says "
+            f"At{query_phrase(e).removeprefix(' at')} the model predicts "
             if e.query
-            else "The model says "
+            else "The model predicts "
         )
         name, confidence = prediction_phrase(e)
-        after = f"{confidence} Scores are for {quoted_target(e)}{_explained_number(e)}"
+        after = (
+            f"{confidence} Scores are for {quoted_target(e)}{_class_role(e)}{_describe_value(e)}"
+        )
     return before, name, f"{after}{_explain_marks(explanations, marks)}"
+
+
+def _class_role(e: Explanation) -> str:
+    """Return ", the predicted class", ", the second class" or "" for the target."""
+    if e.query is not None or e.against is not None or _is_number(e) or _has_labels(e):
+        return ""
+    if any(outcome.chosen and outcome.name == e.target for outcome in class_outcomes(e)):
+        return ", the predicted class"
+    is_second = len(e.classes) == 2 and e.target == e.classes[1]
+    return ", the second class" if is_second else ""
+
+
+def target_hint(e: Explanation) -> str:
+    """Return a sentence about the choice of the class if another class than the predicted one
+    is explained, or "".
+    """
+    is_other = _class_role(e) == ", the second class"
+    return "Use --target (target= in Python) to change this." if is_other else ""
 
 
 def _answer_headline(
@@ -321,8 +377,8 @@ def _explain_marks(explanations: Sequence[Explanation], marks: Marks) -> str:
         other = e.against or opposite_class(e)
         target = "it" if e.against is None else quote(e.target)
         for_meaning, against_meaning = (
-            f"speak for {target}",
-            f"for {quote(other)}" if other else f"against {target}",
+            f"push towards {target}",
+            f"towards {quote(other)}" if other else f"away from {target}",
         )
     sentence = f": {marks['for']} {for_meaning}, {marks['against']} {against_meaning}."
     if all(explanation.signed for explanation in explanations):
@@ -335,7 +391,7 @@ def _explain_unsigned(explanations: Sequence[Explanation]) -> str:
     one_sided = {
         explanation.method in ONE_SIDED for explanation in explanations if not explanation.signed
     }
-    helps, harms = "speak for it", "speaks against it"
+    helps, harms = "push towards it", "pushes away from it"
     if _is_number(explanations[0]):
         helps, harms = "raise it", "lowers it"
     if one_sided == {True}:
@@ -364,7 +420,8 @@ def opposite_class(e: Explanation) -> str | None:
     return other_names[0] if e.classes_are_opposite or is_log_odds or sums_to_one else None
 
 
-def _explained_number(e: Explanation) -> str:
+def _describe_value(e: Explanation) -> str:
+    """Return the explained number in parentheses, or "" if it is unknown or shown already."""
     value = e.explained_value
     if value is None or _is_number(e):  # the headline already contains the predicted number
         return ""
@@ -375,6 +432,7 @@ def _explained_number(e: Explanation) -> str:
 
 
 def _format_output(e: Explanation, value: float) -> str:
+    """Format an output as a percentage, or as a number with a sign."""
     is_share = e.scale == "probability" and e.against is None
     return format_percent(value) if is_share else f"{value:+.3f}"
 
@@ -385,13 +443,13 @@ def base_sentence(e: Explanation) -> str:
         return ""
     if isinstance(e.query, AnswerQuery):
         noun = "answer" if e.query.part == e.query.text.strip() else "sentence"
-        output = f"the {e.query.output_name} of the {noun}"
+        output = f"{e.query.output_name} of the {noun}"
     else:
-        conjunction = "against" if e.classes_are_opposite else "less that of"
+        conjunction = "against" if e.classes_are_opposite else "minus"
         reference = "" if e.against is None else f" {conjunction} {quote(e.against)}"
-        output = f"the {e.scale} of {quote(e.target)}{reference}"
+        output = f"{e.scale} of {quote(e.target)}{reference}"
     value = _format_output(e, e.base_value)
-    return f"With every {e.feature_noun} removed, {output} is {value}."
+    return f"Baseline (all {pluralize(e.feature_noun)} removed): {output} {value}."
 
 
 def round_up(bound: float) -> str:
@@ -406,13 +464,34 @@ def precision_sentence(e: Explanation) -> str:
         verb = "Learned" if e.method == LEARNED else "Sampled"
         return f"{verb}: ± is one standard error."
     if e.bound == math.inf:
-        return "No sampling; the error of the scores is not bounded."
+        return "Computed without sampling, with an error that is not bounded."
     if e.bound is not None:
-        return (
-            f"No sampling; every score is within {round_up(e.bound)} of the exact value "
-            f"({BOUND_KINDS[e.bound_kind]})."
-        )
-    return "No sampling error."
+        return f"Exact: error at most {round_up(e.bound)} ({BOUND_KINDS[e.bound_kind]})."
+    return "Computed without sampling."
+
+
+_MAX_RANGES = 4  # of sizes in a sentence
+
+
+def ranks_sentence(e: Explanation) -> str:
+    """Say which sets of the strongest features are certain, or return "" if nothing is known."""
+    if e.certain_tops is None or len(e) < 2:
+        return ""
+    is_sampled = e.stderr is not None and bool(e.stderr.any())
+    end = " (95 % confidence)." if is_sampled else "."
+    nouns = pluralize(e.feature_noun)
+    ranges = encode_ranges(e.certain_tops)
+    if not ranges:
+        return f"It is not certain which {nouns} are the strongest{end}"
+    if ranges == [(1, len(e) - 1)]:
+        return f"The ranks of all {nouns} are certain{end}"
+    if ranges == [(1, 1)]:
+        return f"The strongest {e.feature_noun} is certain{end}"
+    sizes = [str(first) if first == last else f"{first} to {last}" for first, last in ranges]
+    # A shorter list is true as well.
+    del sizes[_MAX_RANGES - 1 : -1]
+    listed = " and ".join(filter(None, [", ".join(sizes[:-1]), sizes[-1]]))
+    return f"The top {listed} {nouns} are certain{end}"
 
 
 def merge_warnings(explanations: Iterable[Explanation]) -> list[str]:
@@ -430,14 +509,27 @@ def merge_warnings(explanations: Iterable[Explanation]) -> list[str]:
 
 def occurrences_sentence(e: Explanation) -> str:
     """Say that a score counts all occurrences of its feature, within its own text in a pair."""
-    limit = " in its own text" if e.parts else ""
-    return f"A score counts all occurrences of its {e.feature_noun}{limit}."
+    limit = " in each text" if e.parts else ""
+    return f"Repeated {pluralize(e.feature_noun)} share one score{limit}."
+
+
+ANCHOR_GUARANTEES = {
+    "sufficient": "",
+    "minimal": ", and no {noun} of the anchor can be left out",
+    "smallest": ", and no smaller anchor exists",
+}
 
 
 def anchor_sentence(e: Explanation, anchor: Anchor) -> str:
-    """Name the words of an anchor, with its precision and coverage."""
+    """Name the words of an anchor, with its guarantee or its precision, and its coverage."""
     words = ", ".join(e.feature_labels[j] for j in anchor.features) or f"no {e.feature_noun} at all"
     low, high = anchor.precision_interval
+    if anchor.guarantee is not None:
+        return (
+            f"Anchor: {words}. The prediction stays whatever else is removed"
+            f"{ANCHOR_GUARANTEES[anchor.guarantee].format(noun=e.feature_noun)}. "
+            f"{anchor.coverage:.1%} of all masks keep the anchor."
+        )
     return (
         f"Anchor: {words} (precision {anchor.precision:.1%}, interval {low:.1%} to {high:.1%}, "
         f"coverage {anchor.coverage:.1%})."
@@ -492,7 +584,7 @@ def least_similar_pairs(c: Comparison, count: int = 3) -> list[tuple[str, str]]:
             f"{labels[i]} and {labels[j]}",
             f"rank correlation {ranks:+.2f}, "
             + f"opposite signs {-signs}, " * bool(signs)
-            + f"{shared} of the top {top} shared",
+            + f"{shared} of the top {top} in common",
         )
         for ranks, signs, shared, i, j in sorted(ranked_pairs, key=lambda row: row[:2])[:count]
     ]
@@ -503,9 +595,8 @@ def unranked_sentence(c: Comparison) -> str | None:
     if not (unranked := [e for e in c if e.method in c.agreement.noise_methods]):
         return None
     return (
-        f"Not ranked: {', '.join(e.label for e in unranked)}. No score there is larger than "
-        f"{max(map(largest_score, unranked)):.0e}, which is rounding, and an order of rounding "
-        "errors says nothing."
+        f"Not ranked: {', '.join(e.label for e in unranked)}. All scores are at most "
+        f"{max(map(largest_score, unranked)):.0e}, which is rounding."
     )
 
 
@@ -521,11 +612,11 @@ def disagreement_table(c: Comparison, title: str) -> Table:
     columns = (
         Column("method", max_letters=18),
         Column("rank correlation", "+.2f", short_heading="rank\ncorr.", missing="–"),
-        Column("opposite signs", "d", short_heading="sign\nclashes", missing="–"),
+        Column("opposite signs", "d", short_heading="opposite\nsigns", missing="–"),
         Column(
-            f"top {pluralize(c.explanations[0].feature_noun)} shared",
+            f"top {pluralize(c.explanations[0].feature_noun)} in common",
             "s",
-            short_heading="top 3\nshared",
+            short_heading="top-3\noverlap",
             missing="–",
         ),
     )
@@ -551,7 +642,7 @@ def score_table(
     order
         Indices of the features that get a row.
     digits
-        Digits of the largest score.
+        Significant digits of the largest score.
     widest
         Largest number of letters in the column of features, or 0 for any number.
 
@@ -590,7 +681,10 @@ def pair_table(e: Explanation, pairs: Pairs, count: int) -> Table:
 
 
 # The reason for a bound: a proof, or a check that removes words of this text.
-BOUND_KINDS = {"proven": "proven", "checked": "checked on this text, not proven"}
+BOUND_KINDS = {
+    "proven": "proven bound",
+    "checked": "bound checked on this text, not proven",
+}
 EXACTNESS = {
     "bound": "exact, with a proven bound",
     "checked": "exact, with a bound that is checked on each text and not proven",

@@ -1,8 +1,11 @@
 """What every method returns: explanations, comparisons, their JSON and tables."""
 
 from limelight.results.comparison import Agreement, Comparison, measure_agreement, rank_correlation
+from limelight.results.counterfactual import Counterfactual, Counterfactuals
+from limelight.results.differences import Difference
 from limelight.results.explanation import (
     Anchor,
+    AnchorGuarantee,
     Attribution,
     BoundKind,
     Explanation,
@@ -14,9 +17,13 @@ from limelight.results.explanation import (
 __all__ = [
     "Agreement",
     "Anchor",
+    "AnchorGuarantee",
     "Attribution",
     "BoundKind",
     "Comparison",
+    "Counterfactual",
+    "Counterfactuals",
+    "Difference",
     "Explanation",
     "Explanations",
     "Pairs",

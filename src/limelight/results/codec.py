@@ -13,9 +13,13 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.models.prediction import PredictionKind
 from limelight.results.comparison import Agreement, Comparison
+from limelight.results.counterfactual import Counterfactual, LowerBoundKind
+from limelight.results.differences import decode_ranges, encode_ranges
 from limelight.results.explanation import (
     Anchor,
+    AnchorGuarantee,
     BoundKind,
     Explanation,
     Pairs,
@@ -29,6 +33,7 @@ from limelight.results.values import (
     frozen_array,
     map_values,
 )
+from limelight.sampling.removal_search import RemovalStability
 from limelight.shapes import Float
 from limelight.text import Image, parse_query
 
@@ -96,6 +101,7 @@ def settings_with_facts(e: Explanation) -> dict[str, Any]:
 
 
 def _convert_fact(name: str, value: Any, kind: Any) -> Any:
+    """Convert a setting of a file to its type; raise `InputError` if that is impossible."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -141,6 +147,7 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
     precision: float | None = None
     precision_interval: tuple[float, float] | None = None
     coverage: float | None = None
+    guarantee: AnchorGuarantee | None = None
     diagnostics: dict[str, Any] | None = None
     against: str | None = None
     parts: list[tuple[int, int]] | None = None
@@ -148,6 +155,7 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
     feature_kind: str = "words"
     image: Image | None = None
     bound_kind: BoundKind = "proven"
+    certain_tops: list[tuple[int, int]] | None = None
 
     @classmethod
     def from_result(cls, e: Explanation) -> "ExplanationRecord":
@@ -159,7 +167,7 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
             )
         if e.anchor is not None:
             values |= {name: getattr(e.anchor, name) for name in _ANCHOR_FIELDS}
-            values["anchor"] = list(e.anchor.features)
+            values |= {"anchor": list(e.anchor.features), "guarantee": e.anchor.guarantee}
         kind = e.settings.get("features")
         if isinstance(kind, str) and kind != "words":  # msgspec omits only the default object
             values["feature_kind"] = kind
@@ -179,6 +187,7 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
             parts=list(e.parts) or None,
             query=None if e.query is None else e.query.to_dict(),
             image=e.image,
+            certain_tops=None if e.certain_tops is None else encode_ranges(e.certain_tops),
         )
 
     def to_result(self) -> Explanation:
@@ -205,12 +214,16 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
             parts=tuple(self.parts or ()),
             query=None if self.query is None else parse_query(self.query),
             image=self.image,
+            certain_tops=None
+            if self.certain_tops is None
+            else decode_ranges(self.certain_tops, len(rows)),
             settings=settings,
             diagnostics=map_values(decode_value, self.diagnostics or {}),
             **facts,
         )
 
     def _read_pairs(self) -> Pairs | None:
+        """Return the stored pairs, or None."""
         if self.pairs is None:
             return None
         rows = [row.features for row in self.pairs]
@@ -222,13 +235,15 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
         )
 
     def _read_anchor(self) -> Anchor | None:
+        """Return the stored anchor, or None; raise `InputError` if it is incomplete."""
         values = {name: getattr(self, name) for name in ("anchor", *_ANCHOR_FIELDS)}
         is_missing = [value is None for value in values.values()]
-        if all(is_missing):
+        if all(is_missing) and self.guarantee is None:
             return None
         if any(is_missing):
             raise InputError("an anchor needs its precision, precision_interval and coverage.")
-        return Anchor(features=tuple(values.pop("anchor")), **values)
+        features = tuple(values.pop("anchor"))
+        return Anchor(features=features, guarantee=self.guarantee, **values)
 
 
 # Fields that a file has under the same name and in the same form.
@@ -262,6 +277,124 @@ class ComparisonRecord(Record, frozen=True):
             explanations=tuple(record.to_result() for record in self.explanations),
             warnings=self.warnings,
         )
+
+
+class RemovedFeatureRecord(Record, frozen=True):
+    """One feature of a counterfactual."""
+
+    text: str
+    spans: list[tuple[int, int]]
+    removed: bool
+
+
+class StabilityRecord(Record, frozen=True):
+    """How often the prediction stays if a random set of a size is removed."""
+
+    size: int
+    draws: int
+    unchanged: int
+    low: float
+    high: float
+
+
+class CounterfactualRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """The fields of a file that ``Counterfactual.to_json`` writes.
+
+    ``predicted_class``, ``predicted_class_after``, ``size``, ``is_minimal``, ``certified_radius``
+    and ``is_robust`` follow from the other fields. A file with other values raises an error.
+    """
+
+    schema: Literal["limelight.counterfactual/1"]
+    text: str
+    predicted_class: str
+    predicted_class_after: str | None
+    size: int | None
+    lower_bound: int
+    bound_kind: LowerBoundKind
+    is_minimal: bool
+    certified_radius: int
+    is_robust: bool
+    kind: PredictionKind
+    threshold: float | None = None
+    desired_class: str | None = None
+    classes: tuple[str, ...]
+    link: str
+    prediction: dict[str, float]
+    prediction_after: dict[str, float] | None
+    replacement: str
+    features: list[RemovedFeatureRecord]
+    stability: list[StabilityRecord]
+    warnings: list[str]
+    settings: dict[str, Any]
+    diagnostics: dict[str, Any] | None = None
+    model: str
+    version: str
+    cut_at: int | None = None
+    parts: list[tuple[int, int]] | None = None
+    query: dict[str, Any] | None = None
+    image: Image | None = None
+
+    @classmethod
+    def from_result(cls, c: Counterfactual) -> "CounterfactualRecord":
+        """Return the record of a counterfactual."""
+        rows = zip(c.features, c.spans, strict=True)
+        after = c.prediction_after
+        return cls(
+            schema="limelight.counterfactual/1",
+            **{name: getattr(c, name) for name in (*_SAME_COUNTERFACTUAL, *_DERIVED_FIELDS)},
+            prediction=dict(c.prediction),
+            prediction_after=None if after is None else dict(after),
+            features=[
+                RemovedFeatureRecord(text=text, spans=list(spans), removed=j in c.removed)
+                for j, (text, spans) in enumerate(rows)
+            ],
+            stability=[StabilityRecord(**stability._asdict()) for stability in c.stability],
+            warnings=list(c.warnings),
+            settings=map_values(encode_value, c.settings),
+            diagnostics=map_values(encode_value, c.diagnostics) or None,
+            cut_at=c.cut,
+            parts=list(c.parts) or None,
+            query=None if c.query is None else c.query.to_dict(),
+        )
+
+    def to_result(self) -> Counterfactual:
+        """Return the counterfactual of this record, and check the derived fields."""
+        result = Counterfactual(
+            **{name: getattr(self, name) for name in _SAME_COUNTERFACTUAL},
+            features=tuple(row.text for row in self.features),
+            spans=tuple(tuple(row.spans) for row in self.features),
+            removed=tuple(j for j, row in enumerate(self.features) if row.removed),
+            prediction=self.prediction,
+            prediction_after=self.prediction_after,
+            stability=tuple(
+                RemovalStability(row.size, row.draws, row.unchanged, row.low, row.high)
+                for row in self.stability
+            ),
+            warnings=tuple(self.warnings),
+            settings=map_values(decode_value, self.settings),
+            diagnostics=map_values(decode_value, self.diagnostics or {}),
+            cut=self.cut_at,
+            parts=tuple(self.parts or ()),
+            query=None if self.query is None else parse_query(self.query),
+        )
+        for name in _DERIVED_FIELDS:
+            if (stored := getattr(self, name)) != (expected := getattr(result, name)):
+                raise InputError(
+                    f"{name} of a counterfactual must follow from its other fields: it must be "
+                    f"{expected!r}, not {stored!r}."
+                )
+        return result
+
+
+# Fields that a file of a counterfactual has under the same name and in the same form.
+_SAME_COUNTERFACTUAL = (
+    "text", "lower_bound", "bound_kind", "kind", "threshold", "desired_class", "classes", "link",
+    "replacement", "model", "version", "image",
+)  # fmt: skip
+_DERIVED_FIELDS = (
+    "predicted_class", "predicted_class_after", "size", "is_minimal", "certified_radius",
+    "is_robust",
+)  # fmt: skip
 
 
 def _make_rows(

@@ -171,7 +171,7 @@ class Comparison(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
 
     @cached_property
     def agreement(self) -> Agreement:
-        """The pairwise agreement of the methods."""
+        """The rank correlation, sign agreement and shared top features of every two methods."""
         return measure_agreement(self.explanations)
 
     def __hash__(self) -> int:

@@ -18,6 +18,12 @@ from limelight.models.protocol import (
     class_weights,
     target_output_weights,
 )
+from limelight.results.differences import (
+    Difference,
+    FeatureNames,
+    check_top_sizes,
+    score_difference,
+)
 from limelight.results.mixins import FigureMixin, HtmlMixin, JsonMixin, TableMixin, TerminalMixin
 from limelight.results.table import Table, plain_table
 from limelight.results.values import (
@@ -26,6 +32,7 @@ from limelight.results.values import (
     plain_value,
     require_whole_characters,
 )
+from limelight.sampling.ranks import TopSizes
 from limelight.shapes import Float, Int
 from limelight.text import (
     SPLITTERS,
@@ -58,18 +65,28 @@ class Pairs(EqualByFields):
     stderr: Float[np.ndarray, " n"] | None = None
 
 
+AnchorGuarantee = Literal["sufficient", "minimal", "smallest"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
     """Features that are enough to keep the prediction.
 
     ``precision`` is the share of the texts with these features that get the same prediction.
-    ``coverage`` is the share of all sampled texts that have these features.
+    ``coverage`` is the share of all masked texts that have these features. ``guarantee`` is None if
+    the precision was measured on random masks. Otherwise the prediction stays whatever else is
+    removed:
+
+    * "sufficient": nothing is known about smaller anchors.
+    * "minimal": no feature of the anchor can be left out.
+    * "smallest": no set of fewer features is an anchor.
     """
 
     features: tuple[int, ...]
     precision: float
     precision_interval: tuple[float, float]
     coverage: float
+    guarantee: AnchorGuarantee | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,6 +102,8 @@ class Attribution:
     * ``diagnostics``: facts about the computation, such as sample sizes and the quality of a fit.
     * ``features``: the features to which the scores belong, if the method chose them itself. None
       means the features of the request.
+    * ``certain_tops``: if the scores are sampled, the sizes of the top sets that are certain.
+    * ``draws``: independent draws of sampled scores, whose means are the scores.
     """
 
     scores: Float[np.ndarray, " d"]
@@ -99,25 +118,17 @@ class Attribution:
     warnings: tuple[str, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     features: Features | None = None
+    certain_tops: TopSizes | None = None
+    draws: Float[np.ndarray, "G d"] | None = None
 
 
 def check_explanation(e: Any) -> None:
     """Raise an InputError for impossible values, such as NaN or spans outside the text."""
-    d, end = len(e.features), len(e.text)
+    d = len(e.features)
     # Joined first: a call for every word would cost a tenth of a comparison of eight methods.
     texts = (e.text, e.method, e.target_phrase, e.label, *e.features, *e.classes, *e.warnings)
     require_whole_characters("".join(texts), "an explanation")
-    _check_spans(e.spans, end)
-    if not isinstance(kind := e.settings.get("features", "words"), str):
-        raise InputError(f"the setting 'features' must say what the units are; got {kind!r}.")
-    if e.cut is not None and not 0 <= e.cut <= end:
-        raise InputError(f"cut must lie inside the text of {end} characters; got {e.cut}.")
-    if e.parts:
-        _check_parts(e.parts, e.text)
-    if e.query is not None:
-        e.query.check(e.text)
-    if e.image is not None:
-        e.image.check(d)
+    check_text_features(e)
     if e.against == e.target:
         raise InputError(f"a class is explained against another one; got {e.target!r} twice.")
     if e.bound is not None and not e.bound >= 0:  # NaN is not either
@@ -132,14 +143,79 @@ def check_explanation(e: Any) -> None:
     for name, value in (outputs | {"base_value": e.base_value, "intercept": e.intercept}).items():
         if value is not None and not math.isfinite(value):
             raise InputError(f"{name} must be finite; got {value}.")
+    if e.certain_tops is not None:
+        check_top_sizes(e.certain_tops, d)
     if e.pairs is not None:
         _check_pairs(e.pairs, d)
     if e.anchor is not None:
         _check_anchor(e.anchor, d)
 
 
+class TextFeatures:
+    """The features of a text, for results that show a text with its features.
+
+    A subclass is a dataclass with these fields, and ``query`` and ``image``.
+    """
+
+    __slots__ = ()
+
+    text: str
+    features: tuple[str, ...]
+    spans: tuple[tuple[Span, ...], ...]
+    parts: tuple[Span, ...]
+    cut: int | None
+    settings: Mapping[str, Any]
+
+    @property
+    def feature_kind(self) -> str:
+        """The kind of the features: "words", "sentences", a splitter as module:name, …"""
+        return str(self.settings.get("features", "words"))
+
+    @property
+    def feature_noun(self) -> str:
+        """The noun for one feature: "word", "sentence", or "part" if a splitter made it."""
+        return feature_noun(self.feature_kind)
+
+    @property
+    def has_block_features(self) -> bool:
+        """Whether views print each feature on a line of its own, as they do with sentences."""
+        return self.feature_kind in SPLITTERS
+
+    @property
+    def explained_end(self) -> int:
+        """The end of the part of ``text`` that the model read."""
+        return len(self.text) if self.cut is None else self.cut
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The side in which each feature of a pair begins: "first", "second", or "" for a text."""
+        return side_names(self.spans, self.parts)
+
+    @property
+    def feature_labels(self) -> tuple[str, ...]:
+        """The features in words for readers: features of a pair name their side."""
+        return append_sides(self.features, self.sides)
+
+
+def check_text_features(result: Any) -> None:
+    """Raise an InputError if spans, parts, query or image of a result do not fit its text."""
+    end = len(result.text)
+    _check_spans(result.spans, end)
+    if not isinstance(kind := result.settings.get("features", "words"), str):
+        raise InputError(f"the setting 'features' must say what the units are; got {kind!r}.")
+    if result.cut is not None and not 0 <= result.cut <= end:
+        raise InputError(f"cut must lie inside the text of {end} characters; got {result.cut}.")
+    if result.parts:
+        _check_parts(result.parts, result.text)
+    if result.query is not None:
+        result.query.check(result.text)
+    if result.image is not None:
+        result.image.check(len(result.features))
+
+
 @lru_cache(maxsize=16)  # several methods explain the same words of the same text
 def _check_spans(spans: tuple[tuple[Span, ...], ...], end: int) -> None:
+    """Raise `InputError` unless every span lies inside the text."""
     for start, stop in chain.from_iterable(spans):
         if not 0 <= start <= stop <= end:
             raise InputError(
@@ -161,6 +237,7 @@ def _check_parts(parts: tuple[Span, ...], text: str) -> None:
 
 
 def _check_pairs(pairs: Pairs, d: int) -> None:
+    """Raise `InputError` unless pairs name existing features and have finite scores."""
     n = len(pairs.features)
     check_indices(pairs.features.ravel().tolist(), d, "pairs")
     for name, values in (("score each", pairs.scores), ("stderr each, not negative", pairs.stderr)):
@@ -172,6 +249,7 @@ def _check_pairs(pairs: Pairs, d: int) -> None:
 
 
 def _check_anchor(anchor: Anchor, d: int) -> None:
+    """Raise `InputError` unless the anchor names features and its shares are from 0 to 1."""
     check_indices(anchor.features, d, "an anchor")
     low, high = anchor.precision_interval
     shares = (low, anchor.precision, high, anchor.coverage)
@@ -179,6 +257,11 @@ def _check_anchor(anchor: Anchor, d: int) -> None:
         raise InputError(
             "precision, its interval and coverage of an anchor are shares from 0 to 1, the "
             f"interval in order; got {anchor.precision}, {low} to {high}, {anchor.coverage}."
+        )
+    if anchor.guarantee is not None and anchor.precision_interval != (1.0, 1.0):
+        raise InputError(
+            f"an anchor with the guarantee {anchor.guarantee!r} must have the precision 1, not "
+            f"{low} to {high}."
         )
 
 
@@ -190,7 +273,7 @@ def check_indices(indices: Iterable[int], d: int, owner: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
+class Explanation(TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
     """Scores of the features of ``text`` for the class ``target``.
 
     Input and output of the model:
@@ -219,6 +302,9 @@ class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
     * ``stderr``: the standard errors, None exactly if the scores have no sampling error.
     * ``bound``, ``bound_kind``: a bound of the numerical error of every score, or None. It is
       "proven", or "checked" by trials that removed words of this text.
+    * ``certain_tops``: every K for which the set of the K largest absolute scores is certain, None
+      if the method has no errors. For sampled scores it is certain with 95 % confidence.
+    * ``draws``: draws of sampled scores. Files do not contain them.
     * ``base_value``: the explained number with every feature removed, None if the model has none.
     * ``heads``: the scores of each attention head separately.
     * ``diagnostics``: facts about the computation.
@@ -261,16 +347,20 @@ class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
     parts: tuple[Span, ...] = ()
     query: Query | None = None
     image: Image | None = None
+    certain_tops: TopSizes | None = None
+    draws: Float[np.ndarray, "G d"] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         d = len(self.features)
         for name, length in (("spans", len(self.spans)), ("scores", len(self.scores))):
             if length != d:
                 raise InputError(f"got {d} features and {length} {name}; they must pair up.")
-        for name, axes in (("scores", 1), ("stderr", 1), ("heads", 2)):
+        for name, axes in (("scores", 1), ("stderr", 1), ("heads", 2), ("draws", 2)):
             if (array := getattr(self, name)) is not None:
                 title = f"{name} of method {self.method!r}"
                 object.__setattr__(self, name, frozen_array(title, array, d, axes))
+        if self.certain_tops is not None:
+            object.__setattr__(self, "certain_tops", tuple(self.certain_tops))
         if not d:  # a file cannot distinguish an empty list of errors from no errors
             object.__setattr__(self, "stderr", None)
         for name in ("bound", "base_value", "intercept"):
@@ -305,36 +395,6 @@ class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
         """The target in words: "positive", "ORG against O", "ORG at “Jordan”"."""
         name = target_name(self.target, self.against)
         return name if self.query is None else f"{name} {self.query.describe(self.text)}"
-
-    @property
-    def feature_kind(self) -> str:
-        """The kind of the features: "words", "sentences", a splitter as module:name, …"""
-        return str(self.settings.get("features", "words"))
-
-    @property
-    def feature_noun(self) -> str:
-        """The noun for one feature: "word", "sentence", or "part" if a splitter made it."""
-        return feature_noun(self.feature_kind)
-
-    @property
-    def has_block_features(self) -> bool:
-        """Whether views print each feature on a line of its own, as they do with sentences."""
-        return self.feature_kind in SPLITTERS
-
-    @property
-    def explained_end(self) -> int:
-        """The end of the part of ``text`` that the model read."""
-        return len(self.text) if self.cut is None else self.cut
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        """The side in which each feature of a pair begins: "first", "second", or "" for a text."""
-        return side_names(self.spans, self.parts)
-
-    @property
-    def feature_labels(self) -> tuple[str, ...]:
-        """The features in words for readers: features of a pair name their side."""
-        return append_sides(self.features, self.sides)
 
     @property
     def _class_weights(self) -> Float[np.ndarray, "classes outputs"]:
@@ -387,6 +447,48 @@ class Explanation(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
 
         image = self.image if with_pixels else replace(self.image, png=None)
         return msgspec.json.encode(image).decode()
+
+    @property
+    def certain_top(self) -> int | None:
+        """The largest K for which the set of the K largest absolute scores is certain.
+
+        It is below the number of features, because the set of all features says nothing. 0 means
+        that no set is certain. A single feature is certain. None means that the method has no
+        errors, so that nothing is known. For sampled scores, the confidence is 95 %.
+        ``certain_tops`` has the smaller sets: the top 5 can be certain although the top 3 are not.
+        """
+        if self.certain_tops is None:
+            return None
+        return max(self.certain_tops, default=1 if len(self) == 1 else 0)
+
+    def difference(self, a: FeatureNames, b: FeatureNames) -> Difference:
+        """Return the score of ``a`` minus the score of ``b``, with its error.
+
+        Parameters
+        ----------
+        a, b
+            A feature by name or by index, or a list of features, whose scores are added.
+
+        Returns
+        -------
+        A ``Difference`` with ``value``, ``stderr``, ``bound`` and ``interval``. Its standard error
+        comes from the same draws as the scores.
+
+        Raises
+        ------
+        InputError
+            If a feature is unknown, ambiguous or used twice, or if the draws of sampled scores are
+            missing, because the explanation was read from a file.
+
+        Examples
+        --------
+        >>> import limelight
+        >>> e = limelight.explain(limelight.load(), "The plot is thin, but the cast is superb.")
+        >>> d = e.difference("superb", "cast")
+        >>> print(round(d.value, 2), d.stderr)
+        1.26 None
+        """
+        return score_difference(self, a, b)
 
     def as_list(self) -> list[tuple[str, float]]:
         """Return (feature, score) pairs, strongest first."""

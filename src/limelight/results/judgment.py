@@ -605,7 +605,11 @@ class Judgment(
 
     @property
     def ceiling_kind(self) -> str:
-        """The weakest kind of the texts' ceilings: "proven", "checked" or "best found"."""
+        """How certain the ceilings of the shares are: the least certain kind among the texts.
+
+        "proven" is a theorem, "checked" a theorem whose conditions were tested on the text, and
+        "best found" the best of all orders that were tried.
+        """
         kinds = {text.ceiling_kind for text in self.texts if text.ceiling_kind}
         # The weakest of all texts: a mean of proven and other ceilings proves nothing.
         return min(kinds, key=CEILING_KINDS.index, default="best found")

@@ -31,6 +31,9 @@ COLUMNS = {
         *VIEW, "slice", "texts", "predicted", "predicted_low", "predicted_high", *RIGHT,
     ),
     "slice_words": (*VIEW, "word", "group", *_TESTED),
+    "decisions": (
+        *VIEW, "texts", "single", "single_low", "single_high", "robust", "unsettled", "median_size",
+    ),
 }  # fmt: skip
 COMPARISON_COLUMNS = {
     "words": (
@@ -66,6 +69,9 @@ class RunSummary(HtmlMixin, TableMixin, JsonOutputMixin):
       where the run stores no texts.
     * ``slices``: how often the class of the view is predicted, and how often that is right, in
       each slice by ``sliced_by``.
+    * ``decisions``: how many texts depend on a ``single`` feature, whose removal changes the
+      prediction, and how many are ``robust``: no removal changes it. Texts whose smallest removal
+      is not known are ``unsettled``. Empty unless the run stores counterfactuals.
     * ``slice_words``: words whose mean scores differ between the slice ``group`` (``second``) and
       all other texts (``first``).
     """
@@ -88,6 +94,7 @@ class RunSummary(HtmlMixin, TableMixin, JsonOutputMixin):
     representatives: Table
     slices: Table
     slice_words: Table
+    decisions: Table
     warnings: tuple[str, ...]
     model: str
     version: str

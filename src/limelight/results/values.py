@@ -132,6 +132,7 @@ def map_values(convert: Callable[[Any], Any], values: Mapping[str, Any]) -> dict
 
 
 def _check_key(key: Any, owner: str) -> str:
+    """Return a key of a mapping after checking that it is a valid string."""
     if not isinstance(key, str):
         raise InputError(f"{owner} must be named by texts; got {key!r}.")
     return require_whole_characters(key, owner)
@@ -196,6 +197,7 @@ class EqualByFields:
 
 
 def _are_equal(a: Any, b: Any) -> bool:
+    """Return whether two values are equal, also if they are arrays."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return a is not None and b is not None and np.array_equal(a, b)
     return bool(a == b)

@@ -71,6 +71,10 @@ def compare_runs(
     top
         How many words and texts are in the tables at most.
 
+    Returns
+    -------
+    The words and the texts that changed most.
+
     Raises
     ------
     InputError

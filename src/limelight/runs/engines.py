@@ -150,11 +150,12 @@ class SpawnedProcess(ExecutorShare):
             self._process.start()
         # Only the process holds its end now, so reading from the pipe fails when it dies.
         child_pipe.close()
-        super().__init__(ThreadPoolExecutor(1), self._answer)
+        super().__init__(ThreadPoolExecutor(1), self._wait_for_result)
         subject, advice = _FAILURE_MESSAGE
         self.failure_message = subject, f"{advice} {_RUN_MAIN}" if runs_main else advice
 
-    def _answer(self, task: Task) -> ShardResult:
+    def _wait_for_result(self, task: Task) -> ShardResult:
+        """Send a task to the process, and wait for its shard; raise the error of the process."""
         try:
             self._pipe.send(task)
             result: ShardResult | Exception = self._pipe.recv()
@@ -187,6 +188,7 @@ def _serve(pipe: Any, job: bytes) -> None:
 
 
 def _end_with_parent() -> None:
+    """Wait for the end of the parent process, then end this process."""
     if (parent := mp.parent_process()) is not None:
         parent.join()
         os._exit(1)  # killed, it could not tell us, and nobody is left to take the shard
@@ -273,7 +275,7 @@ class RayActors:
             if need
         ]
         if not worker_counts or not min(worker_counts):
-            needs = ", ".join(f"{need:g} {name[4:]}" for name, need in self._needs.items())
+            needs = ", ".join(f"{name[4:-1].upper()}s: {n:g}" for name, n in self._needs.items())
             raise InputError(
                 f"the Ray cluster is too small for a worker ({needs}). Lower cpus_per_worker or "
                 "gpus_per_worker (--gpus-per-worker)."

@@ -17,7 +17,23 @@ _QUICK = ("lrp", "gxi", "loo", "alpha-avg")
 
 
 def estimate(work: ShardWork, texts: pa.Table, *, count: int, workers: int) -> Estimate:
-    """Estimate the time for ``count`` texts by explaining a few of ``texts``."""
+    """Estimate the time for ``count`` texts by explaining a few of ``texts``.
+
+    Parameters
+    ----------
+    work
+        The methods and the model.
+    texts
+        Texts to explain, as for a shard.
+    count
+        Number of texts of the run.
+    workers
+        Number of processes that share the work.
+
+    Returns
+    -------
+    The expected time, with a quicker method if the time is long.
+    """
     # Texts that cannot be used cost nothing.
     usable = texts.filter(texts.column("error").is_null())
     # By length, for a text of ten times the words may cost ten times as much, or more.
@@ -25,8 +41,10 @@ def estimate(work: ShardWork, texts: pa.Table, *, count: int, workers: int) -> E
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     steps = min(_SAMPLED, len(order))  # from the shortest to the longest
     sample = usable.take([order[(2 * i + 1) * len(order) // (2 * steps)] for i in range(steps)])
-    seconds = _seconds(work, sample) * count / workers
-    quick_method = _quicker(work, sample, count / workers, seconds) if seconds > _LONG else None
+    seconds = _measure_seconds_per_text(work, sample) * count / workers
+    quick_method = (
+        _find_quicker_method(work, sample, count / workers, seconds) if seconds > _LONG else None
+    )
     workers_phrase = "1 worker" if workers == 1 else f"{workers} workers"
     sentence = f"About {format_duration(seconds)} for {count:,} texts with {workers_phrase}."
     if quick_method is not None:
@@ -35,7 +53,7 @@ def estimate(work: ShardWork, texts: pa.Table, *, count: int, workers: int) -> E
     return Estimate(seconds=seconds, sentence=sentence)
 
 
-def _seconds(work: ShardWork, sample: pa.Table) -> float:
+def _measure_seconds_per_text(work: ShardWork, sample: pa.Table) -> float:
     """Measure seconds per text; the first text only warms up the model and is not counted."""
     if not len(sample):
         return 0.0
@@ -50,7 +68,7 @@ def _seconds(work: ShardWork, sample: pa.Table) -> float:
     return (time.perf_counter() - start) / len(sample)
 
 
-def _quicker(
+def _find_quicker_method(
     work: ShardWork, sample: pa.Table, share: float, seconds: float
 ) -> tuple[str, float] | None:
     """Return the first quick method that needs less than a tenth of ``seconds``, with its time."""
@@ -62,7 +80,9 @@ def _quicker(
         # With its defaults: settings of another method are not its own.
         quick_method = configure_method(name, work.model, {})
         record = msgspec.structs.replace(work.record, methods=[make_method_record(quick_method)])
-        quick_seconds = _seconds(ShardWork(work.model, record), sample.slice(0, 3)) * share
+        quick_seconds = (
+            _measure_seconds_per_text(ShardWork(work.model, record), sample.slice(0, 3)) * share
+        )
         if quick_seconds < seconds / 10:
             return name, quick_seconds
     return None

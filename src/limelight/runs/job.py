@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from limelight import __version__
 from limelight.data.columns import INPUT, DataRecord, DataSet, open_data
 from limelight.data.labels import Labels
+from limelight.decisions import DEFAULT_CALLS, check_decision
 from limelight.errors import InputError, check_count
 from limelight.explainers.budget import Budget, BudgetInput, configure_with_budget
 from limelight.explainers.explaining import stream_batches
@@ -208,6 +209,8 @@ def _check_question(work: ShardWork, texts: pa.Table) -> None:
             batch = next(stream_batches(work.model, [text], work.record.request))
             for learned in work.learned.values():
                 learned.check_batch(batch)
+            if work.record.counterfactual:
+                check_decision(batch)
         except InputError as error:
             # If only this text cannot be explained, its row gets the error.
             if not error.is_text_specific:
@@ -228,6 +231,7 @@ def make_plan(
     *,
     budget: Budget | None,
     shard_texts: int | None,
+    counterfactual: bool = False,
 ) -> RunRecord:
     """Return the plan of a run; the same request always has the same plan.
 
@@ -245,9 +249,12 @@ def make_plan(
         Model calls that all methods together may spend on a text.
     shard_texts
         Texts in a shard; None to compute it from the number of model calls.
+    counterfactual
+        Whether the counterfactual of each text is stored.
     """
     # The source is for readers; a run continues with any model of the same fingerprint.
-    size, source = _shard_size(methods, budget, shard_texts), model_source(model)
+    size = _shard_size(methods, budget, shard_texts, counterfactual=counterfactual)
+    source = model_source(model)
     return RunRecord(
         schema=SCHEMA,
         version=__version__,
@@ -268,11 +275,16 @@ def make_plan(
         # Also if the answers are supplied: the input leaves room for a generated answer.
         # Also where answers are given: room for what the model may write is kept of its input.
         generation=generation_settings(model),
+        counterfactual=counterfactual or None,
     )
 
 
 def _shard_size(
-    methods: Sequence[ConfiguredMethod], budget: Budget | None, shard_texts: int | None
+    methods: Sequence[ConfiguredMethod],
+    budget: Budget | None,
+    shard_texts: int | None,
+    *,
+    counterfactual: bool,
 ) -> int:
     """Compute the number of texts in a shard; it is smaller if each text needs many model calls."""
     if shard_texts is not None:
@@ -282,6 +294,8 @@ def _shard_size(
     if budget is not None:
         # The budget has calls: a budget of time has raised an error before.
         calls = min(calls, budget.calls or 0)
+    if calls and counterfactual:  # if the methods need no calls, counterfactuals need none either
+        calls += DEFAULT_CALLS
     return (
         _MAX_SHARD_TEXTS
         if not calls
@@ -322,6 +336,7 @@ def explain_data(
     store_texts: bool = True,
     limit: int | None = None,
     shard_texts: int | None = None,
+    counterfactual: bool = False,
     executor: Executor | RayActors | None = None,
     workers: int | None = None,
     retry: bool = False,
@@ -380,6 +395,10 @@ def explain_data(
         Explain only the first rows, at most this number; by default all.
     shard_texts
         Texts in a shard; by default 1,000, and fewer where a text costs many calls of the model.
+    counterfactual
+        Also store the counterfactual of each text, as :func:`limelight.counterfactual` finds it
+        within its default budget. ``run.texts()`` and ``run.sql()`` have it as a column, and the
+        summary counts the texts that depend on a single word.
     executor
         Where to compute: a :class:`concurrent.futures.Executor` (a thread pool, dask, MPI, Slurm)
         or :class:`limelight.runs.RayActors`; by default on this machine.
@@ -413,7 +432,10 @@ def explain_data(
     --------
     >>> import limelight
     >>> model = limelight.load()
-    >>> reviews = {"text": ["A superb film.", "Dull and long."], "label": ["positive", "negative"]}
+    >>> reviews = {
+    ...     "text": ["A superb film.", "Dull and long."],
+    ...     "label": ["positive", "negative"],
+    ... }
     >>> run = limelight.explain_data(model, reviews, "lime", output="run")
     >>> len(run), run.failed
     (2, 0)
@@ -482,10 +504,16 @@ def explain_data(
     spans = has(model, "spans") and request.at is None and query_column is None
     if sentences or spans:
         # A limit is of texts, not of spans, and has been heeded there.
-        data_set, limit = expand_queries(model, data_set, request, limit, report), None
+        data_set, limit = expand_data_queries(model, data_set, request, limit, report), None
     data_record = data_set.record(store_texts=store_texts, limit=limit, labels=labels)
     record = make_plan(
-        model, methods, request, data_record, budget=parsed_budget, shard_texts=shard_texts
+        model,
+        methods,
+        request,
+        data_record,
+        budget=parsed_budget,
+        shard_texts=shard_texts,
+        counterfactual=counterfactual,
     )
     setting_values = (
         value for configured in methods for value in vars(configured.settings).values()
@@ -512,13 +540,13 @@ def explain_data(
     return Run(output)
 
 
-def expand_queries(
+def expand_data_queries(
     model: Model, data: DataSet, request: Request, limit: int | None, report: _Report
 ) -> DataSet:
-    """Repeat each text once per span, or per sentence of its answer, as a table in memory.
+    """Return a table in memory with a row for each query: each span, or sentence of the answer.
 
-    A text that cannot be read stays, and its row gets the error. A text without a span is left
-    out.
+    A text that cannot be read keeps one row, so that the run reports its error. A text without a
+    span has no row. At most ``limit`` texts are read.
     """
     record, columns = data.record(store_texts=True, limit=limit), data.columns
     names = [*INPUT, *stored_names(columns.carried)]

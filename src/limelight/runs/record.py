@@ -63,6 +63,7 @@ class RunRecord(Record, frozen=True, kw_only=True):
     budget: str | None = None  # calls of the model that all methods together may spend on a text
     splitter: str | None = None  # fingerprint of a function that splits texts into features
     generation: dict[str, Any] | None = None  # how the model writes the answers, unless given
+    counterfactual: bool | None = None  # whether rows have counterfactuals; None: they have none
     sha256: str | None = None  # of all other fields; None if a user has removed it to edit the plan
 
     @property
@@ -141,7 +142,8 @@ def write_record(path: Path, record: RunRecord) -> None:
     # Fields that do not apply to this run are left out.
     data = plan["data"]
     for part, name in (
-        (data, "labels"), (data["columns"], "at"), (plan, "splitter"), (plan, "generation")
+        (data, "labels"), (data["columns"], "at"), (plan, "splitter"), (plan, "generation"),
+        (plan, "counterfactual"),
     ):  # fmt: skip
         if part[name] is None:
             del part[name]
@@ -209,6 +211,7 @@ def _identity_values(record: RunRecord) -> dict[str, Any]:
         # Not the limit: a limit of 100 leaves out nothing of 100 rows.
         "number of rows": data.rows,
         "store_texts": data.store_texts,
+        "counterfactual": bool(record.counterfactual),
         **(record.generation or {}),
         "shard_texts": record.shards.texts,
     }

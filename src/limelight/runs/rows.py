@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from limelight.data.columns import INPUT
 from limelight.errors import InputError
-from limelight.results import Explanation
+from limelight.results import Counterfactual, Explanation
+from limelight.results.differences import decode_ranges, encode_ranges
 from limelight.results.explanation import Anchor, Pairs, image_fields
 from limelight.results.values import decode_value, encode_value
 from limelight.runs.record import RunRecord
@@ -25,7 +26,7 @@ from limelight.text import UserInput, join_pair, parse_query
 Outcome = Explanation | str  # an explanation, or the message of an error
 
 
-def _list(kind: Any) -> pa.DataType:
+def _list_type(kind: Any) -> pa.DataType:
     """Return a list type with the element name of Parquet, so that files keep their type."""
     return pa.list_(pa.field("element", kind))
 
@@ -34,7 +35,23 @@ _PAIR = pa.struct(
     {"first": pa.uint32(), "second": pa.uint32(), "score": pa.float32(), "stderr": pa.float32()}
 )
 _SHARES = dict.fromkeys(("precision", "low", "high", "coverage"), pa.float64())
-_ANCHOR = pa.struct({"features": _list(pa.uint32())} | _SHARES)
+_ANCHOR = pa.struct({"features": _list_type(pa.uint32()), "guarantee": pa.string()} | _SHARES)
+
+
+_COUNTERFACTUAL = pa.struct(
+    {
+        "size": pa.uint32(),
+        "lower_bound": pa.uint32(),
+        "bound_kind": pa.string(),
+        "certified_radius": pa.uint32(),
+        "is_robust": pa.bool_(),
+        "removed": _list_type(pa.uint32()),
+        "removed_features": _list_type(pa.string()),
+        "predicted_class": pa.string(),
+        "predicted_class_after": pa.string(),
+        "error": pa.string(),
+    }
+)
 
 
 # The columns: their types and how to compute them from an explanation. Columns without a function
@@ -49,30 +66,45 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "method": (pa.string(), None),
     "target": (pa.string(), None),
     "against": (pa.string(), lambda e: e.against),
-    "prediction": (_list(pa.float32()), lambda e: list(e.prediction.values())),
+    "prediction": (_list_type(pa.float32()), lambda e: list(e.prediction.values())),
     "base_value": (pa.float32(), lambda e: e.base_value),
-    "starts": (_list(_list(pa.uint32())), lambda e: _edges(e, 0)),
-    "ends": (_list(_list(pa.uint32())), lambda e: _edges(e, 1)),
-    "features": (_list(pa.string()), lambda e: list(e.features)),
-    "scores": (_list(pa.float32()), lambda e: _floats(e.scores)),
-    "stderr": (_list(pa.float32()), lambda e: _map_optional(_floats, e.stderr)),
-    "bound": (pa.float32(), lambda e: _bound(e)),
+    "starts": (_list_type(_list_type(pa.uint32())), lambda e: _span_edges(e, 0)),
+    "ends": (_list_type(_list_type(pa.uint32())), lambda e: _span_edges(e, 1)),
+    "features": (_list_type(pa.string()), lambda e: list(e.features)),
+    "scores": (_list_type(pa.float32()), lambda e: _floats(e.scores)),
+    "stderr": (_list_type(pa.float32()), lambda e: _map_optional(_floats, e.stderr)),
+    "bound": (pa.float32(), lambda e: _stored_bound(e)),
     "bound_kind": (pa.string(), lambda e: None if e.bound_kind == "proven" else e.bound_kind),
+    "certain_tops": (pa.string(), lambda e: _map_optional(_top_ranges, e.certain_tops)),
     "intercept": (pa.float32(), lambda e: e.intercept),
     "cut": (pa.uint32(), lambda e: e.cut),
-    "parts": (_list(_list(pa.uint32())), lambda e: [list(part) for part in e.parts] or None),
+    "parts": (
+        _list_type(_list_type(pa.uint32())),
+        lambda e: [list(part) for part in e.parts] or None,
+    ),
     "query": (pa.string(), lambda e: _map_optional(lambda at: json.dumps(at.to_dict()), e.query)),
     "image": (pa.string(), None),
-    "pairs": (_list(_PAIR), lambda e: _map_optional(_pair_rows, e.pairs)),
+    "pairs": (_list_type(_PAIR), lambda e: _map_optional(_pair_rows, e.pairs)),
     "anchor": (_ANCHOR, lambda e: _map_optional(_anchor_row, e.anchor)),
-    "warnings": (_list(pa.string()), lambda e: e.warnings),
+    "warnings": (_list_type(pa.string()), lambda e: e.warnings),
     # As JSON: methods differ in their settings, and a column for each would be empty in most rows.
-    "settings": (pa.string(), lambda e: _json(e.settings)),
-    "diagnostics": (pa.string(), lambda e: _json(_diagnostics(e)) if e.diagnostics else None),
+    "settings": (pa.string(), lambda e: _encode_json(e.settings)),
+    "diagnostics": (
+        pa.string(),
+        lambda e: _encode_json(_stored_diagnostics(e)) if e.diagnostics else None,
+    ),
     "error": (pa.string(), None),
 }
 # Their order is that of the file, which is known by its bytes.
 SHARD_COLUMNS: dict[str, pa.DataType] = {name: kind for name, (kind, _) in _COLUMNS.items()}
+COUNTERFACTUAL = "counterfactual"  # a column of runs that store counterfactuals
+
+
+def shard_columns(record: RunRecord) -> dict[str, pa.DataType]:
+    """Return the columns of the shards of a run and their types, without those of the data."""
+    return SHARD_COLUMNS | ({COUNTERFACTUAL: _COUNTERFACTUAL} if record.counterfactual else {})
+
+
 # Scores hardly ever repeat, so a dictionary of them only costs; the bytes of like significance
 # side by side compress to two thirds.
 _BYTE_SPLIT_COLUMNS = ("scores.list.element", "stderr.list.element", "pairs.list.element.score")
@@ -81,7 +113,7 @@ _DICTIONARY_COLUMNS = (
     "warnings.list.element", "settings", "error", "image", "bound_kind",
 )  # fmt: skip
 _DICTIONARY_BYTES = 1 << 26  # texts stand in the rows of every method, and are stored once
-_RESERVED_NAMES = (*SHARD_COLUMNS, *INPUT)
+_RESERVED_NAMES = (*SHARD_COLUMNS, COUNTERFACTUAL, *INPUT)
 
 
 def stored_names(
@@ -255,12 +287,13 @@ def _check_stamp(stamp: bytes, number: int, identity: str | None) -> None:
 
 def _check_columns(schema: pa.Schema, record: RunRecord) -> None:
     """Raise an error if the columns of a shard or their types differ from the plan."""
-    for name in SHARD_COLUMNS:
+    columns = shard_columns(record)
+    for name in columns:
         if name not in schema.names:
             raise pa.ArrowInvalid(f"it has no column {name!r}")
-    if schema.names != [*SHARD_COLUMNS, *stored_names(record.data.columns.carried)]:
+    if schema.names != [*columns, *stored_names(record.data.columns.carried)]:
         raise pa.ArrowInvalid("its columns differ from the columns of the run")
-    for name, kind in SHARD_COLUMNS.items():
+    for name, kind in columns.items():
         stored_kind = schema.field(name).type
         if stored_kind != kind and _plain_type(stored_kind) != _plain_type(kind):
             raise pa.ArrowInvalid(
@@ -275,7 +308,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _list(_plain_type(kind.value_type))
+        return _list_type(_plain_type(kind.value_type))
     if pa.types.is_struct(kind):
         return pa.struct({field.name: _plain_type(field.type) for field in kind})
     return kind
@@ -377,11 +410,26 @@ def shard_table(
     outcomes: Sequence[Sequence[Outcome]],
     *,
     keep_texts: bool,
+    counterfactuals: Sequence[Counterfactual | str | None] | None = None,
 ) -> pa.Table:
     """Build the table of a shard, with a row per text and kind: a method and a class.
 
-    ``outcomes`` has an explanation or an error message for every text and kind. The columns of
-    the data come last.
+    Parameters
+    ----------
+    texts
+        The texts of the shard.
+    kinds
+        The method and the class of each row of a text.
+    outcomes
+        An explanation or an error message for every text and kind.
+    keep_texts
+        Whether the table contains the texts.
+    counterfactuals
+        The counterfactual of each text, or an error message; None if the run stores none.
+
+    Returns
+    -------
+    The table. The columns of the data come last.
     """
     text_indices = pa.array([i for i in range(len(texts)) for _ in kinds], pa.int64())
     checked = [_check_range(outcome) for text_outcomes in outcomes for outcome in text_outcomes]
@@ -417,7 +465,19 @@ def shard_table(
         if isinstance(columns[name], list):
             columns[name] = pa.array(columns[name], kind)
     carried = {name: texts[name].take(text_indices) for name in texts.column_names[len(INPUT) :]}
-    return pa.table({name: columns[name] for name in _COLUMNS} | carried)
+    stored = {name: columns[name] for name in _COLUMNS}
+    if counterfactuals is not None:
+        rows = [_map_optional(_counterfactual_row, result) for result in counterfactuals]
+        stored[COUNTERFACTUAL] = pa.array(rows, _COUNTERFACTUAL).take(text_indices)
+    return pa.table(stored | carried)
+
+
+def _counterfactual_row(result: Counterfactual | str) -> dict[str, Any]:
+    """Return a counterfactual as a row, or a row with an error message."""
+    if isinstance(result, str):
+        return {"error": result}
+    names = [field.name for field in _COUNTERFACTUAL if field.name != "error"]
+    return {name: getattr(result, name) for name in names}
 
 
 def explanation_from_row(row: Mapping[str, Any], record: RunRecord, *, text: str) -> Explanation:
@@ -435,6 +495,9 @@ def explanation_from_row(row: Mapping[str, Any], record: RunRecord, *, text: str
         stderr=_map_optional(_doubles, row["stderr"]),
         bound=row["bound"],
         bound_kind=row["bound_kind"] or "proven",
+        certain_tops=_map_optional(
+            lambda stored: decode_ranges(json.loads(stored), len(scores)), row["certain_tops"]
+        ),
         method=method.id,
         label=method.label,
         signed=method.signed,
@@ -447,8 +510,8 @@ def explanation_from_row(row: Mapping[str, Any], record: RunRecord, *, text: str
         prediction=dict(zip(classes[-len(row["prediction"]) :], row["prediction"], strict=True)),
         base_value=row["base_value"],
         intercept=row["intercept"],
-        pairs=_map_optional(_pairs, row["pairs"]),
-        anchor=_map_optional(_anchor, row["anchor"]),
+        pairs=_map_optional(_pairs_from_rows, row["pairs"]),
+        anchor=_map_optional(_anchor_from_row, row["anchor"]),
         cut=row["cut"],
         parts=tuple(tuple(part) for part in row["parts"] or ()),
         query=_map_optional(lambda stored: parse_query(json.loads(stored)), row["query"]),
@@ -479,7 +542,7 @@ def _check_range(e: Outcome) -> Outcome:
     return e
 
 
-def _bound(e: Explanation) -> float | None:
+def _stored_bound(e: Explanation) -> float | None:
     """Return the bound of the stored scores, which includes the error of rounding them."""
     if e.bound is None or math.isinf(e.bound):
         return e.bound
@@ -488,7 +551,7 @@ def _bound(e: Explanation) -> float | None:
     return float(np.nextafter(np.float32(e.bound + rounded), np.float32(np.inf)))
 
 
-def _diagnostics(e: Explanation) -> Mapping[str, Any]:
+def _stored_diagnostics(e: Explanation) -> Mapping[str, Any]:
     """Return the diagnostics; the bound of the intercept includes its rounding error."""
     if e.intercept is None or "intercept_bound" not in e.diagnostics:
         return e.diagnostics
@@ -497,17 +560,25 @@ def _diagnostics(e: Explanation) -> Mapping[str, Any]:
     return {**e.diagnostics, "intercept_bound": bound}
 
 
-def _edges(e: Explanation, side: int) -> list[list[int]]:
+def _top_ranges(sizes: Sequence[int]) -> str:
+    """Return sizes of certain top sets as ranges in JSON."""
+    return json.dumps(encode_ranges(sizes), separators=(",", ":"))
+
+
+def _span_edges(e: Explanation, side: int) -> list[list[int]]:
+    """Return the starts (side 0) or ends (side 1) of the spans of each feature."""
     return [[span[side] for span in spans] for spans in e.spans]
 
 
 def _pair_rows(pairs: Pairs) -> list[dict[str, Any]]:
+    """Convert pairs to rows of a file."""
     stderr = [None] * len(pairs.scores) if pairs.stderr is None else pairs.stderr.tolist()
     rows = zip(pairs.features.tolist(), pairs.scores.tolist(), stderr, strict=True)
     return [{"first": i, "second": j, "score": s, "stderr": error} for (i, j), s, error in rows]
 
 
-def _pairs(rows: list[dict[str, Any]]) -> Pairs:
+def _pairs_from_rows(rows: list[dict[str, Any]]) -> Pairs:
+    """Convert rows of a file to pairs."""
     errors = [row["stderr"] for row in rows]
     features = np.array([(row["first"], row["second"]) for row in rows], dtype=np.int64)
     return Pairs(
@@ -519,30 +590,36 @@ def _pairs(rows: list[dict[str, Any]]) -> Pairs:
 
 
 def _anchor_row(anchor: Anchor) -> dict[str, Any]:
+    """Convert an anchor to a row of a file."""
     low, high = anchor.precision_interval
     shares = {"precision": anchor.precision, "low": low, "high": high, "coverage": anchor.coverage}
-    return {"features": list(anchor.features), **shares}
+    return {"features": list(anchor.features), "guarantee": anchor.guarantee, **shares}
 
 
-def _anchor(row: dict[str, Any]) -> Anchor:
+def _anchor_from_row(row: dict[str, Any]) -> Anchor:
+    """Convert a row of a file to an anchor."""
     return Anchor(
         features=tuple(row["features"]),
         precision=row["precision"],
         precision_interval=(row["low"], row["high"]),
         coverage=row["coverage"],
+        guarantee=row.get("guarantee"),  # shards of earlier versions lack it
     )
 
 
-def _json(values: Mapping[str, Any]) -> str:
+def _encode_json(values: Mapping[str, Any]) -> str:
+    """Encode values as JSON that is equal for equal values."""
     # Sorted: the same settings are the same bytes, however they were made.
     return json.dumps(encode_value(dict(values)), ensure_ascii=False, sort_keys=True)
 
 
 def _doubles(values: Any) -> np.ndarray:
+    """Convert values to an array of float64."""
     return np.array(values, dtype=np.float64)
 
 
 def _floats(values: Any) -> np.ndarray:
+    """Convert values to an array of float32."""
     return np.asarray(values, dtype=np.float32)  # of another type Arrow takes ten times as long
 
 

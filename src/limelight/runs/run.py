@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
@@ -32,6 +33,7 @@ from limelight.runs.record import (
     write_record,
 )
 from limelight.runs.rows import (
+    COUNTERFACTUAL,
     check_shard,
     check_shard_file,
     explanation_from_row,
@@ -61,7 +63,7 @@ class RunFolder:
             if (clause := next(find_differences(read_record(plan), record), None)) is not None:
                 raise InputError(
                     f"'{self.path}' contains another run: {clause}. Choose another folder, or use "
-                    "the options of that run."
+                    "the version, model, data and options of that run."
                 )
         # A mistyped folder with other files must not be changed.
         elif any(file.name != _LOCK for file in self.path.iterdir()):
@@ -216,7 +218,7 @@ class Run:
 
     @property
     def dataset(self) -> ds.Dataset:
-        """All rows as an Arrow data set, for queries that do not load them; duckdb takes it."""
+        """All rows as a PyArrow data set, which PyArrow and DuckDB query without loading it."""
         paths = [str(path) for path in self.paths]
         if not paths:
             raise InputError(f"'{self.path}' has no finished shard yet. Start the run again.")
@@ -232,7 +234,7 @@ class Run:
         for table in self.tables():
             for row in _rows(table):
                 if row["error"] is None:
-                    yield self._explanation(row, None)
+                    yield self._build_explanation(row, None)
 
     def tables(
         self, columns: Sequence[str] | None = None, *, shards: Sequence[int] | None = None
@@ -284,6 +286,7 @@ class Run:
 
     @contextlib.contextmanager
     def _report_damage(self, number: int) -> Iterator[None]:
+        """Replace errors of a damaged shard by an `InputError` that names the shard."""
         try:
             yield
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -297,9 +300,13 @@ class Run:
             ) from None
 
     def texts(self) -> pa.Table:
-        """Return one row per text: number, id, hash, text, label, columns carried along."""
+        """Return one row per text: number, id, hash, text, label, columns carried along.
+
+        With ``counterfactual=True`` it also has the counterfactual of each text.
+        """
         rows_per_text = self.record.rows_per_text
-        names = [*_TEXT_COLUMNS, *stored_names(self.record.data.columns.carried)]
+        carried = stored_names(self.record.data.columns.carried)
+        names = [*_TEXT_COLUMNS, *[COUNTERFACTUAL] * bool(self.record.counterfactual), *carried]
         # These columns are the same in all rows of a text.
         parts = [
             table.take(list(range(0, len(table), rows_per_text))) for table in self.tables(names)
@@ -307,14 +314,17 @@ class Run:
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
 
     def sql(self, query: Any) -> pa.Table:  # Any: another type raises InputError
-        """Run a SELECT in DuckDB's SQL on the views ``texts`` and ``words``.
+        """Run one SELECT in DuckDB's SQL on the views ``texts`` and ``words`` of this run.
 
-        ``texts`` has one row per text: row, id, text_hash, text, label, predicted (the class),
-        confidence, error, and the columns carried along; what depends on the method is that of the
-        first. A column of the data with one of these names, in any case of letters, is called
-        data.NAME. ``words`` has one row per text, method, explained class and word: row, method,
-        target, against, word, score (the sum over its places) and occurrences. A query reads the
-        shards of this run and nothing else; one SELECT is allowed.
+        ``texts`` has one row per text. Its columns are row, id, text_hash, text, label, predicted
+        (the class), confidence, error, and all columns of the data that the run stores. If the run
+        has several methods, error is that of the first. If a column of the data has one of these
+        names, in upper or lower case, its name is data.NAME.
+
+        ``words`` has one row per text, method, explained class and word. Its columns are row,
+        method, target, against, word, score (the sum over all occurrences) and occurrences.
+
+        The query can read no other files.
         """
         from limelight.runs.sql import open_database
 
@@ -355,24 +365,35 @@ class Run:
     ) -> RunSummary:
         """Summarize the run: words, phrases, mistakes, representative texts and slices.
 
-        Every method has its own view, unless ``method`` selects one. ``by`` names the slices:
-        "length", "label", a stored column of the data, or None. If the data have a column
-        "length", it wins, and the number of features is "built-in length". ``top`` is the maximal
-        number of words on either side, of phrases and of mistakes.
+        Parameters
+        ----------
+        method
+            The only method to summarize. None summarizes all methods.
+        by
+            The slices: "length", "label", a stored column of the data, or None for no slices. If
+            the data have a column "length", write "built-in length" for the number of features.
+        top
+            The maximal number of words on each side, of phrases and of mistakes.
+        representatives
+            The number of representative texts.
+
+        Returns
+        -------
+        The summary, which prints and saves tables.
         """
         from limelight.runs.summary import summarize_run
 
         return summarize_run(self, method=method, by=by, top=top, representatives=representatives)
 
-    def mistakes(self, method: str | None = None, *, most: int = 100) -> pa.Table:
-        """Return the most confident mistakes with the words that support them; needs labels.
+    def mistakes(self, method: str | None = None, *, count: int = 100) -> pa.Table:
+        """Return the wrongly predicted texts of highest confidence; the data must have labels.
 
         ``words`` are the words with the strongest scores for the wrong class. For a method
         without signs, they are the words with the largest scores.
         """
         from limelight.runs.summary import list_mistakes
 
-        return list_mistakes(self, method or self.methods[0], most=most)
+        return list_mistakes(self, method or self.methods[0], count=count)
 
     def representative(self, method: str | None = None, *, count: int = 8) -> pa.Table:
         """Pick texts that together contain the most important words, by submodular pick.
@@ -408,20 +429,45 @@ class Run:
 
     def explanation(
         self,
-        row: int,
+        row: int | None = None,
         method: str | None = None,
         *,
+        id: str | int | None = None,
         target: str | None = None,
         text: UserInput | None = None,
     ) -> Explanation:
-        """Return the explanation of text number ``row`` by ``method``, by default the first.
+        """Return the stored explanation of one text, selected by its row or its id.
 
-        ``target`` selects a class if several are explained. If the run stores no texts, pass the
-        ``text``.
+        Parameters
+        ----------
+        row
+            The number of the text in the data, counting from 0.
+        method
+            The method. None selects the first method of the run.
+        id
+            The id of the text, instead of ``row``.
+        target
+            The explained class, if the run explains several classes. None selects the first.
+        text
+            The text itself, if the run stores no texts.
+
+        Returns
+        -------
+        The explanation.
+
+        Raises
+        ------
+        InputError
+            If no single text, method or class is selected, if the text is not explained, or if
+            ``text`` is another text.
         """
+        if (row is None) == (id is None):
+            raise InputError("explanation needs either a row or an id. Pass one of them.")
+        if id is not None:
+            row = self._find_row(id)
         # NumPy's whole numbers are fine, and True is no number of a text.
         is_integer = hasattr(row, "__index__") and not isinstance(row, bool)
-        if not is_integer or not 0 <= row < self.total:
+        if row is None or not is_integer or not 0 <= row < self.total:
             raise InputError(f"row must be a number from 0 to {self.total - 1}, not {row!r}.")
         method = self.methods[0] if method is None else method
         if method not in self.methods:
@@ -450,16 +496,33 @@ class Run:
         )
         if stored["error"] is not None:
             raise InputError(f"text {row} (counting from 0) was not explained: {stored['error']}")
-        return self._explanation(stored, text)
+        return self._build_explanation(stored, text)
 
-    def _explanation(self, row: dict[str, Any], text_input: UserInput | None) -> Explanation:
+    def _find_row(self, text_id: str | int) -> int:
+        """Return the row of the only text with an id; raise `InputError` otherwise."""
+        rows = set[int]()
+        for table in self.tables(["row", "id"]):
+            selected = table.filter(pc.equal(table["id"], str(text_id)))
+            rows.update(selected["row"].to_pylist())
+        if len(rows) > 1:
+            raise InputError(
+                f"{len(rows)} texts have the id {text_id!r}, such as rows {min(rows)} and "
+                f"{max(rows)}. Pass the row of one."
+            )
+        if not rows:
+            advice = "" if self.finished else " Start the run again to explain all texts."
+            raise InputError(f"no explained text has the id {text_id!r}.{advice}")
+        return rows.pop()
+
+    def _build_explanation(self, row: dict[str, Any], text_input: UserInput | None) -> Explanation:
+        """Build the explanation in a row, after checking that the text is the explained one."""
         text = row["text"] if text_input is None else join_pair(text_input)[0]
         if text is None:
             raise InputError("this run stores no texts. Give the text with text=.")
         # Scores belong to character positions: on another text they would be wrong.
         if text_input is not None and text_hash(text) != row["text_hash"]:
             raise InputError(
-                f"text must be the text {row['row']} of the run (counting from 0), but it differs. "
+                f"text must be text {row['row']} of the run (counting from 0), but it differs. "
                 "Give the text that was explained."
             )
         return self.explanation_of_row(row, text)
@@ -475,5 +538,6 @@ class Run:
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table as dictionaries, a few at a time."""
     for batch in table.to_batches(max_chunksize=64):  # Python objects of a few rows at a time
         yield from batch.to_pylist()

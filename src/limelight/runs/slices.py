@@ -70,7 +70,7 @@ def _name_slices(values: pa.ChunkedArray) -> pa.DictionaryArray:
     kinds = pa.types.is_integer, pa.types.is_floating, pa.types.is_temporal
     # Booleans and words are not ranges of anything.
     is_ordered = any(is_kind(values.type) for is_kind in kinds)
-    edges = _edges(values) if is_ordered and len(distinct) > _MAX_SLICES else ()
+    edges = _range_edges(values) if is_ordered and len(distinct) > _MAX_SLICES else ()
     if len(edges) > 2:
         # The names say where the cuts are, so that edges are rounded before anything is cut.
         edge_names = [_edge_name(edge, values.type) for edge in edges]
@@ -96,7 +96,7 @@ def _name_slices(values: pa.ChunkedArray) -> pa.DictionaryArray:
     )
 
 
-def _edges(values: pa.ChunkedArray) -> Any:
+def _range_edges(values: pa.ChunkedArray) -> Any:
     """Return the edges of ranges that contain equally many values."""
     # Infinite values have no quantiles, but must be in the first or last range.
     numbers = _numbers(values.drop_null())
@@ -147,6 +147,7 @@ def _round_edges(edges: Any) -> Any:
 
 
 def _edge_name(edge: float, kind: pa.DataType) -> str:
+    """Format the end of a range of numbers or dates."""
     if not pa.types.is_temporal(kind) or pa.types.is_time(kind):
         return f"{edge:.12g}"
     return str(np.datetime64(int(edge), "us").astype("datetime64[s]")).replace("T00:00:00", "")

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.record import RunRecord
-from limelight.runs.rows import SHARD_COLUMNS, stored_names
+from limelight.runs.rows import COUNTERFACTUAL, shard_columns, stored_names
 from limelight.text import truncate_line
 from limelight.text.characters import LONE_SURROGATE
 
@@ -116,9 +116,12 @@ def open_database(run: "Run", **other_runs: "Run") -> Iterator[Database]:
             # A list of no files is an error to DuckDB, and a run may have no shard yet.
             if not paths[name]:
                 source = f"empty_{name}"
-                connection.register(source, pa.schema(SHARD_COLUMNS).empty_table())
+                columns = shard_columns(opened_run.record)
+                connection.register(source, pa.schema(columns).empty_table())
             # DuckDB's own list of column names takes quadratic time in their number.
-            names = pq.read_schema(paths[name][0]).names if paths[name] else list(SHARD_COLUMNS)
+            names = list(shard_columns(opened_run.record))
+            if paths[name]:
+                names = pq.read_schema(paths[name][0]).names
             labels = connection.execute(
                 f"SELECT DISTINCT label FROM {source} WHERE label IS NOT NULL"
             ).fetchall()
@@ -132,6 +135,7 @@ def open_database(run: "Run", **other_runs: "Run") -> Iterator[Database]:
 
 @contextlib.contextmanager
 def _report_errors(runs: Iterable["Run"]) -> Iterator[None]:
+    """Replace errors of DuckDB by an `InputError`, which names a damaged shard if there is one."""
     try:
         yield
     except (duckdb.Error, pa.ArrowException) as error:
@@ -160,7 +164,7 @@ def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _number(names: Sequence[str], column: str) -> str:
+def _index_sql(names: Sequence[str], column: str) -> str:
     """Return SQL for the index of ``column`` in ``names``, from 0; NULL if it is not there."""
     return f"(nullif(list_position({sql_literal(names)}::VARCHAR[], {column}), 0) - 1)"
 
@@ -238,11 +242,11 @@ def _view_statements(
         predicted_sql(len(classes)),
         confidence_sql(record.model.link),
     )
-    method = _number([record_method.id for record_method in record.methods], "method")
-    target_index = _number(classes, "target")
-    shard_columns = list(SHARD_COLUMNS)
+    method = _index_sql([record_method.id for record_method in record.methods], "method")
+    target_index = _index_sql(classes, "target")
+    stored_columns = list(shard_columns(record))
     # The order of the rows is computed: a query must not rely on the order of reading files.
-    yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quote_name, shard_columns))},
+    yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quote_name, stored_columns))},
         row * {record.rows_per_text} + {method} * {record.targets_per_text}
             + {target_index if record.request.all_classes else 0} AS n FROM {source}"""
     named_words, second = "features", "NULL::UINTEGER"
@@ -254,7 +258,7 @@ def _view_statements(
     place = f"list_position({sql_literal(list(matched))}::VARCHAR[], label)"
     # Two lists and a position: a CASE of a thousand labels would be read for every row.
     label = f"coalesce(({sql_literal(list(matched.values()))}::INTEGER[])[{place}], -1)"
-    against = f"coalesce({_number(classes, 'against')}, {len(classes)})"
+    against = f"coalesce({_index_sql(classes, 'against')}, {len(classes)})"
     yield f"""CREATE VIEW rows AS SELECT *,
             CASE WHEN labeled < 0 THEN 2 ELSE (predicted <> labeled)::INTEGER END AS wrong
         FROM (SELECT *, {named_words} AS named, {second} AS second, {label} AS labeled,
@@ -268,8 +272,9 @@ def _view_statements(
     # DuckDB takes "Text" for "text": columns of the data are known by their places in a shard.
     # Two that differ by case only would be one to it.
     carried = stored_names(record.data.columns.carried)
-    view_names = stored_names(carried, reserved=_TEXT_COLUMNS, key=str.lower)
-    places = [f"carried{i}" for i in range(len(names) - len(shard_columns))]
+    text_names = [*_TEXT_COLUMNS, *[COUNTERFACTUAL] * bool(record.counterfactual)]
+    view_names = stored_names(carried, reserved=text_names, key=str.lower)
+    places = [f"carried{i}" for i in range(len(names) - len(stored_columns))]
     carried_columns = "".join(
         f", {place_name} AS {_quote_name(new)}"
         for place_name, new in zip(places, view_names, strict=False)
@@ -278,9 +283,9 @@ def _view_statements(
         "predicted": f"({sql_literal(classes)}::VARCHAR[])[{predicted_index} + 1]",
         "confidence": confidence_column,
     }
-    text_columns = ", ".join(f"{computed.get(name, name)} AS {name}" for name in _TEXT_COLUMNS)
+    text_columns = ", ".join(f"{computed.get(name, name)} AS {name}" for name in text_names)
     # One row per text: if every class is explained, a text has a row for each class.
     first = f"AND target = {sql_literal(classes[0])}" if record.request.all_classes else ""
     yield f"""CREATE VIEW texts AS SELECT {text_columns} {carried_columns}
-        FROM {source} AS shard({", ".join(map(_quote_name, shard_columns + places))})
+        FROM {source} AS shard({", ".join(map(_quote_name, stored_columns + places))})
         WHERE method = {sql_literal(record.methods[0].id)} {first}"""

@@ -111,7 +111,7 @@ def shrink_means(
     # A word of two texts that agree by chance has no variance, and would lead every list.
     v = (freedom * variance + _PRIOR * common) / (freedom + _PRIOR)
     error = v / np.maximum(n, 1)
-    center, between = _population(n, mean, error)
+    center, between = _estimate_population(n, mean, error)
     total_variance = between + error
     # All of the mean is kept where nothing is known to be noise.
     share = np.divide(
@@ -129,7 +129,7 @@ def shrink_means(
     return np.where(n > 0, [shrunken, shrunken - half_width, shrunken + half_width], 0.0)
 
 
-def _population(
+def _estimate_population(
     n: Float[np.ndarray, " V"], mean: Float[np.ndarray, " V"], error: Float[np.ndarray, " V"]
 ) -> tuple[float, float]:
     """Estimate μ and τ² by moments: the variance of the means minus their sampling variance.

@@ -67,6 +67,10 @@ def summarize_run(
     representatives
         How many representative texts each view has at most.
 
+    Returns
+    -------
+    The summary with one view per method and class.
+
     Raises
     ------
     InputError
@@ -79,9 +83,10 @@ def summarize_run(
         # Before the sums, which are made for each slice.
         words.compute_sums(slice_texts(words, by))
         tables = _make_word_tables(words, top) | _make_slice_tables(words)
-        tables["mistakes"] = _find_mistakes(words, top)
+        tables["mistakes"] = _find_misclassified_texts(words, top)
         tables["representatives"] = _find_representatives(words, representatives)
-        warnings = tuple(_warnings(words))
+        tables["decisions"] = _count_decisions(words)
+        warnings = tuple(_list_warnings(words))
     return RunSummary(
         name=str(run.path),
         texts=len(run),
@@ -98,7 +103,8 @@ def summarize_run(
     )
 
 
-def _warnings(words: RunWords) -> Iterator[str]:
+def _list_warnings(words: RunWords) -> Iterator[str]:
+    """Yield warnings about missing texts, errors, labels and few texts."""
     run, failed = words.run, words.failed
     if not run.finished:
         yield (
@@ -112,6 +118,12 @@ def _warnings(words: RunWords) -> Iterator[str]:
     labels = words.tables.table("SELECT DISTINCT label FROM stored LIMIT 1000")["label"]
     consequence = " Mistakes exclude these texts."
     yield from run.labels.warnings(labels.to_pylist(), consequence)
+    if run.record.counterfactual:
+        errors = words.tables.columns("""SELECT counterfactual.error AS error
+            FROM rows WHERE counterfactual.error IS NOT NULL ORDER BY n""")["error"]
+        if len(errors):
+            rows = "1 row has" if len(errors) == 1 else f"{len(errors):,} rows have"
+            yield f"{rows} no counterfactual. The first error: {errors[0]}"
     # Each text once: methods and classes of it share one prediction.
     outcomes = words.tables.columns("""SELECT
         count(*) FILTER (wrong = 0) AS right, count(*) AS texts
@@ -184,12 +196,12 @@ def _test_right_and_wrong(words: RunWords, v: int) -> list[tuple[str, pa.Table]]
     ]
 
 
-def _find_mistakes(words: RunWords, most: int) -> Records:
-    """Return the most confident mistakes of each view."""
+def _find_misclassified_texts(words: RunWords, count: int) -> Records:
+    """Return the wrongly predicted texts of highest confidence, at most ``count`` for each view."""
     # Of equal confidence the first in the data: the list is the same every time.
     rows = words.tables.table(f"""SELECT n, view, predicted, labeled, confidence
         FROM {words.rows} WHERE wrong = 1
-        QUALIFY row_number() OVER (PARTITION BY view ORDER BY confidence DESC, row) <= {most}
+        QUALIFY row_number() OVER (PARTITION BY view ORDER BY confidence DESC, row) <= {count}
         ORDER BY confidence DESC, row""").to_pylist()
     classes, margin = words.run.classes, words.run.record.model.link == "none"
     views = list(words.views)
@@ -222,6 +234,27 @@ def _supporting_words(e: Explanation, predicted: str) -> list[str]:
 def _find_representatives(words: RunWords, count: int) -> Records:
     """Pick representative texts for every view, in the order of the choice."""
     return _add_explanations(words, words.representatives(count))
+
+
+def _count_decisions(words: RunWords) -> Records:
+    """Count the texts of each view that depend on a single feature, and the robust texts."""
+    if not words.run.record.counterfactual:
+        return []
+    counts = words.tables.table(f"""SELECT view, count(c.lower_bound) AS texts,
+            count(*) FILTER (c.size = 1) AS single,
+            count(*) FILTER (c.is_robust) AS robust,
+            count(*) FILTER (NOT c.is_robust AND (c.size IS NULL OR c.size > c.lower_bound))
+                AS unsettled,
+            median(c.size) AS median_size
+        FROM (SELECT view, counterfactual AS c FROM {words.rows}) GROUP BY view""").to_pylist()
+    by_view = {row.pop("view"): row for row in counts}
+    records = []
+    for v, view in words.views.items():
+        row = by_view[v]
+        if row["texts"]:
+            low, high = share_interval(row["single"], row["texts"])
+            records.append(view | row | {"single_low": low, "single_high": high})
+    return records
 
 
 def _add_explanations(words: RunWords, records: Records) -> Records:
@@ -281,11 +314,11 @@ def _make_slice_tables(words: RunWords) -> dict[str, Records]:
     return tables
 
 
-def list_mistakes(run: "Run", method: str, *, most: int) -> pa.Table:
-    """Return the most confident mistakes of every view."""
-    check_count("most", most)
+def list_mistakes(run: "Run", method: str, *, count: int) -> pa.Table:
+    """Return the wrongly predicted texts of highest confidence, at most ``count`` for each view."""
+    check_count("count", count)
     with open_words(run, method) as words:
-        records = _find_mistakes(words, most)
+        records = _find_misclassified_texts(words, count)
     return _arrow_table(_MISTAKES, records)
 
 

@@ -111,7 +111,23 @@ class RunWords:
     def select_strongest(
         self, view: int, moments: WordMoments, top: int, *, signed: bool
     ) -> dict[int, int]:
-        """Return the words with the strongest means and their sides, 1 or −1."""
+        """Return the words with the strongest means and their sides, 1 or −1.
+
+        Parameters
+        ----------
+        view
+            The number of the view.
+        moments
+            The moments of the words of the view.
+        top
+            The maximal number of words on each side.
+        signed
+            Whether words have the sides 1 and −1, or only 1.
+
+        Returns
+        -------
+        The side of each selected word, by its number.
+        """
         size, sides = moments.strength, np.sign(moments.shrunken[0]).astype(int)
         order, chosen = self.order(view, moments), dict[int, int]()
         # Scores without signs are sizes, which have one side.
@@ -342,13 +358,35 @@ def open_words(run: "Run", method: str | None) -> Iterator[RunWords]:
 
 
 def list_words(run: "Run", method: str, *, target: str | None, sort: str) -> pa.Table:
-    """Return the table of words of a method, view after view."""
+    """Return the table of words of a method, view after view.
+
+    Parameters
+    ----------
+    run
+        The run.
+    method
+        A method of the run.
+    target
+        The only class to list. None lists all classes.
+    sort
+        The order of the words, such as "word" or "strength".
+
+    Returns
+    -------
+    A table with a row per word and class.
+
+    Raises
+    ------
+    InputError
+        If the method, the class or the column is unknown, or the run has no words.
+    """
     if sort not in SORTS:
         raise InputError(unknown_name_message("sort order", sort, SORTS))
     with open_words(run, method) as words:
         targets = {v: view["target"] for v, view in words.views.items()}
         if target is not None and target not in targets.values():
-            raise InputError(unknown_name_message("explained class", target, set(targets.values())))
+            names = dict.fromkeys(targets.values())
+            raise InputError(unknown_name_message("explained class", target, names))
         words.compute_sums()
         # Never summed over views: scores for different classes have no common meaning.
         selected_views = [v for v, name in targets.items() if target in (None, name)]
@@ -378,7 +416,7 @@ def _sorted_words(words: RunWords, view: int, sort: str) -> pa.Table:
 def word_table(
     moments: WordMoments, words: Sequence[str], numbers: Int[np.ndarray, " k"]
 ) -> pa.Table:
-    """Return a row for each of the ``words``, or phrases, with these ``numbers``."""
+    """Return a table of statistics; ``numbers`` are the indices of the wanted words or phrases."""
     # Words of other views have no texts here.
     n = np.maximum(moments.texts, 1)
     shrunken, low, high = moments.shrunken

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from limelight.data.labels import ClassLabels
+from limelight.decisions import CounterfactualSettings, find_counterfactuals
 from limelight.errors import InputError
 from limelight.explainers.batch import Batch
 from limelight.explainers.budget import Budget, allocate_budget, parse_budget
@@ -20,11 +21,14 @@ from limelight.explainers.registry import configure_method
 from limelight.models import Model
 from limelight.models.loading import ModelSource
 from limelight.request import prepare_model
+from limelight.results import Counterfactual
 from limelight.results.values import decode_value, encode_value, plain_value
 from limelight.runs.record import MethodRecord, RunRecord
 from limelight.runs.rows import Outcome, input_texts, shard_bytes, shard_table
 from limelight.text import QueriedText, join_pair, truncate_line
 
+# A run has the same results on every machine, so the time limits nothing.
+_COUNTERFACTUAL_SETTINGS = CounterfactualSettings(is_reproducible=True)
 _MIN_BATCH_TEXTS = 32  # texts that are read at a time, at least
 ReportTexts = Callable[[int, int], None]  # texts done, and how many of them failed
 
@@ -43,6 +47,10 @@ def make_method_record(configured: ConfiguredMethod, budget: Budget | None = Non
         signed=configured.method.signed,
         settings=stored_settings,
     )
+
+
+# The outcome of each method and class for a text, and the counterfactual of the text.
+_TextOutcomes = tuple[list[Outcome], Counterfactual | str | None]
 
 
 class ShardWork:
@@ -75,15 +83,16 @@ class ShardWork:
         row_kinds = [(chosen.method.id, target) for chosen in self.methods for target in targets]
         # Every text has all its rows, even if it fails: shards are checked by their number.
         outcomes: list[list[Outcome]] = [[error or ""] * len(row_kinds) for error in errors]
+        counterfactuals: list[Counterfactual | str | None] = [*errors]
         usable = [i for i, error in enumerate(errors) if error is None]
         # Like lengths together: a batch is as wide as its longest text.
-        usable.sort(key=lambda i: (_length(queried[i]), i))
+        usable.sort(key=lambda i: (_text_length(queried[i]), i))
         done, failed = len(queried) - len(usable), len(queried) - len(usable)
         size = max(texts_per_batch(self.model, self.methods), _MIN_BATCH_TEXTS)
         for indices in (usable[start : start + size] for start in range(0, len(usable), size)):
             explained = self._explain_texts([queried[i] for i in indices])
-            for i, text_outcomes in zip(indices, explained, strict=True):
-                outcomes[i] = text_outcomes
+            for i, (text_outcomes, counterfactual) in zip(indices, explained, strict=True):
+                outcomes[i], counterfactuals[i] = text_outcomes, counterfactual
                 failed += any(isinstance(outcome, str) for outcome in text_outcomes)
             done += len(indices)
             if report is not None:
@@ -97,14 +106,20 @@ class ShardWork:
         ]
         place = texts.column_names.index("label")
         texts = texts.set_column(place, "label", pa.array(class_labels, pa.string()))
-        return shard_table(texts, row_kinds, outcomes, keep_texts=self.record.data.store_texts)
+        return shard_table(
+            texts,
+            row_kinds,
+            outcomes,
+            keep_texts=self.record.data.store_texts,
+            counterfactuals=counterfactuals if self.record.counterfactual else None,
+        )
 
     def label_warnings(self, texts: pa.Table) -> Iterator[str]:
         """Yield warnings about labels that share a class and labels without a class."""
         yield from self._labels.warnings(texts.column("label").unique().to_pylist())
 
-    def _explain_texts(self, texts: list[Any]) -> list[list[Outcome]]:
-        """Explain every text with each method for each class.
+    def _explain_texts(self, texts: list[Any]) -> list[_TextOutcomes]:
+        """Explain every text with each method for each class, and find its counterfactual.
 
         If a text fails, the texts are split in halves until it is alone, so the others succeed.
         """
@@ -116,7 +131,7 @@ class ShardWork:
             # A budget is divided over the methods for each text.
             single_texts=self._budget is not None,
         )
-        outcomes: list[list[Outcome]] = []
+        outcomes: list[_TextOutcomes] = []
         try:
             for batch in batches:
                 budgeted_methods = allocate_budget(self._budget, self.methods, batch)
@@ -125,16 +140,31 @@ class ShardWork:
                     for method in budgeted_methods
                     for target_batch in batch.split_by_target()
                 ]
-                outcomes += [list(text_outcomes) for text_outcomes in zip(*columns, strict=True)]
+                counterfactuals = self._find_counterfactuals(batch)
+                rows = zip(zip(*columns, strict=True), counterfactuals, strict=True)
+                outcomes += [(list(text_outcomes), result) for text_outcomes, result in rows]
             return outcomes
         except Exception as error:
             # Not InputErrors alone: a tokenizer or a kernel may fail on one text of a million.
             if len(texts) == 1:
-                return [[_error_sentence(error)] * self.record.rows_per_text]
+                sentence = _error_sentence(error)
+                return [([sentence] * self.record.rows_per_text, sentence)]
         half = len(texts) // 2
         return self._explain_texts(texts[:half]) + self._explain_texts(texts[half:])
 
+    def _find_counterfactuals(self, batch: Batch) -> Sequence[Counterfactual | str | None]:
+        """Find the counterfactual of each text of a batch, or None for each without the option."""
+        if not self.record.counterfactual:
+            return [None] * len(batch.inputs)
+        try:
+            return list(find_counterfactuals(batch, _COUNTERFACTUAL_SETTINGS))
+        except Exception as error:
+            if len(batch.inputs) > 1:
+                raise
+            return [_error_sentence(error)]
+
     def _explain_with_method(self, method: ConfiguredMethod, batch: Batch) -> Sequence[Outcome]:
+        """Explain a batch by one method; for a single text return an error as a message."""
         try:
             return explain_batch(method, batch)
         except Exception as error:
@@ -153,12 +183,14 @@ def queried_texts(texts: pa.Table) -> list[Any]:
     ]
 
 
-def _length(queried: Any) -> int:
+def _text_length(queried: Any) -> int:
+    """Return the number of characters of an input, with both texts of a pair."""
     text = queried.text if isinstance(queried, QueriedText) else queried
     return len(join_pair(text)[0])
 
 
 def _error_sentence(error: Exception) -> str:
+    """Return an error as one line for the results."""
     if isinstance(error, InputError):
         return str(error)
     message = truncate_line(str(error), 400)
@@ -221,14 +253,15 @@ def explain_shard(job: bytes, task: Task) -> ShardResult:
     An error is returned as a message, because not every exception can be pickled.
     """
     try:
-        return run_task(_work(job), task)
+        return run_task(_unpickle_work(job), task)
     except (InputError, OSError) as error:
         return ShardResult(task.number, b"", 0, 0, 0.0, error=str(error))
 
 
 # One model at a time, so that an executor that is used again keeps no model of an earlier run.
 @lru_cache(maxsize=1)
-def _work(job: bytes) -> ShardWork:
+def _unpickle_work(job: bytes) -> ShardWork:
+    """Load the plan and the model of a pickled job."""
     try:
         record, model, learned = pickle.loads(job)  # noqa: S301  (our own bytes)
     except Exception as error:

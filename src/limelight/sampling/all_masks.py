@@ -125,8 +125,8 @@ def pair_interactions_from_all_masks(
 def _subtract_first(
     outputs: Float[np.ndarray, "n m"],
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "n m"]]:
-    """Return the first output, and all outputs relative to it.
+    """Return the outputs of the first mask, and the outputs of all masks minus these.
 
-    A model whose output is constant then has no spread at all.
+    For a model with constant outputs the differences are exactly 0, without rounding errors.
     """
     return outputs[0], outputs - outputs[0]

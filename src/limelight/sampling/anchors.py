@@ -1,8 +1,7 @@
 """Search for anchors: features that keep a prediction if others are removed (Ribeiro, 2018)."""
 
 import math
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ KeepsPrediction = Callable[[Bool[np.ndarray, "n d"]], Bool[np.ndarray, " n"]]
 # would take samples like 1/distance².
 _DECISION_MARGIN = 0.01
 _MAX_BATCH = 10_000  # masks in one call
+_SHARE_PER_FEATURE = 4  # a fourth of the remaining masks may choose the next feature
 _BISECTIONS = 24  # gives 6e-8, rounded to the safe side
 # Compared with 40 digits, the relative error of a limit of the interval is less than
 # (4 + |log(δ/2)|) 2⁻⁵² for up to a million trials. Four times as much widens the interval.
@@ -44,16 +44,11 @@ class AnchorSearchResult(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AnchorSearchSettings:
-    """Settings of the search for an anchor.
-
-    Two candidates tie if their precisions differ by less than ``slack``.
-    """
+    """Settings of the search for an anchor."""
 
     threshold: float = 0.95
     delta: float = 0.05
-    slack: float = 0.15
     batch: int = 100
-    beam: int = 4
     max_size: int | None = None
     max_samples: int = 1_000_000
 
@@ -61,13 +56,12 @@ class AnchorSearchSettings:
 def find_anchor(
     keeps_prediction: KeepsPrediction, d: int, *, rng: Rng, settings: AnchorSearchSettings
 ) -> AnchorSearchResult:
-    """Find the shortest anchor whose precision reaches the threshold, by a beam search.
+    """Find a short anchor whose precision reaches the threshold, within ``max_samples`` masks.
 
     The precision is the probability that the prediction stays the same if every other feature is
-    kept or removed by a fair coin. The coverage of s features is then 2^−s, so the shortest anchor
-    has the largest coverage. Of anchors of the same size, the one with the highest estimated
-    precision is returned. If no anchor reaches the threshold, the best set of the last beam is
-    returned.
+    kept or removed by a fair coin. The anchor grows by the feature that keeps the prediction most
+    often. One set of masks estimates this for all features. Masks that keep the new feature are
+    used again. In the end, features that are not needed are left out.
 
     Parameters
     ----------
@@ -79,28 +73,60 @@ def find_anchor(
         Source of the random masks.
     settings
         Settings of the search.
+
+    Returns
+    -------
+    The anchor, or the best candidate if no anchor reaches the threshold.
     """
-    # The search is guided by these trials and stops because of them, so they overestimate the
+    # The search is guided by these masks and stops because of them, so they overestimate the
     # precision of its result. Callers estimate the precision again on new masks.
-    trials = _Trials(keeps_prediction, d, rng)
-    if _reaches_threshold(trials, (), settings):
-        return AnchorSearchResult((), True, trials.sample_count)
-    beam: list[FeatureSet] = [()]
-    for _ in range(min(d, settings.max_size or d)):
-        # Sorted, so that the draws do not depend on the iteration order of a set.
-        candidates = {
-            tuple(sorted({*features, j}))
-            for features in beam
-            for j in range(d)
-            if j not in features
-        }
-        beam = _select_best_candidates(trials, sorted(candidates), settings)
-        anchors = [features for features in beam if _reaches_threshold(trials, features, settings)]
-        if anchors:
-            return AnchorSearchResult(trials.most_precise(anchors), True, trials.sample_count)
-        if trials.sample_count >= settings.max_samples:
+    trials = _Trials(keeps_prediction, d, rng, settings)
+    largest = min(d, settings.max_size or d)
+    sample = trials.draw((), settings.batch)
+    features: FeatureSet = ()
+    while True:
+        reaches_threshold, sample = trials.decide(features, sample)
+        if reaches_threshold or len(features) == largest or not trials.remaining:
             break
-    return AnchorSearchResult(trials.most_precise(beam), False, trials.sample_count)
+        count = max(2 * settings.batch, trials.remaining // _SHARE_PER_FEATURE)
+        sample = sample.append(trials.draw(features, count - len(sample.is_kept)))
+        features, sample = _add_feature(features, sample)
+    if reaches_threshold:
+        features = _leave_out(trials, features)
+    return AnchorSearchResult(features, reaches_threshold, trials.sample_count)
+
+
+class _MaskSample(NamedTuple):
+    """Random masks, and whether each of them keeps the prediction."""
+
+    masks: Bool[np.ndarray, "n d"]
+    is_kept: Bool[np.ndarray, " n"]
+
+    def append(self, other: "_MaskSample") -> "_MaskSample":
+        """Return these masks and others."""
+        return _MaskSample(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+
+
+def _add_feature(features: FeatureSet, sample: _MaskSample) -> tuple[FeatureSet, _MaskSample]:
+    """Add the feature with which the prediction stays most often, and select the masks with it."""
+    kept_counts = sample.is_kept @ sample.masks.astype(np.float64)
+    # One success and one failure more, so that few masks do not win by chance.
+    precision = (kept_counts + 1) / (sample.masks.sum(axis=0) + 2)
+    precision[list(features)] = -1.0
+    j = int(np.argmax(precision))
+    rows = sample.masks[:, j]
+    return tuple(sorted((*features, j))), _MaskSample(sample.masks[rows], sample.is_kept[rows])
+
+
+def _leave_out(trials: "_Trials", features: FeatureSet) -> FeatureSet:
+    """Leave out each feature without which the precision still reaches the threshold."""
+    for j in features if len(features) > 1 else ():
+        smaller = tuple(i for i in features if i != j)
+        reaches_threshold, _ = trials.decide(smaller, trials.draw(smaller, trials.batch))
+        # At the limit, an estimate from few masks is too weak to give a feature up.
+        if reaches_threshold and trials.remaining:
+            features = smaller
+    return features
 
 
 def anchor_from_all_masks(
@@ -132,92 +158,49 @@ def anchor_from_all_masks(
 
 
 class _Trials:
-    """Counts of how often each candidate has kept the prediction."""
+    """Draws masks that keep certain features, up to the largest number of masks."""
 
-    def __init__(self, keeps_prediction: KeepsPrediction, d: int, rng: Rng) -> None:
+    def __init__(
+        self,
+        keeps_prediction: KeepsPrediction,
+        d: int,
+        rng: Rng,
+        settings: AnchorSearchSettings,
+    ) -> None:
         self._keeps_prediction, self.d, self._rng = keeps_prediction, d, rng
-        self._successes, self._trials = Counter[FeatureSet](), Counter[FeatureSet]()
+        self._settings, self.batch = settings, settings.batch
         self.sample_count = 0
 
-    def draw(self, candidates: Sequence[FeatureSet], n: int) -> None:
-        """Evaluate ``n`` more masks for each candidate, for several candidates in one call."""
-        expect_calls(n * len(candidates))
-        batch_size = max(1, _MAX_BATCH // n)
-        for i in range(0, len(candidates), batch_size):
-            batch = candidates[i : i + batch_size]
-            masks = [
-                draw_coin_masks(self.d, n, self._rng, fixed_features=features) for features in batch
-            ]
-            is_kept = self._keeps_prediction(np.concatenate(masks))
-            success_counts = is_kept.reshape(len(batch), n).sum(axis=1)
-            for features, successes in zip(batch, success_counts, strict=True):
-                self._successes[features] += int(successes)
-                self._trials[features] += n
-        self.sample_count += n * len(candidates)
+    @property
+    def remaining(self) -> int:
+        """The number of masks that may still be drawn."""
+        return self._settings.max_samples - self.sample_count
 
-    def select_untried(self, candidates: Sequence[FeatureSet]) -> list[FeatureSet]:
-        """Return the candidates without a trial."""
-        return [features for features in candidates if features not in self._trials]
+    def draw(self, features: FeatureSet, n: int) -> _MaskSample:
+        """Evaluate ``n`` random masks that keep the features, or as many as remain."""
+        n = max(0, min(n, self.remaining))
+        masks = draw_coin_masks(self.d, n, self._rng, fixed_features=features)
+        if n == 0:
+            return _MaskSample(masks, np.zeros(0, bool))
+        expect_calls(n)
+        self.sample_count += n
+        return _MaskSample(masks, self._keeps_prediction(masks))
 
-    def estimate_precision(
-        self, candidates: Sequence[FeatureSet]
-    ) -> tuple[PerCandidate, PerCandidate]:
-        """Return the estimated precision and the number of trials of each candidate."""
-        trials = np.array([self._trials[features] for features in candidates], dtype=float)
-        return np.array([self._successes[features] for features in candidates]) / trials, trials
-
-    def most_precise(self, candidates: Sequence[FeatureSet]) -> FeatureSet:
-        """Return the candidate with the highest estimated precision, the first one of ties."""
-        return candidates[int(np.argmax(self.estimate_precision(candidates)[0]))]
-
-
-def _select_best_candidates(
-    trials: _Trials, candidates: Sequence[FeatureSet], settings: AnchorSearchSettings
-) -> list[FeatureSet]:
-    """Select the ``beam`` best candidates, up to ``slack``, by KL-LUCB.
-
-    The algorithm is by Kaufmann & Kalyanakrishnan (2013). It draws the weakest of the best and the
-    strongest of the other candidates. Here all of the best and the ``beam`` strongest of the others
-    are drawn in one call, because calls cost more than masks.
-    """
-    trials.draw(trials.select_untried(candidates), settings.batch)
-    count = min(settings.beam, len(candidates))
-    for t in range(1, 1 + settings.max_samples // settings.batch):
-        mean, n = trials.estimate_precision(candidates)
-        order = np.argsort(-mean, kind="stable")
-        best, outside = order[:count], order[count:]
-        if not len(outside) or trials.sample_count >= settings.max_samples:
-            break
-        # β(t) of the paper, with its constants k = 405.5 and α = 1.1.
-        rate = math.log(405.5 * len(candidates) * t**1.1 / settings.delta)
-        level = (rate + math.log(rate)) / n
-        low = kl_confidence_limit(mean[best], level[best], 0)
-        high = kl_confidence_limit(mean[outside], level[outside], 1)
-        if high.max() - low.min() <= settings.slack:
-            break
-        strongest = outside[np.argsort(-high, kind="stable")[:count]]
-        trials.draw([candidates[i] for i in (*best, *strongest)], settings.batch)
-    return [candidates[i] for i in best]
-
-
-def _reaches_threshold(
-    trials: _Trials, features: FeatureSet, settings: AnchorSearchSettings
-) -> bool:
-    """Draw masks until the precision is confidently above or below the threshold."""
-    if trials.select_untried([features]):
-        trials.draw([features], settings.batch)
-    # As in the authors' code: at most beam − 1 candidates are tested at each of d sizes.
-    level = math.log((1 + (settings.beam - 1) * trials.d) / settings.delta)
-    while True:
-        mean, n = trials.estimate_precision([features])
-        low, high = (float(kl_confidence_limit(mean, level / n, end)[0]) for end in (0, 1))
-        if low >= settings.threshold or high < settings.threshold:
-            return low >= settings.threshold
-        is_close = high - low <= 2 * _DECISION_MARGIN
-        if is_close or trials.sample_count >= settings.max_samples:
-            return bool(mean[0] >= settings.threshold)
-        # Doubling takes few rounds, and at most twice the trials that were needed.
-        trials.draw([features], min(int(n[0]), _MAX_BATCH))
+    def decide(self, features: FeatureSet, sample: _MaskSample) -> tuple[bool, _MaskSample]:
+        """Draw masks until the precision is confidently above or below the threshold."""
+        threshold = self._settings.threshold
+        # At most d sizes are tested, and each feature once more at the end.
+        level = np.array([math.log((1 + 2 * self.d) / self._settings.delta)])
+        while n := len(sample.is_kept):
+            mean = np.array([sample.is_kept.mean()])
+            low, high = (float(kl_confidence_limit(mean, level / n, end)[0]) for end in (0, 1))
+            if low >= threshold or high < threshold:
+                return low >= threshold, sample
+            if high - low <= 2 * _DECISION_MARGIN or not self.remaining:
+                return bool(mean[0] >= threshold), sample
+            # Doubling takes few rounds, and at most twice the masks that were needed.
+            sample = sample.append(self.draw(features, min(n, _MAX_BATCH)))
+        return False, sample
 
 
 def kl_confidence_limit(mean: PerCandidate, level: PerCandidate, end: int) -> PerCandidate:
@@ -331,6 +314,15 @@ def positive_probability_bounds(
         Number of cells of the grid.
     slack
         How far the sum is uncertain.
+
+    Returns
+    -------
+    The lower and the upper bound.
+
+    Raises
+    ------
+    InputError
+        If ``cells`` is below 2.
     """
     if cells < 2:
         raise InputError(f"cells must be at least 2, not {cells}.")

@@ -71,7 +71,7 @@ class Deadline:
         return max(int((self.end - read_clock()) / self._history.seconds_per_mask), 0)
 
     def has_time(self, masks: int, margin: int) -> bool:
-        """Return whether there is time to evaluate ``margin`` times ``masks`` masks."""
+        """Return whether ``margin * masks`` masks can be evaluated before the deadline."""
         decisions = self._history.decisions
         if masks not in decisions:
             decisions[masks] = margin * masks <= self.remaining_masks
@@ -87,7 +87,14 @@ class Deadline:
     ) -> np.ndarray:
         """Return the outputs for as many of the first rows as there is time for.
 
-        The parameters are those of :func:`evaluate_before_deadline`.
+        Parameters
+        ----------
+        evaluate_rows, rows, masks_per_row, minimum_rows
+            As in :func:`evaluate_before_deadline`.
+
+        Returns
+        -------
+        The outputs, one row per evaluated row.
         """
         history = self._history
         key = hashlib.sha256(repr(rows.shape).encode() + rows.tobytes()).digest()
@@ -110,6 +117,7 @@ class Deadline:
         return np.concatenate(outputs) if outputs else evaluate_rows(rows[:0])
 
     def _rows_per_batch(self, masks_per_row: int) -> int:
+        """Return how many rows are evaluated at once, by the speed measured so far."""
         masks = int(_BATCH_SHARE * self._seconds / self._history.seconds_per_mask)
         return max(min(max(masks, self._smallest_batch), _MAX_BATCH_MASKS) // masks_per_row, 1)
 

@@ -22,11 +22,12 @@ MASK_SIZE_POWERS = {"uniform": 0.0, "balanced": 0.5, "importance": 1.0}
 
 
 def removed_count_probabilities(d: int, sizes: str, bandwidth: float) -> Float[np.ndarray, " d"]:
-    """Return the probability of removing s features, for s = 1..d.
+    """Return the probability that a mask removes s features, for s = 1..d.
 
-    "uniform" is the choice of the `lime` package. "importance" draws s in proportion to its weight
-    ψ(s), so that samples with little weight are rarely drawn. "balanced" draws s in proportion to
-    √ψ(s). ``bandwidth`` is the kernel width of ψ.
+    LIME's regression gives a mask without s features the weight ψ(s), a kernel of width
+    ``bandwidth``. With "uniform", all s are equally likely, as in the `lime` package. With
+    "importance", the probability is proportional to ψ(s), so that few samples have little weight.
+    With "balanced", the probability is proportional to √ψ(s).
     """
     if sizes not in MASK_SIZE_POWERS:
         raise InputError(unknown_name_message("sizes", sizes, MASK_SIZE_POWERS))
@@ -49,6 +50,10 @@ def draw_lime_masks(
         Source of the random masks.
     probabilities
         Probability of each s; None is uniform.
+
+    Returns
+    -------
+    One mask per row.
     """
     if probabilities is None:
         removed = rng.integers(1, d + 1, n)
@@ -72,7 +77,20 @@ def draw_masks_by_size(d: int, removed_counts: Int[np.ndarray, " n"], rng: Rng) 
 def draw_coin_masks(d: int, n: int, rng: Rng, *, fixed_features: Sequence[int] = ()) -> Masks:
     """Draw ``n`` masks that keep each feature with probability 1/2.
 
-    ``fixed_features`` are always kept.
+    Parameters
+    ----------
+    d
+        Number of features.
+    n
+        Number of masks.
+    rng
+        Source of the random masks.
+    fixed_features
+        Features that every mask keeps.
+
+    Returns
+    -------
+    One mask per row.
     """
     # A random byte holds eight coins: an eighth of the draws.
     bits = rng.integers(0, 256, (n, (d + 7) // 8), dtype=np.uint8)

@@ -1,7 +1,7 @@
 """Shapley values from random orders of the features, each with its reverse."""
 
-import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from limelight.progress import expect_calls
 from limelight.sampling.deadline import evaluate_before_deadline, has_time
 from limelight.sampling.masks import Rng
+from limelight.sampling.ranks import TopSizes, certify_tops, group_draws
 from limelight.sampling.sample import Game
 from limelight.sampling.spread import (
     RARE_EFFECT_SHARE,
@@ -17,6 +18,7 @@ from limelight.sampling.spread import (
     count_tail_carriers,
     unseen_effect_error,
 )
+from limelight.sampling.stopping import StoppingRule
 from limelight.shapes import Bool, Float, Int
 
 PerFeature = Float[np.ndarray, "m d"]  # for each output
@@ -39,7 +41,9 @@ class ShapleySample(NamedTuple):
     of the feature that moved farthest. ``tail_carriers`` is the result of
     :func:`count_tail_carriers`. ``sampled_variance`` are the squared standard errors before they
     are widened for rare effects. ``draw_counts`` is the number of draws of each feature, and
-    ``empty_output`` the output with all features removed.
+    ``empty_output`` the output with all features removed. ``draws`` are independent draws of the
+    values of the first output, in groups if there are many. ``looks`` counts how often a stopping
+    rule was checked.
     """
 
     values: PerFeature
@@ -52,6 +56,18 @@ class ShapleySample(NamedTuple):
     tail_carriers: PerOutput
     sampled_variance: PerFeature
     draw_counts: Int[np.ndarray, " d"]
+    draws: Float[np.ndarray, "G d"]
+    looks: int = 1
+
+    def certify_tops(self, level: float, *, first: int | None = None) -> TopSizes:
+        """Return every K whose top set of the first output is certain at an error level."""
+        return certify_tops(
+            self.draws,
+            scores=self.values[0],
+            level=level,
+            first=first,
+            allowed_effect=float(self.allowed_effect[0]),
+        )
 
 
 def shapley_values_from_orders(
@@ -60,8 +76,8 @@ def shapley_values_from_orders(
     rng: Rng,
     *,
     pairs: int,
-    tolerance: float | None = None,
-    max_pairs: int | None = None,
+    stopping: StoppingRule | None = None,
+    certify: Callable[[ShapleySample, float], TopSizes] | None = None,
     known_range: float = 0.0,
     spare_calls: int = 0,
     levels: Levels | None = None,
@@ -93,10 +109,11 @@ def shapley_values_from_orders(
         Source of the random orders.
     pairs
         Number of pairs of orders.
-    tolerance
-        Largest standard error. Pairs are added, to 10 at least, until it is met.
-    max_pairs
-        Most pairs to draw to meet the tolerance.
+    stopping
+        Pairs are added, to 10 at least, until this rule is met. None stops at ``pairs``.
+    certify
+        Returns the sizes of the certain top sets of a sample at an error level, for the rule. None
+        means :meth:`ShapleySample.certify_tops`.
     known_range
         How far the output is known to move.
     spare_calls
@@ -108,6 +125,10 @@ def shapley_values_from_orders(
     sum_matrix
         Adds the values of features up to those of ``k`` sums, which are returned instead. It
         cannot be combined with ``spare_calls``.
+
+    Returns
+    -------
+    The values with their standard errors, and the number of pairs.
     """
     # Regressions on paired masks (KernelSHAP, leverage sampling) were 0.5 to 1.9 times as good with
     # as many calls, 1.2 to 1.5 in the median, and worse on two of eight texts.
@@ -140,7 +161,9 @@ def shapley_values_from_orders(
     allowed_effect = np.max([total_effect, np.abs(origin).max(axis=1)], axis=0)
     # Two features have only one pair of orders.
     allowed_effect = np.maximum(allowed_effect, known_range) * (d > 2)
-    n, target_count = 1, pairs if tolerance is None else max(pairs, MIN_RELIABLE_PAIRS)
+    n, target_count, look, is_late = 1, pairs, 0, False
+    if stopping is not None and certify is None:
+        target_count = max(pairs, MIN_RELIABLE_PAIRS)
     while True:
         while n < target_count:
             # A pair takes 2 (d − 1) masks, since the outputs of its ends are known. One call
@@ -149,11 +172,11 @@ def shapley_values_from_orders(
             draws.append(draw_pairs(count, minimum=_MIN_PAIRS_WITH_SPREAD - n))
             n += len(draws[-1])
             if len(draws[-1]) < count:  # the deadline has passed
-                target_count, spare_calls = n, 0
+                target_count, spare_calls, is_late = n, 0, True
         relative_draws = np.concatenate(draws) - origin
         draw_counts = np.full(origin.shape[1], n)
         mean, spread = _mean_and_spread(relative_draws)
-        # Spare calls come from a budget, which is never combined with a tolerance.
+        # Spare calls come from a budget, which is never combined with a stopping rule.
         if spare_calls >= _MIN_PARTIAL_CALLS and d > 2 and has_time(spare_calls, margin=1):
             # If features have different numbers of draws, their means do not add up to the total
             # effect, as those of complete pairs do. Given the pairs, the missing sum has mean 0.
@@ -168,22 +191,30 @@ def shapley_values_from_orders(
             missing = end_outputs[1] - end_outputs[0] - (origin + mean).sum(axis=1)
             mean = mean + share * missing[:, None]
         stderr, has_no_spread, largest_share = _standard_errors(spread, n, allowed_effect)
+        look += 1
+        sample = ShapleySample(
+            values=origin + mean,
+            stderr=stderr,
+            empty_output=end_outputs[0],
+            pairs=n,
+            has_no_spread=has_no_spread,
+            allowed_effect=allowed_effect,
+            largest_share=largest_share,
+            tail_carriers=count_tail_carriers(np.concatenate(all_outputs)),
+            sampled_variance=spread.second,
+            draw_counts=draw_counts,
+            draws=origin[0] + group_draws(relative_draws[:, 0]),
+            looks=look,
+        )
+        if stopping is None or is_late or n >= stopping.max_count:
+            return sample
         worst = float(stderr.max())
-        if tolerance is None or worst <= tolerance or max_pairs is None or n >= max_pairs:
-            return ShapleySample(
-                values=origin + mean,
-                stderr=stderr,
-                empty_output=end_outputs[0],
-                pairs=n,
-                has_no_spread=has_no_spread,
-                allowed_effect=allowed_effect,
-                largest_share=largest_share,
-                tail_carriers=count_tail_carriers(np.concatenate(all_outputs)),
-                sampled_variance=spread.second,
-                draw_counts=draw_counts,
-            )
-        target_count = math.ceil(n * min(1.05 * (worst / tolerance) ** 2, 4.0)) + 1
-        target_count = min(target_count, max_pairs)
+        certify_at = partial(sample.certify_tops, first=stopping.top)
+        if certify is not None:
+            certify_at = partial(certify, sample)
+        if stopping.is_met(worst, origin.shape[1], certify_at, look=look):
+            return sample
+        target_count = stopping.next_count(n, worst)
         expect_calls((target_count - n) * 2 * (d - 1))
 
 
@@ -309,7 +340,23 @@ def _standard_errors(
 
 
 def draw_orders(d: int, n: int, rng: Rng, levels: Levels | None = None) -> Orders:
-    """Draw ``n`` random orders of ``d`` features that keep the groups of every level together."""
+    """Draw ``n`` random orders of ``d`` features that keep the groups of every level together.
+
+    Parameters
+    ----------
+    d
+        Number of features.
+    n
+        Number of orders.
+    rng
+        Source of the random orders.
+    levels
+        The groups of each feature, from the largest groups to the smallest. None means no groups.
+
+    Returns
+    -------
+    One order per row.
+    """
     # One sort for all rows, since drawing permutations would be a loop. Features are drawn before
     # groups, so that the same seed gives the same orders inside groups for all groupings.
     feature_keys = rng.random((n, d))

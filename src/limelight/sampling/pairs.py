@@ -87,6 +87,7 @@ class PairSampler:
 
     @cached_property
     def _size_probabilities(self) -> PerSize:
+        """The probability of each number of kept features, for a small variance."""
         weight = np.sqrt(_mean_squares(shapley_pair_coefficients(self.d)))
         return weight / weight.sum()
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from limelight.errors import InputError, unknown_name_message
 from limelight.sampling.masks import Indicators, Masks, PerMask
+from limelight.sampling.ranks import MAX_DRAWS, TopSizes, certify_tops
 from limelight.sampling.sample import Chunk, Moments, Outputs, Sample
 from limelight.sampling.spread import PowerSums, r_squared, unseen_effect_error
 from limelight.shapes import Bool, Float, Int
@@ -41,6 +42,15 @@ def select_features(
     method
         "forward_selection", "highest_weights" or "none". "auto" is forward selection for up to 6
         features, and the highest weights for more.
+
+    Returns
+    -------
+    The indices of the features.
+
+    Raises
+    ------
+    InputError
+        If the method of selection is unknown.
     """
     if method not in SELECTIONS:
         raise InputError(unknown_name_message("feature_selection", method, SELECTIONS))
@@ -91,7 +101,9 @@ class LimeFit(NamedTuple):
 
     Standard errors are those of the final regression and ignore the selection. ``has_no_spread``
     says whether the fit is perfect. ``largest_share`` is the largest share of one row in the spread
-    of the coefficient that moved farthest.
+    of the coefficient that moved farthest. ``draws`` are nearly independent draws of the
+    coefficients of the first output, whose means they are: one for each group of random rows.
+    ``shift`` are bounds on how far the penalty moves these coefficients.
     """
 
     scores: Float[np.ndarray, "m d"]
@@ -102,7 +114,23 @@ class LimeFit(NamedTuple):
     has_no_spread: Bool[np.ndarray, " m"]
     largest_share: Float[np.ndarray, " m"]
     selected_count: Int[np.ndarray, " m"]
+    draws: Float[np.ndarray, "G d"]
+    shift: Float[np.ndarray, " d"]
     samples: int
+
+    def certify_tops(self, level: float, *, first: int | None = None) -> TopSizes:
+        """Return every K whose top set of the first output is certain at an error level."""
+        # The selection of features looked at all rows.
+        if self.selected_count[0] < len(self.shift) or not np.isfinite(self.draws).all():
+            return ()
+        return certify_tops(
+            self.draws,
+            scores=self.scores[0],
+            level=level,
+            first=first,
+            # If the fit is perfect, the standard errors allow for unseen rows.
+            slack=self.shift + 2 * self.stderr[0] * self.has_no_spread[0],
+        )
 
 
 def fit_sampled_lime(
@@ -132,6 +160,10 @@ def fit_sampled_lime(
         Kernel width with which the masks were drawn. Standard errors are then errors about LIME's
         limit, √(error² + shift²), because the penalty and row 0 shift the coefficients away from it
         (:func:`lime_shift`). None gives the errors about the penalized limit.
+
+    Returns
+    -------
+    The coefficients with their standard errors, for each output.
     """
     centered = sample.moments.center()
     columns: dict[tuple[int, ...], list[int]] = {}
@@ -142,16 +174,17 @@ def fit_sampled_lime(
     for features, outputs in columns.items():
         fit = _fit_ridge(sample, features, outputs, ridge=ridge, known_range=known_range)
         if bandwidth is not None and sample.d > 1 and (ridge or sample.row0):
-            fit.stderr[:, features] = np.hypot(
-                fit.stderr[:, features],
-                _limit_shifts(sample, fit, features, outputs, ridge, bandwidth),
-            )
+            shifts = _limit_shifts(sample, fit, features, outputs, ridge, bandwidth)
+            fit.stderr[:, features] = np.hypot(fit.stderr[:, features], shifts)
+            fit.shift[list(features)] = shifts[0]
         parts.append(fit)
     if len(parts) == 1:
         return parts[0]
     column_order = np.argsort([column for outputs in columns.values() for column in outputs])
-    *arrays, _ = zip(*parts, strict=True)
-    merged: list[Any] = [*(np.concatenate(array)[column_order] for array in arrays), sample.n]
+    *arrays, _, _, _ = zip(*parts, strict=True)
+    merged: list[Any] = [np.concatenate(array)[column_order] for array in arrays]
+    # The first part has the first output.
+    merged += [parts[0].draws, parts[0].shift, sample.n]
     return LimeFit(*merged)
 
 
@@ -208,6 +241,7 @@ def _fit_ridge(
     mean_x, mean_y = centered.x[columns], centered.y[outputs]
     beta = inverse @ centered.xy[np.ix_(columns, outputs)]
     sums = _ResidualSums.empty(len(outputs), len(columns))
+    groups = _GroupedInfluence(sample.n - sample.row0, len(columns))
     # Residuals need β, hence a second pass over the rows. The influence of a row is w e H x̃ on the
     # slopes and w e (1/Σw − x̄ᵀH x̃) on the intercept.
     for chunk in sample.chunks():
@@ -217,11 +251,14 @@ def _fit_ridge(
         residual = chunk.outputs[:, outputs] - mean_y - x @ beta
         shift = 1 / centered.weight - spread @ mean_x
         sums = sums.add_chunk(chunk, residual, leverage, np.column_stack([spread, shift]))
+        groups.add_rows(chunk, residual[:, 0], leverage, spread)
     allowed_effect = np.maximum(known_range, sample.output_range[outputs])
     errors, has_no_spread = sums.standard_errors(sample.n - sample.row0, allowed_effect, ridge)
     slopes = PowerSums(*(x[:, :-1] for x in sums.influence))
     scores, stderr = np.zeros((2, len(outputs), sample.d))
     scores[:, columns], stderr[:, columns] = beta.T, errors[:, :-1]
+    draws = np.zeros((len(groups.sums), sample.d))
+    draws[:, columns] = groups.draws(beta[:, 0]) if np.isfinite(errors).all() else np.nan
     return LimeFit(
         scores=scores,
         stderr=stderr,
@@ -231,8 +268,44 @@ def _fit_ridge(
         has_no_spread=has_no_spread,
         largest_share=np.where(has_no_spread, 0.0, slopes.largest_share()),
         selected_count=np.full(len(outputs), len(columns)),
+        draws=draws,
+        shift=np.zeros(sample.d),
         samples=sample.n,
     )
+
+
+class _GroupedInfluence:
+    """Sums of the influences of random rows on the slopes, for groups of consecutive rows.
+
+    Rows that do not fill a group are left out.
+    """
+
+    def __init__(self, rows: int, k: int) -> None:
+        self._rows, self._size = rows, max(1, -(-rows // MAX_DRAWS))
+        self.sums: Float[np.ndarray, "G k"] = np.zeros((rows // self._size, k))
+        self._added = 0
+
+    def add_rows(
+        self, chunk: Chunk, residual: PerMask, leverage: PerMask, spread: Float[np.ndarray, "n k"]
+    ) -> None:
+        """Add the rows of a chunk with their residuals, as :meth:`_ResidualSums.add_chunk` does."""
+        is_random = chunk.is_random
+        factor = chunk.weight / np.maximum(1 - leverage, _MIN_FREEDOM) * residual
+        group = (self._added + np.arange(np.count_nonzero(is_random))) // self._size
+        self._added += len(group)
+        is_full = group < len(self.sums)
+        influence = (factor[:, None] * spread)[is_random][is_full]
+        if len(influence):
+            first = int(group[0])
+            starts = np.searchsorted(group[is_full], np.arange(first, int(group[is_full][-1]) + 1))
+            self.sums[first : first + len(starts)] += np.add.reduceat(influence, starts, axis=0)
+
+    def draws(self, slopes: Float[np.ndarray, " k"]) -> Float[np.ndarray, "G k"]:
+        """Return the slopes that each group stands for, whose means are ``slopes``."""
+        # An influence is that on a mean over all rows, so a group counts as many times as it would
+        # take to fill them.
+        deviations = self.sums * (self._rows / self._size)
+        return slopes + deviations - deviations.mean(axis=0, keepdims=True)
 
 
 def leave_one_out_residuals(sample: Sample) -> Iterator[tuple[Indicators, Outputs]]:
@@ -370,6 +443,10 @@ def fit_lasso(keep: Masks, y: PerMask, *, penalty: float, known_range: float = 0
         λ of the objective.
     known_range
         How far the output is known to move.
+
+    Returns
+    -------
+    The coefficients, in units of the features themselves.
     """
     n, origin = len(y), float(y[0])
     y = y - origin  # numbers that are all the same become 0, without a rounding error

@@ -1,7 +1,7 @@
 """A growing sample of masks and the model outputs for them."""
 
-import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,9 @@ from limelight.sampling.masks import (
     draw_lime_masks,
     removed_count_probabilities,
 )
+from limelight.sampling.ranks import TopSizes
 from limelight.sampling.spread import count_tail_carriers
+from limelight.sampling.stopping import StoppingRule
 from limelight.shapes import Bool, Float
 from limelight.theory.lime_weights import size_weight
 
@@ -42,11 +44,11 @@ class Chunk(NamedTuple):
 
 
 def make_lime_sampler(d: int, *, bandwidth: float = 0.25, sizes: str = "uniform") -> MaskSampler:
-    """Return a function that draws LIME's masks with their weights.
+    """Return a function that draws masks, and their weights in LIME's regression.
 
-    A mask of s removed features weighs ψ(s)/(d q(s)), where s is drawn with probability q(s). The
-    weighted sums then have the same expectation for all ``sizes``, so a ridge penalty has the same
-    effect.
+    A mask without s features is drawn with probability q(s) and has the weight ψ(s)/(d q(s)), where
+    ψ is LIME's kernel. Then weighted sums, and the effect of a penalty, do not depend on ``sizes``
+    on average.
     """
     if not bandwidth > 0:
         raise InputError(f"bandwidth must be positive, not {bandwidth}.")
@@ -132,6 +134,7 @@ class Sample:
             yield Chunk(keep, weight, outputs, is_random)
 
     def _add_rows(self, keep: Masks, weight: PerMask, outputs: Outputs) -> None:
+        """Store masks with their weights and outputs, and add them to the sums."""
         relative = outputs - self.reference_output
         low = np.minimum(self._extremes[0], relative.min(axis=0))
         high = np.maximum(self._extremes[1], relative.max(axis=0))
@@ -179,20 +182,17 @@ class Moments(NamedTuple):
         )
 
 
-def fit_until_tolerance(
+def fit_until_stopped(
     sample: Sample,
     fit: Callable[[Sample], Any],
     *,
     initial_rows: int,
     minimum_rows: int = 0,
     masks_per_row: int = 1,
-    tolerance: float | None = None,
-    max_rows: int,
-) -> Any:
-    """Grow a sample and fit a model to it until no standard error exceeds the tolerance.
-
-    Errors fall like 1/√n, which says how many rows to draw next. At most four times as many rows
-    are drawn as there are, so that a lucky or unlucky start misleads little.
+    stopping: StoppingRule | None = None,
+    certify: Callable[[Any, float], TopSizes] = lambda *_: (),
+) -> tuple[Any, int]:
+    """Grow a sample and fit a model to it until a stopping rule is met.
 
     Parameters
     ----------
@@ -206,36 +206,40 @@ def fit_until_tolerance(
         Rows to draw even if a deadline has passed.
     masks_per_row
         Masks that the model evaluates for each row.
-    tolerance
-        Largest standard error of a score; None stops at ``initial_rows``.
-    max_rows
-        Most rows to draw to meet the tolerance.
+    stopping
+        The rule, in rows. None stops at ``initial_rows``.
+    certify
+        Returns the sizes of the certain top sets of a fitted model at an error level.
 
     Returns
     -------
-    The last fitted model.
+    The last fitted model, and how often the rule was checked.
     """
     sample.grow(initial_rows, minimum_rows=minimum_rows, masks_per_row=masks_per_row)
-    fitted_model = fit(sample)
-    if tolerance is None:
-        return fitted_model
-    while (worst := float(fitted_model.stderr.max())) > tolerance and sample.n < max_rows:
-        # 5 % more rows than 1/√n calls for, so that one more round is mostly enough.
-        factor = min(1.05 * (worst / tolerance) ** 2, 4.0)
-        next_rows = min(math.ceil(sample.n * factor), max_rows)
-        expect_calls(next_rows - sample.n)
-        sample.grow(next_rows, masks_per_row=masks_per_row)
-        fitted_model = fit(sample)
-    return fitted_model
+    fitted_model, target_rows, look = fit(sample), initial_rows, 1
+    # With fewer rows than planned, a deadline has passed.
+    while stopping is not None and target_rows <= sample.n < stopping.max_count:
+        worst = float(fitted_model.stderr.max())
+        if stopping.is_met(worst, sample.d, partial(certify, fitted_model), look=look):
+            break
+        target_rows = stopping.next_count(sample.n, worst)
+        expect_calls(target_rows - sample.n)
+        sample.grow(target_rows, masks_per_row=masks_per_row)
+        fitted_model, look = fit(sample), look + 1
+    return fitted_model, look
 
 
 def _evaluate(game: Game, keep: Masks) -> Outputs:
     """Return the outputs for masks, checked to be one row of finite numbers per mask."""
     outputs = game(keep)
-    if outputs.shape[:1] != keep.shape[:1] or outputs.ndim != 2 or not np.isfinite(outputs).all():
+    n = len(keep)
+    if outputs.shape[:1] != (n,) or outputs.ndim != 2:
         raise InputError(
-            f"a model must return {len(keep)} rows of finite numbers for {len(keep)} masks, not "
-            f"shape {outputs.shape} with {np.count_nonzero(~np.isfinite(outputs))} numbers that "
-            "are not finite."
+            f"a model must return {n} rows of numbers for {n} masks, not the shape {outputs.shape}."
+        )
+    if invalid_count := int(np.count_nonzero(~np.isfinite(outputs))):
+        raise InputError(
+            f"a model must return finite numbers, not {invalid_count} infinite or NaN of "
+            f"{outputs.size}."
         )
     return outputs

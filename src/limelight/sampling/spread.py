@@ -87,7 +87,7 @@ class PowerSums(NamedTuple):
         # little of an effect also saw too little of its spread.
         effective_degrees = np.minimum(2 * (self.effective_draws() + 1), max(degrees, 1))
         squares = self.centered_squares(draws) + self.largest**2
-        return half_t_quantile(effective_degrees) * np.sqrt(squares)
+        return small_sample_factor(effective_degrees) * np.sqrt(squares)
 
     def standard_error_or_unseen(
         self, step: Float[np.ndarray, "*k"], draws: int, *, degrees: int
@@ -123,8 +123,12 @@ def count_tail_carriers(outputs: Float[np.ndarray, "n m"]) -> Float[np.ndarray, 
     return np.where(carriers < min(_MIN_TAIL_CARRIERS, len(deviation) / 10), carriers, 0.0)
 
 
-def half_t_quantile(degrees: Float[np.ndarray, "*k"]) -> Float[np.ndarray, "*k"]:
-    """Return max(1, t/2) for the 0.975 quantile t of Student's distribution. Domain: ν ≥ 1."""
+def small_sample_factor(degrees: Float[np.ndarray, "*k"]) -> Float[np.ndarray, "*k"]:
+    """Return the factor on a standard error from few draws, so that ±2 of them cover 95 %.
+
+    The factor is max(1, t/2) for the 0.975 quantile t of Student's distribution with ``degrees``
+    degrees of freedom. Domain: degrees ≥ 1.
+    """
     inverses, quantiles = (1 / np.array([*_QUANTILES]))[::-1], [*_QUANTILES.values()][::-1]
     return np.maximum(np.interp(1 / degrees, inverses, quantiles) / 2, 1.0)
 

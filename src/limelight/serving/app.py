@@ -52,7 +52,7 @@ from limelight.serving.texts import (
     compute_sections,
     explain_text,
     explain_texts,
-    export_file,
+    export_explanations,
     parse_request,
 )
 from limelight.text import Splitter, feature_kind, feature_noun, pluralize
@@ -291,7 +291,11 @@ def make_app(content: PageContent, queue: JobQueue, views: RunViews | None) -> S
             return _report_response(content, "judgment", partial(judgment_page, judgment))
 
         routes.append(Route("/judgment", send_judgment))
-    answer_functions = {"/text": explain_text, "/sections": compute_sections, "/file": export_file}
+    answer_functions = {
+        "/text": explain_text,
+        "/sections": compute_sections,
+        "/file": export_explanations,
+    }
     for path, function in answer_functions.items():
         routes.append(Route(path, _text_handler(content, queue, function), methods=["POST"]))
     return Starlette(
@@ -339,6 +343,7 @@ def _make_batch_job(model: Model, request: TextRequest) -> BatchJob | None:
 
 
 def _encode_result(result: dict[str, Any]) -> msgspec.Raw:
+    """Encode the answer to a page as JSON."""
     # Encode in the thread of the model. In the event loop it would delay other pages.
     return msgspec.Raw(msgspec.json.encode(result))
 
@@ -391,6 +396,7 @@ async def stream_lines(job: QueuedJob, queue: JobQueue, *, seconds: float) -> As
 
 
 def _encode_line(event: Event) -> bytes:
+    """Encode an event as a line of JSON."""
     return msgspec.json.encode(event) + b"\n"
 
 
@@ -460,6 +466,8 @@ def _report_response(
 
 
 def _html_handler(page: str) -> Handler:
+    """Return a handler that sends a page."""
+
     async def handle(_: HttpRequest) -> Response:
         """Send the page."""
         return HTMLResponse(page)

@@ -90,6 +90,7 @@ def _add_security_headers(send: Send) -> Send:
 
 
 def _plain_response(status: int, message: str, **headers: str) -> PlainTextResponse:
+    """Return a message as plain text, with the security headers."""
     return PlainTextResponse(f"{message}\n", status, headers=_SECURITY_HEADERS | headers)
 
 

@@ -85,9 +85,9 @@ class JobQueue:
         is_quick: bool,
         batch_job: BatchJob | None = None,
     ) -> "QueuedJob":
-        """Add a job to the queue and cancel the older job of the same page panel.
+        """Add a job to the queue, and cancel the older jobs of the same panel of a page.
 
-        A slow job does not cancel a quick one, because it belongs to the same text.
+        A slow job leaves a quick job running, because both explain the same text.
 
         Parameters
         ----------
@@ -195,12 +195,13 @@ class JobQueue:
             self._changed.notify_all()
 
     def _start_thread(self) -> None:
+        """Start a thread that runs the jobs of the queue."""
         self._generation += 1
         threading.Thread(
-            target=self._work, args=(self._generation,), name="limelight-model", daemon=True
+            target=self._run_jobs, args=(self._generation,), name="limelight-model", daemon=True
         ).start()
 
-    def _work(self, generation: int) -> None:
+    def _run_jobs(self, generation: int) -> None:
         """Run jobs until the queue is closed or another thread has taken over."""
         while (job := self._next_job(generation)) is not None:
             self._run_with_batch(job, generation)

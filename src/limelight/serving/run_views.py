@@ -50,7 +50,7 @@ class BackgroundValue(Generic[T]):
         with self._lock:
             if self._thread is None and not self._is_stopping:
                 self._thread = threading.Thread(
-                    target=self._work, name="limelight-prepare", daemon=True
+                    target=self._compute_value, name="limelight-prepare", daemon=True
                 )
                 self._thread.start()
         return self._values[0] if self._values else None
@@ -65,7 +65,8 @@ class BackgroundValue(Generic[T]):
         if self._thread is not None:
             self._thread.join(_SECONDS_TO_STOP)
 
-    def _work(self) -> None:
+    def _compute_value(self) -> None:
+        """Compute the value in a thread, and store the value or the error."""
         try:
             self._values.append(self._compute(self._report_progress))
         except _StoppedError:
@@ -79,6 +80,7 @@ class BackgroundValue(Generic[T]):
             )
 
     def _report_progress(self, progress: float) -> None:
+        """Store the progress; end the thread if it was stopped."""
         if self._is_stopping:
             raise _StoppedError
         self.progress = progress

@@ -217,7 +217,7 @@ class Serving:
         deadline = time.monotonic() + _SECONDS_TO_START
         try:
             self._start_event.set()
-            threading.Thread(target=self._run, name="limelight-serve", daemon=True).start()
+            threading.Thread(target=self._run_server, name="limelight-serve", daemon=True).start()
             while not self._server.started:
                 if self._end_event.is_set() or time.monotonic() > deadline:
                     raise InputError(f"the page could not be served at {self.url}.")
@@ -231,7 +231,8 @@ class Serving:
             raise
         return self
 
-    def _run(self) -> None:
+    def _run_server(self) -> None:
+        """Run the server until it stops."""
         try:
             self._server.run(sockets=[self._socket])
         finally:
@@ -275,6 +276,7 @@ def _open_socket(host: str, port: int) -> socket.socket:
 
 
 def _check_arguments(*, host: Any, port: Any, seconds: Any) -> None:
+    """Raise `InputError` for an unusable host, port or time limit."""
     if not isinstance(host, str):
         raise InputError(f"host must be a name or an address, as text; got {host!r}.")
     is_port = port is None or (isinstance(port, int) and 0 <= port < 1 << 16)
@@ -335,6 +337,7 @@ def _find_mismatches(
 
 
 def _short_fingerprint(fingerprint: str) -> str:
+    """Return the beginning of a fingerprint for a message."""
     return truncate_line(short_fingerprint(fingerprint))
 
 
@@ -348,7 +351,10 @@ def _model_name(model: Model, number: int, models: list[Model]) -> str:
 
 
 def _match_learned(learned: Any, models: list[Model]) -> list[LearnedMethod | None]:
-    """Return, for each model, the learned method if it belongs to this model, otherwise None."""
+    """Return, for each model, the learned method if it was learned from this model, else None.
+
+    If it was learned from another model, raise `InputError`.
+    """
     if (method := _open_stored(learned, "learned", LearnedMethod, LearnedMethod.load)) is None:
         return [None] * len(models)
     fingerprint = method.record["model"]
@@ -372,6 +378,7 @@ def _open_stored(value: Any, name: str, kind: type[T], read: Callable[[Path], T]
 
 
 def _read_judgment(path: Path) -> Judgment:
+    """Read a judgment from its JSON file."""
     content = read_bounded_bytes(path, 1 << 30)
     try:
         return Judgment.from_json(content)

@@ -1,7 +1,8 @@
 """Answer the requests of a page about one text: explanations, changes, sections and files.
 
 A request has limits, because it comes from a browser. The sections of the page are the curves,
-pairs of words, heads, attention matrices, and the words on which the methods disagree.
+pairs of words, the counterfactual, heads, attention matrices, and the words on which the methods
+disagree.
 """
 
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -13,8 +14,10 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from limelight.decisions import CounterfactualSettings, find_counterfactuals
 from limelight.errors import InputError
 from limelight.explainers.batch import Batch
+from limelight.explainers.budget import Budget
 from limelight.explainers.explaining import explain_batch, stream_batches, track_progress
 from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.registry import configure_method, configure_methods
@@ -23,6 +26,7 @@ from limelight.judging.removals import Removals, make_removals
 from limelight.judging.texts import SearchedText, run_searches
 from limelight.models import Model, resolve_replacement
 from limelight.models.queries import expand_queries
+from limelight.rendering.counterfactual import counterfactual_section
 from limelight.rendering.html import attention_data, disagreement_section, head_tables
 from limelight.rendering.images import draw_images, drop_image
 from limelight.rendering.markup import render_macro
@@ -50,6 +54,7 @@ MAX_IMAGE_REQUEST_BYTES = 12 << 20  # every request of a page contains the image
 MAX_CHARACTERS = 100_000  # of a text
 _RANDOM_ORDERS = 512  # for the mean curve of chance. Table sums are fast, so many cost little.
 _SEARCH_SECONDS = 20.0  # for the search of a good order and for chance, if the model is called
+_COUNTERFACTUAL_CALLS = 300  # if the model is called
 # Fields of an explanation for each kind of method, by the meaning of the signs of its scores.
 _METHOD_KINDS: dict[str, dict[str, Any]] = {
     "signed": {},
@@ -215,6 +220,7 @@ def batch_kind(request: TextRequest) -> Hashable:
 
 
 def _configure_methods(model: Model, request: TextRequest) -> list[ConfiguredMethod]:
+    """Return the methods that a page requests, with their default settings."""
     return configure_methods(model, request.methods, {}) if request.methods else []
 
 
@@ -373,6 +379,7 @@ def _output_change(original: Batch, changed: Batch, request: TextRequest) -> dic
 
 
 def _target_output(batch: Batch) -> float:
+    """Return the explained number of the only text of a batch."""
     return float(batch.targets.value(batch.outputs)[0])
 
 
@@ -441,10 +448,13 @@ def compute_sections(
     return data
 
 
-def export_file(
+def export_explanations(
     model: Model, request: TextRequest, report_progress: ProgressCallback
 ) -> dict[str, Any]:
-    """Return the explanations of a text as a file. The only entry of ``sections`` is its format."""
+    """Explain a text by the requested methods, and return the content of a file to download.
+
+    The request names the format of the file as its only entry of ``sections``.
+    """
     (file_format,) = request.sections or [""]
     if file_format not in FILE_FORMATS:
         formats = " or ".join(FILE_FORMATS)
@@ -502,6 +512,15 @@ def _pairs_section(batch: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any
     return {"explanation": msgspec.Raw(explanation.to_json().encode())}
 
 
+def _counterfactual_section(batch: Batch, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+    """Return the smallest removal that changes the prediction, as HTML."""
+    if not batch.inputs[0].is_text:
+        raise InputError("the page shows counterfactuals of texts. Call limelight.counterfactual.")
+    settings = CounterfactualSettings(budget=Budget(None, _COUNTERFACTUAL_CALLS))
+    (counterfactual,) = find_counterfactuals(batch, settings)
+    return {"html": str(counterfactual_section(counterfactual))}
+
+
 def _curves_section(batch: Batch, methods: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     """Return the deletion curve and the share of every method, with chance and ceiling."""
     explanations = _explain_with_any(methods, batch)
@@ -533,14 +552,15 @@ def _curves_section(batch: Batch, methods: Sequence[ConfiguredMethod]) -> dict[s
             {
                 "label": e.label,
                 "area": (area := level.areas.get(e.method)),
-                "share": _share(area, level.chance, level.ceiling),
+                "share": _faithfulness_share(area, level.chance, level.ceiling),
             }
             for e in explanations
         ],
     }
 
 
-def _share(area: float | None, chance: float, ceiling: float) -> float | None:
+def _faithfulness_share(area: float | None, chance: float, ceiling: float) -> float | None:
+    """Return (area − chance)/(ceiling − chance), or None if it is unknown."""
     return None if area is None or ceiling <= chance else (area - chance) / (ceiling - chance)
 
 
@@ -560,6 +580,7 @@ def _reference_lines(removals: Removals, full_output: float) -> list[dict[str, A
 def _line_data(
     label: str, kind: str, shares: Float[np.ndarray, " m"], values: Float[np.ndarray, " m"]
 ) -> dict[str, Any]:
+    """Return a line of the figure of removals as JSON data."""
     points = np.stack([shares, values], axis=1)
     return {"label": label, "kind": kind, "points": points.tolist()}
 
@@ -567,6 +588,7 @@ def _line_data(
 SECTIONS: dict[str, Callable[[Batch, Sequence[ConfiguredMethod]], dict[str, Any]]] = {
     "curves": _curves_section,
     "pairs": _pairs_section,
+    "counterfactual": _counterfactual_section,
     "disagreement": _disagreement_section,
     "heads": _heads_section,
     "attention": _attention_section,

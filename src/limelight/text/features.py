@@ -211,7 +211,7 @@ def build_features(
         ]
     if protect_query:
         for query in model_input.queries:
-            for i in query.tokens(model_input.tokens.spans, model_input.text):
+            for i in query.token_indices(model_input.tokens.spans, model_input.text):
                 groups[i] = None
     index_of_group: dict[Hashable, int] = {}
     feature_index = [
@@ -283,13 +283,14 @@ def is_feature_spec(value: Any) -> bool:
 
 
 def _is_image_kind(kind: str) -> bool:
+    """Return whether the name of a kind of features is one for images."""
     return kind in IMAGE_FEATURES or parse_grid(kind) is not None
 
 
 def split_input(model_input: ModelInput, spec: Any) -> Any:
     """Split a text into the spans that ``spec`` defines, or an image into new patches.
 
-    :func:`limelight.models.queries.split_tokens` accepts both results.
+    :func:`limelight.models.queries.refine_tokens` accepts both results.
 
     Returns
     -------
@@ -346,12 +347,12 @@ def _group_patches(model_input: ModelInput, image: PatchedImage, spec: Any) -> l
     if not isinstance(spec, str) or spec in ("patches", "positions", "segments"):
         return list(names)
     if (grid := parse_grid(spec)) is None:
-        if spec not in SPLITTERS and spec not in ("words", "tokens"):
-            raise InputError(unknown_name_message("features", spec, IMAGE_FEATURES))
-        raise InputError(
-            f"features {spec!r} are parts of texts, not of images. Choose from: "
-            f"{', '.join(IMAGE_FEATURES)}."
-        )
+        if spec in FEATURES:
+            raise InputError(
+                f"features {spec!r} are parts of a text, but this is an image. Choose from: "
+                f"{', '.join(IMAGE_FEATURES)}."
+            )
+        raise InputError(unknown_name_message("features", spec, IMAGE_FEATURES))
     shape = [len({box[side] for box in image.boxes}) for side in (1, 0)]  # rows, columns
     if any(wanted > available for wanted, available in zip(grid, shape, strict=True)):
         raise InputError(
@@ -392,7 +393,7 @@ def _merge_spans(tokens: Sequence[Span], spans: list[Span]) -> tuple[list[Span],
 
 
 def _merge_warning(text: str, spans: list[Span], merged: list[Span]) -> tuple[str, ...]:
-    """Return the warning that `_merge_spans` has merged spans, if it has."""
+    """Return a warning if spans were merged because they share a token, else an empty tuple."""
     if len(merged) == len(spans):
         return ()
     first = next(text[a:b] for a, b in merged if (a, b) not in spans)

@@ -447,7 +447,7 @@ def _check_segment_count(segments: int) -> None:
 
 @lru_cache(maxsize=8)
 def _thumbnail(image: ImageInput) -> str:
-    """Return a small PNG copy of an image as base64."""
+    """Encode a small copy of an image as a PNG file in base64."""
     return b64encode(image.png()).decode()
 
 

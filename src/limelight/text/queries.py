@@ -61,7 +61,7 @@ class SpanQuery:
         if not 0 <= self.start < self.end <= len(text):
             raise InputError(f"query must be a span inside the text of {len(text)} characters.")
 
-    def tokens(self, spans: Sequence[Span], text: str) -> list[int]:
+    def token_indices(self, spans: Sequence[Span], text: str) -> list[int]:
         """Return the indices of the tokens in the span.
 
         Parameters
@@ -132,7 +132,7 @@ class AnswerQuery:
 
     @property
     def tag(self) -> None:
-        """None, because a model of answers has only one class."""
+        """Always None: an answer has no tag. Only spans have one."""
 
     @property
     def output_name(self) -> str:
@@ -186,8 +186,8 @@ class AnswerQuery:
     def check(self, text: str) -> None:
         """Accept every text, because an answer is no part of it."""
 
-    def tokens(self, spans: Sequence[Span], text: str) -> list[int]:  # noqa: ARG002
-        """Return no tokens, because the answer is no part of the text."""
+    def token_indices(self, spans: Sequence[Span], text: str) -> list[int]:  # noqa: ARG002
+        """Return an empty list, because no token of the text belongs to the answer."""
         return []
 
 

@@ -33,6 +33,23 @@ def head_gradients(
     with weights :math:`w_a` add :math:`\sum_a w_a (1 - \tanh^2 h_a)` times their own keys to the
     first term, times their own queries to the last.
     Statement, proof and figure: ``docs/theorems/gradient.md``.
+
+    Parameters
+    ----------
+    alpha
+        Attention of [cls] to each position t.
+    u
+        Value of each position, read by the output.
+    e
+        Embeddings with positions.
+    key, value, query
+        The maps above.
+    units
+        Hidden units of the logits. None means that logits are linear.
+
+    Returns
+    -------
+    The gradient of each head at each position.
     """
     xp = array_namespace(alpha)
     surplus = alpha * (u - head_outputs(alpha, u)[..., None])
@@ -60,6 +77,21 @@ def token_gradients(
     ``surplus`` is :math:`\alpha_t (u_t - f_i)`, the weighted excess of the value of t over the
     average value. Two products with (K, d_e) matrices are enough: the heads' gradients are never
     stored. Statement: ``docs/theorems/gradient.md``.
+
+    Parameters
+    ----------
+    alpha
+        Attention of [cls] to each position t.
+    surplus
+        The surplus of each position, as above.
+    key, value
+        As in `head_gradients`.
+    units
+        Hidden units of the logits. None means that logits are linear.
+
+    Returns
+    -------
+    The gradient at each position.
     """
     xp = array_namespace(alpha)
     factors = xp.concat([alpha, surplus], axis=-2)
@@ -98,6 +130,21 @@ def gradient_times_input(
     and no embedding is needed. Exact. The arrays must span the whole window: f_i sums over it.
     ``linear_u`` is the part of ``u`` that is linear in the embedding, without a bias. None means
     all of it. If hidden units make the logits, ``logit`` is :math:`e_t \cdot \nabla \ell_t`.
+
+    Parameters
+    ----------
+    alpha
+        Attention of [cls] to each position t.
+    u
+        Value of each position.
+    logit
+        Attention logit of each position.
+    linear_u
+        The part of ``u`` that is linear in the embedding. None means all of it.
+
+    Returns
+    -------
+    The score of each head and position.
     """
     linear_u = u if linear_u is None else linear_u
     return alpha * (linear_u + (u - head_outputs(alpha, u)[..., None]) * logit)

@@ -191,7 +191,9 @@ def _bound_power_game(game: RatioGame, terms: Float[Array, "G C"]) -> _Range:
     def norm(part: Callable[[Array], Array]) -> Array:
         """Return the norm of one part of all N, such as the positive part."""
         fixed, if_kept, if_removed = (_per_weight(part(N), g, game.power) for N, g in sides)
-        return _norm(xp.concat([fixed, xp.maximum(if_kept, if_removed)], axis=-1), game.power)
+        return _conjugate_norm(
+            xp.concat([fixed, xp.maximum(if_kept, if_removed)], axis=-1), game.power
+        )
 
     offset = xp.zeros_like(game.N0) if game.offset is None else game.offset[..., None] + 0 * game.N0
     parts = (lambda N: xp.maximum(N, 0 * N), lambda N: xp.maximum(-N, 0 * N), xp.abs)
@@ -211,8 +213,11 @@ def _per_weight(N: Array, g: Array, power: float) -> Array:
     return xp.where((g == 0) & (N > 0), xp.inf, ratio)
 
 
-def _norm(u: Array, power: float) -> Array:
-    """Return (Σ u^q)^{1/q}, q = 1/(1 − p), over the last axis."""
+def _conjugate_norm(u: Array, power: float) -> Array:
+    """Return (Σ u^q)^{1/q}, q = 1/(1 − power), of u ≥ 0 over the last axis.
+
+    For power 1, q is infinite and the norm is the maximum.
+    """
     xp = array_namespace(u)
     largest = xp.max(u, axis=-1)
     if power == 1:

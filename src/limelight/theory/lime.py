@@ -140,7 +140,9 @@ def lime_plan(d: int, *, tolerance: float, **settings: Unpack[RegressionSettings
     # Sizes 0 and d are one set each, whose f is computed directly. They are not fitted, so the fit
     # is better, and row 0 needs no node near p = 0. The target at size 0 is therefore not used.
     target = np.concatenate([[1 / d], design.weight[1:]])
-    mixture = removal_mixture(target, amplification[0], tolerance=0.9 * tolerance, free_ends=True)
+    mixture = removal_mixture(
+        target, amplification[0], tolerance=0.9 * tolerance, ignores_ends=True
+    )
     weight_bound = np.abs(mixture.attained) + mixture.residual
     # Rounding grows with the terms before they cancel: both parts of c_j, and d of them in Σ c_k.
     mean = design.m1 / design.m0

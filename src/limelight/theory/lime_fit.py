@@ -154,7 +154,7 @@ def exponential_sums(form: HeavyForm, rules: Sequence[ReciprocalSum]) -> list[Ex
 def unordered_pairs(
     parts: Sequence[ExponentialSum],
 ) -> Iterator[tuple[int, ExponentialSum, ExponentialSum]]:
-    """Yield every pair of parts of a squared sum, and its number of occurrences in the square."""
+    """Yield each unordered pair of the parts of a sum, with its count in the square of the sum."""
     for i, first in enumerate(parts):
         for k, second in enumerate(parts[i:], start=i):
             yield 1 if i == k else 2, first, second

@@ -95,6 +95,17 @@ def shift_scatter(
 
     The arguments are those of `lime_shift`. Sizes are drawn in proportion to ψ^``power``, as in
     `lime_variance`. The cost is O(d). Statement: ``docs/theorems/lime-variance.md``.
+
+    Parameters
+    ----------
+    scores, full_residual, samples, bandwidth, ridge, row0
+        As in `lime_shift`.
+    power
+        Sizes are drawn in proportion to ψ^power, as in `lime_variance`.
+
+    Returns
+    -------
+    The standard deviation of the shift of each score.
     """
     d, design = len(scores), lime_design(len(scores), bandwidth=bandwidth)
     settings = {"samples": samples, "bandwidth": bandwidth, "ridge": ridge, "row0": row0}

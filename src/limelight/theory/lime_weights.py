@@ -116,11 +116,33 @@ def size_weight(d: int, bandwidth: float) -> Float[Array, " sizes"]:
 def lime_design(
     d: int, *, bandwidth: float = 0.25, penalty: float = 0.0, rows: int | None = None
 ) -> LimeDesign:
-    """Return the design of LIME on d words.
+    """Return the weights that turn outputs into coefficients of LIME, for d words and n → ∞.
 
     Row 0 has weight 1 next to n samples, so the weight at s = 0 is 1/n.
 
     Domain: d ≥ 2, ν > 0, ρ ≥ 0, n ≥ 1.
+
+    Parameters
+    ----------
+    d
+        Number of words.
+    bandwidth
+        ν, the width of the kernel.
+    penalty
+        ρ, the ridge penalty divided by the number of samples.
+    rows
+        n, the number of samples beside row 0. None leaves out row 0.
+
+    Returns
+    -------
+    The design.
+
+    Raises
+    ------
+    DomainError
+        If d is below 2, or if no mask has a weight that counts.
+    InputError
+        If another value is outside the domain.
     """
     _check_settings(d, bandwidth, penalty, rows)
     s = np.arange(d + 1)

@@ -57,7 +57,21 @@ def path_bounds(
     base_u: Float[Array, "n C K T"],
     derivative_bounds: DerivativeBounds,
 ) -> PathBounds:
-    """Return bounds along a path from its logits, and its values at both ends."""
+    """Return bounds along a path from its logits, and its values at both ends.
+
+    Parameters
+    ----------
+    logits
+        The attention logits along the path.
+    u, base_u
+        The values at the end and at the beginning of the path.
+    derivative_bounds
+        Bounds on the derivatives of the explained number.
+
+    Returns
+    -------
+    The bounds, which `quadrature_error` and `rounding_error` use.
+    """
     xp = array_namespace(u)
 
     def max_size(x: Array) -> Array:

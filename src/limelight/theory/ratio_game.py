@@ -306,7 +306,7 @@ def repeat_per_head(game: RatioGame, *tables: Float[Array, "B _"]) -> list[Float
 
 
 def mean_over_heads(game: RatioGame, *arrays: Float[Array, "..."]) -> list[Float[Array, "..."]]:
-    """Return the means over the heads of each document, of arrays with a row per head."""
+    """Average arrays over the heads of each input of a game; they have a row for each head."""
     xp, shape = array_namespace(game.a), game.D0.shape
     return [xp.mean(xp.reshape(x, (*shape, *x.shape[1:])), axis=len(shape) - 1) for x in arrays]
 

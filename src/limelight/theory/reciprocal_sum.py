@@ -67,12 +67,16 @@ def reciprocal_sum(R: float, tolerance: float, power: float = 1.0) -> Reciprocal
     # Rounded down. A relative error above ½ is useless for 1/x. A huge penalty may allow it, and
     # then an empty sum would be accurate enough, but it has no certificate.
     eighths = math.floor(8 * math.log2(min(max(tolerance, 1e-13), 0.5)) + 1e-9)
-    return _fit_sum(half_decades, eighths, power)
+    return _find_certified_sum(half_decades, eighths, power)
 
 
 @lru_cache(maxsize=1024)
-def _fit_sum(half_decades: int, eighths: int, power: float) -> ReciprocalSum:
-    """Return the first sum with a certificate: a fitted one if possible, else a trapezoid rule."""
+def _find_certified_sum(half_decades: int, eighths: int, power: float) -> ReciprocalSum:
+    """Search a sum of exponentials for x^{−p} whose error on [1, R] is proven to be small.
+
+    Fitted sums are tried first, then the trapezoid rule. ``half_decades`` is 2 log₁₀ R, and
+    ``eighths`` is 8 log₂ of the tolerance. Both are whole numbers, so that sums can be cached.
+    """
     R, tolerance = 10 ** (half_decades / 2), 2 ** (eighths / 8)
     # Both kinds of sums have a certificate. A fit needs 15 to 35 % fewer nodes than the trapezoid
     # rule, which needs no search.

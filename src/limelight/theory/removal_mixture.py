@@ -61,7 +61,8 @@ def size_probabilities(n: int, p: Float[Array, " M"]) -> Float[Array, "sizes M"]
 
 
 @lru_cache(maxsize=512)
-def _legendre(M: int) -> tuple[Float[Array, " M"], Float[Array, " M"]]:
+def _legendre_rule(M: int) -> tuple[Float[Array, " M"], Float[Array, " M"]]:
+    """Return the nodes and weights of the Gauss–Legendre rule with M nodes on [0, 1]."""
     x, w = np.polynomial.legendre.leggauss(M)
     return (1 + x) / 2, w / 2
 
@@ -71,9 +72,11 @@ def removal_mixture(
     amplification: Float[Array, " sizes"],
     *,
     tolerance: float,
-    free_ends: bool = False,
+    ignores_ends: bool = False,
 ) -> RemovalMixture:
-    """Return the smallest Gauss–Legendre mixture whose size weights are close to ``target``.
+    """Fit a mixture of removal probabilities, so that sets of each size get the wanted weight.
+
+    A node of the mixture is a probability p. It removes every word independently.
 
     The condition is Σ_s amplification_s |residual_s| ≤ ``tolerance``. If no mixture of up to n + 9
     laws meets it, the best one is returned, so read ``residual``.
@@ -86,27 +89,41 @@ def removal_mixture(
         The cost of a unit error of the weight at each size.
     tolerance
         The largest allowed cost.
-    free_ends
-        Do not fit sizes 0 and n. The caller knows the one set of each of these sizes and corrects
-        them by ``attained``. Their residual then contains rounding only.
+    ignores_ends
+        Whether sizes 0 and n are not fitted. The caller knows the one set of each of these sizes
+        and corrects them by ``attained``. Their residual then contains rounding only.
 
     Returns
     -------
     The mixture, with the weights that it attains and a bound on their error.
     """
-    (mixture,) = mixtures_with_shared_nodes(
-        [(target, amplification)], tolerance, free_ends=free_ends
+    (mixture,) = fit_mixtures_with_shared_nodes(
+        [(target, amplification)], tolerance, ignores_ends=ignores_ends
     )
     return mixture
 
 
-def mixtures_with_shared_nodes(
+def fit_mixtures_with_shared_nodes(
     weights: Sequence[tuple[Float[Array, " sizes"], Float[Array, " sizes"]]],
     tolerance: float,
     *,
-    free_ends: bool,
+    ignores_ends: bool,
 ) -> list[RemovalMixture]:
-    """Return a `removal_mixture` for each target and its amplification, all with the same nodes."""
+    """Fit several mixtures with the same removal probabilities, as `removal_mixture` fits one.
+
+    Parameters
+    ----------
+    weights
+        For each mixture, the wanted weight of each size, and the cost of a unit error there.
+    tolerance
+        The largest allowed cost of each mixture.
+    ignores_ends
+        Whether the weights of sizes 0 and n may have any value.
+
+    Returns
+    -------
+    One mixture for each entry of ``weights``. All have the same nodes ``p``.
+    """
     # Each node costs a pass over all words and nodes λ, a fit only once per (d, ν): so the search
     # is for few nodes. It begins where they may be enough, and goes in steps of 4 %. Gauss–Legendre
     # with n/2 nodes would be exact for Shapley; about 2.7 √n are enough for 1e-6 and 3.3 √n for
@@ -117,7 +134,7 @@ def mixtures_with_shared_nodes(
     M = max(1, min(n, int((1.9 - 0.055 * math.log(tolerance)) * math.sqrt(n))))
     # n + 1 different laws span all weights: a few more can only help rounding
     while n + 9 >= M and least > tolerance:
-        fits = [_fit_mixture(*weight, M, free_ends) for weight in weights]
+        fits = [_fit_mixture(*weight, M, ignores_ends) for weight in weights]
         costs = (cost @ fit.residual for (_, cost), fit in zip(weights, fits, strict=True))
         worst = float(max(costs))
         if not best or worst < least:
@@ -133,21 +150,24 @@ def uniform_mixture(sizes: int, *, weight: float, tolerance: float) -> RemovalMi
 
 
 def _fit_mixture(
-    target: Float[Array, " sizes"], amplification: Float[Array, " sizes"], M: int, free_ends: bool
+    target: Float[Array, " sizes"],
+    amplification: Float[Array, " sizes"],
+    M: int,
+    ignores_ends: bool,
 ) -> RemovalMixture:
     """Fit the weights ω of M Gauss–Legendre nodes p to the target, and bound the residual."""
     n = len(target) - 1
-    p = _legendre(M)[0]
+    p = _legendre_rule(M)[0]
     laws = size_probabilities(n, p)
     scale = amplification.copy()
-    if free_ends:
+    if ignores_ends:
         scale[0] = scale[-1] = 0.0
     # Neighboring laws are nearly the same. Dropping their small singular values keeps Σ|ω| near
     # 1. Otherwise weights of both signs grew to Σ|ω| = 4 at n = 255, and rounding with them.
     omega = np.linalg.lstsq(laws * scale[:, None], target * scale, rcond=1e-14)[0]
     attained = laws @ omega
     error = np.abs(attained - target)
-    if free_ends:
+    if ignores_ends:
         error[0] = error[-1] = 0.0
     # The residual is that of the fitted weights as they are, with the roundings of the laws.
     rounding = (8 + 4 * n + M) * ROUNDING * (laws @ np.abs(omega))

@@ -16,7 +16,7 @@ from limelight.explainers.learned import (
     summarize_texts,
 )
 from limelight.results.comparison import rank_correlation
-from limelight.sampling.spread import half_t_quantile
+from limelight.sampling.spread import small_sample_factor
 from limelight.shapes import Bool, Float, Int
 from limelight.training.train_classifier import usable_device
 
@@ -200,7 +200,9 @@ def fit_examples(
         if member == 0:  # it represents both networks: scores are the mean of two
             duplicated = {f"{k}.{name}": x for k in (0, 1) for name, x in weights.items()}
             single = LearnedMethod({}, arrays | duplicated)
-            r2_by_count[count] = r_squared(single.member_scores(test.network_inputs)[0], test)
+            r2_by_count[count] = noise_corrected_r_squared(
+                single.member_scores(test.network_inputs)[0], test
+            )
         if count == n:
             arrays |= {f"{member}.{name}": array for name, array in weights.items()}
         if on_progress is not None:
@@ -232,7 +234,7 @@ def fit_examples(
     report: dict[str, Any] = {
         "texts": n,
         "held_out": test.text_count,
-        "r2": r_squared(values, test),
+        "r2": noise_corrected_r_squared(values, test),
         "rank_correlation": _mean_rank_correlation(values, test),
         "curve": [{"texts": count, "r2": r2_by_count[count]} for count in sorted(r2_by_count)],
         "coverage": coverage,
@@ -286,7 +288,7 @@ def _fit_standardization(training: Examples) -> dict[str, np.ndarray]:
     variance = np.maximum(size**2 / training.text_count, 1e-12)
     k = min(_AXES, -(-training.text_count // 4))
     arrays["axes"], arrays["spread"] = axes[:k] / np.sqrt(variance[:k, None]), variance[:k]
-    arrays["rest"] = np.array([max(variance[k:].sum(), 1e-12)])
+    arrays["outside_variance"] = np.array([max(variance[k:].sum(), 1e-12)])
     return arrays
 
 
@@ -394,8 +396,8 @@ def _update_running_mean(mean: list[Any], new: list[Any], steps: Any) -> None:
     torch._foreach_lerp_(mean, new, max(_AVERAGING, 1 / (float(steps) + 1)))
 
 
-def r_squared(values: Float[np.ndarray, "N C"], truth: Examples) -> float:
-    """Return R² of ``values`` against sampled values, corrected for the noise of these."""
+def noise_corrected_r_squared(values: Float[np.ndarray, "N C"], truth: Examples) -> float:
+    """Return R² of ``values`` against sampled values, corrected for the noise of the sampling."""
     wrong = np.mean((values - truth.values) ** 2, axis=0) - np.nanmean(truth.noise, axis=0)
     # The mean over all outputs that are not always 0, each in its own units.
     signal, is_used = _signal_variance(truth), truth.values.any(axis=0)
@@ -439,7 +441,7 @@ def _fit_error_model(
     # Few texts may show hardly more than noise. The spread over texts gives a lower limit.
     residuals = truth.text_means(squares - noise).mean(axis=1)
     degrees = max(truth.text_count - 1, 1)
-    (caution,) = _CAUTION * half_t_quantile(np.array([float(degrees)]))
+    (caution,) = _CAUTION * small_sample_factor(np.array([float(degrees)]))
     cautious_mean = max(residuals.mean(), 0.0) + caution * residuals.std() / np.sqrt(degrees)
     theta[0] += np.log(max(1.0, cautious_mean / np.exp(design @ theta).mean()))
     return theta

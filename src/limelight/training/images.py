@@ -101,6 +101,10 @@ def initial_patch_weights(
         The length of an embedding.
     rng
         The generator of all initial weights.
+
+    Returns
+    -------
+    The weights by name, and no weights for texts.
     """
     if images is None:
         return {}

@@ -181,7 +181,7 @@ def learn(
     with contextlib.nullcontext() if folder is None else folder_lock(folder, _BUSY):
         if folder is not None:
             remove_abandoned_parts(folder)
-            remove_abandoned_parts(folder / "drawn")
+            remove_abandoned_parts(folder / "samples")
         if explanations is not None:
             learned = _learn_from_explanations(
                 model, explanations, request, replace(plan, pairs=2), judged
@@ -312,7 +312,7 @@ class SamplingPlan:
 
 
 class _StoredPlan(msgspec.Struct, frozen=True, rename={"request": "asked"}):
-    """The content of ``asked.json``: the arguments of the call, and the size of its plan."""
+    """The content of ``request.json``: the arguments of the call, and the size of its plan."""
 
     request: dict[str, Any]
     texts: int
@@ -342,7 +342,7 @@ def _fit_plan(
         "seed": plan.seed,
         "budget": None if limit is None else str(limit),
     }
-    file = None if folder is None else folder / "drawn" / "asked.json"
+    file = None if folder is None else folder / "samples" / "request.json"
     if file is not None and file.exists():
         try:
             stored = msgspec.json.decode(read_bounded_bytes(file, _MAX_BYTES), type=_StoredPlan)
@@ -422,7 +422,7 @@ def _draw_all_values(
     for start in range(0, len(plan.texts), _TEXTS_PER_PART):
         part = None
         if folder is not None:
-            part = folder / "drawn" / f"part-{start // _TEXTS_PER_PART:05d}.npz"
+            part = folder / "samples" / f"part-{start // _TEXTS_PER_PART:05d}.npz"
         numbers = range(start, min(start + _TEXTS_PER_PART, len(plan.texts)))
         stored = None if part is None else _read_part(part)
         if stored is None:
@@ -685,7 +685,7 @@ def fit_method(
             "interval": row.interval,
         }
     report |= {"calls": calls, "unreadable": len(draws) - len(readable)}
-    report["said"] = list(_report_sentences(report, signals, kind, noun))
+    report["sentences"] = list(_report_sentences(report, signals, kind, noun))
     return replace(learned, record={**learned.record, "report": report})
 
 

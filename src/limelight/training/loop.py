@@ -15,7 +15,7 @@ from limelight.shapes import Array, Float, Int
 from limelight.training.module import drop_words
 from limelight.training.recipe import Recipe
 from limelight.training.state import Checkpoint, make_initial_module
-from limelight.training.texts import NOISE, ORDER, EncodedTexts, PreparedData, random_numbers
+from limelight.training.texts import NOISE, ORDER, EncodedTexts, PreparedData, make_generator
 
 _REPORT = 20  # steps between two reports of the loss or checkpoints: each waits for the device
 _CHUNK = 1024  # documents in one forward pass without a gradient
@@ -166,6 +166,7 @@ class Training:
 
     @staticmethod
     def _copy_weights(weights: dict[str, Array]) -> dict[str, Array]:
+        """Return copies of weights that later steps do not change."""
         return {name: weight.detach().clone() for name, weight in weights.items()}
 
     @property
@@ -198,7 +199,7 @@ class Training:
     def run_epoch(self) -> None:
         """Continue to the end of an epoch, and copy its weights if they are the best."""
         batch, epoch = self.recipe.batch, len(self.history)
-        order = random_numbers(self.seed, ORDER, epoch).permutation(len(self.ids))
+        order = make_generator(self.seed, ORDER, epoch).permutation(len(self.ids))
         order = torch.from_numpy(order).to(self.device)
         while (done := self.step - epoch * self.per_epoch) < self.per_epoch:
             rows = order[done * batch : (done + 1) * batch]
@@ -218,7 +219,7 @@ class Training:
     def _step(self, ids: Array, labels: Array) -> None:
         """Update the weights with one batch."""
         recipe = self.recipe
-        rng = random_numbers(self.seed, NOISE, self.step)
+        rng = make_generator(self.seed, NOISE, self.step)
         if recipe.word_dropout:
             ids = drop_words(ids, recipe.word_dropout, rng=rng)
         rate = learning_rate(recipe, self.step, self.per_epoch * recipe.epochs)

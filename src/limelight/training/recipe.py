@@ -148,7 +148,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 def find_recipe(name: str) -> Recipe:
-    """Return the recipe called ``name``; the error for an unknown one lists them all."""
+    """Return the recipe called ``name``, or raise an error that lists all recipes."""
     if name not in RECIPES:
         raise InputError(unknown_name_message("recipe", name, RECIPES))
     return RECIPES[name]

@@ -19,7 +19,7 @@ from limelight.shapes import Array
 from limelight.training.images import initial_patch_weights, make_module
 from limelight.training.module import READING_OPTIONS, AttentionModule
 from limelight.training.recipe import Recipe
-from limelight.training.texts import WEIGHTS, PreparedData, random_numbers
+from limelight.training.texts import WEIGHTS, PreparedData, make_generator
 
 
 def make_initial_module(prepared: PreparedData, recipe: Recipe, seed: int) -> AttentionModule:
@@ -31,7 +31,7 @@ def make_initial_module(prepared: PreparedData, recipe: Recipe, seed: int) -> At
 
 def _initial_weights(prepared: PreparedData, recipe: Recipe, seed: int) -> dict[str, Array]:
     """Draw the weights before the first step."""
-    rng = random_numbers(seed, WEIGHTS)
+    rng = make_generator(seed, WEIGHTS)
     K, bound, V = recipe.heads, recipe.weight_bound, len(prepared.vocabulary)
     shapes: dict[str, tuple[int, ...]] = {
         "W_q": (K, recipe.d_att, recipe.d_e),

@@ -17,7 +17,7 @@ from limelight.text import Vocabulary, token_strings
 from limelight.training.images import TrainingImages, cut_training_images
 from limelight.training.recipe import Recipe
 
-# The numbers of the random streams, one for each use of randomness; see random_numbers.
+# The numbers of the random streams, one for each use of randomness; see make_generator.
 SPLIT, WEIGHTS, ORDER, NOISE = range(4)
 
 
@@ -123,7 +123,7 @@ def prepare(
     )
     training_rows, held_out = np.arange(n), np.arange(n, len(rows))
     if validation is None and recipe.validation:
-        order = random_numbers(seed, SPLIT).permutation(n)
+        order = make_generator(seed, SPLIT).permutation(n)
         count = round(recipe.validation * n)
         if not 0 < count < n:
             raise InputError(
@@ -176,8 +176,8 @@ def _words(data: LabeledTexts) -> Iterator[list[str]]:
         yield words
 
 
-def random_numbers(seed: int, stream: int, number: int = 0) -> np.random.Generator:
-    """Create the random generator with a number in a stream.
+def make_generator(seed: int, stream: int, number: int = 0) -> np.random.Generator:
+    """Create the random generator for a seed, a purpose (``stream``) and an epoch or step.
 
     Every epoch and step creates its own generator from the seed, so a run that continues from a
     checkpoint has no generator state to restore.

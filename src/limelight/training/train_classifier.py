@@ -193,7 +193,7 @@ def _check_folder(folder: Path, *, restart: bool) -> Path:
 def _training_record(
     prepared: PreparedData, recipe: Recipe, training: Training, *, seed: int, **machine: str
 ) -> dict[str, Any]:
-    """Return the entry about the training in ``config.json``; it has no times, to be repeatable."""
+    """Return the record of a training for ``config.json``, without times, so that it repeats."""
     settings = asdict(recipe)
     changes = {
         name: {k: v for k, v in settings.items() if v != getattr(stock_recipe, k)}

@@ -255,7 +255,7 @@ def _integration_checks(batch: Batch) -> Iterator[Check]:
 def subset_checks(model: Model, short: str) -> Iterator[Check]:
     """Check the exact methods with all subsets of the words of a short text."""
     batch = prepare_batch(model, [short])
-    keep, f, dividends = _dividends(batch)
+    keep, f, dividends = _harsanyi_dividends(batch)
     size = keep.sum(axis=1)
     references = {
         "lime": _lime_limit(keep, f),
@@ -278,10 +278,12 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
         yield _owen_check(model, short)
 
 
-def _dividends(
+def _harsanyi_dividends(
     batch: Batch,
 ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Return every subset S of the words of a short text, f(S), and Harsanyi's dividend of S.
+    """Return all subsets S of the words of a short text, with f(S) and Harsanyi's dividend of S.
+
+    The dividend of S is the part of f(S) that no smaller subset has.
 
     A Shapley value is the sum of all dividends, each divided among the words of its subset.
     """
@@ -305,7 +307,7 @@ def _lime_limit(keep: Bool[np.ndarray, "n d"], f: Float[np.ndarray, " n"]) -> An
 
 
 def _anchor_check(batch: Batch) -> Check:
-    """Check the precision interval of the anchor with all masks that contain the anchor."""
+    """Check that the precision interval of the anchor contains the precision over all masks."""
     anchor, keep = explain_batch(batch, "anchors").anchor, enumerate_masks(len(batch.features[0]))
     if anchor is None:
         return Check(method="anchors", against="an anchor", error=float("nan"), allowed=0.0)
@@ -326,7 +328,7 @@ def _owen_check(model: Model, short: str) -> Check:
     """Check Owen values of tokens with their definition: full sentences, then single words."""
     batch = prepare_batch(model, [short], features="positions")
     sentence = build_features(batch.inputs[0], "sentences").feature_index
-    keep, _, dividends = _dividends(batch)
+    keep, _, dividends = _harsanyi_dividends(batch)
     # Sentences with a word in S share its dividend evenly, and then so do their words in S.
     words_in_sentence = np.stack([keep[:, sentence == i].sum(axis=1) for i in sentence], axis=1)
     sentence_count = sum(keep[:, sentence == i].any(axis=1) for i in set(sentence.tolist()))
@@ -370,7 +372,7 @@ def _attention_checks(batch: Batch) -> Iterator[Check]:
 
 
 def _leave_one_out_check(batch: Batch) -> Check:
-    """Check leave-one-out with predictions of the model."""
+    """Check leave-one-out scores: compare with the model's outputs without each word."""
     e = explain_batch(batch, "loo")
     d = len(e.features)
     full = output_values(batch, np.ones((1, d), dtype=bool))

@@ -17,6 +17,23 @@ def sampled_lime(
     This is the method "lime-sampled" of ``limelight.explain`` on the scale "score", except for
     ``rng``. The method derives its generator from a seed and the text. Its draws would differ from
     those of the stored results.
+
+    Parameters
+    ----------
+    model
+        The model.
+    text
+        The text.
+    samples
+        Number of masks.
+    replacement
+        The replacement of a removed word.
+    rng
+        Source of the random masks.
+
+    Returns
+    -------
+    The coefficients with their standard errors.
     """
     text_game = game(model, text, replacement=replacement)
     d = len(text_game)

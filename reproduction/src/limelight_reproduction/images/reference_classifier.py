@@ -67,7 +67,23 @@ def random_patch_classifier(
     size: tuple[int, int] = (2, 2),
     **changes: Any,
 ) -> PatchClassifier:
-    """Return a classifier with random weights and small logits."""
+    """Return a classifier with random weights and small logits.
+
+    Parameters
+    ----------
+    rng
+        Source of the random weights.
+    grid
+        The number of rows and columns of patches.
+    size
+        The height and width of a patch in pixels.
+    changes
+        Fields of the classifier that replace the defaults.
+
+    Returns
+    -------
+    The classifier.
+    """
     T, p, d_e, d_h, K, C = grid[0] * grid[1], size[0] * size[1], 8, 6, 2, 2
 
     def normal(*shape: int) -> np.ndarray:

@@ -146,6 +146,25 @@ def train_stack(
     """Train every network of a stack, and keep its epoch with the lowest validation loss.
 
     The learning rate is that of the recipe of the stack.
+
+    Parameters
+    ----------
+    stack
+        The networks before training.
+    prepared_texts
+        Encoded texts for training and validation.
+    aim
+        The objective.
+    epochs
+        Number of epochs.
+    device
+        "cpu" or "cuda".
+    tick
+        Called with the steps done and the steps in all.
+
+    Returns
+    -------
+    The stack with the best weights of each network.
     """
     recipe, stack = stack.recipe, stack.to(device)
     optimizer = torch.optim.AdamW(
@@ -225,6 +244,23 @@ def compare_with_first(
     Network i is compared with network ``first_indices[i]`` of the stack ``first``. "tvd" is the
     distance of the predictions, "jsd" the divergence of attention over the window, "words" over the
     words alone, and "on_words" the attention that words get: means over texts.
+
+    Parameters
+    ----------
+    stack
+        The networks to compare.
+    first
+        The networks with which they are compared.
+    first_indices
+        For each network, the index of its first model.
+    texts
+        Encoded test texts.
+    device
+        "cpu" or "cuda".
+
+    Returns
+    -------
+    A value for each network and name; "right" has one for each text too.
     """
     is_right, sums = [], torch.zeros(4, len(stack), device=device)
     for start in range(0, len(texts), _CHUNK):

@@ -83,6 +83,10 @@ def adversarial_aim(
         that is reported) or "words" (JSD over the words only, as an explanation shows them).
     device
         The device of the networks.
+
+    Returns
+    -------
+    The objective for training and validation.
     """
     first = torch.tensor(first_indices, device=device)[:, None]
     weight = {

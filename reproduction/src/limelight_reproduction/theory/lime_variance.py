@@ -31,7 +31,7 @@ from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame
 from limelight.theory.reciprocal_sum import check_tolerance
-from limelight.theory.removal_mixture import RemovalMixture, mixtures_with_shared_nodes
+from limelight.theory.removal_mixture import RemovalMixture, fit_mixtures_with_shared_nodes
 
 _MAX_LOST_WEIGHT = 1e-3  # share of all weight that a mixture may miss without an error
 
@@ -41,9 +41,27 @@ def lime_variance(
 ) -> Float[Array, "C d"]:
     """Return n · Var β̂_j of LIME on n masks of one document, n → ∞, without penalty or selection.
 
-    Sizes are drawn in proportion to ψ^``power`` (0: uniformly, as the `lime` package does).
-    ``tolerance`` is the relative error allowed to 1/D and to the weights of the sizes. Domain:
-    d ≥ 2. Cost O(K² Q² M d).
+    Domain: d ≥ 2. Cost O(K² Q² M d).
+
+    Parameters
+    ----------
+    game
+        The game of the document.
+    bandwidth
+        ν, the width of the kernel.
+    power
+        Sizes are drawn in proportion to ψ^power. With 0 they are uniform, as in the `lime` package.
+    tolerance
+        The relative error allowed to 1/D and to the weights of the sizes.
+
+    Returns
+    -------
+    The variance of each coefficient, for each class.
+
+    Raises
+    ------
+    DomainError
+        If the document has fewer than two words.
     """
     check_tolerance(tolerance)
     if game.batch:
@@ -62,7 +80,7 @@ def lime_variance(
     kept_weight, removed_weight = _weights(design, bandwidth, power)
     # Both mixtures use the same nodes, because every node is a pass over all pairs.
     shares = [(x, np.full_like(x, 1 / np.sum(x))) for x in (kept_weight, removed_weight)]
-    with_word, without = mixtures_with_shared_nodes(shares, tolerance, free_ends=True)
+    with_word, without = fit_mixtures_with_shared_nodes(shares, tolerance, ignores_ends=True)
     if (
         max(
             with_word.total_residual / np.sum(kept_weight),

@@ -27,8 +27,8 @@ export function meanAttention(heads, reading) {
 /** α-max: at each place the largest over heads, summed over the word's places. */
 export function maxAttention(heads, reading) {
   const alphas = heads.map(headAttention), worst = heads.map(attentionError).reduce((a, b) => Math.max(a, b));
-  const most = reading.features.reduce((count, { spans }) => Math.max(count, spans.length), 1);
-  return { scores: byWord(reading, (t) => alphas.reduce((top, alpha) => Math.max(top, alpha[t]), 0)), bound: most * worst };
+  const maxCount = reading.features.reduce((count, { spans }) => Math.max(count, spans.length), 1);
+  return { scores: byWord(reading, (t) => alphas.reduce((top, alpha) => Math.max(top, alpha[t]), 0)), bound: maxCount * worst };
 }
 
 /** Gradient × input of the target's output. */
@@ -41,15 +41,15 @@ export function gradientTimesInput(heads, reading) {
 function headProduct(head, reading) {
   const { readLogit, u, readError, valueError, offset } = head, alpha = headAttention(head);
   let f = 0;
-  alpha.forEach((one, t) => { f += one * u[t]; });
+  alpha.forEach((weight, t) => { f += weight * u[t]; });
   const fError = outputError(head, 1), at = (t) => u[t] - offset + (u[t] - f) * readLogit[t];
   let low = 0, high = 0, off = 0;
   for (let t = 1; t < reading.end; t += 1) {
-    const size = Math.abs(readLogit[t]) + readError, apart = Math.abs(u[t] - f);
+    const size = Math.abs(readLogit[t]) + readError, distance = Math.abs(u[t] - f);
     low = Math.min(low, at(t));
     high = Math.max(high, at(t));
-    const own = (offset ? 2 : 1) * valueError, rounded = 8 * ROUNDING * (Math.abs(u[t]) + Math.abs(f) + Math.abs(offset)) * (1 + size);
-    off = Math.max(off, own + apart * readError + (valueError + fError) * size + rounded);
+    const tableError = (offset ? 2 : 1) * valueError, rounded = 8 * ROUNDING * (Math.abs(u[t]) + Math.abs(f) + Math.abs(offset)) * (1 + size);
+    off = Math.max(off, tableError + distance * readError + (valueError + fError) * size + rounded);
   }
   return { scores: byWord(reading, (t) => alpha[t] * at(t)), bound: averageError({ ...head, valueError: off, low, high, smallest: 1 }) };
 }

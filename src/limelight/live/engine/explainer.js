@@ -2,9 +2,9 @@
 
 import { gradientTimesInput, maxAttention, meanAttention } from "./attention_scores.js";
 import { deletionArea, deletionCurve, greedyOrder, lowestValues, meanRemovedValue, randomRemovals, valueBound } from "./faithfulness.js";
-import { headAnswers, stretchedSlopes } from "./head_by_head.js";
+import { headOutputs, measureSlopes } from "./head_by_head.js";
 import { heavyForm } from "./heavy_form.js";
-import { lossesOfOne } from "./leave_one_out.js";
+import { leaveOneOutValues } from "./leave_one_out.js";
 import { limeValues, limeWalks } from "./lime.js";
 import { emptyValue, fullValue, headsMean, ratioGame } from "./ratio_game.js";
 import { readText } from "./reading.js";
@@ -15,7 +15,7 @@ import { textTables } from "./text_tables.js";
 
 /** One text under one model and target: everything is computed when first asked for, and once. */
 class ExplainedText {
-  #kept = new Map();
+  #cache = new Map();
 
   constructor(model, reading, target) {
     this.model = model;
@@ -24,8 +24,8 @@ class ExplainedText {
   }
 
   #once(name, make) {
-    if (!this.#kept.has(name)) this.#kept.set(name, make());
-    return this.#kept.get(name);
+    if (!this.#cache.has(name)) this.#cache.set(name, make());
+    return this.#cache.get(name);
   }
 
   get d() { return this.reading.features.length; }
@@ -46,11 +46,11 @@ class ExplainedText {
   }
 
   get lowest() { return this.#once("lowest", () => lowestValues(this.forms)); }
-  get left() { return this.#once("left", () => meanRemovedValue(this.forms, this.walks, this.plan.chance, this.full)); }
+  get meanRemoved() { return this.#once("meanRemoved", () => meanRemovedValue(this.forms, this.walks, this.plan.chance, this.full)); }
   get greedy() { return this.#once("greedy", () => deletionArea(deletionCurve(this.game, greedyOrder(this.game)))); }
 
   /** {scores, bound, intercept} by a method. */
-  found(method) { return this.#once(method, () => METHODS[method](this)); }
+  attribution(method) { return this.#once(method, () => METHODS[method](this)); }
 
   /** The mean over heads of what each head's values are. */
   mean(of) {
@@ -61,28 +61,28 @@ class ExplainedText {
   }
 }
 
-function lime(one) {
+function lime(textCase) {
   // With one word, the line through the text with and without it.
-  if (one.d < 2) return { ...one.mean(lossesOfOne), intercept: emptyValue(one.game) };
-  return one.mean((form, i) => limeValues(form, limeWalks(one.d) ? one.walks[i] : null, one.plan.lime));
+  if (textCase.d < 2) return { ...textCase.mean(leaveOneOutValues), intercept: emptyValue(textCase.game) };
+  return textCase.mean((form, i) => limeValues(form, limeWalks(textCase.d) ? textCase.walks[i] : null, textCase.plan.lime));
 }
 
 const METHODS = {
   lime,
-  shapley: (one) => one.mean((form, i) => shapleyValues(form, one.walks[i], one.plan.shapley)),
-  loo: (one) => one.mean(lossesOfOne),
+  shapley: (textCase) => textCase.mean((form, i) => shapleyValues(form, textCase.walks[i], textCase.plan.shapley)),
+  loo: (textCase) => textCase.mean(leaveOneOutValues),
   gxi: ({ heads, reading }) => gradientTimesInput(heads, reading),
   "alpha-avg": ({ attending, reading }) => meanAttention(attending, reading),
   "alpha-max": ({ attending, reading }) => maxAttention(attending, reading),
 };
 const UNSIGNED = new Set(["alpha-avg", "alpha-max"]);
 
-function nearestOf(what, name, choices) {
+function unknownNameMessage(what, name, choices) {
   return `no ${what} ${JSON.stringify(name)}; choose from: ${choices.join(", ")}.`;
 }
 
 /** The largest of several numbers; the first, where they are equal. */
-const argmax = (x) => x.reduce((best, one, i) => (one > x[best] ? i : best), 0);
+const argmax = (x) => x.reduce((best, value, i) => (value > x[best] ? i : best), 0);
 
 export class Explainer {
   #model;
@@ -119,54 +119,54 @@ export class Explainer {
     const { classes } = this.#model;
     if (target === null || target === undefined) return classes.length > 2 ? this.predict(text).index : classes.length - 1;
     const index = typeof target === "number" ? target : classes.indexOf(target);
-    if (!(Number.isInteger(index) && index >= 0 && index < classes.length)) throw new RangeError(nearestOf("class", target, classes));
+    if (!(Number.isInteger(index) && index >= 0 && index < classes.length)) throw new RangeError(unknownNameMessage("class", target, classes));
     return index;
   }
 
   /** {prediction, index, probabilities, logits, bound, warnings}: what the model says of a text. */
   predict(text) {
     const { classes } = this.#model, { warnings } = this.#reading(text);
-    const asked = classes.map((_, c) => this.#case(text, c));
-    const logits = asked.map((one) => one.full), top = Math.max(...logits);
+    const cases = classes.map((_, c) => this.#case(text, c));
+    const logits = cases.map((textCase) => textCase.full), top = Math.max(...logits);
     const odds = logits.map((f) => (classes.length === 2 ? 1 / (1 + Math.exp(-f)) : Math.exp(f - top)));
-    const sum = odds.reduce((a, b) => a + b, 0), probabilities = odds.map((one) => one / sum), index = argmax(probabilities);
-    return { prediction: classes[index], index, probabilities, logits, bound: Math.max(...asked.map((one) => one.fullBound)), warnings: [...warnings] };
+    const sum = odds.reduce((a, b) => a + b, 0), probabilities = odds.map((odd) => odd / sum), index = argmax(probabilities);
+    return { prediction: classes[index], index, probabilities, logits, bound: Math.max(...cases.map((textCase) => textCase.fullBound)), warnings: [...warnings] };
   }
 
   /** {features, scores, bound, …}: one score per distinct word; spans count code points. */
   explain(text, method = "shapley", { target = null } = {}) {
-    if (!Object.hasOwn(METHODS, method)) throw new RangeError(nearestOf("method", method, this.methods));
-    const index = this.#index(text, target), one = this.#case(text, index);
-    const { scores, bound, intercept = null } = one.found(method), { features, cutAt, warnings } = one.reading;
+    if (!Object.hasOwn(METHODS, method)) throw new RangeError(unknownNameMessage("method", method, this.methods));
+    const index = this.#index(text, target), textCase = this.#case(text, index);
+    const { scores, bound, intercept = null } = textCase.attribution(method), { features, cutAt, warnings } = textCase.reading;
     return {
       method, target: this.#model.classes[index], features: features.map((feature) => feature.text), scores: Array.from(scores), bound,
       signed: !UNSIGNED.has(method), spans: features.map(({ spans }) => spans.map((span) => [...span])), intercept,
-      value: one.full, baseValue: emptyValue(one.game), text: one.reading.text, cutAt, warnings: [...warnings],
+      value: textCase.full, baseValue: emptyValue(textCase.game), text: textCase.reading.text, cutAt, warnings: [...warnings],
     };
   }
 
   /** {tokens, target, heads}: where [cls] looks in every head, and what the head answers. */
   heads(text, { target = null } = {}) {
-    const index = this.#index(text, target), one = this.#case(text, index);
-    return { tokens: [...one.reading.tokens], target: this.#model.classes[index], value: one.full, heads: headAnswers(one.heads, one.reading) };
+    const index = this.#index(text, target), textCase = this.#case(text, index);
+    return { tokens: [...textCase.reading.tokens], target: this.#model.classes[index], value: textCase.full, heads: headOutputs(textCase.heads, textCase.reading) };
   }
 
   /** Gradient × input by running the model twice for every word: a check of the formula. */
   slopes(text, { target = null } = {}) {
-    const one = this.#case(text, this.#index(text, target));
-    return stretchedSlopes(one.heads, one.reading);
+    const textCase = this.#case(text, this.#index(text, target));
+    return measureSlopes(textCase.heads, textCase.reading);
   }
 
   /** The output while the words go in the order of a method's scores, between chance and ceiling. */
   faithfulness(text, method = "shapley", { target = null } = {}) {
-    const { scores } = this.explain(text, method, { target }), one = this.#case(text, this.#index(text, target)), { full, fullBound } = one;
+    const { scores } = this.explain(text, method, { target }), textCase = this.#case(text, this.#index(text, target)), { full, fullBound } = textCase;
     const order = scores.map((_, j) => j).sort((a, b) => scores[b] - scores[a] || a - b);
-    const curve = deletionCurve(one.game, order), area = deletionArea(curve);
-    const { left, lowest } = one;
-    const ceiling = full + fullBound - lowest.reduce((a, b) => a + b, 0) / lowest.length, chance = full - left.value;
+    const curve = deletionCurve(textCase.game, order), area = deletionArea(curve);
+    const { meanRemoved, lowest } = textCase;
+    const ceiling = full + fullBound - lowest.reduce((a, b) => a + b, 0) / lowest.length, chance = full - meanRemoved.value;
     return {
-      order, curve, area, chance, ceiling, greedy: one.greedy, share: ceiling > chance ? (area - chance) / (ceiling - chance) : null,
-      bound: Math.max(2 * fullBound, left.bound + fullBound), valueBound: fullBound, random: randomRemovals(one.forms, one.walks), lowest: [full, ...lowest],
+      order, curve, area, chance, ceiling, greedy: textCase.greedy, share: ceiling > chance ? (area - chance) / (ceiling - chance) : null,
+      bound: Math.max(2 * fullBound, meanRemoved.bound + fullBound), valueBound: fullBound, random: randomRemovals(textCase.forms, textCase.walks), lowest: [full, ...lowest],
     };
   }
 }

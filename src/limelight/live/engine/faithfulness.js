@@ -4,7 +4,7 @@
 // Remove the words in an order; A = f(all) − mean over k of f(without the first k). Chance is the mean
 // of A over all orders, the ceiling a proven bound on A for every order.
 
-import { headsMean, summed } from "./ratio_game.js";
+import { headsMean, sumOf } from "./ratio_game.js";
 import { ROUNDING } from "./table_rounding.js";
 
 const STEPS = 12; // of Dinkelbach's method; 2 to 4 are enough, and fewer would only loosen the bound
@@ -19,7 +19,7 @@ export function deletionCurve(game, order) {
 function headCurve({ D0, a, b, N0, A, B }, order) {
   const d = order.length, D = new Float64Array(d + 1).fill(D0), N = new Float64Array(d + 1).fill(N0);
   for (let k = 1, gone = 0, value = 0; k <= d; k += 1) { gone += b[order[k - 1]]; value += B[order[k - 1]]; D[k] += gone; N[k] += value; }
-  for (let k = d - 1, left = 0, value = 0; k >= 0; k -= 1) { left += a[order[k]]; value += A[order[k]]; D[k] += left; N[k] += value; }
+  for (let k = d - 1, keptSum = 0, value = 0; k >= 0; k -= 1) { keptSum += a[order[k]]; value += A[order[k]]; D[k] += keptSum; N[k] += value; }
   return N.map((value, k) => value / D[k]);
 }
 
@@ -42,13 +42,13 @@ export function meanRemovedValue(forms, walks, { omega, missed }, full) {
 
 /** E_p f at the nodes of the walk: the output when every word goes with probability p. */
 export function randomRemovals(forms, walks) {
-  return Array.from(walks[0].p, (p, m) => [p, headsMean(forms.map((form, i) => walks[i].total[m] + form.c), (one) => one)]);
+  return Array.from(walks[0].p, (p, m) => [p, headsMean(forms.map((form, i) => walks[i].total[m] + form.c), (value) => value)]);
 }
 
 /** The order that removes, at every step, the word without which f is smallest. */
 export function greedyOrder(game) {
-  const d = game[0].d, left = Array.from({ length: d }, (_, j) => j), order = [];
-  const sums = game.map(({ D0, N0, a, A }) => ({ D: D0 + summed(a), N: N0 + summed(A) }));
+  const d = game[0].d, remaining = Array.from({ length: d }, (_, j) => j), order = [];
+  const sums = game.map(({ D0, N0, a, A }) => ({ D: D0 + sumOf(a), N: N0 + sumOf(A) }));
   const without = (j) => {
     let total = 0;
     for (let i = 0; i < game.length; i += 1) {
@@ -57,9 +57,9 @@ export function greedyOrder(game) {
     }
     return total;
   };
-  while (left.length) {
-    const values = left.map(without), best = values.reduce((least, f, i) => (f < values[least] ? i : least), 0);
-    const [j] = left.splice(best, 1);
+  while (remaining.length) {
+    const values = remaining.map(without), best = values.reduce((smallest, f, i) => (f < values[smallest] ? i : smallest), 0);
+    const [j] = remaining.splice(best, 1);
     game.forEach(({ a, b, A, B }, i) => { sums[i].D += b[j] - a[j]; sums[i].N += B[j] - A[j]; });
     order.push(j);
   }
@@ -106,9 +106,9 @@ function headLowest(form) {
 
 function sortBy(order, value) {
   for (let i = 1; i < order.length; i += 1) {
-    const word = order[i], own = value[word];
+    const word = order[i], wordValue = value[word];
     let at = i;
-    while (at > 0 && value[order[at - 1]] > own) { order[at] = order[at - 1]; at -= 1; }
+    while (at > 0 && value[order[at - 1]] > wordValue) { order[at] = order[at - 1]; at -= 1; }
     order[at] = word;
   }
 }

@@ -9,17 +9,17 @@ import { storedError } from "./table_rounding.js";
  * the logit; `far`, the largest |h_a − offset_a|. Without units all of it is 0. A `factor` stretches
  * the embedding, and with it h_a − offset_a, which is read of it.
  */
-export function unitsAt({ K, units, rounding, wordGiven, positionGiven }, head, row, t, factor = 1) {
-  const found = { logit: 0, along: 0, error: 0, far: 0 };
-  if (!units) return found;
-  const { size, weight, offset } = units, own = head * size, word = (row * K + head) * size, place = (t * K + head) * size;
+export function hiddenUnitsAt({ K, units, rounding, unitWordInputs, unitPositionInputs }, head, row, t, factor = 1) {
+  const result = { logit: 0, along: 0, error: 0, far: 0 };
+  if (!units) return result;
+  const { size, weight, offset } = units, unit = head * size, word = (row * K + head) * size, place = (t * K + head) * size;
   for (let a = 0; a < size; a += 1) {
-    const w = weight[own + a], x = wordGiven[word + a], h = x + positionGiven[place + a], read = h - offset[own + a];
-    const answer = Math.tanh(factor === 1 ? h : offset[own + a] + factor * read);
-    found.logit += w * answer;
-    found.along += w * (1 - answer * answer) * read;
-    found.error += Math.abs(w) * storedError(rounding, Math.abs(x));
-    found.far = Math.max(found.far, Math.abs(read));
+    const w = weight[unit + a], x = unitWordInputs[word + a], h = x + unitPositionInputs[place + a], read = h - offset[unit + a];
+    const answer = Math.tanh(factor === 1 ? h : offset[unit + a] + factor * read);
+    result.logit += w * answer;
+    result.along += w * (1 - answer * answer) * read;
+    result.error += Math.abs(w) * storedError(rounding, Math.abs(x));
+    result.far = Math.max(result.far, Math.abs(read));
   }
-  return found;
+  return result;
 }

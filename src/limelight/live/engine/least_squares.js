@@ -30,9 +30,9 @@ export function leastSquares(columns, b) {
   }
   const x = new Float64Array(n);
   for (let i = n - 1; i >= 0; i -= 1) {
-    let rest = right[i];
-    for (let j = i + 1; j < n; j += 1) rest -= A[j][i] * x[j];
-    x[i] = rest / diagonal[i];
+    let remainder = right[i];
+    for (let j = i + 1; j < n; j += 1) remainder -= A[j][i] * x[j];
+    x[i] = remainder / diagonal[i];
   }
   return x;
 }

@@ -3,15 +3,15 @@
 import { ROUNDING } from "./table_rounding.js";
 
 /** One head's losses and their bound. */
-export function lossesOfOne({ d, delta, step, n0, keptIsHeavy, magnitude, error }) {
-  const D = delta.map((one, j) => one * keptIsHeavy[j]), N = step.map((one, j) => one * keptIsHeavy[j]);
+export function leaveOneOutValues({ d, delta, step, n0, keptIsHeavy, magnitude, error }) {
+  const D = delta.map((value, j) => value * keptIsHeavy[j]), N = step.map((value, j) => value * keptIsHeavy[j]);
   // f without j is summed afresh, from sums before and after it: where j holds nearly everything,
   // D − a_j would lose every digit.
-  const others = { D: without(D), N: without(N) };
-  const full = (n0 + others.N[0] + N[0]) / (1 + others.D[0] + D[0]);
+  const otherSums = { D: without(D), N: without(N) };
+  const full = (n0 + otherSums.N[0] + N[0]) / (1 + otherSums.D[0] + D[0]);
   const scores = Float64Array.from({ length: d }, (_, j) => {
     const gone = 1 - keptIsHeavy[j];
-    return full - (n0 + others.N[j] + step[j] * gone) / (1 + others.D[j] + delta[j] * gone);
+    return full - (n0 + otherSums.N[j] + step[j] * gone) / (1 + otherSums.D[j] + delta[j] * gone);
   });
   return { scores, bound: ROUNDING * (4 * d + 16) * 4 * magnitude + 2 * error };
 }

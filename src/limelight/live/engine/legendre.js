@@ -1,14 +1,14 @@
 // Gauss–Legendre nodes and weights on [0, 1], by Newton's method.
 
-const known = new Map();
+const rules = new Map();
 
 /** {p, w} with M nodes. */
 export function gaussLegendre(M) {
-  if (!known.has(M)) known.set(M, made(M));
-  return known.get(M);
+  if (!rules.has(M)) rules.set(M, makeRule(M));
+  return rules.get(M);
 }
 
-function made(M) {
+function makeRule(M) {
   const p = new Float64Array(M), w = new Float64Array(M);
   for (let i = 0; i < M; i += 1) {
     let x = Math.cos((Math.PI * (i + 0.75)) / (M + 0.5)), slope = 0;

@@ -23,16 +23,16 @@ const numbers = ({ dtype, base64 }) => READ[dtype](bytes(base64).buffer);
 /**
  * The model: sizes K, C, T_max; tables wordLogit (V K), wordValue (V C K), positionLogit (T_max K) and
  * positionValue (T_max C K); `rows` from words to rows. `rounding` says what storing did to a number
- * x of the word tables: at most unit |x| + least. `own` are the errors of the tables before that. Of
+ * x of the word tables: at most unit |x| + smallest. `tableErrors` are the errors of the tables before that. Of
  * the K heads the first `attended` attend; a skip connection from the mean is the last. `offset` (C K)
  * is in all values of a head. `units` are the hidden units of additive attention, null without: their
- * number per head, `size`, and `weight` and `offset` (K size); tables wordGiven and positionGiven.
+ * number per head, `size`, and `weight` and `offset` (K size); tables unitWordInputs and unitPositionInputs.
  */
-export function unpackedModel(data) {
-  const { classes, K, C, T_max, attended, offset, units, rounding, own } = data;
+export function unpackModel(data) {
+  const { classes, K, C, T_max, attended, offset, units, rounding, tableErrors } = data;
   const words = data.vocabulary.split("\n"), rows = new Map();
   for (let row = 2; row < words.length; row += 1) rows.set(words[row], row); // [cls] and UNK are no words
   const tables = Object.fromEntries(Object.entries(data.tables).map(([name, packed]) => [name, numbers(packed)]));
   const bounded = (errors) => errors.map((error) => error ?? Infinity);
-  return { classes, K, C, T_max, attended, offset, units, rounding, own: { logit: bounded(own.logit), value: bounded(own.value) }, rows, ...tables };
+  return { classes, K, C, T_max, attended, offset, units, rounding, tableErrors: { logit: bounded(tableErrors.logit), value: bounded(tableErrors.value) }, rows, ...tables };
 }

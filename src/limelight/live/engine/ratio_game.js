@@ -31,7 +31,7 @@ function headGame(head, { ofPosition, features }) {
 }
 
 const mean = (game, of) => game.reduce((sum, head) => sum + of(head), 0) / game.length;
-const sum = (x) => { let total = 0; for (const one of x) total += one; return total; };
+const sum = (x) => { let total = 0; for (const value of x) total += value; return total; };
 
 /** f with every word kept: the model's own answer. */
 export const fullValue = (game) => mean(game, ({ D0, N0, a, A }) => (N0 + sum(A)) / (D0 + sum(a)));
@@ -43,4 +43,4 @@ export const emptyValue = (game) => mean(game, ({ D0, N0, b, B }) => (N0 + sum(B
 export const headsMean = mean;
 
 /** Σ x. */
-export const summed = sum;
+export const sumOf = sum;

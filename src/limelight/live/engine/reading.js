@@ -1,6 +1,6 @@
 // A text as the model reads it: rows of its vocabulary, words as features, what a reader must know.
 
-import { tokenized, wellFormed } from "./tokenizer.js";
+import { tokenizeText, wellFormed } from "./tokenizer.js";
 
 const CLS = 0, UNK = 1;
 const hasWords = (strings) => strings.some((string) => /[\p{L}\p{N}]/u.test(string));
@@ -20,10 +20,10 @@ function warningsOf({ seen, beyond, replaced, unknown, strings }) {
  * `features`, the distinct tokens with their spans in code points, in order of first occurrence;
  * `ofPosition`, the feature at each place (-1: none); `cutAt`, the end of what was read, or null.
  */
-export function readText(model, given) {
-  if (typeof given !== "string") throw new TypeError(`a text must be a string; got ${typeof given}.`);
-  const { text, replaced } = wellFormed(given);
-  const all = tokenized(text), seen = Math.min(all.strings.length, model.T_max - 1);
+export function readText(model, value) {
+  if (typeof value !== "string") throw new TypeError(`a text must be a string; got ${typeof value}.`);
+  const { text, replaced } = wellFormed(value);
+  const all = tokenizeText(text), seen = Math.min(all.strings.length, model.T_max - 1);
   if (!seen) throw new RangeError("the text has no words; give at least one word.");
   const strings = all.strings.slice(0, seen), beyond = all.strings.length - seen;
   const ids = new Int32Array(model.T_max).fill(UNK), ofPosition = new Int32Array(model.T_max).fill(-1);

@@ -14,14 +14,14 @@ export function sizeProbabilities(n, p) {
   const choose = new Float64Array(n + 1);
   for (let s = 1; 2 * s <= n; s += 1) choose[s] = choose[s - 1] + Math.log(n - s + 1) - Math.log(s);
   for (let s = 0; 2 * s < n; s += 1) choose[n - s] = choose[s];
-  return Array.from(p, (one) => {
-    const gone = Math.log(one), kept = Math.log1p(-one);
-    return choose.map((log, s) => Math.exp(log + s * gone + (n - s) * kept));
+  return Array.from(p, (probability) => {
+    const logRemoved = Math.log(probability), logKept = Math.log1p(-probability);
+    return choose.map((log, s) => Math.exp(log + s * logRemoved + (n - s) * logKept));
   });
 }
 
 /** What weights ω attain at each size, and a bound on what that misses of the target. */
-export function judgedMixture(laws, omega, target, { freeEnds = false } = {}) {
+export function boundMixture(laws, omega, target, { freeEnds = false } = {}) {
   const n = target.length - 1, attained = new Float64Array(n + 1), residual = new Float64Array(n + 1);
   laws.forEach((law, m) => {
     for (let s = 0; s <= n; s += 1) { attained[s] += omega[m] * law[s]; residual[s] += Math.abs(omega[m]) * law[s]; }
@@ -34,7 +34,7 @@ export function judgedMixture(laws, omega, target, { freeEnds = false } = {}) {
 }
 
 /** Weights fitted to a target whose sizes 0 and n are the caller's to correct. */
-export function fittedMixture(laws, target, amplification) {
+export function fitMixture(laws, target, amplification) {
   const n = target.length - 1, inner = (x) => Float64Array.from({ length: n - 1 }, (_, i) => x[i + 1] * amplification[i + 1]);
-  return judgedMixture(laws, leastSquares(laws.map(inner), inner(target)), target, { freeEnds: true });
+  return boundMixture(laws, leastSquares(laws.map(inner), inner(target)), target, { freeEnds: true });
 }

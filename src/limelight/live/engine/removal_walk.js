@@ -22,9 +22,9 @@ export function removalWalk(form, p) {
   const total = new Float64Array(p.length), heavy = [];
   const floor = 1e-30 / Math.max(1, form.ratio); // smaller terms are denormal numbers before long
   for (let m = 0; m < p.length; m += 1) {
-    const found = new Float64Array(form.d);
-    total[m] = nodeSums(form, p[m], decays, weights, floor, found);
-    heavy.push(found);
+    const sums = new Float64Array(form.d);
+    total[m] = nodeSums(form, p[m], decays, weights, floor, sums);
+    heavy.push(sums);
   }
   const steps = 4 * form.d + p.length * Q + 64;
   return { p, total, heavy, error: rule.error, rounding: ROUNDING * steps * (1 + rule.error) };
@@ -32,11 +32,11 @@ export function removalWalk(form, p) {
 
 // e^{−λδ} for each node and word; the last term keeps z² from being denormal and moves z Δ by 1e-43 of f.
 function decaysOf({ delta, ratio }, { nodes }) {
-  const least = Math.exp(-100) / Math.max(1, ratio);
-  return Array.from(nodes, (node) => delta.map((one) => Math.exp(-node * one) + least));
+  const smallest = Math.exp(-100) / Math.max(1, ratio);
+  return Array.from(nodes, (node) => delta.map((value) => Math.exp(-node * value) + smallest));
 }
 
-function nodeSums({ d, step, n0, keptIsHeavy }, p, decays, weights, floor, found) {
+function nodeSums({ d, step, n0, keptIsHeavy }, p, decays, weights, floor, sums) {
   const v = new Float64Array(d), light = new Float64Array(d), z = new Float64Array(d), phi = new Float64Array(d);
   for (let j = 0; j < d; j += 1) { v[j] = keptIsHeavy[j] ? 1 - p : p; light[j] = keptIsHeavy[j] ? p : 1 - p; }
   let total = 0;
@@ -54,7 +54,7 @@ function nodeSums({ d, step, n0, keptIsHeavy }, p, decays, weights, floor, found
       R += z[j] * step[j];
     }
     total += P * R;
-    for (let j = 0; j < d; j += 1) found[j] += P * z[j] * (R + (1 - z[j]) * step[j]);
+    for (let j = 0; j < d; j += 1) sums[j] += P * z[j] * (R + (1 - z[j]) * step[j]);
   }
   return total;
 }

@@ -9,7 +9,7 @@ const EXPONENTIAL = 8 * ROUNDING; // what Math.exp may be off by, relatively
 const NORMAL = 2.2250738585072014e-308, DENORMAL = 2 ** -1074;
 
 /** Errors of stored numbers of the size `size`, and of reading them. */
-export const storedError = ({ unit, least }, size) => (unit + 4 * ROUNDING) * size + least;
+export const storedError = ({ unit, smallest }, size) => (unit + 4 * ROUNDING) * size + smallest;
 
 /** A bound on the error of the average, `terms` numbers being added up and `smallest` the least Σ g. */
 export function averageError({ logitError, valueError, low, high, terms, smallest }) {

@@ -1,6 +1,6 @@
 // The tables at the places of one text: logits, values, attention, and the errors of all of them.
 
-import { unitsAt } from "./hidden_units.js";
+import { hiddenUnitsAt } from "./hidden_units.js";
 import { averageError, ROUNDING, storedError } from "./table_rounding.js";
 
 const UNK = 1;
@@ -18,13 +18,13 @@ export function textTables(model, reading, target) {
 }
 
 function headTables(model, { ids }, target, head) {
-  const { K, C, T_max, wordLogit, wordValue, positionLogit, positionValue, rounding, own } = model;
+  const { K, C, T_max, wordLogit, wordValue, positionLogit, positionValue, rounding, tableErrors } = model;
   const [logit, readLogit, u, baseLogit, baseU] = Array.from({ length: 5 }, () => new Float64Array(T_max));
-  const values = target.map(({ output, sign }) => ({ sign, at: (row) => (row * C + output) * K + head, own: own.value[output * K + head], offset: model.offset[output * K + head], size: 0 }));
+  const values = target.map(({ output, sign }) => ({ sign, at: (row) => (row * C + output) * K + head, tableError: tableErrors.value[output * K + head], offset: model.offset[output * K + head], size: 0 }));
   let top = -Infinity, low = Infinity, high = -Infinity, logitSize = 0, addedSize = 0, unitError = 0, far = 0;
   for (let t = 0; t < T_max; t += 1) {
     const row = ids[t], x = wordLogit[row * K + head], xUnk = wordLogit[UNK * K + head], y = positionLogit[t * K + head];
-    const removed = unitsAt(model, head, UNK, t), units = row === UNK ? removed : unitsAt(model, head, row, t);
+    const removed = hiddenUnitsAt(model, head, UNK, t), units = row === UNK ? removed : hiddenUnitsAt(model, head, row, t);
     logit[t] = x + y + units.logit;
     readLogit[t] = x + y + units.along;
     baseLogit[t] = xUnk + y + removed.logit;
@@ -44,13 +44,13 @@ function headTables(model, { ids }, target, head) {
     unitError = Math.max(unitError, units.error, removed.error);
     far = Math.max(far, units.far);
   }
-  const logitError = storedError(rounding, logitSize) + unitError + own.logit[head];
+  const logitError = storedError(rounding, logitSize) + unitError + tableErrors.logit[head];
   // The difference of two outputs may be much smaller than either: their roundings stay.
   const subtracted = values.length > 1 ? 2 * ROUNDING * addedSize : 0;
-  const valueError = values.reduce((sum, value) => sum + storedError(rounding, value.size) + value.own, subtracted);
+  const valueError = values.reduce((sum, value) => sum + storedError(rounding, value.size) + value.tableError, subtracted);
   // A unit's slope errs by no more than what it is given, and is multiplied by h − offset.
   const readError = (1 + far) * logitError, offset = values.reduce((sum, value) => sum + value.sign * value.offset, 0);
-  const stretchedLogit = (t, factor) => factor * (wordLogit[ids[t] * K + head] + positionLogit[t * K + head]) + unitsAt(model, head, ids[t], t, factor).logit;
+  const stretchedLogit = (t, factor) => factor * (wordLogit[ids[t] * K + head] + positionLogit[t * K + head]) + hiddenUnitsAt(model, head, ids[t], t, factor).logit;
   return { logit, readLogit, stretchedLogit, u, baseLogit, baseU, top, low, high, logitError, readError, valueError, offset, terms: T_max + C };
 }
 

@@ -10,8 +10,8 @@ const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[
 /** `text` with halves of characters replaced by U+FFFD, and how many there were. */
 export function wellFormed(text) {
   let replaced = 0;
-  const whole = text.replace(LONE_SURROGATE, () => { replaced += 1; return "\ufffd"; });
-  return { text: whole, replaced };
+  const wellFormedText = text.replace(LONE_SURROGATE, () => { replaced += 1; return "\ufffd"; });
+  return { text: wellFormedText, replaced };
 }
 
 // The code point of `text` behind every UTF-16 unit of `lower` that is not a quote.
@@ -30,7 +30,7 @@ function placesOf(text, lower) {
 }
 
 /** Token strings, and for each the half-open range of code points of `text` it came from. */
-export function tokenized(text) {
+export function tokenizeText(text) {
   const lower = text.toLowerCase(), places = placesOf(text, lower);
   const plain = lower.replaceAll('"', "").replaceAll("<br />", "      "); // as long: places stay
   const strings = [], spans = [];

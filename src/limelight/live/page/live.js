@@ -12,10 +12,10 @@ import { formatBound, typographicMinus, formatPercent, precisionSentence, format
 import { ringPosition } from "../../rendering/elements/tab_switch.js";
 import { visibleText } from "../../rendering/elements/text_parts.js";
 import { Explainer } from "../engine/explainer.js";
-import { unpackedModel } from "../engine/packed_model.js";
+import { unpackModel } from "../engine/packed_model.js";
 
 const data = readData("limelight-data");
-const explainer = new Explainer(unpackedModel(data));
+const explainer = new Explainer(unpackModel(data));
 globalThis.limelight = Object.freeze({
   predict: (text) => explainer.predict(text),
   explain: (text, method, settings) => explainer.explain(text, method, settings),
@@ -30,9 +30,9 @@ globalThis.limelight = Object.freeze({
 const [box, words, bars, curve] = ["text", "words", "bars", "curve"].map(findById);
 const POINT = findById("readout").textContent;
 const DEFAULTS = { text: data.text, method: data.methods[0].id, target: null };
-const inAddress = () => readAddressState(DEFAULTS, { method: (id) => explainer.methods.includes(id), target: (name) => explainer.classes.includes(name) });
-let state = inAddress();
-let shown = null;
+const readAddress = () => readAddressState(DEFAULTS, { method: (id) => explainer.methods.includes(id), target: (name) => explainer.classes.includes(name) });
+let state = readAddress();
+let explanation = null;
 
 const methodOf = (id) => data.methods.find((method) => method.id === id);
 
@@ -56,64 +56,65 @@ function show() {
   }
   findById("target").value = state.target ?? "";
   findById("readout").textContent = POINT;
-  const said = answered(() => explainer.predict(state.text), (sentence) => {
+  const prediction = tryToAnswer(() => explainer.predict(state.text), (sentence) => {
     findById("classes").outcomes = [];
     findById("warnings").replaceChildren();
-    findById("says").replaceChildren(makeElement("span", { class: "blank" }, sentence));
-    blank("");
+    findById("prediction-sentence").replaceChildren(makeElement("span", { class: "blank" }, sentence));
+    showMessage("");
   });
-  if (said === null) return;
-  findById("classes").outcomes = outcomes(said);
-  findById("says").replaceChildren(...openingNodes(opening(said)));
-  findById("warnings").replaceChildren(...said.warnings.map((warning) => makeElement("li", {}, warning)));
-  answered(showMethod, blank);
+  if (prediction === null) return;
+  findById("classes").outcomes = outcomes(prediction);
+  findById("prediction-sentence").replaceChildren(...openingNodes(opening(prediction)));
+  findById("warnings").replaceChildren(...prediction.warnings.map((warning) => makeElement("li", {}, warning)));
+  tryToAnswer(showMethod, showMessage);
 }
 
-// The sentence of the reports (rendering/wording.py): what the model says, and for whom scores speak.
+// The sentence of the reports (rendering/wording.py): the predicted class, and the explained class.
 /** @returns {[any, any, any]} */
 function opening({ prediction, probabilities, logits, index }) {
   const { classes } = explainer;
   const target = state.target ?? (classes.length > 2 ? prediction : classes.at(-1)), place = classes.indexOf(target);
   const logit = formatNumber(logits[place], { digits: 4, peak: 1 });
-  const other = classes.length === 2 ? `for “${visibleText(classes[1 - place])}”` : "against it";
-  const what = methodOf(state.method).signed ? `: green words speak for it, orange words ${other}.` : ", without a sign: blue words matter, for or against it.";
-  return ["The model says ", visibleText(prediction), ` (${formatPercent(probabilities[index])}). Scores are for “${visibleText(target)}” (logit ${logit})${what}`];
+  const other = classes.length === 2 ? `towards “${visibleText(classes[1 - place])}”` : "away from it";
+  const role = target === prediction ? ", the predicted class" : classes.length === 2 && place === 1 ? ", the second class" : "";
+  const what = methodOf(state.method).signed ? `: green words push towards it, orange words ${other}.` : ", without a sign: blue words matter, for or against it.";
+  return ["The model predicts ", visibleText(prediction), ` (${formatPercent(probabilities[index])}). Scores are for “${visibleText(target)}”${role} (logit ${logit})${what}`];
 }
 
 // What cannot be answered is a RangeError with a sentence, which is told; null is returned then.
-function answered(ask, tell) {
-  try { return ask() ?? undefined; } catch (error) {
+function tryToAnswer(compute, showError) {
+  try { return compute() ?? undefined; } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    tell(error.message[0].toUpperCase() + error.message.slice(1));
+    showError(error.message[0].toUpperCase() + error.message.slice(1));
     return null;
   }
 }
 
 function showMethod() {
-  const asked = { target: state.target }, { sees, blind } = methodOf(state.method);
-  shown = record(explainer.explain(state.text, state.method, asked));
-  words.explanation = shown;
-  bars.explanation = shown;
-  findById("legend").explanation = shown;
-  findById("precision").textContent = `${precisionSentence(shown)} That includes the rounding of the stored tables.`;
+  const options = { target: state.target }, { sees, blind } = methodOf(state.method);
+  explanation = record(explainer.explain(state.text, state.method, options));
+  words.explanation = explanation;
+  bars.explanation = explanation;
+  findById("legend").explanation = explanation;
+  findById("precision").textContent = `${precisionSentence(explanation)} That includes the rounding of the stored tables.`;
   findById("about").textContent = `It sees ${sees}; it cannot see ${blind}.`;
-  answered(() => showCurve(asked), (sentence) => { curve.lines = []; findById("share").textContent = sentence; });
+  tryToAnswer(() => showCurve(options), (sentence) => { curve.lines = []; findById("share").textContent = sentence; });
 }
 
-function showCurve(asked) {
-  const found = explainer.faithfulness(state.text, state.method, asked), d = found.order.length;
+function showCurve(options) {
+  const faithfulness = explainer.faithfulness(state.text, state.method, options), d = faithfulness.order.length;
   curve.words = d;
   curve.lines = [
-    { label: shown.settings.label, kind: "method", points: found.curve.map((f, k) => [k / d, f]) },
-    { label: "chance", kind: "chance", points: [[0, found.curve[0]], ...found.random, [1, found.curve[d]]] },
-    { label: "ceiling", kind: "ceiling", points: found.lowest.map((f, k) => [k / d, f]) },
+    { label: explanation.settings.label, kind: "method", points: faithfulness.curve.map((f, k) => [k / d, f]) },
+    { label: "chance", kind: "chance", points: [[0, faithfulness.curve[0]], ...faithfulness.random, [1, faithfulness.curve[d]]] },
+    { label: "ceiling", kind: "ceiling", points: faithfulness.lowest.map((f, k) => [k / d, f]) },
   ];
-  findById("share").replaceChildren(...shareSentence(found));
+  findById("share").replaceChildren(...shareSentence(faithfulness));
 }
 
 function shareSentence({ share, area, chance, ceiling, greedy, bound }) {
   if (share === null || ceiling - chance <= bound) return ["No order of these words is better than another: removing them changes next to nothing."];
-  const numbers = [area, chance, ceiling].map((one) => formatNumber(one, { signed: false }));
+  const numbers = [area, chance, ceiling].map((number) => formatNumber(number, { signed: false }));
   const reached = typographicMinus(((greedy - chance) / (ceiling - chance)).toFixed(3));
   return [
     makeElement("b", {}, typographicMinus(share.toFixed(3))), ` of the way from chance to ceiling; greedy search reaches ${reached}. `,
@@ -122,8 +123,8 @@ function shareSentence({ share, area, chance, ceiling, greedy, bound }) {
 }
 
 // Nothing old is left where there is nothing to show.
-function blank(sentence) {
-  shown = null;
+function showMessage(sentence) {
+  explanation = null;
   words.explanation = null;
   bars.explanation = null;
   findById("legend").explanation = null;
@@ -153,23 +154,23 @@ function change(part) {
 function point(feature) {
   words.mark(feature);
   bars.mark(feature);
-  if (feature === null || shown === null) { findById("readout").textContent = POINT; return; }
-  const { text, spans, score } = shown.features[feature], size = (one) => Math.abs(one.score);
-  const rank = 1 + shown.features.filter((one) => size(one) > Math.abs(score)).length;
+  if (feature === null || explanation === null) { findById("readout").textContent = POINT; return; }
+  const { text, spans, score } = explanation.features[feature], size = (other) => Math.abs(other.score);
+  const rank = 1 + explanation.features.filter((other) => size(other) > Math.abs(score)).length;
   const times = spans.length > 1 ? `, all ${spans.length} occurrences` : "";
-  findById("readout").replaceChildren(makeElement("b", {}, visibleText(text)), `  ${shown.settings.label} ${formatNumber(score, { signed: shown.settings.signed })} (within ${formatBound(shown.bound)}), rank ${rank} of ${shown.features.length}${times}`);
+  findById("readout").replaceChildren(makeElement("b", {}, visibleText(text)), `  ${explanation.settings.label} ${formatNumber(score, { signed: explanation.settings.signed })} (within ${formatBound(explanation.bound)}), rank ${rank} of ${explanation.features.length}${times}`);
 }
 
 function makeMethods() {
   findById("methods").replaceChildren(...data.methods.map(({ id, label, formula }) => makeElement("button", { type: "button", role: "radio", value: id, title: formula }, label)));
   findById("methods").addEventListener("click", ({ target }) => { if (target.value) change({ method: target.value }); });
   findById("methods").addEventListener("keydown", (event) => {
-    const buttons = [...findById("methods").children], here = buttons.indexOf(document.activeElement);
-    const there = ringPosition({ ArrowDown: "ArrowRight", ArrowUp: "ArrowLeft" }[event.key] ?? event.key, here, buttons.length);
-    if (there === undefined || here < 0) return;
+    const buttons = [...findById("methods").children], index = buttons.indexOf(document.activeElement);
+    const target = ringPosition({ ArrowDown: "ArrowRight", ArrowUp: "ArrowLeft" }[event.key] ?? event.key, index, buttons.length);
+    if (target === undefined || index < 0) return;
     event.preventDefault();
-    buttons[there].focus();
-    change({ method: buttons[there].value });
+    buttons[target].focus();
+    change({ method: buttons[target].value });
   });
 }
 
@@ -183,5 +184,5 @@ makeMethods();
 makeTargets();
 box.addEventListener("input", () => change({ text: box.value }));
 listen(window, "limelight-point", ({ detail }) => point(detail.feature));
-addEventListener("hashchange", () => { state = inAddress(); show(); });
+addEventListener("hashchange", () => { state = readAddress(); show(); });
 show();

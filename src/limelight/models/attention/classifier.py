@@ -70,7 +70,7 @@ _DEVICE_BATCH_SIZE = 512  # smaller batches leave a GPU idle between two launche
 class AttentionClassifier:
     r"""K attention heads averaged into C logits (Eq. 1–9 of the paper).
 
-    .. math:: f = \frac1K \sum_i W_\ell^{(i)} \sum_t \alpha_t^{(i)} v_t^{(i)}
+    $$f = \frac1K \sum_i W_\ell^{(i)} \sum_t \alpha_t^{(i)} v_t^{(i)}$$
 
     Shapes, finiteness and class names are checked when a model is created. Weights keep the
     precision in which they were stored, and everything is computed in float64. With one output
@@ -288,8 +288,8 @@ class AttentionClassifier:
         """Return the exact games of the inputs, with one class for each output."""
         return self.compute_tables(inputs, features).game
 
-    def for_request(self, features: Any, scale: str) -> "AttentionClassifier":  # noqa: ARG002
-        """Return the model without exact games if the scale is that of probabilities."""
+    def drop_inexact_games(self, features: Any, scale: str) -> "AttentionClassifier":  # noqa: ARG002
+        """Return the model without exact games if probabilities are explained."""
         return self._inexact_model if scale == "probability" else self
 
     @cached_property

@@ -289,6 +289,7 @@ class CollapsedInputs:
 
 
 def _positions_last(table: Float[np.ndarray, "n T *K"]) -> Float[np.ndarray, "n *K T"]:
+    """Move the axis of positions to the end of an array."""
     # Contiguous, because all sums and softmaxes that follow run over positions.
     return np.ascontiguousarray(np.moveaxis(table, 1, -1))
 
@@ -309,4 +310,5 @@ def _sum_groups(
 
 
 def _heads_first(h: Float[np.ndarray, "n T K d_h"]) -> Float[np.ndarray, "n K T d_h"]:
+    """Move the axis of heads before that of positions."""
     return np.ascontiguousarray(h.swapaxes(1, 2))

@@ -208,6 +208,7 @@ def _digest(content: bytes) -> str:
 
 
 def _read_content(folder: Path, name: str) -> bytes:
+    """Read a file of the folder, at most as many bytes as a valid file has."""
     try:
         return read_bounded_bytes(folder / name, _MAX_BYTES[name])
     except FileNotFoundError:
@@ -240,5 +241,6 @@ def _parse_config(content: bytes) -> dict[str, Any]:
 
 
 def _unusable_error(name: str, value: Any) -> InputError:
+    """Return the error for an option of ``config.json`` with an unusable value."""
     # Truncated: a file may contain a number of four thousand digits.
     return InputError(f"config.json has an unusable {name!r}: {truncate_line(repr(value))}.")

@@ -45,6 +45,10 @@ def replaced_windows(
         The feature at each position, or -1 for a token that is always kept.
     removed
         The id that replaces a token, for all positions or for each.
+
+    Returns
+    -------
+    The ids of the window under each mask.
     """
     return np.where(_is_kept(keep, position_features), ids, removed)
 

@@ -124,6 +124,7 @@ class PatchClassifier(AttentionClassifier):
     def _position_array(
         self, function: Callable[..., np.ndarray]
     ) -> Float[np.ndarray, "T_max d_e"]:
+        """Return the learned positions or their errors, if the classifier learned them."""
         if self.position_table is None:
             return super()._position_array(function)
         table = self.position_table.astype(np.float64)

@@ -238,7 +238,7 @@ def read_directions(model: AttentionClassifier) -> Directions:
 
 
 def _append_zeros(x: np.ndarray) -> np.ndarray:
-    """Append one head of zeros to an array of heads."""
+    """Append an attention head of zeros to an array whose first axis are the heads."""
     return np.concatenate([x, np.zeros_like(x[:1])])
 
 
@@ -315,6 +315,10 @@ def compute_in_chunks(
         Largest number of rows in a call.
     C
         The number of outputs.
+
+    Returns
+    -------
+    The outputs, one row for each row of ``rows``.
     """
     # One array for all rows. Joining the parts at the end would take twice the memory.
     outputs = np.empty((len(rows), C))
@@ -431,7 +435,7 @@ def table_errors(model: AttentionClassifier) -> TableErrors:
         logit = word_logit + _READ * np.abs(tables.word_logit)
         logit += (position_logit + _READ * np.abs(tables.position_logit)).max(axis=0)
         if directions.units is not None and tables.units is not None:
-            logit += _unit_errors(model, directions.units, tables.units)
+            logit += _bound_unit_errors(model, directions.units, tables.units)
         # The offset is added to the values of positions, with its own error and one more rounding.
         position_value += directions.offset_error
         position_value += (_READ + ROUNDING) * (np.abs(position_u) + np.abs(directions.offset))
@@ -440,10 +444,10 @@ def table_errors(model: AttentionClassifier) -> TableErrors:
         return TableErrors(logit, value, low=low, high=high)
 
 
-def _unit_errors(
+def _bound_unit_errors(
     model: AttentionClassifier, units: UnitDirections, tables: UnitTables
 ) -> Float[np.ndarray, "V K"]:
-    """Return bounds of the errors of the units' logits for each word, at any position."""
+    """Bound the rounding errors of the logits from hidden units, for each word at any position."""
     K, d_h, d_e = units.key.shape
     key, size = units.key.reshape(K * d_h, d_e).T, np.abs(units.weight)
 
@@ -511,6 +515,10 @@ def sinusoidal_positions(
         10000 in the authors' code, and ``T_max`` in Eq. 3.
     scale
         A factor of all numbers.
+
+    Returns
+    -------
+    One row for each position.
     """
     angle = _angles(T_max, d_e, base)
     positions = np.empty((T_max, d_e))
@@ -532,6 +540,10 @@ def position_errors(
     ----------
     T_max, d_e, base, scale
         As in :func:`sinusoidal_positions`.
+
+    Returns
+    -------
+    A bound for each entry of the embeddings.
     """
     power = np.abs(np.log(base)) * np.arange(0, d_e, 2) / d_e
     angle = np.abs(_angles(T_max, d_e, base))

@@ -347,6 +347,10 @@ def network_outputs(
         Token at positions that attention does not see, by default the padding.
     is_copy
         Whether the network is a copy that belongs to Limelight (see :func:`evaluation_mode`).
+
+    Returns
+    -------
+    The outputs, one row for each row of ids.
     """
     inputs = network_input(network, ids, filler=filler)
     with evaluation_mode(network, is_copy=is_copy), torch.inference_mode():
@@ -525,6 +529,7 @@ def weights_stamp(network: Any) -> tuple[Any, ...]:
 
 
 def _weights_digest(tensors: list[tuple[str, Any]]) -> bytes:
+    """Return the SHA-256 of names, types, shapes and bytes of tensors."""
     digest = hashlib.sha256()
     for name, tensor in tensors:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
@@ -602,6 +607,7 @@ class ForwardPass:
 
 
 def _are_finite(arrays: tuple[np.ndarray, ...]) -> bool:
+    """Return whether all numbers of all arrays are finite."""
     # A sum needs no further array. It may overflow although all numbers are finite, so the second
     # test follows.
     return all(bool(np.isfinite(array.sum()) or np.isfinite(array).all()) for array in arrays)

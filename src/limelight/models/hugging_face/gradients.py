@@ -77,6 +77,10 @@ def compute_gradients(
     frozen
         Freeze the weights, as layer-wise relevance propagation does (see ``lrp``).
 
+    Returns
+    -------
+    The gradient and the outputs at each point.
+
     Raises
     ------
     DomainError
@@ -140,6 +144,10 @@ def frozen_input_products(
         ∂F/∂f for each input, at its outputs f.
     engine
         Engine that decides how many rows are computed at a time.
+
+    Returns
+    -------
+    The products at every position, and the outputs.
     """
     rows_per_input = [input_rows(model_input) for model_input in inputs]
     rows = [row for group in rows_per_input for row in group]
@@ -274,6 +282,7 @@ class _EmbeddingHook:
             raise self._unreadable_error()
 
     def _unreadable_error(self) -> DomainError:
+        """Return the error for a network that cannot be called on embedded tokens."""
         return DomainError(
             f"{forward.network_name(self._network)} does not read a text as one row of embedded "
             "tokens, so it has no gradients of words. Use 'lime', 'shapley' or 'loo'."

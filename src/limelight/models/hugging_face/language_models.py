@@ -408,6 +408,10 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
         _limit
             Not used. Other heads need it.
 
+        Returns
+        -------
+        The input with the answer and its marks.
+
         Raises
         ------
         InputError
@@ -500,6 +504,21 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
         """Return the log-probability of each part of the answers. Rows are padded on the right.
 
         In the check of a network, rows have no answer. Then the answer is one further token.
+
+        Parameters
+        ----------
+        input_ids
+            Token ids of the prompts with their answers.
+        attention_mask
+            1 at tokens, 0 at padding.
+        marks
+            The number of the part to which each token of an answer belongs.
+        options
+            Further keywords of the network.
+
+        Returns
+        -------
+        The log-probabilities as ``logits``.
         """
         if marks is None:
             positions = input_ids.shape[1] - attention_mask.flip(1).argmax(dim=1)[:, None]
@@ -638,6 +657,10 @@ def prompt_language_model(
         A word for each class. Without labels, answers are explained.
     settings
         Options of answers: ``per_token`` and ``max_new_tokens``.
+
+    Returns
+    -------
+    The network with the new head, and the tokenizer for prompts.
 
     Raises
     ------

@@ -133,6 +133,7 @@ def _head_positions(
 
 
 def _stack_layers(layers: Any) -> Float[np.ndarray, "L H T T"]:
+    """Stack the attention of all layers for the only row of a batch."""
     return np.stack([layer[0].detach().double().cpu().numpy() for layer in layers])
 
 
@@ -343,6 +344,10 @@ def layer_states(
         Number of positions of a row.
     with_attention
         Whether the output contains the attention of all layers.
+
+    Returns
+    -------
+    The states, and the output of the network.
 
     Raises
     ------

@@ -96,6 +96,10 @@ def from_pretrained(
     prompt_options
         Options of a language model.
 
+    Returns
+    -------
+    The loaded model.
+
     Raises
     ------
     InputError

@@ -588,6 +588,10 @@ class HuggingFace:
             ∂F/∂f as a function of the outputs f, or its values if F depends on more than f.
         frozen
             Freeze the weights, as layer-wise relevance propagation does (see ``lrp``).
+
+        Returns
+        -------
+        The gradient and the outputs at each point.
         """
         rows = input_rows(model_input)
         ends = np.cumsum([len(row) for row in rows])[:-1]

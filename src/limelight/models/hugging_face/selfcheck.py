@@ -78,6 +78,10 @@ def check_network(
     call
         The function that will be called for outputs, perhaps in half precision.
 
+    Returns
+    -------
+    The capabilities of the network, and the reasons for missing ones.
+
     Raises
     ------
     InputError

@@ -203,6 +203,10 @@ def make_model_input(
     truncation_advice
         End of the warning about a text that was cut.
 
+    Returns
+    -------
+    The input, with its tokens, subwords and warnings.
+
     Raises
     ------
     InputError
@@ -296,6 +300,10 @@ def read_subwords(
         Return the spans of subwords instead of words.
     encoding
         Result of :func:`encode_texts` for this text, if several texts were tokenized together.
+
+    Returns
+    -------
+    The subwords, and the span of each word.
     """
     text, parts = join_pair(validate_text_or_pair(user_input))
     if encoding is None:
@@ -496,6 +504,11 @@ def read_windows(
     -------
     The model input, whose encoding is a tuple with the subwords of each window, and the span of
     each window.
+
+    Raises
+    ------
+    InputError
+        If a window has no room for a token.
     """
     subwords, spans = read_subwords(tokenizer, text, limit=_NO_LIMIT, per_subword=per_subword)
     model_input, word_subwords = make_model_input(tokenizer, text, subwords, spans), subwords
@@ -563,6 +576,10 @@ def window_ends(
         Numbers of subwords before the ends of words.
     sentences
         Numbers of subwords before the ends of sentences.
+
+    Returns
+    -------
+    The index behind the last subword of each window.
     """
     ends, start = [], 0
     while (remaining := total - start) > room:
@@ -688,6 +705,10 @@ def baseline_ids(
         Ids of replacements, by name.
     replacement
         Name of the replacement.
+
+    Returns
+    -------
+    One id for each subword that the model reads.
 
     Raises
     ------

@@ -75,6 +75,21 @@ class SpanForSequenceClassification(CustomHead):
         """Return the outputs at the marked subwords of each row.
 
         If no row has marks, the second subword counts as the span.
+
+        Parameters
+        ----------
+        input_ids
+            Token ids of the texts.
+        attention_mask
+            1 at tokens, 0 at padding.
+        marks
+            A number at each subword of a queried span.
+        options
+            Further keywords of the network.
+
+        Returns
+        -------
+        The outputs as ``logits``.
         """
         out = self.network(input_ids=input_ids, attention_mask=attention_mask, **options)
         if marks is None:  # the network is being checked
@@ -147,6 +162,10 @@ class SpanForSequenceClassification(CustomHead):
         limit
             Maximum number of subwords that the model reads.
 
+        Returns
+        -------
+        The input with the marks of the spans.
+
         Raises
         ------
         InputError
@@ -159,7 +178,7 @@ class SpanForSequenceClassification(CustomHead):
         for number, query in enumerate(queries):
             groups = [
                 np.flatnonzero(word_subwords.token == word).tolist()
-                for word in query.tokens(spans, model_input.text)
+                for word in query.token_indices(spans, model_input.text)
             ]
             if not readable.issuperset(i for group in groups for i in group):
                 description = query.describe(model_input.text).removeprefix("at ")

@@ -8,21 +8,21 @@ const SEPARATE = 250; // milliseconds: an address that changes with every key is
  * anybody's, or be cut short: what `fits` refuses, by the same names, is as it was at the start.
  */
 export function readAddressState(defaults, fits = {}) {
-  const given = new URLSearchParams(location.hash.slice(1)), state = { ...defaults };
+  const parameters = new URLSearchParams(location.hash.slice(1)), state = { ...defaults };
   for (const [name, usual] of Object.entries(defaults)) {
-    const said = given.get(name);
-    if (said === null) continue;
-    const value = typeof usual === "string" || usual === null ? said : parsed(said, usual);
+    const text = parameters.get(name);
+    if (text === null) continue;
+    const value = typeof usual === "string" || usual === null ? text : parseLike(text, usual);
     state[name] = fits[name]?.(value) ?? true ? value : usual;
   }
   return state;
 }
 
 // Numbers and lists stand there as JSON.
-function parsed(value, usual) {
+function parseLike(value, usual) {
   try {
-    const found = JSON.parse(value);
-    return Array.isArray(found) === Array.isArray(usual) && typeof found === typeof usual ? found : usual;
+    const parsedValue = JSON.parse(value);
+    return Array.isArray(parsedValue) === Array.isArray(usual) && typeof parsedValue === typeof usual ? parsedValue : usual;
   } catch {
     return usual;
   }
@@ -39,12 +39,12 @@ export function writeAddressState(state, defaults) {
 /** Write it at once. */
 export function writeAddressStateNow(state, defaults) {
   clearTimeout(waiting);
-  const found = new URLSearchParams();
+  const parameters = new URLSearchParams();
   for (const [name, usual] of Object.entries(defaults)) {
     const value = state[name];
     if (value === null || JSON.stringify(value) === JSON.stringify(usual)) continue;
-    found.set(name, typeof value === "string" ? value : JSON.stringify(value));
+    parameters.set(name, typeof value === "string" ? value : JSON.stringify(value));
   }
-  const address = `${location.pathname}${location.search}${found.size ? `#${found}` : ""}`;
+  const address = `${location.pathname}${location.search}${parameters.size ? `#${parameters}` : ""}`;
   if (address !== location.pathname + location.search + location.hash) history.replaceState(null, "", address);
 }

@@ -15,8 +15,8 @@ const LABELLED = 16; // more tokens than this leave no room for their names
 const bytesOf = (content) => Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
 
 // Its opacity is the value, so that it lies on light and dark paper.
-function drawCells(cells, size, said) {
-  const canvas = makeElement("canvas", { width: size, height: size, class: "head", role: "img", "aria-label": said });
+function drawCells(cells, size, label) {
+  const canvas = makeElement("canvas", { width: size, height: size, class: "head", role: "img", "aria-label": label });
   const pixels = new ImageData(size, size);
   cells.forEach((value, i) => pixels.data.set([...INK, value], 4 * i));
   canvas.getContext("2d").putImageData(pixels, 0, 0);
@@ -25,17 +25,17 @@ function drawCells(cells, size, said) {
 
 export class AttentionHeads extends HTMLElement {
   set matrices({ tokens, block, heads }) {
-    const shown = tokens.map(visibleText), labeled = shown.length <= LABELLED, size = Math.ceil(shown.length / block);
+    const labels = tokens.map(visibleText), labeled = labels.length <= LABELLED, size = Math.ceil(labels.length / block);
     const name = (cell) => {
-      const first = shown[cell * block], last = shown[Math.min((cell + 1) * block, shown.length) - 1];
+      const first = labels[cell * block], last = labels[Math.min((cell + 1) * block, labels.length) - 1];
       return block > 1 && first !== last ? `“${first}” … “${last}”` : `“${first}”`;
     };
-    const names = (side) => (labeled ? makeElement("ol", { class: side }, ...shown.map((token) => makeElement("li", {}, token))) : null);
-    const readout = makeElement("p", { class: "readout" }, "Point at a cell to read its value.");
-    const figures = heads.map(({ peak, most, weight, cells }, head) => {
+    const names = (side) => (labeled ? makeElement("ol", { class: side }, ...labels.map((token) => makeElement("li", {}, token))) : null);
+    const readout = makeElement("p", { class: "readout" }, "Hover a cell to read its value.");
+    const figures = heads.map(({ peak, strongest, weight, cells }, head) => {
       const values = bytesOf(cells);
-      const said = `Head ${head + 1}. [cls] attends most to “${shown[most]}” (${weight.toFixed(2)}); largest value ${peak.toFixed(2)}.`;
-      const canvas = drawCells(values, size, said);
+      const label = `Head ${head + 1}. [cls] attends most to “${labels[strongest]}” (${weight.toFixed(2)}); largest value ${peak.toFixed(2)}.`;
+      const canvas = drawCells(values, size, label);
       canvas.addEventListener("mousemove", (event) => {
         const box = canvas.getBoundingClientRect();
         const cell = (at, length) => Math.max(0, Math.min(size - 1, Math.floor((at / length) * size)));
@@ -44,7 +44,7 @@ export class AttentionHeads extends HTMLElement {
         readout.textContent = `Head ${head + 1}: ${name(row)} attends to ${name(column)}, about ${value.toFixed(3)}`;
       });
       return makeElement("figure", {}, makeElement("figcaption", {}, makeElement("b", {}, `Head ${head + 1}`), ` full color = ${peak.toFixed(2)}`),
-        makeElement("div", { class: labeled ? "grid named" : "grid" }, names("down"), canvas, names("across")));
+        makeElement("div", { class: labeled ? "grid matrix-frame" : "grid" }, names("down"), canvas, names("across")));
     });
     const pooled = block > 1 ? ` A cell shows the largest of ${block} × ${block} values.` : "";
     this.replaceChildren(makeElement("p", { class: "note" }, `Row: the token that asks; column: the token attended to. The classifier reads only the first row, that of [cls]. Each head has its own scale; opacity is the square root.${pooled}`),

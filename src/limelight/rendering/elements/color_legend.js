@@ -18,21 +18,21 @@ export class ColorLegend extends HTMLElement {
   get explanation() { return this.#explanations[0] ?? null; }
   set explanation(e) { this.explanations = e === null ? [] : [e]; }
   get explanations() { return this.#explanations; }
-  set explanations(several) { this.#explanations = several; this.#show(); }
+  set explanations(explanations) { this.#explanations = explanations; this.#show(); }
 
   #show() {
-    const several = this.#explanations, [e] = several;
-    if (!several.length) return this.replaceChildren();
+    const explanations = this.#explanations, [e] = explanations;
+    if (!explanations.length) return this.replaceChildren();
     const against = e.against ? `for ${e.against}` : `against ${e.target}`;
     const [up, down] = e.query?.answer ? [`raises the ${e.query.per_token ? "mean log-probability per token" : "log-probability"}`, "lowers it"] : [`for ${e.target}`, against];
-    const keys = several.some(isSigned) ? [key("f", up), key("a", down)] : [];
-    if (!several.every(isSigned)) keys.push(key("n", "size only, no sign"));
+    const keys = explanations.some(isSigned) ? [key("f", up), key("a", down)] : [];
+    if (!explanations.every(isSigned)) keys.push(key("n", "size only, no sign"));
     keys.push(makeElement("span", {}, makeElement("span", { class: e.image ? "w outlined" : "w top" }, featureNoun(e)), " strongest"));
     if (splitText(e).some(({ seen }) => !seen)) keys.push(makeElement("span", {}, makeElement("span", { class: "cut" }, "gray"), " not read by the model"));
-    let note = "Deeper color, larger score. The colors are safe for color-blind readers.";
-    if (several.length > 1) note += ` Each method has its own scale: the number after its ${pluralize(featureNoun(e))} is the deepest color.`;
+    let note = "Darker: larger score.";
+    if (explanations.length > 1) note += ` Each method has its own scale: the number after its ${pluralize(featureNoun(e))} is the darkest color.`;
     if (e.image) note += " Under the colors the image is gray.";
-    if (e.features.some(({ spans }) => spans.length > 1)) note += ` A score counts all occurrences of its ${featureNoun(e)}${e.parts ? " in its own text" : ""}.`;
+    if (e.features.some(({ spans }) => spans.length > 1)) note += ` Repeated ${pluralize(featureNoun(e))} share one score${e.parts ? " in each text" : ""}.`;
     return this.replaceChildren(makeElement("div", { class: "legend" }, ...keys, makeElement("span", { class: "note" }, note)));
   }
 }

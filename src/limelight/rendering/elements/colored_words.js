@@ -12,22 +12,22 @@ import { formatNumber } from "./numbers_in_words.js";
 import { hasBlockFeatures, isSigned, methodLabel, largestScore, shadeClass, strongestFeature } from "./shades.js";
 import { featureName, shortenPieces, visibleText } from "./text_parts.js";
 
-const spaced = (text) => /^\s$/u.test(text);
+const isSpaced = (text) => /^\s$/u.test(text);
 
 // On which sides a tint has room: over a space, and never over the letter of a neighbor.
 function roomAround(pieces, i) {
   const before = i && pieces[i - 1].text ? Array.from(pieces[i - 1].text).at(-1) : " ";
   const after = i + 1 < pieces.length && pieces[i + 1].text ? Array.from(pieces[i + 1].text)[0] : " ";
-  return [spaced(before) ? "s" : "", spaced(after) ? "e" : ""];
+  return [isSpaced(before) ? "s" : "", isSpaced(after) ? "e" : ""];
 }
 
 // The part of an image below or above another: the nearest one in that direction.
-function besideIn(parts, here, down) {
+function neighborIndex(parts, index, down) {
   const middle = (part) => { const box = part.getBoundingClientRect(); return [box.left + box.width / 2, box.top + box.height / 2]; };
-  const [x, y] = middle(parts[here]);
+  const [x, y] = middle(parts[index]);
   const far = (part) => { const [a, b] = middle(part), ahead = (b - y) * down; return ahead > 1 ? ahead + 2 * Math.abs(a - x) : Infinity; };
-  const found = parts.reduce((best, part) => (far(part) < far(best) ? part : best), parts[here]);
-  return parts.indexOf(found);
+  const nearest = parts.reduce((best, part) => (far(part) < far(best) ? part : best), parts[index]);
+  return parts.indexOf(nearest);
 }
 
 export class ColoredWords extends HTMLElement {
@@ -39,7 +39,7 @@ export class ColoredWords extends HTMLElement {
 
   /** Mark all places of a feature; null marks none. */
   mark(feature) {
-    for (const word of selectAll(".w", this)) word.classList.toggle("same", Number(word.dataset.f) === feature);
+    for (const word of selectAll(".w", this)) word.classList.toggle("highlighted", Number(word.dataset.f) === feature);
   }
 
   connectedCallback() {
@@ -76,12 +76,12 @@ export class ColoredWords extends HTMLElement {
       event.preventDefault();
       return this.#send("limelight-choose", Number(word.dataset.f));
     }
-    const words = selectAll(".w", this), here = words.indexOf(word), last = words.length - 1;
-    const beside = (up) => (this.#explanation.image ? besideIn(words, here, up) : here + up);
-    const there = { ArrowRight: here + 1, ArrowDown: beside(1), ArrowLeft: here - 1, ArrowUp: beside(-1), Home: 0, End: last }[event.key];
-    if (there === undefined || there < 0 || there > last) return undefined;
+    const words = selectAll(".w", this), index = words.indexOf(word), last = words.length - 1;
+    const beside = (up) => (this.#explanation.image ? neighborIndex(words, index, up) : index + up);
+    const target = { ArrowRight: index + 1, ArrowDown: beside(1), ArrowLeft: index - 1, ArrowUp: beside(-1), Home: 0, End: last }[event.key];
+    if (target === undefined || target < 0 || target > last) return undefined;
     event.preventDefault();
-    return this.#focusWord(words[there]);
+    return this.#focusWord(words[target]);
   }
 
   #focusWord(word) {
@@ -102,11 +102,11 @@ export class ColoredWords extends HTMLElement {
       if (!piece.seen) return [makeElement("span", { class: "stop" }, "not read from here"), makeElement("span", { class: "cut", title: "past the model's window: not read" }, text)];
       if (piece.feature === null) return blocks && !text.trim() ? [] : [text];
       const { score } = e.features[piece.feature], name = featureName(e, piece.feature);
-      const said = formatNumber(score, { peak, signed });
+      const number = formatNumber(score, { peak, signed });
       const classes = ["w", ...(blocks ? ["b"] : roomAround(pieces, i)), shadeClass(score, { peak, signed }), piece.feature === top ? "top" : ""];
       const word = makeElement("span", {
-        class: classes.filter(Boolean).join(" "), "data-f": piece.feature, title: `${methodLabel(e)} ${said}`,
-        role: "button", tabindex: first ? 0 : -1, "aria-label": `${visibleText(name)}: ${said}`,
+        class: classes.filter(Boolean).join(" "), "data-f": piece.feature, title: `${methodLabel(e)} ${number}`,
+        role: "button", tabindex: first ? 0 : -1, "aria-label": `${visibleText(name)}: ${number}`,
       }, text);
       first = false;
       return [word];

@@ -2,7 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function filled(node, attributes, children) {
+function fillNode(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     node.setAttribute(name, value === true ? "" : String(value));
@@ -34,7 +34,7 @@ export const readData = (id) => JSON.parse(findById(id).textContent);
 
 /** An HTML element; attributes that are null or false are left out, strings become text. */
 export function makeElement(tag, attributes = {}, ...children) {
-  return filled(document.createElement(tag), attributes, children);
+  return fillNode(document.createElement(tag), attributes, children);
 }
 
 /** The sentence that opens a view: what the model says, its class in bold, and what scores mean. */
@@ -51,7 +51,7 @@ export function parseMarkup(html) {
 
 /** The same for SVG. */
 export function makeSvg(tag, attributes = {}, ...children) {
-  return filled(document.createElementNS(SVG, tag), attributes, children);
+  return fillNode(document.createElementNS(SVG, tag), attributes, children);
 }
 
 /** Register a custom element once: two scripts on a page may bring the same one. */

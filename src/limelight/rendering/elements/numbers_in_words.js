@@ -26,12 +26,28 @@ export function formatBound(bound) {
   return typographicMinus(up.toExponential(1));
 }
 
-const BOUND_KINDS = { proven: "proven", checked: "checked on this text, not proven" }; // as in rendering/wording.py
+const BOUND_KINDS = { proven: "proven bound", checked: "bound checked on this text, not proven" }; // as in rendering/wording.py
 
 /** How far the scores of an explanation can be trusted as numbers. */
 export function precisionSentence({ bound, bound_kind: kind = "proven", features, method }) {
   if (features.some(({ stderr }) => stderr !== null && stderr !== undefined)) return `${method === "learned" ? "Learned" : "Sampled"}: ± is one standard error.`;
-  if (bound === null || bound === undefined) return "No sampling error.";
-  if (bound === "inf" || !Number.isFinite(bound)) return "No sampling; the error of the scores is not bounded.";
-  return `No sampling; every score is within ${formatBound(bound)} of the exact value (${BOUND_KINDS[kind]}).`;
+  if (bound === null || bound === undefined) return "Computed without sampling.";
+  if (bound === "inf" || !Number.isFinite(bound)) return "Computed without sampling, with an error that is not bounded.";
+  return `Exact: error at most ${formatBound(bound)} (${BOUND_KINDS[kind]}).`;
+}
+
+const MAX_RANGES = 4; // of sizes in a sentence
+
+/** Which sets of the strongest features are certain, or "" if nothing is known. `noun` names a feature and `nouns` several. */
+export function ranksSentence({ certain_tops: ranges, features }, noun, nouns) {
+  if (!ranges || features.length < 2) return "";
+  const end = features.some(({ stderr }) => stderr) ? " (95 % confidence)." : ".";
+  if (!ranges.length) return `It is not certain which ${nouns} are the strongest${end}`;
+  const [[first, last]] = ranges;
+  if (first === 1 && last === features.length - 1) return `The ranks of all ${nouns} are certain${end}`;
+  if (ranges.length === 1 && last === 1) return `The strongest ${noun} is certain${end}`;
+  const sizes = ranges.map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`));
+  if (sizes.length > MAX_RANGES) sizes.splice(MAX_RANGES - 1, sizes.length - MAX_RANGES); // a shorter list is true as well
+  const listed = [sizes.slice(0, -1).join(", "), sizes.at(-1)].filter(Boolean).join(" and ");
+  return `The top ${listed} ${nouns} are certain${end}`;
 }

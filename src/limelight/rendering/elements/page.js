@@ -14,17 +14,17 @@ import { featureName, visibleText } from "./text_parts.js";
 const data = readData("limelight-data");
 const methods = data.explanations ?? [data], view = readData("limelight-view");
 
-function say(readout, m, j) {
+function showReadout(readout, m, j) {
   const e = methods[m], { score, spans } = e.features[j];
-  const rank = 1 + e.features.filter((one, k) => Math.abs(one.score) > Math.abs(score) || (Math.abs(one.score) === Math.abs(score) && k < j)).length;
+  const rank = 1 + e.features.filter((other, k) => Math.abs(other.score) > Math.abs(score) || (Math.abs(other.score) === Math.abs(score) && k < j)).length;
   const times = spans.length > 1 ? `, all ${spans.length} occurrences` : "";
-  const others = methods.flatMap((other, k) => (k === m ? [] : [`${methodLabel(other)} ${formatScore(other, j)}`]));
-  const elsewhere = others.length ? ` · elsewhere: ${others.join(", ")}` : "";
+  const otherScores = methods.flatMap((other, k) => (k === m ? [] : [`${methodLabel(other)} ${formatScore(other, j)}`]));
+  const elsewhere = otherScores.length ? ` · elsewhere: ${otherScores.join(", ")}` : "";
   readout.replaceChildren(makeElement("b", {}, visibleText(featureName(e, j))), `  ${methodLabel(e)} ${formatScore(e, j)}, rank ${rank} of ${e.features.length}${times}${elsewhere}`);
 }
 
-const shown = selectAll("limelight-words, limelight-bars");
-for (const node of shown) {
+const views = selectAll("limelight-words, limelight-bars");
+for (const node of views) {
   const drawing = selectAll(`.overview limelight-words[data-m="${node.dataset.m}"]`)[0]; // of an image, which stands there
   if (!node.innerHTML.trim() && drawing) node.drawing = drawing.innerHTML;
   node.explanation = methods[Number(node.dataset.m)];
@@ -34,9 +34,9 @@ for (const node of selectAll("limelight-attention")) node.matrices = view.attent
 for (const readout of selectAll(".readout")) readout.hidden = false;
 findById("all-scores").open = false; // open without a script, so that all readers find the scores
 listen(document, "limelight-point", ({ target, detail: { feature } }) => {
-  for (const node of shown) node.mark(feature);
+  for (const node of views) node.mark(feature);
   const readout = target.closest(".panel")?.querySelector(".readout");
-  if (feature !== null && readout) say(readout, Number(target.dataset.m), feature);
+  if (feature !== null && readout) showReadout(readout, Number(target.dataset.m), feature);
 });
 
 // The switch between methods.
@@ -54,10 +54,10 @@ if (tabs.length) choose(0);
 
 // A sentence of an answer is shown while it is pointed at; one that was clicked or walked to, after that too.
 for (const list of selectAll(".answer [role=tablist]")) {
-  let kept = 0;
+  let selected = 0;
   tabs.forEach((tab, k) => {
     tab.addEventListener("pointerenter", () => choose(k));
-    for (const name of ["click", "focus"]) tab.addEventListener(name, () => { kept = k; choose(k); });
+    for (const name of ["click", "focus"]) tab.addEventListener(name, () => { selected = k; choose(k); });
   });
-  list.addEventListener("pointerleave", () => choose(kept));
+  list.addEventListener("pointerleave", () => choose(selected));
 }

@@ -94,8 +94,8 @@ export class RemovalCurve extends HTMLElement {
     const low = values.reduce((a, b) => Math.min(a, b), 0), high = values.reduce((a, b) => Math.max(a, b), 0), span = high - low || 1;
     const x = (share) => LEFT + share * (WIDTH - LEFT - RIGHT), y = (f) => TOP + ((high - f) / span) * (HEIGHT - TOP - BOTTOM);
     const label = (px, py, text, anchor) => makeSvg("text", { x: px, y: py, "text-anchor": anchor, "font-size": 12, fill: "currentColor" }, text);
-    const apart = (f) => f === low || f === high || Math.min(y(low) - y(f), y(f) - y(high)) > LINE;
-    const axes = [...new Set([low, 0, high])].filter(apart).flatMap((f) => [
+    const isReadable = (f) => f === low || f === high || Math.min(y(low) - y(f), y(f) - y(high)) > LINE;
+    const axes = [...new Set([low, 0, high])].filter(isReadable).flatMap((f) => [
       makeSvg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(f), y2: y(f), class: "axis" }),
       label(LEFT - 6, y(f) + 4, formatNumber(f, { signed: false }), "end"),
     ]);
@@ -105,11 +105,11 @@ export class RemovalCurve extends HTMLElement {
     const plot = makeSvg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "plot", "aria-hidden": "true" }, ...axes,
       label(LEFT, HEIGHT - 12, "0", "middle"), label(WIDTH - RIGHT, HEIGHT - 12, String(this.#words), "end"),
       label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, `${this.#units} removed`, "middle"), ...paths, cursor);
-    const said = this.#lines.map((line) => `${line.label} ${formatNumber(valueAt(line.points, share))}`);
+    const readings = this.#lines.map((line) => `${line.label} ${formatNumber(valueAt(line.points, share))}`);
     this.setAttribute("aria-valuemin", "0");
     this.setAttribute("aria-valuemax", String(this.#words));
     this.setAttribute("aria-valuenow", String(this.#at));
-    this.setAttribute("aria-valuetext", `${this.#at} of ${this.#words} ${this.#units} removed: ${said.join(", ")}`);
+    this.setAttribute("aria-valuetext", `${this.#at} of ${this.#words} ${this.#units} removed: ${readings.join(", ")}`);
     this.replaceChildren(plot, this.#keys(share));
   }
 

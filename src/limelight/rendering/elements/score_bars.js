@@ -1,7 +1,7 @@
 // <limelight-bars>: the strongest features with their scores, errors and bars, as a table.
 //
 //   bars.explanation = {…}    one explanation, as limelight.explanation/2 has it
-//   bars.most = 20            rows that are shown
+//   bars.count = 20           rows that are shown
 //
 // Sends "limelight-point" with {feature} when a row is pointed at.
 
@@ -13,9 +13,9 @@ import { featureName, visibleText } from "./text_parts.js";
 // A bar from zero, with a whisker of one standard error each way.
 function bar(score, stderr, reach, signed) {
   const zero = signed ? 50 : 0, unit = zero ? 50 / reach : 100 / reach;
-  const end = zero + (signed ? score : Math.abs(score)) * unit, left = Math.min(zero, end);
+  const end = zero + (signed ? score : Math.abs(score)) * unit, start = Math.min(zero, end);
   const hue = !signed ? "n" : score >= 0 ? "f" : "a";
-  const parts = [makeSvg("rect", { x: left.toFixed(2), y: 3, width: Math.abs(end - zero).toFixed(2), height: 6, class: `bar-${hue}` })];
+  const parts = [makeSvg("rect", { x: start.toFixed(2), y: 3, width: Math.abs(end - zero).toFixed(2), height: 6, class: `bar-${hue}` })];
   if (stderr !== null) {
     const low = (end - stderr * unit).toFixed(2), high = (end + stderr * unit).toFixed(2);
     parts.push(makeSvg("path", { d: `M${low} 6H${high}M${low} 4v4M${high} 4v4`, class: "whisker" }));
@@ -26,16 +26,16 @@ function bar(score, stderr, reach, signed) {
 
 export class ScoreBars extends HTMLElement {
   #explanation = null;
-  #most = 20;
+  #count = 20;
 
   get explanation() { return this.#explanation; }
   set explanation(e) { this.#explanation = e; this.#show(); }
-  get most() { return this.#most; }
-  set most(rows) { this.#most = rows; this.#show(); }
+  get count() { return this.#count; }
+  set count(rows) { this.#count = rows; this.#show(); }
 
   /** Mark the row of a feature; null marks none. */
   mark(feature) {
-    for (const row of selectAll("tbody tr", this)) row.classList.toggle("same", Number(row.dataset.f) === feature);
+    for (const row of selectAll("tbody tr", this)) row.classList.toggle("highlighted", Number(row.dataset.f) === feature);
   }
 
   connectedCallback() { this.addEventListener("pointerover", this); this.addEventListener("pointerleave", this); }
@@ -54,8 +54,8 @@ export class ScoreBars extends HTMLElement {
     const reach = Math.max(...e.features.map(({ score, stderr }) => Math.abs(score) + (stderr ?? 0)), 0) || 1;
     const order = e.features.map((_, j) => j);
     order.sort((a, b) => Math.abs(e.features[b].score) - Math.abs(e.features[a].score) || a - b);
-    const shown = order.slice(0, this.#most);
-    const rows = shown.map((j) => {
+    const strongest = order.slice(0, this.#count);
+    const rows = strongest.map((j) => {
       const { spans, score, stderr = null } = e.features[j];
       const times = spans.length > 1 ? makeElement("span", { class: "note" }, ` ×${spans.length}`) : null;
       return makeElement("tr", { "data-f": j },
@@ -65,7 +65,7 @@ export class ScoreBars extends HTMLElement {
         makeElement("td", { class: "bar" }, bar(score, stderr, reach, signed)));
     });
     const noun = featureNoun(e), names = [noun, "score", ...(sampled ? ["± s.e."] : []), ""];
-    const caption = shown.length < order.length ? `The ${shown.length} strongest of ${order.length} ${pluralize(noun)}` : `All ${pluralize(noun)}`;
+    const caption = strongest.length < order.length ? `The ${strongest.length} strongest of ${order.length} ${pluralize(noun)}` : `All ${pluralize(noun)}`;
     return this.replaceChildren(makeElement("table", { class: "scores" },
       makeElement("caption", {}, `${caption}, ${methodLabel(e)}`),
       makeElement("thead", {}, makeElement("tr", {}, ...names.map((name) => (name ? makeElement("th", { scope: "col" }, name) : makeElement("td"))))),

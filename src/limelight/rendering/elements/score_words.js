@@ -6,9 +6,9 @@ import { isSigned, largestScore } from "./shades.js";
 /** "+1.20 ± 0.03", or "+1.20 (within 6.6e−7)". */
 export function formatScore(e, feature) {
   const { score, stderr } = e.features[feature], peak = largestScore(e);
-  const said = formatNumber(score, { peak, signed: isSigned(e) });
-  if (stderr !== null && stderr !== undefined) return `${said} ± ${formatNumber(stderr, { peak, signed: false })}`;
-  return Number.isFinite(e.bound) && e.bound > 0 ? `${said} (within ${formatBound(e.bound)})` : said;
+  const number = formatNumber(score, { peak, signed: isSigned(e) });
+  if (stderr !== null && stderr !== undefined) return `${number} ± ${formatNumber(stderr, { peak, signed: false })}`;
+  return Number.isFinite(e.bound) && e.bound > 0 ? `${number} (within ${formatBound(e.bound)})` : number;
 }
 
 /** The score that is drawn in full color: "±1.20", or "0 to 1.20" where scores have no sign. */

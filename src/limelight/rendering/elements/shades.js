@@ -16,7 +16,7 @@ export const hasBlockFeatures = (e) => ["sentences", "paragraphs", "lines"].incl
 export const methodLabel = (e) => e.settings?.label ?? e.method;
 
 /** The largest absolute score: the one drawn in full color. */
-export const largestScore = (e) => e.features.reduce((most, { score }) => Math.max(most, Math.abs(score)), 0);
+export const largestScore = (e) => e.features.reduce((largest, { score }) => Math.max(largest, Math.abs(score)), 0);
 
 /** The feature with that score; -1 where all are 0. */
 export function strongestFeature(e) {

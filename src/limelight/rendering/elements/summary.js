@@ -10,8 +10,8 @@ const data = readData("limelight-data");
 const STEP = 100;
 
 // A click on a word shows the texts in which it scores most.
-function example([id, score, before, found, after]) {
-  const text = makeElement("bdi", {}, before ? `…${before}` : "", makeElement("b", {}, found), after ? `${after}…` : "");
+function example([id, score, before, match, after]) {
+  const text = makeElement("bdi", {}, before ? `…${before}` : "", makeElement("b", {}, match), after ? `${after}…` : "");
   return makeElement("li", {}, makeElement("span", { class: "id" }, `${id}  ${formatNumber(score)}`), text);
 }
 
@@ -26,9 +26,9 @@ for (const panel of selectAll(".panel")) {
     place.scrollIntoView({ block: "nearest" });
   });
   for (const more of selectAll(".more", panel)) more.addEventListener("click", () => {
-    const rest = selectAll("tr[hidden]", more.parentElement);
-    for (const row of rest.slice(0, STEP)) row.hidden = false;
-    more.hidden = rest.length <= STEP;
+    const hiddenRows = selectAll("tr[hidden]", more.parentElement);
+    for (const row of hiddenRows.slice(0, STEP)) row.hidden = false;
+    more.hidden = hiddenRows.length <= STEP;
   });
 }
 

@@ -2,8 +2,8 @@
 // the arrow keys, Home and End walk the others.
 
 /** Where a key leads from place `here` of `count` in a ring; undefined for any other key. */
-export function ringPosition(key, here, count) {
-  return { ArrowRight: (here + 1) % count, ArrowLeft: (here + count - 1) % count, Home: 0, End: count - 1 }[key];
+export function ringPosition(key, index, count) {
+  return { ArrowRight: (index + 1) % count, ArrowLeft: (index + count - 1) % count, Home: 0, End: count - 1 }[key];
 }
 
 /**
@@ -24,10 +24,10 @@ export function connectTabs(tabs, panels, then = () => {}) {
     tab.addEventListener("click", () => choose(k));
     tab.addEventListener("keydown", (event) => {
       const upright = tab.closest("[aria-orientation=vertical]") && { ArrowDown: "ArrowRight", ArrowUp: "ArrowLeft" }[event.key];
-      const there = ringPosition(upright || event.key, k, tabs.length);
-      if (there === undefined) return;
+      const target = ringPosition(upright || event.key, k, tabs.length);
+      if (target === undefined) return;
       event.preventDefault();
-      choose(there, { focus: true });
+      choose(target, { focus: true });
     });
   });
   return choose;

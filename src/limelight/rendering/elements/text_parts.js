@@ -34,12 +34,12 @@ export function featureName(e, j) {
 export function splitText(e) {
   const letters = Array.from(e.text);
   const edge = e.settings?.cut_at ?? letters.length;
-  const found = [];
+  const parts = [];
   const between = (start, end) => {
     (e.parts ?? []).forEach(([place], side) => {
       if (place < start || place > end) return;
       plain(start, place);
-      found.push({ text: "", feature: null, seen: true, opens: SIDES[side] });
+      parts.push({ text: "", feature: null, seen: true, opens: SIDES[side] });
       start = place;
     });
     plain(start, end);
@@ -47,21 +47,21 @@ export function splitText(e) {
   const plain = (start, end) => {
     const stop = Math.min(Math.max(edge, start), end);
     for (const [from, to, seen] of [[start, stop, true], [stop, end, false]]) {
-      if (from < to) found.push({ text: letters.slice(from, to).join(""), feature: null, seen, opens: "" });
+      if (from < to) parts.push({ text: letters.slice(from, to).join(""), feature: null, seen, opens: "" });
     }
   };
   const places = e.features.flatMap(({ spans }, feature) => spans.map(([start, end]) => ({ start, end, feature })));
-  places.sort((one, other) => one.start - other.start || one.end - other.end || one.feature - other.feature);
+  places.sort((first, second) => first.start - second.start || first.end - second.end || first.feature - second.feature);
   let at = 0;
   for (const { start: from, end, feature } of places) {
     const start = Math.max(from, at); // pieces of words may overlap: the first keeps what they share
     if (end <= start) continue;
     between(at, start);
-    found.push({ text: letters.slice(start, end).join(""), feature, seen: true, opens: "" });
+    parts.push({ text: letters.slice(start, end).join(""), feature, seen: true, opens: "" });
     at = end;
   }
   between(at, letters.length);
-  return found;
+  return parts;
 }
 
 /** The same, of the text that was not read only the beginning: it would drown what was. */

@@ -29,7 +29,7 @@ export function makeTable(heads, rows, caption = null) {
   const makeCell = (content) => (content instanceof Node ? content : makeElement("td", {}, content));
   return makeElement("table", { class: "numbers" }, caption === null ? null : makeElement("caption", {}, caption),
     makeElement("thead", {}, makeElement("tr", {}, ...heads.map((name) => makeElement("th", { scope: "col" }, name)))),
-    makeElement("tbody", {}, ...rows.map(([name, ...others]) => makeElement("tr", {}, makeElement("th", { scope: "row" }, name), ...others.map(makeCell)))));
+    makeElement("tbody", {}, ...rows.map(([name, ...cells]) => makeElement("tr", {}, makeElement("th", { scope: "row" }, name), ...cells.map(makeCell)))));
 }
 
 export class TextTable extends HTMLElement {
@@ -114,8 +114,8 @@ export class TextTable extends HTMLElement {
   }
 
   #makeRow(i, position) {
-    const [first, ...others] = this.#columns.map(({ render }) => render(i));
-    const cells = others.map((content) => (content instanceof Node ? content : makeElement("td", {}, content)));
+    const [first, ...contents] = this.#columns.map(({ render }) => render(i));
+    const cells = contents.map((content) => (content instanceof Node ? content : makeElement("td", {}, content)));
     return makeElement("tr", { "data-position": i, "aria-rowindex": position + 2, tabindex: position === this.#current ? 0 : -1, "aria-selected": String(i === this.#chosen) },
       makeElement("th", { scope: "row" }, ...(Array.isArray(first) ? first : [first])), ...cells);
   }

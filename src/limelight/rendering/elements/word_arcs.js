@@ -1,7 +1,7 @@
 // <limelight-arcs>: a text with its strongest pairs of words as arcs above the line.
 //
 //   arcs.explanation = {…}    one explanation with pairs, as limelight.explanation/2 has it
-//   arcs.most = 12            pairs that are drawn
+//   arcs.count = 12           pairs that are drawn
 //
 // An arc's hue is its sign and its width its size; every pair is said as text in the list below,
 // and a pair that is pointed at, or has the focus, stands out.
@@ -15,7 +15,7 @@ const LOWEST = 14, HIGHEST = 58, SLOPE = 0.12, THICKEST = 5; // pixels; arcs tha
 
 export class WordArcs extends HTMLElement {
   #explanation = null;
-  #most = 12;
+  #count = 12;
   #words = makeElement("limelight-words");
   #drawing = makeSvg("svg", { class: "arcs", "aria-hidden": "true" });
   #list = makeElement("ol", { class: "pair-list" });
@@ -23,18 +23,18 @@ export class WordArcs extends HTMLElement {
 
   get explanation() { return this.#explanation; }
   set explanation(e) { this.#explanation = e; this.#show(); }
-  get most() { return this.#most; }
-  set most(pairs) { this.#most = pairs; this.#show(); }
+  get count() { return this.#count; }
+  set count(pairs) { this.#count = pairs; this.#show(); }
 
   /** The pairs that are drawn, strongest first. */
   get pairs() {
     const all = [...(this.#explanation?.pairs ?? [])];
     all.sort((a, b) => Math.abs(b.score) - Math.abs(a.score));
-    return all.slice(0, this.#most).filter(({ score }) => score !== 0);
+    return all.slice(0, this.#count).filter(({ score }) => score !== 0);
   }
 
   connectedCallback() {
-    this.append(makeElement("div", { class: "arced" }, this.#drawing, this.#words), this.#list);
+    this.append(makeElement("div", { class: "arc-frame" }, this.#drawing, this.#words), this.#list);
     this.#watch.observe(this.#words);
   }
   disconnectedCallback() { this.#watch.disconnect(); this.replaceChildren(); }
@@ -46,9 +46,9 @@ export class WordArcs extends HTMLElement {
     this.#list.replaceChildren(...this.pairs.map((pair, k) => {
       const [first, second] = pair.features.map((j) => visibleText(featureName(e, j)));
       const error = pair.stderr === null || pair.stderr === undefined ? "" : ` ± ${formatNumber(pair.stderr, { peak, signed: false })}`;
-      const item = makeElement("li", { tabindex: 0, "data-pair": k }, makeElement("bdi", {}, first), " × ", makeElement("bdi", {}, second), ` ${formatNumber(pair.score, { peak })}${error}`);
-      for (const [name, on] of [["pointerenter", true], ["focus", true], ["pointerleave", false], ["blur", false]]) item.addEventListener(name, () => this.#stress(on ? k : null));
-      return item;
+      const listEntry = makeElement("li", { tabindex: 0, "data-pair": k }, makeElement("bdi", {}, first), " × ", makeElement("bdi", {}, second), ` ${formatNumber(pair.score, { peak })}${error}`);
+      for (const [name, on] of [["pointerenter", true], ["focus", true], ["pointerleave", false], ["blur", false]]) listEntry.addEventListener(name, () => this.#stress(on ? k : null));
+      return listEntry;
     }));
     this.#draw();
   }
@@ -68,11 +68,11 @@ export class WordArcs extends HTMLElement {
     const pairs = this.pairs, peak = Math.max(...pairs.map(({ score }) => Math.abs(score)), 0) || 1;
     this.#drawing.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
     this.#drawing.replaceChildren(...pairs.flatMap(({ features, score }, k) => {
-      const [one, other] = features.map(place);
-      if (!one || !other) return [];
-      const lift = Math.min(HIGHEST, LOWEST + SLOPE * Math.abs(one.x - other.x)), top = (Math.min(one.y, other.y) - lift).toFixed(1);
+      const [start, end] = features.map(place);
+      if (!start || !end) return [];
+      const lift = Math.min(HIGHEST, LOWEST + SLOPE * Math.abs(start.x - end.x)), top = (Math.min(start.y, end.y) - lift).toFixed(1);
       return [makeSvg("path", {
-        d: `M${one.x.toFixed(1)} ${one.y.toFixed(1)}C${one.x.toFixed(1)} ${top},${other.x.toFixed(1)} ${top},${other.x.toFixed(1)} ${other.y.toFixed(1)}`,
+        d: `M${start.x.toFixed(1)} ${start.y.toFixed(1)}C${start.x.toFixed(1)} ${top},${end.x.toFixed(1)} ${top},${end.x.toFixed(1)} ${end.y.toFixed(1)}`,
         class: score >= 0 ? "arc-f" : "arc-a", "stroke-width": (1 + (THICKEST - 1) * Math.abs(score) / peak).toFixed(1), "data-pair": k,
         "stroke-dasharray": score >= 0 ? null : "6 3",
       })];

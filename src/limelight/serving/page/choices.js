@@ -2,7 +2,7 @@
 
 import { makeElement } from "../../rendering/elements/nodes.js";
 
-export const NAMES = { words: "words", positions: "every token", sentences: "sentences", paragraphs: "paragraphs", lines: "lines", tokens: "subword tokens" };
+export const NAMES = { words: "words", positions: "positions", sentences: "sentences", paragraphs: "paragraphs", lines: "lines", tokens: "subword tokens" };
 /** Features that are shown as blocks. A click opens one. */
 export const BLOCKS = ["sentences", "paragraphs", "lines"];
 
@@ -21,9 +21,9 @@ export function showChoices(container, facts, state, change) {
   const defaultTarget = findsSpans ? "the tag that was found" : classes.length === 2 ? classes[1] : "the predicted class";
   const parts = [
     classes.length > 1 ? chooser("Explain", [[null, `${defaultTarget} (default)`], ["predicted", "the predicted class"], ...classOptions], state.target, (target) => change({ target })) : null,
-    classes.length > 1 ? chooser("against", [[null, "nothing"], ...classOptions], state.against, (against) => change({ against })) : null,
-    scales.length > 1 ? chooser("on the scale of", scales.map((name) => [name, name]), state.scale, (scale) => change({ scale })) : null,
-    chooser("by", features.map((name) => [name, NAMES[name] ?? name]), state.features, (kind) => change({ features: kind, changes: [], inside: [] })),
+    classes.length > 1 ? chooser("Compare with", [[null, "none"], ...classOptions], state.against, (against) => change({ against })) : null,
+    scales.length > 1 ? chooser("Scale", scales.map((name) => [name, name]), state.scale, (scale) => change({ scale })) : null,
+    chooser("Features", features.map((name) => [name, NAMES[name] ?? name]), state.features, (kind) => change({ features: kind, changes: [], inside: [] })),
     methodChoice(facts, state, change),
   ];
   container.replaceChildren(...parts.filter(Boolean));

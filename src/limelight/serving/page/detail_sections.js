@@ -3,7 +3,7 @@
 import { RequestError, ServerUnreachable, sendRequest } from "./requests.js";
 import "../../rendering/elements/attention_cells.js";
 import { makeElement, parseMarkup } from "../../rendering/elements/nodes.js";
-import { typographicMinus, precisionSentence, formatNumber } from "../../rendering/elements/numbers_in_words.js";
+import { typographicMinus, precisionSentence, ranksSentence, formatNumber } from "../../rendering/elements/numbers_in_words.js";
 import "../../rendering/elements/removal_curve.js";
 import "../../rendering/elements/score_bars.js";
 import { methodLabel, featureNoun, pluralize } from "../../rendering/elements/shades.js";
@@ -45,11 +45,12 @@ function showAttention(matrices) {
   return [heads];
 }
 
-/** @type {Record<string, {title: string, isLocal?: boolean, needsHeads?: boolean, needs?: string, show?: (data: any) => Node[]}>} */
+/** @type {Record<string, {title: string, isLocal?: boolean, needsHeads?: boolean, needsText?: boolean, needs?: string, show?: (data: any) => Node[]}>} */
 const SECTIONS = {
-  scores: { title: "Every score, method by method", isLocal: true },
-  curves: { title: "Curves from chance to ceiling", show: showCurves },
-  pairs: { title: "What works together", show: showPairs, needs: "interactions" },
+  scores: { title: "All scores", isLocal: true },
+  curves: { title: "Deletion curves", show: showCurves },
+  pairs: { title: "Interactions", show: showPairs, needs: "interactions" },
+  counterfactual: { title: "What would change the prediction", show: ({ html }) => [parseMarkup(html)], needsText: true },
   disagreement: { title: "Where the methods disagree", show: ({ html }) => [unfoldMarkup(html)] },
   heads: { title: "Head by head", show: ({ html }) => [unfoldMarkup(html)], needsHeads: true },
   attention: { title: "What the heads attend to", show: showAttention, needsHeads: true },
@@ -73,9 +74,9 @@ export class DetailSections {
     }));
   }
 
-  /** @param {{needs?: string, needsHeads?: boolean}} section @param {any} model */
-  #isAvailable({ needs, needsHeads }, model) {
-    return (!needsHeads || model.has_heads) && !(needs && model.reads_images) && (!needs || model.methods.some(({ id }) => id === needs));
+  /** @param {{needs?: string, needsHeads?: boolean, needsText?: boolean}} section @param {any} model */
+  #isAvailable({ needs, needsHeads, needsText }, model) {
+    return (!needsHeads || model.has_heads) && !((needs || needsText) && model.reads_images) && (!needs || model.methods.some(({ id }) => id === needs));
   }
 
   /** The names of the open sections. */
@@ -103,7 +104,7 @@ export class DetailSections {
     const cards = readings.flatMap(({ explanations, name }) => explanations.map((e) => {
       const bars = makeElement("limelight-bars");
       bars.explanation = e;
-      return makeElement("div", {}, makeElement("h3", {}, `${name ? `${visibleText(name)} · ` : ""}${methodLabel(e)} `, makeElement("span", { class: "note" }, precisionSentence(e))), bars);
+      return makeElement("div", {}, makeElement("h3", {}, `${name ? `${visibleText(name)} · ` : ""}${methodLabel(e)} `, makeElement("span", { class: "note" }, `${precisionSentence(e)} ${ranksSentence(e, featureNoun(e), pluralize(featureNoun(e)))}`)), bars);
     }));
     body.replaceChildren(makeElement("div", { class: "columns" }, ...cards));
   }

@@ -25,13 +25,13 @@ const textNode = (x, y, text, style) => makeSvg("text", { x: x.toFixed(1), y: y.
 export function drawReading(reading) {
   const rows = reading.querySelector(".overview"), frame = rows.getBoundingClientRect(), page = getComputedStyle(document.documentElement);
   const prediction = [...reading.querySelectorAll(".outcome")].map((outcome) => [...outcome.querySelectorAll("dt, dd b")].map((node) => node.textContent).join(" ")).join(" · ");
-  const left = MARGIN - frame.left, top = MARGIN + 2 * LINE - frame.top;
+  const shiftX = MARGIN - frame.left, shiftY = MARGIN + 2 * LINE - frame.top;
   const tints = [...rows.querySelectorAll(".w")].flatMap((word) => [...word.getClientRects()].map((box) => [box, getComputedStyle(word).backgroundColor]))
     .filter(([, color]) => color !== "rgba(0, 0, 0, 0)")
-    .map(([box, color]) => makeSvg("rect", { x: (box.left + left).toFixed(1), y: (box.top + top).toFixed(1), width: box.width.toFixed(1), height: box.height.toFixed(1), rx: 4, fill: color }));
+    .map(([box, color]) => makeSvg("rect", { x: (box.left + shiftX).toFixed(1), y: (box.top + shiftY).toFixed(1), width: box.width.toFixed(1), height: box.height.toFixed(1), rx: 4, fill: color }));
   const words = findTextBoxes(rows).map(({ text, box, node }) => {
     const style = getComputedStyle(node);
-    return textNode(box.left + left, box.top + top + box.height / 2 + 0.35 * parseFloat(style.fontSize), text, style);
+    return textNode(box.left + shiftX, box.top + shiftY + box.height / 2 + 0.35 * parseFloat(style.fontSize), text, style);
   });
   const width = Math.ceil(frame.width + 2 * MARGIN), height = Math.ceil(frame.height + 2 * MARGIN + 2 * LINE);
   return makeSvg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, role: "img" }, makeSvg("title", {}, prediction),

@@ -22,7 +22,7 @@ export function listenForImages(input, dropArea, onImage) {
   addEventListener("paste", (event) => readImage(event.clipboardData.files[0]));
   for (const name of ["dragenter", "dragover", "dragleave", "drop"]) addEventListener(name, (/** @type {any} */ event) => {
     event.preventDefault(); // a browser would open the file instead of the page
-    dropArea.classList.toggle("over", name === "dragenter" || name === "dragover");
+    dropArea.classList.toggle("drag-over", name === "dragenter" || name === "dragover");
     if (name === "drop") readImage(event.dataTransfer.files[0]);
   });
 }

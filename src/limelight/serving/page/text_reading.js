@@ -233,7 +233,7 @@ export class TextReading extends HTMLElement {
     row.words.drawing = drawing;
     row.words.explanation = e;
     const removedNames = new Set(this.#card ? this.#state.changes.map(([name]) => name) : []);
-    for (const part of selectAll(".w", row.words)) part.classList.toggle("gone", removedNames.has(e.features[Number(part.dataset.f)].text));
+    for (const part of selectAll(".w", row.words)) part.classList.toggle("removed", removedNames.has(e.features[Number(part.dataset.f)].text));
     row.words.classList.remove("stale");
     if (word !== null) (row.words.querySelector(`[data-f="${CSS.escape(word)}"]`) ?? row.words.querySelector(".w"))?.focus();
     row.note.title = "score drawn in full color";

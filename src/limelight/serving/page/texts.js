@@ -125,7 +125,7 @@ async function openText(position, { scroll = true } = {}) {
   writeAddressState(state, DEFAULTS);
   const { explanations, opening, drawings } = await fetchJson(`texts/text?row=${row}`);
   if (state.text !== String(row)) return;
-  const readout = makeElement("p", { class: "readout", "aria-live": "polite" }, `Point at a ${data.noun} for its numbers.`);
+  const readout = makeElement("p", { class: "readout", "aria-live": "polite" }, `Hover a ${data.noun} for its numbers.`);
   const rows = explanations.map((e) => {
     const words = makeElement("limelight-words");
     words.drawing = drawings[e.method] ?? "";

@@ -102,15 +102,15 @@ function showChanges() {
 
 listen(findById("readings"), "limelight-word", ({ detail: { word, number, numbers, anchor, span } }) => {
   if (readsImages) { // a click removes a part, and a second click restores it
-    const others = state.changes.filter(([other]) => other !== word);
-    changeState({ changes: others.length < state.changes.length ? others : [...others, [word, number, null]] });
+    const otherChanges = state.changes.filter(([other]) => other !== word);
+    changeState({ changes: otherChanges.length < state.changes.length ? otherChanges : [...otherChanges, [word, number, null]] });
     return;
   }
   if (BLOCKS.includes(state.features)) { if (!state.inside.length) changeState({ inside: span }); return; }
   openWordMenu({ anchor, word, numbers, onAction: (action, replacement) => {
     if (action === "protect") { changeState({ protect: [...new Set([...state.protect, word])], changes: [] }); return; }
-    const others = state.changes.filter(([other, k]) => other !== word || k !== number);
-    changeState({ changes: [...others, [word, number, replacement]] });
+    const otherChanges = state.changes.filter(([other, k]) => other !== word || k !== number);
+    changeState({ changes: [...otherChanges, [word, number, replacement]] });
   } });
 });
 if (readsImages) listenForImages(findById("file"), findById("drop"), (text) => changeState({ text, changes: [] }));

@@ -37,9 +37,9 @@ export function openWordMenu({ anchor, word, numbers, onAction }) {
 
 function positionMenu(anchor) {
   const word = anchor.getBoundingClientRect(), { width, height } = menu.getBoundingClientRect();
-  const left = Math.max(8, Math.min(word.left, document.documentElement.clientWidth - width - 8));
+  const x = Math.max(8, Math.min(word.left, document.documentElement.clientWidth - width - 8));
   const below = word.bottom + 6, fits = below + height < innerHeight || word.top < height;
-  menu.style.left = `${left + scrollX}px`;
+  menu.style.left = `${x + scrollX}px`;
   menu.style.top = `${(fits ? below : word.top - height - 6) + scrollY}px`;
 }
 

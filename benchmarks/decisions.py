@@ -1,0 +1,184 @@
+"""Certified decisions: how many texts are settled, how large the sets are, and how long it takes.
+
+python benchmarks/decisions.py                       500 texts of each data set, one core
+python benchmarks/decisions.py --texts 200 --only paper_imdb
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import limelight
+from limelight import Model
+from limelight.errors import DomainError
+from limelight.explainers import prepare_batch
+from limelight.explainers.anchors import prediction_margins, read_prediction
+from limelight.theory.decisions import certify_removals, find_sufficient_set
+from limelight.theory.ratio_game import RatioGame
+from limelight_reproduction.collapsed_folder import load_collapsed
+from limelight_reproduction.setting import BUNDLED_MODEL
+from linear import FILES, fitted
+from measuring import on_cores
+from results import Measure, command_line, report
+
+SEED = 43
+SECONDS = 1.0  # for a counterfactual
+NODES = 3000  # for an anchor, as in the method ``anchors``
+REVIEWS = 200  # of the paper's model, for which a share is wanted
+WANTED = 0.97
+
+
+class Kind(NamedTuple):
+    """A model and texts that it has not seen."""
+
+    id: str
+    title: str
+    model: Model
+    texts: Sequence[str]
+
+
+class Decision(NamedTuple):
+    """What was found about one text."""
+
+    d: int
+    is_settled: bool
+    is_robust: bool
+    size: int  # of the counterfactual, or 0
+    seconds: float
+    nodes: int
+    words: int  # of the sufficient set
+    is_subset_minimal: bool
+    is_smallest: bool
+    words_seconds: float
+
+
+def main() -> None:
+    """Certify the decisions of six pairs of models and data sets."""
+    parser = command_line(__doc__ or "")
+    parser.add_argument("--texts", type=int, default=500, help="of each data set")
+    parser.add_argument("--only", nargs="*", help="ids of pairs of a model and a data set")
+    arguments = parser.parse_args()
+    on_cores(1)
+    count = 3 if arguments.smoke else arguments.texts
+    most = 300 if arguments.smoke else 10_000
+    measures: list[Measure] = []
+    for make_kind in kinds(most):
+        kind = make_kind()
+        if arguments.only and kind.id not in arguments.only:
+            continue
+        measures += measure(kind, count)
+    report("decisions", measures, arguments, data=f"{count} texts of each data set, seed {SEED}")
+
+
+def kinds(most: int) -> Iterator[Callable[[], Kind]]:
+    """Yield functions that load a model and its texts."""
+    models = {
+        "shipped": ("shipped model", limelight.load),
+        "paper": ("the paper's recipe", lambda: load_collapsed(Path(BUNDLED_MODEL))),
+    }
+    # The texts that a pipeline has not seen, for every model.
+    data = {name: fitted(name, most=most) for name in ("imdb", "ag_news")}
+    texts = {name: data[name].texts for name in data} | {"sst2": fitted("sst2", most=300).texts}
+    assert set(texts) == set(FILES)
+    titles = {"imdb": "IMDB", "sst2": "SST-2"}
+    for id, (title, load) in models.items():
+        for name, data_title in titles.items():
+            yield lambda id=id, name=name, title=title, data_title=data_title, load=load: Kind(
+                f"{id}_{name}", f"{title}, {data_title}", load(), texts[name]
+            )
+    yield lambda: Kind("tfidf_imdb", "TF-IDF, two classes, IMDB", data["imdb"].model, texts["imdb"])
+    yield lambda: Kind(
+        "tfidf_ag_news", "TF-IDF, four classes, AG News", data["ag_news"].model, texts["ag_news"]
+    )
+
+
+def measure(kind: Kind, count: int) -> Iterator[Measure]:
+    """Certify texts in a random order, and summarize them."""
+    order = np.random.default_rng(SEED).permutation(len(kind.texts))
+    decisions: list[Decision] = []
+    skipped = 0
+    for i in order:
+        if len(decisions) == count:
+            break
+        margins = text_margins(kind.model, kind.texts[i])
+        try:
+            decisions.append(decide(margins))
+        except DomainError:  # the margin of the complete text is 0
+            skipped += 1
+    yield from summarize(kind, decisions, skipped)
+
+
+def text_margins(model: Model, text: str) -> list[RatioGame]:
+    """Return the margins of the predicted class of a text."""
+    batch = prepare_batch(model, [text], target="predicted")
+    return prediction_margins(batch, read_prediction(batch))
+
+
+def decide(margins: list[RatioGame]) -> Decision:
+    """Answer both questions about one text."""
+    began = time.perf_counter()
+    certificate = certify_removals(margins, seconds=SECONDS)
+    middle = time.perf_counter()
+    words = find_sufficient_set(margins, seconds=math.inf, nodes=NODES)
+    return Decision(
+        d=margins[0].d,
+        is_settled=certificate.is_settled,
+        is_robust=certificate.is_robust,
+        size=len(certificate.removed or ()),
+        seconds=middle - began,
+        nodes=certificate.node_count,
+        words=len(words.features),
+        is_subset_minimal=words.is_subset_minimal,
+        is_smallest=words.is_smallest,
+        words_seconds=time.perf_counter() - middle,
+    )
+
+
+def summarize(kind: Kind, decisions: list[Decision], skipped: int) -> Iterator[Measure]:
+    """Yield the measures of one model on one data set."""
+    table = {name: np.array([getattr(row, name) for row in decisions]) for name in Decision._fields}
+    changed = table["size"] > 0
+    ms = 1000 * table["seconds"]
+    rows = [
+        ("settled", "settled", table["is_settled"].mean(), "share"),
+        ("robust", "no removal changes the prediction", table["is_robust"].mean(), "share"),
+        ("size", "words of a counterfactual, median", _median(table["size"][changed]), "words"),
+        ("ms", "time of a counterfactual, median", np.median(ms), "ms"),
+        ("ms_slow", "time of a counterfactual, 95 % of texts", np.quantile(ms, 0.95), "ms"),
+        ("nodes", "nodes, mean", table["nodes"].mean(), ""),
+        ("d", "words of a text, median", np.median(table["d"]), "words"),
+        ("words", "words of an anchor, median", np.median(table["words"]), "words"),
+        ("minimal", "anchor subset-minimal", table["is_subset_minimal"].mean(), "share"),
+        ("smallest", "anchor smallest", table["is_smallest"].mean(), "share"),
+        ("words_ms", "time of an anchor, median", 1000 * np.median(table["words_seconds"]), "ms"),
+    ]
+    note = f"{skipped} texts with a margin of 0 left out" if skipped else ""
+    for id, what, number, unit in rows:
+        yield Measure(
+            id=f"{kind.id}_{id}",
+            what=f"{kind.title}: {what}",
+            value=float(number),
+            unit=unit,
+            note=note if id == "settled" else "",
+        )
+    if kind.id == "paper_imdb":
+        first = table["is_settled"][:REVIEWS]
+        yield Measure(
+            id="paper_imdb_first_settled",
+            what=f"{kind.title}: settled, first {len(first)} reviews",
+            value=float(first.mean()),
+            unit="share",
+            at_least=WANTED,
+        )
+
+
+def _median(sizes: np.ndarray) -> float:
+    return float(np.median(sizes)) if len(sizes) else math.nan
+
+
+if __name__ == "__main__":
+    main()
