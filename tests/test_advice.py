@@ -78,6 +78,23 @@ RAISED = [
         of(TEXT, "lime", budget="99 calls"),
     ),
     row(
+        "Leave budget out, and set its numbers of samples instead",
+        of("A dull script.", "anchors", SHIPPED, budget="99 calls"),
+        of("A dull script.", "anchors", SHIPPED, threshold=0.95, samples=50, max_samples=100),
+    ),
+    row(
+        "Pass threshold=0.95 too, or leave max_size out",
+        of("A dull script.", "anchors", SHIPPED, max_size=2),
+        of("A dull script.", "anchors", SHIPPED, max_size=2, threshold=0.95),
+        of("A dull script.", "anchors", SHIPPED),
+    ),
+    row(
+        "Leave until out, or use 'shapley'",
+        of("w1 w2 w3", "anchors", until="top 1"),
+        of("w1 w2 w3", "anchors"),
+        of("w1 w2 w3", "shapley", until="top 1"),
+    ),
+    row(
         r"Use a budget of ([\d,]+) calls, or use '(\w+)' \(\d+ calls\)",
         of(LONG, "shapley", budget="50 calls"),
         of(LONG, "shapley", budget="{1} calls"),
@@ -304,6 +321,11 @@ NOTICED = [
 
 PAIRED = ("--model", "paired:model")
 SHELL = [
+    row(
+        "a counterfactual has no figure, so it cannot be png. Use html",
+        ("counterfactual", "A dull script.", "--output", "made.png"),
+        ("counterfactual", "A dull script.", "--output", "made.html"),
+    ),
     row(
         'a text with spaces needs quotes.*Write "A dull script."',
         ("explain", "A", "dull", "script."),
