@@ -260,6 +260,7 @@ def explain(
         calls, the first number is a fraction. True shows a progress bar on standard error.
     **settings
         Settings of the method, such as ``tolerance``. ``limelight.methods()`` lists them.
+        ``until="top 3"`` samples until the top 3 are certain, or until the budget ends.
 
     Returns
     -------

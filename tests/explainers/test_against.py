@@ -149,7 +149,7 @@ def test_terminal_page_and_table_say_it():
     assert "for “class 2” against “class 0”" in shown
     assert "[-] for class 0" in shown
     page = e.as_html()
-    assert "What speaks for “class 2” against “class 0”?" in page
+    assert "<h1>Why “class 2” against “class 0”?</h1>" in page
     assert "Scores are for “class 2” against “class 0” (difference of logits" in page
     assert "for class 0" in page
     assert set(e.to_frame()["target"]) == {"class 2 against class 0"}

@@ -25,9 +25,8 @@ from limelight.results.explanation import (
     Pairs,
     check_indices,
 )
+from limelight.results.schema import Record, check_schema
 from limelight.results.values import (
-    Record,
-    check_schema,
     decode_value,
     encode_value,
     frozen_array,

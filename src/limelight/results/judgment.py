@@ -9,9 +9,9 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.results.mixins import FigureMixin, HtmlMixin, JsonMixin, TableMixin, find_by_name
+from limelight.results.schema import check_schema
 from limelight.results.table import Table, plain_table
 from limelight.results.values import (
-    check_schema,
     decode_value,
     encode_value,
     map_values,

@@ -7,17 +7,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from limelight.errors import InputError
 from limelight.shapes import Float
-from limelight.text import truncate_line
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An object in a JSON file of this library. Reading an unknown field raises an error."""
-
 
 _MAX_DEPTH = 32  # values inside values; a file of brackets must not end in a recursion
 # JSON has no infinity. A text that is spelled like one is wrapped in a file, so that texts and
@@ -58,24 +51,6 @@ def plain_value(value: Any, owner: str, depth: int = 0) -> Any:
     if value != value:
         raise InputError(f"{owner} must not hold NaN, which is not a number.")
     return value
-
-
-def check_schema(content: str | bytes, schema: str, problem: str) -> None:
-    """Raise an error that begins with ``problem`` if a JSON object has another schema.
-
-    The version is the part of a schema after its "/". Content that is no JSON object passes.
-    """
-    try:
-        raw_name = msgspec.json.decode(content, type=dict[str, msgspec.Raw]).get("schema")
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return
-    if raw_name is None:
-        raise InputError(f"{problem}: it names no schema.")
-    if (name := bytes(raw_name).decode("utf-8", "replace").strip('"')) != schema:
-        raise InputError(
-            f"{problem} that this version reads: its schema is {truncate_line(name, 60)!r}, and "
-            f"this version reads {schema!r}."
-        )
 
 
 def require_whole_characters(text: str, owner: str) -> str:
