@@ -226,7 +226,7 @@ def explain(
         "logit" (for two classes, the log-odds of the target) or "probability". For a model whose
         outputs are not log-odds the scale is always "score".
     protect
-        Words that are never removed and get no score.
+        Words and phrases that are never removed and get no score, such as ["film", "not bad"].
     window
         Texts that are longer than a Hugging Face model can read: explain the mean output over
         windows of this many tokens. "auto" is the largest window of the model. None explains the
