@@ -28,7 +28,7 @@ from limelight.explainers.explaining import (
     track_progress,
 )
 from limelight.explainers.method import ConfiguredMethod
-from limelight.explainers.registry import METHODS, method_table
+from limelight.explainers.registry import METHODS, check_keywords, method_table
 from limelight.models import Model, check_model
 from limelight.models.prediction import predict_rows
 from limelight.models.protocol import Requirements
@@ -111,6 +111,7 @@ def _prepare_call(
     for field in REQUEST_FIELDS:
         if field.name in settings:
             raise InputError(f"{function} has no option {field.name}. Leave {field.name} out.")
+    check_keywords(globals()[function], settings)
     # Not every method has these settings, so that their defaults are not passed on.
     if not isinstance(replacement, str) or replacement != "auto":
         settings["replacement"] = replacement

@@ -215,3 +215,22 @@ def test_a_command_raises_an_error_for_a_huge_number(request, rows, value):
     message = " ".join(outcome.err.split())
     assert "the setting 'rows' must" in message
     assert value in message
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (limelight.explain, "explain"),
+        (limelight.explain_classes, "explain_classes"),
+        (limelight.compare, "compare"),
+        (limelight.judge, "judge"),
+    ],
+)
+def test_a_mistyped_keyword_gets_a_suggestion(call, name):
+    text = [TEXT] if name == "judge" else TEXT
+    for typed, meant in (("featurs", "features"), ("budgt", "budget")):
+        assert error_message(call, text, **{typed: "words"}) == (
+            f"unknown keyword of {name}: {typed!r}. Did you mean {meant!r}?"
+        )
+    # A setting of a method that is similar to no keyword is named as a setting.
+    assert "unknown setting" in error_message(call, text, bandwith=1)

@@ -16,6 +16,7 @@ from limelight.data.labels import ClassLabels, Labels, below_chance_warning
 from limelight.errors import InputError, short_repr
 from limelight.explainers.budget import BudgetInput, parse_seconds
 from limelight.explainers.explaining import as_list
+from limelight.explainers.registry import check_keywords
 from limelight.judging.candidates import make_candidates
 from limelight.judging.estimate import estimate_judging, judge_with_progress
 from limelight.judging.measures import method_agreement, select_columns
@@ -171,6 +172,7 @@ def judge(
     # All options are checked before a text is read or the model is called.
     selected_columns = select_columns(columns, model.link)
     replacements = _resolve_replacements(model, replacement, second_replacement)
+    check_keywords(judge, settings)
     candidates = make_candidates(model, methods, settings, seed=seed, replacement=replacements[0])
     inputs, data_labels = _read_labeled_rows(texts)
     # The label of a text does not apply to its spans.

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from limelight.data.labels import ClassLabels, Labels
 from limelight.errors import InputError, unknown_name_message
 from limelight.files import (
+    atomic_file,
     can_lock,
     lock,
     open_file,
@@ -24,6 +25,7 @@ from limelight.files import (
     write_atomically,
 )
 from limelight.results import Explanation
+from limelight.results.explanation import explanations_csv
 from limelight.results.shap_values import explanations_to_shap
 from limelight.results.summary import RunComparison, RunSummary
 from limelight.runs.record import (
@@ -232,10 +234,41 @@ class Run:
 
     def __iter__(self) -> Iterator[Explanation]:
         """Yield every explanation in the order of the data, a shard in memory at a time."""
+        for _, e in self._numbered_explanations():
+            yield e
+
+    def _numbered_explanations(self) -> Iterator[tuple[int, Explanation]]:
+        """Yield the row of the text and the explanation, in the order of the data."""
         for table in self.tables():
             for row in _rows(table):
                 if row["error"] is None:
-                    yield self._build_explanation(row, None)
+                    yield row["row"], self._build_explanation(row, None)
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Write the score of every feature of every text as CSV.
+
+        Parameters
+        ----------
+        path
+            The file to write. None returns the rows as a text.
+
+        Returns
+        -------
+        The rows, or None if they were written to a file. They have the columns of
+        :meth:`limelight.Explanation.to_csv`, and ``document`` is the row of the text. Failed texts
+        have no rows.
+
+        Raises
+        ------
+        InputError
+            If the run stores no texts.
+        """
+        parts = explanations_csv(self._numbered_explanations())
+        if path is None:
+            return "".join(parts)
+        with atomic_file(path) as file:  # a shard in memory at a time
+            file.writelines(part.encode("utf-8", "replace") for part in parts)
+        return None
 
     def tables(
         self, columns: Sequence[str] | None = None, *, shards: Sequence[int] | None = None
