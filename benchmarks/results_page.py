@@ -123,7 +123,7 @@ def measurements_page(order: Sequence[str]) -> str:
     for name in order:
         if (RESULTS / f"{name}.json").exists():
             result = read_result(name)
-            parts.append(f"## {name}\n\n{_circumstances(result)}\n\n{markdown(result).strip()}\n")
+            parts.append(f"## {name}\n\n{_circumstances(name, result)}\n\n{markdown(result).strip()}\n")
     return "\n".join(parts)
 
 
@@ -474,7 +474,7 @@ def _find(value: dict[str, float], method: str, calls: int, kind: str) -> float 
     return value.get(f"{name}: {kind}".replace("-", ""))
 
 
-def _circumstances(result: dict) -> str:
+def _circumstances(name: str, result: dict) -> str:
     """Describe the command, machine, data and versions of a benchmark."""
     machine, date = result["machine"], result["date"][:16].replace("T", " ")
     parts = [
@@ -485,4 +485,4 @@ def _circumstances(result: dict) -> str:
         result["data"],
         ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
     ]
-    return ". ".join(parts) + f". {measured_with(result['benchmark'])}"
+    return ". ".join(parts) + f". {measured_with(name)}"
