@@ -93,7 +93,7 @@ def train(
     from limelight.training import find_recipe
 
     if (source := images or data) is None or (images and data):
-        raise InputError("train needs a file of texts, or images (--images); give one of the two.")
+        raise InputError("train needs either a file of texts or --images FOLDER.")
     recipe_name = "images" if images and recipe == "default" else recipe
     settings = _change_recipe(find_recipe(recipe_name), set, epochs)
     reader = read_labeled_images if images else read_labeled
