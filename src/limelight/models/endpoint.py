@@ -66,7 +66,10 @@ _IMPROBABLE_WORDS = ("zebra", "seven")
 _MAX_QUOTE = 80  # characters of a reply in an error message
 # Splits texts into words and removes them, as for any function.
 _WORD_READER = Function(function=len, classes=("answer",), scale="score")
-_SERVER_ADVICE = " The server must return log-probabilities of prompts, as vLLM and llama-cpp-python with logits_all do, but not llama-server."
+_SERVER_ADVICE = (
+    " The server must return log-probabilities of prompts, as vLLM and "
+    "llama-cpp-python with logits_all do, but not llama-server."
+)
 # Names of this module, which tests replace so that they do not wait.
 _sleep, _now, _Timer = time.sleep, time.monotonic, threading.Timer
 
@@ -191,7 +194,8 @@ class Endpoint:
             )
         if self.template == "":
             raise InputError(
-                "an endpoint needs a template with {text} in it, such as template='{text} Question: where does Clara work? Answer:'."
+                "an endpoint needs a template with {text} in it, such as template='{text} "
+                "Question: where does Clara work? Answer:'."
             )
         if not isinstance(self.template, str) or self.template.count(_TEXT) != 1:
             raise InputError(f"template must be a string that contains {_TEXT} once.")

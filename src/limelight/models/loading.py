@@ -429,7 +429,8 @@ def wrap(
     if callable(model):
         return wrap_function(model, **options)
     raise InputError(
-        f"wrap needs a Hugging Face model, a transformers pipeline, a scikit-learn pipeline, or a function from a list of texts to scores, not {type(model).__name__}."
+        "wrap needs a Hugging Face model, a transformers pipeline, a scikit-learn pipeline, "
+        f"or a function from a list of texts to scores, not {type(model).__name__}."
         + (" For a path or a name, use limelight.load." if isinstance(model, str) else "")
     )
 

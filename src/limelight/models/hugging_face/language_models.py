@@ -219,7 +219,9 @@ def _apply_chat_template(tokenizer: Any, messages: Any) -> str:
     # An error of jinja, or of the template, for example about the order of roles.
     except Exception as error:
         raise InputError(
-            f'the chat template rejects the messages of template ({describe_error(error)}). Write them like {{"role": "user", "content": "… {TEXT} …"}}, or give a string with {TEXT} in it.'
+            f"the chat template rejects the messages of template ({describe_error(error)}). "
+            f'Write them like {{"role": "user", "content": "… {TEXT} …"}}, or give a string '
+            f"with {TEXT} in it."
         ) from error
 
 
@@ -659,7 +661,8 @@ def prompt_language_model(
         isinstance(text, str) and text.strip() for pair in words for text in pair
     ):
         raise InputError(
-            f'labels must have a word for each of at least two classes, like {{"negative": "bad", "positive": "good"}}, not {labels!r}.'
+            'labels must have a word for each of at least two classes, like {"negative": '
+            f'"bad", "positive": "good"}}, not {labels!r}.'
         )
     tokens = prompt.label_tokens(dict(words))
     head = NextTokenForSequenceClassification(language_model, prompt, tokens)

@@ -126,7 +126,8 @@ def from_pretrained(
     if missing := sorted(loading_info["missing_keys"]):
         head = "classification head" if prompt_options is None else "head of words"
         raise InputError(
-            f"the Hugging Face model '{name}' has no trained {head} (it lacks {', '.join(missing[:3])}). Fine-tune it first, or choose another"
+            f"the Hugging Face model '{name}' has no trained {head} (it lacks "
+            f"{', '.join(missing[:3])}). Fine-tune it first, or choose another"
             + ("." if prompt_options else ", or give a language model a template (--template).")
         )
     reads_images = is_kind(model, _IMAGE_CLASSIFIER)

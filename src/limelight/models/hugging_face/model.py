@@ -700,7 +700,8 @@ class HuggingFace:
             and not next(self._read_subwords(["a"], limit=self.max_length))[0].text_slice.start
         ):
             raise InputError(
-                "an answer needs a token before it, but this model has none that begins or ends a text (bos, eos). Put words into the template before {text}."
+                "an answer needs a token before it, but this model has none that begins or "
+                "ends a text (bos, eos). Put words into the template before {text}."
             )
         segment = np.array(int(has_token_types(self.tokenizer)))
         return int(forward.pack_rows(np.array(tokens[0] if tokens else 0), segment, 0))
