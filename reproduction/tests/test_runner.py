@@ -229,7 +229,7 @@ def test_a_damaged_part_is_said_in_a_sentence(run, content):
     with pytest.raises(InputError) as caught:
         run(one)
     assert str(caught.value) == (
-        f"'{path}' holds no results of this version; delete it to measure again."
+        f"'{path}' has no results of this version. Delete it to measure again."
     )
 
 

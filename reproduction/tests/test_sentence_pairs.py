@@ -387,7 +387,7 @@ def test_a_model_of_pairs_without_pairs_is_refused(limelight, files, tmp_path):
     )  # fmt: skip
     assert outcome.code == 2
     assert outcome.err == (
-        f"Error: the test texts of sick are not in '{tmp_path}': there must be sick/test.parquet "
+        f"Error: the test texts of sick are not in '{tmp_path}'. Add sick/test.parquet "
         "(or .csv, .jsonl).\n"
     )
 

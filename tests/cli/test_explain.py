@@ -102,7 +102,7 @@ def test_targets_by_number_and_all(limelight):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([""], "the text has no words; give at least one word."),
+        ([""], "the text has no words. Give at least one word."),
         (
             ["x y", "--method", "limee"],
             f"unknown method: 'limee'. Did you mean 'lime'? Choose from: {', '.join(METHODS)}.",

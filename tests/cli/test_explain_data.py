@@ -33,8 +33,8 @@ def test_a_data_set_becomes_a_folder(limelight, data, tmp_path):
     assert done.code == 0
     assert done.out == f"3 texts, lime, gxi: '{tmp_path / 'run'}'\n"
     assert done.err == (
-        "2 of 6 rows have an error instead of scores, the first: the text has no words; give at "
-        "least one word. Try again with --retry.\n"
+        "2 of 6 rows have an error instead of scores, the first: the text has no words. "
+        "Give at least one word. Try again with --retry.\n"
     )
     alone = limelight("explain-data", data, "-m", "lime", "-o", tmp_path / "alone")
     assert alone.err.startswith("1 of 3 rows has an error instead of scores, the first: ")
@@ -94,7 +94,7 @@ def test_a_log_has_a_line_of_json_for_every_shard(limelight, data, tmp_path):
         (("explain-data", "-", "-o", "r"), "there is no data at '-'"),
         (
             ("explain", "-m", "lime,gxi", "a film"),
-            "explain uses one method; got lime,gxi. Use limelight compare, or limelight "
+            "explain uses one method, not lime,gxi. Use limelight compare, or limelight "
             "explain-data for a data set.",
         ),
     ],

@@ -53,7 +53,7 @@ def test_lines_outside_the_domain_of_a_method_are_named(limelight, tmp_path):
 @commands
 def test_errors_about_no_line_in_particular_come_once(limelight, lines, command):
     outcome = limelight(*command, "--lines", "--file", lines, "--model", "nowhere")
-    assert outcome.err == "Error: there is no model folder at 'nowhere'; check the path.\n"
+    assert outcome.err == "Error: there is no model folder at 'nowhere'. Check the path.\n"
     if command[0] != "predict":
         outcome = limelight(*command, "--lines", "--file", lines, "--target", "x")
         assert outcome.err.count("unknown class: 'x'") == 1
@@ -150,9 +150,12 @@ def test_warnings_are_summed_up_alike_in_every_command_and_format(
     told = limelight(command, *methods, *given).err.splitlines()
     of_texts = [line for line in told if "feature" not in line]
     assert of_texts == [
-        "Warning on 3 of 5 texts, such as line 2: The text has 300 tokens; the model reads the "
-        "first 255, and the last 45 were cut off.",
-        "Warning on line 4: No word of the text is in the model's vocabulary: it sees only UNK.",
+        "Warning on 3 of 5 texts, such as line 2: The text has 300 tokens. The model "
+        "reads the first 255, and the last 45 were cut off.",
+        (
+            "Warning on line 4: No word of the text is in the model's vocabulary, so the "
+            "model reads only UNK."
+        ),
     ]
 
 

@@ -237,7 +237,7 @@ def test_whole_numbers_are_not_rounded(limelight):
                 continue
             run = limelight(command, *NEEDED.get(command, ()), option.name, "1.5")
             assert (run.code, run.out) == (2, ""), command
-            said = f"Error: Invalid value for {option.name}: it must be a whole number; got 1.5.\n"
+            said = f"Error: Invalid value for {option.name}: it must be a whole number, not 1.5.\n"
             assert run.err == said, command
             asked.add((command, option.name))
     assert {("explain-data", "--limit"), ("judge", "--limit"), ("judge", "--seed")} <= asked

@@ -55,7 +55,7 @@ def test_a_file_and_standard_input(limelight, folder, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["predict", ""], "the text has no words; give at least one word."),
+        (["predict", ""], "the text has no words. Give at least one word."),
         (["predict", "x", "--model", "no/such"], "there is no model folder at 'no/such'; check"),
         (["predict", "x", "--file", "y"], "give the text as an argument or with --file, not both."),
         (["predict", "--file", "no.txt"], "'no.txt': no such file or directory."),
@@ -156,7 +156,7 @@ def test_no_standard_input_at_all(limelight, monkeypatch):
 
 def test_a_text_without_words_among_others_is_named(limelight):
     assert limelight("predict", "good", "").err == (
-        "Error: text 1 (counting from 0): the text has no words; give at least one word.\n"
+        "Error: text 1 (counting from 0): the text has no words. Give at least one word.\n"
     )
 
 

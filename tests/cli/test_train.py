@@ -119,8 +119,8 @@ def test_without_held_out_texts_the_epochs_must_be_set(train):
     assert train("--validation", "0") == (
         2,
         "",
-        "Error: without held-out texts nothing says when to stop; give the number of epochs, or "
-        "hold texts out.\n",
+        "Error: without held-out texts, training needs a number of epochs. Set epochs, "
+        "or hold texts out.\n",
     )
 
 
@@ -174,8 +174,8 @@ def test_a_finished_model_is_not_overwritten(train, tmp_path):
     assert train("--epochs", "1") == (
         2,
         "",
-        f"Error: the output folder '{tmp_path / 'model'}' already holds a trained model; "
-        "choose another, or start over with --fresh.\n",
+        f"Error: the output folder '{tmp_path / 'model'}' already contains a trained "
+        "model. Choose another, or start over with --fresh.\n",
     )
 
 
@@ -184,8 +184,8 @@ def test_labels_of_one_class_only(train, data, tmp_path):
     assert train() == (
         2,
         "",
-        "Error: all rows of reviews.jsonl have the label 'x'; "
-        "training needs at least two classes.\n",
+        "Error: all rows of reviews.jsonl have the label 'x', but training needs at "
+        "least two classes.\n",
     )
 
 

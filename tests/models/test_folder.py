@@ -58,7 +58,7 @@ def test_saving_again_replaces_the_folder_and_leaves_nothing_else(folder):
 
 def test_a_missing_folder_is_named(tmp_path):
     assert complaint(tmp_path / "no") == (
-        f"there is no model folder at '{tmp_path / 'no'}'; check the path."
+        f"there is no model folder at '{tmp_path / 'no'}'. Check the path."
     )
 
 
@@ -125,14 +125,16 @@ def test_wrong_shapes_are_refused(folder):
     change(folder, "W_k", np.zeros((3, 5, 8)))
     assert complaint(folder).endswith("W_k has shape (3, 5, 8), but its axis d_e must be 7.")
     change(folder, "W_k", np.zeros((3, 5)))
-    assert complaint(folder).endswith("W_k must have the axes (K d_att d_e); got shape (3, 5).")
+    assert complaint(folder).endswith("W_k must have the axes (K d_att d_e), not the shape (3, 5).")
 
 
 def test_weights_that_are_not_numbers_are_refused(folder):
     bad = tiny_model().W_q.copy()
     bad[1, 2, 3] = np.nan
     change(folder, "W_q", bad)
-    assert complaint(folder).endswith("W_q holds NaN or infinite values; train or export it again.")
+    assert complaint(folder).endswith(
+        "W_q contains NaN or infinite values. Train or export it again."
+    )
     change(folder, "W_q", np.ones((3, 5, 7), dtype=np.int64))
     assert "floating-point" in complaint(folder)
 
@@ -174,7 +176,8 @@ def test_saving_never_deletes_files_that_are_not_a_models(tmp_path):
     with pytest.raises(InputError) as error:
         save_folder(tiny_model(), tmp_path)
     assert str(error.value) == (
-        f"the folder '{tmp_path}' holds other files ('thesis.txt'); choose a new or empty one."
+        f"the folder '{tmp_path}' contains other files ('thesis.txt'). Choose a new or "
+        "empty folder."
     )
     with pytest.raises(InputError, match="is a file, not a folder; choose another name"):
         save_folder(tiny_model(), tmp_path / "thesis.txt")

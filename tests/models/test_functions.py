@@ -130,7 +130,7 @@ NOT_NUMBERS = (
         (
             chances([0.5, 0.5]),
             {"batch_size": 0},
-            "batch_size must be a whole number, 1 or more; got 0.",
+            "batch_size must be a positive whole number, not 0.",
         ),
         (
             chances([0.5, 0.5]),
@@ -236,7 +236,7 @@ def test_half_a_character_is_refused():
     with pytest.raises(InputError) as error:
         limelight.explain(model, "a \ud800 b", "loo")
     assert str(error.value) == (
-        "a text must hold whole characters; character 2 (counting from 0) is a lone surrogate. "
+        "a text must have no lone surrogates, but character 2 (counting from 0) is one. "
         "Replace it: text.encode('utf-8', 'replace').decode()."
     )
 
@@ -512,8 +512,8 @@ def test_a_scikit_learn_model_of_several_questions_is_refused_with_how_to_ask_on
     with pytest.raises(InputError) as error:
         limelight.wrap(model.fit(texts, np.array(labels)))
     assert str(error.value) == (
-        "the scikit-learn model answers 2 questions at once, each with classes of its own; explain "
-        "one of them: limelight.wrap(lambda texts: model.predict_proba(texts)[0], classes=[…]), "
+        "the scikit-learn model has 2 outputs, each with its own classes. Wrap one of "
+        "them, limelight.wrap(lambda texts: model.predict_proba(texts)[0], classes=[…]), "
         "or fit a OneVsRestClassifier."
     )
     one = limelight.wrap(lambda texts: model.predict_proba(texts)[0], classes=["no", "yes"])
@@ -541,10 +541,10 @@ def test_what_can_be_explained_already_comes_back_as_it_is():
 # Under pytest a type checker would answer first; a user has none.
 WRONG_TYPES = {
     'wrap(len, classes=["a", "b"], batch_size="x")': (
-        "batch_size must be a whole number, 1 or more; got 'x'."
+        "batch_size must be a positive whole number, not 'x'."
     ),
     'wrap(len, classes=["a", "b"], batch_size=2.5)': (
-        "batch_size must be a whole number, 1 or more; got 2.5."
+        "batch_size must be a positive whole number, not 2.5."
     ),
     'wrap(len, classes=["a", "b"], mask=7)': (
         "mask must be a string, or None to delete words; got 7."
@@ -557,7 +557,7 @@ WRONG_TYPES = {
     "explain(two, 'a b', Lime(samples=99.5))": (
         "the setting 'samples' must be a whole number; got 99.5."
     ),
-    "load(3)": ("load takes a path or a name; got int. A model in memory goes to limelight.wrap."),
+    "load(3)": ("load needs a path or a name, not int. Pass a model in memory to limelight.wrap."),
 }
 
 

@@ -416,11 +416,11 @@ def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
     [
         (
             "no/where",
-            "there is no model folder at 'no/where'; check the path, or write 'hub:no/where' "
-            "if it is a model on the Hugging Face hub.",
+            "there is no model folder at 'hub:no/where'. Check the path, or write "
+            "'hub:no/where' if it is a model on the Hugging Face hub.",
         ),
-        ("nowhere", "there is no model folder at 'nowhere'; check the path."),
-        ("hub:nowhere", "a hub id is written hub:owner/name; got 'hub:nowhere'."),
+        ("nowhere", "there is no model folder at 'nowhere'. Check the path."),
+        ("hub:nowhere", "a hub id must be hub:owner/name, not 'hub:nowhere'."),
     ],
 )
 def test_a_mistyped_path_is_an_error_and_never_a_look_up(path, sentence, monkeypatch):

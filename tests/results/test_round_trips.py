@@ -136,8 +136,8 @@ def changed(**changes):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (changed(bound=-1.0), "bound must not be negative or NaN; got -1.0."),
-        (changed(first={"stderr": -0.5}), "stderr must not be negative; got -0.5."),
+        (changed(bound=-1.0), "bound must be at least 0, not -1.0."),
+        (changed(first={"stderr": -0.5}), "stderr must be at least 0, not -0.5."),
         (changed(first={"spans": [[0, 11]]}), "inside the text of 10 characters; got (0, 11)."),
         (changed(first={"spans": [[3, 1]]}), "inside the text of 10 characters; got (3, 1)."),
         (changed(first={"spans": [[-1, 1]]}), "inside the text of 10 characters; got (-1, 1)."),
@@ -162,7 +162,7 @@ def changed(**changes):
         ),
         (
             changed(settings={"cut_at": 11}),
-            "cut must lie inside the text of 10 characters; got 11.",
+            "cut must be inside the text of 10 characters, not 11.",
         ),
         (changed(settings={"cut_at": "x"}), "the setting 'cut_at' of this file cannot be used"),
         (changed(settings={"classes": 5}), "the setting 'classes' of this file cannot be used"),

@@ -240,8 +240,8 @@ def test_a_text_that_is_too_long_is_refused():
     with pytest.raises(InputError) as caught:
         parse_request(asked(MAX_CHARACTERS + 1))
     assert str(caught.value) == (
-        "the page explains texts of at most 100,000 characters; this one has 100,001. Longer ones "
-        "are for limelight explain --file."
+        "the page explains texts of at most 100,000 characters, but this one has "
+        "100,001. For longer texts, use limelight explain --file."
     )
 
 

@@ -40,16 +40,16 @@ def test_what_was_cut_off_is_reported():
     assert model_input.tokens.strings == ("a", "great", "film")
     assert model_input.cutoff == len("a great film")
     assert model_input.warnings == (
-        "The text has 5 tokens; the model reads the first 3, and the last 2 were cut off.",
+        "The text has 5 tokens. The model reads the first 3, and the last 2 were cut off.",
     )
 
 
 def test_unknown_words_are_reported():
     assert read("a strange film").warnings == (
-        "1 of 3 tokens are not in the vocabulary; the model sees UNK.",
+        "1 of 3 tokens are not in the vocabulary. The model reads UNK instead.",
     )
     assert read("¿què?").warnings == (
-        "No word of the text is in the model's vocabulary: it sees only UNK.",
+        "No word of the text is in the model's vocabulary, so the model reads only UNK.",
     )
     assert read("a great film").warnings == ()
 

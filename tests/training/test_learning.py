@@ -672,6 +672,6 @@ def test_nothing_is_drawn_before_it_is_known_that_the_result_can_be_written(tmp_
     model = package.wrap(counted, classes=["a", "b"], scale="logit")
     asked.clear()
     output = tmp_path / "file" / "below"
-    with pytest.raises(InputError, match=r"cannot be written .*; choose another output folder"):
+    with pytest.raises(InputError, match=r"cannot be written .*\. Choose another output folder"):
         package.learn(model, texts_of(VOCABULARY, 30, seed=0), output=output)
     assert asked == []
