@@ -103,5 +103,5 @@ def test_other_models_and_probabilities_are_refused():
 
 def test_images_are_rejected():
     image = read_image(np.zeros((4, 9), dtype=np.uint8))
-    with pytest.raises(InputError, match="about the words of a text; got an image"):
+    with pytest.raises(InputError, match="needs the words of a text, not an image"):
         limit_under_deletion(image_model(0), image)

@@ -239,7 +239,7 @@ def test_the_command_prints_an_error_of_one_line(limelight):
     )
     outcome = limelight("plan", "two", "words")
     assert outcome.code == 2
-    assert "one text; got 2" in outcome.err
+    assert "one text, not 2" in outcome.err
 
 
 def test_each_word_is_within_the_error_with_its_own_samples(shipped):
@@ -263,7 +263,7 @@ def test_an_error_that_nobody_can_reach_is_refused():
 def test_the_bias_of_no_samples_is_refused():
     plan = planning.plan(MODEL, TEXT)
     for samples in (0, -5):
-        with pytest.raises(InputError, match=f"samples must be at least 1; got {samples}"):
+        with pytest.raises(InputError, match=f"samples must be at least 1, not {samples}"):
             plan.bias(samples)
 
 

@@ -45,7 +45,7 @@ def test_a_missing_option_is_named(limelight, tmp_path):
         (("--data", ".", "--device", "gpu"), "Error: unknown device: 'gpu'."),
         (
             ("--data", ".", "--only", "figure-4.shipped"),
-            "Error: the test texts of imdb are not in '.': there must be imdb/test.parquet",
+            "Error: the test texts of imdb are not in '.'. Add imdb/test.parquet",
         ),
     ],
 )

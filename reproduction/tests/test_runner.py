@@ -287,14 +287,14 @@ def test_texts_that_are_missing_are_said_before_anything_is_measured(run, tmp_pa
 def test_another_kind_of_papers_model_is_said_before_anything_is_measured(run, tmp_path, toy_model):
     count = Counted(1)
     save_folder(replace(toy_model(), classes=("ham", "spam")), tmp_path / "model")
-    with pytest.raises(InputError, match=r"^the paper's model must know IMDB's classes"):
+    with pytest.raises(InputError, match=r"^the paper's model must have IMDB's classes"):
         run(experiment("one", {"a": count}), paper_model=tmp_path / "model")
     assert count.seeds == []
 
 
 def test_a_papers_model_that_is_not_there_is_said_before_anything_is_measured(run, tmp_path):
     count = Counted(1)
-    with pytest.raises(InputError, match=r"^there is no model folder at '.*gone'; check the path"):
+    with pytest.raises(InputError, match=r"^there is no model folder at '.*gone'\. Check the path"):
         run(experiment("one", {"a": count}), paper_model=tmp_path / "gone")
     assert count.seeds == []
 
@@ -364,7 +364,9 @@ def test_one_part_in_a_new_folder_is_completed_from_stored_results(run):
 def test_output_that_is_a_file_is_refused_before_anything_is_measured(run):
     count = Counted(1)
     run.output.write_text("not a folder")
-    with pytest.raises(InputError, match=r"^the output must be a folder, and '.*' is a file; name"):
+    with pytest.raises(
+        InputError, match=r"^the output must be a folder, but '.*' is a file\. Name"
+    ):
         run(experiment("one", {"a": count}))
     assert count.seeds == []
 

@@ -399,7 +399,7 @@ def test_another_model_is_refused(files, tmp_path, setting):
     tokenizer.save_pretrained(tmp_path / "other")
     assert config["id2label"] == {"0": "contradiction", "1": "neutral", "2": "entailment"}
     setting.pair_model = tmp_path / "other"
-    with pytest.raises(InputError, match="the model of pairs must know SICK's classes, contra"):
+    with pytest.raises(InputError, match="the model of pairs must have SICK's classes, contra"):
         _ = setting.pair_classifier
     setting.pair_model = None
     with pytest.raises(InputError, match="name it by --pair-model"):

@@ -48,7 +48,7 @@ def test_a_text_without_quotes_is_an_error(limelight, command):
     run = limelight(command, *TEXT.split())
     assert (run.code, run.err) == (
         2,
-        "Error: a text with spaces needs quotes; got 4 texts of one word each. Write "
+        "Error: a text with spaces needs quotes, but these are 4 texts of one word. Write "
         '"The plot is bad", or give several texts one per line, with --file and --lines.\n',
     )
 
@@ -89,8 +89,8 @@ def test_the_name_of_a_file_is_not_a_text(limelight, tmp_path, monkeypatch, comm
     assert (run.code, run.out, run.err) == (
         2,
         "",
-        "Error: 'my texts.txt' is the name of a file; did you mean --file 'my texts.txt'? A text "
-        "that reads like this can come on standard input, with '-'.\n",
+        "Error: 'my texts.txt' is the name of a file. Use --file 'my texts.txt', or pass "
+        "such a text on standard input with '-'.\n",
     )
     assert limelight(*command, TEXT).code == 0
     assert limelight(*command, "x" * 5000 + " y").code == 0

@@ -151,7 +151,7 @@ def test_a_dash_as_output_is_standard_output(limelight):
 
 def test_no_standard_input_at_all(limelight, monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    assert limelight("predict").err.startswith("Error: no text was given;")
+    assert limelight("predict").err.startswith("Error: no text was given.")
 
 
 def test_a_text_without_words_among_others_is_named(limelight):

@@ -148,7 +148,7 @@ def test_classes_are_named_in_order(train, tmp_path):
             "unknown recipe: 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped, "
             "images.",
         ),
-        (("--set", "dropout"), "a setting is written name=value; got 'dropout'."),
+        (("--set", "dropout"), "a setting must be written as name=value, not 'dropout'."),
         (("--set", "dropout=much"), "the setting 'dropout' must be a number, not 'much'."),
         (("--set", "dropout=2"), "dropout must be in [0, 1), not 2.0."),
         (("--epochs", "0"), "epochs must be at least 1, not 0."),

@@ -145,7 +145,7 @@ def test_an_explanation_can_be_copied_and_sent_to_another_process(copied):
 
 
 def test_a_count_below_zero_has_no_top():
-    with pytest.raises(InputError, match="at least 0; got -1"):
+    with pytest.raises(InputError, match="at least 0, not -1"):
         limelight.explain(MODEL, TEXT).top(-1)
 
 

@@ -89,7 +89,7 @@ def test_a_text_without_words_says_so_and_one_word_is_explained(opened):
     with opened() as page:
         page.fill("#text", " ; ")
         page.wait_for_selector("#says .blank")
-        assert page.inner_text("#says") == "The text has no words; give at least one word."
+        assert page.inner_text("#says") == "The text has no words. Give at least one word."
         assert page.inner_text("limelight-words") == ""
         typed(page, "good")
         page.click("#methods [value=lime]")

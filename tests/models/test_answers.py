@@ -316,7 +316,7 @@ def test_a_chat_is_written_out_by_its_template():
     ("change", "said"),
     [
         ({"answer": " "}, "an answer must be a text with words"),
-        ({"answer": "good " * 60}, "explain a shorter answer"),
+        ({"answer": "good " * 60}, "Explain a shorter answer"),
         ({"answer": "good", "window": "auto"}, "an answer is written after one text"),
         ({"answer": "good", "at": "film"}, "Leave at out"),
     ],
@@ -618,7 +618,7 @@ def test_an_answer_that_is_cut_inside_a_character_ends_before_it(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"per_token": "no"}, "per_token must be True or False; got 'no'"),
+        ({"per_token": "no"}, "per_token must be True or False, not 'no'"),
         ({"max_new_tokens": True}, "max_new_tokens must be a whole number from 1; got True"),
         (
             {"max_new_tokens": 4, "template": None},

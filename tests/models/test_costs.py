@@ -76,7 +76,7 @@ def test_a_long_text_has_enough_samples_by_default():
 
 
 def test_most_samples_are_at_least_two():
-    with pytest.raises(limelight.InputError, match="max_samples must be at least 2; got 1"):
+    with pytest.raises(limelight.InputError, match="max_samples must be at least 2, not 1"):
         limelight.explain(counted([]), "w1 w2", "lime", max_samples=1)
 
 

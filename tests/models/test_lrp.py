@@ -335,7 +335,7 @@ def test_on_the_papers_classifier_lrp_is_attention_times_value():
 
 
 def test_steps_below_one_and_paths_without_a_start_are_refused():
-    with pytest.raises(InputError, match="steps must be at least 1; got 0"):
+    with pytest.raises(InputError, match="steps must be at least 1, not 0"):
         explained(loaded("bert"), steps=0)
     network, tokenizer = tiny("gpt2", pad_token_id=None)
     bare = limelight.wrap(network, tokenizer=tokenizer)

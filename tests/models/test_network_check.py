@@ -87,8 +87,7 @@ def test_a_network_that_feels_padding_is_asked_about_equal_lengths(family):
     model = animal(family)
     assert model.check.needs_equal_lengths
     assert model.read(TEXT).warnings[-1:] == (
-        "The answers of this model change with padding, so it is asked about texts of one length "
-        "at a time.",
+        "The outputs of this model change with padding, so it reads texts of one length at a time.",
     )
     assert not set(model.check.warnings) - set(limelight.explain(model, TEXT, "loo").warnings)
     sizes = []
@@ -137,7 +136,7 @@ def test_a_network_that_answers_at_random_is_said_to():
     network, tokenizer = tiny("bert")
     network.classifier.register_forward_hook(lambda _m, _g, out: out + torch.rand_like(out))
     (warning,) = wrapped(network, tokenizer).check.warnings
-    assert re.match(r"The model answers the same text differently from call to call \(by ", warning)
+    assert re.match(r"The model returns different outputs for the same text \(by ", warning)
 
 
 @pytest.mark.parametrize("method", ["loo", "lime", "shapley", "banzhaf", "anchors"])
@@ -167,7 +166,7 @@ def test_half_precision_is_said(kind, digits):
     network, tokenizer = tiny("bert")
     model = wrapped(network.to(getattr(torch, kind)), tokenizer)
     assert model.check.warnings == (
-        f"The model computes in half precision ({kind}): its outputs have about {digits} digits, "
+        f"The model computes in half precision ({kind}). Its outputs have about {digits} digits, "
         "and smaller effects are rounding.",
     )
     assert model.capabilities["attention"] is None
@@ -228,7 +227,7 @@ def test_a_network_that_cannot_answer_is_refused_when_it_is_wrapped():
     with pytest.raises(InputError) as error:
         wrapped(network, tokenizer)
     assert str(error.value) == (
-        "BertForSequenceClassification cannot be asked about a text alone (ZeroDivisionError: "
+        "BertForSequenceClassification cannot be called with a text alone (ZeroDivisionError: "
         "division by zero)."
     )
 
@@ -237,7 +236,7 @@ def test_weights_that_are_not_finite_are_refused_when_they_are_wrapped():
     network, tokenizer = tiny("bert")
     with torch.no_grad():
         network.classifier.bias.fill_(torch.nan)
-    with pytest.raises(InputError, match="returns numbers that are not finite; check its weights"):
+    with pytest.raises(InputError, match="returns numbers that are not finite. Check its weights"):
         wrapped(network, tokenizer)
 
 

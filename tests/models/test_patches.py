@@ -294,7 +294,7 @@ def test_images_of_other_sizes_and_colors_are_brought_to_those_of_the_model():
 def test_what_the_model_cannot_do_is_refused_in_a_sentence():
     model = image_model(1)
     image = random_image(model)
-    with pytest.raises(InputError, match="loses whole patches"):
+    with pytest.raises(InputError, match="can only remove whole patches"):
         limelight.explain(
             model, [image], "loo", features=lambda pixels: np.zeros(pixels.shape[:2], int)
         )

@@ -87,7 +87,7 @@ def test_foreign_json_is_refused_with_a_sentence(content):
     ],
 )
 def test_a_file_of_another_version_is_refused_with_both_versions(kind, old, new):
-    sentence = f"its schema is '{old}', and this version reads '{new}'."
+    sentence = f"Its schema is '{old}', not '{new}'."
     with pytest.raises(InputError, match=re.escape(sentence)):
         kind.from_json(f'{{"schema": "{old}"}}')
 

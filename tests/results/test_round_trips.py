@@ -141,16 +141,16 @@ def changed(**changes):
         (changed(first={"spans": [[0, 11]]}), "inside the text of 10 characters; got (0, 11)."),
         (changed(first={"spans": [[3, 1]]}), "inside the text of 10 characters; got (3, 1)."),
         (changed(first={"spans": [[-1, 1]]}), "inside the text of 10 characters; got (-1, 1)."),
-        (changed(heads=[[1.0, 2.0, 3.0]]), "heads must hold one number per feature (2); got"),
+        (changed(heads=[[1.0, 2.0, 3.0]]), "heads must have one number per feature (2), not"),
         (changed(heads=[[1.0, 2.0], [3.0]]), "one number per feature (2) in each row."),
-        (changed(heads=[]), "heads must hold one number per feature (2); got"),
+        (changed(heads=[]), "heads must have one number per feature (2), not"),
         (
             changed(anchor=[2], precision=1.0, precision_interval=[0.9, 1.0], coverage=0.5),
             "an anchor must name features from 0 to 1; got 2.",
         ),
         (
             changed(anchor=[1], precision=1.5, precision_interval=[0.9, 1.0], coverage=0.5),
-            "shares from 0 to 1",
+            "must be from 0 to 1",
         ),
         (
             changed(pairs=[{"features": [0, 7], "score": 1.0, "stderr": None}]),
@@ -209,7 +209,7 @@ def test_no_method_can_find_it_either(change):
 
 
 def test_a_setting_with_the_name_of_a_fact_is_not_written():
-    with pytest.raises(InputError, match="a setting cannot be called 'link'"):
+    with pytest.raises(InputError, match="files already use the name 'link'"):
         made(settings={"link": "softmax"}).to_json()
 
 

@@ -204,7 +204,7 @@ def test_a_method_that_is_not_defined_here_says_why_and_the_others_answer(shippe
 
 
 def test_a_text_without_words_is_refused_in_a_sentence(shipped):
-    with pytest.raises(InputError, match="no text left"):
+    with pytest.raises(InputError, match="no words left"):
         shown(shipped, "superb", changes=[("superb", 0, None)])
 
 

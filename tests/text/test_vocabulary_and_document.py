@@ -56,7 +56,7 @@ def test_unknown_words_are_reported():
 
 @pytest.mark.parametrize("text", ["", "   ", '"""', ";:", "<br />"])
 def test_a_text_without_words_is_refused(text):
-    with pytest.raises(InputError, match="the text has no words; give at least one word"):
+    with pytest.raises(InputError, match="the text has no words. Give at least one word"):
         read(text)
 
 
@@ -93,9 +93,7 @@ def test_groups_of_the_callers_own():
     assert features.kind == "groups"
     with pytest.raises(InputError) as error:
         build_features(model_input, [0, 1])
-    assert str(error.value) == (
-        "features must give one group per token; the text has 7 tokens in the window; got 2 groups."
-    )
+    assert str(error.value) == ("features must have one group per token of the window (7), not 2.")
 
 
 def test_protected_words_are_no_features():

@@ -63,5 +63,5 @@ def test_a_plan_of_more_pairs_than_were_asked_for_is_refused(learned):
     learn, folder = learned
     asked = folder / "asked.json"
     asked.write_text(asked.read_text().replace('"pairs":2}', '"pairs":2000000000}'))
-    with pytest.raises(InputError, match="does not say what was begun"):
+    with pytest.raises(InputError, match="does not describe its sampled values"):
         learn()

@@ -46,7 +46,7 @@ def test_a_finished_model_is_not_overwritten_unasked(tmp_path):
 
 def test_a_loss_that_is_not_a_number(tmp_path):
     sentence = refusal(toy_data(), output=tmp_path, recipe=toy_recipe(learning_rate=1e38))
-    assert sentence == "the loss became nan in epoch 1, by step 20; lower the learning rate."
+    assert sentence == "the loss became nan in epoch 1, by step 20. Lower the learning rate."
 
 
 def test_a_single_class_cannot_be_learned():

@@ -233,7 +233,7 @@ def test_a_damaged_checkpoint_says_so(tmp_path):
     path.write_bytes(path.read_bytes()[:-10])
     sentence = refusal(toy_data(), output=tmp_path)
     assert sentence.startswith(f"the checkpoint '{path}' is damaged (")
-    assert sentence.endswith("); start over with --fresh.")
+    assert sentence.endswith("). Start over with --fresh.")
 
 
 def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, monkeypatch):
