@@ -330,7 +330,7 @@ def test_a_damaged_file_is_refused_in_a_sentence_or_is_a_plan_like_others():
 
 
 def test_a_pilot_that_is_too_small_says_how_many_samples_are_enough():
-    with pytest.raises(InputError, match=r"needs at least (\d+) samples; got 3") as caught:
+    with pytest.raises(InputError, match=r"needs at least (\d+) samples, not 3") as caught:
         planning.plan(FUNCTION, "a good film with an end", pilot=3)
     enough = int(re.search(r"at least (\d+)", str(caught.value))[1])
     assert planning.plan(FUNCTION, "a good film with an end", pilot=enough).pilot == enough

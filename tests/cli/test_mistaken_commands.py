@@ -25,7 +25,7 @@ def test_an_unknown_ending_is_an_error_that_lists_the_endings(limelight, tmp_pat
     assert run.code == 2
     assert run.err == (
         "Error: the name of an output file must end in .txt, .jsonl, .json, .html, .csv, .png, "
-        f".svg, .pdf; got '{tmp_path / name}'. Change it, or add --format.\n"
+        f".svg, .pdf, not '{tmp_path / name}'. Change it, or add --format.\n"
     )
     assert not (tmp_path / name).exists()
 

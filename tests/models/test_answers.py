@@ -619,7 +619,7 @@ def test_an_answer_that_is_cut_inside_a_character_ends_before_it(monkeypatch):
     ("options", "said"),
     [
         ({"per_token": "no"}, "per_token must be True or False, not 'no'"),
-        ({"max_new_tokens": True}, "max_new_tokens must be a whole number from 1; got True"),
+        ({"max_new_tokens": True}, "max_new_tokens must be a positive whole number, not True"),
         (
             {"max_new_tokens": 4, "template": None},
             "max_new_tokens is about an answer .*--template",

@@ -118,7 +118,7 @@ def test_the_mean_of_the_layers_and_a_layer_that_is_not_there():
         with pytest.raises(limelight.InputError) as error:
             limelight.explain(loaded(), TEXT, "alpha-avg", layer=layer)
         assert str(error.value) == (
-            f"layer must be 'first', 'last', 'mean' or a number from 0 to 1; got {layer!r}."
+            f"layer must be 'first', 'last', 'mean' or a number from 0 to 1, not {layer!r}."
         )
 
 

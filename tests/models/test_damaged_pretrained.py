@@ -33,7 +33,8 @@ def test_weights_that_are_none(tmp_path):
     folder = written(tmp_path)
     (folder / "pytorch_model.bin").write_bytes(b"no weights at all")
     assert complaint(folder) == (
-        f"the Hugging Face model '{folder}' cannot be loaded: its .bin file is damaged, or contains "
+        f"the Hugging Face model '{folder}' cannot be loaded: its .bin file is damaged, or "
+        "contains "
         "more than weights. Save it as .safetensors."
     )
 

@@ -107,7 +107,7 @@ def test_a_server_that_counts_from_the_next_token_on_is_found_out():
     with completions("one too far") as server:
         with pytest.raises(InputError, match=r"with log-probability .*, and says .* vLLM does"):
             limelight.explain(wrapped(server), CONTEXT, "loo", answer=ANSWER)
-        with pytest.raises(InputError, match=", but returns .* for it in a prompt"):
+        with pytest.raises(InputError, match=r", but returns .* for it in a prompt"):
             limelight.explain(wrapped(server), CONTEXT, "loo")
 
 

@@ -179,7 +179,7 @@ def test_saving_never_deletes_files_that_are_not_a_models(tmp_path):
         f"the folder '{tmp_path}' contains other files ('thesis.txt'). Choose a new or "
         "empty folder."
     )
-    with pytest.raises(InputError, match="is a file, not a folder. Choose another name"):
+    with pytest.raises(InputError, match=r"is a file, not a folder. Choose another name"):
         save_folder(tiny_model(), tmp_path / "thesis.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
     assert (tmp_path / "thesis.txt").read_text() == "years of work"

@@ -73,7 +73,8 @@ NOT_NUMBERS = (
         (
             lambda _: np.ones((7, 2)),
             {},
-            "the function must return one row per text, (1, 2) for 1 text(s), not the shape (7, 2).",
+            "the function must return one row per text, (1, 2) for 1 text(s), not the shape "
+            "(7, 2).",
         ),
         (
             chances([0.2, 0.3, 0.5]),
@@ -480,7 +481,7 @@ def test_a_scikit_learn_model_without_a_vectorizer_is_refused():
 
 def test_many_texts_have_many_rows():
     model = limelight.wrap(lambda _: None, classes=["bad", "good"])
-    with pytest.raises(InputError, match=r"numbers, .*, \(3, 2\) here; got None\."):
+    with pytest.raises(InputError, match=r"numbers .*, \(3, 2\), not None\."):
         model.logits(["a", "b", "c"])
 
 
@@ -585,7 +586,8 @@ def test_what_is_no_model_is_refused_with_how_to_make_one(verb):
     with no_type_checks(), pytest.raises(InputError) as error:
         verb(len, "a text")
     assert str(error.value) == (
-        "a model must come from limelight.load or limelight.wrap, not be a builtin_function_or_method. "
+        "a model must come from limelight.load or limelight.wrap, not be a "
+        "builtin_function_or_method. "
         "Write limelight.wrap(…)."
     )
 

@@ -236,7 +236,7 @@ def test_weights_that_are_not_finite_are_refused_when_they_are_wrapped():
     network, tokenizer = tiny("bert")
     with torch.no_grad():
         network.classifier.bias.fill_(torch.nan)
-    with pytest.raises(InputError, match="returns numbers that are not finite. Check its weights"):
+    with pytest.raises(InputError, match=r"returns numbers that are not finite. Check its weights"):
         wrapped(network, tokenizer)
 
 

@@ -434,5 +434,5 @@ def test_mistakes_in_the_options_of_a_language_model_raise_an_error(options, mes
 
 
 def test_our_own_models_have_no_template(tmp_path):
-    with pytest.raises(InputError, match="template and labels need a language model. Give"):
+    with pytest.raises(InputError, match=r"template and labels need a language model. Give"):
         limelight.load(template="{text}", labels=LABELS)

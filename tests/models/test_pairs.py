@@ -332,7 +332,8 @@ ODD = [PAIR, ("a", "b", "c"), PAIR]
         (
             None,
             ODD,
-            "text 1 (counting from 0): a tuple must be a pair of two texts, but this one has 3 entries",
+            "text 1 (counting from 0): a tuple must be a pair of two texts, but this one has "
+            "3 entries",
         ),
         (None, ODD[1:2], "a tuple must be a pair of two texts, but this one has 3 entries"),
     ],
@@ -394,7 +395,7 @@ def test_a_function_of_pairs_gets_tuples_and_nothing_else():
     np.testing.assert_allclose(chances, expected, rtol=1e-9)
     assert {type(one) for one in seen} == {tuple}
     assert PAIR in seen
-    with pytest.raises(InputError, match="this function takes pairs. Give a tuple of two texts"):
+    with pytest.raises(InputError, match=r"this function takes pairs. Give a tuple of two texts"):
         limelight.explain(model, "a superb film")
     e = limelight.explain(model, PAIR, "loo", protect=["is"], scale="probability")
     assert [w for w in e.features if w == "film"] == ["film"] * 2

@@ -513,7 +513,7 @@ def test_no_span_is_no_explanation_and_one_needs_no_name():
     model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
     assert len(limelight.explain_spans(model, "a bad film")) == 0
     assert "no span" in limelight.explain_spans(model, "a bad film").to_html()
-    with pytest.raises(InputError, match="the model finds no span in this text. Choose one"):
+    with pytest.raises(InputError, match=r"the model finds no span in this text. Choose one"):
         limelight.explain(model, "a bad film")
     assert limelight.explain(model, "Jordan is bad").target_phrase == "LOC at “Jordan”"
     with pytest.raises(InputError, match="at needs a model that finds spans"):

@@ -235,7 +235,7 @@ def test_several_texts_and_methods_share_one_reading(monkeypatch):
 @pytest.mark.parametrize(
     ("window", "sentence"),
     [
-        (2, "a window must have at least 3 tokens; got 2."),
+        (2, "a window must have at least 3 tokens, not 2."),
         *(
             (
                 wrong,

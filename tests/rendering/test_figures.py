@@ -109,7 +109,7 @@ def test_the_words_of_a_sentence_are_all_drawn_inside_the_page():
 
 
 def test_another_suffix_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"one of \.png, \.svg, \.pdf; got 'figure\.gif'\."):
+    with pytest.raises(InputError, match=r"must end in \.png, \.svg, \.pdf, not 'figure\.gif'\."):
         figures.save_figure(figures.bar_chart(explanation()), "figure.gif")
 
 

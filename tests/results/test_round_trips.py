@@ -138,15 +138,15 @@ def changed(**changes):
     [
         (changed(bound=-1.0), "bound must be at least 0, not -1.0."),
         (changed(first={"stderr": -0.5}), "stderr must be at least 0, not -0.5."),
-        (changed(first={"spans": [[0, 11]]}), "inside the text of 10 characters; got (0, 11)."),
-        (changed(first={"spans": [[3, 1]]}), "inside the text of 10 characters; got (3, 1)."),
-        (changed(first={"spans": [[-1, 1]]}), "inside the text of 10 characters; got (-1, 1)."),
+        (changed(first={"spans": [[0, 11]]}), "inside the text of 10 characters, not (0, 11)."),
+        (changed(first={"spans": [[3, 1]]}), "inside the text of 10 characters, not (3, 1)."),
+        (changed(first={"spans": [[-1, 1]]}), "inside the text of 10 characters, not (-1, 1)."),
         (changed(heads=[[1.0, 2.0, 3.0]]), "heads must have one number per feature (2), not"),
         (changed(heads=[[1.0, 2.0], [3.0]]), "one number per feature (2) in each row."),
         (changed(heads=[]), "heads must have one number per feature (2), not"),
         (
             changed(anchor=[2], precision=1.0, precision_interval=[0.9, 1.0], coverage=0.5),
-            "an anchor must name features from 0 to 1; got 2.",
+            "an anchor must name features from 0 to 1, not 2.",
         ),
         (
             changed(anchor=[1], precision=1.5, precision_interval=[0.9, 1.0], coverage=0.5),
@@ -154,7 +154,7 @@ def changed(**changes):
         ),
         (
             changed(pairs=[{"features": [0, 7], "score": 1.0, "stderr": None}]),
-            "pairs must name features from 0 to 1; got 7.",
+            "pairs must name features from 0 to 1, not 7.",
         ),
         (
             changed(pairs=[{"features": [0, 10**30], "score": 1.0, "stderr": None}]),

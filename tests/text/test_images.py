@@ -303,7 +303,7 @@ def test_patches_are_features_and_a_coarser_grid_joins_them():
     )
     assert joined.result_fields(model_input)["image"].boxes[-1] == (4, 2, 6, 4)
     assert build_features(model_input, "2x3 patches").strings == joined.strings
-    with pytest.raises(InputError, match="reads 4 × 6 patches, so a grid of .* is too fine"):
+    with pytest.raises(InputError, match=r"reads 4 × 6 patches, so a grid of .* is too fine"):
         build_features(model_input, "5 × 5 patches")
     left = build_features(model_input, [0, 0, -1, -1, -1, -1] * 4)
     assert left.strings == ("group 0",)

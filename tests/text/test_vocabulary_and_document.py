@@ -56,7 +56,7 @@ def test_unknown_words_are_reported():
 
 @pytest.mark.parametrize("text", ["", "   ", '"""', ";:", "<br />"])
 def test_a_text_without_words_is_refused(text):
-    with pytest.raises(InputError, match="the text has no words. Give at least one word"):
+    with pytest.raises(InputError, match=r"the text has no words. Give at least one word"):
         read(text)
 
 
