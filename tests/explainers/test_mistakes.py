@@ -90,7 +90,8 @@ WRONG_TYPES = {
     'game(model, ["good film"])': "game needs a single text, not list.",
     'register("lime")': "a method must be a limelight.explainers.Method, or a class that "
     "register_method decorates, not 'lime'.",
-    'model.logits(["good film", None])': "text 1 (counting from 0): a text must be a string, not NoneType.",
+    'model.logits(["good film", None])': "text 1 (counting from 0): a text must be a string, not "
+    "NoneType.",
 }
 
 

@@ -58,7 +58,7 @@ def test_functions_answer_these_methods():
 NOT_NUMBERS = (
     "the function must return one row of numbers per text, one per class, (1, 2), not "
     "{}. Convert sparse matrices with toarray, and wrap a transformers pipeline "
-    "itself: limelight.wrap(pipeline)."
+    "itself."
 )
 
 
@@ -97,7 +97,7 @@ NOT_NUMBERS = (
         (
             chances([0.5, 0.9]),
             {},
-            "the probabilities of a text must sum to 1; for the text 'a text' they sum to "
+            "the probabilities of a text must sum to 1, but for the text 'a text' they sum to "
             "1.4. Pass multi_label=True if a text can have several classes.",
         ),
         *(
@@ -587,8 +587,7 @@ def test_what_is_no_model_is_refused_with_how_to_make_one(verb):
         verb(len, "a text")
     assert str(error.value) == (
         "a model must come from limelight.load or limelight.wrap, not be a "
-        "builtin_function_or_method. "
-        "Write limelight.wrap(…)."
+        "builtin_function_or_method. Write limelight.wrap(…)."
     )
 
 

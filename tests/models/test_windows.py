@@ -239,7 +239,7 @@ def test_several_texts_and_methods_share_one_reading(monkeypatch):
         *(
             (
                 wrong,
-                f"window must be 'auto' or a number of tokens up to 31, not got {wrong!r}.",
+                f"window must be 'auto' or a number of tokens up to 31, not {wrong!r}.",
             )
             for wrong in (32, 0, True, "all")
         ),
