@@ -77,7 +77,7 @@ def test_bytes_that_are_no_text_are_an_error(limelight, monkeypatch, tmp_path):
     given(monkeypatch, b"caf\xe9")
     outcome = limelight("predict", "-")
     assert outcome.err == (
-        "Error: standard input must be UTF-8 text; byte 3 is not. Convert it first.\n"
+        "Error: standard input must be UTF-8 text, but byte 3 is not. Convert it first.\n"
     )
     assert outcome.code == 2
 

@@ -73,9 +73,9 @@ def test_a_model_that_learned_nothing_brings_a_warning(train, data, tmp_path):
     record = load_folder(tmp_path / "model").record["training"]
     assert run.err.splitlines()[-1] == f"Warning: {record['warning']}"
     assert record["warning"].startswith("THE MODEL HAS LEARNED NOTHING: it gets ")
-    assert "of the 6 held-out texts right, and always answering 'a' gets " in record["warning"]
+    assert "of the 6 held-out texts right, and always predicting 'a' gets " in record["warning"]
     run = train("--epochs", "1", "--set", "learning_rate=1e-9", "--validation", "0", "--fresh")
-    assert "of the 60 training texts right, and always answering 'a' gets 66.7%." in run.err
+    assert "of the 60 training texts right, and always predicting 'a' gets 66.7%." in run.err
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_an_accuracy_that_luck_explains_is_not_called_nothing(right, verdict):
     assert said == (
         verdict
         and f"THE MODEL {verdict}: it gets {right / 20:.1%} of the 20 held-out texts right, and "
-        "always answering 'yes' gets 55.0%."
+        "always predicting 'yes' gets 55.0%."
     )
 
 

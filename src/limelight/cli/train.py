@@ -59,7 +59,7 @@ def train(
     Parameters
     ----------
     data
-        File of texts and labels (.parquet, .csv, .tsv or .jsonl; the last three may end in .gz), or
+        File of texts and labels (.parquet, .csv, .tsv, .jsonl, or the last three with .gz), or
         a folder of such files. For the aclImdb folder, the training reviews are used.
     images
         Images with labels, instead of texts: a folder with one folder of images per class, a

@@ -715,8 +715,8 @@ def _report_sentences(
     yield (
         f"On {report['held_out']:,} held-out {kind} its scores explain {max(report['r2'], 0):.0%} "
         "of the variance of Shapley values (R², corrected for the noise of the sampled ones), with "
-        f"a rank correlation of {report['rank_correlation']:.2f}; fitting ended where the error on "
-        f"{stopped_by} was least, so on others both may be somewhat lower."
+        f"a rank correlation of {report['rank_correlation']:.2f}. Fitting ended where the error on "
+        f"{stopped_by} was least, so both may be lower on other {kind}."
     )
     share = report.get("share")
     if share and share["share"] is not None:  # None: no order of these words gains anything

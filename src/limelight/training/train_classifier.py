@@ -215,7 +215,7 @@ def _training_record(
 
 
 def no_learning_warning(prepared: PreparedData, training: Training) -> str | None:
-    """Return a warning if the model is no better than always answering the most frequent class.
+    """Return a warning if the model is no better than always predicting the most frequent class.
 
     The model is better if its accuracy is two standard errors above the share of that class. For
     few texts it is enough if the accuracy is half the way from the share to 1.
@@ -241,8 +241,8 @@ def no_learning_warning(prepared: PreparedData, training: Training) -> str | Non
     verdict = "HAS LEARNED NOTHING" if score <= share else "HAS NOT SHOWN THAT IT LEARNED ANYTHING"
     return (
         f"THE MODEL {verdict}: it gets {score:.1%} of the {len(texts):,} {noun} right, and always "
-        f"answering {frequent!r} gets {share:.1%}. Check that the labels belong to their texts; "
-        "if they do, give more texts, or train for longer (--epochs)."
+        f"predicting {frequent!r} gets {share:.1%}. Check the labels, give more texts, or train "
+        "for longer (--epochs)."
     )
 
 
