@@ -278,7 +278,7 @@ C = limelight.counterfactual(limelight.load(), "superb , a charming film with a 
         ("prediction_after", None, "needs prediction_after"),
         ("prediction_after", {"positive": 9.0}, "must differ from prediction"),
         ("prediction_after", {"negative": 9.0}, "finite output for each output of prediction"),
-        ("prediction", {"positive": 1.0, "negative": 1.0, "x": 0.0}, "got 3 outputs for 2"),
+        ("prediction", {"positive": 1.0, "negative": 1.0, "x": 0.0}, "2 classes, not 3"),
         ("kind", "answer", "threshold must be given for scores and answers"),
         ("threshold", 1.0, "threshold must be given for scores and answers"),
         ("desired_class", "happy", "unknown desired_class"),

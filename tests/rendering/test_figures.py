@@ -114,12 +114,12 @@ def test_another_suffix_is_refused(tmp_path):
 
 
 def test_a_method_without_pairs_has_no_interactions():
-    with pytest.raises(InputError, match="method 'lime' gives no pairs"):
+    with pytest.raises(InputError, match="method 'lime' has no scores of pairs"):
         figures.interaction_heatmap(explanation())
 
 
 def test_tokens_must_pair_with_rows():
-    with pytest.raises(InputError, match="got 2 tokens for 3 rows"):
+    with pytest.raises(InputError, match="must have the same length, not 2 and 3"):
         figures.gradient_heatmap(np.zeros((3, 5)), ["a", "b"])
 
 

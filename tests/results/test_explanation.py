@@ -104,7 +104,7 @@ def test_an_explanation_is_frozen_and_leaves_the_callers_array_alone():
 
 
 def test_what_does_not_fit_together_is_refused():
-    with pytest.raises(InputError, match="got 3 features and 2 spans"):
+    with pytest.raises(InputError, match="must have the same length, not 3 and 2"):
         explanation(spans=(((0, 1),), ((1, 2),)))
     with pytest.raises(InputError, match="must be finite"):
         explanation((1.0, np.nan, 2.0))

@@ -174,7 +174,10 @@ def changed(**changes):
             changed(settings={"x": 1}).replace('"x": 1', '"x": ' + "[" * 99_999 + "]" * 99_999),
             "deep",
         ),
-        (changed(settings={"x": 1}).replace('"x": 1', '"x": ' + "[" * 99 + "]" * 99), "32 deep"),
+        (
+            changed(settings={"x": 1}).replace('"x": 1', '"x": ' + "[" * 99 + "]" * 99),
+            "32 levels deep",
+        ),
         (changed(warnings=["\ud800"]), "this is not a limelight explanation"),
         ("\ud800", "this is not a limelight explanation"),
     ],

@@ -115,7 +115,7 @@ def test_an_address_without_its_last_slash_leads_to_the_page(served):
     [
         (b"{", "this is not a request"),
         (b"x" * ((1 << 20) + 1), "a request must have at most 1,048,576 bytes"),
-        ({**REQUEST, "model": 3}, "there is no model 3 here"),
+        ({**REQUEST, "model": 3}, "there is no model 3, because the page has 1"),
         ({**REQUEST, "methods": ["a"] * 50}, "this is not a request"),
         (
             {**REQUEST, "text": "a" * 100_001},

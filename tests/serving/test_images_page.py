@@ -106,7 +106,7 @@ def test_a_file_that_is_no_image_or_too_large_gets_one_message(serving, model):
     bad = "data:image/*;name=bad.png;base64," + base64.b64encode(b"no image").decode()
     message = send(page, bad, methods=["loo"])["error"]
     formats = "PNG, JPEG, GIF, BMP, WebP or TIFF"
-    assert message == f"'bad.png' is not a readable image in {formats}."
+    assert message == f"'bad.png' cannot be read as an image in {formats}."
     large = "data:image/*;base64," + "A" * MAX_IMAGE_REQUEST_BYTES
     assert "bytes, but this one has more" in send(page, large, methods=["loo"])["error"]
 

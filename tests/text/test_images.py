@@ -106,8 +106,8 @@ def bad_images(folder):
         (folder / "words.txt", "cannot be read as an image"),
         (b"", "cannot be read as an image"),
         (folder / "moving.gif", "has 3. Save one frame"),
-        (folder / "nothing.png", "must be a file"),
-        (folder, "must be a file"),
+        (folder / "nothing.png", "must be the path of a file"),
+        (folder, "must be the path of a file"),
         (pixels(1, 1), "at least 2 × 2 pixels"),
         (pixels() * 1.0, "give array / 255"),
         (pixels() * 257.0, "float pixels must be between 0 and 1"),
@@ -120,7 +120,7 @@ def bad_images(folder):
         (pixels()[None], "the shape (1, 6, 10, 3)"),
         ({"bytes": None, "path": None}, "has none"),
         (7, "got int"),
-        ("a text " * 600, "must be a file"),
+        ("a text " * 600, "must be the path of a file"),
         ("https://limelight.org/shirt.png", "an address of the web"),
         (PillowImage.fromarray(np.full((4, 4), 70_000, np.int32)), "must be between"),
         (PillowImage.open(BytesIO(good[: len(good) // 2])), "cannot be read as an image"),
@@ -252,7 +252,7 @@ def test_a_file_of_more_pixels_than_pillow_trusts_is_refused(monkeypatch):
     file = written(PillowImage.fromarray(pixels()))
     for most in (59, 20):  # a warning of Pillow's, and an error
         monkeypatch.setattr(PillowImage, "MAX_IMAGE_PIXELS", most)
-        with pytest.raises(InputError, match="pixels at most"):
+        with pytest.raises(InputError, match="must have at most"):
             read_image(file)
 
 
@@ -386,7 +386,7 @@ def test_an_image_that_does_not_fit_its_features_is_refused():
     for changed, said in (
         ({"boxes": ((0, 0, 5, 3),)}, "4 features and 1 boxes"),
         ({"boxes": ((0, 0, 11, 3),) * 4}, "inside the image"),
-        ({"digest": "<b>"}, "12 digits"),
+        ({"digest": "<b>"}, "must be 12 digits"),
         ({"png": '"><script>'}, "PNG file in base64"),
         ({"png": "aGVsbG8="}, "PNG file in base64"),
     ):

@@ -100,7 +100,7 @@ def test_protected_words_are_no_features():
     features = build_features(read("a great film a"), protect={"a"})
     assert features.strings == ("great", "film")
     assert features.feature_index.tolist() == [-1, 0, 1, -1]
-    with pytest.raises(InputError, match="no word of this text is left"):
+    with pytest.raises(InputError, match="reads no unprotected word of this text"):
         build_features(read("a a"), protect={"a"})
 
 

@@ -200,7 +200,7 @@ def _open_image(file: Any, name: str) -> ImageInput:
         is_unknown = type(error).__name__ == "UnidentifiedImageError"
         why = "" if is_unknown else f" ({truncate_line(str(error), 120).rstrip('.')})"
         raise InputError(
-            f"{name!r} is not a readable image in PNG, JPEG, GIF, BMP, WebP or TIFF{why}."
+            f"{name!r} cannot be read as an image in PNG, JPEG, GIF, BMP, WebP or TIFF{why}."
         ) from error
 
 
