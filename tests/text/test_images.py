@@ -116,7 +116,7 @@ def bad_images(folder):
         (pixels().astype(np.int32) * 257, "give array.astype(np.uint16)"),
         (np.full((4, 4), np.nan), "finite"),
         (pixels(channels=2), "1, 3 or 4 channels"),
-        (np.moveaxis(pixels(), -1, 0), "Channels go last"),
+        (np.moveaxis(pixels(), -1, 0), "Move the channels to the end"),
         (pixels()[None], "the shape (1, 6, 10, 3)"),
         ({"bytes": None, "path": None}, "has none"),
         (7, "got int"),
@@ -384,7 +384,7 @@ def test_an_image_that_does_not_fit_its_features_is_refused():
     own = {"digest": "0123456789ab", "size": (10, 6), "boxes": ((0, 0, 5, 3),) * 4}
     explained(Image(**own))
     for changed, said in (
-        ({"boxes": ((0, 0, 5, 3),)}, "4 features and 1 boxes"),
+        ({"boxes": ((0, 0, 5, 3),)}, "not 4 and 1"),
         ({"boxes": ((0, 0, 11, 3),) * 4}, "inside the image"),
         ({"digest": "<b>"}, "must be 12 digits"),
         ({"png": '"><script>'}, "PNG file in base64"),
