@@ -199,7 +199,7 @@ def test_an_option_of_a_command_is_no_setting_of_a_method(limelight, tmp_path, c
     outcome = limelight(*arguments, "--set", f"{name}=1")
     assert outcome.code == 2
     assert outcome.err == (
-        f"Error: --set is for settings of methods, and '{name}' is an option of the command. See "
+        f"Error: --set is for settings of methods, but '{name}' is an option of the command. See "
         "--help.\n"
     )
 

@@ -56,7 +56,7 @@ def test_a_file_and_standard_input(limelight, folder, tmp_path, monkeypatch):
     ("arguments", "message"),
     [
         (["predict", ""], "the text has no words. Give at least one word."),
-        (["predict", "x", "--model", "no/such"], "there is no model folder at 'no/such'; check"),
+        (["predict", "x", "--model", "no/such"], "there is no model folder at 'no/such'. Check"),
         (["predict", "x", "--file", "y"], "give the text as an argument or with --file, not both."),
         (["predict", "--file", "no.txt"], "'no.txt': no such file or directory."),
         (["predict", "x", "--format", "xml"], 'Invalid value "xml"'),

@@ -102,7 +102,7 @@ def test_small_outputs_of_a_linear_pipeline_are_exact(scale):
     assert np.abs(e.scores - all_subsets(pipeline, e)).max() <= e.bound < 1e-7 * scale
     model = limelight.wrap(pipeline)
     pipeline[-1].coef_ = pipeline[-1].coef_ * 1.01
-    with pytest.raises(limelight.InputError, match="wrap it again"):
+    with pytest.raises(limelight.InputError, match="Wrap it again"):
         limelight.explain(model, "good dull film", "shapley")
 
 

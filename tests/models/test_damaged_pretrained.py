@@ -49,9 +49,9 @@ def test_sizes_that_are_none(tmp_path, size):
 @pytest.mark.parametrize(
     ("sizes", "sentence"),
     [
-        ({"vocab_size": 10**9}, "'vocab_size' is above 100,000,000 there."),
-        ({"hidden_size": 10**400}, "'hidden_size' is above 100,000,000 there."),
-        ({"text_config": {"num_hidden_layers": 10**6}}, "'num_hidden_layers' is above 10,000 the"),
+        ({"vocab_size": 10**9}, "'vocab_size' is above 100,000,000."),
+        ({"hidden_size": 10**400}, "'hidden_size' is above 100,000,000."),
+        ({"text_config": {"num_hidden_layers": 10**6}}, "'num_hidden_layers' is above 10,000"),
     ],
 )
 def test_sizes_that_no_memory_holds(tmp_path, sizes, sentence):
@@ -67,8 +67,7 @@ def test_files_that_never_end(tmp_path, target):
     folder = written(tmp_path)
     (folder / "model.safetensors").symlink_to(target)
     assert complaint(folder) == (
-        f"'{folder / 'model.safetensors'}' must be a file; it is a device, a pipe or a link that "
-        "leads nowhere."
+        f"'{folder / 'model.safetensors'}' must be a file, not a device, a pipe or a broken link."
     )
 
 
@@ -125,7 +124,10 @@ def test_ways_of_transformers_own_are_taken(tmp_path, name):
     ("files", "sentence"),
     [
         ({"config.json": {"quantization_config": {"quant_method": "mxfp4"}}}, "is quantized, so"),
-        ({"adapter_config.json": {"base_model_name_or_path": "o/r"}}, "is an adapter of another ("),
+        (
+            {"adapter_config.json": {"base_model_name_or_path": "o/r"}},
+            "is an adapter of another model (",
+        ),
     ],
 )
 def test_parts_of_other_places_are_not_fetched(tmp_path, files, sentence):

@@ -95,11 +95,11 @@ def other_words():
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("not json", "config.json is not JSON"),
+        ("not json", "config.json is not valid JSON"),
         ("[]", "must have the format 'limelight.attention/3'"),
-        ('{"architectures": ["BertForSequenceClassification"]}', "it has None"),
-        ('{"format": "limelight.attention/2"}', "it has 'limelight.attention/2'"),
-        ('{"format": "limelight.attention/9"}', "it has 'limelight.attention/9'"),
+        ('{"architectures": ["BertForSequenceClassification"]}', "not None"),
+        ('{"format": "limelight.attention/2"}', "not 'limelight.attention/2'"),
+        ('{"format": "limelight.attention/9"}', "not 'limelight.attention/9'"),
         ('{"format": "limelight.attention/3"}', "must have the SHA-256"),
     ],
 )

@@ -418,7 +418,7 @@ def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
     [
         (
             "no/where",
-            "there is no model folder at 'hub:no/where'. Check the path, or write "
+            "there is no model folder at 'no/where'. Check the path, or write "
             "'hub:no/where' if it is a model on the Hugging Face hub.",
         ),
         ("nowhere", "there is no model folder at 'nowhere'. Check the path."),
@@ -542,7 +542,7 @@ def test_gradients_need_no_trainable_weights_and_no_gradient_mode(method):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"model": "some/folder"}, "wrap takes .* got str. For a path or a name use"),
+        ({"model": "some/folder"}, "wrap needs .* not str. For a path or a name, use"),
         ({"model": len, "tokenizer": 3}, "tokenizer is for Hugging Face models, not"),
     ],
 )
@@ -553,7 +553,7 @@ def test_what_cannot_be_wrapped_gets_one_sentence(options, sentence):
 
 def test_a_model_needs_its_tokenizer_and_its_head():
     model, tokenizer = tiny("bert")
-    with pytest.raises(InputError, match="comes with its tokenizer"):
+    with pytest.raises(InputError, match="needs its tokenizer"):
         limelight.wrap(model)
     with pytest.raises(InputError, match=r"must classify, tag, .* got BertModel"):
         limelight.wrap(model.bert, tokenizer=tokenizer)

@@ -271,7 +271,7 @@ def test_gray_and_colors_are_turned_into_each_other():
 def test_what_is_no_image_and_who_reads_none_is_told_in_a_sentence(tmp_path):
     model, text_model = tiny_images("vit"), tiny_model()
     for given, said in (
-        ("a film", "a file, which 'a film' is not"),
+        ("a film", "'a film' is no file"),
         (tmp_path, "must be the path of a file"),
         (photo(1, 1), "at least 2 × 2 pixels"),
         (photo() / 100, "float pixels must be between 0 and 1"),

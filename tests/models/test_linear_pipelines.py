@@ -404,7 +404,7 @@ def test_a_pipeline_that_was_fitted_again_is_found_out():
     model = limelight.wrap(pipeline)
     texts, labels = corpus(1, 2)
     pipeline.fit(texts, [f"class {y}" for y in labels])
-    with pytest.raises(limelight.InputError, match="wrap it again"):
+    with pytest.raises(limelight.InputError, match="Wrap it again"):
         limelight.explain(model, TEXT, "shapley")
 
 

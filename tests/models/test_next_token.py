@@ -317,8 +317,8 @@ def test_template_and_labels_are_part_of_the_model():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"template": "no place"}, "must have {text} in it once; 'no place' has it 0 times"),
-        ({"template": "{text} {text}"}, "'{text} {text}' has it 2 times"),
+        ({"template": "no place"}, "must contain {text} once, but 'no place' contains it 0 times"),
+        ({"template": "{text} {text}"}, "'{text} {text}' contains it 2 times"),
         ({"template": 3}, "or give a string with {text} in it"),
         ({"template": None}, "or give a string with {text} in it"),
         ({"template": [{"role": "user", "content": "{text}"}]}, "chat template"),
@@ -364,7 +364,7 @@ def test_other_networks_have_no_next_word():
 
 def test_a_language_model_without_a_template_is_told_what_it_needs():
     network, tokenizer = language_model()
-    with pytest.raises(InputError, match=r"got Llama\w+\. For a language model, give template="):
+    with pytest.raises(InputError, match=r"not Llama\w+\. For a language model, give template="):
         limelight.wrap(network, tokenizer=tokenizer)
 
 

@@ -264,7 +264,7 @@ def test_a_long_pair_is_cut_as_its_tokenizer_cuts_it_with_any_words_deleted(pair
     np.testing.assert_allclose(
         list(e.prediction.values()), by_hand(model, pair, **options), rtol=1e-4
     )
-    assert any("the longer text is cut first" in warning for warning in e.warnings)
+    assert any("The longer text is cut first" in warning for warning in e.warnings)
     game = limelight.game(model, pair, replacement="delete")
     masks = np.vstack([~np.eye(len(game), dtype=bool), np.ones((1, len(game)), bool)])
     named = [(word, 0 if s == "first" else 1) for word, s in zip(e.features, e.sides, strict=True)]
@@ -369,7 +369,7 @@ def test_a_single_text_for_classes_that_are_about_two_is_said():
         return limelight.explain(model, text, "loo").warnings
 
     assert any(
-        "its class 'contradiction' is about two" in warning for warning in warnings("a film")
+        "its class 'contradiction' describes a pair" in warning for warning in warnings("a film")
     )
     assert warnings(PAIR) == ()
 

@@ -266,7 +266,7 @@ def test_a_folder_gives_the_same_model_back_and_damaged_ones_are_refused(tmp_pat
     config = json.loads((tmp_path / "m/config.json").read_text())
     for patches, said in (
         ({"size": [2, 3]}, "unusable 'patches'"),
-        (config["patches"] | {"grid": [3, 3]}, "T_max must be one more"),
+        (config["patches"] | {"grid": [3, 3]}, "a matching T_max and patch_mean"),
         (config["patches"] | {"grid": [2, 3.0]}, "whole numbers"),
         (config["patches"] | {"channels": 2}, "in 1 or 3 channels"),
         (config["patches"] | {"removal": "gray"}, "no removal 'gray'|removal"),

@@ -252,11 +252,11 @@ def test_repeated_words_stay_apart():
 @pytest.mark.parametrize(
     ("text", "keywords", "message"),
     [
-        ("bad film is bad", {"at": "bad"}, r"'bad' stands at 2 places of the text, 0:3, 12:15"),
-        ("bad film", {"at": "plot"}, "there is no 'plot' in the text"),
+        ("bad film is bad", {"at": "bad"}, r"'bad' occurs 2 times in the text \(0:3, 12:15\)"),
+        ("bad film", {"at": "plot"}, "the text does not contain 'plot'"),
         ("bad film", {"at": (1, 8)}, r"at must contain whole words, but 1:8 cuts 'bad' \(0:3\)"),
         ("bad film", {"at": (3, 4)}, "around a word"),
-        ("bad film", {"at": 99}, "the number of a span from 0"),
+        ("bad film", {"at": 99}, "by its number from 0"),
         ("bad film", {"at": "bad film"}, "to score the words of the span"),
         ("film " * 40, {"at": (190, 194)}, "which are all that the model reads"),
         ("film " * 40, {"at": (140, 149)}, "which are all that the model reads"),

@@ -117,7 +117,7 @@ def bad_images(folder):
         (np.full((4, 4), np.nan), "finite"),
         (pixels(channels=2), "1, 3 or 4 channels"),
         (np.moveaxis(pixels(), -1, 0), "Move the channels to the end"),
-        (pixels()[None], "the shape (1, 6, 10, 3)"),
+        (pixels()[None], "not (1, 6, 10, 3)"),
         ({"bytes": None, "path": None}, "has none"),
         (7, "got int"),
         ("a text " * 600, "must be the path of a file"),
