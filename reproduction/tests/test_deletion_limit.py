@@ -67,7 +67,7 @@ def test_a_text_that_has_no_exact_value_is_sampled_as_the_message_says(text, opt
     with pytest.raises(InputError) as caught:
         limit_under_deletion(MODEL, text, **options)
     assert str(caught.value).endswith(
-        f"here {reason}. Use method 'lime' with replacement='delete', which samples."
+        f"but {reason}. Use method 'lime' with replacement='delete', which samples."
     )
     if options.get("features") != "sentences":  # which are too few for LIME's regression
         assert limelight.explain(MODEL, text, "lime", replacement="delete", **options)

@@ -435,7 +435,7 @@ def test_a_missing_gpu_raises_an_error(run, monkeypatch):
     import torch
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match="torch finds no CUDA device here"):
+    with pytest.raises(InputError, match="torch finds no CUDA device"):
         run(experiment("one", {"a": Counted(1)}), device="cuda")
 
 

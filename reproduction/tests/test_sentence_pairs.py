@@ -402,7 +402,7 @@ def test_another_model_is_refused(files, tmp_path, setting):
     with pytest.raises(InputError, match="the model of pairs must have SICK's classes, contra"):
         _ = setting.pair_classifier
     setting.pair_model = None
-    with pytest.raises(InputError, match="name it by --pair-model"):
+    with pytest.raises(InputError, match="Name it with --pair-model"):
         _ = setting.pair_classifier
 
 
