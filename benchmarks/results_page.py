@@ -123,7 +123,9 @@ def measurements_page(order: Sequence[str]) -> str:
     for name in order:
         if (RESULTS / f"{name}.json").exists():
             result = read_result(name)
-            parts.append(f"## {name}\n\n{_circumstances(name, result)}\n\n{markdown(result).strip()}\n")
+            parts.append(
+                f"## {name}\n\n{_circumstances(name, result)}\n\n{markdown(result).strip()}\n"
+            )
     return "\n".join(parts)
 
 

@@ -83,7 +83,7 @@ def test_a_function_of_images_gets_a_score_for_each_patch():
         assert abs(e.scores[j] - score) < 1e-9
     half = limelight.explain(MODEL, image, "loo", features="1 × 2 patches", replacement="black")
     assert half.features == ("row 1, column 1", "row 1, column 2")
-    with pytest.raises(InputError, match="needs as many pixels"):
+    with pytest.raises(InputError, match="needs at least as many pixels"):
         limelight.explain(MODEL, image, grid=15)
     with pytest.raises(InputError, match="needs gradients, but a function returns only outputs"):
         limelight.explain(MODEL, image, "gxi")
