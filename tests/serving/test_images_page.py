@@ -119,7 +119,7 @@ def test_what_only_begins_as_an_image_is_a_text(serving, model, shipped):
 
 
 def test_a_page_is_of_texts_or_of_images(serving, model, shipped):
-    with pytest.raises(InputError, match="got one of each"):
+    with pytest.raises(InputError, match="not one of each"):
         serving([model, shipped])
 
 

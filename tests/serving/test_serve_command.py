@@ -200,7 +200,7 @@ def test_a_port_in_use_is_an_error_with_exit_code_2(limelight):
         outcome = limelight("serve", "--port", port)
     assert outcome.code == 2
     assert outcome.err.strip() == (
-        f"Error: port {port} may not be used. Choose one above 1023 with --port."
+        f"Error: port {port} is in use. Choose another, or leave --port out."
     )
 
 

@@ -483,7 +483,7 @@ def test_values_that_are_stored_are_learned_from(function, tmp_path):
     # All masks were asked: how far off one pair of orders is was not seen.
     with pytest.raises(InputError, match="not sampled by pairs of orders"):
         package.explain(function, "w1 w2 w3", "shapley", start=learned, pairs=1, max_pairs=1)
-    with pytest.raises(InputError, match="stored Shapley values of at least 20 texts"):
+    with pytest.raises(InputError, match="learn needs Shapley values of at least 20 texts"):
         package.learn(function, found[:5])
     run = package.explain_data(
         function, [one.text for one in found], "shapley", output=tmp_path / "run", progress=False

@@ -252,8 +252,8 @@ def _learn_from_explanations(
     if len(by_text) < MIN_TEXTS or len(kinds) > 1 or not kinds <= set(default_kinds):
         raise InputError(
             f"learn needs Shapley values of at least {MIN_TEXTS} texts for this model, one class, "
-            f"{request.scale} and default settings, not {len(by_text)} texts with {len(kinds)} "
-            "kinds. Give the texts themselves."
+            f"{request.scale} and default settings, not {len(by_text)} texts (kinds of "
+            f"values: {len(kinds)}). Give the texts themselves."
         )
     texts, draws, has_spread = list[Any](), list[ShapleyDraws | None](), True
     target = model.classes.index(next(iter(kinds))[0])
