@@ -229,18 +229,18 @@ RAISED = [
     ),
     row("compare needs at least one method", comparing(methods=[]), comparing(methods=["loo"])),
     row(
-        "side 'first' is about a pair of texts, and this is a single text; leave it out",
+        "side='first' needs a pair of texts, but this is a single text. Leave side out",
         of(TEXT, "loo", side="first"),
         of(TEXT, "loo"),
     ),
     row(
-        "Several texts must be a list: write",
+        "Write several texts as a list",
         of(("w1 w2", "w3", "w4"), "loo"),
         of(["w1 w2", "w3", "w4"], "loo"),
     ),
     row("Write limelight.wrap", (explain, (scores, TEXT), {}), of(TEXT, "loo")),
     row(
-        "probabilities must lie between 0 and 1.* Pass scale='logit'",
+        "probabilities must be between 0 and 1.* Pass scale='logit'",
         wrapping(scores, classes=["bad", "good"]),
         wrapping(scores, classes=["bad", "good"], scale="logit"),
     ),
@@ -252,18 +252,18 @@ RAISED = [
         ),
     ),
     row(
-        "name as many classes as there are columns",
+        "Name as many classes as there are columns",
         wrapping(scores, classes=["bad", "good", "fine"], scale="logit"),
         wrapping(scores, classes=["bad", "good"], scale="logit"),
     ),
     row("Write \\[text\\]", (FUNCTION.logits, ("w1",), {}), (FUNCTION.logits, (["w1"],), {})),
     row(
-        "For a path or a name use limelight.load",
+        "For a path or a name, use limelight.load",
         (lime_light.wrap, ("model",), {}),
         (lime_light.load, (), {}),
     ),
     row(
-        "is exact, of|Shapley values of this model are exact .* use the method 'shapley'",
+        "is exact, of|Shapley values of this model are exact .* Use method 'shapley'",
         (lime_light.learn, (SHIPPED, ["A dull script."]), {}),
         of("A dull script.", "shapley", SHIPPED),
     ),
@@ -333,7 +333,7 @@ SHELL = [
         ("explain", "--file", "lines.txt", "--lines"),
     ),
     row(
-        "a figure goes to a file; add --output NAME.png",
+        "a figure needs a file. Add --output NAME.png",
         ("explain", "A dull script.", "--format", "png"),
         ("explain", "A dull script.", "--format", "png", "--output", "made.png"),
     ),
@@ -344,7 +344,7 @@ SHELL = [
         ("explain", "A dull script.", "--output", "made.xyz", "--format", "json"),
     ),
     row(
-        "shows one result; got several. Use --format json",
+        "shows one result, but there are several. Use --format json",
         ("explain", "--file", "lines.txt", "--lines", "--output", "made.html"),
         ("explain", "--file", "lines.txt", "--lines", "--format", "json"),
     ),
@@ -354,17 +354,17 @@ SHELL = [
         ("explain", "A dull script.", "--target", "positive"),
     ),
     row(
-        "a setting is written name=value",
+        "a setting must be written as name=value",
         ("explain", "A dull script.", "--set", "bandwidth"),
         ("explain", "A dull script.", "--set", "bandwidth=0.5"),
     ),
     row(
-        "--limit is about a data set; use limelight explain-data FILE --output DIR",
+        "--limit needs a data set. Use limelight explain-data FILE --output DIR",
         ("explain", "A dull script.", "--limit", "1"),
         ("explain-data", "data.csv", "--output", "run1", "--limit", "1", "--engine", "here"),
     ),
     row(
-        "--data is about a data set; use limelight (explain-data) FILE --output DIR",
+        "--data needs a data set. Use limelight (explain-data) FILE --output DIR",
         ("explain", "--data", "data.csv", "--engine", "here", "--output", "run2"),
         ("{1}", "data.csv", "--output", "run2", "--engine", "here"),
     ),
@@ -401,17 +401,17 @@ SHELL = [
         ),
     ),
     row(
-        "explain uses one method; got .*Use limelight compare, or limelight explain-data",
+        "explain uses one method, not .*Use limelight compare, or limelight explain-data",
         ("explain", "A dull script.", "-m", "lime,loo"),
         ("compare", "A dull script.", "-m", "lime,loo"),
         ("explain-data", "data.csv", "-m", "lime,loo", "--engine", "here", "--output", "run6"),
     ),
     row(
-        "--key-variable is about a server; add --endpoint URL",
+        "--key-variable needs a server. Add --endpoint URL",
         ("explain", "A dull script.", "--key-variable", "KEY"),
     ),
     row(
-        "--labels are about a language model; add --template",
+        "--labels needs a language model. Add --template",
         ("explain", "A dull script.", "--labels", "a=b,c=d"),
     ),
     row(
@@ -421,12 +421,12 @@ SHELL = [
         ("explain", "A dull script.", "--target", "positive"),
     ),
     row(
-        "--features module:function needs a function; limelight:__version__ is not one",
+        "--features module:function needs a function, but limelight:__version__ is none",
         ("explain", "A dull script.", "--features", "limelight:__version__"),
         ("explain", "A dull script.", "--features", "halving:halves"),
     ),
     row(
-        "is the name of a file; did you mean --file lines.txt",
+        "is the name of a file. Use --file lines.txt",
         ("explain", "lines.txt"),
         ("explain", "--file", "lines.txt"),
     ),
@@ -437,7 +437,7 @@ SHELL = [
         ("explain", "--file", "lines.txt"),
     ),
     row(
-        "--tabs .*add --lines",
+        "--tabs .*Add --lines",
         ("explain", "--file", "pairs.txt", "--tabs", "-m", "shapley", *PAIRED),
         ("explain", "--file", "pairs.txt", "--tabs", "--lines", "-m", "shapley", *PAIRED),
     ),
@@ -567,7 +567,7 @@ NOT_TRIED = {
     "have the same settings class": AUTHOR,
     "LRP does not work for this model": "needs a network whose gradients fail the check",
     "have changed since it was wrapped": "needs a network that changes",
-    "rationales are for single texts": "needs pairs with rationales",
+    "rationales need single texts": "needs pairs with rationales",
     "explains logits only": "needs a method of the reproduction, whose tests try it",
     "is in limelight-reproduction": "needs an environment without that package",
     "no text was given": "needs a terminal as standard input",
@@ -576,6 +576,9 @@ NOT_TRIED = {
     "has no effect on a sampled text": "sampled texts: tests/models/test_checked_pipelines.py",
     "does not apply to --against": "needs a run: tests/cli/test_summarize.py",
     "train needs a file of texts": "training takes seconds: tests/cli/test_train.py",
+    " or --against, not both": "needs a run: tests/cli/test_summarize.py",
+    "--endpoint needs --model NAME": "needs a server: tests/models/test_endpoint.py",
+    "--max-new-tokens needs": "needs a language model: tests/serving/test_serve_command.py",
     "--pair is the second text of one pair": "needs a model of pairs: tests/cli/test_lines.py",
 }
 

@@ -86,7 +86,7 @@ def test_a_column_called_none_or_length_is_what_by_names(summarize, tmp_path):
         (["RUN", "--by", "shp"], "Did you mean 'shop'?"),
         (["RUN", "--method", "lime"], "unknown method of this run: 'lime'. Choose from: "),
         (["RUN", "--top", "0"], "top must be a positive whole number, not 0."),
-        (["RUN", "--output", "x.png"], "a summary is written as terminal, json, csv or html"),
+        (["RUN", "--output", "x.png"], "a summary can be terminal, json, csv or html"),
     ],
 )
 def test_bad_input_is_one_line(summarize, folder, tmp_path, monkeypatch, arguments, message):
@@ -104,7 +104,7 @@ def test_options_of_a_summary_do_not_apply_to_a_comparison(summarize, folder, op
     run = folder / "run"
     done = summarize(run, "--against", run, option, value)
     assert done.code == 2
-    assert f"{option} does not apply to --against; leave one of them out." in done.err
+    assert f"give {option} or --against, not both." in done.err
     assert summarize(run, option, value).code == 0
 
 

@@ -135,7 +135,7 @@ def test_a_file_keeps_what_the_target_was_held_against():
     validate(json_format.msgspec.json.decode(content), schema)
     plain = limelight.explain(tiny_model(2, outputs=3), TEXT, "loo").to_json()
     assert '"against"' not in plain
-    with pytest.raises(InputError, match="against another one; got 'class 2' twice"):
+    with pytest.raises(InputError, match="must be different classes, but both are 'class 2'"):
         Explanation.from_json(content.replace('"against":"class 0"', '"against":"class 2"'))
 
 

@@ -20,9 +20,9 @@ def check_schema(content: str | bytes, schema: str, problem: str) -> None:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return
     if raw_name is None:
-        raise InputError(f"{problem}: it names no schema.")
+        raise InputError(f"{problem}: it has no schema.")
     if (name := bytes(raw_name).decode("utf-8", "replace").strip('"')) != schema:
         raise InputError(
-            f"{problem} that this version reads: its schema is {truncate_line(name, 60)!r}, and "
-            f"this version reads {schema!r}."
+            f"{problem} that this version reads. Its schema is {truncate_line(name, 60)!r}, not "
+            f"{schema!r}."
         )

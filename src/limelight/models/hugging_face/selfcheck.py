@@ -114,13 +114,13 @@ def check_network(
     warnings = []
     if noise > rounding:
         warnings = [
-            f"The model answers the same text differently from call to call (by {noise:.1g}, asked "
-            "twice): scores of that size are noise. Switch off whatever is random in it."
+            f"The model returns different outputs for the same text (by {noise:.1g} in two "
+            "calls), so scores of that size are noise. Switch off whatever is random in it."
         ]
     elif needs_equal_lengths:
         warnings = [
-            "The answers of this model change with padding, so it is asked about texts of one "
-            "length at a time."
+            "The outputs of this model change with padding, so it reads texts of one length at a "
+            "time."
         ]
     missing, read_position = _find_missing_capabilities(network, example, rounding)
     return NetworkCheck(
@@ -181,7 +181,7 @@ def find_output_kind(network: Any, tokenizer: Any) -> OutputKind:
     if len(shape) == 3 and shape[-1] == len(labels):
         return "tags"
     raise InputError(
-        "the model must classify, tag, answer from a passage, or be a language model; got "
+        "the model must classify, tag, answer from a passage, or be a language model, not "
         f"{name}. {language_model_advice}"
     )
 
@@ -251,13 +251,13 @@ def _call_example(network: Any, ids: Rows) -> Float[np.ndarray, "n C"]:
     except Exception as error:
         noun = "text" if np.ndim(ids) == 2 else "image"
         raise InputError(
-            f"{forward.network_name(network)} cannot be asked about a {noun} alone "
+            f"{forward.network_name(network)} cannot be called with a {noun} alone "
             f"({describe_error(error)})."
         ) from error
     if outputs.shape[1] != (labels := len(network.config.id2label)):
         raise InputError(
             f"the model returns {outputs.shape[1]} outputs, but its config.id2label names "
-            f"{labels} classes; make the two agree."
+            f"{labels} classes. Make the two agree."
         )
     return outputs
 
@@ -396,12 +396,12 @@ def _precision_warnings(
     dtype = str(network.dtype)
     if dtype in _PRECISION_DIGITS:
         return (
-            f"The model computes in half precision ({dtype.removeprefix('torch.')}): its outputs "
+            f"The model computes in half precision ({dtype.removeprefix('torch.')}). Its outputs "
             f"have about {_PRECISION_DIGITS[dtype]} digits, and smaller effects are rounding.",
         )
     if network.device.type != "cuda" or not (difference := _distance(outputs, exact_outputs)):
         return ()
     return (
-        "On a GPU the model is asked in half precision (float16), which moved its outputs by "
-        f"{difference:.1g} on a short text; gradients and attention are in full precision.",
+        "On a GPU the model runs in half precision (float16), which changed its outputs by "
+        f"{difference:.1g} on a short text. Gradients and attention use full precision.",
     )
