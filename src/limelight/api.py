@@ -231,7 +231,7 @@ def explain(
     window
         Texts that are longer than a Hugging Face model can read: explain the mean output over
         windows of this many tokens. "auto" is the largest window of the model. None explains the
-        first window.
+        first window. For a tagger, the window around the span is explained.
     side
         Pairs of texts: score only the words of the "first" or the "second" text.
     at

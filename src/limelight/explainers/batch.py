@@ -316,7 +316,12 @@ class Batch:
             **({} if self.request.side is None else {"side": self.request.side}),
             **({"protect_span": self.request.protect_span} if self.inputs[i].queries else {}),
             **({} if windows is None else {"window": windows.size}),
+            **({"window": self.request.window} if self._reads_span_window(i) else {}),
         }
+
+    def _reads_span_window(self, i: int) -> bool:
+        """Return whether only the window around a span of input ``i`` was read."""
+        return self.request.window is not None and bool(self.inputs[i].queries)
 
     def _window_diagnostics(self, windows: Windows | None) -> dict[str, Any]:
         """Return the model's outputs in each window, as a result stores them."""

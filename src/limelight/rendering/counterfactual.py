@@ -216,6 +216,7 @@ def _strike_words(c: Counterfactual, look: Look) -> Text:
             text.append(visible if look.color else f"[-{visible}-]", style if look.color else "")
         else:
             text.append(visible, PAST_WINDOW if not part.is_read else "")
+    text.rstrip()  # a file ends in a line end
     return text
 
 
