@@ -374,8 +374,8 @@ class Image:
         width, height = self.size
         if self.regions is None:
             feature_map = np.full((height, width), -1)
-            for j, (left, top, right, bottom) in enumerate(self.boxes):
-                feature_map[top:bottom, left:right] = j
+            for j, (x_start, y_start, x_end, y_end) in enumerate(self.boxes):
+                feature_map[y_start:y_end, x_start:x_end] = j
             return feature_map
         numbers = _open_image(BytesIO(_decode_base64(self.regions)), "regions").pixels[:, :, 0]
         rows = np.arange(height) * len(numbers) // height
