@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Unpack, overload
 from warnings import warn
 
 from limelight.decisions import CounterfactualSettings, stream_counterfactuals
-from limelight.errors import InputError, add_text_number
+from limelight.errors import InputError, add_text_number, suggest_keywords
 from limelight.explainers.batch import Batch
 from limelight.explainers.budget import (
     Budget,
@@ -1071,6 +1071,7 @@ def counterfactual(
     budget: BudgetInput | None = None,
     progress: ProgressCallback | bool | None = None,
 ) -> Counterfactuals: ...
+@suggest_keywords
 def counterfactual(
     model: Model,
     text: Input | Texts,
@@ -1168,6 +1169,7 @@ def counterfactual(
     return results[0] if is_single(text) else Counterfactuals(results)
 
 
+@suggest_keywords
 def game(
     model: Model,
     text: Input,

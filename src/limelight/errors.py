@@ -2,11 +2,16 @@
 
 import contextlib
 import difflib
+import functools
+import inspect
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Integral
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # Characters that control a terminal (ESC moves its cursor and more), characters that reorder the
 # letters around them, and halves of characters, which no file can contain.
@@ -122,3 +127,22 @@ def unknown_name_message(kind: str, name: object, choices: Iterable[str]) -> str
     matches = difflib.get_close_matches(str(name), names, n=1)
     guess = f"Did you mean {matches[0]!r}? " if matches else ""
     return f"unknown {kind}: {name!r}. {guess}Choose from: {', '.join(names)}."
+
+
+def unknown_keyword_message(function: Callable[..., Any], name: str, match: str) -> str:
+    """Return the message for a mistyped keyword of a function."""
+    return f"unknown keyword of {function.__name__}: {name!r}. Did you mean {match!r}?"
+
+
+def suggest_keywords(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function raise an `InputError` with a suggestion for a mistyped keyword."""
+    names = inspect.signature(function).parameters
+
+    @functools.wraps(function)
+    def checked_function(*args: P.args, **keywords: P.kwargs) -> R:
+        for name in keywords:
+            if name not in names and (matches := difflib.get_close_matches(name, names, n=1)):
+                raise InputError(unknown_keyword_message(function, name, matches[0]))
+        return function(*args, **keywords)
+
+    return checked_function

@@ -234,3 +234,22 @@ def test_a_mistyped_keyword_gets_a_suggestion(call, name):
         )
     # A setting of a method that is similar to no keyword is named as a setting.
     assert "unknown setting" in error_message(call, text, bandwith=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "keyword", "meant"),
+    [
+        (limelight.counterfactual, "featurs", "features"),
+        (limelight.game, "replacment", "replacement"),
+        (limelight.load, "devic", "device"),
+        (limelight.wrap, "clases", "classes"),
+    ],
+)
+def test_a_function_without_settings_suggests_a_keyword_too(call, keyword, meant):
+    with pytest.raises(InputError) as error:
+        call(**{keyword: "x"})
+    assert str(error.value) == (
+        f"unknown keyword of {call.__name__}: {keyword!r}. Did you mean {meant!r}?"
+    )
+    with pytest.raises(TypeError, match="zzz"):
+        call(zzz=1)

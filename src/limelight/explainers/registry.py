@@ -8,7 +8,12 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, TypeVar, dataclass_transform, get_args
 
-from limelight.errors import IN_REPRODUCTION, InputError, unknown_name_message
+from limelight.errors import (
+    IN_REPRODUCTION,
+    InputError,
+    unknown_keyword_message,
+    unknown_name_message,
+)
 from limelight.explainers.learned import LEARNED_PREFIX, LearnedMethod
 from limelight.explainers.method import (
     UNTIL,
@@ -385,9 +390,7 @@ def check_keywords(function: Callable[..., Any], settings: Mapping[str, Any]) ->
             continue
         matches = get_close_matches(name, [*parameters, *method_settings], n=1)
         if matches and matches[0] in parameters:
-            raise InputError(
-                f"unknown keyword of {function.__name__}: {name!r}. Did you mean {matches[0]!r}?"
-            )
+            raise InputError(unknown_keyword_message(function, name, matches[0]))
 
 
 def configure_method(name: Any, model: Model, settings: Mapping[str, Any]) -> ConfiguredMethod:

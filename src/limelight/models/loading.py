@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, overload
 from weakref import WeakKeyDictionary
 
-from limelight.errors import InputError, MissingExtraError
+from limelight.errors import InputError, MissingExtraError, suggest_keywords
 from limelight.files import parse_json, read_bounded_bytes
 from limelight.models.attention import AttentionClassifier, load_folder
 from limelight.models.functions import wrap_encoder, wrap_function, wrap_image_function
@@ -80,6 +80,7 @@ def load(
     max_new_tokens: int | None = None,
     per_token: bool = False,
 ) -> Model: ...
+@suggest_keywords
 def load(
     path: str | os.PathLike[str] | None = None,
     *,
@@ -298,6 +299,7 @@ def _is_hugging_face(folder: Path) -> bool:
     return isinstance(config, dict) and "format" not in config and "model_type" in config
 
 
+@suggest_keywords
 def wrap(
     model: Any,
     *,

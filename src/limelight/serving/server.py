@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvicorn
 
-from limelight.errors import InputError, unknown_name_message
+from limelight.errors import InputError, suggest_keywords, unknown_name_message
 from limelight.explainers.learned import LearnedMethod
 from limelight.files import read_bounded_bytes
 from limelight.models import Model, check_model, load
@@ -40,6 +40,7 @@ _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 _MAX_MODELS = 2
 
 
+@suggest_keywords
 def serve(
     model: Model | Sequence[Model] | None = None,
     *,

@@ -18,7 +18,7 @@ import numpy as np
 from limelight import __version__
 from limelight.data.columns import read_texts
 from limelight.data.files import is_table
-from limelight.errors import InputError, read_all, short_repr
+from limelight.errors import InputError, read_all, short_repr, suggest_keywords
 from limelight.explainers.batch import Batch, read_batch
 from limelight.explainers.budget import BudgetInput, parse_budget
 from limelight.explainers.explaining import as_list
@@ -71,6 +71,7 @@ _JUDGING_SHARE = 0.25  # of the model calls for sampling: the calls that measuri
 ShapleyDraws = Float[np.ndarray, "_pairs _C _d"]  # the values of each pair of orders, for one text
 
 
+@suggest_keywords
 def learn(
     model: Model,
     texts: Any,

@@ -15,7 +15,7 @@ import torch
 from limelight.data.images import read_labeled_images
 from limelight.data.labeled import LabeledTexts, read_labeled
 from limelight.data.labels import Labels, below_chance_warning
-from limelight.errors import InputError, unknown_name_message
+from limelight.errors import InputError, suggest_keywords, unknown_name_message
 from limelight.files import folder_lock, remove_abandoned_parts, write_atomically
 from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.folder import FILES, is_incomplete_folder, write_files
@@ -36,6 +36,7 @@ HISTORY = "history.json"
 PRECISIONS = ("float32", "float16")
 
 
+@suggest_keywords
 def train(
     data: Any,
     *,
