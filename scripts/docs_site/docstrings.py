@@ -1,7 +1,8 @@
 """Docstrings as the site shows them: an extension of griffe, the parser of mkdocstrings.
 
-griffe gives all parameters of a line "seed, budget" the type and the default of the first. It reads
-an unindented line below "Returns" as a type. So this module rewrites both before griffe parses them.
+griffe gives all parameters of a line "seed, budget" the type and the default of the first. It
+reads an unindented line below "Returns" as a type. So this module rewrites both before griffe
+parses them.
 """
 
 import re
