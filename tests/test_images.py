@@ -220,7 +220,7 @@ def test_explain_reads_the_file_of_an_image(tmp_path):
     for arguments, message in (
         (
             ["explain", file],
-            f"an image ({file}) needs a model that reads images, but this model reads",
+            "needs a model that reads images, but this model reads",
         ),
         (["explain", "--model", "bright:model", "some words"], "'some words' is no file"),
         (

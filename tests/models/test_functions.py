@@ -79,7 +79,7 @@ NOT_NUMBERS = (
         (
             chances([0.2, 0.3, 0.5]),
             {},
-            "there are 2 classes (bad, good), but the function returns 3 columns; "
+            "there are 2 classes (bad, good), but the function returns 3 columns. "
             "Name as many classes as there are columns.",
         ),
         (

@@ -555,7 +555,7 @@ def test_a_model_needs_its_tokenizer_and_its_head():
     model, tokenizer = tiny("bert")
     with pytest.raises(InputError, match="needs its tokenizer"):
         limelight.wrap(model)
-    with pytest.raises(InputError, match=r"must classify, tag, .* got BertModel"):
+    with pytest.raises(InputError, match=r"must classify, tag, .* not BertModel"):
         limelight.wrap(model.bert, tokenizer=tokenizer)
     with pytest.raises(InputError, match="needs its fast tokenizer"):
         limelight.wrap(model, tokenizer="bert")

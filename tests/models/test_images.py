@@ -289,7 +289,7 @@ def test_another_object_and_a_model_of_texts_raise_an_error(tmp_path):
         with pytest.raises(InputError, match=r"an image .* needs a model that reads images, but"):
             limelight.explain(text_model, given)
     for asked, said in (
-        ({"grid": 4}, "joined and not cut"),
+        ({"grid": 4}, r"a grid of 4 × 4 is too fine"),
         ({"grid": 0}, "grid must be a positive whole number, not 0"),
         (
             {"grid": 2, "features": "segments"},

@@ -109,7 +109,9 @@ def test_a_learned_method_is_shown_first_and_by_no_folder(serving, tmp_path, req
         (told,) = last["result"]["explanations"]
         found = limelight.explain(model, "a superb film", learned)
         assert limelight.Explanation.from_json(msgspec.json.encode(told)) == found
-    with pytest.raises(InputError, match="was learned from another model"):
+    with pytest.raises(
+        InputError, match=r"was learned from the model .* not from .* Serve that model"
+    ):
         serving(limelight.wrap(_half, classes=["bad", "good"]), learned=learned)
 
 

@@ -118,7 +118,7 @@ def bad_images(folder):
         (pixels(channels=2), "1, 3 or 4 channels"),
         (np.moveaxis(pixels(), -1, 0), "Move the channels to the end"),
         (pixels()[None], "not (1, 6, 10, 3)"),
-        ({"bytes": None, "path": None}, "has none"),
+        ({"bytes": None, "path": None}, "has neither"),
         (7, "got int"),
         ("a text " * 600, "must be the path of a file"),
         ("https://limelight.org/shirt.png", "an address of the web"),
