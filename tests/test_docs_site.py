@@ -349,7 +349,7 @@ QUERIES = {
     "int8": ["faq.html#can-i-explain-lora-peft-or-quantized-models"],
     "10000 texts": ["faq.html#how-do-i-explain-10000-texts"],
     "RAG": ["tutorials/answers.html"],
-    "CI": ["how-to/checks.html", "how-to/tracking.html"],
+    "CI": ["how-to/checks.html"],
     "continuous integration": ["how-to/checks.html"],
     "CUDA out of memory": ["faq.html#how-do-i-save-memory"],
 }

@@ -32,7 +32,7 @@ _DEFAULT_RANK = 1
 SYNONYMS = {
     "10,000 texts": "10000 thousands of texts",
     "answer of a language model": "RAG retrieval passages documents",
-    "Checks in a build": "CI continuous integration test a model",
+    "Checks in CI": "continuous integration test a model",
     "multi-label": "multilabel",
     "out of memory": "OOM CUDA",
     "quantized": "quantization int8 4-bit bitsandbytes GPTQ AWQ adapter slow tokenizer",
