@@ -361,7 +361,7 @@ def search(opened, query):
     """Type a query into the search of a page and return the addresses of the results."""
     opened.keyboard.press("Control+k")
     until(opened, "Boolean(document.activeElement.shadowRoot)")
-    opened.keyboard.type(query)
+    opened.keyboard.insert_text(query)  # at once, so that there are no results of its beginning
     marker = query.split()[-1].lower()
     until(
         opened, f"(marker) => ({RESULTS})().some((a) => a.toLowerCase().includes(marker))", marker
