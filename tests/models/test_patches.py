@@ -268,7 +268,7 @@ def test_a_folder_restores_the_same_model_and_a_damaged_one_raises_an_error(tmp_
         ({"size": [2, 3]}, "unusable 'patches'"),
         (config["patches"] | {"grid": [3, 3]}, "a matching T_max and patch_mean"),
         (config["patches"] | {"grid": [2, 3.0]}, "whole numbers"),
-        (config["patches"] | {"channels": 2}, "in 1 or 3 channels"),
+        (config["patches"] | {"channels": 2}, "with 1 or 3 channels"),
         (config["patches"] | {"removal": "gray"}, "no removal 'gray'|removal"),
         (None, "the tokenizer must be 'basic_english'"),
     ):
