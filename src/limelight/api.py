@@ -28,7 +28,7 @@ from limelight.explainers.explaining import (
     track_progress,
 )
 from limelight.explainers.method import ConfiguredMethod
-from limelight.explainers.registry import METHODS, method_table
+from limelight.explainers.registry import METHODS, check_keywords, method_table
 from limelight.models import Model, check_model
 from limelight.models.prediction import predict_rows
 from limelight.models.protocol import Requirements
@@ -111,6 +111,7 @@ def _prepare_call(
     for field in REQUEST_FIELDS:
         if field.name in settings:
             raise InputError(f"{function} has no option {field.name}. Leave {field.name} out.")
+    check_keywords(globals()[function], settings)
     # Not every method has these settings, so that their defaults are not passed on.
     if not isinstance(replacement, str) or replacement != "auto":
         settings["replacement"] = replacement
@@ -226,11 +227,11 @@ def explain(
         "logit" (for two classes, the log-odds of the target) or "probability". For a model whose
         outputs are not log-odds the scale is always "score".
     protect
-        Words that are never removed and get no score.
+        Words and phrases that are never removed and get no score, such as ["film", "not bad"].
     window
         Texts that are longer than a Hugging Face model can read: explain the mean output over
         windows of this many tokens. "auto" is the largest window of the model. None explains the
-        first window.
+        first window. For a tagger, the window around the span is explained.
     side
         Pairs of texts: score only the words of the "first" or the "second" text.
     at

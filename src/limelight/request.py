@@ -258,7 +258,8 @@ class Request:
         'or "score" (the raw output). Models without probabilities always use "score".',
     ] = "logit"
     protect: Annotated[
-        Collection[str], "Never remove this word, and give it no score. Repeat for more words."
+        Collection[str],
+        "Never remove this word or phrase, and give it no score. Repeat for more words.",
     ] = ()
     window: Annotated[
         str | int | None,

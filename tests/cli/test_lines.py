@@ -53,7 +53,10 @@ def test_lines_outside_the_domain_of_a_method_are_named(limelight, tmp_path):
 @commands
 def test_errors_about_no_line_in_particular_come_once(limelight, lines, command):
     outcome = limelight(*command, "--lines", "--file", lines, "--model", "nowhere")
-    assert outcome.err == "Error: there is no model folder at 'nowhere'. Check the path.\n"
+    assert outcome.err == (
+        "Error: there is no model folder at 'nowhere'. Check the path, or write 'hub:nowhere' if "
+        "it is a model on the Hugging Face hub.\n"
+    )
     if command[0] != "predict":
         outcome = limelight(*command, "--lines", "--file", lines, "--target", "x")
         assert outcome.err.count("unknown class: 'x'") == 1

@@ -1,5 +1,6 @@
 """``limelight summarize`` from the outside."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -105,3 +106,23 @@ def test_options_of_a_summary_do_not_apply_to_a_comparison(summarize, folder, op
     assert done.code == 2
     assert f"give {option} or --against, not both." in done.err
     assert summarize(run, option, value).code == 0
+
+
+def test_the_scores_of_all_words_go_to_a_file(summarize, folder, tmp_path):
+    target = tmp_path / "scores.csv"
+    done = summarize(folder / "run", "--scores", target)
+    assert (done.code, done.err) == (0, "")
+    assert "30 texts" in done.out
+    with target.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    explanations = list(limelight.Run(folder / "run"))
+    assert len(rows) == sum(map(len, explanations))
+    assert {row["method"] for row in rows} == {"gxi", "alpha-avg"}
+    second = limelight.Run(folder / "run").explanation(1, "alpha-avg")
+    stored = [r for r in rows if (r["document"], r["method"]) == ("1", "alpha-avg")]
+    assert [row["feature"] for row in stored] == list(second.features)
+    assert [float(row["score"]) for row in stored] == second.scores.tolist()
+    assert limelight.Run(folder / "run").to_csv() == target.read_bytes().decode()
+    done = summarize(folder / "run", "--scores", tmp_path / "scores.txt")
+    assert (done.code, done.out) == (2, "")
+    assert "must end in .csv" in done.err

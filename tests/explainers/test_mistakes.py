@@ -59,8 +59,8 @@ def test_protected_words_are_written_as_the_text_writes_them():
     assert error_message(limelight.explain, TEXT, protect="w1") == (
         "protect must be a list of words, not 'w1'."
     )
-    assert error_message(limelight.explain, TEXT, protect=["w1 w5"]) == (
-        "a protected word must be a single token, but the model reads 'w1 w5' as 'w1', 'w5'."
+    assert error_message(limelight.explain, TEXT, protect=["w1", " "]).startswith(
+        "the protected word ' ' cannot be read: "
     )
 
 
@@ -215,3 +215,22 @@ def test_a_command_raises_an_error_for_a_huge_number(request, rows, value):
     message = " ".join(outcome.err.split())
     assert "the setting 'rows' must" in message
     assert value in message
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (limelight.explain, "explain"),
+        (limelight.explain_classes, "explain_classes"),
+        (limelight.compare, "compare"),
+        (limelight.judge, "judge"),
+    ],
+)
+def test_a_mistyped_keyword_gets_a_suggestion(call, name):
+    text = [TEXT] if name == "judge" else TEXT
+    for typed, meant in (("featurs", "features"), ("budgt", "budget")):
+        assert error_message(call, text, **{typed: "words"}) == (
+            f"unknown keyword of {name}: {typed!r}. Did you mean {meant!r}?"
+        )
+    # A setting of a method that is similar to no keyword is named as a setting.
+    assert "unknown setting" in error_message(call, text, bandwith=1)

@@ -421,8 +421,19 @@ def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
             "there is no model folder at 'no/where'. Check the path, or write "
             "'hub:no/where' if it is a model on the Hugging Face hub.",
         ),
-        ("nowhere", "there is no model folder at 'nowhere'. Check the path."),
-        ("hub:nowhere", "a hub id must be hub:owner/name, not 'hub:nowhere'."),
+        (
+            "nowhere",
+            "there is no model folder at 'nowhere'. Check the path, or write 'hub:nowhere' "
+            "if it is a model on the Hugging Face hub.",
+        ),
+        ("./no/such/where", "there is no model folder at 'no/such/where'. Check the path."),
+        ("hub:a/b/c", "a hub id must be hub:owner/name, not 'hub:a/b/c'."),
+        (
+            "folder/model.gguf",
+            "'folder/model.gguf' is a GGUF file. Load it with transformers: "
+            "AutoModelForCausalLM.from_pretrained(folder, gguf_file='model.gguf'). Then pass the "
+            "model and its tokenizer to limelight.wrap with template=.",
+        ),
     ],
 )
 def test_a_mistyped_path_is_an_error_and_never_a_look_up(path, sentence, monkeypatch):

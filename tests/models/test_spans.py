@@ -260,7 +260,6 @@ def test_repeated_words_stay_apart():
         ("bad film", {"at": "bad film"}, "to score the words of the span"),
         ("film " * 40, {"at": (190, 194)}, "which are all that the model reads"),
         ("film " * 40, {"at": (140, 149)}, "which are all that the model reads"),
-        ("bad film", {"at": "bad", "window": "auto"}, "spans are explained without windows"),
         ("bad film", {"at": "bad", "target": "GPE"}, "unknown class: 'GPE'"),
         (("bad", "film"), {"at": "bad"}, "a tagger reads single texts"),
     ],
@@ -445,7 +444,7 @@ def test_a_tagger_has_no_outputs_of_a_whole_text():
     with pytest.raises(InputError, match="a tagger reads single texts"):
         limelight.predict(model, ("the bad", "film"))
     (warning,) = model.read("film " * 40).warnings
-    assert "window" not in warning
+    assert "window='auto' (--window auto)" in warning
 
 
 def test_all_spans_may_be_scored_too():

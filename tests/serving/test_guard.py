@@ -135,7 +135,7 @@ def test_an_invalid_request_gets_one_message(served, body, message):
         ({"methods": ["limee"]}, "Did you mean 'lime'?"),
         ({"target": "neutral"}, "unknown class: 'neutral'"),
         ({"text": "  "}, "no words left"),
-        ({"protect": ["two words"]}, "must be a single token"),
+        ({"protect": [" "]}, "the protected word ' ' cannot be read"),
     ],
 )
 def test_an_error_of_the_library_is_sent_with_its_message(served, change, message):

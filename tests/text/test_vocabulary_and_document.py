@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from limelight.errors import InputError
 from limelight.models.attention import encode_text, padded_ids
-from limelight.text import CLS, UNK, Vocabulary, build_features, tokenize
+from limelight.text import CLS, UNK, Vocabulary, build_features, find_phrase, tokenize
 
 VOCABULARY = Vocabulary(("[cls]", "UNK", "a", "great", "film"))
 
@@ -102,6 +102,17 @@ def test_protected_words_are_no_features():
     assert features.feature_index.tolist() == [-1, 0, 1, -1]
     with pytest.raises(InputError, match="reads no unprotected word of this text"):
         build_features(read("a a"), protect={"a"})
+
+
+def test_a_protected_phrase_is_found_where_its_words_follow_each_other():
+    model_input = read("great film a film a Great  FILM")
+    assert find_phrase(model_input, "great film") == {0, 1, 5, 6}
+    assert find_phrase(model_input, "eat film") == set()  # not at the borders of tokens
+    assert find_phrase(model_input, "film great") == set()
+    assert find_phrase(model_input, " ") == set()
+    features = build_features(model_input, protect=find_phrase(model_input, "great film"))
+    assert features.strings == ("a", "film")
+    assert features.spans[1] == ((13, 17),)
 
 
 def test_an_unknown_kind_of_feature_gets_a_guess():

@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -55,8 +56,18 @@ def error_console() -> Console:
 
 
 def print_stderr(sentence: str, *, style: str | None = None) -> None:
-    """Print a sentence on standard error, without markup and with control characters escaped."""
-    error_console().print(escape_controls(sentence), style=style)
+    """Print a sentence on standard error, without markup and with control characters escaped.
+
+    A terminal gets lines that end between words. Files and pipes get one line.
+    """
+    console, message = error_console(), escape_controls(sentence)
+    if console.is_terminal:
+        # Long words, such as paths, stay whole, so that they can be copied.
+        message = "\n".join(
+            textwrap.fill(line, console.width, break_long_words=False, break_on_hyphens=False)
+            for line in message.split("\n")
+        )
+    console.print(message, style=style)
 
 
 def show_progress(task: str, *, announced: bool = False) -> ProgressDisplay:

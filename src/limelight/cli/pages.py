@@ -181,6 +181,7 @@ def summarize(
     method: Method = None,
     top: Annotated[WholeNumber, Parameter(group=OUTPUT)] = 20,
     representatives: Annotated[WholeNumber, Parameter(group=OUTPUT)] = 8,
+    scores: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
     out: OutputOptions = OutputOptions(),  # noqa: B008  (it is frozen)
 ) -> None:
     """Summarize the explanations of a data set: important words, mistakes, groups of texts.
@@ -205,6 +206,8 @@ def summarize(
         Number of words for each class, of phrases, and of mistakes.
     representatives
         Number of representative texts.
+    scores
+        Also write the score of every word of every text to this .csv file.
     """
     from limelight.runs import Run
 
@@ -217,6 +220,8 @@ def summarize(
         for option, value in values.items():
             if value != defaults[option]:
                 raise InputError(f"give --{option} or --against, not both.")
+    if scores is not None and scores.suffix.lower() != ".csv" and not is_device(scores):
+        raise InputError(f"--scores writes CSV, so its file must end in .csv, not '{scores.name}'.")
     opened = Run(run, labels=labels)
     result: RunSummary | RunComparison
     if against is not None:
@@ -227,3 +232,6 @@ def summarize(
         group_column = None if ungrouped else by
         result = opened.summary(method, by=group_column, top=top, representatives=representatives)
     write_result(result, form, out.output)
+    if scores is not None:
+        remove_partial_files(scores)
+        opened.to_csv(scores)

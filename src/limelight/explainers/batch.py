@@ -38,6 +38,7 @@ from limelight.text import (
     ModelInput,
     QueriedText,
     build_features,
+    find_phrase,
     split_input,
 )
 from limelight.text.inputs import Windows
@@ -315,7 +316,12 @@ class Batch:
             **({} if self.request.side is None else {"side": self.request.side}),
             **({"protect_span": self.request.protect_span} if self.inputs[i].queries else {}),
             **({} if windows is None else {"window": windows.size}),
+            **({"window": self.request.window} if self._reads_span_window(i) else {}),
         }
+
+    def _reads_span_window(self, i: int) -> bool:
+        """Return whether only the window around a span of input ``i`` was read."""
+        return self.request.window is not None and bool(self.inputs[i].queries)
 
     def _window_diagnostics(self, windows: Windows | None) -> dict[str, Any]:
         """Return the model's outputs in each window, as a result stores them."""
@@ -617,28 +623,19 @@ def _check_outputs(
 
 
 def _protected_words(model: Model, request: Request) -> frozenset[str]:
-    """Return the protected words of a request, as ``model`` reads them."""
-    return frozenset(_check_single_token(model, word) for word in request.protect)
-
-
-def _check_single_token(model: Model, word: str) -> str:
-    """Return a protected word in lower case, which protects it in any case.
+    """Return the protected words and phrases of a request in lower case.
 
     Raises
     ------
     InputError
-        If the model does not read the word as one token.
+        If the model cannot read one of them.
     """
-    try:
-        tokens = model.read(word).tokens.strings
-    except InputError as error:
-        raise InputError(f"the protected word {word!r} cannot be read: {error}") from None
-    if [token.lower() for token in tokens] != [word.lower()]:
-        raise InputError(
-            f"a protected word must be a single token, but the model reads {word!r} as "
-            f"{', '.join(map(repr, tokens))}."
-        )
-    return word.lower()
+    for phrase in request.protect:
+        try:
+            model.read(phrase)
+        except InputError as error:
+            raise InputError(f"the protected word {phrase!r} cannot be read: {error}") from None
+    return frozenset(phrase.lower() for phrase in request.protect)
 
 
 def _make_features(
@@ -647,11 +644,13 @@ def _make_features(
     """Return the features of an input for a request, without protected words."""
     strings = model_input.tokens.strings if protected_words else ()
     # Words that the model cannot tell apart share a name such as "a / b".
-    protect = {
+    protect: set[str | int] = {
         string
         for string in strings
         if not protected_words.isdisjoint([string.lower(), *string.lower().split(" / ")])
     }
+    for phrase in protected_words:
+        protect |= find_phrase(model_input, phrase)
     options: Any = {"side": request.side, "protect_query": request.protect_span}
     if subwords:
         features = build_features(model_input, "positions", protect=protect, **options)

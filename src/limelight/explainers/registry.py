@@ -1,8 +1,10 @@
 """The registry of methods, and the methods that functions use by default."""
 
+import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, TypeVar, dataclass_transform, get_args
 
@@ -29,6 +31,7 @@ from limelight.results.method_table import (
     MethodTable,
     SettingRow,
 )
+from limelight.setting_keywords import MethodSettings
 
 # Modules that register methods, in the order of the catalogue. They are imported when a method is
 # looked up: a comparison of attention and gradients needs neither anchors nor their searches.
@@ -362,6 +365,29 @@ def usable_methods(model: Model) -> list[str]:
     return [
         name for name, method in METHODS.items() if select_implementation(method, model) is not None
     ]
+
+
+def check_keywords(function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
+    """Raise an InputError for a keyword that is probably a mistyped parameter of ``function``."""
+    # Most calls have no other settings, and need not import all methods.
+    if settings.keys() <= MethodSettings.__annotations__.keys():
+        return
+    method_settings = {
+        member.name for method in METHODS.values() for member in fields(method.settings)
+    }
+    parameters = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    for name in settings:
+        if name in method_settings or name == UNTIL:
+            continue
+        matches = get_close_matches(name, [*parameters, *method_settings], n=1)
+        if matches and matches[0] in parameters:
+            raise InputError(
+                f"unknown keyword of {function.__name__}: {name!r}. Did you mean {matches[0]!r}?"
+            )
 
 
 def configure_method(name: Any, model: Model, settings: Mapping[str, Any]) -> ConfiguredMethod:

@@ -21,6 +21,13 @@ from limelight.explainers.registry import (
     default_comparison,
     find_method,
 )
+from limelight.judging.shap_values import (
+    find_row,
+    is_shap_explanation,
+    read_shap_values,
+    select_output,
+    sum_token_values,
+)
 from limelight.models import Model, are_opposite, class_weights
 from limelight.request import target_indices
 from limelight.results import Comparison, Explanation
@@ -146,6 +153,7 @@ def _list_methods(methods: Any) -> list[tuple[str | None, Any]]:
     if isinstance(methods, Mapping):
         return list(methods.items())
     is_single = isinstance(methods, str | Path) or not isinstance(methods, Iterable)
+    is_single = is_single or is_shap_explanation(methods)
     sources = [methods] if is_single else list(methods)
     # A list of explanations is one candidate. A list of names is several.
     if sources and all(isinstance(source, Explanation) for source in sources):
@@ -242,7 +250,7 @@ def _function_scorer(function: Callable[..., Any]) -> Callable[[Batch], list[Sco
 
     def score_text(batch: Batch, i: int) -> ScoresOrReason:
         """Return the scores of a text, or the reason why it has none."""
-        target, classes = batch.targets.class_names()[i], batch.model.classes
+        target = batch.targets.class_names()[i]
         try:
             keywords = {"target": target} if takes_target else {}
             answer = function(batch.model, batch.inputs[i].user_input, **keywords)
@@ -260,15 +268,53 @@ def _function_scorer(function: Callable[..., Any]) -> Callable[[Batch], list[Sco
             return _scores_for_target(scores, answer.target, batch, i, signed=answer.signed)
         if takes_target:
             return scores
-        (default,) = target_indices(None, classes, batch.outputs[i : i + 1])
         # Numbers without a negative one are sizes, such as attention. They belong to no class.
         signed = bool((scores < 0).any())
-        converted = _scores_for_target(scores, classes[default], batch, i, signed=signed)
+        converted = _scores_for_default(scores, batch, i, signed=signed)
         if not isinstance(converted, str):
             return converted
         return f"{converted} Add a parameter `target` to the function: it gets the judged class."
 
     return _score_each_text(score_text)
+
+
+def _shap_candidate(explanation: Any) -> Candidate:
+    """Return the candidate of a ``shap.Explanation``.
+
+    An output without the name of a class belongs to the class that ``explain`` explains by default.
+    """
+    stored = read_shap_values(explanation)
+
+    def score_text(batch: Batch, i: int) -> ScoresOrReason:
+        """Return the scores of a text, or the reason why it has none."""
+        text, features = batch.inputs[i].text, batch.features[i]
+        if (row := find_row(stored, text, features)) is None:
+            return (
+                f"the shap.Explanation has no row with the tokens or the {features.noun}s of this "
+                "text. Explain the same texts with shap."
+            )
+        classes, target = batch.model.classes, batch.targets.class_names()[i]
+        selected = select_output(row, stored.output_names, classes, target)
+        if isinstance(selected, str):
+            return selected
+        values, scored_class = selected
+        scores = sum_token_values(row.tokens, values, text, features)
+        if isinstance(scores, str):
+            return scores
+        if not np.isfinite(scores).all():
+            return "the shap.Explanation has values that are not finite."
+        if scored_class is None:
+            return _scores_for_default(scores, batch, i, signed=True)
+        return _scores_for_target(scores, scored_class, batch, i, signed=True)
+
+    return Candidate(
+        "shap",
+        "shap",
+        True,
+        _score_each_text(score_text),
+        expected_calls=lambda _: 0,
+        is_portable=False,
+    )
 
 
 def _takes_target(function: Callable[..., Any]) -> bool:
@@ -281,6 +327,13 @@ def _takes_target(function: Callable[..., Any]) -> bool:
         parameter.POSITIONAL_OR_KEYWORD,
         parameter.KEYWORD_ONLY,
     )
+
+
+def _scores_for_default(scores: Scores, batch: Batch, i: int, *, signed: bool) -> ScoresOrReason:
+    """Convert scores for the class that ``explain`` explains by default, if possible."""
+    classes = batch.model.classes
+    (default,) = target_indices(None, classes, batch.outputs[i : i + 1])
+    return _scores_for_target(scores, classes[default], batch, i, signed=signed)
 
 
 def _scores_for_target(
@@ -370,7 +423,8 @@ def _is_stored(source: Any) -> bool:
     """Return whether ``source`` is a file of explanations, or a collection of them."""
     if isinstance(source, str):
         return source.endswith((".json", ".jsonl"))
-    return isinstance(source, Explanation | Comparison | os.PathLike | Iterable)
+    is_file_or_list = isinstance(source, Explanation | Comparison | os.PathLike | Iterable)
+    return is_file_or_list or is_shap_explanation(source)
 
 
 def _stored_candidates(source: Any) -> Iterator[Candidate]:
@@ -379,6 +433,9 @@ def _stored_candidates(source: Any) -> Iterator[Candidate]:
     A mapping from texts to explanations belongs to one method and is not read here. It may read an
     explanation from disk when it is needed. All other sources are read to their end.
     """
+    if is_shap_explanation(source):
+        yield _shap_candidate(source)
+        return
     if isinstance(source, Mapping):
         first = next(iter(source.values()), None)
         if not isinstance(first, Explanation):

@@ -16,6 +16,7 @@ from limelight.data.labels import ClassLabels, Labels, below_chance_warning
 from limelight.errors import InputError, short_repr
 from limelight.explainers.budget import BudgetInput, parse_seconds
 from limelight.explainers.explaining import as_list
+from limelight.explainers.registry import check_keywords
 from limelight.judging.candidates import make_candidates
 from limelight.judging.estimate import estimate_judging, judge_with_progress
 from limelight.judging.measures import method_agreement, select_columns
@@ -78,11 +79,11 @@ def judge(
         is right less often than guessing.
     methods
         Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
-        explanations (a JSON file, a list of them, or a mapping from texts to them), or a mapping
-        from names to any of these. If a function takes ``target``, it gets the judged class.
-        Otherwise its scores belong to the class that :func:`limelight.explain` explains by
-        default. By default the methods of :func:`limelight.compare`, or for deep models those
-        that were measured to be faithful.
+        explanations (a JSON file, a list of them, or a mapping from texts to them), a
+        ``shap.Explanation`` of the same texts, or a mapping from names to any of these. If a
+        function takes ``target``, it gets the judged class. Otherwise its scores belong to the
+        class that :func:`limelight.explain` explains by default. By default the methods of
+        :func:`limelight.compare`, or for deep models those that were measured to be faithful.
     target
         The class whose output is judged, by default the predicted class of each text.
     scale
@@ -171,6 +172,7 @@ def judge(
     # All options are checked before a text is read or the model is called.
     selected_columns = select_columns(columns, model.link)
     replacements = _resolve_replacements(model, replacement, second_replacement)
+    check_keywords(judge, settings)
     candidates = make_candidates(model, methods, settings, seed=seed, replacement=replacements[0])
     inputs, data_labels = _read_labeled_rows(texts)
     # The label of a text does not apply to its spans.

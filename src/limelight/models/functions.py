@@ -498,6 +498,49 @@ def split_segments(model_input: ModelInput, features: Features) -> list[TextSegm
     return segments
 
 
+# --- sentence encoders -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """The cosine similarity of texts to another text, under a sentence encoder."""
+
+    encoder: Any
+    other: str
+
+    def __call__(self, texts: list[str]) -> Float[np.ndarray, " n"]:
+        """Return the similarity of each text; a vector of zeros is similar to no text."""
+        vectors = np.stack([_convert_to_float64(v) for v in self.encoder.encode(texts)])
+        (other,) = (_convert_to_float64(v) for v in self.encoder.encode([self.other]))
+        norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(other)
+        return (vectors @ other) / np.where(norms > 0, norms, 1)
+
+
+def wrap_encoder(encoder: Any, options: Mapping[str, Any]) -> Function:
+    """Return the similarity of texts to ``other`` as a model, with options of `limelight.wrap`.
+
+    Raises
+    ------
+    InputError
+        If the model does not encode texts, or if an option does not apply to similarities.
+    """
+    if not callable(getattr(encoder, "encode", None)):
+        raise InputError(
+            "other= needs a sentence encoder with a method encode, such as a SentenceTransformer, "
+            f"not {type(encoder).__name__}."
+        )
+    if not (other := validate_text(options["other"])).strip():
+        raise InputError("other must be a text with words, not an empty text.")
+    used_options = {name: value for name, value in options.items() if name != "other"}
+    for name in used_options:
+        if name not in ("classes", "mask", "words", "batch_size", "name"):
+            raise InputError(f"{name} does not apply to the similarity of two texts. Leave it out.")
+    defaults = {"classes": ["similarity"], "name": f"similarity to {truncate_line(other, 40)!r}"}
+    return wrap_function(
+        Similarity(encoder, other), **{**defaults, **used_options, "scale": "score"}
+    )
+
+
 # --- functions from images ---------------------------------------------------------------------
 
 

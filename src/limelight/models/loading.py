@@ -14,18 +14,27 @@ from weakref import WeakKeyDictionary
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import parse_json, read_bounded_bytes
 from limelight.models.attention import AttentionClassifier, load_folder
-from limelight.models.functions import wrap_function, wrap_image_function
+from limelight.models.functions import wrap_encoder, wrap_function, wrap_image_function
 from limelight.models.protocol import Model, check_model
 from limelight.text import Span, truncate_line
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
-_HUB, _HUB_ID = "hub:", re.compile(r"[\w.-]+/[\w.-]+")  # owner/name
+_HUB, _HUB_ID = "hub:", re.compile(r"(?:[\w.-]+/)?[\w.-]+")  # owner/name, or an old name
 # At least two letters before the colon, because "C:model" is a path of Windows.
 _OBJECT = re.compile(r"(?!hub:)[A-Za-z_][\w.]+:[A-Za-z_][\w.]*")  # module:object
 _MAX_CONFIG_BYTES = 1 << 24
 _NETWORK_OPTIONS = (
     *("tokenizer", "processor", "template", "labels", "max_new_tokens", "per_token"),
 )
+# A module that takes ids of tokens needs a function around it.
+_MODULE_ERROR = """{} is a module of torch that takes no texts. Write a function from texts to \
+scores, and wrap it with its classes:
+
+def predict(texts):
+    batch = tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
+    return network(**batch).detach()
+
+model = limelight.wrap(predict, classes=["negative", "positive"], scale="logit")"""
 # Options of `wrap` about the prompt of a language model, by name. None means no language model.
 PromptOptions = Mapping[str, Any] | None
 
@@ -180,7 +189,13 @@ def _load_model(
         )
     if folder.suffix == ".skops" and prompt_options is None and not folder.is_dir():
         return wrap(_load_skops(folder))
-    if not folder.is_dir() and _HUB_ID.fullmatch(str(folder)):
+    if folder.suffix.lower() == ".gguf":
+        raise InputError(
+            f"'{folder}' is a GGUF file. Load it with transformers: "
+            f"AutoModelForCausalLM.from_pretrained(folder, gguf_file={folder.name!r}). Then pass "
+            "the model and its tokenizer to limelight.wrap with template=."
+        )
+    if not folder.exists() and _HUB_ID.fullmatch(str(folder)):
         raise InputError(
             f"there is no model folder at '{folder}'. Check the path, or write '{_HUB}{folder}' "
             "if it is a model on the Hugging Face hub."
@@ -302,6 +317,7 @@ def wrap(
     pairs: bool = False,
     tags: Sequence[str] | None = None,
     images: bool = False,
+    other: str | None = None,
 ) -> Model:
     """Return a classifier in memory, or a function, as a model that can be explained.
 
@@ -316,6 +332,8 @@ def wrap(
         * a Hugging Face model with its ``tokenizer`` or ``processor``, or a
           ``transformers.pipeline``,
         * a spaCy pipeline that names entities,
+        * a sentence encoder with a method ``encode``, such as a ``SentenceTransformer``, with the
+          ``other`` text. The cosine similarity of the two texts is explained.
         * a limelight model, which is returned as it is.
     tokenizer
         Fast tokenizer of a Hugging Face model.
@@ -360,6 +378,8 @@ def wrap(
     images
         The function takes a list of images, which are arrays of 8-bit integers with the shape
         (height, width, 1 or 3 channels).
+    other
+        Sentence encoders: the text with which each text is compared.
 
     Returns
     -------
@@ -395,6 +415,8 @@ def wrap(
         options.pop("images", None)
     if hasattr(model, "capabilities"):
         return _reject_options(check_model(model), options)
+    if other is not None:
+        return wrap_encoder(model, options)
     if getattr(model, "task", None) == "zero-shot-classification":
         from limelight.models.hugging_face.zero_shot import wrap_zero_shot
 
@@ -411,6 +433,13 @@ def wrap(
         prompt_options = _collect_prompt_options(template, labels, answer_length, per_token)
         network = from_objects(model, tokenizer or processor, prompt_options)
         return _reject_options(network, options)
+    if not images and hasattr(model, "named_parameters") and not _takes_texts(model):
+        if hasattr(model, "encode"):
+            raise InputError(
+                f"{type(model).__name__} returns vectors, not scores. Pass other= with the text "
+                "to compare, as in wrap(encoder, other='a superb film')."
+            )
+        raise InputError(_MODULE_ERROR.format(type(model).__name__))
     for name in network_options:
         raise InputError(
             f"{name} is for Hugging Face models, not for {type(model).__name__}. Leave {name} out."
@@ -435,6 +464,15 @@ def wrap(
         f"or a function from a list of texts to scores, not {type(model).__name__}."
         + (" For a path or a name, use limelight.load." if isinstance(model, str) else "")
     )
+
+
+def _takes_texts(module: Any) -> bool:
+    """Return whether a module of torch can be called on a list of texts."""
+    try:
+        module(["a text"])
+    except Exception:  # a module may raise any error
+        return False
+    return True
 
 
 def _reject_options(model: Model, options: Mapping[str, Any]) -> Model:

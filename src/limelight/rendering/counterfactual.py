@@ -1,7 +1,6 @@
 """Counterfactuals on a terminal and as HTML: the removed features struck out, before and after."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,12 @@ from limelight.rendering.terminal import (
     terminal_view,
     word_style,
 )
-from limelight.rendering.text_parts import replace_surrogates, shorten_unread, split_text
+from limelight.rendering.text_parts import (
+    collapse_spaces,
+    replace_surrogates,
+    shorten_unread,
+    split_text,
+)
 from limelight.results.counterfactual import Counterfactual
 from limelight.results.table import Cell, Column, Table
 from limelight.text import AnswerQuery, pluralize
@@ -204,7 +208,7 @@ def _strike_words(c: Counterfactual, look: Look) -> Text:
     style = word_style("against", 1.0) + Style(strike=True)
     mark = " [not read]" if look.ascii else CUT_MARK
     for part in shorten_unread(split_text(c), mark):
-        visible = look.safe(re.sub(r"\s+", " ", part.text))
+        visible = look.safe(collapse_spaces(part.text))
         if part.side:
             text.append("\n" if text else "").append(f"{part.side}: ", "dim")
         elif c.has_block_features and not visible.strip():
@@ -213,6 +217,7 @@ def _strike_words(c: Counterfactual, look: Look) -> Text:
             text.append(visible if look.color else f"[-{visible}-]", style if look.color else "")
         else:
             text.append(visible, PAST_WINDOW if not part.is_read else "")
+    text.rstrip()  # a file ends in a line end
     return text
 
 

@@ -35,7 +35,13 @@ from limelight.rendering.palette import (
     strongest_indices,
     terminal_color,
 )
-from limelight.rendering.text_parts import TextPart, shorten_unread, split_text, visible_text
+from limelight.rendering.text_parts import (
+    TextPart,
+    collapse_spaces,
+    shorten_unread,
+    split_text,
+    visible_text,
+)
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.table import Cell, Column, Section, Table
 from limelight.text import Image, pluralize
@@ -393,7 +399,7 @@ def _color_parts(e: Explanation, parts: Sequence[TextPart], look: Look) -> Text:
         if part.side:
             text.append("\n" if text else "").append(f"{part.side}: ".rjust(_LABEL), "dim")
             continue
-        visible = look.safe(re.sub(r"\s+", " ", part.text))
+        visible = look.safe(collapse_spaces(part.text))
         if e.has_block_features and not visible.strip():
             text.append("\n")  # each on its own line
         elif part.feature is None:
@@ -404,6 +410,7 @@ def _color_parts(e: Explanation, parts: Sequence[TextPart], look: Look) -> Text:
             text.append(visible, style)
         else:
             text.append(_add_score(e, part.feature, visible, strongest=part.feature == strongest))
+    text.rstrip()  # a file ends in a line end
     return text
 
 

@@ -89,6 +89,15 @@ def _split_at_window(e: TextFeatures, start: int, end: int) -> list[TextPart]:
 _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
 
 
+_PARAGRAPH_END = re.compile(r"[^\S\n]*\n[^\S\n]*\n\s*")
+
+
+def collapse_spaces(text: str) -> str:
+    """Replace white space by single spaces, and by an empty line between paragraphs."""
+    paragraphs = _PARAGRAPH_END.split(_LINE_ENDS.sub("\n", text))
+    return "\n\n".join(re.sub(r"\s+", " ", paragraph) for paragraph in paragraphs)
+
+
 def visible_text(text: str) -> str:
     """Return ``text`` with control characters as symbols, except line ends and tabs."""
     return CONTROL_CHARACTERS.sub(_control_symbol, _LINE_ENDS.sub("\n", text))

@@ -25,6 +25,8 @@ from limelight.results.differences import (
     score_difference,
 )
 from limelight.results.mixins import FigureMixin, HtmlMixin, JsonMixin, TableMixin, TerminalMixin
+from limelight.results.shap_values import ShapMixin
+from limelight.results.shapiq_values import explanation_from_shapiq, explanation_to_shapiq
 from limelight.results.table import Table, plain_table
 from limelight.results.values import (
     EqualByFields,
@@ -277,7 +279,9 @@ def check_indices(indices: Iterable[int], d: int, owner: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Explanation(TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
+class Explanation(
+    TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin, ShapMixin
+):
     """Scores of the features of ``text`` for the class ``target``.
 
     Input and output of the model:
@@ -492,7 +496,7 @@ class Explanation(TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixi
         >>> e = limelight.explain(limelight.load(), "The plot is thin, but the cast is superb.")
         >>> d = e.difference("superb", "cast")
         >>> print(round(d.value, 2), d.stderr)
-        1.26 None
+        1.2 None
         """
         return score_difference(self, a, b)
 
@@ -514,6 +518,84 @@ class Explanation(TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixi
         order = np.argsort(-np.abs(self.scores), kind="stable")
         return {classes.index(self.target): [(int(j), float(self.scores[j])) for j in order]}
 
+    def to_array(self) -> Float[np.ndarray, "H W"]:
+        """Return the score of every pixel of an explained image.
+
+        Returns
+        -------
+        An array of the height and width of the image. A pixel has the score of its feature, or NaN
+        if it belongs to none.
+
+        Raises
+        ------
+        InputError
+            If a text is explained.
+
+        Examples
+        --------
+        >>> import limelight, numpy as np
+        >>> def find_light(images):
+        ...     return [image[:, :5].mean() / 255 for image in images]
+        >>> model = limelight.wrap(find_light, images=True, classes=["light"], scale="score")
+        >>> image = np.full((10, 10, 3), 200, dtype=np.uint8)
+        >>> e = limelight.explain(model, image, "loo", grid=2, replacement="black")
+        >>> e.to_array().shape, e.to_array()[0, [0, 9]].round(2).tolist()
+        ((10, 10), [0.39, 0.0])
+        """
+        if self.image is None:
+            raise InputError("to_array needs an explanation of an image. For a text, use scores.")
+        return np.append(self.scores, np.nan)[self.image.feature_map()]
+
+    def to_shapiq(self, first_order: "Explanation | None" = None) -> Any:
+        """Return the scores as ``shapiq.InteractionValues``, for the plots of ``shapiq``.
+
+        The index is "SV" for ``shapley``, "BV" for ``banzhaf``, and "SII" or "BII" for the pairs of
+        ``interactions``. The result has only the pairs of the explanation. Set ``top=None`` to
+        store all pairs. shapiq has no place for standard errors.
+
+        Parameters
+        ----------
+        first_order
+            Of pairs: the values of single features, which a network plot of shapiq needs. It is an
+            explanation of the same text by ``shapley``, or by ``banzhaf`` for "BII".
+
+        Returns
+        -------
+        The ``shapiq.InteractionValues``.
+
+        Raises
+        ------
+        InputError
+            If shapiq is not installed, if shapiq has no index for the method, if there is no base
+            value, or if ``first_order`` is another explanation.
+        """
+        return explanation_to_shapiq(self, first_order)
+
+    @classmethod
+    def from_shapiq(cls, values: Any, template: "Explanation") -> "Explanation":
+        """Return an explanation with values that ``shapiq`` computed.
+
+        Parameters
+        ----------
+        values
+            ``shapiq.InteractionValues`` of order 1, 2 or both. The players are the features of
+            ``template`` in their order, as in :func:`limelight.game`.
+        template
+            An explanation of the same text, class and scale, by any method.
+
+        Returns
+        -------
+        The explanation of ``template`` with the scores, pairs and base value of ``values``. The
+        method is "shapiq-" and the index. Without values of order 1, a score is the mean size of
+        the interactions of a feature.
+
+        Raises
+        ------
+        InputError
+            If the number of players is not that of the features, or if an order is above 2.
+        """
+        return explanation_from_shapiq(values, template)
+
     def _table(self) -> Table:
         return feature_table([(0, self)])
 
@@ -527,7 +609,7 @@ def image_fields(stored: str | None) -> dict[str, Any]:
     return {"image": msgspec.json.decode(stored, type=Image)}
 
 
-class Explanations(TerminalMixin, TableMixin, list[Explanation]):
+class Explanations(TerminalMixin, TableMixin, ShapMixin, list[Explanation]):
     """A list of explanations that a notebook, a terminal and a table show together.
 
     The column ``document`` of its table has the number of the text, counting from 0.
@@ -541,7 +623,7 @@ class Explanations(TerminalMixin, TableMixin, list[Explanation]):
 
 
 @dataclass(frozen=True, eq=False)
-class SpanExplanations(EqualByFields, HtmlMixin, TableMixin):
+class SpanExplanations(EqualByFields, HtmlMixin, TableMixin, ShapMixin):
     """One explanation for each span that a model finds in ``text``.
 
     For a language model there is one explanation for each sentence of its answer to ``text``. All

@@ -26,6 +26,7 @@ from limelight.explainers.budget import Budget, BudgetInput, configure_with_budg
 from limelight.explainers.explaining import stream_batches
 from limelight.explainers.learned import LearnedMethod
 from limelight.explainers.method import ConfiguredMethod
+from limelight.explainers.registry import check_keywords
 from limelight.models import Capability, Model, has
 from limelight.models.fingerprints import model_identity, object_fingerprint, unchecked_parts
 from limelight.models.functions import is_picklable
@@ -217,9 +218,12 @@ def _check_question(work: ShardWork, texts: pa.Table) -> None:
                 raise
 
 
-_MAX_SHARD_TEXTS = 1000  # if a text costs little
-_MAX_SHARD_CALLS = 50_000  # model calls in a shard, so that little is lost with it
-_MIN_SHARD_TEXTS = 16
+# An interrupted run keeps its finished shards, so a shard should take less than a minute. A core
+# calls a small transformer about a hundred times per second.
+_MAX_EXACT_TEXTS = 1000  # of methods that do not call the model
+_MAX_SHARD_TEXTS = 200
+_MAX_SHARD_CALLS = 5_000
+_MAX_SHARDS = 2_000  # every shard is a file, which each summary opens
 _TYPICAL_WORDS = 150  # features of a text, to guess the number of model calls
 
 
@@ -253,7 +257,7 @@ def make_plan(
         Whether the counterfactual of each text is stored.
     """
     # The source is for readers; a run continues with any model of the same fingerprint.
-    size = _shard_size(methods, budget, shard_texts, counterfactual=counterfactual)
+    size = _shard_size(methods, budget, shard_texts, rows=data.rows, counterfactual=counterfactual)
     source = model_source(model)
     return RunRecord(
         schema=SCHEMA,
@@ -284,9 +288,24 @@ def _shard_size(
     budget: Budget | None,
     shard_texts: int | None,
     *,
+    rows: int,
     counterfactual: bool,
 ) -> int:
-    """Compute the number of texts in a shard; it is smaller if each text needs many model calls."""
+    """Compute the number of texts in a shard; it is smaller if each text needs many model calls.
+
+    Parameters
+    ----------
+    methods
+        The methods with their settings.
+    budget
+        Model calls that all methods together may spend on a text.
+    shard_texts
+        The number that the user chose, if any.
+    rows
+        The number of texts in the data.
+    counterfactual
+        Whether the counterfactual of each text is searched for.
+    """
     if shard_texts is not None:
         return check_count("shard_texts", shard_texts)
     counts = [(method.implementation.cost.calls, method.settings) for method in methods]
@@ -296,11 +315,11 @@ def _shard_size(
         calls = min(calls, budget.calls or 0)
     if calls and counterfactual:  # if the methods need no calls, counterfactuals need none either
         calls += DEFAULT_CALLS
-    return (
-        _MAX_SHARD_TEXTS
-        if not calls
-        else min(max(_MAX_SHARD_CALLS // calls, _MIN_SHARD_TEXTS), _MAX_SHARD_TEXTS)
-    )
+    needs = {method.implementation.needs for method in methods}
+    if not calls and needs <= {"tables", "exact_game"}:
+        return _MAX_EXACT_TEXTS
+    size = min(max(_MAX_SHARD_CALLS // max(calls, 1), 1), _MAX_SHARD_TEXTS)
+    return max(size, -(-rows // _MAX_SHARDS))
 
 
 def explain_data(
@@ -457,6 +476,7 @@ def explain_data(
         protect_span=protect_span,
         first_subwords=first_subwords,
     )
+    check_keywords(explain_data, settings)
     method_settings: dict[str, Any] = dict(settings)
     # Not every method has these settings, so that their defaults are not passed on.
     if not isinstance(replacement, str) or replacement != "auto":

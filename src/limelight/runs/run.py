@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from limelight.data.labels import ClassLabels, Labels
 from limelight.errors import InputError, unknown_name_message
 from limelight.files import (
+    atomic_file,
     can_lock,
     lock,
     open_file,
@@ -24,6 +25,8 @@ from limelight.files import (
     write_atomically,
 )
 from limelight.results import Explanation
+from limelight.results.explanation import explanations_csv
+from limelight.results.shap_values import explanations_to_shap
 from limelight.results.summary import RunComparison, RunSummary
 from limelight.runs.record import (
     RunRecord,
@@ -231,10 +234,41 @@ class Run:
 
     def __iter__(self) -> Iterator[Explanation]:
         """Yield every explanation in the order of the data, a shard in memory at a time."""
+        for _, e in self._numbered_explanations():
+            yield e
+
+    def _numbered_explanations(self) -> Iterator[tuple[int, Explanation]]:
+        """Yield the row of the text and the explanation, in the order of the data."""
         for table in self.tables():
             for row in _rows(table):
                 if row["error"] is None:
-                    yield self._build_explanation(row, None)
+                    yield row["row"], self._build_explanation(row, None)
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Write the score of every feature of every text as CSV.
+
+        Parameters
+        ----------
+        path
+            The file to write. None returns the rows as a text.
+
+        Returns
+        -------
+        The rows, or None if they were written to a file. They have the columns of
+        :meth:`limelight.Explanation.to_csv`, and ``document`` is the row of the text. Failed texts
+        have no rows.
+
+        Raises
+        ------
+        InputError
+            If the run stores no texts.
+        """
+        parts = explanations_csv(self._numbered_explanations())
+        if path is None:
+            return "".join(parts)
+        with atomic_file(path) as file:  # a shard in memory at a time
+            file.writelines(part.encode("utf-8", "replace") for part in parts)
+        return None
 
     def tables(
         self, columns: Sequence[str] | None = None, *, shards: Sequence[int] | None = None
@@ -497,6 +531,33 @@ class Run:
         if stored["error"] is not None:
             raise InputError(f"text {row} (counting from 0) was not explained: {stored['error']}")
         return self._build_explanation(stored, text)
+
+    def to_shap(self, method: str | None = None, *, target: str | None = None) -> Any:
+        """Return the explanations of one method as a ``shap.Explanation``, a row for each.
+
+        Parameters
+        ----------
+        method
+            The method. None selects the first method of the run.
+        target
+            The explained class, if the run explains several classes. None selects all.
+
+        Returns
+        -------
+        The rows in the order of the data, as :meth:`limelight.Explanation.to_shap` describes.
+        Failed texts have no row.
+
+        Raises
+        ------
+        InputError
+            If shap is not installed, or if no explanation is selected.
+        """
+        method = self.methods[0] if method is None else method
+        if method not in self.methods:
+            raise InputError(unknown_name_message("method of this run", method, self.methods))
+        return explanations_to_shap(
+            e for e in self if e.method == method and target in (None, e.target)
+        )
 
     def _find_row(self, text_id: str | int) -> int:
         """Return the row of the only text with an id; raise `InputError` otherwise."""

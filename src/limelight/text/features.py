@@ -1,6 +1,7 @@
 """Features of an input: the words, positions, sentences or patches that get a score."""
 
-from bisect import bisect_right
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
@@ -137,11 +138,41 @@ def _contains_span(outer: Features, k: int, span: Span) -> bool:
     return not any(a <= span[0] < b for spans in outer.spans for a, b in spans)
 
 
+def find_phrase(model_input: ModelInput, phrase: str) -> set[int]:
+    """Return the indices of the tokens of all occurrences of a phrase, in upper or lower case.
+
+    White space may differ. An occurrence begins and ends where tokens do, and lies in one text of a
+    pair.
+    """
+    if not (words := phrase.split()):
+        return set()
+    spans = model_input.tokens.spans
+    starts = [start for start, _ in spans]
+    pattern = re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
+    indices = set[int]()
+    for match in pattern.finditer(model_input.text):
+        start, end = match.span()
+        tokens = [
+            i
+            for i in range(bisect_left(starts, start), bisect_left(starts, end))
+            if spans[i][1] > spans[i][0]
+        ]
+        is_aligned = (
+            bool(tokens)
+            and spans[tokens[0]][0] == start
+            and max(spans[i][1] for i in tokens) == end
+        )
+        border = model_input.parts[0][1] if model_input.parts else 0
+        if is_aligned and not start < border < end:
+            indices.update(tokens)
+    return indices
+
+
 def build_features(
     model_input: ModelInput,
     spec: FeatureSpec = "words",
     *,
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     side: str | None = None,
     protect_query: bool = False,
 ) -> Features:
@@ -163,7 +194,7 @@ def build_features(
         For an image: "patches" as the model reads them, "7 × 7 patches" or another grid,
         "segments", a function from the pixels to a label for each pixel, or one integer per patch.
     protect
-        Strings of tokens that belong to no feature.
+        Strings of tokens, or indices of tokens, that belong to no feature.
     side
         "first" or "second": only tokens of this text of a pair belong to features. A word that
         occurs in both texts of a pair is always two features, because its effects differ.
@@ -206,8 +237,8 @@ def build_features(
         ]
     if protect:
         groups = [
-            None if string in protect else group
-            for string, group in zip(strings, groups, strict=True)
+            None if string in protect or i in protect else group
+            for i, (string, group) in enumerate(zip(strings, groups, strict=True))
         ]
     if protect_query:
         for query in model_input.queries:

@@ -365,6 +365,23 @@ class Image:
             if (content := getattr(self, name)) is not None:
                 _check_png(content, name)
 
+    def feature_map(self) -> Labels:
+        """Return the index of the feature at every pixel of the explained image, -1 for none.
+
+        ``regions`` of a large image are smaller than the image. Then a pixel gets the feature of
+        the nearest stored pixel.
+        """
+        width, height = self.size
+        if self.regions is None:
+            feature_map = np.full((height, width), -1)
+            for j, (x_start, y_start, x_end, y_end) in enumerate(self.boxes):
+                feature_map[y_start:y_end, x_start:x_end] = j
+            return feature_map
+        numbers = _open_image(BytesIO(_decode_base64(self.regions)), "regions").pixels[:, :, 0]
+        rows = np.arange(height) * len(numbers) // height
+        columns = np.arange(width) * numbers.shape[1] // width
+        return numbers[np.ix_(rows, columns)].astype(int) - 1
+
 
 @lru_cache(maxsize=16)  # several methods explain one image
 def _check_png(content: str, name: str) -> None:

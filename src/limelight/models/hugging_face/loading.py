@@ -26,6 +26,7 @@ from limelight.models.hugging_face.forward import is_kind
 from limelight.models.hugging_face.images import HuggingFaceImages
 from limelight.models.hugging_face.language_models import prompt_language_model
 from limelight.models.hugging_face.model import HuggingFace
+from limelight.models.hugging_face.selfcheck import find_output_kind
 from limelight.models.hugging_face.tags import SpanForSequenceClassification
 from limelight.text import truncate_line
 from limelight.threads import ForkSafeLock
@@ -65,15 +66,24 @@ def from_objects(
 
 def _make_model(network: Any, tokenizer: Any, prompt_options: PromptOptions | None) -> HuggingFace:
     """Return the model after its check, so that errors occur now and not in a long run."""
+    reads_images = is_kind(network, _IMAGE_CLASSIFIER) or _processes_images(tokenizer)
     if prompt_options is not None:
         network, tokenizer = prompt_language_model(network, tokenizer, **prompt_options)
-    elif is_kind(network, "TokenClassification", "QuestionAnswering"):
-        network = SpanForSequenceClassification(network)
-    # The custom heads count as sequence classifiers by their names, so one family is enough.
-    family = HuggingFaceImages if is_kind(network, _IMAGE_CLASSIFIER) else HuggingFace
+    # Other tokenizers raise an error below.
+    elif not reads_images and getattr(tokenizer, "is_fast", False):
+        kind = find_output_kind(network, tokenizer)
+        if kind != "classes":
+            network = SpanForSequenceClassification(network, is_extractive=kind == "answer")
+    # A custom head classifies sequences, so one family is enough.
+    family = HuggingFaceImages if reads_images else HuggingFace
     model = family(network=network, tokenizer=tokenizer)
     _ = model.check
     return model
+
+
+def _processes_images(processor: Any) -> bool:
+    """Return whether a processor reads images only."""
+    return list(getattr(processor, "model_input_names", ())) == ["pixel_values"]
 
 
 def from_pretrained(

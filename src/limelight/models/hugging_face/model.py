@@ -27,6 +27,7 @@ from limelight.models.hugging_face.subwords import (
     Subwords,
     baseline_ids,
     encode_texts,
+    find_window,
     has_token_types,
     input_rows,
     input_windows,
@@ -34,6 +35,7 @@ from limelight.models.hugging_face.subwords import (
     max_input_length,
     read_subwords,
     read_windows,
+    select_window,
     subword_features,
 )
 from limelight.models.hugging_face.tags import SpanForSequenceClassification
@@ -129,18 +131,11 @@ class HuggingFace:
     window: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise an error if the tokenizer is slow or if the network does not classify."""
+        """Raise an error if the tokenizer is slow."""
         if not getattr(self.tokenizer, "is_fast", False):
             raise InputError(
                 f"a model needs its fast tokenizer, not {type(self.tokenizer).__name__}. Pass "
                 "tokenizer=AutoTokenizer.from_pretrained(…)."
-            )
-        is_classifier = forward.is_kind(self.network, "SequenceClassification")
-        if not is_classifier or not hasattr(self.network.config, "id2label"):
-            raise InputError(
-                "the model must classify, tag, answer from a passage, or be a language model, "
-                f"not {type(self.network).__name__}. For a language model, give template= with "
-                "{text} in it."
             )
 
     def __repr__(self) -> str:
@@ -323,9 +318,15 @@ class HuggingFace:
     def spans(self, text: UserInput, *, first_subwords: bool = False) -> tuple[SpanQuery, ...]:
         """Return the spans that a tagger predicts, or the answer in the passage of a pair."""
         head: SpanForSequenceClassification = self.network
-        model_input = self.read(text)
-        with self._name_errors(model_input):
-            return head.spans(model_input, first_subwords=first_subwords)
+        if self.window is None:
+            inputs = [self.read(text)]
+        else:
+            inputs = self._split_windows(text, self.window, subwords=False)
+        spans = list[SpanQuery]()
+        for model_input in inputs:
+            with self._name_errors(model_input):
+                spans += head.spans(model_input, first_subwords=first_subwords)
+        return tuple(spans)
 
     def read(
         self, text: UserInput, *, queries: tuple[Any, ...] = (), subwords: bool = False
@@ -334,8 +335,10 @@ class HuggingFace:
 
         The ``queries`` are spans of the text. For a language model they are parts of an answer.
         """
-        if self.window is not None:
+        if self.window is not None and not isinstance(self.network, SpanForSequenceClassification):
             return self._read_windows(text, self.window, subwords=subwords)
+        if self.window is not None and queries:
+            return self._read_span_window(text, self.window, queries, subwords=subwords)
         limit = self.max_length
         if isinstance(self.network, AnswerForSequenceClassification):
             limit = self.network.max_prompt_length(limit, queries, self.tokenizer)
@@ -395,6 +398,36 @@ class HuggingFace:
         windows = Windows(size, spans, self._row_outputs(rows))
         return replace(model_input, windows=windows, warnings=model_input.warnings + self.warnings)
 
+    def _split_windows(self, text: Any, size: int, *, subwords: bool) -> list[ModelInput]:
+        """Tokenize a whole text, and return each window as an input with the words of the window.
+
+        The words of an input have their positions in the whole text.
+        """
+        model_input, _ = read_windows(self.tokenizer, text, size, per_subword=subwords)
+        return [select_window(model_input, window) for window in model_input.encoding]
+
+    def _read_span_window(
+        self, text: Any, size: int, queries: tuple[SpanQuery, ...], *, subwords: bool
+    ) -> ModelInput:
+        """Return the window that contains the spans ``queries``, with the marks of the spans."""
+        word_windows = self._split_windows(text, size, subwords=False)
+        number = find_window(word_windows, queries)
+        word_window = word_windows[number]
+        window = self._split_windows(text, size, subwords=True)[number] if subwords else word_window
+        self._check_ids(window.encoding.ids)
+        start, end = word_window.tokens.spans[0][0], word_window.tokens.spans[-1][1]
+        warning = (
+            f"The text was read in {len(word_windows)} windows. Only the words of the window "
+            f"around the span have scores, characters {start} to {end}."
+        )
+        warnings = (warning,) * (len(word_windows) > 1)
+        return self.network.mark_queries(
+            replace(window, warnings=warnings + window.warnings + self.warnings),
+            queries,
+            word_window.encoding,
+            word_window.tokens.spans,
+        )
+
     def _check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
         """Raise an error if the embedding does not have a row for every token."""
         rows = forward.embedding_row_count(self.network)
@@ -408,7 +441,7 @@ class HuggingFace:
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for texts that the model has read."""
-        if self.window is not None and inputs:  # computed when the text was read
+        if inputs and inputs[0].windows is not None:  # computed when the text was read
             return np.array(
                 [cast(Windows, model_input.windows).outputs.mean(axis=0) for model_input in inputs]
             )

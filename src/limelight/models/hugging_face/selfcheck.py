@@ -4,9 +4,10 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import torch
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import describe_error
@@ -22,7 +23,7 @@ from limelight.models.hugging_face.layers import (
     layer_states,
     reason_not_attention_only,
 )
-from limelight.models.hugging_face.subwords import read_subwords
+from limelight.models.hugging_face.subwords import max_input_length, read_subwords
 from limelight.models.protocol import Attention, Capability
 from limelight.shapes import Float, Int
 
@@ -34,6 +35,14 @@ _EXAMPLE_LENGTH, _SHORTER_LENGTHS, _LONGER_LENGTH = 6, (1, 4), 70
 _TOLERANCE = 1e-4
 _PRECISION_DIGITS = {"torch.float16": 3, "torch.bfloat16": 2}
 OutputFunction = Callable[[Rows], Float[np.ndarray, "n C"]]
+# The outputs of a network: one row per text, one per token, or the ends of an answer.
+OutputKind = Literal["classes", "tags", "answer"]
+_KINDS: Mapping[str, OutputKind] = {
+    "TokenClassification": "tags",
+    "QuestionAnswering": "answer",
+    "SequenceClassification": "classes",
+    "ImageClassification": "classes",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +147,43 @@ class ExampleIds:
     shorter: tuple[Int[np.ndarray, " _"], ...]
     longer: Any
     middle: int
+
+
+def find_output_kind(network: Any, tokenizer: Any) -> OutputKind:
+    """Find out whether a network classifies texts, tags tokens or finds answers.
+
+    The name of its class decides. A class with another name is called on an example.
+
+    Raises
+    ------
+    InputError
+        If the network fails on the example, or returns no logits of classes or tags.
+    """
+    for name, kind in _KINDS.items():
+        if forward.is_kind(network, name):
+            return kind
+    example = example_ids(network, tokenizer, max_input_length(network, tokenizer))
+    name = forward.network_name(network)
+    language_model_advice = "For a language model, give template= with {text} in it."
+    try:
+        with forward.evaluation_mode(network), torch.inference_mode():
+            out = network(**forward.network_input(network, example.ids[None]))
+    except Exception as error:  # a network may raise any error
+        raise InputError(
+            f"{name} cannot be called on a text alone ({describe_error(error)}). "
+            f"{language_model_advice}"
+        ) from error
+    if hasattr(out, "start_logits") and hasattr(out, "end_logits"):
+        return "answer"
+    shape, labels = np.shape(getattr(out, "logits", 0)), getattr(network.config, "id2label", ())
+    if len(shape) == 2 and len(labels):
+        return "classes"
+    if len(shape) == 3 and shape[-1] == len(labels):
+        return "tags"
+    raise InputError(
+        "the model must classify, tag, answer from a passage, or be a language model, not "
+        f"{name}. {language_model_advice}"
+    )
 
 
 def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:

@@ -20,6 +20,7 @@ from limelight.text import (
     Features,
     ModelInput,
     Span,
+    SpanQuery,
     Tokens,
     UserInput,
     join_pair,
@@ -549,6 +550,56 @@ def read_windows(
         model_input, encoding=tuple(windows), warnings=window_warnings + model_input.warnings
     )
     return model_input, tuple(_window_span(model_input, window) for window in windows)
+
+
+def select_window(model_input: ModelInput, window: Subwords) -> ModelInput:
+    """Return a window of a text as an input of its own, with the words of the window."""
+    words = window.token[window.token >= 0]
+    selected = slice(int(words.min()), int(words.max()) + 1) if len(words) else slice(0, 0)
+    tokens = model_input.tokens
+    return replace(
+        model_input,
+        tokens=Tokens(tokens.strings[selected], tokens.spans[selected]),
+        encoding=replace(
+            window,
+            token=np.where(window.token < 0, -1, window.token - selected.start),
+            strings=window.strings[selected],
+            side_of_word=window.side_of_word[selected],
+        ),
+        warnings=(),
+    )
+
+
+def find_window(windows: Sequence[ModelInput], queries: Sequence[SpanQuery]) -> int:
+    """Return the number of the window that contains all spans.
+
+    Raises
+    ------
+    InputError
+        If a span lies in two windows, or if the spans lie in different windows.
+    """
+    numbers = set[int]()
+    for query in queries:
+        containing = [
+            number
+            for number, window in enumerate(windows)
+            if len(window.tokens.spans)
+            and window.tokens.spans[0][0] <= query.start
+            and query.end <= window.tokens.spans[-1][1]
+        ]
+        if not containing:
+            description = query.describe(windows[0].text).removeprefix("at ")
+            raise InputError(
+                f"{description} lies in two windows. Use another window, such as 'auto', or a "
+                "shorter text around it."
+            )
+        numbers.update(containing)
+    if len(numbers) > 1:
+        raise InputError(
+            f"the spans lie in {len(numbers)} windows, and only spans of one window can be "
+            "explained together. Explain each span with at=."
+        )
+    return numbers.pop()
 
 
 def _window_span(model_input: ModelInput, window: Subwords) -> Span | None:

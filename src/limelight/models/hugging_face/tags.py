@@ -19,13 +19,12 @@ from limelight.errors import InputError
 from limelight.models.hugging_face.forward import (
     CustomHead,
     evaluation_mode,
-    is_kind,
     network_input,
 )
-from limelight.models.hugging_face.subwords import read_subwords
+from limelight.models.hugging_face.subwords import Subwords, read_subwords
 from limelight.models.protocol import NO_SPAN_ERROR
 from limelight.shapes import Bool, Float, Int
-from limelight.text import ModelInput, SpanQuery, truncate_line
+from limelight.text import ModelInput, Span, SpanQuery, truncate_line
 
 _OUTSIDE_TAGS = ("O", "0", "NONE", "NULL", "OUTSIDE", "_")  # the tags that mean "no tag"
 _TAG_PATTERN = re.compile(r"([BILUESM])[-_](.+)")
@@ -53,10 +52,9 @@ class SpanForSequenceClassification(CustomHead):
     missing_query_error = NO_SPAN_ERROR
     truncation_advice = " Spans that are cut through are left out."
 
-    def __init__(self, network: Any, *, types: bool = True) -> None:
+    def __init__(self, network: Any, *, types: bool = True, is_extractive: bool = False) -> None:
         labels = network.config.id2label
         tags = tuple(str(labels[i]) for i in sorted(labels))
-        is_extractive = is_kind(network, "QuestionAnswering")
         tags_of_type = _tags_by_role(tags) if types else {tag: (tag,) * 4 for tag in tags}
         classes = ["answer"] if is_extractive else [*tags_of_type]
         settings = {"other_label": "another answer"} if is_extractive else {}
@@ -64,10 +62,11 @@ class SpanForSequenceClassification(CustomHead):
         super().__init__(network, classes, place=classes, **settings)
         self.tags, self.types = tags, {} if is_extractive else tags_of_type
         self.capabilities = {"spans": None}
-        self.limitations = {
-            "max_tokens": "spans are explained without windows",
-            **({} if is_extractive else {"reads_pairs": "a tagger reads single texts"}),
-        }
+        self.limitations = {"reads_pairs": "a tagger reads single texts"}
+        if is_extractive:
+            self.limitations = {"max_tokens": "a question and its passage are read without windows"}
+        else:
+            self.truncation_advice += " With window='auto' (--window auto) all spans are found."
 
     def forward(
         self, input_ids: Any, attention_mask: Any, marks: Any = None, **options: Any
@@ -173,6 +172,37 @@ class SpanForSequenceClassification(CustomHead):
         """
         # Spans consist of words, also if the tokens are subwords.
         word_subwords, spans = read_subwords(tokenizer, model_input.user_input, limit=limit)
+        return self.mark_queries(model_input, queries, word_subwords, spans)
+
+    def mark_queries(
+        self,
+        model_input: ModelInput,
+        queries: Sequence[SpanQuery],
+        word_subwords: Subwords,
+        spans: Sequence[Span],
+    ) -> ModelInput:
+        """Mark the subwords of the spans in a model input.
+
+        Parameters
+        ----------
+        model_input
+            The input, whose tokens are words or subwords.
+        queries
+            The spans.
+        word_subwords
+            The subwords of the same input with its words.
+        spans
+            The spans of these words.
+
+        Returns
+        -------
+        The input with the marks of the spans.
+
+        Raises
+        ------
+        InputError
+            If a span is not read, or if spans overlap.
+        """
         subwords, readable = model_input.encoding, set(word_subwords.read_indices.tolist())
         mark = np.zeros(len(subwords.ids), dtype=np.int64)
         for number, query in enumerate(queries):
