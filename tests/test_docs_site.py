@@ -35,6 +35,15 @@ def test_the_navigation_lists_every_page_once():
     assert [page for page in counts if not page.is_file()] == []
 
 
+def test_the_home_page_links_every_guide():
+    """On GitHub there is no navigation, so README leads to the list of the home page."""
+    home = (ROOT / "docs/index.md").read_text("utf-8")
+    linked = {(ROOT / "docs" / page).resolve() for page in re.findall(r"\]\(([^)]+\.md)\)", home)}
+    folders = ("docs", "tutorials", "how-to", "explanation", "reference")
+    guides = {page for page in list_pages() if page.parent.name in folders}
+    assert {page.name for page in guides - linked} == {"reproduction.md"}  # behind its summary
+
+
 def test_a_section_has_pages_and_groups_of_pages(tmp_path):
     navigation = tmp_path / "navigation.toml"
     navigation.write_text(
@@ -88,7 +97,10 @@ def test_a_mark_becomes_a_frame_of_the_live_page_with_its_method_and_text():
     made = with_live_pages('a\n<!-- live: lime | "Fun" & <b> -->\nb\n', "../")
     assert f'src="../{LIVE}#method=lime&amp;text=%22Fun%22+%26+%3Cb%3E"' in made
     assert "<!--" not in made
-    assert f'src="{LIVE}"' in with_live_pages("<!-- live -->\n", "")
+    home = with_live_pages("<!-- live -->\n", "")
+    assert f'src="{LIVE}"' in home
+    assert home.startswith("Type a sentence of your own.")
+    assert "of your own" not in made
     assert with_live_pages("say <!-- live --> here", "") == "say <!-- live --> here"
 
 
@@ -252,6 +264,48 @@ def test_docstrings_become_tables_of_parameters_and_links(site):
     )
 
 
+def test_each_parameter_of_a_line_gets_its_own_entry():
+    docstrings = pytest.importorskip("docs_site.docstrings")
+    text = """Explain.
+
+Parameters
+----------
+model
+    A model.
+seed, budget
+    As in :func:`explain`.
+    Both are optional.
+
+Returns
+-------
+A score, or a
+list of scores.
+
+Raises
+------
+InputError, ValueError
+    If it fails."""
+    text = docstrings.split_groups(text)
+    entry = "\n    As in :func:`explain`.\n    Both are optional.\n"
+    assert f"seed{entry}budget{entry}\nReturns" in text
+    assert "InputError, ValueError\n" in text  # no parameters
+    returns = docstrings.add_return_type(text, "float | list[float]").partition("Returns\n")[2]
+    assert returns.startswith(
+        "-------\nfloat | list[float]\n    A score, or a\n    list of scores.\n\nRaises"
+    )
+
+
+@pytest.mark.slow
+def test_parameters_of_one_line_keep_their_types(site):
+    text = (site / "api" / "explaining.html").read_text("utf-8")
+    part = text.partition('id="limelight.explain_classes"')[2].partition("</table>")[0]
+    rows = re.findall(r"<code>(seed|budget|progress)</code>(.*?)</tr>", part, re.S)
+    plain = {name: " ".join(re.sub("<[^>]+>", " ", row).split()) for name, row in rows}
+    assert plain["seed"].startswith("int ")
+    assert plain["budget"].startswith("BudgetInput")
+    assert plain["progress"].endswith("None")
+
+
 @pytest.mark.slow
 def test_the_site_works_from_a_disk(site, browser):
     with watched_page(browser, site / "index.html", color_scheme="dark") as opened:
@@ -291,6 +345,13 @@ QUERIES = {
     "csv": ["faq.html#how-do-i-explain-10000-texts"],
     "slow": ["faq.html#why-is-it-slow"],
     "shapley": ["methods/shapley.html"],
+    "quantization": ["faq.html#can-i-explain-lora-peft-or-quantized-models"],
+    "int8": ["faq.html#can-i-explain-lora-peft-or-quantized-models"],
+    "10000 texts": ["faq.html#how-do-i-explain-10000-texts"],
+    "RAG": ["tutorials/answers.html"],
+    "CI": ["how-to/checks.html"],
+    "continuous integration": ["how-to/checks.html"],
+    "CUDA out of memory": ["faq.html#how-do-i-save-memory"],
 }
 RESULTS = """() => [...document.querySelectorAll("*")].flatMap(
     (e) => [...(e.shadowRoot?.querySelectorAll("a[href*='?h=']") ?? [])].map((a) => a.href))"""
@@ -300,7 +361,7 @@ def search(opened, query):
     """Type a query into the search of a page and return the addresses of the results."""
     opened.keyboard.press("Control+k")
     until(opened, "Boolean(document.activeElement.shadowRoot)")
-    opened.keyboard.type(query)
+    opened.keyboard.insert_text(query)  # at once, so that there are no results of its beginning
     marker = query.split()[-1].lower()
     until(
         opened, f"(marker) => ({RESULTS})().some((a) => a.toLowerCase().includes(marker))", marker

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,8 @@ def test_a_tutorial_runs_and_prints_what_it_says(name, monkeypatch):
     ]
     page = path.read_text("utf-8")
     names = {}
-    for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S):
+    for _, tabbed in re.findall(r"^( *)```python\n(.*?)^\1```", page, re.M | re.S):
+        block = textwrap.dedent(tabbed)
         with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(compile(block, name, "exec"), names)
         printed = iter(out.getvalue().splitlines())

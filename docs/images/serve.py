@@ -86,7 +86,7 @@ def shot(window: Page, name: str, height: int) -> None:
 
 
 def typed(window: Page, url: str) -> None:
-    """Type and see, a change, and what is seen closer."""
+    """Draw a typed text, a change, and the sections below a text."""
     opened(window, url, text=TEXT)
     window.wait_for_selector("[data-method=shapley] .w")
     window.locator("[data-method=lime] .w", has_text="superb").click()
@@ -94,26 +94,20 @@ def typed(window: Page, url: str) -> None:
     opened(window, url, text=TEXT, changes=[["superb", 0, "awful"]])
     window.wait_for_selector("[data-changed=true] [data-method=shapley] .w")
     shot(window, "serve-change", 1000)
-    for part in ("closer", "curves", "pairs", "disagreement", "heads", "attention"):
-        opened(window, url, text=TEXT, open=[part])
-        window.wait_for_selector(f"#part-{part} .part *:nth-child(1)")
+    for section in ("scores", "curves", "pairs", "disagreement", "heads", "attention"):
+        opened(window, url, text=TEXT, open=[section])
+        window.wait_for_selector(f"#section-{section} .section-content *:nth-child(1)")
         window.wait_for_timeout(1200)
-        window.evaluate(f"document.querySelector('#part-{part}').scrollIntoView()")
-        window.locator(f"#part-{part}").screenshot(path=HERE / f"serve-{part}.png")
+        window.evaluate(f"document.querySelector('#section-{section}').scrollIntoView()")
+        window.locator(f"#section-{section}").screenshot(path=HERE / f"serve-{section}.png")
 
 
 def data_set(window: Page, url: str) -> None:
-    """Texts, summary and judgment."""
+    """Draw the texts, the summary and the judgment."""
     window.set_viewport_size({"width": 1000, "height": 900})
     window.goto(f"{url}texts#sort=mistake&which=wrong")
-    window.wait_for_selector(".texts-window tbody tr[data-place]")
+    window.wait_for_selector(".texts-window tbody tr[data-position]")
     shot(window, "serve-texts", 800)
-    window.goto(f"{url}texts#sort=words&falling=no&which=wrong")
-    window.reload()
-    window.wait_for_selector(".texts-window tbody tr[data-place]")
-    window.click(".texts-window tbody tr[data-place] >> nth=1")
-    window.wait_for_selector("#one .w")
-    window.locator("#one").screenshot(path=HERE / "serve-text.png")
     for name, sign in (("summary", ".panel"), ("judgment", "#curve svg")):
         window.goto(url + name)
         window.wait_for_selector(sign, timeout=120_000)

@@ -55,8 +55,9 @@ def with_live_pages(text: str, up: str) -> str:
     def frame(found: re.Match[str]) -> str:
         state = {"method": found[1], "text": found[2]} if found[1] else {}
         address = f"{up}{LIVE}{'#' if state else ''}{urlencode(state)}"
+        lead = "" if state else "Type a sentence of your own. The model runs in your browser:\n\n"
         return (
-            f'<iframe class="live" loading="lazy" src="{escape(address)}" '
+            f'{lead}<iframe class="live" loading="lazy" src="{escape(address)}" '
             'title="Type a sentence"></iframe>\n\n'
             "The model itself is on this page: nothing that you type leaves it. "
             f'<a href="{escape(address)}" target="_blank">Open it alone</a>, or save it: '

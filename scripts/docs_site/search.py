@@ -30,9 +30,13 @@ RANKS = {
 _DEFAULT_RANK = 1
 # Other spellings that readers type, which entries with these words in a title get as well.
 SYNONYMS = {
+    "10,000 texts": "10000 thousands of texts",
+    "answer of a language model": "RAG retrieval passages documents",
+    "Checks in CI": "continuous integration test a model",
     "multi-label": "multilabel",
     "out of memory": "OOM CUDA",
-    "save memory": "out of memory OOM",
+    "quantized": "quantization int8 4-bit bitsandbytes GPTQ AWQ adapter slow tokenizer",
+    "save memory": "CUDA out of memory OOM",
     "license": "licence",
     "GPU": "CUDA graphics card",
     "Hugging Face classifier": "BERT RoBERTa transformers",

@@ -41,6 +41,7 @@ _REFERENCE = {
     # Docstrings explain the settings of the methods, which signatures collect as **settings.
     "docstring_options": {"warn_unknown_params": False, "warn_missing_types": False},
     "docstring_section_style": "table",
+    "extensions": [str(Path(__file__).with_name("docstrings.py"))],
     "show_overloads": False,  # the last signature has all types
 }
 

@@ -41,7 +41,7 @@ def test_one_screen_in_a_terminal(summarize, folder):
     assert len(done.out.splitlines()) <= 40
     assert "30 texts, G×I: what drives class 1" in done.out
     assert "by shop" in done.out
-    assert "Also in this run: alpha-avg" in done.out
+    assert "Other methods in this run: alpha-avg" in done.out
 
 
 def test_the_process_ends_without_a_word_of_duckdb_about_leaks(folder):
@@ -65,7 +65,7 @@ def test_files_by_their_endings(summarize, folder, tmp_path, ending):
 def test_two_runs(summarize, folder):
     done = summarize(folder / "run", "--against", folder / "run")
     assert done.code == 0
-    assert "No word's score changed for certain" in done.out
+    assert "No word's score changed significantly" in done.out
 
 
 def test_a_column_called_none_or_length_is_what_by_names(summarize, tmp_path):

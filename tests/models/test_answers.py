@@ -317,7 +317,7 @@ def test_a_chat_is_written_out_by_its_template():
     [
         ({"answer": " "}, "an answer must be a text with words"),
         ({"answer": "good " * 60}, "Explain a shorter answer"),
-        ({"answer": "good", "window": "auto"}, "an answer is written after one text"),
+        ({"answer": "good", "window": "auto"}, "an answer belongs to the whole text"),
         ({"answer": "good", "at": "film"}, "Leave at out"),
     ],
 )
