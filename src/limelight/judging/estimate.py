@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.batch import Batch, read_batch
+from limelight.explainers.batch import Batch, count_features, read_batch
 from limelight.judging.removals import MAX_SINGLE_STEPS, STEPS, removal_counts
 from limelight.judging.texts import JudgingOutcome, JudgingSetup
 from limelight.models import Model
@@ -48,9 +48,15 @@ def read_sample_batches(model: Model, texts: list[Any], request: Request) -> Ite
 
     Texts that cannot be read are skipped. The judgment reports them with the reason.
     """
-    for i in np.unique(np.linspace(0, len(texts) - 1, _SAMPLE_TEXTS).round().astype(int)):
+    for text in _select_sample(texts):
         with contextlib.suppress(InputError):
-            yield read_batch(model, [texts[i]], request)
+            yield read_batch(model, [text], request)
+
+
+def _select_sample(texts: list[Any]) -> list[Any]:
+    """Return a few of the texts, evenly spread."""
+    indices = np.linspace(0, len(texts) - 1, _SAMPLE_TEXTS).round().astype(int)
+    return [texts[i] for i in np.unique(indices)]
 
 
 def measure_call_seconds(game: TextGame) -> float:
@@ -95,8 +101,12 @@ def judge_with_progress(
     outcomes, judged = setup.judge_texts(texts), list[JudgingOutcome]()
     calls = 0.0  # if areas are sums over tables, texts are too quick to report parts of them
     if not setup.has_exact_game:
-        batches = read_sample_batches(setup.model, texts, setup.request)
-        counts = [sum(_count_calls(setup, len(batch.features[0]))) for batch in batches]
+        counts = list[int]()
+        for text in _select_sample(texts):
+            with contextlib.suppress(InputError):
+                counts.append(
+                    sum(_count_calls(setup, count_features(setup.model, text, setup.request)))
+                )
         calls = float(np.mean(counts or [1]))
     # The number of calls is only an estimate, and progress must not go backwards.
     tracker = ProgressTracker(callback, total=len(texts), estimated=True)

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from itertools import chain
 from numbers import Integral
 from typing import Any, Unpack, cast
@@ -127,7 +126,8 @@ def judge(
         Seed for random orders, resampled texts, and methods that sample.
     progress
         Called with (texts done, number of texts). While a text needs many model calls, the first
-        number includes the part of the text that is done. True shows a line on standard error.
+        number includes the part of the text that is done. By default, a progress bar appears after
+        two seconds. True shows it at once, and False turns it off.
     estimate
         Called once, before any text is judged, with a :class:`limelight.progress.Estimate` of the
         model ``calls`` and the ``seconds``. It is not called if judging calls no model.
@@ -214,7 +214,7 @@ def judge(
     )
     if estimate is not None and (expected := estimate_judging(setup, inputs)) is not None:
         estimate(expected)
-    with open_progress(progress, "judging") if progress else nullcontext() as callback:
+    with open_progress(progress, "judging") as callback:
         if callback is None:
             outcomes = list(setup.judge_texts(inputs))
         else:

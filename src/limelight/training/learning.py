@@ -124,7 +124,8 @@ def learn(
         The same seed gives the same method.
     progress
         Called with the number of finished texts and the total. Fitting counts as a quarter of all
-        texts. With True, standard error shows a line.
+        texts. By default, a progress bar appears after two seconds. True shows it at once, and
+        False turns it off.
     estimate
         Called once before sampling, with a sentence about the number of calls and the time.
 
@@ -194,8 +195,7 @@ def learn(
             # An answer is generated once, however often the text is read.
             plan = replace(plan, texts=list(chain(*expand_texts(model, plan.texts))))
             n = len(plan.texts)
-            bar = open_progress(progress, "learning") if progress else contextlib.nullcontext()
-            with bar as callback:
+            with open_progress(progress, "learning") as callback:
                 tracker = ProgressTracker(callback, total=n + -(-n // 4), estimated=True)
                 draws = _draw_all_values(model, plan, request, folder, tracker)
                 learned = fit_method(model, plan, draws, request, judged=judged, tracker=tracker)
