@@ -77,7 +77,7 @@ def test_probabilities_of_the_paper_s_classifier_are_those_of_all_subsets(famili
     assert exact.stderr is None
 
 
-def test_a_model_that_is_asked_for_probabilities_travels_as_such(shipped):
+def test_a_model_of_probabilities_keeps_its_scale_in_another_process(shipped):
     asked = shipped.drop_inexact_games("words", "probability")
     again = pickle.loads(pickle.dumps(asked))
     assert again.capabilities == asked.capabilities != shipped.capabilities

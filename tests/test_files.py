@@ -42,7 +42,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "no/such/folder.txt"])
-def test_an_error_names_the_file_that_was_asked_for(tmp_path, name):
+def test_an_error_names_the_file_of_the_user(tmp_path, name):
     path = tmp_path / name
     with pytest.raises(OSError, match="directory") as error:
         write_atomically(path, "content")

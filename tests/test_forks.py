@@ -96,7 +96,7 @@ def fork(work):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_fork_does_not_wait_forever_and_a_lock_that_is_held_says_so_in_the_child():
+def test_a_fork_does_not_wait_forever_and_a_locked_lock_raises_an_error_in_the_child():
     printed = run_program("""
 def work():
     try:

@@ -78,7 +78,7 @@ def test_public_names_resolve_and_are_listed():
         _ = package.nothing
 
 
-def test_the_version_is_said_once_and_the_same_everywhere(limelight):
+def test_the_version_is_defined_once(limelight):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert package.__version__ == project["version"]
     assert limelight("--version").out.strip() == project["version"]

@@ -98,7 +98,7 @@ THEOREMS = (
     ),
     Theorem(
         id="reciprocal-sum",
-        title="Certified sums of exponentials for 1/x and x^−p",
+        title="Certified sums of exponentials for powers of 1/x",
         source="Braess & Hackbusch 2005; Beylkin & Monzón 2005; certificate: limelight",
         statement="|x^p Σ w_i e^{−λ_i x} − 1| ≤ ε for all x in [1, R], 0 < p ≤ 1",
         function=f"{_T}.reciprocal_sum:reciprocal_sum",

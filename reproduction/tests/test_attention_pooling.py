@@ -187,7 +187,7 @@ _STAYS = {"groups": np.array([-1, *range(T - 1)])}
         ({**_STAYS, "removed_skip": np.zeros(T)}, "give skip beside removed_skip"),
     ],
 )
-def test_what_it_needs_is_said(change, sentence):
+def test_inputs_outside_the_domain_raise_an_error(change, sentence):
     arguments = {"logit": np.zeros((K, T)), "value": np.zeros((C, K, T))} | change
     logit, values = arguments.pop("logit"), arguments.pop("value")
     with pytest.raises(InputError) as caught:

@@ -63,7 +63,7 @@ def test_a_folder_says_whether_it_is_collapsed(tmp_path, whole):
 
 
 @pytest.mark.parametrize("name", ["vocab.txt", "model.safetensors"])
-def test_a_damaged_folder_is_said_in_a_sentence(tmp_path, whole, name):
+def test_a_damaged_folder_raises_an_error(tmp_path, whole, name):
     save_collapsed(whole, tmp_path / "model")
     (tmp_path / "model" / name).write_bytes(b"\xff")
     with pytest.raises(InputError, match=r"^the collapsed model in '.*' cannot be read \("):

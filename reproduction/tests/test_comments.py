@@ -292,7 +292,7 @@ def test_a_word_that_weighs_what_unknown_weighs_dilutes_nothing():
     assert lime_by_hand(dilution_game(0.2))[0] == pytest.approx(0, abs=1e-12)
 
 
-def test_the_word_has_the_attention_it_is_said_to_have():
+def test_the_word_has_the_attention_of_the_claim():
     game = dilution_game(0.3)
     assert game.a[0, 0] / (game.D0[0] + game.a[0].sum()) == pytest.approx(0.3)
 

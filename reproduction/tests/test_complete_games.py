@@ -138,7 +138,7 @@ def test_variance_goes_to_words_to_sentences_or_between_them(function, wanted):
     )
 
 
-def test_two_words_are_told_from_more():
+def test_two_words_differ_from_more():
     two, three = (
         game_from_signs(f).variation for f in (lambda z: z[0] * z[1], lambda z: z[:3].prod())
     )
@@ -198,7 +198,7 @@ def test_a_model_that_only_compares_has_no_words_that_matter_but_one_pair_that_d
     assert game.sentences[:, 2].tolist() == [1.0, 0.0, 0.0, 1.0]
 
 
-def test_large_texts_are_asked_in_parts():
+def test_large_texts_are_evaluated_in_parts():
     sizes = []
 
     def play(keep):

@@ -233,7 +233,7 @@ def test_where_no_network_imitates_nothing_is_decided():
     assert verdict.startswith("undecided")
 
 
-def test_what_is_measured_on_toy_reviews_can_be_told(
+def test_the_measures_of_toy_reviews_can_be_written(
     prepared_texts, toy_setting, monkeypatch, stored
 ):
     monkeypatch.setattr(controls_measured, "RECIPE", TINY)

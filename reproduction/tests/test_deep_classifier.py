@@ -134,7 +134,7 @@ def test_it_is_a_model_that_attends_and_differentiates():
     assert set(model.capabilities) == set(CAPABILITIES)
 
 
-def test_models_are_told_apart_by_weights_words_and_classes():
+def test_models_differ_by_weights_words_and_classes():
     one = trained()
     others = [
         trained(1),
@@ -173,7 +173,7 @@ def test_repeated_words_are_one_feature():
     assert window.tolist() == [CLS, UNK, 4, 5, UNK, 6, UNK, 7, *[UNK] * 5]
 
 
-def test_words_beyond_the_window_are_no_features_and_are_said_to_be_cut():
+def test_words_beyond_the_window_are_no_features_and_give_a_warning():
     words = [f"w{i}" for i in range(14)]  # T_max is 13 with [cls]
     text = " ".join([*words, "w3"])
     model = trained()
@@ -234,7 +234,7 @@ def test_one_output_speaks_for_the_second_class():
     np.testing.assert_allclose(other.scores, -e.scores)
 
 
-def test_answers_do_not_depend_on_how_many_are_asked_at_once(monkeypatch):
+def test_outputs_do_not_depend_on_the_batch_size(monkeypatch):
     model = trained()
     inputs = [model.read(f"w{i} w{i + 1}") for i in range(7)]
     whole = model.outputs(inputs)

@@ -94,7 +94,7 @@ def test_scores_are_within_the_bound_of_what_the_weights_say(seed, made):
     assert largest_error(without.scores, exact) > 10 * without.bound
 
 
-def test_other_models_and_probabilities_are_refused():
+def test_other_models_and_probabilities_raise_an_error():
     function = limelight.wrap(lambda texts: [[0.5, 0.5] for _ in texts], classes=["a", "b"])
     for model, request in ((function, {}), (MODEL, {"scale": "probability"})):
         with pytest.raises(InputError, match="exact for logits of an AttentionClassifier"):

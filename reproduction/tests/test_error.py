@@ -228,7 +228,7 @@ def test_the_authors_protocol_strips_cuts_and_averages(toy_setting, toy_model, m
     np.testing.assert_allclose(found, wanted)
 
 
-def test_lime_by_the_authors_protocol_is_told_with_its_error(measured):
+def test_lime_by_the_authors_protocol_is_written_with_its_error(measured):
     of = measured["authors"]
     assert of["texts"] == 8
     assert len(of["quarters"]) == 4

@@ -125,7 +125,7 @@ def test_an_exact_ratio_game_is_recovered(heads):
     assert np.abs(exact).max() > 0.5
 
 
-def test_parity_is_no_ratio_game_and_its_r2_says_so():
+def test_parity_is_no_ratio_game_and_has_a_small_r2():
     keep = draw_paired_masks(12, 600, np.random.default_rng(0))
     f = (-1.0) ** keep[:, :6].sum(axis=1)
     found = cross_fit_ratio_game(keep, f)

@@ -103,7 +103,7 @@ def test_torch_gives_the_same_numbers():
     np.testing.assert_allclose(theirs.numpy(), lime_variance(game), rtol=1e-9)
 
 
-def test_what_it_needs_is_said(monkeypatch):
+def test_inputs_outside_the_domain_raise_an_error(monkeypatch):
     with pytest.raises(InputError, match="one document at a time"):
         lime_variance(random_game(0, batch=(2,)))
     monkeypatch.setattr("limelight_reproduction.theory.lime_variance._MAX_LOST_WEIGHT", 0.0)

@@ -158,7 +158,7 @@ def test_torch_gives_the_same_numbers(formula):
     np.testing.assert_allclose(theirs.numpy(), formula(game), rtol=1e-11)
 
 
-def test_what_it_needs_is_said():
+def test_inputs_outside_the_domain_raise_an_error():
     with pytest.raises(DomainError, match="at least 2 features; got d = 1"):
         lime_mean_field(random_game(0, d=1))
     with pytest.raises(InputError, match="bandwidth must be positive"):

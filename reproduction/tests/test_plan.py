@@ -255,12 +255,12 @@ def test_each_word_is_within_the_error_with_its_own_samples(shipped):
     assert off[:, few].std() > 1.5 * alone[few]
 
 
-def test_an_error_that_nobody_can_reach_is_refused():
+def test_an_unreachable_error_raises_an_error():
     with pytest.raises(InputError, match=r"more than 4.6e\+18 samples .* error of 1e-300"):
         planning.plan(MODEL, TEXT, error=1e-300)
 
 
-def test_the_bias_of_no_samples_is_refused():
+def test_the_bias_of_no_samples_raises_an_error():
     plan = planning.plan(MODEL, TEXT)
     for samples in (0, -5):
         with pytest.raises(InputError, match=f"samples must be at least 1; got {samples}"):
@@ -283,7 +283,7 @@ def test_a_plan_stands_where_the_weight_of_most_sizes_vanishes(shipped, sizes):
 
 
 @pytest.mark.parametrize("overhead", [10**30, 10**400, 2**62, 0, -1])
-def test_a_plan_whose_overhead_nobody_draws_is_refused(shipped, overhead):
+def test_a_plan_with_an_impossible_overhead_raises_an_error(shipped, overhead):
     plan = json.loads(planning.plan(shipped, "a superb film").to_json())
     with pytest.raises(InputError, match="overhead must be a number of samples"):
         SamplingPlan.from_json(json.dumps(plan | {"overhead": overhead}))
@@ -304,14 +304,14 @@ def test_a_plan_says_in_which_text_of_the_pair_a_word_stands():
 
 
 @pytest.mark.parametrize("sides", [("first",), ("third",) * 7, ("first",) * 6 + ("",)])
-def test_a_plan_with_other_sides_than_a_pair_has_is_refused(sides):
+def test_a_plan_with_unknown_sides_raises_an_error(sides):
     plan = planning.plan(loaded(), PAIR, pilot=60)
     with pytest.raises(InputError, match="sides must be 'first' or 'second' for each of the 7"):
         replace(plan, sides=sides)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # 1e308 overflows where it is drawn
-def test_a_damaged_file_is_refused_in_a_sentence_or_is_a_plan_like_others():
+def test_a_damaged_file_raises_an_error_or_is_a_plan():
     rng, stored = random.Random(7), planning.plan(MODEL, TEXT, error=0.5).to_json()
     contents = [stored[: rng.randrange(len(stored))] for _ in range(20)]
     changed = damaged(json.loads(stored), rng)
@@ -338,7 +338,7 @@ def test_a_pilot_that_is_too_small_says_how_many_samples_are_enough():
 
 @pytest.mark.parametrize("option", ["--error", "--bandwidth", "--ridge", "--pilot", "--seed"])
 @pytest.mark.parametrize("value", ["nan", "-1", "x"])
-def test_a_number_that_cannot_be_used_is_refused_in_a_sentence(limelight, option, value):
+def test_an_unusable_number_raises_an_error(limelight, option, value):
     outcome = limelight("plan", "a good film", option, value)
     assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
 

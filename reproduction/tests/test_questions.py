@@ -253,7 +253,7 @@ def _measuring(module):
 
 
 @pytest.mark.parametrize("module", [erasure, summaries, lengths, replacements, multiplicity])
-def test_what_is_measured_on_toy_reviews_can_be_told(module, toy_setting, monkeypatch, stored):
+def test_the_measures_of_toy_reviews_can_be_written(module, toy_setting, monkeypatch, stored):
     monkeypatch.setattr(lengths, "LENGTHS", (3, 5, 11))
     monkeypatch.setattr(multiplicity, "WINDOWS", (64, 256))
     monkeypatch.setattr(

@@ -57,7 +57,7 @@ def test_the_interval_is_that_of_ranks():
     assert 0 < outside < 0.025 * 100 * len(SIGNS)
 
 
-def test_what_is_told_of_a_text_is_by_its_definition(toy_model):
+def test_the_measures_of_a_text_follow_their_definitions(toy_model):
     model = toy_model(2)
     (row,) = reliability_measured._rows(model, [TEXT])
     alpha, value = (
@@ -80,7 +80,7 @@ def test_even_attention_has_the_largest_entropy(toy_model):
 
 
 @pytest.mark.parametrize("module", [reliability, repairs])
-def test_what_is_measured_on_toy_reviews_can_be_told(module, toy_setting, monkeypatch, stored):
+def test_the_measures_of_toy_reviews_can_be_written(module, toy_setting, monkeypatch, stored):
     monkeypatch.setattr(reliability_measured, "QUICK_TEXTS", 10)
     monkeypatch.setattr(reliability_measured, "QUICK_JUDGED", 10)
     monkeypatch.setattr(repairs, "QUICK_TEXTS", 4)

@@ -91,7 +91,7 @@ def test_two_figures_from_data_to_report_and_again(limelight, toy_setting, tmp_p
 
 
 @pytest.mark.slow
-def test_a_part_that_ticks_to_its_end_twice_is_told_once(limelight, toy_setting, tmp_path):
+def test_a_part_that_ends_twice_is_reported_once(limelight, toy_setting, tmp_path):
     outcome = limelight(
         "reproduce", "--quick", "--data", toy_setting.data, "--output", tmp_path / "out",
         "--device", "cpu", "--paper-model", toy_setting.paper_model, "--only", "comments.paper",

@@ -41,7 +41,7 @@ def test_a_killed_run_keeps_what_was_finished_and_redoes_only_the_rest(run):
     assert found(run.output) == {"one": {"a": 1, "b": 2, "c": 3}}
 
 
-def test_what_will_be_measured_is_said_beforehand(run):
+def test_the_plan_of_a_run_is_printed_first(run):
     one = experiment("one", {"a": Counted(1), "b": Counted(2)})
     said = []
     for _ in range(2):
@@ -52,7 +52,7 @@ def test_what_will_be_measured_is_said_beforehand(run):
     ]
 
 
-def test_what_is_stored_and_what_is_measured_is_said_by_name_beforehand(run):
+def test_stored_and_measured_parts_are_listed_first(run):
     one = experiment("one", {"a": Counted(1), "b": Counted(2)}, needs={"b": ("gpu",)})
     two = experiment("two", {"c": Counted(3)})
     said = []
@@ -221,7 +221,7 @@ def test_numbers_whose_inputs_nobody_noted_are_measured_again(run):
     "content",
     ["", "{}", "[1]", '{"numbers": {}}', "\xff", '{"numbers": 3, "quick": true, "seed": 0}'],
 )
-def test_a_damaged_part_is_said_in_a_sentence(run, content):
+def test_a_damaged_part_raises_an_error(run, content):
     one = experiment("one", {"a": Counted(1)})
     path = run.output / "parts" / "one.a.json"
     path.parent.mkdir(parents=True)
@@ -236,7 +236,7 @@ def test_a_damaged_part_is_said_in_a_sentence(run, content):
 # ------------------------------------------------- what is stored, what is missing
 
 
-def test_what_cannot_run_here_comes_from_stored_results_and_the_report_says_so(run):
+def test_parts_that_cannot_run_come_from_stored_results_with_a_note(run):
     here, there = Counted(1), Counted(2)
     one = experiment("one", {"here": here, "there": there}, needs={"there": ("gpu",)})
     page = run(one, quick=True, carried={"one": {"there": stored(CARRIED)}})
@@ -271,7 +271,7 @@ def test_the_papers_model_is_used_where_it_is(run, tmp_path, toy_model):
     assert len(count.seeds) == 1
 
 
-def test_texts_that_are_missing_are_said_before_anything_is_measured(run, tmp_path):
+def test_missing_texts_raise_an_error_before_any_measurement(run, tmp_path):
     first, second = Counted(1), Counted(2)
     one = experiment("one", {"a": first})
     two = experiment("two", {"b": second}, reads=("imdb train",))
@@ -284,7 +284,9 @@ def test_texts_that_are_missing_are_said_before_anything_is_measured(run, tmp_pa
     assert (len(first.seeds), len(second.seeds)) == (1, 1)
 
 
-def test_another_kind_of_papers_model_is_said_before_anything_is_measured(run, tmp_path, toy_model):
+def test_another_kind_of_paper_model_raises_an_error_before_any_measurement(
+    run, tmp_path, toy_model
+):
     count = Counted(1)
     save_folder(replace(toy_model(), classes=("ham", "spam")), tmp_path / "model")
     with pytest.raises(InputError, match=r"^the paper's model must know IMDB's classes"):
@@ -292,7 +294,7 @@ def test_another_kind_of_papers_model_is_said_before_anything_is_measured(run, t
     assert count.seeds == []
 
 
-def test_a_papers_model_that_is_not_there_is_said_before_anything_is_measured(run, tmp_path):
+def test_a_missing_paper_model_raises_an_error_before_any_measurement(run, tmp_path):
     count = Counted(1)
     with pytest.raises(InputError, match=r"^there is no model folder at '.*gone'; check the path"):
         run(experiment("one", {"a": count}), paper_model=tmp_path / "gone")
@@ -361,7 +363,7 @@ def test_one_part_in_a_new_folder_is_completed_from_stored_results(run):
     assert found(run.output) == {"one": {"a": 100, "b": 2}}
 
 
-def test_output_that_is_a_file_is_refused_before_anything_is_measured(run):
+def test_an_output_that_is_a_file_raises_an_error_before_any_measurement(run):
     count = Counted(1)
     run.output.write_text("not a folder")
     with pytest.raises(InputError, match=r"^the output must be a folder, and '.*' is a file; name"):

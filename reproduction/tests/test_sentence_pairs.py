@@ -131,7 +131,7 @@ def test_agreement_is_of_sizes_and_a_reversed_order_is_seen():
     assert found["second"]["gxi"][0] == pytest.approx(0.3)
 
 
-def test_words_of_one_sentence_only_are_told_apart():
+def test_words_of_a_single_sentence_are_counted_separately():
     found = told(row())["unshared"]  # the first word is the last one too
     assert found["contradiction"]["words"][0] == 0.5
     assert found["all"]["lime"][0] == pytest.approx(5 / 10)
@@ -142,7 +142,7 @@ def test_special_tokens_take_what_words_do_not():
     assert [one[0] for one in told(row())["special"]] == pytest.approx([0.6, 0.7])
 
 
-def test_interactions_are_told_apart_by_sentence():
+def test_interactions_are_divided_by_sentence():
     found = told(row())
     assert found["strongest_across"][0] == 1.0
     assert found["pairs_across"][0] == pytest.approx(4 / 6, abs=1e-4)
@@ -312,7 +312,7 @@ def test_a_hidden_sentence_says_nothing(setting, few):
     assert found["stays"]["exchanged"] < 1.0
 
 
-def test_one_layer_is_told_what_it_reads():
+def test_a_single_layer_gets_its_inputs():
     data = limelight.LabeledTexts([("a b", "c"), ("d", "e f")], np.array([0, 1]), ("x", "y"))
     read = {
         name: one_sentence._choose_sentences(data, name).texts
@@ -380,7 +380,7 @@ def test_the_plan_says_what_is_missing(tmp_path):
     ]
 
 
-def test_a_model_of_pairs_without_pairs_is_refused(limelight, files, tmp_path):
+def test_a_model_of_pairs_without_pairs_raises_an_error(limelight, files, tmp_path):
     outcome = limelight(
         "reproduce", "--data", tmp_path, "--output", tmp_path / "out", "--device", "cpu",
         "--pair-model", files / "model",
@@ -392,7 +392,7 @@ def test_a_model_of_pairs_without_pairs_is_refused(limelight, files, tmp_path):
     )
 
 
-def test_another_model_is_refused(files, tmp_path, setting):
+def test_another_model_raises_an_error(files, tmp_path, setting):
     config = json.loads((files / "model" / "config.json").read_text())
     network, tokenizer = tiny("bert")
     network.save_pretrained(tmp_path / "other")

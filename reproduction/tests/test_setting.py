@@ -93,7 +93,7 @@ def test_a_file_of_another_name_is_not_taken_for_the_data(tmp_path, other):
     assert len(given(tmp_path).texts("imdb", "test")) == len(ROWS)
 
 
-def test_the_whole_set_goes_before_a_subset_and_two_subsets_are_refused(tmp_path):
+def test_the_whole_set_has_priority_and_two_subsets_raise_an_error(tmp_path):
     for size in ("5k", "10k"):
         write(tmp_path / "ag_news" / f"train_{size}.jsonl", ROWS[:2])
     with pytest.raises(InputError) as caught:
@@ -109,7 +109,7 @@ def test_the_whole_set_goes_before_a_subset_and_two_subsets_are_refused(tmp_path
 @pytest.mark.parametrize(
     ("name", "more"), [("imdb", ", or aclImdb"), ("sst2", ""), ("ag_news", "")]
 )
-def test_missing_data_are_said_in_a_sentence(tmp_path, name, more):
+def test_missing_data_raise_an_error(tmp_path, name, more):
     write(tmp_path / "train.jsonl")  # not the test set, and not in the folder of another set
     with pytest.raises(InputError) as caught:
         given(tmp_path).texts(name, "test")
@@ -159,7 +159,7 @@ def test_some_texts_are_drawn_with_the_seed_and_keep_their_labels(tmp_path):
     assert len(given(tmp_path).sample_texts("imdb", "test", 1000)) == 50
 
 
-def test_inputs_are_noted_whenever_they_are_asked_for(tmp_path, toy_model):
+def test_inputs_are_recorded_at_every_use(tmp_path, toy_model):
     limelight.save_folder(toy_model(), tmp_path / "model")
     write(tmp_path / "test.jsonl", [{"text": OPENING, "label": 0}])
     setting = given(tmp_path, paper_model=tmp_path / "model")
@@ -177,7 +177,7 @@ def test_inputs_are_noted_whenever_they_are_asked_for(tmp_path, toy_model):
     assert setting.fingerprint("imdb test") == setting.texts("imdb", "test").digest
 
 
-def test_a_negative_seed_is_refused():
+def test_a_negative_seed_raises_an_error():
     with pytest.raises(InputError, match=r"^seed must be at least 0, not -1\.$"):
         given(Path(), seed=-1)
 
@@ -210,7 +210,7 @@ def test_a_model_of_numbered_classes_speaks_of_sentiment(tmp_path, toy_model, cl
     assert found.classes == ("negative", "positive")
 
 
-def test_a_model_of_other_classes_is_refused_in_a_sentence(tmp_path, toy_model):
+def test_a_model_of_other_classes_raises_an_error(tmp_path, toy_model):
     limelight.save_folder(replace(toy_model(), classes=("ham", "spam")), tmp_path / "model")
     with pytest.raises(InputError) as caught:
         _ = given(tmp_path, paper_model=tmp_path / "model").recipe_model

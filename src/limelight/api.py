@@ -260,6 +260,7 @@ def explain(
         after two seconds. True shows it at once, and False turns it off.
     **settings
         Settings of the method, such as ``tolerance``. ``limelight.methods()`` lists them.
+        ``until="top 3"`` samples until the top 3 are certain, or until the budget ends.
 
     Returns
     -------

@@ -297,13 +297,15 @@ class Request:
         if isinstance(self.protect, str) or not isinstance(self.protect, Collection):
             raise InputError(f"protect must be a list of words, not {self.protect!r}.")
         if self.grid is not None:  # short for features="7 × 7 patches", which results show
-            has_patches = self.features is None or (
-                isinstance(self.features, str) and self.features == "patches"
-            )
-            if type(self.grid) is not int or self.grid < 1 or not has_patches:
+            if type(self.grid) is not int or self.grid < 1:
                 raise InputError(
-                    "grid must be a positive whole number and needs features='patches', not "
-                    f"grid={short_repr(self.grid)} and features={self.features!r}."
+                    f"grid must be a positive whole number, not {short_repr(self.grid)}."
+                )
+            has_patches = isinstance(self.features, str) and self.features == "patches"
+            if self.features is not None and not has_patches:
+                raise InputError(
+                    f"grid needs features='patches', not features={self.features!r}. Leave "
+                    "features out."
                 )
             object.__setattr__(self, "features", f"{self.grid} × {self.grid} patches")
             object.__setattr__(self, "grid", None)

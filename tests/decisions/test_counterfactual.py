@@ -13,6 +13,8 @@ from sklearn.pipeline import make_pipeline
 import limelight
 from limelight import Counterfactual, InputError
 
+from schema_files import schema_file
+
 WORDS = (
     "good", "bad", "superb", "dull", "plot", "film", "acting", "not", "very", "awful", "charming",
     "slow", "the", "a", "of",
@@ -149,6 +151,8 @@ def test_a_search_with_few_calls_claims_nothing_wrong(calls):
             assert problems(c, *changes_of_all_sets(c, model, text)) == []
             assert c.diagnostics["calls"] <= calls + len(c)  # single features are stored
             found += c.size is not None
+            for row in c.stability:  # a random removal with a change is a set, too
+                assert row.unchanged == row.draws or c.size <= row.size
     assert found >= (8 if calls >= 20 else 0)
 
 
@@ -342,3 +346,16 @@ def test_an_exact_game_that_contradicts_the_model_raises_an_error(monkeypatch):
     monkeypatch.setattr(TextGame, "__call__", lambda _, keep: np.full((len(keep), 1), 3.0))
     with pytest.raises(limelight.DomainError, match="contradicts its exact game"):
         limelight.counterfactual(model, "a superb and charming film")
+
+
+def test_the_shipped_schema_describes_the_files():
+    jsonschema = pytest.importorskip("jsonschema")
+    from limelight.results import codec
+
+    shipped = (codec.SCHEMAS / "counterfactual.schema.json").read_bytes()
+    assert shipped == schema_file(codec.CounterfactualRecord)
+    schema, record = json.loads(shipped), json.loads(C.to_json())
+    jsonschema.validate(record, schema)
+    for wrong in ({"schema": "other/1"}, {"unknown": 1}, {"size": "two"}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(record | wrong, schema)

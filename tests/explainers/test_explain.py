@@ -340,7 +340,7 @@ def test_a_setting_goes_to_every_method_that_has_it():
         limelight.compare(MODEL, TEXT, methods=["lime", "gxi"], tollerance=1e-4)
 
 
-def test_progress_is_told():
+def test_a_callback_gets_the_progress():
     seen = []
     limelight.explain(MODEL, [TEXT] * 70, "gxi", progress=lambda *at: seen.append(at))
     assert seen == [(32, 70), (64, 70), (70, 70)]

@@ -40,7 +40,7 @@ def test_sentence_totals_are_the_shapley_values_of_sentences():
     np.testing.assert_allclose(totals, whole.scores, atol=1e-7)
 
 
-def test_a_word_of_several_sentences_is_the_sum_of_its_shares_and_a_warning_says_so():
+def test_a_word_of_several_sentences_is_the_sum_of_its_shares_and_has_a_warning():
     words, places = owen_explanation(), owen_explanation(features="positions")
     assert words.features[1] == "w5"
     at = {string: [i for i, s in enumerate(places.features) if s == string] for string in ("w5",)}

@@ -213,7 +213,7 @@ def test_too_few_samples_raise_an_error_before_the_first_call(method, least):
 
 
 @pytest.mark.parametrize("d", [5, 16, 20])
-def test_the_fewest_samples_determine_banzhaf_values_or_it_is_said(d):
+def test_the_fewest_samples_determine_banzhaf_values_or_raise_an_error(d):
     """Of five words, one mask alone decides a slope in one of these samples."""
     model, _ = wrapped(bumpy(3, d))
     fewest, said = limelight.explainers.Banzhaf().sample_size.minimum(d), set()

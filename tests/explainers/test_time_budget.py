@@ -143,7 +143,7 @@ def test_a_comparison_shares_its_time(monkeypatch):
     assert min(drawn) > 150, "every method has a part of the time, also the last one"
 
 
-def test_all_masks_are_asked_only_if_the_time_surely_suffices(monkeypatch):
+def test_all_masks_are_evaluated_only_if_the_time_surely_suffices(monkeypatch):
     """2^11 masks of 10 ms take 20 s, which nothing interrupts."""
     text = " ".join(TEXT.split()[:11])
     for budget, exact in ((60.0, True), (30.0, False)):

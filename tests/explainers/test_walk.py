@@ -57,7 +57,7 @@ def test_attention_makes_no_game(counts, shipped):
     assert counts == {"tokenised": 1, "forward": 1, "games": 0}
 
 
-def test_a_function_is_asked_about_each_text_once():
+def test_a_function_is_called_once_for_each_text():
     asked = []
 
     def score(texts):

@@ -30,7 +30,7 @@ CHOSEN = [
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("kind", COUNTS)
-def test_attacks_end_in_a_sentence(kind):
+def test_attacks_end_in_an_error_message(kind):
     seen = set()
     for case, code, said in attacks.CASES[kind](COUNTS[kind] * TIMES, seed=0):
         assert code in (0, 2), (case, said)

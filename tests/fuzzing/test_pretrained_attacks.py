@@ -24,7 +24,7 @@ def answered(cases):
     return seen
 
 
-def test_attacks_end_in_a_sentence():
+def test_attacks_end_in_an_error_message():
     # Else the attacks attack nothing, or nothing undamaged is left.
     assert answered(pretrained_attacks.pretrained_cases(30 * TIMES, seed=0)) == {0, 2}
 

@@ -19,7 +19,7 @@ COUNTS = {"learned": 150, "runs": 25}  # of a run, each is used in five ways
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes in folders")
 @pytest.mark.parametrize("kind", COUNTS)
-def test_damaged_folders_end_in_one_sentence(kind, monkeypatch):
+def test_damaged_folders_end_in_an_error_message(kind, monkeypatch):
     from limelight.training import fitting
 
     monkeypatch.setattr(fitting, "_EPOCHS", 4)  # what is learned does not matter here

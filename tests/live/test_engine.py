@@ -229,7 +229,7 @@ print(json.dumps([digest(text) for text in json.loads(Path(sys.argv[1]).read_tex
 """
 
 
-def test_what_cannot_be_answered_is_said_in_a_sentence(tmp_path):
+def test_an_impossible_request_has_a_message(tmp_path):
     model = tiny_model()
     found = answers(tmp_path, model, texts=["  ... ;", ";", "w1"], methods=["lime", "nonsense"])
     dots, nothing, one = found["texts"]

@@ -87,7 +87,7 @@ def test_the_page_opens_with_the_sentence_of_the_reports(browser, tmp_path, outp
                 )
 
 
-def test_a_text_without_words_says_so_and_one_word_is_explained(opened):
+def test_a_text_without_words_has_a_message_and_a_single_word_is_explained(opened):
     with opened() as page:
         page.fill("#text", " ; ")
         page.wait_for_selector("#prediction-sentence .blank")

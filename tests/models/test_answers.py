@@ -317,11 +317,11 @@ def test_a_chat_is_written_out_by_its_template():
     [
         ({"answer": " "}, "an answer must be a text with words"),
         ({"answer": "good " * 60}, "explain a shorter answer"),
-        ({"answer": "good", "window": "auto"}, "an answer is written after one text"),
+        ({"answer": "good", "window": "auto"}, "an answer belongs to the whole text"),
         ({"answer": "good", "at": "film"}, "Leave at out"),
     ],
 )
-def test_what_cannot_be_asked_is_said_in_a_sentence(change, said):
+def test_an_impossible_request_raises_an_error(change, said):
     with pytest.raises(InputError, match=said):
         limelight.explain(writer(), TEXT, **change)
 
@@ -542,7 +542,7 @@ def test_several_texts_have_an_answer_each(tmp_path):
     answers = ["good film", "bad"]
     found = limelight.explain(model, texts, "loo", answer=answers)
     assert [e.query.text for e in found] == answers
-    with pytest.raises(InputError, match="got 1 for 2 texts"):
+    with pytest.raises(InputError, match="not 1 answer for 2 texts"):
         limelight.explain(model, texts, "loo", answer=["good"])
     table = {"text": texts, "said": answers}
     run = limelight.explain_data(
@@ -595,7 +595,7 @@ def sentences_of(model, text, answer):
     return limelight.explain_sentences(model, text, "loo", answer=answer)
 
 
-def test_a_long_context_is_cut_and_told_of():
+def test_a_long_context_is_cut_with_a_warning():
     found = limelight.explain(writer(), "The plot is bad. " * 40, "loo", answer="good")
     assert any(warning.endswith("were cut off.") for warning in found.warnings)
     assert not any("window" in warning for warning in found.warnings)
@@ -619,7 +619,7 @@ def test_an_answer_that_is_cut_inside_a_character_ends_before_it(monkeypatch):
     ("options", "said"),
     [
         ({"per_token": "no"}, "per_token must be True or False; got 'no'"),
-        ({"max_new_tokens": True}, "max_new_tokens must be a whole number from 1; got True"),
+        ({"max_new_tokens": True}, "max_new_tokens must be a positive whole number, not True"),
         (
             {"max_new_tokens": 4, "template": None},
             "max_new_tokens is about an answer .*--template",
@@ -646,7 +646,9 @@ def test_a_run_goes_on_only_with_answers_that_are_written_alike(tmp_path):
     explained("given", 2, answer="good")  # with room for as many tokens beside a long text
     with pytest.raises(InputError, match=r"its max_new_tokens is 2, not 5"):
         explained("given", 5, answer="good")
-    with pytest.raises(InputError, match=r"with max_new_tokens=2, that of .* with 5; only answers"):
+    with pytest.raises(
+        InputError, match=r"generated with max_new_tokens=2, but of .* with 5\. Compare"
+    ):
         explained("run", 2).compare(explained("longer", 5))
 
 
@@ -657,7 +659,7 @@ def test_a_stored_explanation_of_another_answer_is_not_judged():
     assert found.texts[0].reasons == {"stored": "there is no stored explanation of this answer."}
 
 
-def test_an_unknown_word_of_an_answer_is_told_of():
+def test_an_unknown_word_of_an_answer_gives_a_warning():
     found = limelight.explain(writer(), TEXT, "loo", answer="good zyx film .")
     (said,) = [warning for warning in found.warnings if "[UNK]" in warning]
     assert said.startswith("The tokenizer does not know 'zyx'; ")
@@ -668,14 +670,16 @@ def test_an_unknown_word_of_an_answer_is_told_of():
 @pytest.mark.parametrize(
     ("calls", "instead"),
     [
-        (13, r"or use 'context-cite', which takes 6, or 'lrp', which takes 3\."),
-        (7, r"or use 'context-cite', which takes 6, or 'lrp', which takes 3\."),
-        (6, r"or use 'lrp', which takes 3\."),
-        (2, "or one of 4 calls and 'lrp'"),
+        (13, r"or use 'context-cite' \(6 calls\) or 'lrp' \(3 calls\)\."),
+        (7, r"or use 'context-cite' \(6 calls\) or 'lrp' \(3 calls\)\."),
+        (6, r"or use 'lrp' \(3 calls\)\."),
+        (2, "or 4 calls and 'lrp'"),
     ],
 )
-def test_a_budget_that_is_too_small_names_what_fits_in_sentences(calls, instead):
-    with pytest.raises(InputError, match=rf"Shapley of 7 features takes .* {instead}"):
+def test_the_message_about_a_small_budget_names_methods_that_fit(calls, instead):
+    with pytest.raises(
+        InputError, match=rf"Shapley needs at least 26 model calls for 7 features, .* {instead}"
+    ):
         limelight.explain(writer(**SHORT), SEVEN, "shapley", answer=ANSWER, budget=f"{calls} calls")
 
 

@@ -82,18 +82,24 @@ def test_the_head_is_seen_to_read_what_it_reads():
 @pytest.mark.parametrize(
     ("name", "methods", "sentence"),
     [
-        ("xlnet", ("alpha-avg", "rollout"), "which position the head of XLNet.* cannot be seen"),
+        (
+            "xlnet",
+            ("alpha-avg", "rollout"),
+            "outputs of XLNet.* do not depend on the attention that it returns",
+        ),
         ("xlnet", ("gxi", "ig", "lrp"), "XLNet.* does not read a text as one row"),
         (
             "bart",
             ("alpha-avg", "flow"),
-            "BartFor.* does not show the attention of a single stack of layers",
+            "BartFor.* does not return the attention of a single stack of layers",
         ),
         ("longformer", ("alpha-avg", "alpha-grad"), "does not go from every token to every token"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_what_a_network_does_not_show_is_refused_with_what_to_use_instead(name, methods, sentence):
+def test_attention_that_a_network_does_not_return_raises_an_error_with_advice(
+    name, methods, sentence
+):
     network, tokenizer = unusual(name)
     model = limelight.wrap(network, tokenizer=tokenizer)
     for method in methods:
@@ -118,7 +124,7 @@ def test_the_mean_of_the_layers_and_a_layer_that_is_not_there():
         with pytest.raises(limelight.InputError) as error:
             limelight.explain(loaded(), TEXT, "alpha-avg", layer=layer)
         assert str(error.value) == (
-            f"layer must be 'first', 'last', 'mean' or a number from 0 to 1; got {layer!r}."
+            f"layer must be 'first', 'last', 'mean' or a number from 0 to 1, not {layer!r}."
         )
 
 

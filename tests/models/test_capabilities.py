@@ -35,13 +35,12 @@ def test_the_table_for_a_model_says_how_or_why_not():
     assert table["lime"].implementations[0].exactness == "sampled"
     assert "samples" in [setting.name for setting in table["lime"].implementations[0].settings]
     assert table["lime"].cost == (
-        "one call of the model per sample; asked, since a function of texts shows only its answers"
+        "one model call per sample, because a function returns only outputs"
     )
     assert limelight.methods(tiny_model())["lime"].cost.startswith("milliseconds, exact")
     assert table["gxi"].implementations == ()
     assert table["gxi"].reason_unavailable == (
-        "method 'gxi' needs the gradients of the model, and a function of texts shows only its "
-        "answers."
+        "method 'gxi' needs gradients, but a function returns only outputs."
     )
     exact = limelight.methods(tiny_model())["lime"].implementations[0]
     assert (exact.needs, exact.exactness) == ("exact_game", "bound")
@@ -71,56 +70,57 @@ def test_a_capability_may_be_withdrawn_from_one_instance(monkeypatch):
     with pytest.raises(InputError) as error:
         limelight.explain(one, "a good film", "alpha-avg")
     assert str(error.value) == (
-        "method 'alpha-avg' needs the attention weights of the model, and its attention rows do "
-        "not add up to one; use 'shapley', 'lime' or 'loo'."
+        "method 'alpha-avg' needs attention weights, but its attention rows do not add up to one. "
+        "Use 'shapley', 'lime' or 'loo'."
     )
     assert limelight.explain(one, "a good film", "gxi").method == "gxi"
 
 
 def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
     monkeypatch.setitem(vars(FUNCTION), "capabilities", {})
-    assert reason_missing(FUNCTION, "attention") == "Function does not offer that"
+    assert reason_missing(FUNCTION, "attention") == "Function does not support this"
 
 
 @pytest.mark.parametrize(
-    ("model", "method", "settings", "sentence"),
+    ("model", "method", "settings", "message"),
     [
         (
             "own",
             "lime",
             {"samples": 100},
-            "the setting 'samples' of method 'lime' does nothing for this model; here it takes "
-            "'bandwidth', 'penalty', 'rows', 'tolerance', 'replacement', 'per_head' or 'fit'.",
+            "the setting 'samples' of method 'lime' has no effect for this model. Leave samples "
+            "out, or use 'bandwidth', 'penalty', 'rows', 'tolerance', 'replacement', 'per_head' or "
+            "'fit'.",
         ),
         (
             "function",
             "shapley",
             {"per_head": True},
-            "the setting 'per_head' of method 'shapley' does nothing for this model; here it takes "
-            "'sampler', 'pairs', 'spare', 'start', 'replacement', 'seed', 'tolerance' or "
-            "'max_pairs'.",
+            "the setting 'per_head' of method 'shapley' has no effect for this model. Leave "
+            "per_head out, or use 'sampler', 'pairs', 'spare', 'start', 'replacement', 'seed', "
+            "'tolerance' or 'max_pairs'.",
         ),
-        ("function", "lime", {"feature_selection": "auto"}, "no setting of method 'lime' named 'f"),
-        ("own", "alpha-avg", {"layer": 1}, "the setting 'layer' of method 'alpha-avg' does nothi"),
+        ("function", "lime", {"feature_selection": "auto"}, "unknown setting of method 'lime': 'f"),
+        ("own", "alpha-avg", {"layer": 1}, "the setting 'layer' of method 'alpha-avg' has no e"),
         (
             "own",
             "rollout",
             {"layer": 1},
-            "the setting 'layer' of method 'rollout' does nothing for this model; here it takes no "
-            "setting.",
+            "the setting 'layer' of method 'rollout' has no effect for this model. Leave layer "
+            "out.",
         ),
     ],
 )
-def test_a_setting_that_would_do_nothing_is_refused(model, method, settings, sentence):
+def test_a_setting_without_effect_raises_an_error(model, method, settings, message):
     chosen = tiny_model() if model == "own" else FUNCTION
     with pytest.raises(InputError) as error:
         limelight.explain(chosen, "w1 w2 w3", method, **settings)
-    assert str(error.value).startswith(sentence)
+    assert str(error.value).startswith(message)
 
 
-def test_a_replacement_that_is_no_word_is_refused():
+def test_a_replacement_that_is_no_word_raises_an_error():
     for replacement in (3, ["unk"], np.array(["unk", "delete"])):
-        message = "the setting 'replacement' must be a word"
+        message = "the setting 'replacement' must be a string"
         with no_type_checks(), pytest.raises(InputError, match=message):
             limelight.explain(limelight.load(), "A dull script.", "lime", replacement=replacement)
 
@@ -131,17 +131,19 @@ def test_settings_objects_take_the_place_of_names():
     assert limelight.explain(model, "w1 w2 w3", Lime(bandwidth=0.5)) == by_name
     c = limelight.compare(model, "w1 w2 w3", methods=[Lime(bandwidth=0.5), "gxi"])
     assert c["lime"] == by_name
-    with pytest.raises(InputError, match=r"by name or as Lime\(…\), not both; got 'bandwidth'"):
+    with pytest.raises(
+        InputError, match=r"by name or in Lime\(…\), not both\. Move 'bandwidth' into"
+    ):
         limelight.explain(model, "w1 w2 w3", Lime(), bandwidth=0.5)
-    with pytest.raises(InputError, match="the setting 'pairs' of method 'shapley' does nothing"):
+    with pytest.raises(InputError, match="the setting 'pairs' of method 'shapley' has no effect"):
         limelight.explain(model, "w1 w2 w3", Shapley(pairs=3))
-    with pytest.raises(InputError, match="the setting 'layer' of method 'alpha-avg' does nothing"):
+    with pytest.raises(InputError, match="the setting 'layer' of method 'alpha-avg' has no effect"):
         limelight.explain(model, "w1 w2 w3", AlphaAvg(layer=0))
-    with pytest.raises(InputError, match="no method 7"):
+    with pytest.raises(InputError, match="unknown method: 7"):
         limelight.explain(model, "w1 w2 w3", 7)
 
 
-def test_settings_objects_refuse_what_cannot_be():
+def test_impossible_settings_objects_raise_an_error():
     with pytest.raises(InputError, match="steps must be at least 1"):
         IG(steps=0)
 
@@ -164,8 +166,8 @@ def test_scores_have_games_too():
     assert limelight.game(model, "one two")([[True, False]]).tolist() == [[4.0]]
 
 
-def test_several_texts_are_a_list_and_a_tuple_is_refused():
-    with pytest.raises(InputError, match="a pair of texts needs a model that reads two texts"):
+def test_several_texts_are_a_list_and_a_tuple_raises_an_error():
+    with pytest.raises(InputError, match="a pair of texts needs a model that reads pairs of texts"):
         limelight.explain(tiny_model(), ("w1 w2", "w3"))
     assert len(limelight.explain(tiny_model(), np.array(["w1 w2", "w3"]), "gxi")) == 2
 
@@ -174,7 +176,10 @@ def test_anchors_need_a_choice():
     rating = limelight.wrap(
         lambda texts: np.zeros((len(texts), 1)), classes=["stars"], scale="score"
     )
-    with pytest.raises(DomainError, match="predicts one of its classes, and this one predicts a"):
+    with pytest.raises(
+        DomainError,
+        match="needs a model that predicts exactly one class, but this function predicts a",
+    ):
         limelight.explain(rating, "w1 w2", "anchors")
 
 
@@ -186,33 +191,37 @@ def test_a_claimed_capability_must_be_there(monkeypatch):
         "Function claims the capability 'gradients', but lacks token_positions, embed, gradients."
     )
     monkeypatch.setitem(vars(FUNCTION), "capabilities", {"attend": None})
-    with pytest.raises(InputError, match="no capability 'attend'"):
+    with pytest.raises(InputError, match="unknown capability: 'attend'"):
         limelight.explain(FUNCTION, "w1 w2", "loo")
 
 
 def test_outputs_must_fit_the_classes(monkeypatch):
     monkeypatch.setattr(Function, "outputs", lambda *_: np.zeros((1, 3)))
-    with pytest.raises(InputError, match=r"with 1 row\(s\) of 2 outputs; Function returned shape"):
+    with pytest.raises(InputError, match=r"must have the shape \(1, 2\), not \(1, 3\)"):
         limelight.explain(FUNCTION, "w1 w2", "loo")
 
 
-def test_compare_refuses_settings_that_would_go_nowhere():
+def test_compare_raises_an_error_for_settings_without_effect():
     model = tiny_model(2)
-    with pytest.raises(InputError, match="no setting of these methods 'bandwidth'"):
+    with pytest.raises(InputError, match="unknown setting of these methods: 'bandwidth'"):
         limelight.compare(model, "w1 w2 w3", methods=[Lime(), "loo"], bandwidth=0.5)
-    with pytest.raises(InputError, match="compare shows each method once; 'lime' was given twice"):
+    with pytest.raises(
+        InputError, match="compare needs each method once, but 'lime' was given twice"
+    ):
         limelight.compare(model, "w1 w2 w3", methods=["lime", Lime()])
 
 
 def test_settings_objects_are_checked_like_keywords():
-    with pytest.raises(InputError, match=r"settings are a value, not a class; write Lime\(\)."):
+    with pytest.raises(
+        InputError, match=r"settings must be an object, not a class. Write Lime\(\)."
+    ):
         limelight.explain(FUNCTION, "w1 w2 w3", Lime)
     e = limelight.explain(tiny_model(2), "w1 w2 w3", "lime", bandwidth=np.float32(0.5))
     assert e.settings["bandwidth"] == 0.5
 
 
 def test_a_protected_word_is_a_token_as_it_is_written():
-    with pytest.raises(InputError, match="must be one token as the model reads it; 'b:' is read"):
+    with pytest.raises(InputError, match="must be a single token, but the model reads 'b:'"):
         limelight.explain(tiny_model(), "w1 w2", "loo", protect=["b:"])
     with pytest.raises(InputError, match="the protected word '' cannot be read"):
         limelight.explain(tiny_model(), "w1 w2", "loo", protect=[""])

@@ -102,7 +102,9 @@ def test_small_outputs_of_a_linear_pipeline_are_exact(scale):
     assert np.abs(e.scores - all_subsets(pipeline, e)).max() <= e.bound < 1e-7 * scale
     model = limelight.wrap(pipeline)
     pipeline[-1].coef_ = pipeline[-1].coef_ * 1.01
-    with pytest.raises(limelight.InputError, match="wrap it again"):
+    with pytest.raises(
+        limelight.InputError, match=r"have changed since it was wrapped\. Wrap it again\."
+    ):
         limelight.explain(model, "good dull film", "shapley")
 
 
@@ -205,7 +207,7 @@ def test_the_sets_that_are_tried_part_near_words_at_every_distance():
     assert (together & twice[:, 0] & ~twice[:, 1::2].any(axis=1)).any()
 
 
-def test_own_code_that_refuses_a_shorter_text_is_no_error():
+def test_custom_code_that_rejects_a_shorter_text_is_no_error():
     def strict(text):
         return {2: text.split()}[len(text.split())] if text.split() else []
 
@@ -218,24 +220,27 @@ def test_an_estimator_is_known_by_the_class_whose_code_it_runs():
 
 
 @pytest.mark.parametrize(
-    ("estimator", "says"),
+    ("estimator", "message"),
     [
-        (ClippedRidge(), "has predict of its own"),
-        (SquaredRidge(), "has _decision_function of its own"),
-        (OtherWeights(), "has coef_ of its own"),
-        (CappedColumns(), "has transform of its own"),
+        (ClippedRidge(), "changes predict of scikit-learn's Ridge"),
+        (SquaredRidge(), "changes _decision_function of scikit-learn's Ridge"),
+        (OtherWeights(), "changes coef_ of scikit-learn's LogisticRegression"),
+        (CappedColumns(), "changes transform of scikit-learn's TfidfVectorizer"),
         (np.zeros(3), "ndarray is not a class of scikit-learn"),
     ],
 )
-def test_code_that_is_not_of_scikit_learn_is_named(estimator, says):
-    with pytest.raises(ForeignCodeError, match=says):
+def test_the_message_names_code_that_is_not_of_scikit_learn(estimator, message):
+    with pytest.raises(ForeignCodeError, match=message):
         scikit_class(estimator)
 
 
 def test_a_function_that_was_assigned_to_a_fitted_classifier_is_seen():
     pipeline = fitted(TfidfVectorizer())
     pipeline[-1].decision_function = lambda rows: np.zeros(rows.shape[0])
-    assert "has decision_function of its own" in limelight.wrap(pipeline).capabilities["exact_game"]
+    assert (
+        "changes decision_function of scikit-learn's LogisticRegression"
+        in limelight.wrap(pipeline).capabilities["exact_game"]
+    )
 
 
 def test_random_pipelines_are_within_their_bounds_of_all_subsets():
@@ -249,7 +254,7 @@ def test_random_pipelines_are_within_their_bounds_of_all_subsets():
 
 @pytest.mark.parametrize("pipeline", [fitted(TfidfVectorizer()), own_tokenizer()])
 @pytest.mark.parametrize("text", ["", " \n"])
-def test_a_text_without_words_is_refused_whoever_reads_it(pipeline, text):
+def test_a_text_without_words_raises_an_error_with_any_reader(pipeline, text):
     with pytest.raises(limelight.InputError, match="no words"):
         limelight.explain(limelight.wrap(pipeline), text, "shapley")
 
@@ -276,5 +281,5 @@ def test_a_setting_without_effect_on_a_sampled_text_raises_an_error(setting):
     assert exact.bound is not None
     long_text = "good film with a dull plot"
     assert limelight.explain(model, long_text, "lime").bound is None
-    with pytest.raises(limelight.InputError, match=f"'{name}'.*no effect on a text that is samp"):
+    with pytest.raises(limelight.InputError, match=f"'{name}'.*no effect on a sampled text"):
         limelight.explain(model, long_text, "lime", **setting)

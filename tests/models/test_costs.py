@@ -62,7 +62,7 @@ def test_texts_explained_together_are_explained_as_alone():
         (2000, {"samples": 900}, 900),
     ],
 )
-def test_lime_draws_five_samples_for_each_word_unless_told(d, settings, samples):
+def test_lime_draws_five_samples_for_each_word_by_default(d, settings, samples):
     assert LimeSampled(**{"samples": None, **settings}).sample_size.initial_count(d) == samples
 
 
@@ -76,7 +76,7 @@ def test_a_long_text_has_enough_samples_by_default():
 
 
 def test_most_samples_are_at_least_two():
-    with pytest.raises(limelight.InputError, match="max_samples must be at least 2; got 1"):
+    with pytest.raises(limelight.InputError, match="max_samples must be at least 2, not 1"):
         limelight.explain(counted([]), "w1 w2", "lime", max_samples=1)
 
 
@@ -97,7 +97,7 @@ def test_integrated_gradients_hold_a_few_nodes_at_a_time(monkeypatch):
     assert asked == [2, 5, 5, 5, 5, 5, 5, 2]  # both ends, then 32 nodes
 
 
-def test_the_attention_of_one_window_is_asked_when_it_is_wanted():
+def test_the_attention_of_a_window_is_computed_only_if_needed():
     model = loaded()
     long = model.with_windows(7)
     model_input = long.read("a superb film but the plot is predictable . a good film")

@@ -140,8 +140,8 @@ def test_the_light_install_names_the_extra(tmp_path):
     )
     assert run.returncode == 2
     assert run.stderr == (
-        f"Error: the Hugging Face model '{tmp_path}' needs torch and transformers; "
-        'in a checkout of limelight, run: pip install ".[hf]". Without a '
-        "GPU, add --extra-index-url https://download.pytorch.org/whl/cpu: torch is 6 GB with what "
-        "a GPU needs.\n"
+        f"Error: the Hugging Face model '{tmp_path}' needs torch and transformers. "
+        'In a checkout of limelight, run: pip install ".[hf]". Without a '
+        "GPU, add --extra-index-url https://download.pytorch.org/whl/cpu, because torch for GPUs "
+        "takes 6 GB.\n"
     )

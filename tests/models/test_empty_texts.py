@@ -1,4 +1,4 @@
-"""A model that refuses a text without words can be explained: it has no base value."""
+"""A model that rejects a text without words can be explained, without a base value."""
 
 from math import factorial
 
@@ -11,11 +11,11 @@ from limelight.explainers import METHODS
 from limelight.theory.enumeration import enumerate_masks
 
 TEXT = "a superb film , but long"
-NO_BASE_VALUE = "The model refuses the text without its words, so there is no base value"
+NO_BASE_VALUE = "The model rejects the text without words, so there is no base value"
 
 
-def refusing():
-    """Our own classifier as a function: it refuses the empty text."""
+def rejecting_model():
+    """Return the shipped classifier as a function, which rejects the empty text."""
     return limelight.wrap(limelight.load().predict_proba, classes=["negative", "positive"])
 
 
@@ -25,24 +25,25 @@ def refusing():
 )
 def test_every_method_that_a_function_allows_explains_it(method):
     for text in (TEXT, "A great film: really good", 'it is "great" fun; truly'):
-        e = limelight.explain(refusing(), text, method)
+        e = limelight.explain(rejecting_model(), text, method)
         assert np.isfinite(e.scores).all()
         assert np.abs(e.scores).max() > 0
         assert e.base_value is None
         assert [warning for warning in e.warnings if warning.startswith(NO_BASE_VALUE)] != []
 
 
-def test_what_stands_in_is_said_only_where_it_stands_in():
-    loo, shapley = (limelight.explain(refusing(), TEXT, name) for name in ("loo", "shapley"))
+def test_a_replaced_base_value_has_a_warning():
+    loo, shapley = (limelight.explain(rejecting_model(), TEXT, name) for name in ("loo", "shapley"))
     assert f"{NO_BASE_VALUE}." in loo.warnings
     assert any(
-        warning.endswith("each word alone stands in for it.") for warning in shapley.warnings
+        warning.endswith("The mean output for single words replaces it.")
+        for warning in shapley.warnings
     )
 
 
 def test_shapley_values_are_those_of_the_game_with_the_stand_in():
     """Oracle: the definition over all subsets, with the mean of single words for the empty set."""
-    model, d = refusing(), 6
+    model, d = rejecting_model(), 6
     e = limelight.explain(model, TEXT, "shapley", target="positive")
     words = TEXT.split()
 
@@ -65,7 +66,7 @@ def test_shapley_values_are_those_of_the_game_with_the_stand_in():
     np.testing.assert_allclose(e.scores, expected, rtol=1e-6, atol=1e-7)
 
 
-def test_a_model_that_does_not_refuse_has_its_base_value_and_no_warning():
+def test_a_model_of_the_empty_text_has_its_base_value_and_no_warning():
     model = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
     e = limelight.explain(model, TEXT, "shapley")
     assert e.base_value == 0.0
@@ -73,17 +74,19 @@ def test_a_model_that_does_not_refuse_has_its_base_value_and_no_warning():
 
 
 def test_protected_words_leave_nothing_empty():
-    e = limelight.explain(refusing(), TEXT, "shapley", protect=["film"])
+    e = limelight.explain(rejecting_model(), TEXT, "shapley", protect=["film"])
     assert e.base_value is not None
     assert not any(NO_BASE_VALUE in warning for warning in e.warnings)
 
 
-def test_a_single_word_says_why_it_cannot_be_explained():
-    with pytest.raises(DomainError, match="this text has no two words of which"):
-        limelight.explain(refusing(), "superb", "loo")
+def test_a_single_word_raises_an_error():
+    with pytest.raises(
+        DomainError, match=r"rejects the text without words, .* Give a longer text\."
+    ):
+        limelight.explain(rejecting_model(), "superb", "loo")
 
 
-def test_an_error_about_other_texts_is_not_taken_for_a_refusal():
+def test_an_error_about_other_texts_is_no_rejection_of_the_empty_text():
     def broken(texts):
         if any("superb" not in text for text in texts):
             raise RuntimeError("no superb, no answer")
@@ -95,7 +98,7 @@ def test_an_error_about_other_texts_is_not_taken_for_a_refusal():
 
 
 def test_json_and_pages_do_without_a_base_value():
-    e = limelight.explain(refusing(), TEXT, "shapley")
+    e = limelight.explain(rejecting_model(), TEXT, "shapley")
     assert limelight.Explanation.from_json(e.to_json()) == e
     assert "With every word removed" not in e.as_html()
 
@@ -111,7 +114,7 @@ def test_the_base_value_is_that_of_the_replacement_that_was_used():
     assert [NO_BASE_VALUE in "".join(e.warnings) for e in (masked, deleted)] == [False, True]
 
 
-def test_a_refusing_model_is_not_asked_about_everything_twice():
+def test_a_model_that_rejects_the_empty_text_is_not_called_twice():
     asked = []
 
     def counted(texts):
@@ -125,7 +128,7 @@ def test_a_refusing_model_is_not_asked_about_everything_twice():
 
 
 @pytest.mark.parametrize("fault", [ConnectionError("timeout"), MemoryError("out of memory")])
-def test_a_fault_of_the_machine_is_not_a_refusal(fault):
+def test_an_error_of_the_machine_is_no_rejection(fault):
     def flaky(texts):
         if "" in texts:
             raise fault
@@ -136,7 +139,7 @@ def test_a_fault_of_the_machine_is_not_a_refusal(fault):
         limelight.explain(model, TEXT, "shapley")
 
 
-def test_a_refusal_that_does_not_last_is_none():
+def test_a_temporary_rejection_does_not_count():
     said = []
 
     def once(texts):
@@ -149,14 +152,14 @@ def test_a_refusal_that_does_not_last_is_none():
     assert e.base_value == 0.0
 
 
-def test_methods_that_used_no_stand_in_do_not_speak_of_one():
-    comparison = limelight.compare(refusing(), TEXT, methods=["shapley", "loo"])
+def test_methods_that_need_no_base_value_have_no_warning():
+    comparison = limelight.compare(rejecting_model(), TEXT, methods=["shapley", "loo"])
     assert f"{NO_BASE_VALUE}." in comparison["loo"].warnings
     assert f"{NO_BASE_VALUE}." not in comparison["shapley"].warnings
 
 
 def test_no_masks_have_no_answers():
-    for model in (refusing(), limelight.load()):
+    for model in (rejecting_model(), limelight.load()):
         game = limelight.game(model, TEXT)
         assert game(np.zeros((0, len(game)), bool)).shape == (0, game(np.ones((1, len(game)))
             .astype(bool)).shape[1])  # fmt: skip

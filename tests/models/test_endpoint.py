@@ -123,7 +123,7 @@ def ask_about(server, *, given, sure, alternatives, says, shows="plain"):
 @pytest.mark.parametrize("sure", [True, False])
 @pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize("says", WRONG)
-def test_a_server_that_says_wrong_log_probabilities_is_refused(
+def test_a_server_with_wrong_log_probabilities_raises_an_error(
     server, says, given, sure, alternatives
 ):
     if says == "another temperature in prompts" and sure and not alternatives:
@@ -136,13 +136,13 @@ def test_a_server_that_says_wrong_log_probabilities_is_refused(
 @pytest.mark.parametrize("sure", [True, False])
 @pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize("says", RIGHT)
-def test_a_server_that_rounds_is_not_refused(server, says, given, sure, alternatives):
+def test_a_server_that_rounds_raises_no_error(server, says, given, sure, alternatives):
     e = ask_about(server, given=given, sure=sure, alternatives=alternatives, says=says)
     assert len(e.scores) == 5
 
 
 @pytest.mark.parametrize("shows", ["begins", "hides the first", "no offsets", "in halves"])
-def test_a_server_that_writes_tokens_in_another_way_is_not_refused(server, shows):
+def test_a_server_that_writes_tokens_in_another_way_raises_no_error(server, shows):
     for given in (True, False):
         ask_about(server, given=given, sure=False, alternatives=True, says="the truth", shows=shows)
 
@@ -197,7 +197,7 @@ BROKEN = (500, "oops", {})
         (["garbage", "drop", (503, "", {})], [0.5, 1.0, 2.0]),
     ],
 )
-def test_what_fails_for_now_is_asked_again(server, slept, faults, waits):
+def test_a_temporary_failure_is_repeated(server, slept, faults, waits):
     server.faults = list(faults)
     model = wrapped(server)
     answer = model.generate(CONTEXT)
@@ -225,14 +225,14 @@ def test_a_date_to_wait_for_is_understood(server, slept):
         ([(307, "", {"Location": "http://example.com/"})], "Nothing is sent to another address"),
     ],
 )
-def test_what_fails_for_good_is_one_sentence(server, slept, faults, sentence):
+def test_a_permanent_failure_raises_an_error(server, slept, faults, sentence):
     server.faults = list(faults)
     with pytest.raises(InputError, match=sentence):
         limelight.explain(wrapped(server), CONTEXT, "loo")
     assert len(server.bodies) == len(faults)
 
 
-def test_a_server_that_scores_no_prompts_is_refused_at_once(server, slept):
+def test_a_server_that_scores_no_prompts_raises_an_error_at_once(server, slept):
     server.faults = [None, (500, "Only no echo is supported", {})]  # as llama-server says it
     with pytest.raises(InputError, match=r"no echo is supported\. The server must give .* vLLM"):
         limelight.explain(wrapped(server), CONTEXT, "loo")
@@ -252,7 +252,7 @@ def test_a_server_that_scores_no_prompts_is_refused_at_once(server, slept):
         {},
     ],
 )
-def test_what_no_server_should_say_is_refused(server, shown):
+def test_an_impossible_reply_raises_an_error(server, shown):
     written = {"choices": [{"text": " mars", "logprobs": None}], "usage": 7}
     server.faults = [written, {"choices": [{"text": "", **shown}], "usage": {}}]
     with pytest.raises(InputError, match="gives no log-probability for each token of the answer"):
@@ -267,7 +267,7 @@ def test_a_wrong_name_and_a_slow_server(server, slept):
         wrapped(server, timeout=0.05).generate(CONTEXT)
 
 
-def test_an_answer_that_shares_a_token_with_the_prompt_is_refused(server):
+def test_an_answer_that_shares_a_token_with_the_prompt_raises_an_error(server):
     model = wrapped(server, template="{text} answer:")
     with pytest.raises(InputError, match=r"each token of the answer '\) mars'; the last .* ':\)'"):
         model.outputs([model.read("the sky", queries=(AnswerQuery(") mars"),))])
@@ -304,7 +304,7 @@ def test_the_key_is_in_the_header_and_nowhere_else(server, slept, monkeypatch):
         ({"key_variable": 7}, "key_variable must be the name of an environment variable"),
     ],
 )
-def test_options_of_another_type_are_refused(server, options, sentence):
+def test_options_of_another_type_raise_an_error(server, options, sentence):
     model = wrapped(server)
     for name, value in options.items():  # types are checked while tests run
         object.__setattr__(model, name, value)
@@ -343,7 +343,7 @@ def test_a_template_without_words_needs_a_server_that_scores_the_first_token():
         np.testing.assert_allclose(e.scores, shapley_by_subsets(masks, values), atol=1e-9)
 
 
-def test_numbers_that_are_missing_or_not_finite_are_told_by_name(server):
+def test_the_message_names_numbers_that_are_missing_or_not_finite(server):
     prompt = TEMPLATE.replace("{text}", CONTEXT)
     written = server.completion({"prompt": prompt, "max_tokens": 1})
     written["choices"][0]["logprobs"]["token_logprobs"] = [None]
@@ -379,7 +379,7 @@ def test_a_redirect_is_not_followed(server, monkeypatch):
         KEY,
     ],
 )
-def test_an_address_with_a_secret_is_refused_and_not_shown(url):
+def test_an_address_with_a_secret_raises_an_error_without_the_secret(url):
     with pytest.raises(InputError, match="url must be") as refused:
         limelight.wrap_endpoint(url, model="tiny", template="{text}")
     assert KEY not in str(refused.value)
@@ -402,15 +402,15 @@ def test_addresses_lead_to_the_completions():
     [
         ({"template": "no place"}, "template must be a string that has {text} in it once"),
         ({"model": " "}, "model must be the name of a model"),
-        ({"parallel": 0}, "parallel must be a whole number from 1"),
-        ({"max_new_tokens": True}, "max_new_tokens must be a whole number"),
+        ({"parallel": 0}, "parallel must be a positive whole number, not 0"),
+        ({"max_new_tokens": True}, "max_new_tokens must be a positive whole number, not True"),
         ({"requests_per_minute": 0}, "requests_per_minute must be a positive number"),
         ({"timeout": -1.0}, "timeout must be a positive number"),
         ({"timeout": True}, "timeout must be a positive number"),
         ({"stop": "END"}, r"stop must be a list of strings; got 'END'\."),
     ],
 )
-def test_options_that_cannot_be_are_refused(server, options, sentence):
+def test_impossible_options_raise_an_error(server, options, sentence):
     with pytest.raises(InputError, match=sentence):
         wrapped(server, **options)
     assert server.bodies == []
@@ -436,7 +436,7 @@ def test_requests_are_under_way_together(server):
     assert not server.meeting.broken
 
 
-def test_the_cost_is_told_before_anything_is_asked_about_parts(server):
+def test_the_cost_is_announced_before_the_calls(server):
     told = []
     model = wrapped(server, estimate=lambda cost: told.append((cost, len(server.bodies))))
     limelight.explain(model, CONTEXT, "shapley", features="sentences", answer=ANSWER)
@@ -510,7 +510,7 @@ def test_the_shell_judges_the_answers_of_a_column(server, request, tmp_path):
     assert found.texts[0].deletion.areas != found.texts[1].deletion.areas
 
 
-def test_a_server_that_says_the_same_whatever_it_reads_is_reported(server):
+def test_a_server_that_ignores_the_text_gives_a_warning(server):
     prompt = TEMPLATE.replace("{text}", CONTEXT)
     whole = server.completion
 
@@ -522,10 +522,16 @@ def test_a_server_that_says_the_same_whatever_it_reads_is_reported(server):
     server.completion = forgetful
     e = limelight.explain(wrapped(server), CONTEXT, "loo", features="sentences", answer=ANSWER)
     assert (e.scores == 0).all()
-    assert sum("the same log-probability after every version" in n for n in e.warnings) == 1
+    assert (
+        sum(
+            "log-probability of the answer is the same for every masked text" in n
+            for n in e.warnings
+        )
+        == 1
+    )
     server.completion = whole
     e = limelight.explain(wrapped(server), CONTEXT, "loo", features="sentences", answer=ANSWER)
-    assert not any("every version" in warning for warning in e.warnings)
+    assert not any("every masked text" in warning for warning in e.warnings)
 
 
 @pytest.mark.parametrize(
@@ -540,7 +546,7 @@ def test_a_comparison_announces_the_calls_that_it_makes(server, options):
     assert calls == len(server.bodies) - before == 2**5
 
 
-def test_a_template_that_is_missing_is_asked_for(server):
+def test_a_missing_template_raises_an_error(server):
     with pytest.raises(InputError, match=r"needs template=, .* such as template='(.*)'") as refused:
         limelight.wrap_endpoint(server.url, model="tiny")
     template = refused.value.args[0].partition("template='")[2].partition("'")[0]
@@ -564,7 +570,7 @@ HUGE = int("9" * 400)
         ({"prompt_tokens": -HUGE}, None),  # which nobody uses
     ],
 )
-def test_numbers_that_no_server_should_send_are_one_sentence(server, changed, sentence):
+def test_impossible_numbers_of_a_server_raise_an_error(server, changed, sentence):
     whole = server.completion
 
     def wrong(body):
@@ -586,7 +592,7 @@ def test_numbers_that_no_server_should_send_are_one_sentence(server, changed, se
     assert len(str(refused.value)) < 500
 
 
-def test_a_wait_that_no_one_can_wait_is_one_sentence(server, slept):
+def test_an_endless_wait_raises_an_error(server, slept):
     for header in ("9" * 300, "9" * 400, "Mon, 01 Jan 999999 00:00:00 GMT", "²", "-5"):
         server.faults = [(429, "no", {"Retry-After": header.encode().decode("latin-1")})]
         if header.startswith("9"):

@@ -37,7 +37,7 @@ def test_a_long_text_is_shortened():
     assert len(str(error.value)) < 200
 
 
-def test_texts_that_fail_only_together_are_said_to():
+def test_the_message_says_that_texts_fail_only_together():
     def function(texts):
         if len(texts) > 3:
             raise RuntimeError("batch too large")

@@ -42,7 +42,7 @@ def trained(last, texts=TEXTS, labels=LABELS):
     ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_pipelines_are_told_apart_by_what_they_learned(last):
+def test_fingerprints_of_pipelines_differ_by_their_parameters(last):
     one, again = (limelight.wrap(trained(last())) for _ in range(2))
     assert one.fingerprint == again.fingerprint
     assert one.fingerprint.startswith("Pipeline ")
@@ -247,7 +247,7 @@ def test_whatever_changes_how_a_network_reads_changes_its_fingerprint(change):
     assert again.fingerprint == models[0].fingerprint
 
 
-def test_an_option_that_is_off_is_told_from_one_that_is_on_by_default():
+def test_fingerprints_differ_by_options():
     """Of GPT-2: without this option attention is not divided by the root of its size."""
     prints = []
     for scaled in (True, False):
@@ -257,7 +257,7 @@ def test_an_option_that_is_off_is_told_from_one_that_is_on_by_default():
     assert prints[0] != prints[1]
 
 
-def test_span_functions_and_endpoints_are_told_apart_by_their_options():
+def test_fingerprints_of_span_functions_and_endpoints_differ_by_their_options():
     def spans(texts):
         return [[(0, 1, "A", 0.5)] for _ in texts]
 
@@ -280,7 +280,7 @@ def test_span_functions_and_endpoints_are_told_apart_by_their_options():
     assert len({one.fingerprint for one in servers}) == len(servers)
 
 
-def test_images_and_pairs_are_told_apart():
+def test_fingerprints_of_images_and_pairs_differ():
     def score(given):
         return [[0.5, 0.5] for _ in given]
 

@@ -133,7 +133,7 @@ def test_the_copy_is_made_again_when_weights_change(halving):
     np.testing.assert_allclose(passing(IDS) - before, 1.0, atol=5e-3)
 
 
-def test_a_network_too_large_for_half_precision_is_asked_in_single(halving):
+def test_a_network_too_large_for_half_precision_runs_in_single_precision(halving):
     network, passing = halving
     with torch.no_grad():
         network.classifier.weight *= 1e6

@@ -118,7 +118,7 @@ NOT_NUMBERS = (
         (
             chances([0.5, 0.5]),
             {"scale": "probabilty"},
-            "no scale 'probabilty'. Did you mean 'probability'? "
+            "unknown scale: 'probabilty'. Did you mean 'probability'? "
             "Choose from: logit, probability, score.",
         ),
         (
@@ -139,14 +139,14 @@ NOT_NUMBERS = (
         ),
     ],
 )
-def test_a_function_that_cannot_be_used_gets_one_sentence(answer, options, sentence):
+def test_an_unusable_function_raises_an_error(answer, options, sentence):
     with pytest.raises(InputError) as error:
         limelight.wrap(answer, **{"classes": ["bad", "good"], **options}).logits(["a text"])
     assert str(error.value) == sentence
 
 
 @pytest.mark.parametrize("spans", [[(0, 3), (2, 5)], [(0, 30)], [(2, 2)], ["a", "text"]])
-def test_words_that_overlap_or_leave_the_text_are_refused(spans):
+def test_words_that_overlap_or_leave_the_text_raise_an_error(spans):
     model = limelight.wrap(
         chances([0.5, 0.5]), classes=["bad", "good"], words=lambda _: spans, scale="logit"
     )
@@ -181,24 +181,24 @@ def test_probabilities_come_back_as_they_were():
     np.testing.assert_allclose(many.predict_proba(["x"])[0], [0.5, 0.9])
 
 
-def test_certain_answers_are_counted_where_log_odds_are_explained():
+def test_a_warning_counts_outputs_of_infinite_log_odds():
     def certain(texts):
         sure = np.array([float("good" in text.split()) for text in texts])
         return np.stack([1 - sure, 0.7 * sure, 0.3 * sure], axis=1)
 
     model = limelight.wrap(certain, classes=["bad", "good", "best"])
-    for method, asked, held in (("loo", 5, 5), ("shapley", 9, 9), ("lime", 9, 9)):
+    for method, count, clipped in (("loo", 5, 5), ("shapley", 9, 9), ("lime", 9, 9)):
         e = limelight.explain(model, "a good film", method, target="bad")
         assert e.warnings[-1] == (
-            f"{held} of {asked} answers were probabilities of 0 or 1, whose log-odds are infinite; "
-            "±27.6 stands for them, so the size of the scores means little. "
-            "Explain scale='probability', or let the function return logits."
+            f"{clipped} of {count} outputs were probabilities of 0 or 1, clipped to log-odds of "
+            "±27.6, so the size of scores is unreliable. Use scale='probability', or let the "
+            "function return logits."
         )
         assert np.abs(e.scores).max() > 27
     some = limelight.explain(model, "a good film", "loo", target="best")
-    assert some.warnings[-1].startswith("2 of 5 answers")  # without "good", and without any word
+    assert some.warnings[-1].startswith("2 of 5 outputs")  # without "good", and without any word
     sampled = limelight.explain(model, "a good film", "lime-sampled", samples=50, target="bad")
-    assert sampled.warnings[-1].startswith("51 of 51 answers")  # and the base value
+    assert sampled.warnings[-1].startswith("51 of 51 outputs")  # and the base value
     for unheld in ({"scale": "probability"}, {"target": "x"}):
         soft = limelight.wrap(chances([0.3, 0.7]), classes=["y", "x"])
         asked = model if "scale" in unheld else soft
@@ -206,19 +206,19 @@ def test_certain_answers_are_counted_where_log_odds_are_explained():
 
 
 @pytest.mark.parametrize("method", ["loo", "lime", "shapley", "lime-sampled"])
-def test_a_model_that_answers_differently_every_time_is_found_out(method):
+def test_a_model_with_random_outputs_gives_a_warning(method):
     rng = np.random.default_rng(0)
     options = {"samples": 40} if "lime" in method else {}
     noisy = limelight.wrap(
         lambda texts: rng.normal(size=(len(texts), 2)), classes=["a", "b"], scale="logit"
     )
     e = limelight.explain(noisy, "one two three four", method, **options)
-    assert any("answered the same text with" in warning for warning in e.warnings)
+    assert any("for the same text, and standard errors" in warning for warning in e.warnings)
     rounded = limelight.wrap(
         lambda texts: 1e-3 * rng.normal(size=(len(texts), 2)), classes=["a", "b"], scale="logit"
     )
     e = limelight.explain(rounded, "one two three four", method, **options)
-    assert not any("answered the same text with" in warning for warning in e.warnings)
+    assert not any("for the same text, and standard errors" in warning for warning in e.warnings)
 
 
 def test_a_function_may_do_with_its_list_what_it_likes():
@@ -231,7 +231,7 @@ def test_a_function_may_do_with_its_list_what_it_likes():
     assert limelight.explain(model, "one two", "loo").scores.tolist() == [0, 0]
 
 
-def test_half_a_character_is_refused():
+def test_half_a_character_raises_an_error():
     model = limelight.wrap(chances([0.5, 0.5]), classes=["a", "b"])
     with pytest.raises(InputError) as error:
         limelight.explain(model, "a \ud800 b", "loo")
@@ -250,18 +250,20 @@ def test_a_page_shows_the_probabilities_of_the_function():
     assert [one.name for one in shown if one.chosen] == ["c"]
 
 
-def test_asking_for_what_a_function_cannot_show_says_why():
+def test_a_method_of_gradients_raises_an_error_for_a_function():
     model = paper_as_function()
     with pytest.raises(InputError) as error:
         limelight.explain(model, TEXT, "gxi")
     assert str(error.value) == (
-        "method 'gxi' needs the gradients of the model, and a function of texts shows only its "
-        "answers; use 'shapley', 'lime' or 'loo'."
+        "method 'gxi' needs gradients, but a function returns only outputs. Use 'shapley', 'lime' "
+        "or 'loo'."
     )
 
 
 def test_a_function_has_no_weights_to_shuffle():
-    with pytest.raises(InputError, match="a function shows only its answers, and no weights"):
+    with pytest.raises(
+        InputError, match="needs the weights of the model, but a function returns only outputs"
+    ):
         limelight.judge(paper_as_function(), [TEXT], methods=["loo"], columns=["sanity"])
 
 
@@ -382,7 +384,7 @@ def test_deleting_takes_the_space_along_and_masking_does_not():
     masked = limelight.wrap(predict, classes=["a", "b"], mask="#")
     limelight.explain(masked, "one two", "loo", protect=["two"])
     assert set(asked) == {"one two", "# two"}
-    with pytest.raises(InputError, match="no replacement 'mask'"):
+    with pytest.raises(InputError, match="unknown replacement: 'mask'"):
         limelight.explain(
             limelight.wrap(predict, classes=["a", "b"]), "one two", "loo", replacement="mask"
         )
@@ -427,9 +429,11 @@ def test_a_margin_is_a_score_without_probabilities():
     assert (e.scale, e.link) == ("score", "none")
     with pytest.raises(InputError, match="are scores, not log-odds, so it has no probabilities"):
         limelight.wrap(pipeline).predict_proba(["so good"])
-    with pytest.raises(InputError, match=r"no scale 'probability'\. Choose from: score"):
+    with pytest.raises(InputError, match=r"unknown scale: 'probability'\. Choose from: score"):
         limelight.explain(limelight.wrap(pipeline), "so good", "loo", scale="probability")
-    with pytest.raises(InputError, match=r"no scale 'score'\. Choose from: logit, probability"):
+    with pytest.raises(
+        InputError, match=r"unknown scale: 'score'\. Choose from: logit, probability"
+    ):
         limelight.explain(paper_as_function(), TEXT, "loo", scale="score")
 
 
@@ -464,7 +468,7 @@ def test_a_scikit_learn_model_of_several_labels_has_a_probability_for_each():
     np.testing.assert_allclose(model.predict_proba(texts), pipeline.predict_proba(texts))
 
 
-def test_a_scikit_learn_model_without_a_vectorizer_is_refused():
+def test_a_scikit_learn_model_without_a_vectorizer_raises_an_error():
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
 
@@ -501,7 +505,7 @@ def test_a_scikit_learn_regression_is_wrapped_as_a_score():
     assert dict(e.as_list())["so"] == pytest.approx(-1.0)  # "so good" is rated 4, "good" 5
 
 
-def test_a_scikit_learn_model_of_several_questions_is_refused_with_how_to_ask_one():
+def test_a_scikit_learn_model_of_several_outputs_raises_an_error_with_advice():
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.multioutput import MultiOutputClassifier
@@ -555,13 +559,13 @@ WRONG_TYPES = {
     "wrap(len, classes=2)": "classes must be a list of two names or more; got 2.",
     "wrap(len)": "classes must be a list of two names or more; got None.",
     "explain(two, 'a b', Lime(samples=99.5))": (
-        "the setting 'samples' must be a whole number; got 99.5."
+        "the setting 'samples' must be a whole number, not 99.5."
     ),
     "load(3)": ("load takes a path or a name; got int. A model in memory goes to limelight.wrap."),
 }
 
 
-def test_wrong_types_get_a_sentence_too():
+def test_messages_about_wrong_types():
     program = (
         "import numpy as np\n"
         "from limelight import InputError, explain, load, wrap\n"
@@ -581,7 +585,7 @@ def test_wrong_types_get_a_sentence_too():
 
 
 @pytest.mark.parametrize("verb", [limelight.explain, limelight.compare])
-def test_what_is_no_model_is_refused_with_how_to_make_one(verb):
+def test_another_object_raises_an_error_that_says_how_to_make_a_model(verb):
     with no_type_checks(), pytest.raises(InputError) as error:
         verb(len, "a text")
     assert str(error.value) == (

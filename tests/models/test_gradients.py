@@ -128,7 +128,9 @@ def test_integrated_gradients_add_up():
     gap = abs(rough.scores.sum() - change)
     assert gap > 0.1 * abs(change)
     assert rough.diagnostics["completeness_gap"] == pytest.approx(gap, rel=1e-3)
-    assert f"within {gap:.1g}; both were to be within 1.0%: raise max_steps." in rough.warnings[-1]
+    assert "did not converge to 1.0%" in rough.warnings[-1]
+    assert f"and their sum by {gap:.1g} " in rough.warnings[-1]
+    assert rough.warnings[-1].endswith("Raise max_steps or the budget.")
 
 
 @families
@@ -147,15 +149,15 @@ def test_every_score_of_integrated_gradients_has_an_estimated_error(family):
     assert largest[1] < largest[0]
 
 
-def test_scores_that_half_of_the_points_would_change_are_said_to_be_uncertain():
+def test_scores_that_change_with_half_of_the_points_have_a_warning():
     e = limelight.explain(loaded("bert"), TEXT, "ig", target=TARGET, steps=2, max_steps=2)
     worst, largest = max(e.diagnostics["score_errors"]) / 3, np.abs(e.scores).max()
     assert worst > 0.01 * largest
     assert e.warnings[0].startswith(
-        f"A score may be off by {worst:.2g} where the largest is {largest:.2g}, as far as half of "
-        "the points tell, and the scores add up"
+        "Integrated gradients did not converge to 1.0%: scores may be off by "
+        f"{worst:.2g} (largest score {largest:.2g})"
     )
-    assert e.warnings[0].endswith("both were to be within 1.0%: raise max_steps.")
+    assert e.warnings[0].endswith("Raise max_steps or the budget.")
 
 
 @pytest.mark.parametrize("most", [16, 256])
@@ -183,20 +185,20 @@ def test_two_scores_whose_errors_cancel_in_the_sum_are_noticed(monkeypatch, most
     added, area = e.scores - plain.scores, 40 * 0.04 * np.sqrt(np.pi)
     off = max(abs(added[1] - area), abs(added[4] + area))
     assert e.diagnostics["completeness_gap"] <= 0.02 * abs(e.scores.sum())
-    said = any("A score may be off" in warning for warning in e.warnings)
-    assert said == (most == 16)
-    assert (off > 0.01 * np.abs(e.scores).max()) == said
+    has_warning = any("did not converge" in warning for warning in e.warnings)
+    assert has_warning == (most == 16)
+    assert (off > 0.01 * np.abs(e.scores).max()) == has_warning
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
-def test_padding_that_is_still_attended_to_is_said_and_is_so(family):
+def test_attention_to_padding_gives_a_warning_that_is_true(family):
     """Where the way begins, against the network itself: padding in every place, none masked."""
     model = loaded(family)
     e = limelight.explain(model, TEXT, "ig", target=TARGET, replacement="pad")
-    (said,) = [warning for warning in e.warnings if "padding" in warning]
-    assert said == (
-        "Integrated gradients move words to the padding token's embedding, which the others still "
-        "attend to; 'lime', 'shapley' and 'loo' with replacement 'pad' mask a removed word out."
+    (warning,) = [warning for warning in e.warnings if "padding" in warning]
+    assert warning == (
+        "Integrated gradients move words to the padding embedding, which other words still attend "
+        "to. To mask removed words out, use 'lime', 'shapley' or 'loo' with replacement='pad'."
     )
     given, pieces = ids_of(model), model.read(TEXT).encoding
     given[0, pieces.token[pieces.read_indices] >= 0] = model.network.config.pad_token_id
@@ -227,7 +229,7 @@ def test_probabilities_have_gradients_too():
     np.testing.assert_allclose(found.scores, by_word(model, product), rtol=1e-4, atol=1e-7)
 
 
-def test_a_mean_gradient_that_is_rounding_is_said_to_be():
+def test_a_mean_gradient_of_rounding_errors_gives_a_warning():
     e = limelight.explain(loaded("bert"), TEXT, "g-avg")
     assert "these scores are rounding errors" in e.warnings[-1]
     assert not limelight.explain(loaded("bert"), TEXT, "g-l2").warnings

@@ -163,12 +163,17 @@ def test_frozen_weights_share_out_what_the_patches_do(family):
     assert np.abs(e.scores - product).max() < 1e-5 * np.abs(product).max()
 
 
-def test_a_network_without_patches_of_its_own_says_in_a_clause_what_it_cannot_show():
-    for family, said in (("swin", "more than vectors"), ("convnext", "nothing that embeds")):
+def test_a_network_without_patches_has_reasons_for_missing_capabilities():
+    for family, said in (
+        ("swin", "more than vectors"),
+        ("convnext", "does not return an embedding"),
+    ):
         model = tiny_images(family)
         for one in ("attention", "attention_only", "gradients", "lrp"):
             assert said in reason_missing(model, one)
-        assert "does not show one state for every token" in reason_missing(model, "hidden_states")
+        assert "does not return a hidden state for every token and layer" in reason_missing(
+            model, "hidden_states"
+        )
         with pytest.raises(InputError, match=said):
             limelight.explain(model, photo(), "gxi")
         for method in ("shapley", "lime", "loo", "banzhaf"):
@@ -268,7 +273,7 @@ def test_gray_and_colors_are_turned_into_each_other():
         )
 
 
-def test_what_is_no_image_and_who_reads_none_is_told_in_a_sentence(tmp_path):
+def test_another_object_and_a_model_of_texts_raise_an_error(tmp_path):
     model, text_model = tiny_images("vit"), tiny_model()
     for given, said in (
         ("a film", "a file, which 'a film' is not"),
@@ -276,19 +281,25 @@ def test_what_is_no_image_and_who_reads_none_is_told_in_a_sentence(tmp_path):
         (photo(1, 1), "at least 2 × 2 pixels"),
         (photo() / 100, "float pixels must lie between 0 and 1"),
         (photo(channels=2), "1, 3 or 4 channels"),
-        (("a", "b"), "this one reads one image"),
+        (("a", "b"), "this model reads single images"),
     ):
         with pytest.raises(InputError, match=said):
             limelight.explain(model, given)
     for given in (photo(), read_image(photo()), b"PNG", tmp_path / "a.png"):
-        with pytest.raises(InputError, match=r"got an image .* this one reads texts"):
+        with pytest.raises(InputError, match=r"an image .* needs a model that reads images, but"):
             limelight.explain(text_model, given)
     for asked, said in (
         ({"grid": 4}, "joined and not cut"),
-        ({"grid": 0}, "from 1"),
-        ({"grid": 2, "features": "segments"}, "goes with features='patches'"),
-        ({"features": "words"}, "this is an image"),
-        ({"features": "tokens"}, "no pieces of words"),
+        ({"grid": 0}, "grid must be a positive whole number, not 0"),
+        (
+            {"grid": 2, "features": "segments"},
+            "grid needs features='patches', not features='segments'",
+        ),
+        (
+            {"features": "words"},
+            "'words' are parts of a text, but this is an image. Choose from: patches",
+        ),
+        ({"features": "tokens"}, "an image has no subword tokens"),
         ({"at": "x"}, "classifies whole images"),
         ({"replacement": "mask"}, "mean"),
         ({"protect": ["row 1, column 1"]}, "pass groups of patches as features"),
@@ -296,7 +307,7 @@ def test_what_is_no_image_and_who_reads_none_is_told_in_a_sentence(tmp_path):
     ):
         with pytest.raises(InputError, match=said):
             limelight.explain(model, photo(), **asked)
-    with pytest.raises(InputError, match="this is a text"):
+    with pytest.raises(InputError, match="'patches' are parts of images, not of texts"):
         limelight.explain(text_model, "a film", features="patches")
     with pytest.raises(InputError, match="its processor"):
         limelight.wrap(model.network)

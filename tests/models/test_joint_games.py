@@ -44,7 +44,7 @@ def test_joint_answers_are_the_answers_of_each(model, replacement):
     assert not np.allclose(found[0][0], found[1][0])
 
 
-def test_what_was_asked_ahead_is_not_asked_again(model):
+def test_outputs_computed_ahead_are_not_computed_again(model):
     several = games(model, "mask")
     masks = drawn(several, seed=1)
     TextGame.precompute_outputs(several, masks)
@@ -58,7 +58,7 @@ def test_what_was_asked_ahead_is_not_asked_again(model):
         np.testing.assert_allclose(known, game(keep), rtol=1e-4, atol=1e-5)
 
 
-def test_functions_are_asked_text_by_text():
+def test_functions_are_called_for_single_texts():
     model = wrap(
         lambda texts: [[1.0 * len(t), 0.0] for t in texts], classes=["a", "b"], scale="logit"
     )

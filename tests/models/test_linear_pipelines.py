@@ -261,12 +261,12 @@ def test_a_fitted_search_is_what_it_found_best(inside):
 @pytest.mark.parametrize(
     "last", [RidgeClassifier, lambda: OneVsRestClassifier(LinearSVC(dual="auto"))]
 )
-def test_labels_that_are_each_a_yes_or_no_choose_no_class(last):
+def test_independent_labels_choose_no_class(last):
     texts, labels = corpus(0, 8)
     bits = np.array([[label & 1, label & 2, label & 4] for label in labels], dtype=bool).astype(int)
     model = limelight.wrap(make_pipeline(TfidfVectorizer(), last()).fit(texts, bits))
     assert model.capabilities["exact_game"] is None
-    assert "yes or no" in model.limitations["is_exclusive"]
+    assert model.limitations["is_exclusive"] == "the labels of this function are independent"
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
@@ -286,65 +286,87 @@ def test_adversarial_weights_and_frequencies_are_exact(scale):
             TfidfVectorizer(ngram_range=(1, 2)),
             LogisticRegression(),
             (),
-            "a column of several words",
+            "columns of the vectorizer contain several words (ngram_range=(1, 2))",
         ),
-        (TfidfVectorizer(analyzer="char"), LogisticRegression(), (), "runs of characters"),
+        (
+            TfidfVectorizer(analyzer="char"),
+            LogisticRegression(),
+            (),
+            "the vectorizer counts characters (analyzer='char')",
+        ),
         (TfidfVectorizer(), RandomForestClassifier(5), (), "RandomForestClassifier is not linear"),
         (
             TfidfVectorizer(),
             LogisticRegression(),
             (TruncatedSVD(5), Normalizer()),
-            "a norm comes after its columns were mixed",
+            "TruncatedSVD mixes the columns before a norm",
         ),
-        (CountVectorizer(), LogisticRegression(), (Normalizer("max"),), "'max' norm"),
+        (
+            CountVectorizer(),
+            LogisticRegression(),
+            (Normalizer("max"),),
+            "the norm 'max' is not supported",
+        ),
         (
             TfidfVectorizer(),
             LogisticRegression(),
             (SelectKBest(chi2, k=9), TfidfTransformer(norm=None)),
-            "weighed after they were divided",
+            "the pipeline weights the columns after a norm",
         ),
         (
             make_union(TfidfVectorizer(), CountVectorizer()),
             LogisticRegression(),
             (),
-            "it begins with FeatureUnion, which is no vectorizer of words",
+            "the pipeline begins with FeatureUnion, not with a vectorizer of words",
         ),
         (
             TfidfVectorizer(token_pattern=r"(?<!so )\w\w+"),
             LogisticRegression(),
             (),
-            "stands around",
+            "the token pattern depends on the text around a word",
         ),
-        (PerLength(), LogisticRegression(), (), "has transform of its own"),
+        (
+            PerLength(),
+            LogisticRegression(),
+            (),
+            "PerLength changes transform of scikit-learn's CountVectorizer",
+        ),
         (
             TfidfVectorizer(analyzer=pairs_of_words),
             LogisticRegression(),
             (),
             "reads some words differently",
         ),
-        (TfidfVectorizer(), BernoulliNB(binarize=0.1), (), "whether a value passes 0.1"),
+        (
+            TfidfVectorizer(),
+            BernoulliNB(binarize=0.1),
+            (),
+            "BernoulliNB compares values with the threshold 0.1",
+        ),
         (
             TfidfVectorizer(),
             SGDClassifier(loss="modified_huber", random_state=0),
             (),
-            "no known function of its scores",
+            "the probabilities are not a known function of the scores",
         ),
     ],
 )
-def test_what_is_not_linear_is_sampled_and_says_why(vectorizer, classifier, between, why):
+def test_a_pipeline_that_is_not_linear_is_sampled_for_a_reason(
+    vectorizer, classifier, between, why
+):
     model = limelight.wrap(fitted(vectorizer, classifier, between=between))
     assert why in model.capabilities["exact_game"]
     found = limelight.explain(model, TEXT, "shapley", pairs=2)
     assert found.bound is None
 
 
-def test_a_text_whose_words_change_others_is_asked_and_says_so(tmp_path):
+def test_a_text_whose_words_change_others_is_sampled_with_a_warning(tmp_path):
     """Without "very" the preprocessor reads "not good" as one word; other texts stay exact."""
     pipeline = fitted(TfidfVectorizer(preprocessor=negated), LogisticRegression())
     model, texts = limelight.wrap(pipeline), ["good film", "not very good film", "dull plot"]
     found = limelight.explain(model, texts, "shapley", tolerance=1e-9)
     assert [e.bound is None for e in found] == [False, True, False]
-    assert "reads some words differently if others are removed" in found[1].warnings[0]
+    assert "reads some words differently if other words are removed" in found[1].warnings[0]
     assert not found[0].warnings
     words = np.array(texts[1].split())
     f = pipeline.decision_function([" ".join(words[row]) for row in enumerate_masks(4)])
@@ -371,7 +393,7 @@ def test_probabilities_of_one_class_against_the_rest_are_explained():
     assert dict(zip(e.features, e.scores, strict=True))["cast"] == pytest.approx(whole - less)
 
 
-def test_probabilities_are_asked_as_they_have_no_exact_formula():
+def test_probabilities_are_sampled_because_they_have_no_exact_formula():
     pipeline = fitted(TfidfVectorizer(), LogisticRegression(C=10))
     model, text = limelight.wrap(pipeline), "good dull film"
     e = limelight.explain(model, text, "shapley", scale="probability")
@@ -380,15 +402,15 @@ def test_probabilities_are_asked_as_they_have_no_exact_formula():
     np.testing.assert_allclose(e.scores, expected, atol=1e-9)
 
 
-def test_the_table_of_methods_says_why_a_pipeline_is_asked():
+def test_the_table_of_methods_says_why_a_pipeline_is_sampled():
     asked = limelight.wrap(fitted(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression()))
     row = limelight.methods(asked)["shapley"]
-    assert "asked, since a column of several words" in row.cost
+    assert "because columns of the vectorizer contain several words" in row.cost
     exact = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
-    assert "asked" not in limelight.methods(exact)["shapley"].cost
+    assert "because" not in limelight.methods(exact)["shapley"].cost
 
 
-def test_words_in_one_column_are_one_word_and_that_is_said():
+def test_words_of_the_same_column_are_a_single_feature_with_a_warning():
     model = limelight.wrap(fitted(VECTORIZERS["hash, few columns"](), LogisticRegression()))
     e = limelight.explain(model, TEXT)
     assert any(" / " in name for name in e.features)
@@ -404,7 +426,9 @@ def test_a_pipeline_that_was_fitted_again_is_found_out():
     model = limelight.wrap(pipeline)
     texts, labels = corpus(1, 2)
     pipeline.fit(texts, [f"class {y}" for y in labels])
-    with pytest.raises(limelight.InputError, match="wrap it again"):
+    with pytest.raises(
+        limelight.InputError, match=r"have changed since it was wrapped\. Wrap it again\."
+    ):
         limelight.explain(model, TEXT, "shapley")
 
 
@@ -420,10 +444,12 @@ def test_words_that_are_one_are_protected_together():
     assert name not in limelight.explain(model, TEXT, protect=["film"]).features
 
 
-def test_a_classifier_of_pairs_of_classes_is_asked():
+def test_a_classifier_of_pairs_of_classes_is_sampled():
     machine = SVC(kernel="linear", decision_function_shape="ovo")
     model = limelight.wrap(fitted(TfidfVectorizer(), machine, classes=3))
-    assert "does not choose the class of its largest score" in model.capabilities["exact_game"]
+    assert (
+        "SVC does not predict the class with the largest score" in model.capabilities["exact_game"]
+    )
 
 
 def test_a_word_that_the_pipeline_does_not_know_does_nothing():

@@ -235,11 +235,11 @@ def test_a_whole_text_in_windows_is_the_mean_of_its_windows():
     np.testing.assert_allclose(whole.scores, np.concatenate(parts) / 3, rtol=1e-6)
 
 
-def test_a_network_that_answers_otherwise_when_frozen_is_refused(monkeypatch):
+def test_a_network_with_other_outputs_when_frozen_raises_an_error(monkeypatch):
     model = loaded("bert")
     usual = rules._RULES["gelu"]
     monkeypatch.setitem(rules._RULES, "gelu", lambda *given: 2 * usual(*given))
-    with pytest.raises(DomainError, match="must answer as before; its outputs move by"):
+    with pytest.raises(DomainError, match="freezing its weights changes its outputs by"):
         explained(model)
 
 
@@ -252,14 +252,14 @@ def test_what_is_not_known_to_weigh_withdraws_the_capability_of_that_instance_al
     network, tokenizer = tiny("bert")
     network.bert.encoder.layer[1].intermediate.intermediate_act_fn = Curved()
     model = limelight.wrap(network, tokenizer=tokenizer)
-    why = "BertForSequenceClassification computes 'Exp', in which nothing is known to be a weight"
+    why = "LRP has no rule for the operation 'Exp' of BertForSequenceClassification"
     assert reason_missing(model, "lrp") == why
     assert has(loaded("bert"), "lrp")
     with pytest.raises(InputError) as error:
         limelight.explain(model, TEXT, "lrp")
     assert str(error.value) == (
-        "method 'lrp' needs the gradients of the model with its weights frozen, and "
-        f"{why}; use 'shapley', 'lime' or 'loo'."
+        f"method 'lrp' needs gradients with frozen weights, but {why}. Use 'shapley', 'lime' or "
+        "'loo'."
     )
     assert limelight.explain(model, TEXT, "gxi").method == "gxi"
 
@@ -334,8 +334,8 @@ def test_on_the_papers_classifier_lrp_is_attention_times_value():
     np.testing.assert_array_equal(found.scores, worth.scores)
 
 
-def test_steps_below_one_and_paths_without_a_start_are_refused():
-    with pytest.raises(InputError, match="steps must be at least 1; got 0"):
+def test_steps_below_one_and_paths_without_a_start_raise_an_error():
+    with pytest.raises(InputError, match="steps must be at least 1, not 0"):
         explained(loaded("bert"), steps=0)
     network, tokenizer = tiny("gpt2", pad_token_id=None)
     bare = limelight.wrap(network, tokenizer=tokenizer)

@@ -105,7 +105,7 @@ def test_deletion_is_the_same_with_hidden_units_and_for_texts_of_too_many_words(
             np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
-def test_hidden_units_are_asked_once_about_a_word_at_a_place_for_all_masks(monkeypatch):
+def test_hidden_units_are_evaluated_once_for_each_word_and_position(monkeypatch):
     asked = []
 
     def counted(given, weight):

@@ -111,12 +111,12 @@ def test_a_model_stays_as_it_was_when_it_breaks(method, where, monkeypatch):
 
 @pytest.mark.parametrize("name", ["xlnet", "bart", "longformer"])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_model_that_is_refused_stays_as_it_was(name):
+def test_a_rejected_model_is_unchanged(name):
     network, tokenizer = unusual(name)
     model = limelight.wrap(network, tokenizer=tokenizer)
     before = state(model)
     for method in ("alpha-avg", "alpha-grad"):
-        with pytest.raises(limelight.InputError, match="needs the attention weights"):
+        with pytest.raises(limelight.InputError, match="needs attention weights"):
             limelight.explain(model, TEXT, method)
     after = state(model)
     for part, was in before.items():

@@ -276,7 +276,7 @@ def test_attention_is_read_where_the_next_word_is_read():
     np.testing.assert_allclose(e.scores, last.mean(dim=0)[-1, 4:7].numpy(), rtol=1e-4)
 
 
-def test_everything_that_the_network_shows_can_be_asked():
+def test_a_language_model_has_all_methods_of_its_network():
     model = classifier(*language_model())
     capabilities = ("attention", "attention_only", "gradients", "lrp")
     properties = ("has_subwords", "max_tokens", "shuffle_weights", "is_exclusive")
@@ -285,7 +285,7 @@ def test_everything_that_the_network_shows_can_be_asked():
     assert list(scores) == ["shapley", "lime", "lrp", "ig", "loo", "alpha-avg"]
 
 
-def test_a_model_without_padding_is_asked_in_batches():
+def test_a_model_without_padding_runs_in_batches():
     network, tokenizer = language_model()
     padded = classifier(network, tokenizer).logits(TEXTS)
     network.config.pad_token_id = None
@@ -338,7 +338,7 @@ def test_template_and_labels_are_part_of_the_model():
         ),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_a_sentence(changes, sentence):
+def test_an_impossible_request_raises_an_error(changes, sentence):
     network, tokenizer = language_model()
     with pytest.raises(InputError) as refused:
         classifier(network, tokenizer, **changes)
@@ -353,7 +353,7 @@ def test_other_networks_have_no_next_word():
         classifier(network, tokenizer)
 
 
-def test_a_language_model_without_a_template_is_told_what_it_needs():
+def test_a_language_model_without_a_template_raises_an_error():
     network, tokenizer = language_model()
     with pytest.raises(InputError, match=r"got Llama\w+\. For a language model, give template="):
         limelight.wrap(network, tokenizer=tokenizer)

@@ -222,7 +222,7 @@ def test_options_that_do_not_fit_raise_an_error(changes, message):
 @pytest.mark.parametrize(
     ("name", "bad"), [("skip", "sum"), ("head_embeddings", 1), ("attention", ["additive"])]
 )
-def test_a_folder_with_unusable_options_is_refused(name, bad, tmp_path):
+def test_a_folder_with_unusable_options_raises_an_error(name, bad, tmp_path):
     limelight.save_folder(model_with("skip of the mean"), tmp_path / "m")
     place = tmp_path / "m" / "config.json"
     config = json.loads(place.read_text()) | {name: bad}
@@ -232,7 +232,7 @@ def test_a_folder_with_unusable_options_is_refused(name, bad, tmp_path):
 
 
 @pytest.mark.parametrize("lost", ["attention", "w_a"])
-def test_a_folder_that_lost_half_of_additive_attention_is_refused(lost, tmp_path):
+def test_a_folder_that_lost_half_of_additive_attention_raises_an_error(lost, tmp_path):
     """Read as dot products, it would be another model."""
     folder = tmp_path / "m"
     limelight.save_folder(model_with("additive"), folder)

@@ -111,7 +111,7 @@ def test_segments_matter_to_a_network_that_has_them_and_the_comparison_can_fail(
     np.testing.assert_allclose(told, by_hand(model, PAIR), rtol=1e-5)
 
 
-def test_pairs_without_a_separator_are_read_and_it_is_said():
+def test_pairs_without_a_separator_are_read_with_a_warning():
     model = loaded("gpt2")
     e = limelight.explain(model, PAIR, "loo")
     np.testing.assert_allclose(list(e.prediction.values()), by_hand(model, PAIR), rtol=1e-5)
@@ -131,7 +131,7 @@ def typed_gradient(model, pair, target):
     return points.detach()[0].double().numpy(), gradient[0].double().numpy()
 
 
-def test_gradients_of_a_pair_are_those_of_the_network_told_its_segments():
+def test_gradients_of_a_pair_equal_those_of_the_network_with_segments():
     model = loaded()
     points, gradient = typed_gradient(model, PAIR, 1)
     pieces = model.read(PAIR).encoding
@@ -146,7 +146,7 @@ def test_gradients_of_a_pair_are_those_of_the_network_told_its_segments():
         np.testing.assert_allclose(e.scores, values, rtol=1e-4, atol=1e-6)
 
 
-def test_attention_of_a_pair_is_that_of_the_network_told_its_segments():
+def test_attention_of_a_pair_equals_that_of_the_network_with_segments():
     model = loaded.__wrapped__()  # a network of its own, which is changed
     model.network.set_attn_implementation("eager")
     out = model.network(**model.tokenizer(*PAIR, return_tensors="pt"), output_attentions=True)
@@ -358,7 +358,7 @@ def test_both_texts_of_a_pair_need_words(pair, name):
         limelight.explain(function, pair, "loo")
 
 
-def test_a_single_text_for_classes_that_are_about_two_is_said():
+def test_a_single_text_for_a_model_of_pairs_gives_a_warning():
     def warnings(text):
         model = loaded(classes=("contradiction", "neutral", "entailment"))
         return limelight.explain(model, text, "loo").warnings

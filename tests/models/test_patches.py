@@ -254,7 +254,7 @@ def test_a_device_knows_the_errors_of_what_stands_for_removed_patches(removal):
     np.testing.assert_allclose(there.error.numpy(), here.error, rtol=1e-9)
 
 
-def test_a_folder_gives_the_same_model_back_and_damaged_ones_are_refused(tmp_path):
+def test_a_folder_restores_the_same_model_and_a_damaged_one_raises_an_error(tmp_path):
     for learned in (True, False):
         model = image_model(1, learned=learned, record={"note": 1}, removal="black")
         save_folder(model, tmp_path / "m")
@@ -291,7 +291,7 @@ def test_images_of_other_sizes_and_colors_are_brought_to_those_of_the_model():
     assert gray.logits([own]) == pytest.approx(gray.logits([flat]))
 
 
-def test_what_the_model_cannot_do_is_refused_in_a_sentence():
+def test_an_unsupported_request_raises_an_error():
     model = image_model(1)
     image = random_image(model)
     with pytest.raises(InputError, match="loses whole patches"):

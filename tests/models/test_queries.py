@@ -92,7 +92,7 @@ def test_a_language_model_has_the_answer_that_is_given_or_generated_or_its_sente
     assert expand_queries(model, TEXT, generate=False) == [QueriedText(TEXT)]
 
 
-def test_a_text_that_cannot_be_read_stays_and_texts_without_any_query_are_refused():
+def test_an_unreadable_text_stays_and_texts_without_any_query_raise_an_error():
     model = tagger()
     *rows, last = expand_texts(model, [WORDS, "", "nobody"])
     assert [len(row) for row in rows] == [3, 1]

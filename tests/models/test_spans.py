@@ -210,7 +210,7 @@ def test_tags_of_words_become_spans(words, tags, spans):
     assert decode_tags(words.split(), tags) == spans
 
 
-def test_all_spans_are_asked_about_together():
+def test_all_spans_share_their_calls():
     model, *_ = tagger.__wrapped__("roberta")  # of its own: what it is asked is counted
     spans = model.spans(TEXT)
     assert len(spans) > 2
@@ -289,7 +289,7 @@ def test_a_span_that_the_cut_goes_through_is_left_out_and_the_others_are_explain
     assert list(found[-1].prediction.values()) == pytest.approx(known.tolist(), abs=1e-9)
 
 
-def test_nothing_is_taken_away_where_it_is_asked_about():
+def test_the_explained_span_is_never_removed():
     model, *_ = tagger()
     for replacement in ("delete", "pad"):
         asked = {"at": "bad", "protect_span": False, "target": "ORG"}
@@ -377,7 +377,7 @@ def by_rule(texts):
     ]
 
 
-def test_a_function_of_spans_is_asked_where_the_place_stands_in_what_is_left():
+def test_a_function_of_spans_gets_the_position_of_the_span_in_the_masked_text():
     model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
     text = "by the river Jordan works at Acme Inc"
     e = limelight.explain(model, text, "loo", at="Jordan")
@@ -416,7 +416,7 @@ def test_a_function_of_spans_is_asked_where_the_place_stands_in_what_is_left():
         ([(0, 6, "ORG", float("nan"))], "a span must be"),
     ],
 )
-def test_answers_that_are_no_spans_are_refused(spans, sentence):
+def test_outputs_that_are_no_spans_raise_an_error(spans, sentence):
     model = limelight.wrap(lambda texts: [spans for _ in texts], tags=["ORG"])
     with pytest.raises(InputError, match=sentence):
         limelight.explain(model, "Jordan is bad", at="Jordan")

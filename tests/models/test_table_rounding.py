@@ -185,7 +185,7 @@ def test_without_the_errors_of_the_tables_cancelling_keys_break_the_bound(method
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_entry_of_the_tables_is_further_off_than_said(kind):
+def test_no_entry_of_the_tables_exceeds_its_error_bound(kind):
     model, _ = answers(kind, 0)
     batch = prepare_batch(model, [TEXT])
     _, logit, value = exact_tables(model, batch.inputs[0])

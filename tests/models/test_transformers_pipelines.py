@@ -118,7 +118,7 @@ def test_gradients_are_those_at_the_embedded_words_beside_token_types(family):
     np.testing.assert_allclose(e.scores, own, rtol=1e-4, atol=1e-5)
 
 
-def test_taggers_are_asked_with_token_types():
+def test_taggers_get_token_types():
     torch.manual_seed(1)
     tokenizer = animals.word_pieces("xlm")
     config = XLMConfig(

@@ -246,7 +246,7 @@ def test_several_texts_and_methods_share_one_reading(monkeypatch):
         ),
     ],
 )
-def test_windows_that_cannot_be_get_one_sentence(window, sentence):
+def test_impossible_windows_raise_an_error(window, sentence):
     with pytest.raises(InputError) as error:
         limelight.explain(loaded(), TEXT, "gxi", window=window)
     assert str(error.value) == sentence

@@ -110,7 +110,7 @@ def test_a_text_that_is_cut_is_reported():
         ),
     ],
 )
-def test_what_a_zero_shot_pipeline_lacks_is_one_sentence(wrap, sentence):
+def test_a_feature_that_a_zero_shot_pipeline_lacks_raises_an_error(wrap, sentence):
     with pytest.raises(InputError, match=re.escape(sentence)):
         wrap()
 

@@ -39,7 +39,7 @@ STAMPS = [{"limelight": "0.0.0", "commit": "unknown"}]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", REFUSED)
-def test_several_kinds_are_right_or_refused(family):
+def test_several_kinds_are_right_or_raise_an_error(family):
     found = matrix.slim(visit(family))
     assert {text.partition(":")[0] for text in found["rest"]} <= {"refused"}, found
     assert set(found["unchecked"]) <= {"lrp"}

@@ -117,7 +117,7 @@ def test_every_section_is_escaped(shipped):
     hostile = "<img src=x onerror=alert(1)> good <script>alert(2)</script> bad film"
     data = sections(shipped, list(SECTIONS), text=hostile)
     tables = [name for name, section in data.items() if "html" in section]
-    assert tables == ["disagreement", "heads"]
+    assert tables == ["counterfactual", "disagreement", "heads"]
     for name in tables:
         assert "<img src=x" not in data[name]["html"], name
         assert "<script>alert" not in data[name]["html"], name

@@ -60,7 +60,7 @@ def test_without_the_token_nothing_is_there(served, token, path):
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8737", "127.0.0.1.evil.example", "", "10.0.0.7", "[::2]"]
 )
-def test_another_host_is_refused(served, host):
+def test_another_host_raises_an_error(served, host):
     status, _, content = send_request(served.url, host=host)
     assert status == 421
     assert b"answers only to the address" in content
@@ -176,7 +176,7 @@ def test_a_request_that_takes_too_long_is_stopped_and_the_page_still_answers(slo
     assert last_line(content)["result"]["prediction"]["target"] == "yes"
 
 
-def test_a_model_that_fails_says_so(slow_page):
+def test_the_message_has_the_error_of_a_model(slow_page):
     body = {**REQUEST, "methods": [], "text": "break it"}
     _, _, content = send_request(slow_page.url, "text", method="POST", body=body)
     assert "a wire is loose" in last_line(content)["error"]
@@ -196,19 +196,19 @@ def test_whoever_leaves_in_the_middle_of_a_request_leaves_no_traceback(served, c
     assert caplog.records == []
 
 
-def test_a_port_in_use_is_said_in_a_sentence(served):
+def test_a_port_in_use_raises_an_error(served):
     port = urlsplit(served.url).port
     with pytest.raises(InputError, match=f"port {port} is in use; choose another with --port"):
         serve(port=port)
 
 
 @pytest.mark.parametrize("port", [-1, 65536])
-def test_a_port_that_is_none_is_said_in_a_sentence(port):
+def test_an_invalid_port_raises_an_error(port):
     with pytest.raises(InputError, match=f"a port is a number from 0 to 65535; got {port}"):
         serve(port=port)
 
 
-def test_a_host_that_is_none_is_said_in_a_sentence():
+def test_an_invalid_host_raises_an_error():
     with pytest.raises(InputError, match=r"no host 'no\.such\.host\.invalid'"):
         serve(host="no.such.host.invalid")
 

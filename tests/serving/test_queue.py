@@ -47,7 +47,7 @@ def run(scenario):
     return asyncio.run(scenario)
 
 
-def test_what_a_job_returns_is_found_and_what_it_raises_is_a_sentence(queue):
+def test_a_job_has_its_result_or_the_message_of_its_error(queue):
     def refuse(report):
         raise InputError("a text must have words.")
 
@@ -138,7 +138,7 @@ def test_something_quick_does_not_wait_for_something_slow(queue):
     assert run(scenario()) == (Event(result="quick"), True, Event(result="slow"))
 
 
-def test_a_pause_does_not_drop_what_the_last_key_asked(queue):
+def test_a_pause_does_not_drop_the_request_of_the_last_key(queue):
     gate = threading.Event()
 
     async def scenario():
@@ -152,7 +152,7 @@ def test_a_pause_does_not_drop_what_the_last_key_asked(queue):
     assert run(scenario()) == (Event(result="quick"), Event(result="slow"))
 
 
-def test_a_key_drops_what_a_pause_had_asked(queue):
+def test_a_key_drops_the_request_of_a_pause(queue):
     gate = threading.Event()
 
     async def scenario():
@@ -262,7 +262,7 @@ def test_what_nobody_waits_for_any_more_is_not_begun_and_the_newer_one_is(queue)
     assert ran == ["yes"]
 
 
-def test_a_model_that_never_comes_back_is_not_asked_for_ever(queue):
+def test_a_model_that_hangs_is_given_up(queue):
     gate = threading.Event()
 
     async def scenario():
@@ -284,7 +284,7 @@ def test_a_model_that_never_comes_back_is_not_asked_for_ever(queue):
     assert found == Event(result=1)
 
 
-def test_a_queue_that_is_too_long_refuses(queue):
+def test_a_full_queue_raises_an_error(queue):
     gate = threading.Event()
 
     async def scenario():
@@ -346,7 +346,7 @@ def test_questions_of_one_kind_that_wait_are_answered_together(queue):
     assert calls == [[0, 2, 3]]
 
 
-def test_where_one_of_them_is_at_fault_each_is_asked_alone(queue):
+def test_if_a_text_fails_each_is_evaluated_alone(queue):
     def answers(asked):
         raise InputError("one of these texts has no words.")
 
@@ -400,7 +400,7 @@ def queue_has_begun(queue):
     return begun
 
 
-def test_of_texts_that_are_asked_together_only_the_one_that_hangs_is_given_up(queue):
+def test_of_texts_in_a_batch_only_the_one_that_hangs_is_given_up(queue):
     now, gate, first = hanging_queue(queue), threading.Event(), threading.Event()
 
     def answers(texts):
@@ -439,7 +439,7 @@ def test_of_texts_that_are_asked_together_only_the_one_that_hangs_is_given_up(qu
     assert others == [{"result": "B"}, {"result": "C"}, {"result": "late"}]
 
 
-def test_a_slow_model_that_takes_its_steps_is_asked_by_one_thread(queue):
+def test_a_slow_model_is_called_by_a_single_thread(queue):
     now, threads = hanging_queue(queue), set()
 
     def job(report):

@@ -194,7 +194,7 @@ def test_nothing_heavy_is_loaded_before_the_first_page():
     assert done.stdout.strip() == ""
 
 
-def test_a_port_in_use_is_one_sentence_and_exit_code_2(limelight):
+def test_a_port_in_use_is_an_error_with_exit_code_2(limelight):
     with serve(port=0) as page:
         port = urlsplit(page.url).port
         outcome = limelight("serve", "--port", port)

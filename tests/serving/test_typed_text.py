@@ -131,7 +131,7 @@ def test_a_word_that_is_removed_is_gone_and_the_rest_reads_well(shipped):
     assert told["explanations"][0]["text"] == told["text"]
 
 
-def test_of_an_answer_a_change_is_told_of_the_same_answer():
+def test_a_change_of_the_text_keeps_the_answer():
     pytest.importorskip("transformers", reason="a language model (extra hf)")
     folder = Path(__file__).resolve().parents[3] / "shared" / "models" / "gpt2-mini-imdb"
     if not folder.exists():
@@ -203,7 +203,7 @@ def test_a_method_that_is_not_defined_here_says_why_and_the_others_answer(shippe
     assert "needs at least 2 features" in told["errors"]["lime-sampled"]
 
 
-def test_a_text_without_words_is_refused_in_a_sentence(shipped):
+def test_a_text_without_words_raises_an_error(shipped):
     with pytest.raises(InputError, match="no text left"):
         shown(shipped, "superb", changes=[("superb", 0, None)])
 
@@ -227,12 +227,12 @@ def test_sampled_methods_report_how_far_they_are(shipped):
     "body",
     [b"", b"[]", b"{", b'{"tab": 1}', b'{"tab":"t","panel":"p","text":"x","more":1}', b"\xff"],
 )
-def test_what_is_not_a_question_is_refused_in_a_sentence(body):
+def test_an_invalid_request_raises_an_error(body):
     with pytest.raises(InputError, match="this is not a request of the page"):
         parse_request(body)
 
 
-def test_a_text_that_is_too_long_is_refused():
+def test_a_text_that_is_too_long_raises_an_error():
     def asked(length):
         return msgspec.json.encode({"tab": "t", "panel": "p", "text": "a" * length})
 
@@ -298,7 +298,7 @@ def test_only_questions_that_ask_the_same_are_alike():
     assert batch_kind(asked(" ")) is None
 
 
-def test_a_text_for_which_a_method_is_not_defined_is_left_to_be_asked_alone(shipped):
+def test_a_text_outside_the_domain_of_a_method_is_evaluated_alone(shipped):
     with pytest.raises(InputError, match="at least 2 features"):
         explain_texts(
             shipped, [asked(text, methods=["lime-sampled"]) for text in ("two words", "one")]
@@ -310,7 +310,7 @@ def clauses(text):
     return [(0, middle), (middle + 2, len(text))]
 
 
-def test_a_splitter_is_offered_by_its_name_and_cuts_what_is_asked_by_it(shipped):
+def test_a_splitter_has_a_name_and_splits_the_text(shipped):
     facts = model_facts(ServedModel(name="ours", model=shipped), clauses)
     assert facts["default_features"] == facts["features"][-1] == f"{__name__}:clauses"
     asked = {
@@ -329,6 +329,6 @@ def test_a_splitter_is_offered_by_its_name_and_cuts_what_is_asked_by_it(shipped)
         explain_text(shipped, parse_request(msgspec.json.encode(asked)), lambda *_: None)
 
 
-def test_features_that_a_page_does_not_know_are_refused_before_it_is_served(shipped):
+def test_unknown_features_raise_an_error_before_the_page_is_served(shipped):
     with pytest.raises(InputError, match="Did you mean 'sentences'"):
         limelight.serve(shipped, features="sentence")

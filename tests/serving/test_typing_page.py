@@ -339,7 +339,7 @@ def test_a_model_that_fails_says_why_in_its_place(serving, opened, capfd):
     assert page.is_hidden("limelight-reading .error")
 
 
-def test_a_server_that_is_gone_is_said_and_the_text_is_kept(opened):
+def test_the_page_reports_a_missing_server_and_keeps_the_text(opened):
     page_served = serve(port=0)
     page = opened(link(text=TEXT), url=page_served.url, allowed=("ERR_CONNECTION_REFUSED", "ERR_"))
     settled(page)
@@ -453,7 +453,7 @@ def test_the_changed_text_is_kept_as_it_is_shown(opened, files):
     assert told.text == TEXT.replace("superb", "awful")
 
 
-def test_a_server_that_ends_in_the_middle_of_an_answer_is_said(opened):
+def test_the_page_reports_a_server_that_ends_in_the_middle_of_a_reply(opened):
     def slow(texts):
         time.sleep(0.02 * len(texts))
         return np.array([[0.4, 0.6] for _ in texts])

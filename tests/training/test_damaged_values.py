@@ -59,7 +59,7 @@ def test_values_of_another_kind_are_drawn_again(learned, damage):
     assert part.read_bytes() == whole
 
 
-def test_a_plan_of_more_pairs_than_were_asked_for_is_refused(learned):
+def test_a_plan_of_too_many_pairs_raises_an_error(learned):
     learn, folder = learned
     asked = folder / "request.json"
     asked.write_text(asked.read_text().replace('"pairs":2}', '"pairs":2000000000}'))

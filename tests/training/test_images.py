@@ -123,7 +123,7 @@ def test_the_command_learns_from_each_form_of_images(tmp_path, limelight):
         assert load(tmp_path / "m").grid == (3, 3)
 
 
-def test_what_cannot_be_learned_from_is_refused(limelight, tmp_path):
+def test_unusable_training_data_raises_an_error(limelight, tmp_path):
     done = limelight("train", "-o", tmp_path / "m")
     assert done.code == 2
     assert "or images (--images); give one" in done.err

@@ -104,7 +104,7 @@ def test_states_before_an_answer_are_those_of_the_bare_language_model(family):
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2", "t5"])
-def test_answers_of_different_lengths_are_asked_about_together(family):
+def test_answers_of_different_lengths_share_their_calls(family):
     """A shorter answer in a batch has places to spare, which must lie inside the row."""
     model = writer(family)
     texts = [
@@ -225,7 +225,7 @@ def test_shuffled_values_of_another_family_teach_nothing(kind):
     assert found.report["r2"] < 0.2
 
 
-def test_all_that_is_asked_of_a_text_is_kept_aside_together():
+def test_all_queries_of_a_text_are_held_out_together():
     model = model_of("places")
     _, request = prepare_model(model, Request())
     given = distinct_queries(model, request.attach_queries(items_of("places", 30, 4)))
@@ -239,7 +239,7 @@ def test_all_that_is_asked_of_a_text_is_kept_aside_together():
 
 @pytest.mark.usefixtures("briefly")
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_interrupted_call_goes_on_and_a_wrong_model_is_refused(kind, tmp_path):
+def test_an_interrupted_call_resumes_and_another_model_raises_an_error(kind, tmp_path):
     model, given = model_of(kind), items_of(kind, 22, 5)
     asked = {"judged": 0, "pairs": 1, **OPTIONS.get(kind, {})}
 
@@ -315,7 +315,7 @@ def test_images_may_be_files_of_a_folder(tmp_path):
     assert found.report["texts"] + found.report["held_out"] == 21
 
 
-def test_what_a_learned_method_has_not_seen_of_places_is_refused():
+def test_other_spans_than_the_learned_ones_raise_an_error():
     model, learned = model_of("places"), learned_of("places")
     for asked in ({"protect_span": False}, {"first_subwords": True}, {"features": "positions"}):
         with pytest.raises(InputError):

@@ -346,7 +346,7 @@ def test_what_a_network_holds_is_more_than_a_weight_for_each_word(bert, of_bert)
     assert of_bert.report["r2"] > alone.report["r2"] + 0.02
 
 
-def test_another_model_and_other_questions_are_refused(function, of_function, of_bert, bert):
+def test_another_model_and_other_requests_raise_an_error(function, of_function, of_bert, bert):
     other = package.wrap(
         lambda texts: additive(texts) + 1, classes=["a", "b"], scale="logit", name="x"
     )
@@ -634,7 +634,7 @@ def test_a_start_that_does_not_fit_raises_an_error(function, of_function, bert, 
             package.explain(bert, "a good film of words", start=start, **{**shapley, **keywords})
 
 
-def test_a_run_takes_it_goes_on_with_it_and_refuses_another(bert, of_bert, tmp_path):
+def test_a_run_resumes_with_its_learned_method_only(bert, of_bert, tmp_path):
     texts = texts_of(PLAIN, 24, seed=13)
     of_bert.save(tmp_path / "method")
     named = f"learned:{tmp_path / 'method'}"
@@ -655,7 +655,9 @@ def test_a_run_takes_it_goes_on_with_it_and_refuses_another(bert, of_bert, tmp_p
     assert both.failed == 0
 
 
-def test_a_run_refuses_the_method_of_another_model_before_any_work(of_function, tmp_path):
+def test_a_run_with_the_method_of_another_model_raises_an_error_before_any_call(
+    of_function, tmp_path
+):
     other = package.wrap(additive, classes=["a", "b"], scale="logit", name="other")
     with pytest.raises(InputError, match="learned from another model"):
         package.explain_data(other, ["w1 w2"], of_function, output=tmp_path / "other")

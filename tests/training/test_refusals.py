@@ -33,7 +33,7 @@ def test_an_output_with_other_files_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_finished_model_is_not_overwritten_unasked(tmp_path):
+def test_a_finished_model_is_not_overwritten(tmp_path):
     recipe = toy_recipe(epochs=1)
     train(toy_data(), recipe=recipe, output=tmp_path, device="cpu")
     assert refusal(toy_data(), output=tmp_path) == (

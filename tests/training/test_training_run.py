@@ -227,7 +227,7 @@ def test_other_data_do_not_continue_a_run(tmp_path):
     assert "(data_sha256 was " in refusal(toy_data(seed=5), output=tmp_path)
 
 
-def test_a_damaged_checkpoint_says_so(tmp_path):
+def test_a_damaged_checkpoint_raises_an_error(tmp_path):
     interrupted(tmp_path)
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:-10])

@@ -95,7 +95,7 @@ def test_nothing_passes_on_nan():
 
 
 @pytest.mark.slow
-def test_every_check_passes_on_the_shipped_model_and_the_command_says_so(limelight):
+def test_every_check_passes_on_the_shipped_model_and_in_the_command(limelight):
     text = "A dull start, but the end is superb: I loved it!"
     outcome = limelight("verify", "--text", text, "--format", "json")
     rows = [json.loads(line) for line in outcome.out.splitlines()]

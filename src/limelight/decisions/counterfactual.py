@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -27,6 +26,7 @@ from limelight.sampling.masks import text_rng
 from limelight.sampling.removal_search import (
     RemovalStability,
     measure_stability,
+    prune_removal,
     search_removals,
 )
 from limelight.shapes import Bool, Float
@@ -48,7 +48,7 @@ _REPRODUCIBLE_NODES = 2000  # about a second for six heads and 200 words
 # words take a few seconds.
 _EXACT_SETS = 20_000
 _MOST_MEANS = 50  # of margins, if a desired class has to win against many classes
-_STABILITY_SHARE = 0.25  # of the calls
+_STABILITY_SHARE, _PRUNE_SHARE = 0.2, 0.05  # of the calls
 _TOLERANCE = 1e-6  # of the largest output, between an exact game and the model
 
 
@@ -336,30 +336,54 @@ def _search(batch: Batch, settings: CounterfactualSettings, rule: DecisionRule) 
     calls = _affordable_calls(budget, game)
     announce_calls(batch.model, lambda: min(calls, 2**d))
     full = batch.targets.query_outputs(batch.outputs[0])
-    evaluate = partial(_evaluate_masks, game, rule, batch.targets, full)
+    call_count = 1  # of the complete text
+
+    def evaluate(
+        masks: Bool[np.ndarray, "n d"],
+    ) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+        """Return the margin for each mask, and whether the prediction has changed."""
+        nonlocal call_count
+        call_count += len(masks)
+        return _evaluate_masks(game, rule, batch.targets, full, masks)
+
     (margin,) = rule.margins(full[None], full)
     # The outputs of the complete text took a call.
     available = max(calls - 1, 1)
-    stability_calls = int(_STABILITY_SHARE * available)
-    searched = search_removals(
-        evaluate, d, full_margin=float(margin), calls=available - stability_calls
-    )
+    stability_calls, prune_calls = (int(s * available) for s in (_STABILITY_SHARE, _PRUNE_SHARE))
+    search_calls = available - stability_calls - prune_calls
+    searched = search_removals(evaluate, d, full_margin=float(margin), calls=search_calls)
+    removed = searched.removed
+
+    def evaluate_random(
+        masks: Bool[np.ndarray, "n d"],
+    ) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+        """Evaluate random removals, and store one if it is the smallest that changes anything."""
+        nonlocal removed
+        margins, changes = evaluate(masks)
+        for mask in masks[changes]:
+            if removed is None or np.count_nonzero(~mask) < len(removed):
+                removed = tuple(np.flatnonzero(~mask).tolist())
+        return margins, changes
+
     rng = text_rng(settings.seed, batch.inputs[0].text)
     stability = measure_stability(
-        evaluate,
+        evaluate_random,
         d,
         calls=stability_calls,
         rng=rng,
         has_singles=searched.lower_bound > 1 or len(searched.removed or ()) == 1,
     )
+    if removed is not None and removed != searched.removed:
+        bound = searched.lower_bound
+        removed = prune_removal(evaluate, d, removed, lower_bound=bound, calls=prune_calls)
     return _Removal(
-        searched.removed,
+        removed,
         searched.lower_bound,
         "evaluated",
         stability=stability,
         warnings=TargetGame(batch, settings.replacement).warnings,
         settings={"budget": str(budget), "seed": settings.seed},
-        diagnostics={"calls": 1 + searched.calls + sum(measured.draws for measured in stability)},
+        diagnostics={"calls": call_count},
     )
 
 

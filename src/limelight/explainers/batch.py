@@ -24,6 +24,7 @@ from limelight.models.protocol import HiddenStates, describe_pooling, has_exact_
 from limelight.models.queries import (
     compute_hidden_states,
     fallback_reason,
+    feature_names,
     needs_subwords,
     read_inputs,
     refine_tokens,
@@ -506,7 +507,7 @@ def _read_inputs(
             inputs.append(model_input)
             all_features.append(features)
             if check_size is not None:
-                with advise_finer_features(features):
+                with advise_finer_features(model, features):
                     check_size(len(features))
     return inputs, all_features
 
@@ -541,12 +542,13 @@ def _make_batch(
 
 
 @contextmanager
-def advise_finer_features(features: Features) -> Iterator[None]:
+def advise_finer_features(model: Model, features: Features) -> Iterator[None]:
     """Add advice to a ``TooFewFeaturesError`` of the block."""
     try:
         yield
     except TooFewFeaturesError as error:
-        raise TooFewFeaturesError(f"{error} {features.finer_features_advice()}") from None
+        advice = features.finer_features_advice(has_subwords="tokens" in feature_names(model))
+        raise TooFewFeaturesError(f"{error} {advice}") from None
 
 
 def select_targets(

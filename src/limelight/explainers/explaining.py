@@ -50,7 +50,10 @@ def explain_batch(method: ConfiguredMethod, batch: Batch) -> list[Explanation]:
     except DomainError:
         # Run the method on each input, so that the error names the one outside its domain.
         for single in batch.split():
-            with add_text_number(single.first_index), advise_finer_features(single.features[0]):
+            with (
+                add_text_number(single.first_index),
+                advise_finer_features(batch.model, single.features[0]),
+            ):
                 _run_method(method, single)
         raise
 

@@ -445,7 +445,7 @@ def legend_text(explanations: Sequence[Explanation], look: Look) -> Text:
         for hue, meaning in meanings.items():
             text.append(f" {meaning} ", word_style(hue, 1.0) + Style(dim=False)).append(" ")
         scale = ", each method on its own scale" if len(explanations) > 1 else ""
-        text.append(f"darker: larger score{scale}")
+        text.append(f"stronger color: larger score{scale}")
         if has_words:
             text.append("; ").append(f"strongest {noun}", "underline")
         text.append(".")

@@ -487,9 +487,9 @@ def ranks_sentence(e: Explanation) -> str:
         return f"The ranks of all {nouns} are certain{end}"
     if ranges == [(1, 1)]:
         return f"The strongest {e.feature_noun} is certain{end}"
-    sizes = [str(first) if first == last else f"{first}–{last}" for first, last in ranges]
-    if len(sizes) > _MAX_RANGES:
-        sizes[_MAX_RANGES - 2 : -1] = ["…"]
+    sizes = [str(first) if first == last else f"{first} to {last}" for first, last in ranges]
+    # A shorter list is true as well.
+    del sizes[_MAX_RANGES - 1 : -1]
     listed = " and ".join(filter(None, [", ".join(sizes[:-1]), sizes[-1]]))
     return f"The top {listed} {nouns} are certain{end}"
 

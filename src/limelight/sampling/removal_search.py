@@ -137,6 +137,39 @@ def search_removals(
     return SearchedRemovals(removed, search.lower_bound, evaluations.calls)
 
 
+def prune_removal(
+    evaluate_masks: EvaluateMasks,
+    d: int,
+    removed: Sequence[int],
+    *,
+    lower_bound: int,
+    calls: int,
+) -> tuple[int, ...]:
+    """Put features of a removal back as long as the prediction stays changed without them.
+
+    Parameters
+    ----------
+    evaluate_masks
+        As in `search_removals`.
+    d
+        Number of features.
+    removed
+        Features whose removal changes the prediction.
+    lower_bound
+        No removal of fewer features changes the prediction.
+    calls
+        The largest number of sets to evaluate.
+
+    Returns
+    -------
+    Some of the features, in increasing order, whose removal changes the prediction.
+    """
+    search = _Search(_Evaluations(evaluate_masks, d, calls), full_margin=0.0)
+    search.best, search.lower_bound = list(removed), lower_bound
+    search.put_back()
+    return tuple(sorted(search.best))
+
+
 def _enumerate_removals(evaluations: _Evaluations) -> SearchedRemovals:
     """Evaluate all sets in the order of their sizes, until a set changes the prediction."""
     d = evaluations.d
@@ -190,7 +223,7 @@ class _Search:
             if self.best is None or len(self.best) >= size:
                 break
         self._grow_set()
-        self._put_back()
+        self.put_back()
         while not self.is_finished and self.best is not None:
             if not (self._evaluate_pairs() or self._shrink_best()):
                 break
@@ -266,7 +299,7 @@ class _Search:
         self._accept(order[:high])
         return order[:high]
 
-    def _put_back(self) -> None:
+    def put_back(self) -> None:
         """Put features back as long as the prediction stays changed without them."""
         if self.best is None:
             return
@@ -341,7 +374,7 @@ class _Search:
             if changes.any():
                 candidates = np.flatnonzero(changes)
                 self._accept(batch[int(candidates[margins[candidates].argmin()])])
-                self._put_back()
+                self.put_back()
                 return True
             if len(margins) < len(batch):
                 return False

@@ -70,7 +70,7 @@ class Features:
         """The noun for one feature, such as "word"."""
         return feature_noun(self.kind)
 
-    def finer_features_advice(self) -> str:
+    def finer_features_advice(self, *, has_subwords: bool = False) -> str:
         """Return advice that leads to more features: other features, or a longer text."""
         if _is_image_kind(self.kind):
             return "Use smaller patches, such as grid=4."
@@ -78,6 +78,8 @@ class Features:
             return "Use smaller features, such as features='words'."
         if self.kind == "words" and np.count_nonzero(self.feature_index >= 0) > 1:
             return "Use features='positions', or give a longer text."
+        if self.kind != "tokens" and has_subwords:
+            return "Give a longer text, or use features='tokens'."
         return "Give a longer text."
 
     def result_fields(self, model_input: ModelInput) -> dict[str, Any]:
@@ -302,7 +304,10 @@ def split_input(model_input: ModelInput, spec: Any) -> Any:
             return None
         if spec not in SPLITTERS:
             if _is_image_kind(spec):
-                raise InputError(f"features {spec!r} are parts of an image, and this is a text.")
+                raise InputError(
+                    f"features {spec!r} are parts of images, not of texts. Choose from: "
+                    f"{', '.join(FEATURES)}."
+                )
             raise InputError(unknown_name_message("features", spec, FEATURES))
         spec = SPLITTERS[spec]
     elif not callable(spec):

@@ -46,8 +46,8 @@ export function ranksSentence({ certain_tops: ranges, features }, noun, nouns) {
   const [[first, last]] = ranges;
   if (first === 1 && last === features.length - 1) return `The ranks of all ${nouns} are certain${end}`;
   if (ranges.length === 1 && last === 1) return `The strongest ${noun} is certain${end}`;
-  const sizes = ranges.map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`));
-  if (sizes.length > MAX_RANGES) sizes.splice(MAX_RANGES - 2, sizes.length - 1 - (MAX_RANGES - 2), "…");
+  const sizes = ranges.map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`));
+  if (sizes.length > MAX_RANGES) sizes.splice(MAX_RANGES - 1, sizes.length - MAX_RANGES); // a shorter list is true as well
   const listed = [sizes.slice(0, -1).join(", "), sizes.at(-1)].filter(Boolean).join(" and ");
   return `The top ${listed} ${nouns} are certain${end}`;
 }
