@@ -254,12 +254,6 @@ RAISED = [
         judging("w1 w2 w3", side="first"),
         judging("w1 w2 w3"),
     ),
-    row(
-        'this budget must be a time, such as 30 or "30s"',
-        judging("w1 w2 w3", budget="5 calls"),
-        judging("w1 w2 w3", budget=30),
-        judging("w1 w2 w3", budget="30s"),
-    ),
 ]
 
 NOTICED = [
@@ -420,11 +414,6 @@ SHELL = [
         "Choose from",
         ("explain", "A dull script.", "-m", "lame"),
         ("explain", "A dull script.", "-m", "lime"),
-    ),
-    row(
-        'this budget must be a time, such as 30 or "(30s)"',
-        ("judge", "--data", "data.csv", "-m", "loo", "--budget", "5 calls"),
-        ("judge", "--data", "data.csv", "-m", "loo", "--budget", "{1}"),
     ),
     row(
         r"Give a budget of (\d+) calls",

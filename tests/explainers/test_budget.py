@@ -8,7 +8,7 @@ import pytest
 import limelight
 from limelight.errors import InputError
 from limelight.explainers import DEFAULT_CALLS, METHODS, Lime, Shapley
-from limelight.explainers.budget import Budget, parse_budget, parse_seconds
+from limelight.explainers.budget import Budget, parse_budget
 from limelight.sampling import deadline
 
 WORDS = [f"w{i}" for i in range(1, 41)]
@@ -295,17 +295,6 @@ def test_without_count_or_budget_shapley_spends_the_default_calls():
 
 def test_the_default_method_is_lime_if_it_is_exact():
     assert limelight.explain(limelight.load(), "A dull script.").method == "lime"
-
-
-@pytest.mark.parametrize(("given", "seconds"), [(None, None), (2, 2.0), ("1min", 60.0)])
-def test_judging_takes_a_time_in_the_same_syntax(given, seconds):
-    assert parse_seconds(given) == seconds
-
-
-def test_judging_takes_no_number_of_calls():
-    message = 'this budget must be a time, such as 30 or "30s", not "5 calls".'
-    with pytest.raises(InputError, match=message):
-        limelight.judge(Counting().wrapped, ["w1 w2 w3"], ["loo"], budget="5 calls")
 
 
 def test_the_shell_takes_a_budget(limelight):

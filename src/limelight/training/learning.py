@@ -197,11 +197,28 @@ def learn(
             n = len(plan.texts)
             with open_progress(progress, "learning") as callback:
                 tracker = ProgressTracker(callback, total=n + -(-n // 4), estimated=True)
-                draws = _draw_all_values(model, plan, request, folder, tracker)
-                learned = fit_method(model, plan, draws, request, judged=judged, tracker=tracker)
+                try:
+                    draws = _draw_all_values(model, plan, request, folder, tracker)
+                    learned = fit_method(
+                        model, plan, draws, request, judged=judged, tracker=tracker
+                    )
+                except KeyboardInterrupt as error:
+                    error.add_note(_describe_interrupt(folder))
+                    raise
         if folder is not None:
             learned.save(folder)
     return learned
+
+
+def _describe_interrupt(folder: Path | None) -> str:
+    """Say which sampled values are stored, and how to continue."""
+    if folder is None:
+        return "Nothing is stored. Set output to a folder to be able to continue."
+    if not any(folder.glob("samples/part-*")):
+        return f"No values are stored yet in '{folder}'."
+    return (
+        f"'{folder}' contains the sampled values. Start again with the same arguments to continue."
+    )
 
 
 def _read_explanations(texts: Any) -> list[Explanation] | None:
