@@ -59,7 +59,9 @@ def main() -> None:
     rows = [measure(model, text) for text in texts]
     length = f"the first {words} words of each" if words else "complete"
     data = f"{count} IMDB test reviews, {length}, seed {SEED}"
-    report("counterfactual_search", list(summarize(rows)), arguments, data=data)
+    name = "counterfactual_search" + (f"_{words}" if words else "")
+    name += "_cuda" if arguments.device == "cuda" else ""
+    report(name, list(summarize(rows)), arguments, data=data)
 
 
 def shorten(text: str, words: int) -> str:

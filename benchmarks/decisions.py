@@ -50,28 +50,40 @@ class Decision(NamedTuple):
     size: int  # of the counterfactual, or 0
     seconds: float
     nodes: int
-    words: int  # of the sufficient set
+
+
+class ProvenAnchor(NamedTuple):
+    """The sufficient set of one text."""
+
+    words: int
     is_subset_minimal: bool
     is_smallest: bool
-    words_seconds: float
+    seconds: float
 
 
 def main() -> None:
     """Certify the decisions of six pairs of models and data sets."""
     parser = command_line(__doc__ or "")
     parser.add_argument("--texts", type=int, default=500, help="of each data set")
+    parser.add_argument("--anchors", type=int, default=100, help="texts with an anchor")
     parser.add_argument("--only", nargs="*", help="ids of pairs of a model and a data set")
     arguments = parser.parse_args()
     on_cores(1)
     count = 3 if arguments.smoke else arguments.texts
+    anchors = min(count, arguments.anchors)
     most = 300 if arguments.smoke else 10_000
     measures: list[Measure] = []
     for make_kind in kinds(most):
         kind = make_kind()
         if arguments.only and kind.id not in arguments.only:
             continue
-        measures += measure(kind, count)
-    report("decisions", measures, arguments, data=f"{count} texts of each data set, seed {SEED}")
+        measures += measure(kind, count, anchors)
+    report(
+        "decisions",
+        measures,
+        arguments,
+        data=f"{count} texts of each data set, {anchors} of them with an anchor, seed {SEED}",
+    )
 
 
 def kinds(most: int) -> Iterator[Callable[[], Kind]]:
@@ -96,10 +108,11 @@ def kinds(most: int) -> Iterator[Callable[[], Kind]]:
     )
 
 
-def measure(kind: Kind, count: int) -> Iterator[Measure]:
-    """Certify texts in a random order, and summarize them."""
+def measure(kind: Kind, count: int, anchors: int) -> Iterator[Measure]:
+    """Certify ``count`` texts in a random order and ``anchors`` of them twice, and summarize."""
     order = np.random.default_rng(SEED).permutation(len(kind.texts))
     decisions: list[Decision] = []
+    proven_anchors: list[ProvenAnchor] = []
     skipped = 0
     for i in order:
         if len(decisions) == count:
@@ -109,7 +122,11 @@ def measure(kind: Kind, count: int) -> Iterator[Measure]:
             decisions.append(decide(margins))
         except DomainError:  # the margin of the complete text is 0
             skipped += 1
-    yield from summarize(kind, decisions, skipped)
+            continue
+        if len(proven_anchors) < anchors:
+            proven_anchors.append(find_anchor(margins))
+    yield from summarize_decisions(kind, decisions, skipped)
+    yield from summarize_anchors(kind, proven_anchors)
 
 
 def text_margins(model: Model, text: str) -> list[RatioGame]:
@@ -119,28 +136,54 @@ def text_margins(model: Model, text: str) -> list[RatioGame]:
 
 
 def decide(margins: list[RatioGame]) -> Decision:
-    """Answer both questions about one text."""
-    began = time.perf_counter()
+    """Find the smallest removal that changes the prediction of one text."""
+    start = time.perf_counter()
     certificate = certify_removals(margins, seconds=SECONDS)
-    middle = time.perf_counter()
-    words = find_sufficient_set(margins, seconds=math.inf, nodes=NODES)
     return Decision(
         d=margins[0].d,
         is_settled=certificate.is_settled,
         is_robust=certificate.is_robust,
         size=len(certificate.removed or ()),
-        seconds=middle - began,
+        seconds=time.perf_counter() - start,
         nodes=certificate.node_count,
-        words=len(words.features),
-        is_subset_minimal=words.is_subset_minimal,
-        is_smallest=words.is_smallest,
-        words_seconds=time.perf_counter() - middle,
     )
 
 
-def summarize(kind: Kind, decisions: list[Decision], skipped: int) -> Iterator[Measure]:
-    """Yield the measures of one model on one data set."""
-    table = {name: np.array([getattr(row, name) for row in decisions]) for name in Decision._fields}
+def find_anchor(margins: list[RatioGame]) -> ProvenAnchor:
+    """Find words of one text that are enough to keep the prediction."""
+    start = time.perf_counter()
+    words = find_sufficient_set(margins, seconds=math.inf, nodes=NODES)
+    return ProvenAnchor(
+        words=len(words.features),
+        is_subset_minimal=words.is_subset_minimal,
+        is_smallest=words.is_smallest,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def as_columns(rows: Sequence[Decision] | Sequence[ProvenAnchor]) -> dict[str, np.ndarray]:
+    """Return one array for each field."""
+    return {name: np.array([getattr(row, name) for row in rows]) for name in rows[0]._fields}
+
+
+def summarize_anchors(kind: Kind, anchors: list[ProvenAnchor]) -> Iterator[Measure]:
+    """Yield the measures of the anchors of one model on one data set."""
+    table = as_columns(anchors)
+    rows = [
+        ("words", "words of an anchor, median", np.median(table["words"]), "words"),
+        ("minimal", "anchor subset-minimal", table["is_subset_minimal"].mean(), "share"),
+        ("smallest", "anchor smallest", table["is_smallest"].mean(), "share"),
+        ("words_ms", "time of an anchor, median", 1000 * np.median(table["seconds"]), "ms"),
+    ]
+    for id, what, number, unit in rows:
+        yield Measure(
+            id=f"{kind.id}_{id}", what=f"{kind.title}: {what}", value=float(number), unit=unit
+        )
+
+
+def summarize_decisions(kind: Kind, decisions: list[Decision], skipped: int) -> Iterator[Measure]:
+    """Yield the measures of the counterfactuals of one model on one data set."""
+    table = as_columns(decisions)
     changed = table["size"] > 0
     ms = 1000 * table["seconds"]
     rows = [
@@ -151,10 +194,6 @@ def summarize(kind: Kind, decisions: list[Decision], skipped: int) -> Iterator[M
         ("ms_slow", "time of a counterfactual, 95 % of texts", np.quantile(ms, 0.95), "ms"),
         ("nodes", "nodes, mean", table["nodes"].mean(), ""),
         ("d", "words of a text, median", np.median(table["d"]), "words"),
-        ("words", "words of an anchor, median", np.median(table["words"]), "words"),
-        ("minimal", "anchor subset-minimal", table["is_subset_minimal"].mean(), "share"),
-        ("smallest", "anchor smallest", table["is_smallest"].mean(), "share"),
-        ("words_ms", "time of an anchor, median", 1000 * np.median(table["words_seconds"]), "ms"),
     ]
     note = f"{skipped} texts with a margin of 0 left out" if skipped else ""
     for id, what, number, unit in rows:

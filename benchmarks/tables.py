@@ -59,6 +59,11 @@ ORDER = (
     "learning",
     "learned_errors",
     "tags",
+    "decisions",
+    "anchor_search",
+    "counterfactual_search_80_cuda",
+    "counterfactual_search_cuda",
+    "certain_ranks_minilm",
 )
 
 

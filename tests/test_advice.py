@@ -41,13 +41,13 @@ SHIPPED = lime_light.load()
 class Row(NamedTuple):
     """A message, the call that brings it, and calls that follow what it advises."""
 
-    said: str
+    message: str
     wrong: tuple
     right: list
 
 
-def row(said, wrong, *right):
-    return Row(said, wrong, list(right))
+def row(message, wrong, *right):
+    return Row(message, wrong, list(right))
 
 
 def of(text, method=None, model=FUNCTION, verb=explain, **keywords):
@@ -78,56 +78,84 @@ RAISED = [
         of(TEXT, "lime", budget="99 calls"),
     ),
     row(
-        r"Give a budget of ([\d,]+) calls, or use '(\w+)', which takes",
-        of(LONG, "shapley", budget="50 calls"),
-        of(LONG, "shapley", budget="{1} calls"),
-        of(LONG, "{2}", budget="50 calls"),
+        "Leave budget out, and set its numbers of samples instead",
+        of("A dull script.", "anchors", SHIPPED, budget="99 calls"),
+        of("A dull script.", "anchors", SHIPPED, threshold=0.95, samples=50, max_samples=100),
     ),
     row(
-        r"Give a budget of ([\d,]+) calls, or one of ([\d,]+) calls and '(\w+)'",
-        of(LONG, "shapley", budget="42 calls"),
-        of(LONG, "shapley", budget="{1} calls"),
+        "Pass threshold=0.95 too, or leave max_size out",
+        of("A dull script.", "anchors", SHIPPED, max_size=2),
+        of("A dull script.", "anchors", SHIPPED, max_size=2, threshold=0.95),
+        of("A dull script.", "anchors", SHIPPED),
+    ),
+    row(
+        "Leave until out, or use 'shapley'",
+        of("w1 w2 w3", "anchors", until="top 1"),
+        of("w1 w2 w3", "anchors"),
+        of("w1 w2 w3", "shapley", until="top 1"),
+    ),
+    row(
+        r"Use a budget of ([\d,]+) calls, or use '(\w+)' \(\d+ calls\)",
+        of(LONG, "banzhaf", budget="43 calls"),
+        of(LONG, "banzhaf", budget="{1} calls"),
+        of(LONG, "{2}", budget="43 calls"),
+    ),
+    row(
+        r"Use a budget of ([\d,]+) calls, or ([\d,]+) calls and '(\w+)'",
+        of(LONG, "banzhaf", budget="41 calls"),
+        of(LONG, "banzhaf", budget="{1} calls"),
         of(LONG, "{3}", budget="{2} calls"),
     ),
     row(
-        r"no method is left to compare.* Shapley of .* Give a budget of ([\d,]+) calls",
+        "For more orders, set pairs instead",
+        of(LONG, "shapley", orders=3),
+        of(LONG, "shapley", pairs=3),
+        of(LONG, "shapley", orders=2),
+    ),
+    row(
+        "Leave base_masks out",
+        of(LONG, "banzhaf", base_masks=2, samples=200),
+        of(LONG, "banzhaf", samples=200),
+    ),
+    row(
+        r"no method is left to compare.* Shapley needs .*? Use a budget of ([\d,]+) calls",
         comparing(methods=None, budget="3 calls"),
         comparing(methods=None, budget="{1} calls"),
     ),
     row(
-        r"Shapley of .* Give a budget of ([\d,]+) calls",
-        comparing(methods=["shapley", "loo", "banzhaf"], budget="60 calls"),
+        r"Shapley needs .*? Use a budget of ([\d,]+) calls",
+        comparing(methods=["shapley", "loo", "banzhaf"], budget="20 calls"),
         comparing(methods=["shapley", "loo"], budget="{1} calls"),
     ),
     row(
-        r"use '(\w+)', which asks the model nothing",
+        r"use '(\w+)', which needs no calls",
         of("A dull script.", "lime-sampled", SHIPPED, budget="1 call"),
         of("A dull script.", "{1}", SHIPPED, budget="1 call"),
     ),
     row(
-        'budget must be a time, 30 or "30s" or "2min", or a number of calls of the model',
+        r'budget must be a time \(30, "30s", "2min"\) or a number of model calls \("400 calls"\)',
         of(TEXT, budget="3 days"),
         *(of("w1 w2 w3 w4", budget=given) for given in (30, "30s", "2min", "200 calls")),
     ),
     row(
-        "leave the sampler 'regression' out, or set pairs instead of the tolerance",
+        "Leave sampler out, or set pairs instead of tolerance",
         of(TEXT, "shapley", sampler="regression", tolerance=1.0),
         of(TEXT, "shapley", tolerance=1.0),
         of(TEXT, "shapley", sampler="regression", pairs=30),
     ),
     row(
-        r"a regression on .* Set pairs to (\d+) or more, or leave the sampler out",
+        r"a regression on .* Set pairs to (\d+) or more, or leave sampler out",
         of(TEXT, "shapley", sampler="regression", pairs=3),
         of(TEXT, "shapley", sampler="regression", pairs="{1}"),
         of(TEXT, "shapley", pairs=3),
     ),
     row(
-        r"pairs must be at least (\d+), since one pair has no spread",
+        r"pairs must be at least (\d+), not 1, because one pair has no standard error",
         of(TEXT, "shapley", pairs=1),
         of(TEXT, "shapley", pairs="{1}"),
     ),
     row(
-        r"max_pairs must be at least (\d+) with a tolerance",
+        r"max_pairs must be at least (\d+) with tolerance",
         of(TEXT, "shapley", max_pairs=5, tolerance=1.0),
         of(TEXT, "shapley", max_pairs="{1}", tolerance=1.0),
     ),
@@ -147,12 +175,12 @@ RAISED = [
         of(LONG, "interactions", samples="{1}"),
     ),
     row(
-        r"samples do not determine LIME's scores .*: set samples to (\d+) or more",
+        r"samples do not determine LIME's scores .*\. Set samples to (\d+) or more",
         of(LONG, "lime", samples=10, max_samples=10),
         of(LONG, "lime", samples="{1}"),
     ),
     row(
-        r"Owen values of .* Set samples to ([\d,]+), or give a budget of ([\d,]+) calls",
+        r"Owen values of .* Set samples to ([\d,]+), or use a budget of ([\d,]+) calls",
         of(SENTENCES, "owen", samples=20),
         of(SENTENCES, "owen", samples="{1}"),
         of(SENTENCES, "owen", budget="{2} calls"),
@@ -163,35 +191,36 @@ RAISED = [
         *(of(TEXT, method, PRICES) for method in ("lime", "shapley", "loo")),
     ),
     row(
-        "method 'lrp' needs .*; use 'shapley', 'lime' or 'loo'",
+        r"method 'lrp' needs .*\. Use 'shapley', 'lime' or 'loo'",
         of(TEXT, "lrp"),
         *(of(TEXT, method) for method in ("shapley", "lime", "loo")),
     ),
     row(
-        "Leave out all but one of them",
+        "Use within='paragraphs' or within='sentences'",
         of(TWICE, "owen", SHIPPED, within="sentences in paragraphs"),
         of(TWICE, "owen", SHIPPED, within="sentences"),
         of(TWICE, "owen", SHIPPED, within="paragraphs"),
     ),
     row(
-        "which is what it scores; leave features out",
+        r"method 'zoom' scores sentences and words\. Leave features out",
         of(SENTENCES, "zoom", features="sentences"),
         of(SENTENCES, "zoom"),
     ),
     row(
-        r"zoom into .* Set samples to ([\d,]+), give a budget of ([\d,]+) calls",
+        r"zoom into .* Set samples to ([\d,]+), use a budget of ([\d,]+) calls, or use "
+        "within='paragraphs'",
         of(SENTENCES, "zoom", samples=20),
         of(SENTENCES, "zoom", samples="{1}"),
         of(SENTENCES, "zoom", budget="{2} calls"),
         of(SENTENCES, "zoom", samples=20, within="paragraphs"),
     ),
     row(
-        r"no replacement 'gone'. Choose from: \w+, (\w+)",
+        r"unknown replacement: 'gone'\. Choose from: \w+, (\w+)",
         of(TEXT, "lime", replacement="gone"),
         of(TEXT, "lime", replacement="{1}"),
     ),
     row(
-        "the setting 'samples' of method 'lime' does nothing for this model; here it takes",
+        "has no effect for this model. Leave samples out, or use 'bandwidth'",
         of("A dull script.", "lime", SHIPPED, samples=30),
         of("A dull script.", "lime", SHIPPED, bandwidth=0.5),
     ),
@@ -200,27 +229,29 @@ RAISED = [
         of(TEXT, "lime", bandwith=0.5),
         of(TEXT, "lime", bandwidth=0.5),
     ),
-    row(r"settings are a value, not a class; write Lime\(\)", of(TEXT, Lime), of(TEXT, Lime())),
     row(
-        "settings are given by name or as Banzhaf",
+        r"settings must be an object, not a class. Write Lime\(\)", of(TEXT, Lime), of(TEXT, Lime())
+    ),
+    row(
+        r"give settings by name or in Banzhaf\(…\), not both",
         of(TEXT, Banzhaf(seed=1), seed=2),
         of(TEXT, Banzhaf(seed=1)),
         of(TEXT, "banzhaf", seed=2),
     ),
     row("compare needs at least one method", comparing(methods=[]), comparing(methods=["loo"])),
     row(
-        "side 'first' is about a pair of texts, and this is a single text; leave it out",
+        "side='first' needs a pair of texts, but this is a single text. Leave side out",
         of(TEXT, "loo", side="first"),
         of(TEXT, "loo"),
     ),
     row(
-        "Several texts must be a list: write",
+        "Write several texts as a list",
         of(("w1 w2", "w3", "w4"), "loo"),
         of(["w1 w2", "w3", "w4"], "loo"),
     ),
     row("Write limelight.wrap", (explain, (scores, TEXT), {}), of(TEXT, "loo")),
     row(
-        "probabilities must lie between 0 and 1.* Pass scale='logit'",
+        "probabilities must be between 0 and 1.* Pass scale='logit'",
         wrapping(scores, classes=["bad", "good"]),
         wrapping(scores, classes=["bad", "good"], scale="logit"),
     ),
@@ -232,25 +263,25 @@ RAISED = [
         ),
     ),
     row(
-        "name as many classes as there are columns",
+        "Name as many classes as there are columns",
         wrapping(scores, classes=["bad", "good", "fine"], scale="logit"),
         wrapping(scores, classes=["bad", "good"], scale="logit"),
     ),
     row("Write \\[text\\]", (FUNCTION.logits, ("w1",), {}), (FUNCTION.logits, (["w1"],), {})),
     row(
-        "For a path or a name use limelight.load",
+        "For a path or a name, use limelight.load",
         (lime_light.wrap, ("model",), {}),
         (lime_light.load, (), {}),
     ),
     row(
-        "is exact, of|Shapley values of this model are exact .* use the method 'shapley'",
+        "is exact, of|Shapley values of this model are exact .* Use method 'shapley'",
         (lime_light.learn, (SHIPPED, ["A dull script."]), {}),
         of("A dull script.", "shapley", SHIPPED),
     ),
     row("judge needs at least one method", judging("w1 w2 w3", methods=[]), judging("w1 w2 w3")),
     row("judge needs at least one text", judging(), judging("w1 w2 w3")),
     row(
-        "are about pairs of texts|is about pairs of texts; these are single ones. Leave it out",
+        r"needs pairs of texts, but these are single texts\. Leave side out",
         judging("w1 w2 w3", side="first"),
         judging("w1 w2 w3"),
     ),
@@ -258,34 +289,34 @@ RAISED = [
 
 NOTICED = [
     row(
-        r"draw (\d+) or more, which take a budget of ([\d,]+) calls",
+        r"For reliable scores, use a budget of ([\d,]+) calls \((\d+) pairs\)",
         of(LONG, "shapley"),
-        of(LONG, "shapley", pairs="{1}"),
-        of(LONG, "shapley", budget="{2} calls"),
+        of(LONG, "shapley", pairs="{2}"),
+        of(LONG, "shapley", budget="{1} calls"),
     ),
     row(
-        "above the tolerance .*raise max_samples",
+        r"above the tolerance .*\. Raise max_samples",
         of(LONG, "lime", tolerance=0.1, samples=100, max_samples=120),
         of(LONG, "lime", tolerance=0.1, samples=100),
     ),
     row(
-        "above the tolerance .*or max_pairs where orders are drawn",
+        r"above the tolerance .*, or max_pairs for 'shapley'",
         of(LONG, "shapley", tolerance=0.1, pairs=5, max_pairs=10),
         of(LONG, "shapley", tolerance=0.1, pairs=5),
     ),
     row(
-        r"stayed closed.* set samples to ([\d,]+) or more, or give a budget of ([\d,]+) calls",
+        r"were not opened.* Set samples to ([\d,]+) or more, or use a budget of ([\d,]+) calls",
         of(f"{LONG} {LONG}. A bad w3. My w5 bib.", "zoom", samples=200),
         of(f"{LONG} {LONG}. A bad w3. My w5 bib.", "zoom", samples="{1}"),
         of(f"{LONG} {LONG}. A bad w3. My w5 bib.", "zoom", budget="{2} calls"),
     ),
     row(
-        "Raise samples, or open fewer, for the size of a single score",
+        "For reliable sizes, raise samples or lower opened",
         of(SENTENCES, "zoom"),
         of(SENTENCES, "zoom", samples=8000),
     ),
     row(
-        "draw more, or use a larger bandwidth or a smaller ridge",
+        "Raise samples, use a larger bandwidth, or use a smaller ridge",
         of(LONG, "lime-sampled", samples=60, ridge=1.0),
         of(LONG, "lime-sampled", samples=5000, ridge=1.0),
         of(LONG, "lime-sampled", samples=60, ridge=1.0, bandwidth=50.0),
@@ -296,13 +327,18 @@ NOTICED = [
 PAIRED = ("--model", "paired:model")
 SHELL = [
     row(
+        "a counterfactual has no figure, so it cannot be png. Use html",
+        ("counterfactual", "A dull script.", "--output", "made.png"),
+        ("counterfactual", "A dull script.", "--output", "made.html"),
+    ),
+    row(
         'a text with spaces needs quotes.*Write "A dull script."',
         ("explain", "A", "dull", "script."),
         ("explain", "A dull script."),
         ("explain", "--file", "lines.txt", "--lines"),
     ),
     row(
-        "a figure goes to a file; add --output NAME.png",
+        "a figure needs a file. Add --output NAME.png",
         ("explain", "A dull script.", "--format", "png"),
         ("explain", "A dull script.", "--format", "png", "--output", "made.png"),
     ),
@@ -313,7 +349,7 @@ SHELL = [
         ("explain", "A dull script.", "--output", "made.xyz", "--format", "json"),
     ),
     row(
-        "shows one result; got several. Use --format json",
+        "shows one result, but there are several. Use --format json",
         ("explain", "--file", "lines.txt", "--lines", "--output", "made.html"),
         ("explain", "--file", "lines.txt", "--lines", "--format", "json"),
     ),
@@ -323,17 +359,17 @@ SHELL = [
         ("explain", "A dull script.", "--target", "positive"),
     ),
     row(
-        "a setting is written name=value",
+        "a setting must be written as name=value",
         ("explain", "A dull script.", "--set", "bandwidth"),
         ("explain", "A dull script.", "--set", "bandwidth=0.5"),
     ),
     row(
-        "--limit is about a data set; use limelight explain-data FILE --output DIR",
+        "--limit needs a data set. Use limelight explain-data FILE --output DIR",
         ("explain", "A dull script.", "--limit", "1"),
         ("explain-data", "data.csv", "--output", "run1", "--limit", "1", "--engine", "here"),
     ),
     row(
-        "--data is about a data set; use limelight (explain-data) FILE --output DIR",
+        "--data needs a data set. Use limelight (explain-data) FILE --output DIR",
         ("explain", "--data", "data.csv", "--engine", "here", "--output", "run2"),
         ("{1}", "data.csv", "--output", "run2", "--engine", "here"),
     ),
@@ -343,7 +379,7 @@ SHELL = [
         ("explain-data", "data.csv", "--engine", "here", "--workers", "1", "--output", "run4"),
     ),
     row(
-        'give calls of the model, such as "(400 calls)"',
+        'budget must be a number of model calls, such as "(400 calls)"',
         (
             "explain-data",
             "data.csv",
@@ -370,17 +406,17 @@ SHELL = [
         ),
     ),
     row(
-        "a text is explained by one method.*Use limelight compare, or limelight explain-data",
+        "explain uses one method, not .*Use limelight compare, or limelight explain-data",
         ("explain", "A dull script.", "-m", "lime,loo"),
         ("compare", "A dull script.", "-m", "lime,loo"),
         ("explain-data", "data.csv", "-m", "lime,loo", "--engine", "here", "--output", "run6"),
     ),
     row(
-        "--key-variable is about a server; add --endpoint URL",
+        "--key-variable needs a server. Add --endpoint URL",
         ("explain", "A dull script.", "--key-variable", "KEY"),
     ),
     row(
-        "--labels are about a language model; add --template",
+        "--labels needs a language model. Add --template",
         ("explain", "A dull script.", "--labels", "a=b,c=d"),
     ),
     row(
@@ -390,12 +426,12 @@ SHELL = [
         ("explain", "A dull script.", "--target", "positive"),
     ),
     row(
-        "--features module:function needs a function; limelight:__version__ is not one",
+        "--features module:function needs a function, but limelight:__version__ is none",
         ("explain", "A dull script.", "--features", "limelight:__version__"),
         ("explain", "A dull script.", "--features", "halving:halves"),
     ),
     row(
-        "is the name of a file; did you mean --file lines.txt",
+        "is the name of a file. Use --file lines.txt",
         ("explain", "lines.txt"),
         ("explain", "--file", "lines.txt"),
     ),
@@ -406,7 +442,7 @@ SHELL = [
         ("explain", "--file", "lines.txt"),
     ),
     row(
-        "--tabs is about lines, of which each holds two texts; add --lines",
+        "--tabs .*Add --lines",
         ("explain", "--file", "pairs.txt", "--tabs", "-m", "shapley", *PAIRED),
         ("explain", "--file", "pairs.txt", "--tabs", "--lines", "-m", "shapley", *PAIRED),
     ),
@@ -416,7 +452,7 @@ SHELL = [
         ("explain", "A dull script.", "-m", "lime"),
     ),
     row(
-        r"Give a budget of (\d+) calls",
+        r"Use a budget of (\d+) calls",
         ("explain", "A dull script.", "-m", "lime-sampled", "--budget", "1 call"),
         ("explain", "A dull script.", "-m", "lime-sampled", "--budget", "{1} calls"),
     ),
@@ -443,22 +479,22 @@ def following(call, message, pattern):
     return function, tuple(map(filled, arguments)), {k: filled(v) for k, v in keywords.items()}
 
 
-@pytest.mark.parametrize("row", RAISED, ids=lambda row: row.said[:40])
-def test_what_an_error_advises_works(row):
+@pytest.mark.parametrize("row", RAISED, ids=lambda row: row.message[:40])
+def test_the_advice_of_an_error_works(row):
     with pytest.raises(InputError) as error:
         run(row.wrong)
-    assert re.search(row.said, str(error.value), re.DOTALL), str(error.value)
+    assert re.search(row.message, str(error.value), re.DOTALL), str(error.value)
     for call in row.right:
-        run(following(call, str(error.value), row.said))
+        run(following(call, str(error.value), row.message))
 
 
-@pytest.mark.parametrize("row", NOTICED, ids=lambda row: row.said[:40])
-def test_what_a_warning_advises_makes_it_go_away(row):
+@pytest.mark.parametrize("row", NOTICED, ids=lambda row: row.message[:40])
+def test_a_warning_disappears_if_its_advice_is_followed(row):
     warnings = " ".join(run(row.wrong).warnings)
-    assert re.search(row.said, warnings), warnings
+    assert re.search(row.message, warnings), warnings
     for call in row.right:
-        again = " ".join(run(following(call, warnings, row.said)).warnings)
-        assert not re.search(row.said, again), again
+        again = " ".join(run(following(call, warnings, row.message)).warnings)
+        assert not re.search(row.message, again), again
 
 
 def write_files(monkeypatch):
@@ -476,18 +512,18 @@ def write_files(monkeypatch):
     Path("halving.py").write_text("def halves(text):\n    return [(0, 6), (7, len(text))]\n")
 
 
-@pytest.mark.parametrize("row", SHELL, ids=lambda row: row.said[:40])
-def test_what_the_shell_advises_works(row, limelight, tmp_path, monkeypatch):
+@pytest.mark.parametrize("row", SHELL, ids=lambda row: row.message[:40])
+def test_the_advice_of_a_command_works(row, limelight, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_files(monkeypatch)
-    told = limelight(*row.wrong)
-    said = " ".join(told.err.split())
-    assert told.code == 2
-    assert re.search(row.said, said), said
+    outcome = limelight(*row.wrong)
+    message = " ".join(outcome.err.split())
+    assert outcome.code == 2
+    assert re.search(row.message, message), message
     for call in row.right:
-        _, arguments, _ = following((None, call, {}), said, row.said)
-        told = limelight(*arguments)
-        assert told.code == 0, told.err
+        _, arguments, _ = following((None, call, {}), message, row.message)
+        outcome = limelight(*arguments)
+        assert outcome.code == 0, outcome.err
 
 
 # How a clause begins that says what to do.
@@ -512,53 +548,56 @@ def advising_messages():
                     yield f"{file.parent.name}/{file.name}", parts
 
 
-# Messages that no row brings about, by what they say, and why.
-LEARNED = "takes a learned method, which takes a transformer: tests/training/test_learning.py"
+# Messages that no row raises, by a part of the message, with the reason.
+LEARNED = "needs a learned method of a transformer: tests/training/test_learning.py"
 AUTHOR = "is for authors of methods: tests/explainers"
 NOT_TRIED = {
     "the weights in": LEARNED,
     "there is no learned method at": LEARNED,
-    "a learned start knows of": LEARNED,
     "has changed since it was written": LEARNED,
-    "is not of a learned method": LEARNED,
-    "this learned method gives scores that are not finite": LEARNED,
-    "this method was learned from": LEARNED,
-    "this method has learned about": LEARNED,
-    "a learned method scores all words": LEARNED,
-    "a learned method knows logits only": LEARNED,
-    "a learned method knows what removing": LEARNED,
+    "the learned method in": LEARNED,
+    "is not a valid learned method": LEARNED,
+    "the scores of this learned method are not finite": LEARNED,
+    "this method was learned f": LEARNED,
+    "a learned start": LEARNED,
+    "learned methods do not support": LEARNED,
     "has no implementation": AUTHOR,
-    "has the name of a keyword of the verbs": AUTHOR,
-    "there is a method": AUTHOR,
-    "with its weights frozen the model must": "takes a network whose gradients fail the check",
-    "this model no longer answers as it did": "takes a network that changes",
-    "rationales are marked in one text": "takes data of pairs with rationales",
-    "has a formula for logits only": "takes a method of the reproduction, whose tests try it",
-    "is in limelight-reproduction": "takes an environment without that package",
-    "no text was given": "takes a terminal as standard input",
-    "standard output is closed": "takes a closed stream: tests/cli/test_closed_streams.py",
-    "standard input is closed": "takes a closed stream: tests/cli/test_closed_streams.py",
-    "has no effect on a text": "takes a sampled text: tests/models/test_checked_pipelines.py",
-    "does not apply to --against": "takes a run: tests/cli/test_summarize.py",
-    "train learns from a file of texts": "training takes seconds: tests/cli/test_train.py",
+    "has the name of a keyword of public functions": AUTHOR,
+    "belongs to another method": AUTHOR,
+    "have the same settings class": AUTHOR,
+    "LRP does not work for this model": "needs a network whose gradients fail the check",
+    "have changed since it was wrapped": "needs a network that changes",
+    "rationales need single texts": "needs pairs with rationales",
+    "explains logits only": "needs a method of the reproduction, whose tests try it",
+    "is in limelight-reproduction": "needs an environment without that package",
+    "no text was given": "needs a terminal as standard input",
+    "standard output is closed": "needs a closed stream: tests/cli/test_closed_streams.py",
+    "standard input is closed": "needs a closed stream: tests/cli/test_closed_streams.py",
+    "has no effect on a sampled text": "sampled texts: tests/models/test_checked_pipelines.py",
+    "does not apply to --against": "needs a run: tests/cli/test_summarize.py",
+    "train needs a file of texts": "training takes seconds: tests/cli/test_train.py",
+    " or --against, not both": "needs a run: tests/cli/test_summarize.py",
+    "--endpoint needs --model NAME": "needs a server: tests/models/test_endpoint.py",
+    "--max-new-tokens needs": "needs a language model: tests/serving/test_serve_command.py",
+    "--pair is the second text of one pair": "needs a model of pairs: tests/cli/test_lines.py",
 }
 
 
-def test_every_advice_of_methods_and_shell_is_tried_or_says_why_not(
+def test_every_advice_of_methods_and_commands_is_tried_or_has_a_reason(
     limelight, tmp_path, monkeypatch
 ):
-    heard = []
+    messages = []
     for one in RAISED:
         with pytest.raises(InputError) as error:
             run(one.wrong)
-        heard.append(str(error.value))
+        messages.append(str(error.value))
     monkeypatch.chdir(tmp_path)
     write_files(monkeypatch)
-    heard += [" ".join(limelight(*one.wrong).err.split()) for one in SHELL]
+    messages += [" ".join(limelight(*one.wrong).err.split()) for one in SHELL]
     untried = []
     for file, parts in advising_messages():
         longest = max(parts, key=len).strip()
-        tried = any(longest[:25] in said or longest[-25:] in said for said in heard)
+        tried = any(longest[:25] in message or longest[-25:] in message for message in messages)
         whole = " ".join(parts)
         if not tried and not any(reason in whole for reason in NOT_TRIED):
             untried.append(f"{file}: {whole}")

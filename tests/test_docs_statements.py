@@ -144,7 +144,7 @@ def test_every_verb_names_all_members_that_a_family_lacks(messages):
     assert "raises one `InputError` that names them all" in page("how-to/model-class.md")
     assert len(messages["families"]) == 90
     for verb, missing, said in messages["families"]:
-        assert said == f"Mine is not a model yet; it lacks {', '.join(missing)}.", verb
+        assert said == f"Mine is not a model yet, because it lacks {', '.join(missing)}.", verb
 
 
 def test_what_is_no_family_is_sent_to_wrap(messages):

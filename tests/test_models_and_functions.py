@@ -51,7 +51,7 @@ class CustomModel:
     def read(self, text, *, subwords=False):  # noqa: ARG002
         tokens = limelight.text.tokenize(text)
         if not tokens:
-            raise limelight.InputError("the text has no words; give at least one word.")
+            raise limelight.InputError("the text has no words. Give at least one word.")
         lengths = np.array([len(token) for token in tokens.strings], float)
         return limelight.text.ModelInput(text, tokens, encoding=lengths)
 

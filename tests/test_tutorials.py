@@ -34,7 +34,12 @@ def test_a_tutorial_runs_and_prints_what_it_says(name, monkeypatch):
     monkeypatch.chdir(ROOT)
     if missing := [place for place in NEEDED[name] if not Path(place).exists()]:
         pytest.skip(f"the tutorial needs {missing[0]}")
-    page = (ROOT / "docs" / "tutorials" / f"{name}.md").read_text("utf-8")
+    (path,) = [
+        path
+        for folder in ("tutorials", "how-to")
+        if (path := ROOT / "docs" / folder / f"{name}.md").exists()
+    ]
+    page = path.read_text("utf-8")
     names = {}
     for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S):
         with contextlib.redirect_stdout(io.StringIO()) as out:

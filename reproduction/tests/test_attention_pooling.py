@@ -171,11 +171,11 @@ _STAYS = {"groups": np.array([-1, *range(T - 1)])}
     [
         ({"removed_logit": np.zeros((K, T))}, "give removed_logit and removed_value together"),
         ({}, "needs a position that always stays"),
-        ({"groups": np.array([0, 2, 2, 0, 0, 0, -1])}, "0, 1, … without a gap; got 0, 2"),
+        ({"groups": np.array([0, 2, 2, 0, 0, 0, -1])}, "0, 1, … without a gap, not 0, 2"),
         ({"groups": np.zeros(3, int)}, "groups must be 7 whole numbers"),
         ({"logit": np.full((K, T), np.nan)}, "logit must be finite"),
         ({"value": np.zeros((C, K + 1, T))}, "value must have the axes"),
-        ({"value": "x"}, "value must be an array of numbers; got 'x'"),
+        ({"value": "x"}, "value must be an array of numbers, not 'x'"),
         (
             {**_STAYS, "skip": np.zeros(T + 1)},
             f"skip must have the axes (C, T) or (T,), here ({C},",
@@ -184,7 +184,7 @@ _STAYS = {"groups": np.array([-1, *range(T - 1)])}
             {**_STAYS, "skip": np.zeros(T), "removed_skip": np.zeros((C + 1, T))},
             "removed_skip must have the axes (C, T) or (T,)",
         ),
-        ({**_STAYS, "removed_skip": np.zeros(T)}, "give skip beside removed_skip"),
+        ({**_STAYS, "removed_skip": np.zeros(T)}, "removed_skip needs skip"),
     ],
 )
 def test_inputs_outside_the_domain_raise_an_error(change, sentence):

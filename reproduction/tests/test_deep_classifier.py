@@ -345,7 +345,7 @@ def test_integrated_gradients_lead_from_unk_to_the_text():
     whole = model.outputs([model.read(TEXT)])[0, 2]
     assert e.base_value == pytest.approx(nothing, rel=1e-5)
     assert e.scores.sum() == pytest.approx(whole - nothing, rel=1e-4)
-    with pytest.raises(limelight.InputError, match="use replacement 'unk'"):
+    with pytest.raises(limelight.InputError, match="Use replacement 'unk'"):
         limelight.explain(model, TEXT, "ig", replacement="delete")
 
 

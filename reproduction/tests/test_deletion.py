@@ -119,7 +119,5 @@ def test_a_game_outside_the_domain_raises_an_error():
     with pytest.raises(InputError) as caught:
         lime_under_deletion(game, tolerance=0.0)
     assert str(caught.value) == "tolerance must be between 0 and 1, not 0.0."
-    with pytest.raises(
-        DomainError, match="weights beside the words that double precision can tell from 0"
-    ):
+    with pytest.raises(DomainError, match="positive weights without the words"):
         lime_under_deletion(replace(game, tail_g=0 * game.tail_g))

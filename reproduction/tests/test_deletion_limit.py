@@ -67,7 +67,7 @@ def test_a_text_that_has_no_exact_value_is_sampled_as_the_message_says(text, opt
     with pytest.raises(InputError) as caught:
         limit_under_deletion(MODEL, text, **options)
     assert str(caught.value).endswith(
-        f"here {reason}. Use method 'lime' with replacement='delete', which samples."
+        f"but {reason}. Use method 'lime' with replacement='delete', which samples."
     )
     if options.get("features") != "sentences":  # which are too few for LIME's regression
         assert limelight.explain(MODEL, text, "lime", replacement="delete", **options)
@@ -103,5 +103,5 @@ def test_other_models_and_probabilities_raise_an_error():
 
 def test_images_are_rejected():
     image = read_image(np.zeros((4, 9), dtype=np.uint8))
-    with pytest.raises(InputError, match="about the words of a text; got an image"):
+    with pytest.raises(InputError, match="needs the words of a text, not an image"):
         limit_under_deletion(image_model(0), image)

@@ -36,7 +36,7 @@ def test_the_first_order_says_how_near_lime_is(method):
     exact = limelight.explain(MODEL, TEXT, "lime", bandwidth=1.0, target=0)
     assert np.abs(e.scores - exact.scores).max() <= e.bound
     assert e.warnings[-1].endswith("to the limit of LIME at bandwidth 1 and penalty 0.")
-    assert f"within {round_up(e.bound)} of" in precision_sentence(e)
+    assert f"error at most {round_up(e.bound)} (proven bound)" in precision_sentence(e)
     shrunk = limelight.explain(MODEL, TEXT, method, penalty=0.1, target=0)
     exact = limelight.explain(MODEL, TEXT, "lime", penalty=0.1, target=0)
     assert np.abs(shrunk.scores - exact.scores).max() <= shrunk.bound

@@ -31,7 +31,7 @@ def test_a_missing_option_is_named(limelight, tmp_path):
     [
         (
             ("--data", "gone"),
-            "Error: there is no data folder at 'gone'; it must hold IMDB's files.",
+            "Error: there is no data folder at 'gone'. It must contain the files of IMDB.",
         ),
         (
             ("--data", ".", "--only", "figure-1", "figur-2"),
@@ -40,12 +40,12 @@ def test_a_missing_option_is_named(limelight, tmp_path):
         (("--data", ".", "--seed", "-3"), "Error: seed must be at least 0, not -3."),
         (
             ("--data", ".", "--paper-model", "gone"),
-            "Error: there is no model folder at 'gone'; check the path.",
+            "Error: there is no model folder at 'gone'. Check the path.",
         ),
         (("--data", ".", "--device", "gpu"), "Error: unknown device: 'gpu'."),
         (
             ("--data", ".", "--only", "figure-4.shipped"),
-            "Error: the test texts of imdb are not in '.': there must be imdb/test.parquet",
+            "Error: the test texts of imdb are not in '.'. Add imdb/test.parquet",
         ),
     ],
 )
@@ -60,8 +60,8 @@ def test_an_impossible_output_folder_is_an_error_of_one_line(limelight, tmp_path
     (tmp_path / "file").write_text("")
     outcome = limelight("reproduce", "--data", tmp_path, "--output", tmp_path / "file")
     assert refusal(outcome) == (
-        f"Error: the output must be a folder, and '{tmp_path / 'file'}' is a file; name another "
-        "folder, or move the file away."
+        f"Error: the output must be a folder, but '{tmp_path / 'file'}' is a file. Name "
+        "another folder, or move the file away."
     )
 
 

@@ -229,7 +229,7 @@ def test_a_damaged_part_raises_an_error(run, content):
     with pytest.raises(InputError) as caught:
         run(one)
     assert str(caught.value) == (
-        f"'{path}' holds no results of this version; delete it to measure again."
+        f"'{path}' has no results of this version. Delete it to measure again."
     )
 
 
@@ -289,14 +289,14 @@ def test_another_kind_of_paper_model_raises_an_error_before_any_measurement(
 ):
     count = Counted(1)
     save_folder(replace(toy_model(), classes=("ham", "spam")), tmp_path / "model")
-    with pytest.raises(InputError, match=r"^the paper's model must know IMDB's classes"):
+    with pytest.raises(InputError, match=r"^the paper's model must have IMDB's classes"):
         run(experiment("one", {"a": count}), paper_model=tmp_path / "model")
     assert count.seeds == []
 
 
 def test_a_missing_paper_model_raises_an_error_before_any_measurement(run, tmp_path):
     count = Counted(1)
-    with pytest.raises(InputError, match=r"^there is no model folder at '.*gone'; check the path"):
+    with pytest.raises(InputError, match=r"^there is no model folder at '.*gone'\. Check the path"):
         run(experiment("one", {"a": count}), paper_model=tmp_path / "gone")
     assert count.seeds == []
 
@@ -366,7 +366,9 @@ def test_one_part_in_a_new_folder_is_completed_from_stored_results(run):
 def test_an_output_that_is_a_file_raises_an_error_before_any_measurement(run):
     count = Counted(1)
     run.output.write_text("not a folder")
-    with pytest.raises(InputError, match=r"^the output must be a folder, and '.*' is a file; name"):
+    with pytest.raises(
+        InputError, match=r"^the output must be a folder, but '.*' is a file\. Name"
+    ):
         run(experiment("one", {"a": count}))
     assert count.seeds == []
 
@@ -435,7 +437,7 @@ def test_a_missing_gpu_raises_an_error(run, monkeypatch):
     import torch
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match="torch finds no CUDA device here"):
+    with pytest.raises(InputError, match="torch finds no CUDA device"):
         run(experiment("one", {"a": Counted(1)}), device="cuda")
 
 

@@ -387,7 +387,7 @@ def test_a_model_of_pairs_without_pairs_raises_an_error(limelight, files, tmp_pa
     )  # fmt: skip
     assert outcome.code == 2
     assert outcome.err == (
-        f"Error: the test texts of sick are not in '{tmp_path}': there must be sick/test.parquet "
+        f"Error: the test texts of sick are not in '{tmp_path}'. Add sick/test.parquet "
         "(or .csv, .jsonl).\n"
     )
 
@@ -399,10 +399,10 @@ def test_another_model_raises_an_error(files, tmp_path, setting):
     tokenizer.save_pretrained(tmp_path / "other")
     assert config["id2label"] == {"0": "contradiction", "1": "neutral", "2": "entailment"}
     setting.pair_model = tmp_path / "other"
-    with pytest.raises(InputError, match="the model of pairs must know SICK's classes, contra"):
+    with pytest.raises(InputError, match="the model of pairs must have SICK's classes, contra"):
         _ = setting.pair_classifier
     setting.pair_model = None
-    with pytest.raises(InputError, match="name it by --pair-model"):
+    with pytest.raises(InputError, match="Name it with --pair-model"):
         _ = setting.pair_classifier
 
 

@@ -99,8 +99,8 @@ def test_the_whole_set_has_priority_and_two_subsets_raise_an_error(tmp_path):
     with pytest.raises(InputError) as caught:
         given(tmp_path).texts("ag_news", "train")
     assert str(caught.value) == (
-        f"'{tmp_path / 'ag_news'}' holds several subsets (train_10k.jsonl, train_5k.jsonl) and no "
-        "train file; leave one."
+        f"'{tmp_path / 'ag_news'}' has several subsets (train_10k.jsonl, train_5k.jsonl) "
+        "and no train file. Leave one."
     )
     write(tmp_path / "ag_news" / "train.jsonl")
     assert len(given(tmp_path).texts("ag_news", "train")) == len(ROWS)
@@ -114,8 +114,8 @@ def test_missing_data_raise_an_error(tmp_path, name, more):
     with pytest.raises(InputError) as caught:
         given(tmp_path).texts(name, "test")
     assert str(caught.value) == (
-        f"the test texts of {name} are not in '{tmp_path}': there must be {name}/test.parquet "
-        f"(or .csv, .jsonl){more}."
+        f"the test texts of {name} are not in '{tmp_path}'. Add {name}/test.parquet (or "
+        f".csv, .jsonl){more}."
     )
 
 
@@ -191,8 +191,8 @@ def test_another_kind_of_model_is_not_taken_for_the_papers(tmp_path, monkeypatch
     with pytest.raises(InputError) as caught:
         _ = given(tmp_path, paper_model=tmp_path).recipe_model
     assert str(caught.value) == (
-        f"'{tmp_path}' holds another kind of model; the experiments need the paper's classifier, "
-        "as `limelight train --recipe paper` leaves it."
+        f"the model in '{tmp_path}' is not an AttentionClassifier of the paper. Train one "
+        "with `limelight train --recipe paper`."
     )
 
 
@@ -215,8 +215,8 @@ def test_a_model_of_other_classes_raises_an_error(tmp_path, toy_model):
     with pytest.raises(InputError) as caught:
         _ = given(tmp_path, paper_model=tmp_path / "model").recipe_model
     assert str(caught.value) == (
-        "the paper's model must know IMDB's classes, negative and positive (or 0 and 1); "
-        f"'{tmp_path / 'model'}' knows ham, spam."
+        "the paper's model must have IMDB's classes, negative and positive (or 0 and 1), "
+        f"but '{tmp_path / 'model'}' has ham, spam."
     )
 
 

@@ -64,7 +64,7 @@ def test_a_text_may_be_in_a_file_beside_the_check_file(read, tmp_path):
 
 MESSAGES = [
     ("x =", "'checks.toml' is not valid TOML: Invalid value (at end of document)."),
-    (b"\xff", "'checks.toml' must be UTF-8 text; byte 0 is not. Convert it first."),
+    (b"\xff", "'checks.toml' must be UTF-8 text, but byte 0 is not. Convert it first."),
     ("", "'checks.toml' has no case. Add one below [[case]]."),
     ('case = "x"', "'checks.toml': begin each case with [[case]]."),
     (

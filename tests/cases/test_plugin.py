@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+import limelight_pytest
+
 GOOD = '[[case]]\nname = "a"\ntext = "A superb film."\nprediction = "positive"\n'
 BAD = '[[case]]\nname = "b"\ntext = "A superb film."\nprediction = "negative"\n'
 METADATA = "Metadata-Version: 2.1\nName: limelight-plugin\nVersion: 1\n"
@@ -17,7 +19,9 @@ def run_pytest(tmp_path):
     packages = tmp_path / "packages" / "limelight_plugin-1.dist-info"
     packages.mkdir(parents=True)
     (packages / "METADATA").write_text(METADATA)
-    (packages / "entry_points.txt").write_text("[pytest11]\nlimelight = limelight_pytest\n")
+    (packages / "entry_points.txt").write_text(
+        f"[pytest11]\nlimelight = {limelight_pytest.__name__}\n"
+    )
     folder = tmp_path / "project"
     folder.mkdir()
 

@@ -102,7 +102,7 @@ def test_targets_by_number_and_all(limelight):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([""], "the text has no words; give at least one word."),
+        ([""], "the text has no words. Give at least one word."),
         (
             ["x y", "--method", "limee"],
             f"unknown method: 'limee'. Did you mean 'lime'? Choose from: {', '.join(METHODS)}.",
@@ -127,8 +127,11 @@ def test_targets_by_number_and_all(limelight):
             ["x y", "--method", "lime-sampled", "--set", "samples=1.5"],
             "the setting 'samples' must be a whole number, not 1.5.",
         ),
-        (["x y", "--format", "png"], "a figure goes to a file; add --output NAME.png."),
-        (["x y", "--set", "bandwidth"], "a setting is written name=value; got 'bandwidth'."),
+        (["x y", "--format", "png"], "a figure needs a file. Add --output NAME.png."),
+        (
+            ["x y", "--set", "bandwidth"],
+            "a setting must be written as name=value, not 'bandwidth'.",
+        ),
         (["x y", "--set", "bandwith=1"], "Did you mean 'bandwidth'?"),
         (["x y", "--features", "word"], "unknown features: 'word'. Did you mean 'words'?"),
         (
@@ -222,7 +225,7 @@ def test_a_pair_is_an_option_or_a_line_with_a_tab(limelight, tmp_path):
     lines.write_text("a superb film\tthe plot is bad\na film\ngood\tbad\tfilm\na\tfilm\n")
     batch = limelight("explain", "--file", str(lines), "--lines", "--tabs", *options)
     assert batch.code == 2
-    error = "a line must contain two texts separated by a tab; this one has"
+    error = "a line must contain two texts separated by a tab, but this one has"
     assert f"Line 2: {error} 0 tabs.\nLine 3: {error} 2 tabs.\n" in batch.err
     explanations = [Explanation.from_json(line) for line in batch.out.splitlines()]
     assert [other.features for other in explanations] == [e.features, ("a", "film")]
@@ -237,12 +240,12 @@ def test_a_pair_is_an_option_or_a_line_with_a_tab(limelight, tmp_path):
     [
         (
             ("a film", "a plot", "--pair", "bad"),
-            "--pair is the second text of one pair; got 2 texts.",
+            "--pair is the second text of one pair, but there are 2 texts.",
         ),
-        (("a film", "--tabs"), "--tabs splits each line into two texts; add --lines."),
+        (("a film", "--tabs"), "--tabs splits each line into two texts. Add --lines."),
         (
             ("a film", "--pair", "bad", "--lines"),
-            "--pair is the second text of one pair; for lines with two texts, use --tabs.",
+            "--pair is the second text of one pair. For lines with two texts, use --tabs.",
         ),
         (
             ("a film", "--pair", "bad"),

@@ -13,7 +13,7 @@ pytest.importorskip("pyarrow", reason="data sets are read with pyarrow (extra da
 
 from limelight.runs import Run
 
-ABOUT_DATA = "is about a data set; use limelight explain-data FILE --output DIR."
+ABOUT_DATA = "needs a data set. Use limelight explain-data FILE --output DIR."
 ROWS = """id,review,sentiment,year
 7,a wonderful film,positive,1999
 8,,negative,2000
@@ -33,8 +33,8 @@ def test_a_data_set_becomes_a_folder(limelight, data, tmp_path):
     assert done.code == 0
     assert done.out == f"3 texts, lime, gxi: '{tmp_path / 'run'}'\n"
     assert done.err == (
-        "2 of 6 rows have an error instead of scores, the first: the text has no words; give at "
-        "least one word. Try again with --retry.\n"
+        "2 of 6 rows have an error instead of scores, the first: the text has no words. "
+        "Give at least one word. Try again with --retry.\n"
     )
     alone = limelight("explain-data", data, "-m", "lime", "-o", tmp_path / "alone")
     assert alone.err.startswith("1 of 3 rows has an error instead of scores, the first: ")
@@ -84,7 +84,7 @@ def test_a_log_has_a_line_of_json_for_every_shard(limelight, data, tmp_path):
             ("explain-data", "DATA", "-o", "r", "--each", "class", "--target", "0"),
             "give --target or --each class, not both.",
         ),
-        (("explain-data", "DATA", "-o", "r", "--address", "auto"), "are for --engine ray."),
+        (("explain-data", "DATA", "-o", "r", "--address", "auto"), "need --engine ray."),
         (
             ("explain-data", "DATA", "-o", "r", "--engine", "here", "--workers", "2"),
             "has one worker",
@@ -94,7 +94,7 @@ def test_a_log_has_a_line_of_json_for_every_shard(limelight, data, tmp_path):
         (("explain-data", "-", "-o", "r"), "there is no data at '-'"),
         (
             ("explain", "-m", "lime,gxi", "a film"),
-            "explain uses one method; got lime,gxi. Use limelight compare, or limelight "
+            "explain uses one method, not lime,gxi. Use limelight compare, or limelight "
             "explain-data for a data set.",
         ),
     ],
@@ -152,6 +152,6 @@ def test_compare_names_the_command_for_data_sets(limelight):
     done = limelight("compare", "--data", "reviews.csv")
     assert (done.code, done.err) == (
         2,
-        "Error: compare explains one text; to explain a data set, use limelight explain-data FILE "
+        "Error: compare explains one text. For a data set, use limelight explain-data FILE "
         "--output DIR.\n",
     )

@@ -49,7 +49,7 @@ def test_float16_is_half_the_tables(limelight, folder, tmp_path):
     [
         (
             ["-o", "page.docx"],
-            "export writes a web page, so the name of the file must end in .html; got 'page.docx'.",
+            "the name of the web page must end in .html, not 'page.docx'.",
         ),
         (["-o", "page.html", "--model", "nowhere"], "there is no model folder"),
         (["-o", "nowhere/page.html"], "no such file or directory"),
@@ -74,5 +74,7 @@ def test_a_model_without_tables_or_with_too_large_numbers_raises_an_error(folder
     function = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
     with pytest.raises(limelight.InputError, match="a live page needs a model with tables, such"):
         live_page(function)
-    with pytest.raises(limelight.InputError, match=r"beyond the largest of float16, 6\.55e\+04"):
+    with pytest.raises(
+        limelight.InputError, match=r"above 6\.55e\+04, the largest number of float16"
+    ):
         live_page(tiny_model(scale=30.0), precision="float16")

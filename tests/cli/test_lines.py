@@ -33,7 +33,7 @@ def test_lines_that_cannot_be_used_are_named_and_the_others_go_on(limelight, lin
         "so so",
     ]
     first, *warnings, last = outcome.err.splitlines()
-    assert first == "Line 4: a line must be UTF-8 text; this one is not. Convert the input first."
+    assert first == "Line 4: a line must be UTF-8 text. Convert the input first."
     assert last == "Error: 1 of 5 lines could not be used."
     assert "Warning on line 3: The text has no letters and no digits, only other signs." in warnings
 
@@ -53,7 +53,7 @@ def test_lines_outside_the_domain_of_a_method_are_named(limelight, tmp_path):
 @commands
 def test_errors_about_no_line_in_particular_come_once(limelight, lines, command):
     outcome = limelight(*command, "--lines", "--file", lines, "--model", "nowhere")
-    assert outcome.err == "Error: there is no model folder at 'nowhere'; check the path.\n"
+    assert outcome.err == "Error: there is no model folder at 'nowhere'. Check the path.\n"
     if command[0] != "predict":
         outcome = limelight(*command, "--lines", "--file", lines, "--target", "x")
         assert outcome.err.count("unknown class: 'x'") == 1
@@ -150,15 +150,18 @@ def test_warnings_are_summed_up_alike_in_every_command_and_format(
     told = limelight(command, *methods, *given).err.splitlines()
     of_texts = [line for line in told if "feature" not in line]
     assert of_texts == [
-        "Warning on 3 of 5 texts, such as line 2: The text has 300 tokens; the model reads the "
-        "first 255, and the last 45 were cut off.",
-        "Warning on line 4: No word of the text is in the model's vocabulary: it sees only UNK.",
+        "Warning on 3 of 5 texts, such as line 2: The text has 300 tokens. The model "
+        "reads the first 255, and the last 45 were cut off.",
+        (
+            "Warning on line 4: No word of the text is in the model's vocabulary, so the "
+            "model reads only UNK."
+        ),
     ]
 
 
 def test_a_table_that_has_no_room_for_warnings_leaves_them_to_standard_error(limelight):
     text = "a good film " * 100
-    said = "Warning: The text has 300 tokens; the model reads the first 255, and the last 45 were "
+    said = "Warning: The text has 300 tokens. The model reads the first 255, and the last 45 were "
     assert limelight("explain", text, "--format", "csv").err.startswith(said)
     assert limelight("explain", text, "--format", "json").err == ""
 
@@ -174,7 +177,7 @@ def test_a_page_of_two_lines_is_an_error(limelight, tmp_path):
     (tmp_path / "lines.txt").write_text("good film\nbad film\n")
     options = ("--lines", "--file", tmp_path / "lines.txt", "--format", "html")
     assert limelight("explain", "-m", "gxi", *options).err == (
-        "Error: html output shows one result; got several. Use --format json.\n"
+        "Error: html output shows one result, but there are several. Use --format json.\n"
     )
 
 

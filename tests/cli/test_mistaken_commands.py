@@ -25,7 +25,7 @@ def test_an_unknown_ending_is_an_error_that_lists_the_endings(limelight, tmp_pat
     assert run.code == 2
     assert run.err == (
         "Error: the name of an output file must end in .txt, .jsonl, .json, .html, .csv, .png, "
-        f".svg, .pdf; got '{tmp_path / name}'. Change it, or add --format.\n"
+        f".svg, .pdf, not '{tmp_path / name}'. Change it, or add --format.\n"
     )
     assert not (tmp_path / name).exists()
 
@@ -48,7 +48,7 @@ def test_a_text_without_quotes_is_an_error(limelight, command):
     run = limelight(command, *TEXT.split())
     assert (run.code, run.err) == (
         2,
-        "Error: a text with spaces needs quotes; got 4 texts of one word each. Write "
+        "Error: a text with spaces needs quotes, but these are 4 texts of one word. Write "
         '"The plot is bad", or give several texts one per line, with --file and --lines.\n',
     )
 
@@ -89,8 +89,8 @@ def test_the_name_of_a_file_is_not_a_text(limelight, tmp_path, monkeypatch, comm
     assert (run.code, run.out, run.err) == (
         2,
         "",
-        "Error: 'my texts.txt' is the name of a file; did you mean --file 'my texts.txt'? A text "
-        "that reads like this can come on standard input, with '-'.\n",
+        "Error: 'my texts.txt' is the name of a file. Use --file 'my texts.txt', or pass "
+        "such a text on standard input with '-'.\n",
     )
     assert limelight(*command, TEXT).code == 0
     assert limelight(*command, "x" * 5000 + " y").code == 0
@@ -199,7 +199,7 @@ def test_an_option_of_a_command_is_no_setting_of_a_method(limelight, tmp_path, c
     outcome = limelight(*arguments, "--set", f"{name}=1")
     assert outcome.code == 2
     assert outcome.err == (
-        f"Error: --set is for settings of methods, and '{name}' is an option of the command. See "
+        f"Error: --set is for settings of methods, but '{name}' is an option of the command. See "
         "--help.\n"
     )
 
@@ -237,7 +237,7 @@ def test_whole_numbers_are_not_rounded(limelight):
                 continue
             run = limelight(command, *NEEDED.get(command, ()), option.name, "1.5")
             assert (run.code, run.out) == (2, ""), command
-            said = f"Error: Invalid value for {option.name}: it must be a whole number; got 1.5.\n"
+            said = f"Error: Invalid value for {option.name}: it must be a whole number, not 1.5.\n"
             assert run.err == said, command
             asked.add((command, option.name))
     assert {("explain-data", "--limit"), ("judge", "--limit"), ("judge", "--seed")} <= asked

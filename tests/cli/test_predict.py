@@ -55,8 +55,8 @@ def test_a_file_and_standard_input(limelight, folder, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["predict", ""], "the text has no words; give at least one word."),
-        (["predict", "x", "--model", "no/such"], "there is no model folder at 'no/such'; check"),
+        (["predict", ""], "the text has no words. Give at least one word."),
+        (["predict", "x", "--model", "no/such"], "there is no model folder at 'no/such'. Check"),
         (["predict", "x", "--file", "y"], "give the text as an argument or with --file, not both."),
         (["predict", "--file", "no.txt"], "'no.txt': no such file or directory."),
         (["predict", "x", "--format", "xml"], 'Invalid value "xml"'),
@@ -77,7 +77,7 @@ def test_bytes_that_are_no_text_are_an_error(limelight, monkeypatch, tmp_path):
     given(monkeypatch, b"caf\xe9")
     outcome = limelight("predict", "-")
     assert outcome.err == (
-        "Error: standard input must be UTF-8 text; byte 3 is not. Convert it first.\n"
+        "Error: standard input must be UTF-8 text, but byte 3 is not. Convert it first.\n"
     )
     assert outcome.code == 2
 
@@ -151,12 +151,12 @@ def test_a_dash_as_output_is_standard_output(limelight):
 
 def test_no_standard_input_at_all(limelight, monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    assert limelight("predict").err.startswith("Error: no text was given;")
+    assert limelight("predict").err.startswith("Error: no text was given.")
 
 
 def test_a_text_without_words_among_others_is_named(limelight):
     assert limelight("predict", "good", "").err == (
-        "Error: text 1 (counting from 0): the text has no words; give at least one word.\n"
+        "Error: text 1 (counting from 0): the text has no words. Give at least one word.\n"
     )
 
 

@@ -62,9 +62,9 @@ def test_one_place_or_all_spans_are_explained(limelight, tagger, tmp_path):
     ("given", "sentence"),
     [
         ((), "the model finds 2 spans here (ORG 'Jordan', ORG 'Acme')"),
-        (("--at", "Smith"), "there is no 'Smith' in the text"),
+        (("--at", "Smith"), "the text does not contain 'Smith'"),
         (("--each", "span", "--at", "Acme"), "give --at or --each span, not both"),
-        (("--at", "Acme", "--no-protect-span"), "wrap the function with mask="),
+        (("--at", "Acme", "--no-protect-span"), "Wrap the function with mask="),
     ],
 )
 def test_an_impossible_query_is_an_error(limelight, tagger, given, sentence):

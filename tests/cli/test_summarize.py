@@ -40,7 +40,7 @@ def test_one_screen_in_a_terminal(summarize, folder):
     assert len(done.out.splitlines()) <= 40
     assert "30 texts, G×I: what drives class 1" in done.out
     assert "by shop" in done.out
-    assert "Also in this run: alpha-avg" in done.out
+    assert "Other methods in this run: alpha-avg" in done.out
 
 
 def test_the_process_ends_without_a_word_of_duckdb_about_leaks(folder):
@@ -64,7 +64,7 @@ def test_files_by_their_endings(summarize, folder, tmp_path, ending):
 def test_two_runs(summarize, folder):
     done = summarize(folder / "run", "--against", folder / "run")
     assert done.code == 0
-    assert "No word's score changed for certain" in done.out
+    assert "No word's score changed significantly" in done.out
 
 
 def test_a_column_called_none_or_length_is_what_by_names(summarize, tmp_path):
@@ -85,7 +85,7 @@ def test_a_column_called_none_or_length_is_what_by_names(summarize, tmp_path):
         (["RUN", "--by", "shp"], "Did you mean 'shop'?"),
         (["RUN", "--method", "lime"], "unknown method of this run: 'lime'. Choose from: "),
         (["RUN", "--top", "0"], "top must be a positive whole number, not 0."),
-        (["RUN", "--output", "x.png"], "a summary is written as terminal, json, csv or html"),
+        (["RUN", "--output", "x.png"], "a summary can be terminal, json, csv or html"),
     ],
 )
 def test_bad_input_is_one_line(summarize, folder, tmp_path, monkeypatch, arguments, message):
@@ -103,5 +103,5 @@ def test_options_of_a_summary_do_not_apply_to_a_comparison(summarize, folder, op
     run = folder / "run"
     done = summarize(run, "--against", run, option, value)
     assert done.code == 2
-    assert f"{option} does not apply to --against; leave one of them out." in done.err
+    assert f"give {option} or --against, not both." in done.err
     assert summarize(run, option, value).code == 0

@@ -73,9 +73,9 @@ def test_a_model_that_learned_nothing_brings_a_warning(train, data, tmp_path):
     record = load_folder(tmp_path / "model").record["training"]
     assert run.err.splitlines()[-1] == f"Warning: {record['warning']}"
     assert record["warning"].startswith("THE MODEL HAS LEARNED NOTHING: it gets ")
-    assert "of the 6 held-out texts right, and always answering 'a' gets " in record["warning"]
+    assert "of the 6 held-out texts right, and always predicting 'a' gets " in record["warning"]
     run = train("--epochs", "1", "--set", "learning_rate=1e-9", "--validation", "0", "--fresh")
-    assert "of the 60 training texts right, and always answering 'a' gets 66.7%." in run.err
+    assert "of the 60 training texts right, and always predicting 'a' gets 66.7%." in run.err
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_an_accuracy_that_luck_explains_is_not_called_nothing(right, verdict):
     assert said == (
         verdict
         and f"THE MODEL {verdict}: it gets {right / 20:.1%} of the 20 held-out texts right, and "
-        "always answering 'yes' gets 55.0%."
+        "always predicting 'yes' gets 55.0%."
     )
 
 
@@ -119,8 +119,8 @@ def test_without_held_out_texts_the_epochs_must_be_set(train):
     assert train("--validation", "0") == (
         2,
         "",
-        "Error: without held-out texts nothing says when to stop; give the number of epochs, or "
-        "hold texts out.\n",
+        "Error: without held-out texts, training needs a number of epochs. Set epochs, "
+        "or hold texts out.\n",
     )
 
 
@@ -148,7 +148,7 @@ def test_classes_are_named_in_order(train, tmp_path):
             "unknown recipe: 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped, "
             "images.",
         ),
-        (("--set", "dropout"), "a setting is written name=value; got 'dropout'."),
+        (("--set", "dropout"), "a setting must be written as name=value, not 'dropout'."),
         (("--set", "dropout=much"), "the setting 'dropout' must be a number, not 'much'."),
         (("--set", "dropout=2"), "dropout must be in [0, 1), not 2.0."),
         (("--epochs", "0"), "epochs must be at least 1, not 0."),
@@ -174,8 +174,8 @@ def test_a_finished_model_is_not_overwritten(train, tmp_path):
     assert train("--epochs", "1") == (
         2,
         "",
-        f"Error: the output folder '{tmp_path / 'model'}' already holds a trained model; "
-        "choose another, or start over with --fresh.\n",
+        f"Error: the output folder '{tmp_path / 'model'}' already contains a trained "
+        "model. Choose another, or start over with --fresh.\n",
     )
 
 
@@ -184,8 +184,8 @@ def test_labels_of_one_class_only(train, data, tmp_path):
     assert train() == (
         2,
         "",
-        "Error: all rows of reviews.jsonl have the label 'x'; "
-        "training needs at least two classes.\n",
+        "Error: all rows of reviews.jsonl have the label 'x', but training needs at "
+        "least two classes.\n",
     )
 
 

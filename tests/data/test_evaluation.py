@@ -55,5 +55,5 @@ def test_a_text_without_words_names_its_row():
     with pytest.raises(InputError) as caught:
         evaluate(tiny_model(), data)
     assert str(caught.value) == (
-        "row 701 of 'd.csv' cannot be read: the text has no words; give at least one word."
+        "row 701 of 'd.csv' cannot be read: the text has no words. Give at least one word."
     )

@@ -135,7 +135,7 @@ def test_a_file_keeps_what_the_target_was_held_against():
     validate(json_format.msgspec.json.decode(content), schema)
     plain = limelight.explain(tiny_model(2, outputs=3), TEXT, "loo").to_json()
     assert '"against"' not in plain
-    with pytest.raises(InputError, match="against another one; got 'class 2' twice"):
+    with pytest.raises(InputError, match="must be different classes, but both are 'class 2'"):
         Explanation.from_json(content.replace('"against":"class 0"', '"against":"class 2"'))
 
 
@@ -149,7 +149,7 @@ def test_terminal_page_and_table_say_it():
     assert "for “class 2” against “class 0”" in shown
     assert "[-] for class 0" in shown
     page = e.as_html()
-    assert "What speaks for “class 2” against “class 0”?" in page
+    assert "<h1>Why “class 2” against “class 0”?</h1>" in page
     assert "Scores are for “class 2” against “class 0” (difference of logits" in page
     assert "for class 0" in page
     assert set(e.to_frame()["target"]) == {"class 2 against class 0"}

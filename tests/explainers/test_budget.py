@@ -253,7 +253,7 @@ def test_a_budget_excludes_counts_of_a_settings_object():
 
 def test_a_search_without_bound_has_no_budget():
     with pytest.raises(InputError, match="method 'anchors' does not support a budget"):
-        limelight.explain(Counting().wrapped, "w1 w2 w3", "anchors", budget="99 calls")
+        limelight.explain(limelight.load(), "A dull script.", "anchors", budget="99 calls")
 
 
 def test_the_advice_names_a_default_method_that_needs_no_calls():

@@ -30,10 +30,10 @@ def error_message(call, *arguments, **options):
 @pytest.mark.parametrize("call", [limelight.explain, limelight.compare])
 def test_the_message_names_the_text_of_a_list(call):
     assert error_message(call, [TEXT, "w1", " "]) == (
-        "text 2 (counting from 0): the text has no words; give at least one word."
+        "text 2 (counting from 0): the text has no words. Give at least one word."
     )
     assert error_message(call, [TEXT] * 40 + [""]).startswith("text 40 (counting from 0): ")
-    assert error_message(call, ["  "]) == "the text has no words; give at least one word."
+    assert error_message(call, ["  "]) == "the text has no words. Give at least one word."
     assert error_message(call, [TEXT, "w1"], protect=["w1"]).startswith(
         "text 1 (counting from 0): "
     )
@@ -67,7 +67,7 @@ def test_protected_words_are_written_as_the_text_writes_them():
 # Tests run with a type checker, which users do not have. Therefore these calls run in a process.
 WRONG_TYPES = {
     'explain(model, ["good film", None])': (
-        "text 1 (counting from 0): a text must be a string; got NoneType."
+        "text 1 (counting from 0): a text must be a string, not NoneType."
     ),
     'explain(model, b"good film")': (
         "an image (bytes) needs a model that reads images, but this model reads texts."
@@ -84,13 +84,13 @@ WRONG_TYPES = {
         "a class must be given by its name or number, not ['a']."
     ),
     'explain(model, "good film", features=[0.4, 1.2])': (
-        "features must give the (start, end) of every unit, in order, without overlap and inside "
-        "the text of 9 characters; got 0.4 after 0."
+        "features must give the (start, end) of every unit, in order, without overlap "
+        "and inside the text of 9 characters, not 0.4 after 0."
     ),
     'game(model, ["good film"])': "game needs a single text, not list.",
     'register("lime")': "a method must be a limelight.explainers.Method, or a class that "
     "register_method decorates, not 'lime'.",
-    'model.logits(["good film", None])': "text 1 (counting from 0): a text must be a string; got "
+    'model.logits(["good film", None])': "text 1 (counting from 0): a text must be a string, not "
     "NoneType.",
 }
 
@@ -126,7 +126,7 @@ def test_half_a_character_is_replaced_with_a_warning():
     e = limelight.explain(MODEL, "\ud800 w1 w5")
     assert e.text == "\ufffd w1 w5"
     assert e.warnings[0] == (
-        "The text holds 1 lone surrogate(s), which are not characters; each was read as U+FFFD."
+        "The text has 1 lone surrogate(s), which are not characters. Each was read as U+FFFD."
     )
     assert limelight.Explanation.from_json(e.to_json()).text == e.text
     np.testing.assert_array_equal(e.scores, limelight.explain(MODEL, "never w1 w5").scores)
@@ -146,7 +146,7 @@ def test_an_explanation_can_be_copied_and_sent_to_another_process(copied):
 
 
 def test_a_count_below_zero_has_no_top():
-    with pytest.raises(InputError, match="at least 0; got -1"):
+    with pytest.raises(InputError, match="at least 0, not -1"):
         limelight.explain(MODEL, TEXT).top(-1)
 
 

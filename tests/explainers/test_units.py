@@ -197,7 +197,7 @@ def test_units_may_part_words_where_the_model_can_lose_a_part():
     np.testing.assert_allclose(e.scores, kept, atol=1e-12)
     e = limelight.explain(shipped()[0], TEXT, "loo", features=PARTED)
     assert e.features == ("A superb", "The plot is ")
-    assert "3 units are 2 to this model" in e.warnings[0]
+    assert "The 3 units have 2 scores." in e.warnings[0]
     network, tokenizer = tiny("bert")
     word = limelight.wrap(network, tokenizer=tokenizer)
     e = limelight.explain(word, "predictable film", "loo", features=[(0, 7), (7, 11), (12, 16)])

@@ -259,7 +259,7 @@ def test_a_file_that_is_not_text_is_an_error(tmp_path):
 def test_a_file_of_an_older_version_is_named_with_the_schema_that_is_read(tmp_path, kind):
     path = tmp_path / "old.json"
     path.write_text(f'{{"schema": "limelight.{kind}/1", "text": "a film"}}')
-    sentence = rf"old.json': .* 'limelight.{kind}/1', and this version reads 'limelight.{kind}/2'"
+    sentence = rf"old.json': .* Its schema is 'limelight.{kind}/1', not 'limelight.{kind}/2'"
     with pytest.raises(InputError, match=sentence):
         judge(MODEL, TEXTS[:1], [str(path)])
 

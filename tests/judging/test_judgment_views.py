@@ -165,7 +165,7 @@ def test_the_command_holds_methods_against_rationales(limelight, tmp_path):
     flat = " ".join(printed.out.split())
     assert "Plausible is not faithful: these numbers say whether people would mark" in flat
     assert "1 of 4 texts could not be judged" in flat
-    assert "On the diagonal stands what a method that samples shares with itself" in flat
+    assert "The diagonal compares a sampled method with itself under another seed" in flat
     output = tmp_path / "judgment.csv"
     assert limelight(*asked, "--rationales", "why", "--output", output).code == 0
     assert "must satisfy 0 ≤ start ≤ end ≤ 9" in output.read_text("utf-8").splitlines()[-1]
@@ -224,4 +224,4 @@ def test_two_texts_have_no_interval_and_no_best_method_in_any_view():
         assert "most faithful" not in view
         assert not re.search(r"\d \[-?\d", view)
     label = judgment_figure(few).axes[0].get_xlabel()
-    assert label.endswith("2 texts, too few for intervals")
+    assert label.endswith("(2 texts, too few for intervals)")

@@ -101,8 +101,8 @@ def test_the_verdict_says_first_that_plausible_is_not_faithful(judged):
     verdict = judged.plausibility.verdict
     assert verdict.startswith(PLAUSIBILITY_CAVEAT)
     assert "perfect is the most plausible (average precision 1.000)" in verdict
-    assert "reverse is worse than chance" in verdict
-    assert re.search(r"constant.* not significantly better than chance\.$", verdict)
+    assert "reverse is worse than a random order" in verdict
+    assert re.search(r"constant.* not significantly better than a random order\.$", verdict)
 
 
 def test_pairs_are_paired_and_corrected(judged):

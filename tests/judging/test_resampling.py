@@ -179,7 +179,9 @@ def test_a_verdict_says_that_methods_differ_if_its_interval_does_not_contain_0(s
         shares = values.mean(axis=0).tolist()
         methods = [method(m, share, 0.1, 0.9) for m, share in zip("abc", shares, strict=True)]
         sentence = make_verdict(methods, pairs, texts=n)
-        ((low, high),) = re.findall(r"\[(\S+), (\S+)\]", sentence.replace("−", "-"))
+        ((low, high),) = re.findall(
+            r"95% interval (\S+) to ([\d.-]+\d)", sentence.replace("−", "-")
+        )
         differs = "do not differ significantly" not in sentence
         assert differs == (float(high) < 0)
         assert float(low) < 0
@@ -282,12 +284,12 @@ def test_the_verdict_follows_from_the_numbers():
     sentences = make_verdict(methods, [pair("shapley", "lime", 0.07, 0.001)], texts=200)
     assert sentences == (
         "On these 200 texts, shapley is the most faithful (share 0.890), followed by lime (0.820, "
-        "difference −0.070 [−0.090, −0.050]). g-avg is worse than chance. gxi is not significantly "
-        "better than chance."
+        "difference −0.070, 95% interval −0.090 to −0.050). g-avg is worse than a random order. "
+        "gxi is not significantly better than a random order."
     )
     close = make_verdict(methods[1:3], [pair("shapley", "lime", 0.01, 0.4)], texts=200)
     assert "shapley and lime are the most faithful and do not differ significantly" in close
-    assert "[−0.030, 0.010]" in close
+    assert "95% interval −0.030 to 0.010" in close
 
 
 def test_a_method_that_leads_only_on_its_own_texts_is_not_called_the_most_faithful():
@@ -295,12 +297,12 @@ def test_a_method_that_leads_only_on_its_own_texts_is_not_called_the_most_faithf
     ahead = pair("lime", "stored", 0.07, 0.001)
     assert make_verdict(methods, [ahead], texts=200) == (
         "On these 200 texts, stored has the largest share (0.900), followed by lime (0.800). On "
-        "the texts that both score, lime is better (0.070 [0.050, 0.090])."
+        "the texts that both score, lime is better (0.070, 95% interval 0.050 to 0.090)."
     )
     close = make_verdict(methods, [pair("lime", "stored", 0.01, 0.4)], texts=200)
     assert close == (
         "On these 200 texts, stored and lime are the most faithful and do not differ significantly "
-        "(share 0.900 and 0.800, difference 0.010 [−0.010, 0.030])."
+        "(share 0.900 and 0.800, difference 0.010, 95% interval −0.010 to 0.030)."
     )
 
 
@@ -331,19 +333,19 @@ def test_from_six_to_nine_texts_the_largest_share_is_named_without_a_test():
 
 def test_if_no_method_is_better_than_chance_none_is_called_faithful():
     methods = [method("gxi", 0.01, -0.05, 0.03), method("lime", -0.1, -0.2, 0.1)]
-    sentence = "no method is significantly better than chance (largest share: gxi, 0.010)."
+    sentence = "no method is significantly better than a random order (largest share: gxi, 0.010)."
     assert make_verdict(methods, [], texts=50) == f"On these 50 texts, {sentence}"
     methods.append(method("g-avg", -0.4, -0.5, -0.3))
     assert make_verdict(methods, [], texts=50) == (
-        f"On these 50 texts, {sentence} g-avg is worse than chance."
+        f"On these 50 texts, {sentence} g-avg is worse than a random order."
     )
 
 
 def test_methods_that_are_worse_than_chance_are_named():
     methods = [method("g-avg", -0.4, -0.5, -0.3), method("b", -0.3, -0.4, -0.2)]
     assert make_verdict(methods, [], texts=50) == (
-        "On these 50 texts, no method is significantly better than chance (largest share: b, "
-        "−0.300). b and g-avg are worse than chance."
+        "On these 50 texts, no method is significantly better than a random order (largest share: "
+        "b, −0.300). b and g-avg are worse than a random order."
     )
 
 
@@ -352,7 +354,7 @@ def test_a_number_that_rounds_to_0_has_no_minus_sign():
     assert "largest share: a, 0.000)" in make_verdict(small, [], texts=50)
     close = [method("a", 0.5 + 4e-5, 0.4, 0.6), method("b", 0.5, 0.4, 0.6)]
     sentence = make_verdict(close, [pair("a", "b", 4e-5, 0.9)], texts=50)
-    assert "0.500 and 0.500, difference −0.00004 [" in sentence
+    assert "0.500 and 0.500, difference −0.00004, 95% interval" in sentence
 
 
 def test_the_standard_error_of_sampled_chance_is_that_of_its_mean():

@@ -234,7 +234,7 @@ def test_an_impossible_request_has_a_message(tmp_path):
     found = answers(tmp_path, model, texts=["  ... ;", ";", "w1"], methods=["lime", "nonsense"])
     dots, nothing, one = found["texts"]
     assert dots["predict"]["prediction"] in model.classes
-    assert nothing["error"] == "the text has no words; give at least one word."
+    assert nothing["error"] == "the text has no words. Give at least one word."
     assert one["lime"]["scores"] == pytest.approx([one["lime"]["value"] - one["lime"]["baseValue"]])
     assert one["lime"]["intercept"] == one["lime"]["baseValue"]
     assert one["nonsense"]["error"] == (

@@ -93,7 +93,7 @@ def test_a_text_without_words_has_a_message_and_a_single_word_is_explained(opene
         page.wait_for_selector("#prediction-sentence .blank")
         assert (
             page.inner_text("#prediction-sentence")
-            == "The text has no words; give at least one word."
+            == "The text has no words. Give at least one word."
         )
         assert page.inner_text("limelight-words") == ""
         typed(page, "good")

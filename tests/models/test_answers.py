@@ -316,7 +316,7 @@ def test_a_chat_is_written_out_by_its_template():
     ("change", "said"),
     [
         ({"answer": " "}, "an answer must be a text with words"),
-        ({"answer": "good " * 60}, "explain a shorter answer"),
+        ({"answer": "good " * 60}, "Explain a shorter answer"),
         ({"answer": "good", "window": "auto"}, "an answer belongs to the whole text"),
         ({"answer": "good", "at": "film"}, "Leave at out"),
     ],
@@ -330,7 +330,7 @@ def test_a_classifier_has_no_answers():
     with pytest.raises(InputError, match="answer needs a language model"):
         limelight.explain(limelight.load(), "good film", answer="x")
     network, tokenizer = language_model()
-    with pytest.raises(InputError, match="per_token is about an answer"):
+    with pytest.raises(InputError, match="per_token is for written answers"):
         limelight.wrap(
             network,
             tokenizer=tokenizer,
@@ -618,11 +618,11 @@ def test_an_answer_that_is_cut_inside_a_character_ends_before_it(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"per_token": "no"}, "per_token must be True or False; got 'no'"),
+        ({"per_token": "no"}, "per_token must be True or False, not 'no'"),
         ({"max_new_tokens": True}, "max_new_tokens must be a positive whole number, not True"),
         (
             {"max_new_tokens": 4, "template": None},
-            "max_new_tokens is about an answer .*--template",
+            "max_new_tokens needs a language model .*--template",
         ),
     ],
 )
@@ -662,7 +662,7 @@ def test_a_stored_explanation_of_another_answer_is_not_judged():
 def test_an_unknown_word_of_an_answer_gives_a_warning():
     found = limelight.explain(writer(), TEXT, "loo", answer="good zyx film .")
     (said,) = [warning for warning in found.warnings if "[UNK]" in warning]
-    assert said.startswith("The tokenizer does not know 'zyx'; ")
+    assert said.startswith("The tokenizer does not know 'zyx'. ")
     known = limelight.explain(writer(), TEXT, "loo", answer=ANSWER)
     assert not any("[UNK]" in warning for warning in known.warnings)
 

@@ -155,7 +155,7 @@ def test_a_game_is_the_model_on_masked_texts():
     found = game([[True, True, True], [False, True, True]])
     np.testing.assert_allclose(found, model.logits(["w1 w2 w3 w1", "w2 w3"]), rtol=1e-12)
     np.testing.assert_allclose(game(np.array([[0, 1, 1]])), found[1:])
-    with pytest.raises(InputError, match=r"takes masks of shape \(n, 3\), true where a feature"):
+    with pytest.raises(InputError, match=r"booleans of the shape \(n, 3\), true where a feature"):
         game([[True, True]])
 
 

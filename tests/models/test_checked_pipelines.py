@@ -136,7 +136,7 @@ def test_a_proven_bound_is_called_proven(tmp_path):
     e = limelight.explain(model, "good film", "shapley")
     assert e.bound_kind == "proven"
     assert "bound_kind" not in json.loads(e.to_json())
-    assert "(proven)" in terminal(e)
+    assert "(proven bound)" in terminal(e)
     assert limelight.methods(model)["shapley"].implementations[0].exactness == "bound"
     run = limelight.explain_data(model, ["good film"], "shapley", output=tmp_path / "run")
     assert next(iter(run)).bound_kind == "proven"

@@ -33,8 +33,9 @@ def test_weights_that_are_none(tmp_path):
     folder = written(tmp_path)
     (folder / "pytorch_model.bin").write_bytes(b"no weights at all")
     assert complaint(folder) == (
-        f"the Hugging Face model '{folder}' cannot be loaded: its .bin file is damaged, or holds "
-        "more than weights; save it as .safetensors."
+        f"the Hugging Face model '{folder}' cannot be loaded: its .bin file is damaged, or "
+        "contains "
+        "more than weights. Save it as .safetensors."
     )
 
 
@@ -48,14 +49,16 @@ def test_sizes_that_are_none(tmp_path, size):
 @pytest.mark.parametrize(
     ("sizes", "sentence"),
     [
-        ({"vocab_size": 10**9}, "'vocab_size' is above 100,000,000 there."),
-        ({"hidden_size": 10**400}, "'hidden_size' is above 100,000,000 there."),
-        ({"text_config": {"num_hidden_layers": 10**6}}, "'num_hidden_layers' is above 10,000 the"),
+        ({"vocab_size": 10**9}, "'vocab_size' is above 100,000,000."),
+        ({"hidden_size": 10**400}, "'hidden_size' is above 100,000,000."),
+        ({"text_config": {"num_hidden_layers": 10**6}}, "'num_hidden_layers' is above 10,000"),
     ],
 )
 def test_sizes_that_no_memory_holds(tmp_path, sizes, sentence):
     said = complaint(written(tmp_path, **sizes))
-    assert said.startswith(f"'{tmp_path / 'config.json'}' must be that of a model; ")
+    assert said.startswith(
+        f"'{tmp_path / 'config.json'}' must be the configuration of a model, but "
+    )
     assert sentence in said
 
 
@@ -64,8 +67,7 @@ def test_files_that_never_end(tmp_path, target):
     folder = written(tmp_path)
     (folder / "model.safetensors").symlink_to(target)
     assert complaint(folder) == (
-        f"'{folder / 'model.safetensors'}' must be a file; it is a device, a pipe or a link that "
-        "leads nowhere."
+        f"'{folder / 'model.safetensors'}' must be a file, not a device, a pipe or a broken link."
     )
 
 
@@ -73,7 +75,7 @@ def test_files_of_a_gigabyte_of_json(tmp_path):
     folder = written(tmp_path)
     with (folder / "tokenizer.json").open("wb") as file:
         file.truncate(1 << 30)  # it takes no room
-    assert complaint(folder).endswith("must have at most 268,435,456 bytes; it has more.")
+    assert complaint(folder).endswith("must have at most 268,435,456 bytes, but it has more.")
 
 
 def test_foreign_code_is_not_run(tmp_path):
@@ -103,9 +105,7 @@ def test_kernels_are_not_fetched(tmp_path, keys, monkeypatch):
 
     monkeypatch.setattr(AutoModelForSequenceClassification, "from_pretrained", reached)
     folder = written(tmp_path, **keys)
-    assert complaint(folder).startswith(
-        f"the Hugging Face model '{folder}' must compute with what transformers has (eager, "
-    )
+    assert complaint(folder).startswith(f"the Hugging Face model '{folder}' must use eager, ")
 
 
 @pytest.mark.parametrize("name", ["eager", "sdpa", None])
@@ -123,8 +123,11 @@ def test_ways_of_transformers_own_are_taken(tmp_path, name):
 @pytest.mark.parametrize(
     ("files", "sentence"),
     [
-        ({"config.json": {"quantization_config": {"quant_method": "mxfp4"}}}, "is quantized, and"),
-        ({"adapter_config.json": {"base_model_name_or_path": "o/r"}}, "is an adapter of another ("),
+        ({"config.json": {"quantization_config": {"quant_method": "mxfp4"}}}, "is quantized, so"),
+        (
+            {"adapter_config.json": {"base_model_name_or_path": "o/r"}},
+            "is an adapter of another model (",
+        ),
     ],
 )
 def test_parts_of_other_places_are_not_fetched(tmp_path, files, sentence):

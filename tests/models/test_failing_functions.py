@@ -44,7 +44,7 @@ def test_the_message_says_that_texts_fail_only_together():
         return np.full((len(texts), 2), 0.5)
 
     model = limelight.wrap(function, classes=["x", "y"])
-    with pytest.raises(InputError, match="texts together and on none alone"):
+    with pytest.raises(InputError, match="texts together, but on none alone"):
         limelight.explain(model, TEXT, "shapley")
 
 

@@ -56,9 +56,9 @@ def test_functions_answer_these_methods():
 
 
 NOT_NUMBERS = (
-    "the function must return numbers, one row per text and one column per class, (1, 2) here; got "
-    "{}. A sparse matrix must become an array (toarray), and a transformers pipeline is wrapped "
-    "itself: limelight.wrap(pipeline)."
+    "the function must return one row of numbers per text, one per class, (1, 2), not "
+    "{}. Convert sparse matrices with toarray, and wrap a transformers pipeline "
+    "itself."
 )
 
 
@@ -68,36 +68,37 @@ NOT_NUMBERS = (
         (
             lambda texts: np.ones(len(texts)),
             {"classes": ["a", "b", "c"]},
-            "the function must return one row per text, (1, 3) for 1 text(s); got shape (1,).",
+            "the function must return one row per text, (1, 3) for 1 text(s), not the shape (1,).",
         ),
         (
             lambda _: np.ones((7, 2)),
             {},
-            "the function must return one row per text, (1, 2) for 1 text(s); got shape (7, 2).",
+            "the function must return one row per text, (1, 2) for 1 text(s), not the shape "
+            "(7, 2).",
         ),
         (
             chances([0.2, 0.3, 0.5]),
             {},
-            "there are 2 classes (bad, good), but the function returns 3 columns; "
-            "name as many classes as there are columns.",
+            "there are 2 classes (bad, good), but the function returns 3 columns. "
+            "Name as many classes as there are columns.",
         ),
         (
             chances([np.nan, 1.0]),
             {},
-            "the function must return finite numbers; for the text 'a text' it returned "
+            "the function must return finite numbers, but for the text 'a text' it returned "
             "[nan, 1.0].",
         ),
         (
             chances([-1.0, 2.0]),
             {},
-            "probabilities must lie between 0 and 1; the function returned -1 to 2. "
+            "probabilities must be between 0 and 1, but the function returned -1 to 2. "
             "Pass scale='logit' if these are logits.",
         ),
         (
             chances([0.5, 0.9]),
             {},
-            "the probabilities of a text must sum to 1; for the text 'a text' they sum to "
-            "1.4. Pass multi_label=True if each class is a yes or no of its own.",
+            "the probabilities of a text must sum to 1, but for the text 'a text' they sum to "
+            "1.4. Pass multi_label=True if a text can have several classes.",
         ),
         *(
             (lambda _, found=found: found, options, NOT_NUMBERS.format(shown))
@@ -113,7 +114,7 @@ NOT_NUMBERS = (
         (
             chances([0.5]),
             {"classes": [], "scale": "score"},
-            "classes must be a list of one name or more; got [].",
+            "classes must be a list of one name or more, not [].",
         ),
         (
             chances([0.5, 0.5]),
@@ -124,18 +125,18 @@ NOT_NUMBERS = (
         (
             3,
             {},
-            "wrap takes a Hugging Face model, a transformers pipeline, a scikit-learn pipeline, or "
-            "a function from a list of texts to scores; got int.",
+            "wrap needs a Hugging Face model, a transformers pipeline, a scikit-learn pipeline, or "
+            "a function from a list of texts to scores, not int.",
         ),
         (
             chances([0.5, 0.5]),
             {"batch_size": 0},
-            "batch_size must be a whole number, 1 or more; got 0.",
+            "batch_size must be a positive whole number, not 0.",
         ),
         (
             chances([0.5, 0.5]),
             {"classes": "good"},
-            "classes must be a list of two names or more; got 'good'.",
+            "classes must be a list of two names or more, not 'good'.",
         ),
     ],
 )
@@ -236,7 +237,7 @@ def test_half_a_character_raises_an_error():
     with pytest.raises(InputError) as error:
         limelight.explain(model, "a \ud800 b", "loo")
     assert str(error.value) == (
-        "a text must hold whole characters; character 2 (counting from 0) is a lone surrogate. "
+        "a text must have no lone surrogates, but character 2 (counting from 0) is one. "
         "Replace it: text.encode('utf-8', 'replace').decode()."
     )
 
@@ -403,7 +404,7 @@ def test_a_linear_scikit_learn_model_has_known_answers():
 
     texts = ["good film", "bad film", "very good plot", "very bad plot", "good", "bad acting"] * 3
     pipeline = make_pipeline(TfidfVectorizer(norm=None), LogisticRegression())
-    with pytest.raises(InputError, match="fit it before"):
+    with pytest.raises(InputError, match="Fit it first"):
         limelight.wrap(pipeline)
     with pytest.raises(InputError, match="tags is for functions"):
         limelight.wrap(pipeline, tags=["pos"])
@@ -482,14 +483,14 @@ def test_a_scikit_learn_model_without_a_vectorizer_raises_an_error():
             limelight.wrap(model.fit(np.eye(4), [0, 1, 0, 1]))
         name = type(model).__name__
         assert str(error.value).startswith(
-            f"the scikit-learn model must take texts; {name} does not (Expected 2D array"
+            f"the scikit-learn model must take texts, but {name} does not (Expected 2D array"
         )
         assert "make_pipeline(TfidfVectorizer(), model)" in str(error.value)
 
 
 def test_many_texts_have_many_rows():
     model = limelight.wrap(lambda _: None, classes=["bad", "good"])
-    with pytest.raises(InputError, match=r"numbers, .*, \(3, 2\) here; got None\."):
+    with pytest.raises(InputError, match=r"numbers .*, \(3, 2\), not None\."):
         model.logits(["a", "b", "c"])
 
 
@@ -521,8 +522,8 @@ def test_a_scikit_learn_model_of_several_outputs_raises_an_error_with_advice():
     with pytest.raises(InputError) as error:
         limelight.wrap(model.fit(texts, np.array(labels)))
     assert str(error.value) == (
-        "the scikit-learn model answers 2 questions at once, each with classes of its own; explain "
-        "one of them: limelight.wrap(lambda texts: model.predict_proba(texts)[0], classes=[…]), "
+        "the scikit-learn model has 2 outputs, each with its own classes. Wrap one of "
+        "them, limelight.wrap(lambda texts: model.predict_proba(texts)[0], classes=[…]), "
         "or fit a OneVsRestClassifier."
     )
     one = limelight.wrap(lambda texts: model.predict_proba(texts)[0], classes=["no", "yes"])
@@ -543,30 +544,30 @@ def test_what_can_be_explained_already_comes_back_as_it_is():
     with pytest.raises(InputError) as error:
         limelight.wrap(Own())
     assert str(error.value) == (
-        "Own is not a model yet; it lacks link, fingerprint, replacements, read, outputs."
+        "Own is not a model yet, because it lacks link, fingerprint, replacements, read, outputs."
     )
 
 
 # Under pytest a type checker would answer first; a user has none.
 WRONG_TYPES = {
     'wrap(len, classes=["a", "b"], batch_size="x")': (
-        "batch_size must be a whole number, 1 or more; got 'x'."
+        "batch_size must be a positive whole number, not 'x'."
     ),
     'wrap(len, classes=["a", "b"], batch_size=2.5)': (
-        "batch_size must be a whole number, 1 or more; got 2.5."
+        "batch_size must be a positive whole number, not 2.5."
     ),
     'wrap(len, classes=["a", "b"], mask=7)': (
-        "mask must be a string, or None to delete words; got 7."
+        "mask must be a string, or None to delete words, not 7."
     ),
     'wrap(len, classes=["a", "b"], words="x")': (
-        "words must be a function from a text to (start, end)s; got 'x'."
+        "words must be a function from a text to a list of (start, end), not 'x'."
     ),
-    "wrap(len, classes=2)": "classes must be a list of two names or more; got 2.",
-    "wrap(len)": "classes must be a list of two names or more; got None.",
+    "wrap(len, classes=2)": "classes must be a list of two names or more, not 2.",
+    "wrap(len)": "classes must be a list of two names or more, not None.",
     "explain(two, 'a b', Lime(samples=99.5))": (
         "the setting 'samples' must be a whole number, not 99.5."
     ),
-    "load(3)": ("load takes a path or a name; got int. A model in memory goes to limelight.wrap."),
+    "load(3)": ("load needs a path or a name, not int. Pass a model in memory to limelight.wrap."),
 }
 
 
@@ -594,8 +595,8 @@ def test_another_object_raises_an_error_that_says_how_to_make_a_model(verb):
     with no_type_checks(), pytest.raises(InputError) as error:
         verb(len, "a text")
     assert str(error.value) == (
-        "a model is what limelight.load or limelight.wrap returns; got builtin_function_or_method. "
-        "Write limelight.wrap(…)."
+        "a model must come from limelight.load or limelight.wrap, not be a "
+        "builtin_function_or_method. Write limelight.wrap(…)."
     )
 
 

@@ -103,9 +103,9 @@ def test_integrated_gradients_are_captums(family):
 @pytest.mark.parametrize(
     ("family", "changes", "advice"),
     [
-        ("bert", {}, "use replacement 'mask' or 'unk' or 'pad'."),
-        ("gpt2", {}, "use replacement 'pad'."),
-        ("gpt2", {"pad_token_id": None}, "use 'lime' or 'shapley'."),
+        ("bert", {}, "Use replacement 'mask' or 'unk' or 'pad'."),
+        ("gpt2", {}, "Use replacement 'pad'."),
+        ("gpt2", {"pad_token_id": None}, "Use 'lime' or 'shapley'."),
     ],
 )
 def test_integrated_gradients_cannot_delete_and_name_the_tokens_there_are(family, changes, advice):
@@ -113,9 +113,7 @@ def test_integrated_gradients_cannot_delete_and_name_the_tokens_there_are(family
     model = limelight.wrap(network, tokenizer=tokenizer)
     with pytest.raises(limelight.InputError) as error:
         limelight.explain(model, TEXT, "ig", replacement="delete")
-    assert str(error.value) == (
-        f"integrated gradients move every word to a token in its own place; {advice}"
-    )
+    assert str(error.value) == (f"integrated gradients replace each word by a token. {advice}")
 
 
 def test_integrated_gradients_add_up():

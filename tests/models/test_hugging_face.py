@@ -44,9 +44,11 @@ def test_words_that_the_tokenizer_does_not_know_are_counted(window):
 
     assert said("a superb film") == []
     assert said("a 漢 film 字") == [
-        "2 of 4 tokens are not in the vocabulary; the model sees [UNK]."
+        "2 of 4 tokens are not in the vocabulary. The model reads [UNK] instead."
     ]
-    assert said("漢 字") == ["2 of 2 tokens are not in the vocabulary; the model sees [UNK]."]
+    assert said("漢 字") == [
+        "2 of 2 tokens are not in the vocabulary. The model reads [UNK] instead."
+    ]
 
 
 @families
@@ -202,8 +204,8 @@ def test_a_long_text_is_cut_with_a_warning_and_deleting_lets_later_words_in():
     e = limelight.explain(model, text, "loo", replacement="delete", features="positions", target=2)
     assert len(e.features) == LIMIT - 2
     assert e.warnings[0] == (
-        "The text has 40 tokens; the model reads the first 29, and the last 11 were cut off; "
-        "window='auto' (--window auto) explains all."
+        "The text has 40 tokens. The model reads the first 29, and the last 11 were cut off. "
+        "Use window='auto' (--window auto) to explain all."
     )
     assert text[: e.explained_end].split() == text.split()[:29]
     whole = model.logits([text])[0]
@@ -421,11 +423,11 @@ def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
     [
         (
             "no/where",
-            "there is no model folder at 'no/where'; check the path, or write 'hub:no/where' "
-            "if it is a model on the Hugging Face hub.",
+            "there is no model folder at 'no/where'. Check the path, or write "
+            "'hub:no/where' if it is a model on the Hugging Face hub.",
         ),
-        ("nowhere", "there is no model folder at 'nowhere'; check the path."),
-        ("hub:nowhere", "a hub id is written hub:owner/name; got 'hub:nowhere'."),
+        ("nowhere", "there is no model folder at 'nowhere'. Check the path."),
+        ("hub:nowhere", "a hub id must be hub:owner/name, not 'hub:nowhere'."),
     ],
 )
 def test_a_mistyped_path_is_an_error_and_never_a_look_up(path, sentence, monkeypatch):
@@ -517,10 +519,10 @@ def test_texts_are_strings_and_may_be_none_at_all():
         for one in (whole, whole.with_windows("auto")):
             assert one.predict_proba([]).shape == (0, len(whole.classes))
             assert one.logits([]).shape == (0, one.logits([TEXT]).shape[1])
-    with pytest.raises(InputError, match="text 1 must be a string; got int"):
+    with pytest.raises(InputError, match="text 1 must be a string, not int"):
         model.logits(["a", 3])
     for ask in (model.logits, lambda texts: limelight.explain(model, texts, "gxi")):
-        with pytest.raises(InputError, match="must hold whole characters; character 2"):
+        with pytest.raises(InputError, match="must have no lone surrogates, but character 2"):
             ask(["a \ud800 b"])
 
 
@@ -545,8 +547,8 @@ def test_gradients_need_no_trainable_weights_and_no_gradient_mode(method):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"model": "some/folder"}, "wrap takes .* got str. For a path or a name use"),
-        ({"model": len, "tokenizer": 3}, "tokenizer belongs to a Hugging Face model; got"),
+        ({"model": "some/folder"}, "wrap needs .* not str. For a path or a name, use"),
+        ({"model": len, "tokenizer": 3}, "tokenizer is for Hugging Face models, not"),
     ],
 )
 def test_wrapping_another_object_raises_an_error(options, sentence):
@@ -556,9 +558,9 @@ def test_wrapping_another_object_raises_an_error(options, sentence):
 
 def test_a_model_needs_its_tokenizer_and_its_head():
     model, tokenizer = tiny("bert")
-    with pytest.raises(InputError, match="comes with its tokenizer"):
+    with pytest.raises(InputError, match="needs its tokenizer"):
         limelight.wrap(model)
-    with pytest.raises(InputError, match=r"must classify, tag, .* got BertModel"):
+    with pytest.raises(InputError, match=r"must classify, tag, .* not BertModel"):
         limelight.wrap(model.bert, tokenizer=tokenizer)
     with pytest.raises(InputError, match="needs its fast tokenizer"):
         limelight.wrap(model, tokenizer="bert")

@@ -265,8 +265,8 @@ def test_gray_and_colors_are_turned_into_each_other():
         ),
     )
     model_input = one.read(photo())
-    assert any("colors were taken out" in warning for warning in model_input.warnings)
-    with pytest.raises(InputError, match="images have 1 or 3 channels"):
+    assert any("colors of this image were removed" in warning for warning in model_input.warnings)
+    with pytest.raises(InputError, match="images must have 1 or 3 channels"):
         limelight.wrap(
             ViTForImageClassification(ViTConfig(**_SMALL, **_PLAIN, num_channels=4)),
             processor=processor(12),
@@ -276,10 +276,10 @@ def test_gray_and_colors_are_turned_into_each_other():
 def test_another_object_and_a_model_of_texts_raise_an_error(tmp_path):
     model, text_model = tiny_images("vit"), tiny_model()
     for given, said in (
-        ("a film", "a file, which 'a film' is not"),
-        (tmp_path, "must be a file"),
+        ("a film", "'a film' is no file"),
+        (tmp_path, "must be the path of a file"),
         (photo(1, 1), "at least 2 × 2 pixels"),
-        (photo() / 100, "float pixels must lie between 0 and 1"),
+        (photo() / 100, "float pixels must be between 0 and 1"),
         (photo(channels=2), "1, 3 or 4 channels"),
         (("a", "b"), "this model reads single images"),
     ):
@@ -289,7 +289,7 @@ def test_another_object_and_a_model_of_texts_raise_an_error(tmp_path):
         with pytest.raises(InputError, match=r"an image .* needs a model that reads images, but"):
             limelight.explain(text_model, given)
     for asked, said in (
-        ({"grid": 4}, "joined and not cut"),
+        ({"grid": 4}, r"a grid of 4 × 4 is too fine"),
         ({"grid": 0}, "grid must be a positive whole number, not 0"),
         (
             {"grid": 2, "features": "segments"},
@@ -324,7 +324,7 @@ def test_verbs_take_images_of_all_kinds_and_tell_them_apart(tmp_path):
     assert all(np.array_equal(e.scores, found[0].scores) for e in found)
     assert found[1].text == f"shirt.png (24 × 24, {read_image(file).digest})"
     stacked = limelight.explain(model, [photo(), photo(seed=1)], "loo")
-    with pytest.raises(InputError, match="Several images are a list"):
+    with pytest.raises(InputError, match="Pass several images as a list"):
         limelight.explain(model, np.stack([photo(), photo(seed=1)]), "loo")
     assert stacked[0].text != stacked[1].text
     by_class = limelight.explain_classes(model, file, "loo")

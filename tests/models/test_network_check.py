@@ -89,8 +89,7 @@ def test_a_network_that_changes_with_padding_gets_texts_of_equal_length(family):
     model = animal(family)
     assert model.check.needs_equal_lengths
     assert model.read(TEXT).warnings[-1:] == (
-        "The answers of this model change with padding, so it is asked about texts of one length "
-        "at a time.",
+        "The outputs of this model change with padding, so it reads texts of one length at a time.",
     )
     assert not set(model.check.warnings) - set(limelight.explain(model, TEXT, "loo").warnings)
     sizes = []
@@ -139,7 +138,7 @@ def test_a_network_with_random_outputs_gives_a_warning():
     network, tokenizer = tiny("bert")
     network.classifier.register_forward_hook(lambda _m, _g, out: out + torch.rand_like(out))
     (warning,) = wrapped(network, tokenizer).check.warnings
-    assert re.match(r"The model answers the same text differently from call to call \(by ", warning)
+    assert re.match(r"The model returns different outputs for the same text \(by ", warning)
 
 
 @pytest.mark.parametrize("method", ["loo", "lime", "shapley", "banzhaf", "anchors"])
@@ -172,7 +171,7 @@ def test_half_precision_gives_a_warning(kind, digits):
     network, tokenizer = tiny("bert")
     model = wrapped(network.to(getattr(torch, kind)), tokenizer)
     assert model.check.warnings == (
-        f"The model computes in half precision ({kind}): its outputs have about {digits} digits, "
+        f"The model computes in half precision ({kind}). Its outputs have about {digits} digits, "
         "and smaller effects are rounding.",
         *["A CPU is slow in float16. Call `.float()` on the model first."] * (kind == "float16"),
     )
@@ -234,7 +233,7 @@ def test_wrapping_a_network_that_fails_raises_an_error():
     with pytest.raises(InputError) as error:
         wrapped(network, tokenizer)
     assert str(error.value) == (
-        "BertForSequenceClassification cannot be asked about a text alone (ZeroDivisionError: "
+        "BertForSequenceClassification cannot be called with a text alone (ZeroDivisionError: "
         "division by zero)."
     )
 
@@ -243,7 +242,7 @@ def test_wrapping_weights_that_are_not_finite_raises_an_error():
     network, tokenizer = tiny("bert")
     with torch.no_grad():
         network.classifier.bias.fill_(torch.nan)
-    with pytest.raises(InputError, match="returns numbers that are not finite; check its weights"):
+    with pytest.raises(InputError, match=r"returns numbers that are not finite. Check its weights"):
         wrapped(network, tokenizer)
 
 

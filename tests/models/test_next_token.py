@@ -317,24 +317,33 @@ def test_template_and_labels_are_part_of_the_model():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"template": "no place"}, "must have {text} in it once; 'no place' has it 0 times"),
-        ({"template": "{text} {text}"}, "'{text} {text}' has it 2 times"),
-        ({"template": 3}, "or give template as one string with {text} in it"),
-        ({"template": None}, "or give template as one string with {text} in it"),
+        ({"template": "no place"}, "must contain {text} once, but 'no place' contains it 0 times"),
+        ({"template": "{text} {text}"}, "'{text} {text}' contains it 2 times"),
+        ({"template": 3}, "or give a string with {text} in it"),
+        ({"template": None}, "or give a string with {text} in it"),
         ({"template": [{"role": "user", "content": "{text}"}]}, "chat template"),
         ({"template": ["{text}"]}, 'like {"role": "user"'),
-        ({"labels": {"positive": "good"}}, "labels must give at least two classes a word each"),
-        ({"labels": ["good", "bad"]}, "labels must give at least two classes a word each"),
-        ({"labels": {"a": "good", "b": " "}}, "labels must give at least two classes a word each"),
+        (
+            {"labels": {"positive": "good"}},
+            "labels must have a word for each of at least two classes",
+        ),
+        ({"labels": ["good", "bad"]}, "labels must have a word for each of at least two classes"),
+        (
+            {"labels": {"a": "good", "b": " "}},
+            "labels must have a word for each of at least two classes",
+        ),
         (
             {"labels": {"a": "good", "b": "predictable"}},
             "'predictable' is read as 'predict', '##able'. Choose another word for 'b'",
         ),
-        ({"labels": {"a": "good", "b": "good"}}, "no other label has; 'good' is read as 'good'"),
+        (
+            {"labels": {"a": "good", "b": "good"}},
+            "token after the template, but 'good' is read as 'good'",
+        ),
         ({"labels": {"a": "good", "b": "awful"}}, "'awful' is read as '[UNK]'"),
         (
             {"template": "film " * 40 + "{text}"},
-            "must leave room for the text; it has 41 tokens, and the model reads 31",
+            "must leave room for the text, but it has 41 tokens and the model reads 31",
         ),
     ],
 )
@@ -349,18 +358,18 @@ def test_other_networks_have_no_next_word():
     tokenizer = word_pieces()
     size = {"vocab_size": len(tokenizer), "hidden_size": 12, "num_attention_heads": 3}
     network = BertForMaskedLM(BertConfig(num_hidden_layers=1, intermediate_size=17, **size))
-    with pytest.raises(InputError, match=r"with labels causal ones.*got BertForMaskedLM"):
+    with pytest.raises(InputError, match=r"without labels also .*, not BertForMaskedLM"):
         classifier(network, tokenizer)
 
 
 def test_a_language_model_without_a_template_raises_an_error():
     network, tokenizer = language_model()
-    with pytest.raises(InputError, match=r"got Llama\w+\. For a language model, give template="):
+    with pytest.raises(InputError, match=r"not Llama\w+\. For a language model, give template="):
         limelight.wrap(network, tokenizer=tokenizer)
 
 
 def test_a_function_has_no_template():
-    with pytest.raises(InputError, match="template belongs to a Hugging Face model; got builtin"):
+    with pytest.raises(InputError, match="template is for Hugging Face models, not for builtin"):
         limelight.wrap(len, template="{text}")
 
 
@@ -402,15 +411,15 @@ def test_the_shell_asks_a_language_model(folder, limelight):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--template", "{text}"], "are about a language model; give its path (--model)."),
-        (["--model", "x", "--labels", "a=b,c=d"], "--labels are about a language model"),
+        (["--template", "{text}"], "need a language model. Give its path (--model)."),
+        (["--model", "x", "--labels", "a=b,c=d"], "--labels needs a language model"),
         (
             ["--per-token"],
-            "per_token is about an answer that a language model writes; add template (--template)",
+            "per_token needs a language model that writes answers. Add template (--template)",
         ),
         (
             ["--model", "x", "--template", "{text}", "--labels", "good"],
-            "gives each class a word, as in negative=bad,positive=good; got 'good'",
+            "must give each class a word, as in negative=bad,positive=good, not 'good'",
         ),
         (
             ["--model", "x", "--template", "[{", "--labels", "a=b,c=d"],
@@ -425,5 +434,5 @@ def test_mistakes_in_the_options_of_a_language_model_raise_an_error(options, mes
 
 
 def test_our_own_models_have_no_template(tmp_path):
-    with pytest.raises(InputError, match="template and labels are about a language model; give"):
+    with pytest.raises(InputError, match=r"template and labels need a language model. Give"):
         limelight.load(template="{text}", labels=LABELS)

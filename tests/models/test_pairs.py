@@ -264,7 +264,7 @@ def test_a_long_pair_is_cut_as_its_tokenizer_cuts_it_with_any_words_deleted(pair
     np.testing.assert_allclose(
         list(e.prediction.values()), by_hand(model, pair, **options), rtol=1e-4
     )
-    assert any("the longer text is cut first" in warning for warning in e.warnings)
+    assert any("The longer text is cut first" in warning for warning in e.warnings)
     game = limelight.game(model, pair, replacement="delete")
     masks = np.vstack([~np.eye(len(game), dtype=bool), np.ones((1, len(game)), bool)])
     named = [(word, 0 if s == "first" else 1) for word, s in zip(e.features, e.sides, strict=True)]
@@ -294,7 +294,7 @@ def test_a_tuple_is_one_pair_and_a_list_is_several():
 @pytest.mark.parametrize("wrong", [("a", "b", "c"), ("a",), ("a", 3), (), (["a"], "b")])
 @pytest.mark.parametrize("verb", [limelight.explain, limelight.compare, limelight.judge])
 def test_another_tuple_raises_an_error(verb, wrong):
-    model, message = loaded(), r"a tuple is a pair of two texts; got a tuple of \d"
+    model, message = loaded(), r"a tuple must be a pair of two texts, but this one has \d entries"
     with no_type_checks(), pytest.raises(InputError, match=message):
         verb(model, wrong)
 
@@ -326,11 +326,16 @@ ODD = [PAIR, ("a", "b", "c"), PAIR]
         (
             True,
             [PAIR, "a film"],
-            "text 1 (counting from 0): this function takes pairs; give a tuple",
+            "text 1 (counting from 0): this function takes pairs. Give a tuple",
         ),
         (False, [PAIR], "the text is a pair, but this function takes single texts"),
-        (None, ODD, "text 1 (counting from 0): a tuple is a pair of two texts; got a tuple of 3"),
-        (None, ODD[1:2], "a tuple is a pair of two texts; got a tuple of 3"),
+        (
+            None,
+            ODD,
+            "text 1 (counting from 0): a tuple must be a pair of two texts, but this one has "
+            "3 entries",
+        ),
+        (None, ODD[1:2], "a tuple must be a pair of two texts, but this one has 3 entries"),
     ],
 )
 def test_the_message_names_the_text_of_another_kind(pairs, given, sentence):
@@ -364,7 +369,7 @@ def test_a_single_text_for_a_model_of_pairs_gives_a_warning():
         return limelight.explain(model, text, "loo").warnings
 
     assert any(
-        "its class 'contradiction' is about two" in warning for warning in warnings("a film")
+        "its class 'contradiction' describes a pair" in warning for warning in warnings("a film")
     )
     assert warnings(PAIR) == ()
 
@@ -390,7 +395,7 @@ def test_a_function_of_pairs_gets_tuples_and_nothing_else():
     np.testing.assert_allclose(chances, expected, rtol=1e-9)
     assert {type(one) for one in seen} == {tuple}
     assert PAIR in seen
-    with pytest.raises(InputError, match="this function takes pairs; give a tuple of two texts"):
+    with pytest.raises(InputError, match=r"this function takes pairs. Give a tuple of two texts"):
         limelight.explain(model, "a superb film")
     e = limelight.explain(model, PAIR, "loo", protect=["is"], scale="probability")
     assert [w for w in e.features if w == "film"] == ["film"] * 2

@@ -266,9 +266,9 @@ def test_a_folder_restores_the_same_model_and_a_damaged_one_raises_an_error(tmp_
     config = json.loads((tmp_path / "m/config.json").read_text())
     for patches, said in (
         ({"size": [2, 3]}, "unusable 'patches'"),
-        (config["patches"] | {"grid": [3, 3]}, "T_max must be one more"),
+        (config["patches"] | {"grid": [3, 3]}, "a matching T_max and patch_mean"),
         (config["patches"] | {"grid": [2, 3.0]}, "whole numbers"),
-        (config["patches"] | {"channels": 2}, "in 1 or 3 channels"),
+        (config["patches"] | {"channels": 2}, "with 1 or 3 channels"),
         (config["patches"] | {"removal": "gray"}, "no removal 'gray'|removal"),
         (None, "the tokenizer must be 'basic_english'"),
     ):
@@ -294,7 +294,7 @@ def test_images_of_other_sizes_and_colors_are_brought_to_those_of_the_model():
 def test_an_unsupported_request_raises_an_error():
     model = image_model(1)
     image = random_image(model)
-    with pytest.raises(InputError, match="loses whole patches"):
+    with pytest.raises(InputError, match="can only remove whole patches"):
         limelight.explain(
             model, [image], "loo", features=lambda pixels: np.zeros(pixels.shape[:2], int)
         )

@@ -252,14 +252,14 @@ def test_repeated_words_stay_apart():
 @pytest.mark.parametrize(
     ("text", "keywords", "message"),
     [
-        ("bad film is bad", {"at": "bad"}, r"'bad' stands at 2 places of the text, 0:3, 12:15"),
-        ("bad film", {"at": "plot"}, "there is no 'plot' in the text"),
-        ("bad film", {"at": (1, 8)}, r"at must hold whole words; 1:8 cuts 'bad' \(0:3\)"),
-        ("bad film", {"at": (3, 4)}, "with a word between them"),
-        ("bad film", {"at": 99}, "the number of a span from 0"),
-        ("bad film", {"at": "bad film"}, "protect_span=False scores those that are asked about"),
-        ("film " * 40, {"at": (190, 194)}, "lies beyond the part of the text that the model reads"),
-        ("film " * 40, {"at": (140, 149)}, "lies beyond the part of the text that the model reads"),
+        ("bad film is bad", {"at": "bad"}, r"'bad' occurs 2 times in the text \(0:3, 12:15\)"),
+        ("bad film", {"at": "plot"}, "the text does not contain 'plot'"),
+        ("bad film", {"at": (1, 8)}, r"at must contain whole words, but 1:8 cuts 'bad' \(0:3\)"),
+        ("bad film", {"at": (3, 4)}, "around a word"),
+        ("bad film", {"at": 99}, "by its number from 0"),
+        ("bad film", {"at": "bad film"}, "to score the words of the span"),
+        ("film " * 40, {"at": (190, 194)}, "which are all that the model reads"),
+        ("film " * 40, {"at": (140, 149)}, "which are all that the model reads"),
         ("bad film", {"at": "bad", "window": "auto"}, "spans are explained without windows"),
         ("bad film", {"at": "bad", "target": "GPE"}, "unknown class: 'GPE'"),
         (("bad", "film"), {"at": "bad"}, "a tagger reads single texts"),
@@ -280,7 +280,7 @@ def test_a_span_that_the_cut_goes_through_is_left_out_and_the_others_are_explain
     found = limelight.explain_spans(model, " ".join(words), "gxi", protect_span=False)
     assert len(found) == model.max_length - 3
     assert found[-1].query.end == len(" ".join(words[:-2]))
-    assert "a span that the cut goes through is left out" in found[0].warnings[0]
+    assert "Spans that are cut through are left out" in found[0].warnings[0]
     read = tokenizer(
         " ".join(words), truncation=True, max_length=model.max_length, return_tensors="pt"
     )
@@ -293,7 +293,7 @@ def test_the_explained_span_is_never_removed():
     model, *_ = tagger()
     for replacement in ("delete", "pad"):
         asked = {"at": "bad", "protect_span": False, "target": "ORG"}
-        with pytest.raises(InputError, match="leaves nothing in their place"):
+        with pytest.raises(InputError, match="puts nothing in their place"):
             limelight.explain(model, "bad film", "loo", replacement=replacement, **asked)
     e = limelight.explain(
         model, "the bad film", "loo", at="bad", target="ORG", replacement="delete"
@@ -359,7 +359,7 @@ def test_the_log_odds_of_an_answer_match_direct_calls_of_the_network():
         assert best.start > len(pair[0])
     chance = limelight.explain(model, pair, "loo", at="predictable plot", scale="probability")
     assert chance.base_value is not None
-    with pytest.raises(InputError, match=r"give a pair, \(question, passage\)"):
+    with pytest.raises(InputError, match=r"Give a pair, \(question, passage\)"):
         limelight.explain(model, "one text", "loo", at="text")
 
 
@@ -408,7 +408,7 @@ def test_a_function_of_spans_gets_the_position_of_the_span_in_the_masked_text():
     [
         ([(0, 99, "ORG", 1.0)], "a span must be"),
         ([(0, 6, "ORG", 2.0)], "a span must be"),
-        ([(0, 6, "GPE", 1.0)], "the tag 'GPE', which is none of its tags"),
+        ([(0, 6, "GPE", 1.0)], "the tag 'GPE', but its tags are"),
         ([None], "a span must be"),
         (None, "a span must be"),
         ([("0", "6", "ORG", 1.0)], "a span must be"),
@@ -440,7 +440,7 @@ def test_a_tagger_has_no_outputs_of_a_whole_text():
     model, *_ = tagger()
     for one in (model, limelight.wrap(lambda texts: [[] for _ in texts], tags=["ORG"])):
         for ask in (one.logits, one.predict_proba, lambda t, m=one: m.outputs([m.read(*t)])):
-            with pytest.raises(InputError, match="has outputs at a place, not of a text"):
+            with pytest.raises(InputError, match="has outputs for a span, not for a text"):
                 ask(["the bad film"])
     with pytest.raises(InputError, match="a tagger reads single texts"):
         limelight.predict(model, ("the bad", "film"))
@@ -513,7 +513,7 @@ def test_no_span_is_no_explanation_and_one_needs_no_name():
     model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
     assert len(limelight.explain_spans(model, "a bad film")) == 0
     assert "no span" in limelight.explain_spans(model, "a bad film").to_html()
-    with pytest.raises(InputError, match="the model finds no span in this text; say which place"):
+    with pytest.raises(InputError, match=r"the model finds no span in this text. Choose one"):
         limelight.explain(model, "a bad film")
     assert limelight.explain(model, "Jordan is bad").target_phrase == "LOC at “Jordan”"
     with pytest.raises(InputError, match="at needs a model that finds spans"):

@@ -67,8 +67,8 @@ def test_every_word_has_a_value_and_windows_end_behind_sentences():
     assert all(TEXT[end - 1] in ".!?" for _, end in spans(e))
     assert "".join(TEXT[a:b] for a, b in spans(e)).replace(" ", "") == TEXT.replace(" ", "")
     assert e.warnings[0] == (
-        f"The text was read in {len(spans(e))} windows; what is explained is the mean of the "
-        "model's outputs over them."
+        f"The text was read in {len(spans(e))} windows. The mean of the "
+        "model's outputs over them is explained."
     )
     assert e.settings["window"] == SIZE
     assert e.cut is None
@@ -215,7 +215,7 @@ def test_a_word_that_fits_no_window_is_cut():
 
 def test_the_warning_of_a_cut_text_names_the_remedy():
     e = limelight.explain(loaded(), "good film " * 20, "gxi")
-    assert e.warnings[0].endswith("window='auto' (--window auto) explains all.")
+    assert e.warnings[0].endswith("Use window='auto' (--window auto) to explain all.")
 
 
 def test_several_texts_and_methods_share_one_reading(monkeypatch):
@@ -235,12 +235,11 @@ def test_several_texts_and_methods_share_one_reading(monkeypatch):
 @pytest.mark.parametrize(
     ("window", "sentence"),
     [
-        (2, "a window must have at least 3 tokens; got 2."),
+        (2, "a window must have at least 3 tokens, not 2."),
         *(
             (
                 wrong,
-                "window must be 'auto' or a number of tokens up to 31, all that this model reads; "
-                f"got {wrong!r}.",
+                f"window must be 'auto' or a number of tokens up to 31, not {wrong!r}.",
             )
             for wrong in (32, 0, True, "all")
         ),

@@ -106,7 +106,7 @@ def test_a_text_that_is_cut_is_reported():
         ),
         (
             lambda: limelight.wrap(zero_shot(("no", "yes")), classes=LABELS),
-            "begins with 'entail'; this one has no, yes",
+            "begins with 'entail', but this one has no, yes",
         ),
     ],
 )

@@ -204,8 +204,8 @@ def test_an_image_covers_the_removed_patches():
     c = limelight.counterfactual(model, pixels, budget="200 calls")
     assert c.size
     html = c.to_html()
-    assert html.count('class="gone"') == c.size
+    assert html.count('class="removed"') == c.size
     assert "Covered: row 1" in html
     assert "Removed patches: row 1" in printed(c)
     without = replace(c, removed=(), prediction_after=None)
-    assert 'class="gone"' not in without.to_html()
+    assert 'class="removed"' not in without.to_html()

@@ -109,17 +109,17 @@ def test_the_words_of_a_sentence_are_all_drawn_inside_the_page():
 
 
 def test_another_suffix_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"one of \.png, \.svg, \.pdf; got 'figure\.gif'\."):
+    with pytest.raises(InputError, match=r"must end in \.png, \.svg, \.pdf, not 'figure\.gif'\."):
         figures.save_figure(figures.bar_chart(explanation()), "figure.gif")
 
 
 def test_a_method_without_pairs_has_no_interactions():
-    with pytest.raises(InputError, match="method 'lime' gives no pairs"):
+    with pytest.raises(InputError, match="method 'lime' has no scores of pairs"):
         figures.interaction_heatmap(explanation())
 
 
 def test_tokens_must_pair_with_rows():
-    with pytest.raises(InputError, match="got 2 tokens for 3 rows"):
+    with pytest.raises(InputError, match="must have the same length, not 2 and 3"):
         figures.gradient_heatmap(np.zeros((3, 5)), ["a", "b"])
 
 

@@ -107,7 +107,7 @@ def record_of(results):
         (lambda r: r["plausibility"]["texts"].pop(), "its 'plausibility' must have the same"),
         (
             lambda r: r["plausibility"]["texts"][0]["token_f1"]["methods"].pop(),
-            "marked words must be held against all 3 methods",
+            "the marked words must be compared with all 3 methods",
         ),
         (
             lambda r: r["methods"].append(r["methods"][0]),
@@ -148,7 +148,7 @@ def test_whatever_was_judged_can_be_stored():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"methods": {"\ud800": "loo"}}, "the name of a method must hold whole characters"),
+        ({"methods": {"\ud800": "loo"}}, "the name of a method must have no lone surrogates"),
         ({"seed": -1}, r"seed must be a whole number from 0 to 2\^63 − 1, not -1\."),
         ({"seed": 10**5000}, r"2\^63 − 1, not a number of about 5,001 digits\."),
         (

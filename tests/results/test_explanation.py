@@ -87,7 +87,7 @@ def test_foreign_json_is_refused_with_a_sentence(content):
     ],
 )
 def test_a_file_of_another_version_is_refused_with_both_versions(kind, old, new):
-    sentence = f"its schema is '{old}', and this version reads '{new}'."
+    sentence = f"Its schema is '{old}', not '{new}'."
     with pytest.raises(InputError, match=re.escape(sentence)):
         kind.from_json(f'{{"schema": "{old}"}}')
 
@@ -104,7 +104,7 @@ def test_an_explanation_is_frozen_and_leaves_the_callers_array_alone():
 
 
 def test_what_does_not_fit_together_is_refused():
-    with pytest.raises(InputError, match="got 3 features and 2 spans"):
+    with pytest.raises(InputError, match="must have the same length, not 3 and 2"):
         explanation(spans=(((0, 1),), ((1, 2),)))
     with pytest.raises(InputError, match="must be finite"):
         explanation((1.0, np.nan, 2.0))

@@ -136,25 +136,25 @@ def changed(**changes):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (changed(bound=-1.0), "bound must not be negative or NaN; got -1.0."),
-        (changed(first={"stderr": -0.5}), "stderr must not be negative; got -0.5."),
-        (changed(first={"spans": [[0, 11]]}), "inside the text of 10 characters; got (0, 11)."),
-        (changed(first={"spans": [[3, 1]]}), "inside the text of 10 characters; got (3, 1)."),
-        (changed(first={"spans": [[-1, 1]]}), "inside the text of 10 characters; got (-1, 1)."),
-        (changed(heads=[[1.0, 2.0, 3.0]]), "heads must hold one number per feature (2); got"),
+        (changed(bound=-1.0), "bound must be at least 0, not -1.0."),
+        (changed(first={"stderr": -0.5}), "stderr must be at least 0, not -0.5."),
+        (changed(first={"spans": [[0, 11]]}), "inside the text of 10 characters, not (0, 11)."),
+        (changed(first={"spans": [[3, 1]]}), "inside the text of 10 characters, not (3, 1)."),
+        (changed(first={"spans": [[-1, 1]]}), "inside the text of 10 characters, not (-1, 1)."),
+        (changed(heads=[[1.0, 2.0, 3.0]]), "heads must have one number per feature (2), not"),
         (changed(heads=[[1.0, 2.0], [3.0]]), "one number per feature (2) in each row."),
-        (changed(heads=[]), "heads must hold one number per feature (2); got"),
+        (changed(heads=[]), "heads must have one number per feature (2), not"),
         (
             changed(anchor=[2], precision=1.0, precision_interval=[0.9, 1.0], coverage=0.5),
-            "an anchor must name features from 0 to 1; got 2.",
+            "an anchor must name features from 0 to 1, not 2.",
         ),
         (
             changed(anchor=[1], precision=1.5, precision_interval=[0.9, 1.0], coverage=0.5),
-            "shares from 0 to 1",
+            "must be from 0 to 1",
         ),
         (
             changed(pairs=[{"features": [0, 7], "score": 1.0, "stderr": None}]),
-            "pairs must name features from 0 to 1; got 7.",
+            "pairs must name features from 0 to 1, not 7.",
         ),
         (
             changed(pairs=[{"features": [0, 10**30], "score": 1.0, "stderr": None}]),
@@ -162,7 +162,7 @@ def changed(**changes):
         ),
         (
             changed(settings={"cut_at": 11}),
-            "cut must lie inside the text of 10 characters; got 11.",
+            "cut must be inside the text of 10 characters, not 11.",
         ),
         (changed(settings={"cut_at": "x"}), "the setting 'cut_at' of this file cannot be used"),
         (changed(settings={"classes": 5}), "the setting 'classes' of this file cannot be used"),
@@ -174,7 +174,10 @@ def changed(**changes):
             changed(settings={"x": 1}).replace('"x": 1', '"x": ' + "[" * 99_999 + "]" * 99_999),
             "deep",
         ),
-        (changed(settings={"x": 1}).replace('"x": 1', '"x": ' + "[" * 99 + "]" * 99), "32 deep"),
+        (
+            changed(settings={"x": 1}).replace('"x": 1', '"x": ' + "[" * 99 + "]" * 99),
+            "32 levels deep",
+        ),
         (changed(warnings=["\ud800"]), "this is not a limelight explanation"),
         ("\ud800", "this is not a limelight explanation"),
     ],
@@ -209,7 +212,7 @@ def test_no_method_can_find_it_either(change):
 
 
 def test_a_setting_with_the_name_of_a_fact_is_not_written():
-    with pytest.raises(InputError, match="a setting cannot be called 'link'"):
+    with pytest.raises(InputError, match="files already use the name 'link'"):
         made(settings={"link": "softmax"}).to_json()
 
 

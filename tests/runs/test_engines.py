@@ -153,7 +153,7 @@ def test_the_estimate_names_what_would_be_quicker(monkeypatch, model, tmp_path):
     monkeypatch.setattr("limelight.runs.estimate._QUICK", ("gxi", "alpha-avg"))
     seconds = {"gxi": 60.0, "alpha-avg": 1.0}
     monkeypatch.setattr(
-        "limelight.runs.estimate._seconds",
+        "limelight.runs.estimate._measure_seconds_per_text",
         lambda work, _: seconds.get(work.methods[0].method.id, 300.0),
     )
     heard = []
@@ -170,9 +170,9 @@ def test_the_estimate_of_a_slow_method_asks_about_two_texts(monkeypatch):
     monkeypatch.setattr(ShardWork, "__call__", lambda _, table: calls.append(len(table)))
     work = object.__new__(ShardWork)
     sample = pa.table({"text": [str(i) for i in range(5)]})
-    estimate._seconds(work, sample)
+    estimate._measure_seconds_per_text(work, sample)
     monkeypatch.setattr(estimate, "_PATIENCE", -1.0)
-    estimate._seconds(work, sample)
+    estimate._measure_seconds_per_text(work, sample)
     assert calls == [1, 4, 1, 1]
 
 

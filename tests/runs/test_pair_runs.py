@@ -163,7 +163,7 @@ def test_training_on_pairs_is_refused(tmp_path):
     from limelight.training import RECIPES, prepare
 
     data = limelight.read_labeled(written(tmp_path, ".csv"))
-    with pytest.raises(InputError, match="the classifier learns from one text"):
+    with pytest.raises(InputError, match="the classifier learns from single texts"):
         prepare(data, RECIPES["paper"])
 
 

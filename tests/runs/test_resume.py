@@ -225,7 +225,7 @@ def test_a_folder_with_other_files_is_not_changed(model, tmp_path):
     (tmp_path / "run.json").write_text('{"schema": "limelight.run/1"}')
     with pytest.raises(
         InputError,
-        match=r"its schema is 'limelight.run/1', and this version reads 'limelight.run/2'",
+        match=r"Its schema is 'limelight.run/1', not 'limelight.run/2'",
     ):
         explain_run(model, tmp_path)
 

@@ -263,7 +263,7 @@ def test_a_run_names_its_model_and_serves_no_other(tmp_path):
     assert run.record.model.fingerprint == wrapped(name="mine").fingerprint
     assert Run(run.path).explanation(0).model == wrapped(name="mine").fingerprint
     assert run.record.model.fingerprint != wrapped(chance_of_bad, name="mine").fingerprint
-    with pytest.raises(InputError, match="the run is about another model"):
+    with pytest.raises(InputError, match="the run belongs to another model"):
         limelight.serve(wrapped(chance_of_bad, name="mine"), run=run, seconds=0.1)
 
 

@@ -100,7 +100,7 @@ def test_a_text_that_fails_is_a_row_with_its_error_and_others_stay(run):
     assert {row["row"] for row in errors} == {6, 7}
     empty = [row["error"] for row in errors if row["row"] == 6]
     assert len(empty) == len(METHODS)
-    assert set(empty) == {"the text has no words; give at least one word."}
+    assert set(empty) == {"the text has no words. Give at least one word."}
     failed_methods = {row["method"] for row in errors if row["row"] == 7}
     assert "lime-sampled" in failed_methods
     assert "gxi" not in failed_methods  # one word has a gradient and no sampled regression

@@ -109,7 +109,7 @@ def test_a_section_that_cannot_be_computed_has_an_error_message(shipped, name, m
 
 
 def test_an_unknown_section_raises_an_error(shipped):
-    with pytest.raises(InputError, match="no section 'nothing'; choose from curves, pairs"):
+    with pytest.raises(InputError, match=r"no section 'nothing'. Choose from curves, pairs"):
         sections(shipped, ["nothing"])
 
 

@@ -114,12 +114,12 @@ def test_an_address_without_its_last_slash_leads_to_the_page(served):
     ("body", "message"),
     [
         (b"{", "this is not a request"),
-        (b"x" * ((1 << 20) + 1), "a request may have 1,048,576 bytes"),
-        ({**REQUEST, "model": 3}, "there is no model 3 here"),
+        (b"x" * ((1 << 20) + 1), "a request must have at most 1,048,576 bytes"),
+        ({**REQUEST, "model": 3}, "there is no model 3, because the page has 1"),
         ({**REQUEST, "methods": ["a"] * 50}, "this is not a request"),
         (
             {**REQUEST, "text": "a" * 100_001},
-            "texts of at most 100,000 characters; this one has 100,001",
+            "texts of at most 100,000 characters, but this one has 100,001",
         ),
     ],
 )
@@ -134,7 +134,7 @@ def test_an_invalid_request_gets_one_message(served, body, message):
     [
         ({"methods": ["limee"]}, "Did you mean 'lime'?"),
         ({"target": "neutral"}, "unknown class: 'neutral'"),
-        ({"text": "  "}, "no text left"),
+        ({"text": "  "}, "no words left"),
         ({"protect": ["two words"]}, "must be a single token"),
     ],
 )
@@ -168,7 +168,7 @@ def test_a_request_that_takes_too_long_is_stopped_and_the_page_still_answers(slo
     body = {**REQUEST, "methods": [], "text": "sleep well"}
     _, _, content = send_request(slow_page.url, "text", method="POST", body=body)
     assert last_line(content)["error"] == (
-        "the model took longer than 0.5 seconds; the request was stopped."
+        "the model took longer than 0.5 seconds, so the request was stopped."
     )
     assert send_request(slow_page.url)[0] == 200
     body = {**REQUEST, "methods": [], "text": "wide awake"}
@@ -198,13 +198,13 @@ def test_whoever_leaves_in_the_middle_of_a_request_leaves_no_traceback(served, c
 
 def test_a_port_in_use_raises_an_error(served):
     port = urlsplit(served.url).port
-    with pytest.raises(InputError, match=f"port {port} is in use; choose another with --port"):
+    with pytest.raises(InputError, match=f"port {port} is in use. Choose another"):
         serve(port=port)
 
 
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_an_invalid_port_raises_an_error(port):
-    with pytest.raises(InputError, match=f"a port is a number from 0 to 65535; got {port}"):
+    with pytest.raises(InputError, match=f"port must be a number from 0 to 65535, not {port}"):
         serve(port=port)
 
 

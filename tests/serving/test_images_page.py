@@ -98,7 +98,7 @@ def test_a_page_never_reads_a_file_of_this_machine(serving, model, image, tmp_pa
     for path in (str(file), file.as_uri(), "/etc/passwd", "../own.png"):
         for name in ("text", "sections", "file"):
             answer = send(page, path, name, methods=["loo"], sections=["json"])
-            assert answer["error"].startswith("this model reads images; drop one"), answer
+            assert answer["error"].startswith("this model reads images. Drop one"), answer
 
 
 def test_a_file_that_is_no_image_or_too_large_gets_one_message(serving, model):
@@ -106,9 +106,9 @@ def test_a_file_that_is_no_image_or_too_large_gets_one_message(serving, model):
     bad = "data:image/*;name=bad.png;base64," + base64.b64encode(b"no image").decode()
     message = send(page, bad, methods=["loo"])["error"]
     formats = "PNG, JPEG, GIF, BMP, WebP or TIFF"
-    assert message == f"'bad.png' cannot be read as an image in {formats}: it is none."
+    assert message == f"'bad.png' cannot be read as an image in {formats}."
     large = "data:image/*;base64," + "A" * MAX_IMAGE_REQUEST_BYTES
-    assert "bytes; this one has more" in send(page, large, methods=["loo"])["error"]
+    assert "bytes, but this one has more" in send(page, large, methods=["loo"])["error"]
 
 
 def test_what_only_begins_as_an_image_is_a_text(serving, model, shipped):
@@ -119,7 +119,7 @@ def test_what_only_begins_as_an_image_is_a_text(serving, model, shipped):
 
 
 def test_a_page_is_of_texts_or_of_images(serving, model, shipped):
-    with pytest.raises(InputError, match="got one of each"):
+    with pytest.raises(InputError, match="not one of each"):
         serving([model, shipped])
 
 

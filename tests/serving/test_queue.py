@@ -279,7 +279,7 @@ def test_a_model_that_hangs_is_given_up(queue):
 
     refused, found = run(scenario())
     assert refused == Event(
-        error="the model does not respond; stop the server and check the model."
+        error="the model does not respond. Stop the server and check the model."
     )
     assert found == Event(result=1)
 
@@ -296,7 +296,7 @@ def test_a_full_queue_raises_an_error(queue):
 
     found = run(scenario())
     assert found[:200] == [Event(result=1)] * 200
-    assert found[200] == Event(error="too many requests are waiting; try again in a moment.")
+    assert found[200] == Event(error="too many requests are waiting. Try again in a moment.")
 
 
 def test_a_reader_who_left_ends_the_job(queue):
@@ -383,7 +383,7 @@ def test_a_text_on_which_the_model_hangs_does_not_delay_the_others(queue):
     gate.set()
     assert answers == [{"result": 0}, {"result": 1}, {"result": 2}]
     assert last_event == Event(
-        error="the model took too long while others waited; the request was stopped."
+        error="the model took too long while others waited, so the request was stopped."
     )
 
 

@@ -173,7 +173,7 @@ def test_the_options_of_a_language_model_are_used_to_load_it(monkeypatch):
     monkeypatch.setattr(limelight_library, "serve", lambda *_, **__: server, raising=False)
     serve_command(model=("lm",), template="{text} so", max_new_tokens=3)
     assert calls == [{"device": None, "template": "{text} so", "max_new_tokens": 3}]
-    message = "--max-new-tokens needs --template, and --template needs a language model"
+    message = "--max-new-tokens needs a language model with a template"
     for options in ({"template": "{text}"}, {"model": ("lm",), "max_new_tokens": 3}):
         with pytest.raises(InputError, match=message):
             serve_command(**options)
@@ -200,7 +200,7 @@ def test_a_port_in_use_is_an_error_with_exit_code_2(limelight):
         outcome = limelight("serve", "--port", port)
     assert outcome.code == 2
     assert outcome.err.strip() == (
-        f"Error: port {port} is in use; choose another with --port, or name none."
+        f"Error: port {port} is in use. Choose another, or leave --port out."
     )
 
 
@@ -210,8 +210,8 @@ def test_a_port_in_use_is_an_error_with_exit_code_2(limelight):
         (("--model", "no/such"), "there is no model folder at 'no/such'"),
         (("--run", "nowhere"), "'nowhere'"),
         (("--judgment", "nowhere.json"), "'nowhere.json': no such file or directory."),
-        (("--seconds", "0"), "seconds must be a number above 0 and below 1e9; got 0.0."),
-        (("--port", "70000"), "a port is a number from 0 to 65535; got 70000."),
+        (("--seconds", "0"), "seconds must be a number above 0 and below 1e9, not 0.0."),
+        (("--port", "70000"), "port must be a number from 0 to 65535, not 70000."),
     ],
 )
 def test_invalid_options_are_one_message_and_exit_code_2(limelight, arguments, message):
@@ -224,10 +224,10 @@ def test_invalid_options_are_one_message_and_exit_code_2(limelight, arguments, m
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"port": "80"}, "a port is a number from 0 to 65535; got '80'."),
-        ({"port": 1.5}, "a port is a number from 0 to 65535; got 1.5."),
-        ({"host": 5}, "host must be a name or an address, as text; got 5."),
-        ({"seconds": "1"}, "seconds must be a number above 0 and below 1e9; got '1'."),
+        ({"port": "80"}, "port must be a number from 0 to 65535, not '80'."),
+        ({"port": 1.5}, "port must be a number from 0 to 65535, not 1.5."),
+        ({"host": 5}, "host must be a name or an address, as text, not 5."),
+        ({"seconds": "1"}, "seconds must be a number above 0 and below 1e9, not '1'."),
     ],
 )
 def test_an_invalid_argument_in_python_is_one_message(arguments, message):
@@ -238,7 +238,7 @@ def test_an_invalid_argument_in_python_is_one_message(arguments, message):
 @pytest.mark.parametrize("name", ["run", "judgment"])
 def test_a_run_or_a_judgment_that_is_no_path_is_one_message(name):
     with pytest.raises(
-        InputError, match=rf"^{name} must be a {name.title()} or its path; got 5\.$"
+        InputError, match=rf"^{name} must be a {name.title()} or its path, not 5\.$"
     ):
         _open_stored(5, name, dict, dict)
 
@@ -270,15 +270,15 @@ def test_a_run_without_texts_is_about_its_model_too(stored, tmp_path):
     [
         (
             lambda paths: {"model": tiny_model(), "run": paths["run"]},
-            "the run is about another model",
+            "the run belongs to another model",
         ),
         (
             lambda paths: {"model": limelight_library.load(), "judgment": paths["other.json"]},
-            "the judgment is about another model",
+            "the judgment belongs to another model",
         ),
         (
             lambda paths: {"run": paths["run"], "judgment": paths["other.json"]},
-            "the run and the judgment are about two models",
+            "the run and the judgment belong to two models",
         ),
     ],
 )
@@ -286,7 +286,7 @@ def test_a_run_or_a_judgment_of_another_model_is_an_error_or_a_warning_on_every_
     stored, make_arguments, message
 ):
     arguments = make_arguments(stored)
-    error = rf"^{message} .*; one page would show two models as one\. "
+    error = rf"^{message} .*, so one page would mix two models\. "
     with pytest.raises(InputError, match=error):
         serve(port=0, **arguments)
     with serve(port=0, anyway=True, **arguments) as page:

@@ -269,7 +269,7 @@ def test_every_page_of_a_damaged_run_shows_the_error(serving, opened, tmp_path):
 def test_a_text_that_a_run_does_not_have_is_an_error(pages):
     for path, message in (
         ("texts/text?row=99999", "row must be a number from 0 to 4999, not 99999"),
-        ("texts/text?row=x", "a text is named by its number"),
+        ("texts/text?row=x", "a text must be named by its number"),
     ):
         with pytest.raises(urllib.error.HTTPError) as error:
             urllib.request.urlopen(pages.url + path)

@@ -109,7 +109,9 @@ def test_a_learned_method_is_shown_first_and_by_no_folder(serving, tmp_path, req
         (told,) = last["result"]["explanations"]
         found = limelight.explain(model, "a superb film", learned)
         assert limelight.Explanation.from_json(msgspec.json.encode(told)) == found
-    with pytest.raises(InputError, match="was learned from another model"):
+    with pytest.raises(
+        InputError, match=r"was learned from the model .* not from .* Serve that model"
+    ):
         serving(limelight.wrap(_half, classes=["bad", "good"]), learned=learned)
 
 
@@ -204,7 +206,7 @@ def test_a_method_that_is_not_defined_here_says_why_and_the_others_answer(shippe
 
 
 def test_a_text_without_words_raises_an_error(shipped):
-    with pytest.raises(InputError, match="no text left"):
+    with pytest.raises(InputError, match="no words left"):
         shown(shipped, "superb", changes=[("superb", 0, None)])
 
 
@@ -240,8 +242,8 @@ def test_a_text_that_is_too_long_raises_an_error():
     with pytest.raises(InputError) as caught:
         parse_request(asked(MAX_CHARACTERS + 1))
     assert str(caught.value) == (
-        "the page explains texts of at most 100,000 characters; this one has 100,001. Longer ones "
-        "are for limelight explain --file."
+        "the page explains texts of at most 100,000 characters, but this one has "
+        "100,001. For longer texts, use limelight explain --file."
     )
 
 

@@ -152,7 +152,7 @@ def test_a_word_of_two_sentences_lies_in_both():
     "spans", [[(0, 3), (2, 5)], [(0, 99)], [(2, 2)], [(3, 1)], ["ab"], [(0.0, 1.0)], [(0, 1, 2)], 7]
 )
 def test_impossible_spans_raise_an_error(spans):
-    with pytest.raises(InputError, match=r"^my units must give the \(start, end\) .*; got .*\.$"):
+    with pytest.raises(InputError, match=r"^my units must give the \(start, end\) .*, not .*\.$"):
         validate_spans(spans, "a text", "my units")
 
 

@@ -40,23 +40,23 @@ def test_what_was_cut_off_is_reported():
     assert model_input.tokens.strings == ("a", "great", "film")
     assert model_input.cutoff == len("a great film")
     assert model_input.warnings == (
-        "The text has 5 tokens; the model reads the first 3, and the last 2 were cut off.",
+        "The text has 5 tokens. The model reads the first 3, and the last 2 were cut off.",
     )
 
 
 def test_unknown_words_are_reported():
     assert read("a strange film").warnings == (
-        "1 of 3 tokens are not in the vocabulary; the model sees UNK.",
+        "1 of 3 tokens are not in the vocabulary. The model reads UNK instead.",
     )
     assert read("¿què?").warnings == (
-        "No word of the text is in the model's vocabulary: it sees only UNK.",
+        "No word of the text is in the model's vocabulary, so the model reads only UNK.",
     )
     assert read("a great film").warnings == ()
 
 
 @pytest.mark.parametrize("text", ["", "   ", '"""', ";:", "<br />"])
 def test_a_text_without_words_is_refused(text):
-    with pytest.raises(InputError, match="the text has no words; give at least one word"):
+    with pytest.raises(InputError, match=r"the text has no words. Give at least one word"):
         read(text)
 
 
@@ -93,16 +93,14 @@ def test_groups_of_the_callers_own():
     assert features.kind == "groups"
     with pytest.raises(InputError) as error:
         build_features(model_input, [0, 1])
-    assert str(error.value) == (
-        "features must give one group per token; the text has 7 tokens in the window; got 2 groups."
-    )
+    assert str(error.value) == ("features must have one group per token of the window (7), not 2.")
 
 
 def test_protected_words_are_no_features():
     features = build_features(read("a great film a"), protect={"a"})
     assert features.strings == ("great", "film")
     assert features.feature_index.tolist() == [-1, 0, 1, -1]
-    with pytest.raises(InputError, match="no word of this text is left"):
+    with pytest.raises(InputError, match="reads no unprotected word of this text"):
         build_features(read("a a"), protect={"a"})
 
 

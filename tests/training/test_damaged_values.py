@@ -63,5 +63,5 @@ def test_a_plan_of_too_many_pairs_raises_an_error(learned):
     learn, folder = learned
     asked = folder / "request.json"
     asked.write_text(asked.read_text().replace('"pairs":2}', '"pairs":2000000000}'))
-    with pytest.raises(InputError, match="does not say what was begun"):
+    with pytest.raises(InputError, match="does not describe its sampled values"):
         learn()

@@ -126,7 +126,7 @@ def test_the_command_learns_from_each_form_of_images(tmp_path, limelight):
 def test_unusable_training_data_raises_an_error(limelight, tmp_path):
     done = limelight("train", "-o", tmp_path / "m")
     assert done.code == 2
-    assert "or images (--images); give one" in done.err
+    assert "either a file of texts or --images FOLDER" in done.err
     mixed = LabeledTexts([read_image(bars(1)[0][0]), "a text"], np.arange(2), ("a", "b"))
     with pytest.raises(InputError, match="row 2 of memory is a text among images"):
         train(mixed, recipe=QUICK)
@@ -134,8 +134,8 @@ def test_unusable_training_data_raises_an_error(limelight, tmp_path):
     np.savez(tmp_path / "small.npz", images=np.zeros((9, 5, 9), np.uint8), labels=np.arange(9) % 3)
     for given, said in (
         (["--images", tmp_path / "empty"], "has no images"),
-        (["--images", tmp_path / "small.npz"], "an image has 9 × 5; set a smaller grid"),
-        ([tmp_path / "small.npz"], "holds images; give it by --images"),
+        (["--images", tmp_path / "small.npz"], "an image has 9 × 5. Set a smaller grid"),
+        ([tmp_path / "small.npz"], "contains images. Give it with --images"),
     ):
         done = limelight("train", *given, "-o", tmp_path / "m")
         assert done.code == 2

@@ -330,5 +330,5 @@ def test_stored_values_of_answers_are_learned_from_and_of_images_are_not():
     learned = limelight.learn(model, stored, judged=0)
     assert learned.example_kind == "answers"
     drawn = limelight.explain(tiny_images("vit"), items_of("images", 1, 7), "shapley", pairs=2)
-    with pytest.raises(InputError, match="give the images themselves"):
+    with pytest.raises(InputError, match="Give the images themselves"):
         limelight.learn(tiny_images("vit"), list(drawn) * 20)

@@ -380,7 +380,7 @@ def test_a_share_of_one_text_has_no_interval(function):
 
 def test_a_model_that_no_word_moves_teaches_nothing():
     constant = package.wrap(lambda texts: [[0.2, 0.8] for _ in texts], classes=["a", "b"])
-    with pytest.raises(InputError, match="no word of these texts moves the model"):
+    with pytest.raises(InputError, match="no word of these texts changes the output"):
         package.learn(constant, texts_of(VOCABULARY, 40, seed=0))
 
 
@@ -457,13 +457,15 @@ def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
         np.testing.assert_array_equal(array, again.arrays[name])
         np.testing.assert_array_equal(array, stored.arrays[name])
     assert json.loads(json.dumps(again.record)) == stored.record
-    with pytest.raises(InputError, match="not drawn with the same seed"):
+    with pytest.raises(InputError, match="sampled with a different value of seed"):
         package.learn(function, texts, output=tmp_path / "a", judged=0, seed=1)
     begun = tmp_path / "a" / "samples" / "request.json"
     known = json.loads(begun.read_text())
     for wrong in (b"{", b"[]", b"{}", *(json.dumps({**known, n: "x"}).encode() for n in known)):
         begun.write_bytes(wrong)
-        with pytest.raises(InputError, match=r"does not say what was begun; delete the folder"):
+        with pytest.raises(
+            InputError, match=r"does not describe its sampled values. Delete the folder"
+        ):
             package.learn(function, texts, output=tmp_path / "a", judged=0)
 
 
@@ -490,7 +492,7 @@ def test_values_that_are_stored_are_learned_from(function, tmp_path):
     # All masks were asked: how far off one pair of orders is was not seen.
     with pytest.raises(InputError, match="not sampled by pairs of orders"):
         package.explain(function, "w1 w2 w3", "shapley", start=learned, pairs=1, max_pairs=1)
-    with pytest.raises(InputError, match="stored Shapley values of at least 20 texts"):
+    with pytest.raises(InputError, match="learn needs Shapley values of at least 20 texts"):
         package.learn(function, found[:5])
     run = package.explain_data(
         function, [one.text for one in found], "shapley", output=tmp_path / "run", progress=False
@@ -541,7 +543,7 @@ def test_damaged_folders_raise_an_error(of_function, tmp_path):
 def test_a_model_with_exact_values_needs_no_learning(tiny_model, function):
     with pytest.raises(InputError, match="exact and take milliseconds"):
         package.learn(tiny_model(), texts_of(VOCABULARY, 30, seed=0))
-    with pytest.raises(InputError, match="at least 20 different texts; got 1"):
+    with pytest.raises(InputError, match="at least 20 different texts, not 1"):
         package.learn(function, ["w1 w2"] * 30)
     with pytest.raises(InputError, match=r"must first be fitted with limelight\.learn"):
         package.explain(function, "w1 w2", "learned")
@@ -683,6 +685,6 @@ def test_nothing_is_drawn_before_it_is_known_that_the_result_can_be_written(tmp_
     model = package.wrap(counted, classes=["a", "b"], scale="logit")
     asked.clear()
     output = tmp_path / "file" / "below"
-    with pytest.raises(InputError, match=r"cannot be written .*; choose another output folder"):
+    with pytest.raises(InputError, match=r"cannot be written .*\. Choose another output folder"):
         package.learn(model, texts_of(VOCABULARY, 30, seed=0), output=output)
     assert asked == []

@@ -19,7 +19,7 @@ def test_an_output_that_is_a_file(tmp_path):
     path = tmp_path / "taken"
     path.write_text("mine")
     assert refusal(toy_data(), output=path) == (
-        f"'{path}' cannot be written (file exists); choose another output folder."
+        f"'{path}' cannot be written (file exists). Choose another output folder."
     )
     assert path.read_text() == "mine"
 
@@ -27,8 +27,8 @@ def test_an_output_that_is_a_file(tmp_path):
 def test_an_output_with_other_files_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     assert refusal(toy_data(), output=tmp_path) == (
-        f"the output folder '{tmp_path}' holds other files ('thesis.tex'); "
-        "choose a new or empty one."
+        f"the output folder '{tmp_path}' contains other files ('thesis.tex'). Choose a "
+        "new or empty folder."
     )
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -37,8 +37,8 @@ def test_a_finished_model_is_not_overwritten(tmp_path):
     recipe = toy_recipe(epochs=1)
     train(toy_data(), recipe=recipe, output=tmp_path, device="cpu")
     assert refusal(toy_data(), output=tmp_path) == (
-        f"the output folder '{tmp_path}' already holds a trained model; "
-        "choose another, or start over with --fresh."
+        f"the output folder '{tmp_path}' already contains a trained model. Choose "
+        "another, or start over with --fresh."
     )
     train(toy_data(), recipe=recipe, output=tmp_path, device="cpu", resume=False, seed=2)
     assert load_folder(tmp_path).record["training"]["seed"] == 2
@@ -46,26 +46,26 @@ def test_a_finished_model_is_not_overwritten(tmp_path):
 
 def test_a_loss_that_is_not_a_number(tmp_path):
     sentence = refusal(toy_data(), output=tmp_path, recipe=toy_recipe(learning_rate=1e38))
-    assert sentence == "the loss became nan in epoch 1, by step 20; lower the learning rate."
+    assert sentence == "the loss became nan in epoch 1, by step 20. Lower the learning rate."
 
 
 def test_a_single_class_cannot_be_learned():
     data = LabeledTexts(["w1", "w2"], np.array([1, 1]), ("bad", "good"), "d.csv")
     assert refusal(data) == (
-        "all rows of d.csv have the label 'good'; training needs at least two classes."
+        "all rows of d.csv have the label 'good', but training needs at least two classes."
     )
 
 
 def test_a_text_without_words_names_its_row():
     data = LabeledTexts(["w1", ";;"], np.array([0, 1]), None, "d.csv")
-    assert refusal(data) == "row 2 of d.csv has a text without words; remove the row."
+    assert refusal(data) == "row 2 of d.csv has a text without words. Remove the row."
 
 
 def test_a_share_that_leaves_nothing():
     data = LabeledTexts(["w1", "w2"], np.array([0, 1]), None, "d.csv")
     assert refusal(data, validation=0.1) == (
-        "a share of 0.1 of 2 rows leaves nothing to train or validate on; "
-        "change the share or give more rows."
+        "a share of 0.1 of 2 rows leaves no row to train or none to validate on. Change "
+        "validation, or give more rows."
     )
 
 
@@ -85,7 +85,7 @@ def test_devices_that_are_not_there(monkeypatch):
     )
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert refusal(toy_data(), device="cuda") == (
-        "torch finds no CUDA device here; leave --device out or say cpu."
+        "torch finds no CUDA device. Leave --device out, or use --device cpu."
     )
 
 

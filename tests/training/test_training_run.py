@@ -188,7 +188,7 @@ def test_other_arguments_do_not_continue_a_run(tmp_path):
     sentence = refusal(toy_data(), output=tmp_path, seed=1, recipe=toy_recipe(epochs=5))
     assert sentence == (
         f"the run in '{tmp_path}' was started with other arguments (epochs was 3, now 5, "
-        "seed was 0, now 1); give the same to continue it, or start over with --fresh."
+        "seed was 0, now 1). Give the same to continue it, or start over with --fresh."
     )
     model = train(
         toy_data(), recipe=toy_recipe(), seed=1, output=tmp_path, device="cpu", resume=False
@@ -233,7 +233,7 @@ def test_a_damaged_checkpoint_raises_an_error(tmp_path):
     path.write_bytes(path.read_bytes()[:-10])
     sentence = refusal(toy_data(), output=tmp_path)
     assert sentence.startswith(f"the checkpoint '{path}' is damaged (")
-    assert sentence.endswith("); start over with --fresh.")
+    assert sentence.endswith("). Start over with --fresh.")
 
 
 def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, monkeypatch):
@@ -249,8 +249,8 @@ def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     path = tmp_path / "checkpoint.safetensors"
     assert refusal(toy_data(), output=tmp_path) == (
-        f"'{path}' cannot be written (no space left on device); make room and run the same "
-        "command: it goes on from the last checkpoint."
+        f"'{path}' cannot be written (no space left on device). Free some space, and run "
+        "the same command again to continue from the last checkpoint."
     )
     monkeypatch.undo()
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
@@ -264,8 +264,8 @@ def test_a_disk_that_fills_at_the_end_keeps_the_checkpoint(tmp_path, monkeypatch
 
     monkeypatch.setattr("limelight.training.train_classifier.write_files", full)
     assert refusal(toy_data(), output=tmp_path) == (
-        f"'{tmp_path}' cannot be written (no space left on device); make room and run the same "
-        "command: it goes on from the last checkpoint."
+        f"'{tmp_path}' cannot be written (no space left on device). Free some space, and "
+        "run the same command again to continue from the last checkpoint."
     )
     monkeypatch.undo()
     train(toy_data(), recipe=toy_recipe(), output=tmp_path, device="cpu", progress=pytest.fail)

@@ -79,7 +79,7 @@ def load_collapsed(folder: Path) -> AttentionClassifier:
         return _build_model(_insert_full_rows(points, rows, arrays), arrays, config, words)
     except (OSError, KeyError, ValueError, IndexError, SafetensorError) as error:
         raise InputError(
-            f"the collapsed model in '{folder}' cannot be read ({error}); copy it again."
+            f"the collapsed model in '{folder}' cannot be read ({error}). Copy it again."
         ) from None
 
 

@@ -68,7 +68,7 @@ def limit_under_deletion(
         )
     if batch.inputs[0].image is not None:
         raise InputError(
-            "LIME under deletion is about the words of a text; got an image. Use "
+            "LIME under deletion needs the words of a text, not an image. Use "
             "limelight.explain(model, image, 'lime'), which is exact."
         )
     limit = lime_under_deletion(
@@ -87,7 +87,7 @@ def deletion_game(batch: Batch, i: int) -> DeletionGame:
     tables, weights = arrays.model.tables, batch.target_gradient[i]
     if (reason := _reason_inexact(model_input, batch.features[i])) is not None:
         raise DomainError(
-            "exact LIME under deletion needs texts that fit the window and repeat no token; here "
+            "exact LIME under deletion needs texts that fit the window and repeat no token, but "
             f"{reason}. Use method 'lime' with replacement='delete', which samples."
         )
     ids = model_input.encoding.ids

@@ -36,7 +36,7 @@ def list_texts(data: LabeledTexts) -> list[str]:
     """Return the texts of a data set as strings; raise `InputError` if it contains pairs."""
     texts = [text for text in data.texts if isinstance(text, str)]
     if len(texts) < len(data):
-        raise InputError(f"the experiments are about single texts; {data.source} holds pairs.")
+        raise InputError(f"the experiments need single texts, but {data.source} contains pairs.")
     return texts
 
 
@@ -54,6 +54,6 @@ def find_review(data: LabeledTexts) -> Review:
         if text.startswith(OPENING):
             return Review(number=number, text=keep_letters_and_digits(text))
     raise InputError(
-        f"no test review begins with “{OPENING}”, as the paper's document does; the data folder "
-        "must hold all of IMDB's test reviews."
+        f"no test review begins with “{OPENING}”, as the paper's document does. The data folder "
+        "must contain all test reviews of IMDB."
     )

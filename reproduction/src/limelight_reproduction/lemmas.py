@@ -19,7 +19,7 @@ def expected_ratio_bound(
     not a bound for C < 1.
     """
     if not (0 < c <= C and n > 0 and variance >= 0):
-        raise DomainError(f"Lemma D.1 needs 0 < c ≤ C, n > 0; got c = {c}, C = {C}, n = {n}.")
+        raise DomainError(f"Lemma D.1 needs 0 < c ≤ C and n > 0, not c = {c}, C = {C} and n = {n}.")
     second = C**2 if printed else C
     return C * variance / (c * n) ** 3 + second * math.sqrt(variance) / (c * n) ** 2
 
@@ -30,7 +30,7 @@ def ratio_integral(a: float) -> float:
     Domain: a > −1 (the paper: a > 0).
     """
     if not a > -1:
-        raise DomainError(f"Lemma D.2 needs a > −1; got {a}.")
+        raise DomainError(f"Lemma D.2 needs a > −1, not {a}.")
     if abs(a) < 1e-2:  # the difference cancels; the series Σ (−a)^k/(k + 2) does not
         return math.fsum((-a) ** k / (k + 2) for k in range(9))
     return (a - math.log1p(a)) / a**2
@@ -61,7 +61,7 @@ def limit_at_finite_d(
     xp = array_namespace(m)
     d = int(m.shape[-1])
     if d < 2:
-        raise DomainError(f"LIME needs at least 2 words; got {d}.")
+        raise DomainError(f"LIME needs at least 2 words, not {d}.")
     total = xp.sum(m, axis=-1, keepdims=True)
     common = (d - 3) / (d * (d - 1)) * total + 2 / (d - 1) * mean[..., None]
     return 3 * (d - 1) / (d + 1) * (m - common)
@@ -91,7 +91,7 @@ def approximate_conditionals(
     xp = array_namespace(game.a)
     d = game.d
     if d < 2:
-        raise DomainError(f"Proposition B.1 needs at least 2 words; got {d}.")
+        raise DomainError(f"Proposition B.1 needs at least 2 words, not {d}.")
     full = game.D0 + xp.sum(game.a, axis=-1)
     empty = game.D0 + xp.sum(game.b, axis=-1)
     same, other = xp.zeros_like(game.A), xp.zeros_like(game.A)
@@ -136,7 +136,9 @@ def _check_lemma_d3(a: Float[Array, "*batch n"], s: int, minimum: int) -> int:
     """Return n, or raise if n is below ``minimum`` or s is outside 0..n − 1."""
     n = int(a.shape[-1])
     if n < minimum or not 0 <= s <= n - 1:
-        raise DomainError(f"Lemma D.3 needs n ≥ {minimum} and 0 ≤ s ≤ n − 1; got n = {n}, s = {s}.")
+        raise DomainError(
+            f"Lemma D.3 needs n ≥ {minimum} and 0 ≤ s ≤ n − 1, not n = {n} and s = {s}."
+        )
     return n
 
 
@@ -151,7 +153,7 @@ def _falling_factorial(x: int, m: int) -> int:
 def _check_sizes(n: int, s: int, words: int) -> None:
     if not 0 <= s <= n or words > n:
         raise DomainError(
-            f"needs 0 ≤ s ≤ n and at most n words; got s = {s}, n = {n}, {words} words."
+            f"s must be from 0 to n and words at most n, not s = {s}, n = {n} and {words} words."
         )
 
 
@@ -182,7 +184,7 @@ def kept_given_kept(n: int, s: int, *, words: int = 1) -> float:
     """
     _check_sizes(n, s, words + 1)
     if s == n:
-        raise DomainError(f"no word is kept when all n = {n} are removed; needs s < n.")
+        raise DomainError(f"s must be less than n = {n}, because no word stays if all are removed.")
     return _falling_factorial(n - 1 - s, words) / _falling_factorial(n - 1, words)
 
 

@@ -113,7 +113,7 @@ def read_part(path: Path) -> PartResult | None:
             return PartResult(**record)
     except (ValueError, TypeError, KeyError):
         pass
-    raise InputError(f"'{path}' holds no results of this version; delete it to measure again.")
+    raise InputError(f"'{path}' has no results of this version. Delete it to measure again.")
 
 
 @cache

@@ -85,10 +85,10 @@ def reproduce(
         If a folder, a model, a text file or an experiment does not exist.
     """
     if not Path(data).is_dir():
-        raise InputError(f"there is no data folder at '{data}'; it must hold IMDB's files.")
+        raise InputError(f"there is no data folder at '{data}'. It must contain the files of IMDB.")
     for model_folder in (paper_model, pair_model, image_model):
         if model_folder is not None and not (Path(model_folder) / "config.json").exists():
-            raise InputError(f"there is no model folder at '{model_folder}'; check the path.")
+            raise InputError(f"there is no model folder at '{model_folder}'. Check the path.")
     selected, folder = select_parts(only), Path(output)
     setting = Setting(
         data=Path(data),
@@ -102,7 +102,7 @@ def reproduce(
     )
     if folder.exists() and not folder.is_dir():
         raise InputError(
-            f"the output must be a folder, and '{output}' is a file; name another folder, or move "
+            f"the output must be a folder, but '{output}' is a file. Name another folder, or move "
             "the file away."
         )
     _check_inputs(setting, selected, folder)

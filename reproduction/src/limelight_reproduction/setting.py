@@ -135,14 +135,16 @@ class Setting:
     def pair_classifier(self) -> Model:
         """The classifier of sentence pairs in ``pair_model``; it has no default."""
         if (folder := self.pair_model) is None:
-            raise InputError("this needs a classifier of sentence pairs; name it by --pair-model.")
+            raise InputError(
+                "this needs a classifier of sentence pairs. Name it with --pair-model."
+            )
         return self._input(PAIR_MODEL, lambda: _load_pair_classifier(folder, self.device))
 
     @property
     def image_classifier(self) -> Model:
         """The deep image classifier in ``image_model``; it has no default."""
         if (folder := self.image_model) is None:
-            raise InputError("this needs a deep model of images; name it by --image-model.")
+            raise InputError("this needs a deep model of images. Name it with --image-model.")
         return self._input(IMAGE_MODEL, lambda: load(folder, device=self.device))
 
     @property
@@ -228,8 +230,8 @@ class Setting:
                 if name == "imdb" and (archive / part / "pos").is_dir():
                     return archive
         raise InputError(
-            f"the {part} texts of {name} are not in '{self.data}': there must be "
-            f"{name}/{part}.parquet (or .csv, .jsonl){', or aclImdb' if name == 'imdb' else ''}."
+            f"the {part} texts of {name} are not in '{self.data}'. Add {name}/{part}.parquet (or "
+            f".csv, .jsonl){', or aclImdb' if name == 'imdb' else ''}."
         )
 
 
@@ -242,13 +244,13 @@ def _load_recipe_model(folder: Path) -> AttentionClassifier:
     model = load_collapsed(folder) if is_collapsed(folder) else load(folder)
     if not isinstance(model, AttentionClassifier):
         raise InputError(
-            f"'{folder}' holds another kind of model; the experiments need the paper's classifier, "
-            "as `limelight train --recipe paper` leaves it."
+            f"the model in '{folder}' is not an AttentionClassifier of the paper. Train one with "
+            "`limelight train --recipe paper`."
         )
     if model.classes not in (SENTIMENT, _NUMBERED):
         raise InputError(
-            f"the paper's model must know IMDB's classes, {' and '.join(SENTIMENT)} (or 0 and 1); "
-            f"'{folder}' knows {', '.join(model.classes)}."
+            f"the paper's model must have IMDB's classes, {' and '.join(SENTIMENT)} (or 0 and 1), "
+            f"but '{folder}' has {', '.join(model.classes)}."
         )
     return replace(model, classes=SENTIMENT)
 
@@ -258,12 +260,12 @@ def _load_pair_classifier(folder: Path, device: str) -> Model:
     model: Model = load(folder, device=device)
     if (reason := reason_missing(model, "reads_pairs")) is not None:
         raise InputError(
-            f"'{folder}' must hold a model that reads two texts together, and {reason}."
+            f"'{folder}' must contain a model that reads two texts together, but {reason}."
         )
     if model.classes != CLASSES["sick"]:
         raise InputError(
-            f"the model of pairs must know SICK's classes, {', '.join(CLASSES['sick'])}, in this "
-            f"order; '{folder}' knows {', '.join(model.classes)}."
+            f"the model of pairs must have SICK's classes, {', '.join(CLASSES['sick'])}, in this "
+            f"order, but '{folder}' has {', '.join(model.classes)}."
         )
     return model
 
@@ -280,8 +282,8 @@ def _find_file(folder: Path, part: str) -> Path | None:
     subsets = sorted(file for file in folder.glob(f"{part}_*") if subset.fullmatch(file.name))
     if len(subsets) > 1:
         raise InputError(
-            f"'{folder}' holds several subsets ({', '.join(file.name for file in subsets)}) and no "
-            f"{part} file; leave one."
+            f"'{folder}' has several subsets ({', '.join(file.name for file in subsets)}) and "
+            f"no {part} file. Leave one."
         )
     return subsets[0] if subsets else None
 

@@ -353,5 +353,5 @@ def _read_text(file: Path, place: str) -> str:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{place} must be UTF-8 text; byte {error.start} is not. Convert it first."
+            f"{place} must be UTF-8 text, but byte {error.start} is not. Convert it first."
         ) from None

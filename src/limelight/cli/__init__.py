@@ -260,13 +260,13 @@ def _describe_error(error: Exception) -> str:
         command = (error.command_chain or ("",))[0]
         option = (error.token.keyword or error.token.value).partition("=")[0]
         if command == "compare" and option in ("--data", "-d"):
-            return f"compare explains one text; to explain a data set, use {_EXPLAIN_DATA}."
+            return f"compare explains one text. For a data set, use {_EXPLAIN_DATA}."
         if command in ("explain", "explain-data"):
             data_options = app["explain-data"].assemble_argument_collection()
             if option in ("--data", "-d") or any(
                 option in data_option.names for data_option in data_options
             ):
-                return f"{option} is about a data set; use {_EXPLAIN_DATA}."
+                return f"{option} needs a data set. Use {_EXPLAIN_DATA}."
         if " " in error.token.value:
             return f"{error} Put a text that starts with a dash last, after --."
     if isinstance(error, OSError) and error.strerror:

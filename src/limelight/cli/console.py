@@ -184,7 +184,7 @@ def select_format(format: str | None, output: Path | None) -> str:
     """Return the given format, or else the format that the ending of the output file implies."""
     if format is not None:
         if format in FIGURES and (output is None or output.suffix.lower() != f".{format}"):
-            raise InputError(f"a figure goes to a file; add --output NAME.{format}.")
+            raise InputError(f"a figure needs a file. Add --output NAME.{format}.")
         return format
     if output is None or is_device(output):  # a device or a pipe has no ending
         return "terminal"
@@ -193,8 +193,8 @@ def select_format(format: str | None, output: Path | None) -> str:
     ending = output.suffix.lower()
     if ending not in ENDINGS:
         raise InputError(
-            f"the name of an output file must end in {', '.join(ENDINGS)}; got '{output}'. "
-            "Change it, or add --format."
+            f"the name of an output file must end in {', '.join(ENDINGS)}, not '{output}'. Change "
+            "it, or add --format."
         )
     return ENDINGS[ending]
 
@@ -203,7 +203,9 @@ def select_single(results: Iterable[Result], form: str) -> Result:
     """Return the only result; raise InputError if there are more, as for a page or a figure."""
     first_results = list(itertools.islice(results, 2))
     if len(first_results) != 1:
-        raise InputError(f"{form} output shows one result; got several. Use --format json.")
+        raise InputError(
+            f"{form} output shows one result, but there are several. Use --format json."
+        )
     return first_results[0]
 
 
@@ -259,8 +261,8 @@ def parse_settings(
     for name, value in split_settings(pairs):
         if name in options:
             raise InputError(
-                f"--set is for settings of methods, and {name!r} is an option of the command. "
-                "See --help."
+                f"--set is for settings of methods, but {name!r} is an option of the command. See "
+                "--help."
             )
         settings[name] = parse_value(value)
     return settings
@@ -271,7 +273,7 @@ def split_settings(pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise InputError(f"a setting is written name=value; got {pair!r}.")
+            raise InputError(f"a setting must be written as name=value, not {pair!r}.")
         yield name.strip().replace("-", "_"), value
 
 
@@ -306,7 +308,7 @@ def _write_file(parts: Iterable[str], output: Path) -> None:
         return
     target = output.resolve()  # do not replace a symbolic link by the file
     partial_file, done, end = target.with_name(f"{target.name}.part"), 0, 0
-    busy = f"another command is writing to '{output}'; wait until it ends, or choose another file."
+    busy = f"another command is writing to '{output}'. Wait until it ends, or choose another file."
     try:
         with growing_file(partial_file, target, busy) as file:
             try:

@@ -52,7 +52,7 @@ def explain(
     form = options.out.form  # an invalid format is an error before any computation
     if method is not None and "," in method:
         raise InputError(
-            f"explain uses one method; got {method}. Use limelight compare, or limelight "
+            f"explain uses one method, not {method}. Use limelight compare, or limelight "
             "explain-data for a data set."
         )
     function = api.explain if each is None else _FUNCTIONS[each]

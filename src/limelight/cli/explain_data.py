@@ -148,10 +148,10 @@ def _select_workers(
     """Return the keywords ``executor`` and ``workers`` of :func:`limelight.explain_data`."""
     engine = engine or ("here" if _is_on_gpu(device) else "pool")
     if engine != "ray" and (gpus_per_worker or address is not None):
-        raise InputError("--address and --gpus-per-worker are for --engine ray.")
+        raise InputError("--address and --gpus-per-worker need --engine ray.")
     if engine == "here":
         if workers not in (None, 1):
-            raise InputError(f"--engine here has one worker; got {workers}.")
+            raise InputError(f"--engine here has one worker, not {workers}. Leave --workers out.")
         return {}
     if engine == "ray":
         from limelight.runs import RayActors

@@ -95,7 +95,7 @@ def judge(
         texts, marked = read(data, pair_column=pair_column), None
     else:
         if pair_column is not None:
-            raise InputError("rationales are for single texts; leave --pair-column out.")
+            raise InputError("rationales need single texts. Leave --pair-column out.")
         rows, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
         is_eraser = rationales == "evidences"  # ERASER stores the texts in separate files
         texts = LabeledRows(rows, [] if is_eraser else read(data).labels)

@@ -31,10 +31,10 @@ def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
         return int(re.sub(r"\.0*$", "", tokens[0].value))
     except ValueError:
         text = truncate_line(tokens[0].value, 40)
-        raise ValueError(f"it must be a whole number; got {text}.") from None
+        raise ValueError(f"it must be a whole number, not {text}.") from None
 
 
-_FILE_FORMATS = ".parquet, .csv, .tsv or .jsonl; the last three may end in .gz"
+_FILE_FORMATS = ".parquet, .csv, .tsv, .jsonl, or the last three with .gz"
 
 # Options with the same meaning in several commands.
 WholeNumber = Annotated[int, Parameter(converter=_whole_number)]
@@ -51,15 +51,13 @@ Argument = Annotated[
     str,
     Parameter(
         group=INPUT,
-        help='The text; "-" reads standard input. For a model that reads images, the name of an '
-        "image file.",
+        help='The text, or "-" for standard input. For a model that reads images, the name '
+        "of an image file.",
     ),
 ]
 Format = Annotated[
     Literal["terminal", "json"],
-    Parameter(
-        group=OUTPUT, help='"terminal": a table; "json": one JSON object per line, for programs.'
-    ),
+    Parameter(group=OUTPUT, help='"terminal" for a table, or "json" for one JSON object per line.'),
 ]
 DATA_HELP = f"File of texts ({_FILE_FORMATS}), or a folder of such files."
 LABELED_DATA_HELP = f"File of texts and labels ({_FILE_FORMATS}), or a folder of such files."
@@ -174,22 +172,22 @@ class ModelOptions:
             is_local_option = self.labels is not None or self.device is not None
             if self.model is None or self.template is None or is_local_option:
                 raise InputError(
-                    "--endpoint goes with --model NAME and --template TEXT, and with neither "
-                    "--labels nor --device."
+                    "--endpoint needs --model NAME and --template TEXT. Leave --labels and "
+                    "--device out."
                 )
             from limelight.models.endpoint import wrap_endpoint
 
             keywords |= {"template": self.template, "key_variable": self.key_variable}
             return wrap_endpoint(self.endpoint, model=str(self.model), **keywords)
         if self.key_variable is not None:
-            raise InputError("--key-variable is about a server; add --endpoint URL.")
+            raise InputError("--key-variable needs a server. Add --endpoint URL.")
         if self.template is not None:
             is_chat = self.template.lstrip().startswith("[")
             template = parse_json(self.template, "--template") if is_chat else self.template
             labels = None if self.labels is None else _parse_class_words(self.labels)
             keywords |= {"template": template, "labels": labels}
         elif self.labels is not None and not labeled:
-            raise InputError("--labels are about a language model; add --template.")
+            raise InputError("--labels needs a language model. Add --template TEXT.")
         if self.model is not None and sys.stderr is not None and sys.stderr.isatty():
             print_stderr("Loading the model.")  # imports alone may take seconds
         return load(self.model, device=self.device, **keywords)
@@ -202,7 +200,7 @@ def _parse_class_words(option: str) -> dict[str, str]:
         name, sign, word = (text.strip() for text in pair.partition("="))
         if not sign or not name or not word or name in labels:
             raise InputError(
-                "--labels gives each class a word, as in negative=bad,positive=good; got "
+                "--labels must give each class a word, as in negative=bad,positive=good, not "
                 f"{option!r}."
             )
         labels[name] = word
@@ -257,7 +255,7 @@ def parse_features(features: str | None) -> Any:
     if features is None or ":" not in features:
         return features
     if not callable(splitter := import_object(features, "splitter")):
-        raise InputError(f"--features module:function needs a function; {features} is not one.")
+        raise InputError(f"--features module:function needs a function, but {features} is none.")
     return splitter
 
 
@@ -408,9 +406,9 @@ def check_quotes(texts: tuple[str, ...]) -> None:
     """Raise InputError if all texts are single words: the shell has split a text at its spaces."""
     if len(texts) > 1 and not any(len(text.split()) > 1 for text in texts):
         raise InputError(
-            f"a text with spaces needs quotes; got {len(texts)} texts of one word each. Write "
-            f'"{truncate_line(" ".join(texts), 60)}", or give several texts one per line, with '
-            "--file and --lines."
+            f"a text with spaces needs quotes, but these are {len(texts)} texts of one word. "
+            f'Write "{truncate_line(" ".join(texts), 60)}", or give several texts one per line, '
+            "with --file and --lines."
         )
 
 

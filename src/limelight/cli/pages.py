@@ -93,8 +93,8 @@ def serve(
     keywords: dict[str, Any] = {"template": template, "max_new_tokens": max_new_tokens}
     if (not model and template is not None) or (template is None and max_new_tokens is not None):
         raise InputError(
-            "--max-new-tokens needs --template, and --template needs a language model: "
-            "--model FOLDER."
+            "--max-new-tokens needs a language model with a template. Add --model FOLDER and "
+            "--template TEXT."
         )
     with start_server(
         [load(path, device=device, **keywords) for path in model] or None,
@@ -162,9 +162,7 @@ def export(
     from limelight.live import live_page
 
     if output.suffix.lower() not in (".html", ".htm") and not is_device(output):
-        raise InputError(
-            f"export writes a web page, so the name of the file must end in .html; got '{output}'."
-        )
+        raise InputError(f"the name of the web page must end in .html, not '{output}'.")
     options = {"title": title, "text": text}
     keywords = {name: value for name, value in options.items() if value is not None}
     page = live_page(load(model), precision=precision, **keywords)
@@ -212,13 +210,13 @@ def summarize(
 
     form = out.form
     if form in FIGURES:
-        raise InputError(f"a summary is written as terminal, json, csv or html; got {form}.")
+        raise InputError(f"a summary can be terminal, json, csv or html, not {form}.")
     if against is not None:
         defaults = {"by": "length", "top": 20, "representatives": 8}
         values = {"by": by, "top": top, "representatives": representatives}
         for option, value in values.items():
             if value != defaults[option]:
-                raise InputError(f"--{option} does not apply to --against; leave one of them out.")
+                raise InputError(f"give --{option} or --against, not both.")
     opened = Run(run, labels=labels)
     result: RunSummary | RunComparison
     if against is not None:

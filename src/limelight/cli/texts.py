@@ -77,16 +77,14 @@ class TextSource:
         if self.file is not None and arguments:
             raise InputError("give the text as an argument or with --file, not both.")
         if sys.stdin is None and list(arguments) == ["-"]:
-            raise InputError(
-                "standard input is closed, so '-' reads nothing; give a text or a file."
-            )
+            raise InputError("standard input is closed, so '-' has no text. Give a text or a file.")
         reads_stdin = bool(sys.stdin) and (
             list(arguments) == ["-"] or not (arguments or sys.stdin.isatty())
         )
         if not (arguments or reads_stdin or self.file is not None):
             raise InputError(
-                "no text was given; pass it as an argument, with --file, or on standard input with "
-                "'-'."
+                "no text was given. Pass it as an argument, with --file, or on standard input "
+                "with '-'."
             )
         return self.file is not None or reads_stdin
 
@@ -101,8 +99,8 @@ class TextSource:
             if all(map(_is_file, arguments)):
                 name = arguments[0]
                 raise InputError(
-                    f"{name!r} is the name of a file; did you mean --file {shlex.quote(name)}? "
-                    "A text that reads like this can come on standard input, with '-'."
+                    f"{name!r} is the name of a file. Use --file {shlex.quote(name)}, or pass "
+                    "such a text on standard input with '-'."
                 )
             return list(arguments)
         if self.file is not None and has_ending(self.file):
@@ -117,7 +115,9 @@ class TextSource:
         if self.pair is None:
             return list(texts)
         if len(texts) > 1:
-            raise InputError(f"--pair is the second text of one pair; got {len(texts)} texts.")
+            raise InputError(
+                f"--pair is the second text of one pair, but there are {len(texts)} texts."
+            )
         return [(text, self.pair) for text in texts]
 
 
@@ -142,10 +142,10 @@ class TextOptions:
     def check(self) -> None:
         """Raise InputError if the options contradict each other."""
         if self.tabs and not self.lines:
-            raise InputError("--tabs splits each line into two texts; add --lines.")
+            raise InputError("--tabs splits each line into two texts. Add --lines.")
         if self.source.pair is not None and self.lines:
             raise InputError(
-                "--pair is the second text of one pair; for lines with two texts, use --tabs."
+                "--pair is the second text of one pair. For lines with two texts, use --tabs."
             )
 
     def compute_results(
@@ -178,7 +178,7 @@ class TextOptions:
         def compute_batch(texts: list[str]) -> Sequence[Result]:
             """Convert the lines or arguments to texts or pairs, and compute their results."""
             if by_line and any(map(_ESCAPED_BYTE.search, texts)):
-                raise _line_error("be UTF-8 text; this one is not. Convert the input first.")
+                raise _line_error("be UTF-8 text. Convert the input first.")
             return compute([*map(_split_tab, texts)] if self.tabs else self.source.add_pair(texts))
 
         if by_line:
@@ -196,7 +196,7 @@ def _read_text(file: Readable, source: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{source} must be UTF-8 text; byte {error.start} is not. Convert it first."
+            f"{source} must be UTF-8 text, but byte {error.start} is not. Convert it first."
         ) from None
 
 
@@ -337,5 +337,5 @@ def _split_tab(line: str) -> UserInput:
     parts = line.split("\t")
     if len(parts) != 2:
         tabs = len(parts) - 1
-        raise _line_error(f"contain two texts separated by a tab; this one has {tabs} tabs.")
+        raise _line_error(f"contain two texts separated by a tab, but this one has {tabs} tabs.")
     return parts[0], parts[1]

@@ -59,7 +59,7 @@ def train(
     Parameters
     ----------
     data
-        File of texts and labels (.parquet, .csv, .tsv or .jsonl; the last three may end in .gz), or
+        File of texts and labels (.parquet, .csv, .tsv, .jsonl, or the last three with .gz), or
         a folder of such files. For the aclImdb folder, the training reviews are used.
     images
         Images with labels, instead of texts: a folder with one folder of images per class, a
@@ -93,7 +93,7 @@ def train(
     from limelight.training import find_recipe
 
     if (source := images or data) is None or (images and data):
-        raise InputError("train needs a file of texts, or images (--images); give one of the two.")
+        raise InputError("train needs either a file of texts or --images FOLDER.")
     recipe_name = "images" if images and recipe == "default" else recipe
     settings = _change_recipe(find_recipe(recipe_name), set, epochs)
     reader = read_labeled_images if images else read_labeled

@@ -11,7 +11,7 @@ import numpy as np
 from limelight.data.files import Batch, Source, is_text, open_sources
 from limelight.data.labels import Labels, label_classes
 from limelight.errors import InputError, check_count
-from limelight.results.values import Record
+from limelight.results.schema import Record
 from limelight.text import UserInput
 from limelight.text.characters import LONE_SURROGATE
 

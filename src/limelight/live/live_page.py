@@ -150,8 +150,8 @@ def rounded_tables(model: AttentionClassifier, precision: Precision = "float32")
     words = [tables.word_logit, tables.word_value, *([] if units is None else [units.word])]
     if max(float(np.abs(table).max()) for table in words) > maximum:
         raise InputError(
-            f"the tables of this model hold numbers beyond the largest of {precision}, "
-            f"{maximum:.3g}; no page can carry them in that precision."
+            f"the tables of this model have numbers above {maximum:.3g}, the largest number of "
+            f"{precision}, so no page can store them."
         )
     logit, value, *hidden = (table.astype(precision).astype(np.float64) for table in words)
     return replace(

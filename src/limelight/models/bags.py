@@ -98,7 +98,7 @@ class Bag:
         if isinstance(words, str):
             return words
         if not words.strings:
-            raise InputError("the text has no words; give at least one word.")
+            raise InputError("the text has no words. Give at least one word.")
         _, column_index, counts = np.unique(words.column, return_inverse=True, return_counts=True)
         strings, warnings = words.strings, tuple[str, ...]()
         if not self.columns_are_divisible:
@@ -232,8 +232,8 @@ def _merge_words(
     label = {name: " / ".join(sorted(group)) for name, group in groups.items() if len(group) > 1}
     examples = sorted(set(label.values()))[:3]
     warning = (
-        "Words that stand in one column of the vectorizer are one word to this model, and have one "
-        f"score: {', '.join(map(repr, examples))}{' and others' * (len(set(label.values())) > 3)}."
+        "The vectorizer puts some words into one column, so they have one score: "
+        f"{', '.join(map(repr, examples))}{' and others' * (len(set(label.values())) > 3)}."
     )
     return tuple(label.get(string, string) for string in words.strings), (warning,)
 

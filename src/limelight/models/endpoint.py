@@ -67,8 +67,8 @@ _MAX_QUOTE = 80  # characters of a reply in an error message
 # Splits texts into words and removes them, as for any function.
 _WORD_READER = Function(function=len, classes=("answer",), scale="score")
 _SERVER_ADVICE = (
-    " The server must give the log-probabilities of a prompt: vLLM does, and the server of "
-    "llama-cpp-python with logits_all; llama.cpp's own llama-server does not."
+    " The server must return log-probabilities of prompts, as vLLM and "
+    "llama-cpp-python with logits_all do, but not llama-server."
 )
 # Names of this module, which tests replace so that they do not wait.
 _sleep, _now, _Timer = time.sleep, time.monotonic, threading.Timer
@@ -190,27 +190,27 @@ class Endpoint:
         object.__setattr__(self, "url", _completions_url(self.url))
         if not isinstance(self.model, str) or not self.model.strip():
             raise InputError(
-                f"model must be the name of a model on the server; got {self.model!r}."
+                f"model must be the name of a model on the server, not {self.model!r}."
             )
         if self.template == "":
             raise InputError(
-                "an endpoint needs template=, what the model is asked with {text} in it, such as "
-                "template='{text} Question: where does Clara work? Answer:'."
+                "an endpoint needs a template with {text} in it, such as template='{text} "
+                "Question: where does Clara work? Answer:'."
             )
         if not isinstance(self.template, str) or self.template.count(_TEXT) != 1:
-            raise InputError(f"template must be a string that has {_TEXT} in it once.")
+            raise InputError(f"template must be a string that contains {_TEXT} once.")
         check_generation_options(self.max_new_tokens, self.per_token)
         check_count("parallel", self.parallel)
         for name in ("requests_per_minute", "timeout"):
             amount = getattr(self, name)
             is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
             if amount is not None and not (is_number and 0 < amount < math.inf):
-                raise InputError(f"{name} must be a positive number; got {amount!r}.")
+                raise InputError(f"{name} must be a positive number, not {amount!r}.")
         is_list = isinstance(self.stop, list | tuple)
         if not is_list or not all(isinstance(string, str) and string for string in self.stop):
-            raise InputError(f"stop must be a list of strings; got {self.stop!r}.")
+            raise InputError(f"stop must be a list of strings, not {self.stop!r}.")
         if self.estimate is not None and not callable(self.estimate):
-            raise InputError(f"estimate must be a function or None; got {self.estimate!r}.")
+            raise InputError(f"estimate must be a function or None, not {self.estimate!r}.")
         if self.key_variable is not None:
             _read_key(self.key_variable)  # raises its error now if the key is not set
 
@@ -393,7 +393,7 @@ class Endpoint:
         """
         if sum(map(math.exp, alternatives.values())) > _MAX_PROBABILITY_SUM:
             raise self._request_error(
-                "gives next tokens log-probabilities that stand for more than 100 % together"
+                "returns log-probabilities of next tokens that sum to more than 100 %"
             )
         if probable is None:
             return
@@ -407,16 +407,16 @@ class Endpoint:
             and abs(before - after) > _MAX_TOLERANCE + _RELATIVE_TOLERANCE * abs(after)
         ):
             raise self._request_error(
-                "changes the log-probability of the last token of a prompt with what follows it, "
-                f"from {_format_log(before)} to {_format_log(after)}"
+                "changes the log-probability of the last token of a prompt if other text "
+                f"follows, from {_format_log(before)} to {_format_log(after)}"
             )
         first, other = probable.logs[0], echo.logs[0]
         is_tie = abs(first - other) <= _TIE_TOLERANCE
         if is_tie or math.exp(first) + math.exp(other) > _MAX_PROBABILITY_SUM:
             quotes = [self._quote_token(tokens[0]) for tokens in (probable.tokens, echo.tokens)]
             raise self._request_error(
-                f"gives {quotes[0]} the log-probability {_format_log(first)} and {quotes[1]} "
-                f"{_format_log(other)} in the same place"
+                f"returns the log-probability {_format_log(first)} for {quotes[0]} and "
+                f"{_format_log(other)} for {quotes[1]} in the same position"
             )
 
     def _read_improbable(
@@ -461,8 +461,8 @@ class Endpoint:
         if worst > _MAX_TOLERANCE or sum(differences) > max_sum:
             token, log, read = tokens[differences.index(worst)]
             raise self._request_error(
-                f"writes {self._quote_token(token)} with log-probability {_format_log(log)}, and "
-                f"says that it has {_format_log(read)} there"
+                f"writes {self._quote_token(token)} with log-probability {_format_log(log)}, but "
+                f"returns {_format_log(read)} for it in a prompt"
             )
 
     def _call_prompts(
@@ -499,12 +499,12 @@ class Endpoint:
         if echo is None:
             if not prompt:
                 raise self._request_error(
-                    "says nothing about the first token that it reads, which is the answer's where "
-                    f"no text is left: put words into the template before {_TEXT}"
+                    "returns no value for the first token, with which the answer begins if no "
+                    f"text is left. Put words into the template before {_TEXT}"
                 )
             raise self._request_error(
-                "gives no log-probability for each token of the answer "
-                f"{truncate_line(answer, 40)!r}; the last tokens that it shows are "
+                "does not return the log-probability of each token of the answer "
+                f"{truncate_line(answer, 40)!r}, but the last tokens "
                 f"{self._shorten_reply(repr(last))}"
             )
         return echo
@@ -537,7 +537,7 @@ class Endpoint:
                 if new_count < 0 or (tokens and new_count > len(tokens)):
                     count = _format_number(new_count)
                     raise self._request_error(
-                        f"shows {len(tokens):,} tokens, and says that it wrote {count} of them"
+                        f"returns {len(tokens):,} tokens, but reports that it wrote {count} of them"
                     )
             case _:
                 new_count = 1  # the number in the request
@@ -559,7 +559,8 @@ class Endpoint:
         for start, token, log in answer_tokens:
             if not math.isfinite(log):
                 raise self._request_error(
-                    f"gives {self._quote_token(token)} the logarithm {log}, which is not finite"
+                    f"returns the logarithm {log} for {self._quote_token(token)}, which is not "
+                    "finite"
                 )
             letter = len(token) - len(token.lstrip()) if token.strip() else 0
             letters.append(max(start - gap + letter, 0))
@@ -575,8 +576,8 @@ class Endpoint:
         for _, token, log in tokens:
             if log is not None and log > _MAX_LOG_PROBABILITY:
                 raise self._request_error(
-                    f"gives {self._quote_token(token)} the log-probability {_format_number(log)}, "
-                    "and none can be above 0"
+                    f"returns the log-probability {_format_number(log)} for "
+                    f"{self._quote_token(token)}, which is above 0"
                 )
         return tokens
 
@@ -608,7 +609,9 @@ class Endpoint:
                 if status != 200 and ("echo" in reason or not is_temporary):
                     raise self._request_error(failure, status)
                 if (wait := _retry_delay(headers, wait)) > _MAX_WAIT:
-                    raise self._request_error(f"asks to wait {_format_number(wait)} s ({failure})")
+                    raise self._request_error(
+                        f"requests a wait of {_format_number(wait)} s ({failure})"
+                    )
             if attempt + 1 < _ATTEMPTS:
                 _sleep(wait)
         raise self._request_error(f"{failure}, {_ATTEMPTS} times")
@@ -697,11 +700,11 @@ class Endpoint:
         """Return the error of a request; its cause shows that no text is at fault."""
         advice = ""
         if status in (401, 403):
-            advice = f" The key is what the environment variable {self.key_variable} holds."
+            advice = f" Check the key in the environment variable {self.key_variable}."
             if self.key_variable is None:
                 advice = " Name the environment variable that holds the key: key_variable='…'."
         elif 300 <= status < 400:
-            advice = " Nothing is sent to another address; give the one to which it leads."
+            advice = " limelight does not follow redirects. Give the address to which it leads."
         elif "echo" in failure or "log-probabilit" in failure:
             advice = _SERVER_ADVICE
         failure = escape_controls(self._remove_key(failure))
@@ -848,15 +851,14 @@ def _read_key(variable: Any) -> str:
     if not isinstance(variable, str) or not (
         re.fullmatch("[A-Z_][A-Z0-9_]*", variable) or variable in os.environ
     ):
-        raise InputError(
-            "key_variable must be the name of an environment variable; what was given is none."
-        )
+        raise InputError("key_variable must be the name of an environment variable.")
     key = os.environ.get(variable, "").strip()
     # The errors of http.client would contain such a key.
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        reason = "holds what no key is made of" if key else "is not set"
+        reason = "contains characters that no key has" if key else "is not set"
         raise InputError(
-            f"key_variable names the environment variable that holds the key; {variable} {reason}."
+            "key_variable must name an environment variable that contains the key, but "
+            f"{variable} {reason}."
         )
     return key
 
@@ -882,14 +884,14 @@ def _completions_url(url: Any) -> str:
     # They would be part of fingerprints, messages and stored results.
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise InputError(
-            "url must be an address without a user, a key or a query; a key is read from the "
-            "environment: key_variable='…'."
+            "url must be an address without a user, a key or a query. Put the key into an "
+            "environment variable, and name it: key_variable='…'."
         )
     path = parts.path.rstrip("/")
     if path.endswith("/chat/completions"):
         raise InputError(
-            "url must lead to /v1/completions: chat interfaces do not say how probable a given "
-            "answer is. Write the chat into the template."
+            "url must lead to /v1/completions, because chat interfaces do not return the "
+            "probability of a given answer. Write the chat into the template."
         )
     path = path if path.endswith("/completions") else f"{path or '/v1'}/completions"
     return f"{parts.scheme}://{parts.netloc}{path}"

@@ -177,7 +177,7 @@ def call_function(
         with name_failing_text(who, item_text(items[i])):
             function(items[i : i + 1])
     raise InputError(
-        f"{who} fails on {len(items)} texts together and on none alone; the first is "
+        f"{who} fails on {len(items)} texts together, but on none alone. The first is "
         f"{quote_text(item_text(items[0]))} ({describe_error(error)}).{advice}"
     ) from error
 

@@ -66,7 +66,7 @@ _LIMITATIONS: dict[Property, str] = {
 }
 _MAX_BATCH_BYTES = 1 << 27  # of the masked images in one call
 _GRID_SIZE = 7  # patches in a row and in a column, unless the request names another grid
-_ONLY_PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
+_ONLY_PAIRS = "this function takes pairs. Give a tuple of two texts, (first, second)."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,7 +105,7 @@ class Function:
         if self.scale not in SCALES:
             raise InputError(unknown_name_message("scale", self.scale, SCALES))
         if len(set(self.classes)) != len(self.classes):
-            raise InputError(f"class names must differ; got {list(self.classes)}.")
+            raise InputError(f"class names must be different, not {list(self.classes)}.")
 
     def __repr__(self) -> str:
         name = truncate_line(self._full_name)
@@ -205,7 +205,7 @@ class Function:
         spans = list[Span]()
         for name, (start, end) in zip(names, parts or [(0, len(joined_text))], strict=True):
             if not (part_spans := word_spans(joined_text[start:end], self.words)):
-                raise InputError(f"{name} has no words; give at least one word.")
+                raise InputError(f"{name} has no words. Give at least one word.")
             spans += [(start + a, start + b) for a, b in part_spans]
         strings = tuple(joined_text[start:end] for start, end in spans)
         tokens = Tokens(strings, tuple(spans))
@@ -218,7 +218,7 @@ class Function:
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; probabilities become the log-odds of each class."""
         if isinstance(texts, str):
-            raise InputError("logits takes a list of texts; got one string. Write [text].")
+            raise InputError("logits needs a list of texts, not a string. Write [text].")
         # Before the first call, because a function may accept a tuple in place of a string.
         for number, text in enumerate(texts):
             if isinstance(text, tuple) != self.pairs:
@@ -329,28 +329,27 @@ class Function:
             rows = _convert_to_float64(scores)
         except (TypeError, ValueError):
             raise InputError(
-                f"the function must return numbers, one row per text and one column per class, "
-                f"({n}, {C}) here; got {truncate_line(repr(scores), 80)}. A sparse matrix must "
-                "become an array (toarray), and a transformers pipeline is wrapped itself: "
-                "limelight.wrap(pipeline)."
+                f"the function must return one row of numbers per text, one per class, ({n}, "
+                f"{C}), not {truncate_line(repr(scores), 80)}. Convert sparse matrices with "
+                "toarray, and wrap a transformers pipeline itself."
             ) from None
         if rows.shape == (n,) and C <= 2:
             rows = rows[:, None]  # one number per text, as regressors return
         if rows.ndim != 2 or len(rows) != n:
             raise InputError(
-                f"the function must return one row per text, ({n}, {C}) for {n} text(s); got shape "
-                f"{rows.shape}."
+                f"the function must return one row per text, ({n}, {C}) for {n} text(s), not the "
+                f"shape {rows.shape}."
             )
         # With two classes, a single column belongs to the second class, like a single logit.
         if rows.shape[1] not in ({1, 2} if C == 2 else {C}):
             raise InputError(
                 f"there are {C} classes ({', '.join(self.classes)}), but the function returns "
-                f"{rows.shape[1]} columns; name as many classes as there are columns."
+                f"{rows.shape[1]} columns. Name as many classes as there are columns."
             )
         if not np.isfinite(rows).all():
             bad = int((~np.isfinite(rows)).any(axis=1).argmax())
             raise InputError(
-                "the function must return finite numbers; for the text "
+                "the function must return finite numbers, but for the text "
                 f"{quote_text(texts[bad])} it returned {rows[bad].tolist()}."
             )
         if self.scale == "probability":
@@ -376,16 +375,16 @@ def _check_probabilities(
     low, high = rows.min(), rows.max()
     if low < -_TOLERANCE or high > 1 + _TOLERANCE:
         raise InputError(
-            f"probabilities must lie between 0 and 1; the function returned {low:.4g} to "
+            f"probabilities must be between 0 and 1, but the function returned {low:.4g} to "
             f"{high:.4g}. Pass scale='logit' if these are logits."
         )
     sums = rows.sum(axis=1)
     if rows.shape[1] > 1 and not multi_label and np.abs(sums - 1).max() > _TOLERANCE:
         worst = int(np.abs(sums - 1).argmax())
         raise InputError(
-            "the probabilities of a text must sum to 1; for the text "
-            f"{quote_text(texts[worst])} they sum to {sums[worst]:.4g}. "
-            "Pass multi_label=True if each class is a yes or no of its own."
+            "the probabilities of a text must sum to 1, but for the text "
+            f"{quote_text(texts[worst])} they sum to {sums[worst]:.4g}. Pass multi_label=True if "
+            "a text can have several classes."
         )
 
 
@@ -421,15 +420,17 @@ def wrap_function(
     min_classes = 1 if options.get("scale") == "score" else 2
     if isinstance(classes, str) or not hasattr(classes, "__len__") or len(classes) < min_classes:
         names = "one name" if min_classes == 1 else "two names"
-        raise InputError(f"classes must be a list of {names} or more; got {classes!r}.")
+        raise InputError(f"classes must be a list of {names} or more, not {classes!r}.")
     size, mask, words = options.get("batch_size", 1), options.get("mask"), options.get("words")
     # Without the first check, True would count as a batch size of 1.
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise InputError(f"batch_size must be a whole number, 1 or more; got {size!r}.")
+        raise InputError(f"batch_size must be a positive whole number, not {size!r}.")
     if mask is not None and not isinstance(mask, str):
-        raise InputError(f"mask must be a string, or None to delete words; got {mask!r}.")
+        raise InputError(f"mask must be a string, or None to delete words, not {mask!r}.")
     if words is not None and not callable(words):
-        raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
+        raise InputError(
+            f"words must be a function from a text to a list of (start, end), not {words!r}."
+        )
     known_fingerprint = options.pop("known_fingerprint", None)
     fingerprints = {"function": known_fingerprint or function_fingerprint(function)}
     if words is not None:
@@ -523,7 +524,7 @@ class ImageFunction(Function):
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; probabilities become the log-odds of each class."""
         if isinstance(texts, str):
-            raise InputError("logits takes a list of images; got one string. Write [path].")
+            raise InputError("logits needs a list of images, not a string. Write [path].")
         images = [read_image(image) for image in texts]
         return self._engine(images) if images else np.empty((0, len(self.classes)))
 
@@ -558,7 +559,9 @@ def wrap_image_function(
     """Return a function from arrays of pixels as a model, with the options of `limelight.wrap`."""
     for name in ("mask", "words", "pairs", "tags"):
         if options.get(name):
-            raise InputError(f"{name} is about texts, and this function takes images.")
+            raise InputError(
+                f"{name} is for texts, but this function takes images. Leave {name} out."
+            )
     used_options = {name: value for name, value in options.items() if name != "images"}
     return wrap_function(function, ImageFunction, **used_options)
 

@@ -175,7 +175,7 @@ class _ParsedPipeline:
         """
         parsed = self.reader.read(text)
         if not text.strip() or (parsed is not None and not parsed[0]):
-            raise InputError("the text has no words; give at least one word.")
+            raise InputError("the text has no words. Give at least one word.")
         if parsed is None:
             return "the vectorizer reads some words differently if other words are removed"
         words, is_checked = parsed

@@ -148,8 +148,8 @@ def _collect_prompt_options(
     options |= {} if per_token is False else {"per_token": per_token}
     if options and template is None and labels is None:
         raise InputError(
-            f"{min(options)} is about an answer that a language model writes; add template "
-            "(--template), what it is asked, with {text} in it."
+            f"{min(options)} needs a language model that writes answers. Add template "
+            "(--template), a prompt with {text} in it."
         )
     return options or None
 
@@ -159,12 +159,12 @@ def _load_model(
 ) -> Model:
     """Return the model of a path, without its source."""
     if prompt_options is not None and path is None:
-        raise InputError("template and labels are about a language model; give its path (--model).")
+        raise InputError("template and labels need a language model. Give its path (--model).")
     if path is None:
         return _load_shipped().to_device(device)
     if not isinstance(path, str | os.PathLike):
         raise InputError(
-            f"load takes a path or a name; got {type(path).__name__}. A model in memory goes to "
+            f"load needs a path or a name, not {type(path).__name__}. Pass a model in memory to "
             "limelight.wrap."
         )
     name, folder = os.fspath(path), Path(path)
@@ -174,7 +174,7 @@ def _load_model(
         return imported if hasattr(imported, "capabilities") else wrap(imported)
     if name.startswith(_HUB):
         if not _HUB_ID.fullmatch(hub_id := name.removeprefix(_HUB)):
-            raise InputError(f"a hub id is written {_HUB}owner/name; got '{name}'.")
+            raise InputError(f"a hub id must be {_HUB}owner/name, not '{name}'.")
         return _load_hugging_face(
             hub_id, allow_download=True, device=device, options=prompt_options
         )
@@ -182,15 +182,14 @@ def _load_model(
         return wrap(_load_skops(folder))
     if not folder.is_dir() and _HUB_ID.fullmatch(str(folder)):
         raise InputError(
-            f"there is no model folder at '{folder}'; check the path, or write '{_HUB}{folder}' "
+            f"there is no model folder at '{folder}'. Check the path, or write '{_HUB}{folder}' "
             "if it is a model on the Hugging Face hub."
         )
     if _is_hugging_face(folder):
         return _load_hugging_face(name, allow_download=False, device=device, options=prompt_options)
     if prompt_options is not None:
         raise InputError(
-            f"template and labels are about a language model; '{folder}' is not one of Hugging "
-            "Face's."
+            f"template and labels need a language model of Hugging Face, but '{folder}' is none."
         )
     return load_folder(folder).to_device(device)
 
@@ -238,17 +237,17 @@ def _load_skops(file: Path) -> Any:
         from skops.io import get_untrusted_types
         from skops.io import load as load_skops_file
     except ImportError:
-        raise InputError(f"the file '{file}' needs skops; run: pip install skops.") from None
+        raise InputError(f"the file '{file}' needs skops. Run: pip install skops.") from None
     try:
         if not (unknown_types := get_untrusted_types(file=file)):
             return load_skops_file(file)
     except Exception as error:  # a missing or damaged file, or one of another version
         reason = f"{type(error).__name__}: {truncate_line(str(error), 120).rstrip('.')}"
-        raise InputError(f"there is no pipeline that skops reads at '{file}' ({reason}).") from None
+        raise InputError(f"skops cannot read a pipeline from '{file}' ({reason}).") from None
     raise InputError(
-        f"the file '{file}' holds types that skops does not trust: {', '.join(unknown_types)}. If "
-        "you do, call skops.io.load(file, trusted=[…]) in a module of your own, and give its "
-        "object: module:object."
+        f"the file '{file}' has types that skops does not trust: {', '.join(unknown_types)}. If "
+        "you do, call skops.io.load(file, trusted=[…]) in your own module, and give "
+        "module:object."
     )
 
 
@@ -413,7 +412,9 @@ def wrap(
         network = from_objects(model, tokenizer or processor, prompt_options)
         return _reject_options(network, options)
     for name in network_options:
-        raise InputError(f"{name} belongs to a Hugging Face model; got {type(model).__name__}.")
+        raise InputError(
+            f"{name} is for Hugging Face models, not for {type(model).__name__}. Leave {name} out."
+        )
     if images and callable(model):
         return wrap_image_function(model, options)
     # Imported here, because loading a folder does not need these modules.
@@ -430,14 +431,14 @@ def wrap(
     if callable(model):
         return wrap_function(model, **options)
     raise InputError(
-        "wrap takes a Hugging Face model, a transformers pipeline, a scikit-learn pipeline, or a "
-        f"function from a list of texts to scores; got {type(model).__name__}."
-        + (" For a path or a name use limelight.load." if isinstance(model, str) else "")
+        "wrap needs a Hugging Face model, a transformers pipeline, a scikit-learn pipeline, "
+        f"or a function from a list of texts to scores, not {type(model).__name__}."
+        + (" For a path or a name, use limelight.load." if isinstance(model, str) else "")
     )
 
 
 def _reject_options(model: Model, options: Mapping[str, Any]) -> Model:
     """Return ``model``; raise an error if there are options, which only functions need."""
     for name in options:
-        raise InputError(f"{name} is for functions; {model!r} needs no such option.")
+        raise InputError(f"{name} is for functions, not for {model!r}. Leave {name} out.")
     return model

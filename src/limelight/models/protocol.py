@@ -369,29 +369,29 @@ def check_generation_options(max_new_tokens: Any, per_token: Any) -> None:
     """Raise an error if an option of generated answers is not valid."""
     check_count("max_new_tokens", max_new_tokens)
     if not isinstance(per_token, bool):
-        raise InputError(f"per_token must be True or False; got {per_token!r}.")
+        raise InputError(f"per_token must be True or False, not {per_token!r}.")
 
 
 NO_SPAN_ERROR = (
-    "a model that finds spans has outputs at a place, not of a text; ask limelight.predict for "
-    "its spans, or explain with at (--at)."
+    "a model that finds spans has outputs for a span, not for a text. Get its spans from "
+    "limelight.predict, or explain with at (--at)."
 )
 
 EMPTY_ANSWER_ERROR = (
-    "the model writes nothing after this text, so there is no answer to explain; give one: "
-    "answer='…' (--answer)."
+    "the model writes nothing after this text, so there is no answer to explain. Give answer='…' "
+    "(--answer)."
 )
 
 TOKENIZATION_WARNING = (
-    "The model wrote its answer in other tokens than those in which the tokenizer reads it; the "
-    "log-probability is that of the latter."
+    "The model wrote its answer in other tokens than the tokenizer reads. The log-probability "
+    "belongs to the tokens of the tokenizer."
 )
 
 
 def truncation_warning(tokens: int, option: str) -> str:
     """Return the warning that an answer was truncated, with the ``option`` for longer answers."""
     count = f"{tokens} token{'s' * (tokens > 1)}"
-    return f"The answer was cut after {count}; {option} lets the model write more."
+    return f"The answer was cut after {count}. Use {option} to let the model write more."
 
 
 def answer_warnings(queries: Sequence[AnswerQuery]) -> tuple[str, ...]:
@@ -403,7 +403,7 @@ def answer_warnings(queries: Sequence[AnswerQuery]) -> tuple[str, ...]:
         If the queries are not parts of one answer.
     """
     if any(query.text != queries[0].text for query in queries):
-        raise InputError("what is asked about together must be parts of one answer.")
+        raise InputError("spans that are explained together must be parts of one answer.")
     return tuple(dict.fromkeys(query.note for query in queries if query.note))
 
 
@@ -423,8 +423,8 @@ def part_token_indices(part: AnswerQuery, letters: Sequence[int]) -> list[int]:
     indices = [i for i, letter in enumerate(letters) if part.start <= letter < part.end]
     if not indices:
         raise InputError(
-            f"no token of the answer begins at {part.start}:{part.end}; ask about a part of it "
-            "that the tokenizer reads by itself."
+            f"no token of the answer begins at {part.start}:{part.end}. Choose a part that begins "
+            "with a token."
         )
     return indices
 
@@ -616,8 +616,8 @@ def class_probabilities(
     # The softmax of a margin would look like a probability, but is none.
     if link == "none":
         raise InputError(
-            "the outputs of this model are scores, not log-odds, so it has no probabilities; "
-            "explain the score."
+            "the outputs of this model are scores, not log-odds, so it has no probabilities. "
+            "Leave scale out to explain the score."
         )
     if link == "sigmoid" and outputs.shape[1] > 1:
         # 1/(1 + e^−f) overflows at f = −710, and the hyperbolic tangent never does.
@@ -724,8 +724,8 @@ def position_preserving_replacement(model: Model, name: str) -> str:
     replacements = [replacement for replacement in model.replacements if replacement != "delete"]
     if not replacements:
         raise DomainError(
-            "integrated gradients start from a mask, unknown or padding token; this model has "
-            "none of them. Use 'lime' or 'shapley'."
+            "integrated gradients start from a mask, unknown or padding token, but this model "
+            "has none of them. Use 'lime' or 'shapley'."
         )
     return replacements[0]
 
@@ -747,12 +747,12 @@ def check_model(model: Any) -> Model:
     # Other objects may have one such member: a file has `read`, a network may have `outputs`.
     if len(_MEMBERS) - len(missing) < 2:
         raise InputError(
-            "a model is what limelight.load or limelight.wrap returns; got "
+            "a model must come from limelight.load or limelight.wrap, not be a "
             f"{type(model).__name__}. Write limelight.wrap(…)."
         )
     if missing:
         raise InputError(
-            f"{type(model).__name__} is not a model yet; it lacks {', '.join(missing)}."
+            f"{type(model).__name__} is not a model yet, because it lacks {', '.join(missing)}."
         )
     for name, reason in model.capabilities.items():
         if name not in CAPABILITIES:
@@ -769,9 +769,9 @@ def check_model(model: Any) -> Model:
         raise InputError(f"{family.__name__} has max_tokens, but lacks with_windows.")
     # "auto" means the first of them.
     if not model.replacements:
-        raise InputError("a model needs a replacement at least, such as 'delete'; it names none.")
+        raise InputError("a model needs at least one replacement, such as 'delete'.")
     # A target is given by its name, which must belong to one class.
     if len(set(model.classes)) != len(model.classes):
-        raise InputError(f"class names must differ; got {list(model.classes)}.")
+        raise InputError(f"class names must be different, not {list(model.classes)}.")
     checked_model: Model = model
     return checked_model

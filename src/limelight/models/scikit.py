@@ -25,18 +25,18 @@ def wrap_scikit(pipeline: Any, **options: Any) -> Function:
         If the pipeline is not fitted, does not take texts, or has several outputs with classes.
     """
     for name in sorted({"images", "tags"} & options.keys()):
-        raise InputError(f"{name} is for functions; a scikit-learn model scores texts.")
+        raise InputError(f"{name} is for functions, not for scikit-learn models. Leave {name} out.")
     pipeline = unwrap_estimator(pipeline)
     classes = getattr(pipeline, "classes_", None)
     last = unwrap_estimator(pipeline[-1]) if hasattr(pipeline, "steps") else pipeline
     # A regressor has no classes. If it is fitted, it has a number of columns.
     if classes is None and not (hasattr(last, "predict") and hasattr(last, "n_features_in_")):
-        raise InputError("the scikit-learn model has no classes_ yet; fit it before explaining it.")
+        raise InputError("the scikit-learn model has no classes_. Fit it first.")
     if isinstance(classes, list) and any(np.ndim(column) for column in classes):
         raise InputError(
-            f"the scikit-learn model answers {len(classes)} questions at once, each with classes "
-            "of its own; explain one of them: limelight.wrap(lambda texts: "
-            "model.predict_proba(texts)[0], classes=[…]), or fit a OneVsRestClassifier."
+            f"the scikit-learn model has {len(classes)} outputs, each with its own classes. Wrap "
+            "one of them, limelight.wrap(lambda texts: model.predict_proba(texts)[0], "
+            "classes=[…]), or fit a OneVsRestClassifier."
         )
     name = type(pipeline).__name__
     # Of the pipeline, because its methods belong to scikit-learn and hold no weights.
@@ -57,7 +57,7 @@ def wrap_scikit(pipeline: Any, **options: Any) -> Function:
     except (ValueError, TypeError, AttributeError) as error:
         (reason, *_) = str(error).splitlines() or [""]
         raise InputError(
-            f"the scikit-learn model must take texts; {type(pipeline).__name__} does not "
+            f"the scikit-learn model must take texts, but {type(pipeline).__name__} does not "
             f"({reason}). Put a vectorizer before it: make_pipeline(TfidfVectorizer(), model)."
         ) from None
     # With these options the pipeline is sampled. Only multi_label may repeat what it predicts.

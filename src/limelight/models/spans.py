@@ -21,8 +21,8 @@ _OUTSIDE_TAG = "O"
 # log-odds of 0, however they are bounded, must not outweigh those of the spans that it returns.
 _MIN_SCORE = 1e-3
 _CLIPPING_WARNING = (
-    f"Scores of spans are explained as log-odds, held between {_MIN_SCORE} and {1 - _MIN_SCORE}: "
-    f"{_MIN_SCORE} stands for a tag that is not found."
+    f"Scores of spans are explained as log-odds, limited to {_MIN_SCORE} to {1 - _MIN_SCORE}. A "
+    f"tag that is not found counts as {_MIN_SCORE}."
 )
 _ENTITY_COMPONENTS = ("ner", "entity", "ruler")  # parts of spaCy's pipelines that name entities
 
@@ -96,8 +96,8 @@ class SpanFunction(Function):
             features.feature_index[i] >= 0 for words in query_words for i in words
         ):
             raise InputError(
-                "with protect_span=False the words that are asked about are removed, and 'delete' "
-                "leaves nothing in their place; wrap the function with mask=, or protect the span."
+                "protect_span=False removes the words of the span, but 'delete' puts nothing in "
+                "their place. Wrap the function with mask=, or protect the span."
             )
 
         def masked_text(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Span, ...]]:
@@ -150,8 +150,8 @@ class SpanFunction(Function):
         )
         if len(spans_by_text) != len(texts):
             raise InputError(
-                "the function must return one list of spans per text; it got "
-                f"{len(texts)} texts and returned {len(spans_by_text)} lists."
+                f"the function must return one list of spans per text, but for {len(texts)} texts "
+                f"it returned {len(spans_by_text)} lists."
             )
         return [
             [self._parse_span(span, text) for span in (spans if np.iterable(spans) else [spans])]
@@ -174,12 +174,12 @@ class SpanFunction(Function):
                     return SpanQuery(first, first + len(words.strip()), tag=tag, score=float(score))
                 tags = ", ".join(self.classes[1:])
                 raise InputError(
-                    f"the function returns the tag {tag!r}, which is none of its tags ({tags}); "
-                    "name all of them in tags=[…]."
+                    f"the function returns the tag {tag!r}, but its tags are {tags}. Name all of "
+                    "them in tags=[…]."
                 )
         raise InputError(
-            "a span must be (start, end, tag, score), inside its text and with a score from 0 to 1;"
-            f" for the text {quote_text(text)} the function returned "
+            "a span must be (start, end, tag, score) inside its text with a score from 0 to 1, "
+            f"but for the text {quote_text(text)} the function returned "
             f"{truncate_line(repr(span), 80)}."
         )
 
@@ -187,11 +187,11 @@ class SpanFunction(Function):
 def wrap_span_function(function: Any, tags: Any, **options: Any) -> Function:
     """Return a function that finds spans as a model, with the options of `limelight.wrap`."""
     if isinstance(tags, str) or not hasattr(tags, "__len__") or not len(tags):
-        raise InputError(f"tags must be a list of names, one or more; got {tags!r}.")
+        raise InputError(f"tags must be a list of at least one name, not {tags!r}.")
     if (scale := options.get("scale", "probability")) not in ("probability", "score"):
-        raise InputError(f"the scores of spans are a 'probability' or 'score'; got {scale!r}.")
+        raise InputError(f"the scale of spans must be 'probability' or 'score', not {scale!r}.")
     if options.get("pairs"):
-        raise InputError("a function of spans takes one text at a time; leave pairs out.")
+        raise InputError("a function of spans takes single texts. Leave pairs out.")
     classes = (_OUTSIDE_TAG, *(str(tag) for tag in tags if tag != _OUTSIDE_TAG))
     return wrap_function(function, SpanFunction, **options | {"classes": classes})
 
@@ -206,7 +206,7 @@ def wrap_spacy(pipeline: Any, tags: Any = None, **options: Any) -> Function:
         ]
         tags = list(dict.fromkeys(label for labels in labels_by_component for label in labels))
         if not tags:
-            raise InputError("this pipeline has no part that names entities; give tags=[…].")
+            raise InputError("this pipeline has no component that finds entities. Give tags=[…].")
 
     def find_entities(texts: list[str]) -> list[list[tuple[int, int, str, float]]]:
         """Return the entities of each text with the score 1."""

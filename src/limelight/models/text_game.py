@@ -25,8 +25,8 @@ def validate_masks(keep: Any, d: int) -> Bool[np.ndarray, "n d"]:
     masks = np.asarray(keep)
     if masks.ndim != 2 or masks.shape[1] != d or masks.dtype.kind not in "bui":
         raise InputError(
-            f"a game of {d} features takes masks of shape (n, {d}), true where "
-            f"a feature stays; got {masks.dtype} of shape {masks.shape}."
+            f"the masks of {d} features must be booleans of the shape (n, {d}), true where a "
+            f"feature stays, not {masks.dtype} of shape {masks.shape}."
         )
     return masks.astype(bool)
 
@@ -164,7 +164,7 @@ class TextGame:
             outputs = np.asarray(self._call_model(masks[list(uncached.values())]))
             # A cached NaN would spoil everything that is estimated later.
             if not np.isfinite(outputs).all():
-                raise InputError("the model answers with numbers that are not finite.")
+                raise InputError("the model returns numbers that are not finite.")
             computed = dict(zip(uncached, outputs, strict=True))
             self._store_outputs(computed)
         # First from the computed outputs: the cache may have had no room for them.

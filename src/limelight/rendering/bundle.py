@@ -35,7 +35,7 @@ def bundle_module(entry: Path) -> str:
     _add_module(entry.resolve(), exports, scripts, ())
     names = [name for exported_names in exports.values() for name in exported_names]
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"two modules export {duplicates[0]!r}; rename one.")
+        raise ValueError(f"two modules export {duplicates[0]!r}. Rename one of them.")
     script = "\n".join(scripts)
     if re.search(r"</script|<!--", script, re.I):
         raise ValueError(f"{entry.name} contains text that would end its script element.")

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 REASONS = {
-    **wording.BOUND_KINDS,
+    "proven": "proven",
+    "checked": "checked on this text, not proven",
     "evaluated": "all were evaluated",
 }
 _SHADE = 5  # of removed words, light enough to read them

@@ -224,7 +224,7 @@ DOTS_PER_INCH = 200
 def bar_chart(e: Explanation, k: int = 20) -> Any:
     """Draw the ``k`` strongest features as bars, with one standard error for sampled scores."""
     if k < 1:
-        raise InputError(f"a bar chart needs at least one bar; got k={k}.")
+        raise InputError(f"a bar chart needs at least one bar, not k={k}.")
     order = strongest_indices(e.scores, k)
     headline_lines = _wrap_headline([e], "bars", 92)
     figure, axes = canvas(6.0, 0.7 + 0.26 * len(order) + 0.14 * len(headline_lines))
@@ -273,7 +273,7 @@ def gradient_heatmap(
     """Return one or more labeled gradients as heat maps side by side, on one scale."""
     matrices = dict(gradient) if isinstance(gradient, Mapping) else {"": gradient}
     if not matrices:
-        raise InputError("a gradient heat map needs at least one matrix; got none.")
+        raise InputError("a gradient heat map needs at least one matrix.")
     for matrix in matrices.values():
         _check_tokens(tokens, len(matrix))
     peak = max(float(np.abs(matrix).max(initial=0.0)) for matrix in matrices.values()) or 1.0
@@ -291,7 +291,7 @@ def gradient_heatmap(
 def interaction_heatmap(e: Explanation) -> Any:
     """Return the scores of pairs of the strongest features as a symmetric heat map."""
     if e.pairs is None or not len(e.pairs.scores):
-        raise InputError(f"method {e.method!r} gives no pairs; explain with 'interactions'.")
+        raise InputError(f"method {e.method!r} has no scores of pairs. Use method 'interactions'.")
     matrix = np.zeros((len(e.features), len(e.features)))
     i, j = e.pairs.features.T
     matrix[i, j] = matrix[j, i] = e.pairs.scores
@@ -313,7 +313,9 @@ def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: int = DOTS_PE
     """Write a figure atomically as PNG, SVG or PDF, depending on the suffix of ``path``."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise InputError(f"a figure is saved as one of {', '.join(SUFFIXES)}; got {str(path)!r}.")
+        raise InputError(
+            f"the name of a figure must end in {', '.join(SUFFIXES)}, not {str(path)!r}."
+        )
     content = io.BytesIO()
     with _ignore_missing_glyphs():
         figure.savefig(content, format=suffix[1:], dpi=dpi)
@@ -399,7 +401,7 @@ def _heat_map(axes: Any, matrix: Float[np.ndarray, "n m"], peak: float, **style:
 def _check_tokens(tokens: Sequence[str], T: int) -> None:
     """Raise `InputError` unless there is one token for each row."""
     if len(tokens) != T:
-        raise InputError(f"got {len(tokens)} tokens for {T} rows; they must pair up.")
+        raise InputError(f"tokens and rows must have the same length, not {len(tokens)} and {T}.")
 
 
 @contextmanager

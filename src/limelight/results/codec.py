@@ -25,9 +25,8 @@ from limelight.results.explanation import (
     Pairs,
     check_indices,
 )
+from limelight.results.schema import Record, check_schema
 from limelight.results.values import (
-    Record,
-    check_schema,
     decode_value,
     encode_value,
     frozen_array,
@@ -59,7 +58,7 @@ def encode_record(record: msgspec.Struct, indent: int | None) -> str:
         content = msgspec.json.encode(record)
     except UnicodeEncodeError:
         raise InputError(
-            "a file holds whole characters; a name here has a lone surrogate."
+            "a name has a lone surrogate, which no file can store. Change the name."
         ) from None
     return (content if indent is None else msgspec.json.format(content, indent=indent)).decode()
 
@@ -72,11 +71,13 @@ def decode_record(content: str | bytes, kind: type[Any]) -> Any:
     """
     name = kind.__name__.removesuffix("Record").lower()
     if len(content) > MAX_BYTES:
-        raise InputError(f"a limelight {name} has at most {MAX_BYTES} bytes; got {len(content)}.")
+        raise InputError(
+            f"a limelight {name} must have at most {MAX_BYTES} bytes, not {len(content)}."
+        )
     try:
         return msgspec.json.decode(content, type=kind)
     except RecursionError:
-        raise InputError(f"this is not a limelight {name}: it is nested too deep.") from None
+        raise InputError(f"this is not a limelight {name}: it is nested too deeply.") from None
     except (msgspec.DecodeError, UnicodeError) as error:
         check_schema(content, schema_name(kind), f"this is not a limelight {name}")
         # An error that a value raises about itself is a sentence already.
@@ -96,7 +97,9 @@ def settings_with_facts(e: Explanation) -> dict[str, Any]:
     facts["classes"] = list(e.classes)
     # A file has facts and settings in one object, so that no name may be in both.
     if clashes := facts.keys() & e.settings.keys():
-        raise InputError(f"a setting cannot be called {min(clashes)!r}: in a file that is another.")
+        raise InputError(
+            f"files already use the name {min(clashes)!r} of a setting. Choose another name."
+        )
     return facts | dict(e.settings)
 
 
@@ -380,8 +383,8 @@ class CounterfactualRecord(Record, frozen=True, omit_defaults=True, kw_only=True
         for name in _DERIVED_FIELDS:
             if (stored := getattr(self, name)) != (expected := getattr(result, name)):
                 raise InputError(
-                    f"{name} of a counterfactual must follow from its other fields: it must be "
-                    f"{expected!r}, not {stored!r}."
+                    f"{name} of a counterfactual must be {expected!r}, as its other fields imply, "
+                    f"not {stored!r}."
                 )
         return result
 

@@ -153,14 +153,14 @@ class Comparison(EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin):
 
     def __post_init__(self) -> None:
         if not self.explanations:
-            raise InputError("a comparison needs at least one explanation; got none.")
+            raise InputError("a comparison needs at least one explanation.")
         first = self.explanations[0]
         for other in self.explanations[1:]:
             for name in _SHARED_FIELDS:
                 if getattr(other, name) != getattr(first, name):
                     noun = "place" if name == "query" else name
                     raise InputError(
-                        f"a comparison needs explanations of the same {noun}; "
+                        f"a comparison needs explanations of the same {noun}, but those of "
                         f"{first.method!r} and {other.method!r} differ."
                     )
 

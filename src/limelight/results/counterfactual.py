@@ -199,7 +199,9 @@ def _check_counterfactual(c: Counterfactual) -> None:
     texts = (c.text, c.replacement, *c.features, *c.classes, *c.warnings)
     require_whole_characters("".join(texts), "a counterfactual")
     if len(c.spans) != d:
-        raise InputError(f"got {d} features and {len(c.spans)} spans; they must pair up.")
+        raise InputError(
+            f"features and spans must have the same length, not {d} and {len(c.spans)}."
+        )
     check_text_features(c)
     if c.bound_kind not in get_args(LowerBoundKind):
         raise InputError(unknown_name_message("bound_kind", c.bound_kind, get_args(LowerBoundKind)))
@@ -224,25 +226,29 @@ def _check_predictions(c: Counterfactual) -> None:
     """Raise an InputError unless the two predictions are finite, and differ as the rule says."""
     before = _output_row(c.prediction)
     if not len(before) or not np.isfinite(before).all():
-        raise InputError(f"prediction must hold finite outputs, not {dict(c.prediction)}.")
+        raise InputError(f"prediction must contain finite outputs, not {dict(c.prediction)}.")
     is_class, count = c.kind in ("class", "labels"), len(c.classes)
     if len(before) != (count if is_class else 1) and (c.kind, count, len(before)) != (
         "class",
         2,
         1,
     ):
-        raise InputError(f"got {len(before)} outputs for {count} classes; they must pair up.")
+        raise InputError(
+            f"prediction must have an output for each of the {count} classes, not {len(before)}."
+        )
     rule = c.rule  # checks kind, threshold and desired_class
     if c.prediction_after is None:
         return
     after = _output_row(c.prediction_after)
     if list(c.prediction_after) != list(c.prediction) or not np.isfinite(after).all():
-        raise InputError("prediction_after must hold a finite output for each one of prediction.")
+        raise InputError(
+            "prediction_after must have a finite output for each output of prediction."
+        )
     is_same = not c.removed
     if is_same and (before != after).any():
         raise InputError("without removed features, prediction_after must equal prediction.")
     if not rule.is_changed(after[None], before)[0]:
-        raise InputError("prediction_after must be another prediction than prediction.")
+        raise InputError("prediction_after must differ from prediction.")
 
 
 def _check_stability(entry: RemovalStability, d: int) -> None:
@@ -250,4 +256,4 @@ def _check_stability(entry: RemovalStability, d: int) -> None:
     has_counts = 1 <= entry.size <= d and 0 <= entry.unchanged <= entry.draws and entry.draws
     is_interval = has_counts and all(map(math.isfinite, (entry.low, entry.high)))
     if not is_interval or not 0 <= entry.low <= entry.probability <= entry.high <= 1:
-        raise InputError(f"stability must hold counts and an interval around them, not {entry}.")
+        raise InputError(f"stability must contain counts and an interval around them, not {entry}.")

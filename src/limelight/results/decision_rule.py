@@ -40,7 +40,7 @@ class DecisionRule:
         if self.kind not in get_args(PredictionKind):
             raise InputError(unknown_name_message("kind", self.kind, get_args(PredictionKind)))
         if (self.threshold is None) != (self.kind in ("class", "labels")):
-            raise InputError("scores and answers have a threshold, and classes have none.")
+            raise InputError("threshold must be given for scores and answers, but not for classes.")
         if self.threshold is not None and not np.isfinite(self.threshold):
             raise InputError(f"threshold must be finite, not {self.threshold}.")
         if self.desired_class is not None and self.desired_class not in self.desirable_classes:

@@ -129,7 +129,7 @@ def check_top_sizes(sizes: TopSizes, d: int) -> None:
     """Raise an InputError unless sizes of top sets increase and are below ``d``."""
     if any(not 0 < k < d for k in sizes) or list(sizes) != sorted(set(sizes)):
         raise InputError(
-            f"certain_tops must be increasing numbers from 1 to {d - 1}; got {list(sizes)[:8]}."
+            f"certain_tops must be increasing numbers from 1 to {d - 1}, not {list(sizes)[:8]}."
         )
 
 
@@ -148,5 +148,5 @@ def decode_ranges(ranges: Iterable[Sequence[int]], limit: int) -> tuple[int, ...
     """Return the numbers of ranges, or raise an InputError if one exceeds ``limit``."""
     pairs = [tuple(pair) for pair in ranges]
     if any(len(pair) != 2 or pair[1] > limit or pair[0] < 0 for pair in pairs):
-        raise InputError(f"certain_tops must be ranges of numbers up to {limit}; got {pairs[:4]}.")
+        raise InputError(f"certain_tops must be ranges of numbers up to {limit}, not {pairs[:4]}.")
     return tuple(number for first, last in pairs for number in range(first, last + 1))

@@ -131,19 +131,21 @@ def check_explanation(e: Any) -> None:
     require_whole_characters("".join(texts), "an explanation")
     check_text_features(e)
     if e.against == e.target:
-        raise InputError(f"a class is explained against another one; got {e.target!r} twice.")
+        raise InputError(
+            f"target and against must be different classes, but both are {e.target!r}."
+        )
     if e.bound is not None and not e.bound >= 0:  # NaN is not either
-        raise InputError(f"bound must not be negative or NaN; got {e.bound}.")
+        raise InputError(f"bound must be at least 0, not {e.bound}.")
     if e.bound_kind not in get_args(BoundKind):
         raise InputError(unknown_name_message("bound_kind", e.bound_kind, get_args(BoundKind)))
     # The very object of the default, by which msgspec knows what it can leave out of JSON.
     object.__setattr__(e, "bound_kind", sys.intern(e.bound_kind))
     if e.stderr is not None and (e.stderr < 0).any():
-        raise InputError(f"stderr must not be negative; got {e.stderr.min()}.")
+        raise InputError(f"stderr must be at least 0, not {e.stderr.min()}.")
     outputs = {f"prediction of {name!r}": value for name, value in e.prediction.items()}
     for name, value in (outputs | {"base_value": e.base_value, "intercept": e.intercept}).items():
         if value is not None and not math.isfinite(value):
-            raise InputError(f"{name} must be finite; got {value}.")
+            raise InputError(f"{name} must be finite, not {value}.")
     if e.certain_tops is not None:
         check_top_sizes(e.certain_tops, d)
     if e.pairs is not None:
@@ -203,9 +205,11 @@ def check_text_features(result: Any) -> None:
     end = len(result.text)
     _check_spans(result.spans, end)
     if not isinstance(kind := result.settings.get("features", "words"), str):
-        raise InputError(f"the setting 'features' must say what the units are; got {kind!r}.")
+        raise InputError(
+            f"the setting 'features' must be a text that names the units, not {kind!r}."
+        )
     if result.cut is not None and not 0 <= result.cut <= end:
-        raise InputError(f"cut must lie inside the text of {end} characters; got {result.cut}.")
+        raise InputError(f"cut must be inside the text of {end} characters, not {result.cut}.")
     if result.parts:
         _check_parts(result.parts, result.text)
     if result.query is not None:
@@ -220,8 +224,8 @@ def _check_spans(spans: tuple[tuple[Span, ...], ...], end: int) -> None:
     for start, stop in chain.from_iterable(spans):
         if not 0 <= start <= stop <= end:
             raise InputError(
-                f"spans must be (start, end) inside the text of {end} characters; "
-                f"got {(start, stop)}."
+                f"spans must be (start, end) inside the text of {end} characters, not "
+                f"{(start, stop)}."
             )
 
 
@@ -232,8 +236,8 @@ def _check_parts(parts: tuple[Span, ...], text: str) -> None:
             if text[end] == "\n":
                 return
     raise InputError(
-        "parts must be the (start, end) of two texts which a newline joins to the whole of "
-        f"{len(text)} characters; got {parts}."
+        f"parts must be the (start, end) of two texts that a newline joins to all {len(text)} "
+        f"characters, not {parts}."
     )
 
 
@@ -241,12 +245,12 @@ def _check_pairs(pairs: Pairs, d: int) -> None:
     """Raise `InputError` unless pairs name existing features and have finite scores."""
     n = len(pairs.features)
     check_indices(pairs.features.ravel().tolist(), d, "pairs")
-    for name, values in (("score each", pairs.scores), ("stderr each, not negative", pairs.stderr)):
+    for name, values in (("score", pairs.scores), ("stderr of at least 0", pairs.stderr)):
         if values is None:
             continue
         is_valid = np.shape(values) == (n,) and np.isfinite(values).all()
         if not is_valid or (values is pairs.stderr and (values < 0).any()):
-            raise InputError(f"pairs must have a finite {name}; got {values} for {n} pairs.")
+            raise InputError(f"each of the {n} pairs must have a finite {name}, not {values}.")
 
 
 def _check_anchor(anchor: Anchor, d: int) -> None:
@@ -256,8 +260,8 @@ def _check_anchor(anchor: Anchor, d: int) -> None:
     shares = (low, anchor.precision, high, anchor.coverage)
     if not all(0 <= share <= 1 for share in shares) or low > high:
         raise InputError(
-            "precision, its interval and coverage of an anchor are shares from 0 to 1, the "
-            f"interval in order; got {anchor.precision}, {low} to {high}, {anchor.coverage}."
+            "precision, its interval (low to high) and coverage of an anchor must be from 0 to "
+            f"1, not {anchor.precision}, {low} to {high} and {anchor.coverage}."
         )
     if anchor.guarantee is not None and anchor.precision_interval != (1.0, 1.0):
         raise InputError(
@@ -270,7 +274,7 @@ def check_indices(indices: Iterable[int], d: int, owner: str) -> None:
     """Raise an InputError if an index is not one of ``d`` features."""
     for index in indices:
         if not 0 <= index < d:
-            raise InputError(f"{owner} must name features from 0 to {d - 1}; got {index}.")
+            raise InputError(f"{owner} must name features from 0 to {d - 1}, not {index}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -356,7 +360,9 @@ class Explanation(TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixi
         d = len(self.features)
         for name, length in (("spans", len(self.spans)), ("scores", len(self.scores))):
             if length != d:
-                raise InputError(f"got {d} features and {length} {name}; they must pair up.")
+                raise InputError(
+                    f"features and {name} must have the same length, not {d} and {length}."
+                )
         for name, axes in (("scores", 1), ("stderr", 1), ("heads", 2), ("draws", 2)):
             if (array := getattr(self, name)) is not None:
                 title = f"{name} of method {self.method!r}"
@@ -499,7 +505,7 @@ class Explanation(TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixi
     def top(self, k: int) -> list[tuple[str, float]]:
         """Return the ``k`` features of largest absolute score, strongest first."""
         if k < 0:
-            raise InputError(f"top takes a count of features, at least 0; got {k}.")
+            raise InputError(f"k must be at least 0, not {k}.")
         # Stable: of equal scores the word that is first in the text, in every view.
         order = np.argsort(-np.abs(self.scores), kind="stable")[:k]
         return [(self.features[j], float(self.scores[j])) for j in order]

@@ -9,9 +9,9 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.results.mixins import FigureMixin, HtmlMixin, JsonMixin, TableMixin, find_by_name
+from limelight.results.schema import check_schema
 from limelight.results.table import Table, plain_table
 from limelight.results.values import (
-    check_schema,
     decode_value,
     encode_value,
     map_values,
@@ -56,7 +56,7 @@ class RemovalCurve:
 
     def __post_init__(self) -> None:
         if len(self.order) % 2 or len(self.values) % 4 or not self.values:
-            raise InputError("a curve is 2 bytes for each word and 4 bytes for each value.")
+            raise InputError("a curve must have 2 bytes for each word and 4 bytes for each value.")
         if not np.isfinite(self.points).all():
             raise InputError("the values of a curve must be finite numbers.")
 
@@ -559,7 +559,9 @@ class Judgment(
             getattr(text, name) for text in marked_texts for name in PLAUSIBILITY_MEASURES
         ):
             if value is not None and len(value.methods) != len(names):
-                raise InputError(f"marked words must be held against all {len(names)} methods.")
+                raise InputError(
+                    f"the marked words must be compared with all {len(names)} methods."
+                )
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the judgment as JSON, without loss."""

@@ -139,7 +139,7 @@ class Table:
         try:
             import pandas as pd
         except ImportError:
-            raise InputError("to_frame needs pandas; run: pip install pandas.") from None
+            raise InputError("to_frame needs pandas. Run: pip install pandas.") from None
         return pd.DataFrame(list(self.rows), columns=[column.heading for column in self.columns])
 
 

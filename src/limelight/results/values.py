@@ -7,17 +7,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from limelight.errors import InputError
 from limelight.shapes import Float
-from limelight.text import truncate_line
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An object in a JSON file of this library. Reading an unknown field raises an error."""
-
 
 _MAX_DEPTH = 32  # values inside values; a file of brackets must not end in a recursion
 # JSON has no infinity. A text that is spelled like one is wrapped in a file, so that texts and
@@ -37,7 +30,7 @@ def plain_value(value: Any, owner: str, depth: int = 0) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if depth > _MAX_DEPTH:
-        raise InputError(f"{owner} must be nested at most {_MAX_DEPTH} deep; these are deeper.")
+        raise InputError(f"{owner} must be nested at most {_MAX_DEPTH} levels deep.")
     if isinstance(value, Mapping):
         return {
             k if type(k) is str and k.isascii() else _check_key(k, owner): v
@@ -54,28 +47,10 @@ def plain_value(value: Any, owner: str, depth: int = 0) -> Any:
         return require_whole_characters(value, owner)
     if value is not None and not isinstance(value, bool | int | float):
         kind = type(value).__name__
-        raise InputError(f"{owner} must hold texts, numbers and lists of them; got {kind}.")
+        raise InputError(f"{owner} must contain texts, numbers and lists of them, not {kind}.")
     if value != value:
-        raise InputError(f"{owner} must not hold NaN, which is not a number.")
+        raise InputError(f"{owner} must not contain NaN.")
     return value
-
-
-def check_schema(content: str | bytes, schema: str, problem: str) -> None:
-    """Raise an error that begins with ``problem`` if a JSON object has another schema.
-
-    The version is the part of a schema after its "/". Content that is no JSON object passes.
-    """
-    try:
-        raw_name = msgspec.json.decode(content, type=dict[str, msgspec.Raw]).get("schema")
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return
-    if raw_name is None:
-        raise InputError(f"{problem}: it names no schema.")
-    if (name := bytes(raw_name).decode("utf-8", "replace").strip('"')) != schema:
-        raise InputError(
-            f"{problem} that this version reads: its schema is {truncate_line(name, 60)!r}, and "
-            f"this version reads {schema!r}."
-        )
 
 
 def require_whole_characters(text: str, owner: str) -> str:
@@ -88,8 +63,8 @@ def require_whole_characters(text: str, owner: str) -> str:
             text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{owner} must hold whole characters; number {error.start} (counting from 0) of a text "
-            "is a lone surrogate."
+            f"{owner} must have no lone surrogates, but character {error.start} (counting from 0) "
+            "of a text is one."
         ) from None
     return text
 
@@ -134,7 +109,7 @@ def map_values(convert: Callable[[Any], Any], values: Mapping[str, Any]) -> dict
 def _check_key(key: Any, owner: str) -> str:
     """Return a key of a mapping after checking that it is a valid string."""
     if not isinstance(key, str):
-        raise InputError(f"{owner} must be named by texts; got {key!r}.")
+        raise InputError(f"{owner} must have texts as names, not {key!r}.")
     return require_whole_characters(key, owner)
 
 
@@ -164,11 +139,13 @@ def frozen_array(name: str, values: Any, d: int, axes: int = 1) -> Float[np.ndar
     try:
         array = np.array(values, dtype=np.float64)
     except ValueError:  # rows of several lengths
-        raise InputError(f"{name} must hold one number per feature ({d}) in each row.") from None
+        raise InputError(f"{name} must have one number per feature ({d}) in each row.") from None
     if array.ndim != axes or array.shape[-1] != d or not len(array) >= axes - 1:
-        raise InputError(f"{name} must hold one number per feature ({d}); got {array.shape}.")
+        raise InputError(
+            f"{name} must have one number per feature ({d}), not the shape {array.shape}."
+        )
     if not np.isfinite(array).all():
-        raise InputError(f"{name} must be finite; got {array}.")
+        raise InputError(f"{name} must be finite, not {array}.")
     array.setflags(write=False)
     return array
 

@@ -14,7 +14,7 @@ from limelight.files import read_bounded_bytes, write_atomically
 from limelight.models.fingerprints import short_fingerprint
 from limelight.models.protocol import Link
 from limelight.request import Request
-from limelight.results.values import Record, check_schema
+from limelight.results.schema import Record, check_schema
 from limelight.text import feature_kind
 
 SCHEMA: Final = "limelight.run/2"

@@ -132,7 +132,7 @@ class PageContent:
     def __post_init__(self) -> None:
         if len({model.shows_images for model in self.models}) > 1:
             raise InputError(
-                "a page compares two models of texts, or two of images; got one of each."
+                "a page compares two models of texts or two of images, not one of each."
             )
 
     @property
@@ -329,7 +329,7 @@ def _text_handler(content: PageContent, queue: JobQueue, function: AnswerFunctio
         request = parse_request(await read_body(http_request, max_bytes), content.features)
         if request.model >= len(content.models):
             raise InputError(
-                f"there is no model {request.model} here; there are {len(content.models)}."
+                f"there is no model {request.model}, because the page has {len(content.models)}."
             )
         served = content.models[request.model]
         model = served.model
@@ -374,9 +374,11 @@ async def read_body(request: HttpRequest, max_bytes: int = MAX_REQUEST_BYTES) ->
         async for chunk in request.stream():
             body += chunk
             if len(body) > max_bytes:
-                raise InputError(f"a request may have {max_bytes:,} bytes; this one has more.")
+                raise InputError(
+                    f"a request must have at most {max_bytes:,} bytes, but this one has more."
+                )
     except ClientDisconnect:  # nobody reads this error, but it prevents a traceback on the terminal
-        raise InputError("the request was not sent to its end.") from None
+        raise InputError("the request is incomplete. Send it again.") from None
     return bytes(body)
 
 
@@ -401,7 +403,7 @@ async def stream_lines(job: QueuedJob, queue: JobQueue, *, seconds: float) -> As
                 return  # the page sees that the last line is missing: the server has stopped
             yield _encode_line(event)
     except TimeoutError:
-        error = f"the model took longer than {seconds:g} seconds; the request was stopped."
+        error = f"the model took longer than {seconds:g} seconds, so the request was stopped."
         yield _encode_line(Event(error=error))
     finally:
         is_unfinished = event.progress is not None or event.superseded
@@ -431,7 +433,7 @@ def _run_routes(content: PageContent, views: RunViews) -> list[Route]:
         """Return the explanations of one text."""
         row = request.query_params.get("row", "")
         if not re.fullmatch("[0-9]{1,15}", row):
-            raise InputError(f"a text is named by its number; got {row[:20]!r}.")
+            raise InputError(f"a text must be named by its number, not {row[:20]!r}.")
         return views.text(int(row))
 
     async def send_summary(_: HttpRequest) -> Response:

@@ -115,10 +115,10 @@ class JobQueue:
                 self._waiting.pop((panel, False), None)
             is_full = job.key not in self._waiting and len(self._waiting) >= _MAX_WAITING_JOBS
             if self._is_closed or is_full:
-                error = "too many requests are waiting; try again in a moment."
+                error = "too many requests are waiting. Try again in a moment."
                 job.send_event(Event(error=error))
             elif self._stuck_threads >= _MAX_STUCK_THREADS:
-                error = "the model does not respond; stop the server and check the model."
+                error = "the model does not respond. Stop the server and check the model."
                 job.send_event(Event(error=error))
             else:
                 self._waiting[job.key] = job
@@ -143,7 +143,7 @@ class JobQueue:
                 return
             for interrupted_job in self._running.values():  # a slow job that `job` interrupted
                 if interrupted_job is not job:
-                    error = "the model did not come back from another request."
+                    error = "the model did not finish another request."
                     interrupted_job.send_event(Event(error=error))
             self._replace_thread()
 
@@ -167,7 +167,7 @@ class JobQueue:
                     job.batch_job = job.kind = None
                     self._waiting.setdefault(job.key, job)
             else:
-                error = "the model took too long while others waited; the request was stopped."
+                error = "the model took too long while others waited, so the request was stopped."
                 for job in stuck_jobs:
                     job.is_canceled = True
                     job.send_event(Event(error=error))

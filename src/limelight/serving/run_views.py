@@ -147,7 +147,7 @@ class RunViews:
         """Return the positions, in the table, of the texts that contain a word."""
         columns = self.columns.poll()
         if columns is None:
-            raise InputError("the run is still being read; try again in a moment.")
+            raise InputError("the run is still being read. Try again in a moment.")
         from limelight.runs.columns import find_texts
 
         return np.flatnonzero(np.isin(columns["row"], find_texts(self._run, word))).tolist()

@@ -117,8 +117,8 @@ def serve(
     mismatches = _find_mismatches(served_models, opened_run, opened_judgment)
     if mismatches and not anyway:
         raise InputError(
-            f"{mismatches[0]}; one page would show two models as one. Serve what belongs together, "
-            "or add --anyway (anyway=True)."
+            f"{mismatches[0]}, so one page would mix two models. Serve what belongs together, or "
+            "add --anyway (anyway=True)."
         )
     content = PageContent(
         models=served_models,
@@ -266,8 +266,8 @@ def _open_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         server_socket.close()
         messages = {
-            errno.EADDRINUSE: f"port {port} is in use; choose another with --port, or name none.",
-            errno.EACCES: f"port {port} may not be used; choose one above 1023 with --port.",
+            errno.EADDRINUSE: f"port {port} is in use. Choose another, or leave --port out.",
+            errno.EACCES: f"port {port} may not be used. Choose one above 1023 with --port.",
         }
         reason = str(error.strerror or error).lower()
         default_message = f"cannot serve on {host}, port {port}: {reason}."
@@ -278,14 +278,14 @@ def _open_socket(host: str, port: int) -> socket.socket:
 def _check_arguments(*, host: Any, port: Any, seconds: Any) -> None:
     """Raise `InputError` for an unusable host, port or time limit."""
     if not isinstance(host, str):
-        raise InputError(f"host must be a name or an address, as text; got {host!r}.")
+        raise InputError(f"host must be a name or an address, as text, not {host!r}.")
     is_port = port is None or (isinstance(port, int) and 0 <= port < 1 << 16)
     if isinstance(port, bool) or not is_port:
-        raise InputError(f"a port is a number from 0 to 65535; got {port!r}.")
+        raise InputError(f"port must be a number from 0 to 65535, not {port!r}.")
     # Timers accept at most a few hundred years.
     is_duration = isinstance(seconds, int | float) and 0 < seconds < 1e9
     if isinstance(seconds, bool) or not is_duration:
-        raise InputError(f"seconds must be a number above 0 and below 1e9; got {seconds!r}.")
+        raise InputError(f"seconds must be a number above 0 and below 1e9, not {seconds!r}.")
 
 
 def _check_models(models: Any) -> list[Model]:
@@ -294,7 +294,7 @@ def _check_models(models: Any) -> list[Model]:
         return []
     models = list(models) if isinstance(models, list | tuple) else [models]
     if len(models) > _MAX_MODELS:
-        raise InputError(f"a page compares at most {_MAX_MODELS} models; got {len(models)}.")
+        raise InputError(f"a page compares at most {_MAX_MODELS} models, not {len(models)}.")
     return [check_model(candidate) for candidate in models]
 
 
@@ -325,12 +325,12 @@ def _find_mismatches(
     served_names = {model.model.fingerprint: model.name for model in models} if fingerprints else {}
     if not served_names and len(set(fingerprints.values())) > 1:
         first, second = (_short_fingerprint(value) for value in fingerprints.values())
-        return [f"the run and the judgment are about two models ({first} and {second})"]
+        return [f"the run and the judgment belong to two models ({first} and {second})"]
     served = " and ".join(
         f"“{name}” ({_short_fingerprint(value)})" for value, name in served_names.items()
     )
     return [
-        f"the {name} is about another model ({_short_fingerprint(value)}) than {served}"
+        f"the {name} belongs to another model ({_short_fingerprint(value)}) than {served}"
         for name, value in fingerprints.items()
         if served_names and value not in served_names
     ]
@@ -362,8 +362,8 @@ def _match_learned(learned: Any, models: list[Model]) -> list[LearnedMethod | No
     if not any(matches):
         served = " and ".join(_short_fingerprint(model.fingerprint) for model in models)
         raise InputError(
-            f"the method was learned from another model ({_short_fingerprint(fingerprint)}) than "
-            f"is served ({served or 'none'}); serve that one, or learn from this."
+            f"the method was learned from the model {_short_fingerprint(fingerprint)}, not from "
+            f"{served or 'none'}. Serve that model, or learn from this one."
         )
     return matches
 
@@ -373,7 +373,7 @@ def _open_stored(value: Any, name: str, kind: type[T], read: Callable[[Path], T]
     if value is None or isinstance(value, kind):
         return value
     if not isinstance(value, str | os.PathLike):
-        raise InputError(f"{name} must be a {name.capitalize()} or its path; got {value!r}.")
+        raise InputError(f"{name} must be a {name.capitalize()} or its path, not {value!r}.")
     return read(Path(value))
 
 

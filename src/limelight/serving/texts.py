@@ -132,8 +132,8 @@ def parse_request(body: bytes, features: str | Splitter | None = None) -> TextRe
     length = len(request.text)
     if length > MAX_CHARACTERS and not is_address(request.text):
         raise InputError(
-            f"the page explains texts of at most {MAX_CHARACTERS:,} characters; this one has "
-            f"{length:,}. Longer ones are for limelight explain --file."
+            f"the page explains texts of at most {MAX_CHARACTERS:,} characters, but this one has "
+            f"{length:,}. For longer texts, use limelight explain --file."
         )
     if callable(features) and request.request.features == feature_kind(features):
         return msgspec.structs.replace(request, features=features)
@@ -146,7 +146,7 @@ def check_input_kind(text: str, *, is_image_model: bool) -> None:
     The model would take the text for the path of a file on this machine.
     """
     if is_image_model and text and not is_address(text):
-        raise InputError("this model reads images; drop one on the page, or choose a file.")
+        raise InputError("this model reads images. Drop one on the page, or choose a file.")
 
 
 def explain_text(
@@ -272,11 +272,11 @@ def prepare_batch(model: Model, request: TextRequest) -> Batch:
     (first, last), text = request.inside, request.text
     words = [span for span in prepared.read(text).tokens.spans if first <= span[0] < last]
     if not words:
-        raise InputError("the model reads no words there; go back to the whole text.")
+        raise InputError("the model reads no words there. Go back to the whole text.")
     # The words of one sentence are other features, for which another version of the model may be
     # prepared.
     batch = _read_text(*prepare_model(model, replace(request.request, features=words)), text)
-    warning = "These are the words of one part of the text; the rest stays as it is."
+    warning = "These are the words of one part of the text. The other parts stay as they are."
     features = replace(batch.features[0], kind="words", warnings=(warning,))
     return replace(batch, features=(features,))
 
@@ -352,7 +352,7 @@ def _removal_mask(batch: Batch, request: TextRequest) -> Bool[np.ndarray, "1 d"]
 def _read_text(model: Model, options: Request, text: str) -> Batch:
     """Return a text as a batch with its first query, which the reader of the page may change."""
     if not text.strip():
-        raise InputError("there is no text left to read; put a word in.")
+        raise InputError("the text has no words left. Add a word.")
     (queried,) = options.attach_queries([text])
     (queried, *_) = expand_queries(model, queried) or [queried]
     (batch,) = stream_batches(model, [queried], options)
@@ -440,7 +440,7 @@ def compute_sections(
             report_progress(0, 1)
             if name not in SECTIONS:
                 names = ", ".join(SECTIONS)
-                raise InputError(f"there is no section {name!r}; choose from {names}.")
+                raise InputError(f"there is no section {name!r}. Choose from {names}.")
             try:
                 data[name] = SECTIONS[name](batch, methods)
             except InputError as error:
@@ -458,7 +458,7 @@ def export_explanations(
     (file_format,) = request.sections or [""]
     if file_format not in FILE_FORMATS:
         formats = " or ".join(FILE_FORMATS)
-        raise InputError(f"the format of a file is {formats}; got {file_format!r}.")
+        raise InputError(f"the format of a file must be {formats}, not {file_format!r}.")
     batch = prepare_batch(model, request)
     if batch.inputs[0].is_text:  # a changed image has no scores
         batch = apply_changes(batch, request)

@@ -197,7 +197,7 @@ def build_features(
     if side is not None:
         if not parts:
             raise InputError(
-                f"side {side!r} is about a pair of texts, and this is a single text; leave it out."
+                f"side={side!r} needs a pair of texts, but this is a single text. Leave side out."
             )
         side_number = SIDES.index(side)
         groups = [
@@ -220,12 +220,11 @@ def build_features(
     ]
     d = len(index_of_group)
     if not d:
-        advice = "; protect_span=False scores those that are asked about" * bool(
-            model_input.queries
-        )
+        advice = " Use protect_span=False (--no-protect-span) to score the words of the span."
+        advice *= bool(model_input.queries)
         raise InputError(
-            f"there is nothing to explain: no {feature_noun(kind)} of this text is left that the "
-            f"model reads and that is not protected{advice}."
+            f"the model reads no unprotected {feature_noun(kind)} of this text, so there is "
+            f"nothing to explain.{advice}"
         )
     if model_input.image is not None:
         names = tuple(map(str, index_of_group))
@@ -305,8 +304,8 @@ def split_input(model_input: ModelInput, spec: Any) -> Any:
         if spec not in SPLITTERS:
             if _is_image_kind(spec):
                 raise InputError(
-                    f"features {spec!r} are parts of images, not of texts. Choose from: "
-                    f"{', '.join(FEATURES)}."
+                    f"features {spec!r} are parts of an image, but this is a text. Choose "
+                    f"from: {', '.join(FEATURES)}."
                 )
             raise InputError(unknown_name_message("features", spec, FEATURES))
         spec = SPLITTERS[spec]
@@ -314,7 +313,7 @@ def split_input(model_input: ModelInput, spec: Any) -> Any:
         if not isinstance(spec, Sequence | np.ndarray) or not len(spec):
             raise InputError(
                 f"features must be one of {', '.join(FEATURES)}, a list of (start, end), a "
-                f"function that returns one, or one whole number per token; got {spec!r}."
+                f"function that returns one, or one whole number per token, not {spec!r}."
             )
         are_groups = feature_kind(spec) == "groups"
         return None if are_groups else validate_spans(spec, model_input.text, "features")
@@ -356,8 +355,8 @@ def _group_patches(model_input: ModelInput, image: PatchedImage, spec: Any) -> l
     shape = [len({box[side] for box in image.boxes}) for side in (1, 0)]  # rows, columns
     if any(wanted > available for wanted, available in zip(grid, shape, strict=True)):
         raise InputError(
-            f"the model reads {shape[0]} × {shape[1]} patches, which can be joined and not cut; "
-            f"got a grid of {grid[0]} × {grid[1]}."
+            f"the model reads {shape[0]} × {shape[1]} patches, so a grid of {grid[0]} × {grid[1]} "
+            "is too fine. Use a coarser grid."
         )
     # The center of each patch chooses its cell. Pixels are not used, so that images of all sizes
     # are grouped in the same way.
@@ -398,19 +397,18 @@ def _merge_warning(text: str, spans: list[Span], merged: list[Span]) -> tuple[st
         return ()
     first = next(text[a:b] for a, b in merged if (a, b) not in spans)
     return (
-        f"{len(spans)} units are {len(merged)} to this model, which reads some of them as one "
-        f"token, such as {abbreviate_names([first])!r}; what it cannot lose apart has one score.",
+        f"The model reads some units as one token, such as {abbreviate_names([first])!r}. The "
+        f"{len(spans)} units have {len(merged)} scores.",
     )
 
 
 def _validate_groups(groups: Any, count: int) -> list[Hashable]:
     """Return the user's group of each of ``count`` tokens; negative integers become None."""
     if not all(hasattr(group, "__index__") for group in groups):
-        raise InputError(f"groups of tokens must be whole numbers; got {groups!r}.")
+        raise InputError(f"groups of tokens must be whole numbers, not {groups!r}.")
     if len(groups) != count:
         raise InputError(
-            f"features must give one group per token; the text has {count} tokens in the "
-            f"window; got {len(groups)} groups."
+            f"features must have one group per token of the window ({count}), not {len(groups)}."
         )
     return [None if int(group) < 0 else int(group) for group in groups]
 

@@ -130,7 +130,9 @@ def read_image(image: Any, name: str | None = None) -> ImageInput:
         file_name = Path(path).name if isinstance(path, str) and path else None
         content = image.get("bytes") or path
         if not isinstance(content, str | bytes):
-            raise InputError("an image in a table has its 'bytes' or a 'path'; this one has none.")
+            raise InputError(
+                "an image in a table must have 'bytes' or a 'path', but this one has neither."
+            )
         return read_image(content, name or file_name)
     if isinstance(image, str) and (match := _ADDRESS.match(image)):
         return read_image(_decode_base64(image[match.end() :]), name or match["name"])
@@ -142,7 +144,7 @@ def read_image(image: Any, name: str | None = None) -> ImageInput:
         return _open_image(image, name or Path(getattr(image, "filename", "")).name or UNNAMED)
     if not hasattr(image, "__array__"):
         raise InputError(
-            "an image must be an array, a Pillow image, a path or the bytes of a file; got "
+            "an image must be an array, a Pillow image, a path or the bytes of a file, not "
             f"{type(image).__name__}."
         )
     return _convert_array(np.asarray(image), name or UNNAMED)
@@ -170,8 +172,8 @@ def _read_file(path: Path, name: str) -> ImageInput:
         exists = False
     if not exists:
         raise InputError(
-            f"an image must be a file, which {truncate_line(str(path), 200)!r} is not; an address "
-            "of the web is not read: download it."
+            f"an image must be the path of a file, but {truncate_line(str(path), 200)!r} is no "
+            "file. Download images from the web first."
         )
     return _open_image(path, name)
 
@@ -190,13 +192,15 @@ def _open_image(file: Any, name: str) -> ImageInput:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         most = Image.MAX_IMAGE_PIXELS
-        raise InputError(f"an image may have {most:,} pixels at most; {name!r} has more.") from None
+        raise InputError(
+            f"an image must have at most {most:,} pixels, but {name!r} has more. Make it smaller."
+        ) from None
     except Exception as error:  # a broken file raises almost any error
         # The message of this error shows an object of this module instead of the file.
         is_unknown = type(error).__name__ == "UnidentifiedImageError"
-        why = "it is none" if is_unknown else truncate_line(str(error), 120).rstrip(".")
+        why = "" if is_unknown else f" ({truncate_line(str(error), 120).rstrip('.')})"
         raise InputError(
-            f"{name!r} cannot be read as an image in PNG, JPEG, GIF, BMP, WebP or TIFF: {why}."
+            f"{name!r} cannot be read as an image in PNG, JPEG, GIF, BMP, WebP or TIFF{why}."
         ) from error
 
 
@@ -206,8 +210,8 @@ def _convert_pillow(image: Any, name: str) -> ImageInput:
 
     if (frames := getattr(image, "n_frames", 1)) > 1:
         raise InputError(
-            f"an image file must hold one frame; {name!r} has {frames}, as an animation has. "
-            "Save one frame as a file."
+            f"an image file must have one frame, but {name!r} has {frames}. Save one frame as a "
+            "file."
         )
     image = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;"):
@@ -225,18 +229,17 @@ def _convert_array(array: np.ndarray, name: str) -> ImageInput:
     """Convert an array of height, width and perhaps channels."""
     pixels = array[:, :, None] if array.ndim == 2 else array
     if pixels.ndim != 3 or pixels.shape[2] not in (1, 3, 4):
-        advice = " Several images are a list: list(array)." * (pixels.ndim == 4)
+        advice = " Pass several images as a list: list(array)." * (pixels.ndim == 4)
         if pixels.ndim == 3 and pixels.shape[0] in (1, 3, 4):
-            advice = " Channels go last: np.moveaxis(array, 0, -1)."
+            advice = " Move the channels to the end: np.moveaxis(array, 0, -1)."
         raise InputError(
-            "the array of an image has height, width and 1, 3 or 4 channels (gray, colors, "
-            f"colors with transparency), in this order; got the shape {array.shape}.{advice}"
+            "an image must have the shape (height, width) or (height, width, channels) with 1, 3 "
+            f"or 4 channels, not {array.shape}.{advice}"
         )
     height, width, channels = pixels.shape
     if min(height, width) < 2:
         raise InputError(
-            f"an image needs at least 2 × 2 pixels, or there is nothing to compare; {name!r} has "
-            f"{width} × {height}."
+            f"an image must have at least 2 × 2 pixels, but {name!r} has {width} × {height}."
         )
     pixels, warnings = _convert_bits(pixels, name)
     if channels == 4:
@@ -259,7 +262,7 @@ def _convert_bits(
         return pixels, ()
     is_integer = pixels.dtype.kind in "ui"
     if pixels.dtype.kind not in "buif" or not np.isfinite(pixels).all():
-        raise InputError(f"pixels must be finite numbers; those of {name!r} are not.")
+        raise InputError(f"pixels must be finite numbers, but those of {name!r} are not.")
     low, high = pixels.min(), pixels.max()
     warnings: tuple[str, ...] = ()
     if pixels.dtype == np.uint16:
@@ -279,8 +282,8 @@ def _convert_bits(
         elif not is_integer and low >= 0 and high <= 255:
             advice = "If they go up to 255, give array / 255."
         raise InputError(
-            f"{'whole' if is_integer else 'float'} pixels must lie between 0 and {most}; those of "
-            f"{name!r} go from {low:.4g} to {high:.4g}. {advice}"
+            f"{'whole' if is_integer else 'float'} pixels must be between 0 and {most}, but those "
+            f"of {name!r} are between {low:.4g} and {high:.4g}. {advice}"
         )
     return np.rint(pixels * (255 / most)).astype(np.uint8), warnings
 
@@ -345,16 +348,19 @@ class Image:
         Pages show the stored files, so anything but a PNG file is an error too.
         """
         if len(self.boxes) != features:
-            raise InputError(f"got {features} features and {len(self.boxes)} boxes.")
+            raise InputError(
+                f"features and boxes must have the same length, not {features} and "
+                f"{len(self.boxes)}."
+            )
         width, height = self.size
         for left, top, right, bottom in self.boxes:
             if not (0 <= left < right <= width and 0 <= top < bottom <= height):
                 raise InputError(
-                    "boxes must be (left, top, right, bottom) inside the image of "
-                    f"{width} × {height} pixels; got {(left, top, right, bottom)}."
+                    f"boxes must be (left, top, right, bottom) inside the image of {width} × "
+                    f"{height} pixels, not {(left, top, right, bottom)}."
                 )
         if not re.fullmatch("[0-9a-f]{12}", self.digest):
-            raise InputError(f"the digest of an image has 12 digits; got {self.digest!r}.")
+            raise InputError(f"the digest of an image must be 12 digits, not {self.digest!r}.")
         for name in ("png", "regions"):
             if (content := getattr(self, name)) is not None:
                 _check_png(content, name)
@@ -364,7 +370,7 @@ class Image:
 def _check_png(content: str, name: str) -> None:
     """Raise `InputError` if ``content`` is no PNG file in base64."""
     if not _decode_base64(content).startswith(_SIGNATURE):
-        raise InputError(f"{name} of an image must be a PNG file in base64; this is none.")
+        raise InputError(f"{name} of an image must be a PNG file in base64.")
 
 
 def _decode_base64(content: str) -> bytes:
@@ -440,9 +446,7 @@ class PatchedImage(NamedTuple):
 def _check_segment_count(segments: int) -> None:
     """Raise `InputError` if an image has more segments than a result can store."""
     if segments > MAX_SEGMENTS:
-        raise InputError(
-            f"an image may be cut into {MAX_SEGMENTS} segments at most; these are {segments}."
-        )
+        raise InputError(f"an image must have at most {MAX_SEGMENTS} segments, not {segments}.")
 
 
 @lru_cache(maxsize=8)
@@ -473,8 +477,8 @@ def grid_boxes(frame: Box, rows: int, columns: int) -> tuple[Box, ...]:
     left, top, right, bottom = frame
     if rows > bottom - top or columns > right - left:
         raise InputError(
-            f"a grid of {rows} × {columns} patches needs as many pixels at least; the image has "
-            f"{bottom - top} × {right - left} of them (rows × columns)."
+            f"a grid of {rows} × {columns} patches needs at least as many pixels, but the image "
+            f"has {bottom - top} × {right - left} (rows × columns)."
         )
     x = np.rint(np.linspace(left, right, columns + 1)).astype(int).tolist()
     y = np.rint(np.linspace(top, bottom, rows + 1)).astype(int).tolist()
@@ -490,8 +494,8 @@ def slic_segments(pixels: Num[np.ndarray, "H W C"]) -> Labels:
         from skimage.segmentation import slic
     except ImportError:
         raise InputError(
-            "segments need the package scikit-image (pip install scikit-image), or a function of "
-            "your own from the pixels to a label for each: features=function."
+            "segments need scikit-image. Run: pip install scikit-image, or pass a function from "
+            "the pixels to a label for each pixel as features."
         ) from None
     # Gray images get three equal channels, so that SLIC measures brightness from 0 to 100, as for
     # colors. One channel would range from 0 to 1, where distances dominate and segments become
@@ -524,8 +528,8 @@ def segment_image(
     shape = image.pixels.shape[:2]
     if values.shape != shape or values.dtype.kind not in "bui" or not (values >= 0).any():
         raise InputError(
-            f"the splitter {name} must give a whole number from 0 for every pixel, {shape[0]} × "
-            f"{shape[1]} of them; got {values.dtype} of the shape {values.shape}."
+            f"the splitter {name} must return a whole number from 0 for each of the {shape[0]} × "
+            f"{shape[1]} pixels, not {values.dtype} of shape {values.shape}."
         )
     is_segment = values >= 0
     labels = np.full(shape, -1)

@@ -181,11 +181,11 @@ class ModelInput:
 def validate_text(text: Any) -> str:
     """Return ``text``; raise `InputError` if it is no string or contains a lone surrogate."""
     if not isinstance(text, str):
-        raise InputError(f"a text must be a string; got {type(text).__name__}.")
+        raise InputError(f"a text must be a string, not {type(text).__name__}.")
     if match := LONE_SURROGATE.search(text):
         raise InputError(
-            f"a text must hold whole characters; character {match.start()} (counting from 0) is a "
-            "lone surrogate. Replace it: text.encode('utf-8', 'replace').decode()."
+            f"a text must have no lone surrogates, but character {match.start()} (counting from "
+            "0) is one. Replace it: text.encode('utf-8', 'replace').decode()."
         )
     return text
 
@@ -197,8 +197,8 @@ def validate_text_or_pair(value: Any) -> str | Pair:
     if len(value) != 2 or not all(isinstance(side, str) for side in value):
         kinds = ", ".join(type(side).__name__ for side in value[:3]) + ", …" * (len(value) > 3)
         raise InputError(
-            f"a tuple is a pair of two texts; got a tuple of {len(value)} ({kinds}). Several texts "
-            "must be a list: write [...]."
+            f"a tuple must be a pair of two texts, but this one has {len(value)} entries "
+            f"({kinds}). Write several texts as a list: [...]."
         )
     return validate_text(value[0]), validate_text(value[1])
 
@@ -229,10 +229,10 @@ def is_image(value: Any) -> bool:
 def check_text_list(texts: Any) -> None:
     """Raise `InputError` if ``texts`` is a string or contains anything but texts and pairs."""
     if isinstance(texts, str):
-        raise InputError("logits takes a list of texts; got one string. Write [text].")
+        raise InputError("logits needs a list of texts, not a string. Write [text].")
     for i, text in enumerate(texts):
         if not isinstance(text, str | tuple):
-            raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
+            raise InputError(f"text {i} must be a string, not {type(text).__name__}.")
         with add_text_number(i if len(texts) > 1 else None):
             validate_text_or_pair(text)
 

@@ -82,8 +82,8 @@ class SpanQuery:
         ]
         if divided or not indices:
             a, b = divided[0] if divided else (0, 0)
-            why = f"cuts {text[a:b]!r} ({a}:{b})" if divided else "holds none that the model reads"
-            raise InputError(f"at must hold whole words; {self.start}:{self.end} {why}.")
+            why = f"cuts {text[a:b]!r} ({a}:{b})" if divided else "has no word that the model reads"
+            raise InputError(f"at must contain whole words, but {self.start}:{self.end} {why}.")
         return indices
 
 
@@ -121,13 +121,13 @@ class AnswerQuery:
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():
-            raise InputError(f"an answer must be a text with words in it; got {self.text!r}.")
+            raise InputError(f"an answer must be a text with words, not {self.text!r}.")
         if self.end < 0:
             object.__setattr__(self, "end", len(self.text))
         if not 0 <= self.start < self.end <= len(self.text):
             raise InputError(
-                f"span must be (start, end) inside the answer of {len(self.text)} characters; "
-                f"got ({self.start}, {self.end})."
+                f"span must be (start, end) inside the answer of {len(self.text)} characters, not "
+                f"({self.start}, {self.end})."
             )
 
     @property
@@ -218,8 +218,8 @@ def parse_query(stored: Any) -> Query:
                         answer, start, end, is_generated=is_generated, per_token=per_token
                     )
     raise InputError(
-        'query must be {"span": [start, end]} or {"answer": "…"}, perhaps with "span": [start, '
-        f"end]; got {truncate_line(repr(stored))}."
+        'query must be {"span": [start, end]}, {"answer": "…"} or both, not '
+        f"{truncate_line(repr(stored))}."
     )
 
 
@@ -312,9 +312,8 @@ def resolve_span(
 def span_choice_message(spans: Sequence[SpanQuery], text: str) -> str:
     """Return a message that lists the spans of a text and says how to choose one."""
     return (
-        f"the model finds {_list_spans(spans, text)}; say which place to explain with at "
-        "(--at): the number of a span from 0, words, or (start, end). explain_spans "
-        "(--each span) explains all that are found."
+        f"the model finds {_list_spans(spans, text)}. Choose one with at (--at) by its number "
+        "from 0, its words or (start, end), or explain all with explain_spans (--each span)."
     )
 
 
@@ -328,8 +327,8 @@ def _parse_span(selector: Any, text: str, region: Span) -> Span:
     start, end = selector
     if not 0 <= start < end <= last - first or not text[first + start : first + end].strip():
         raise InputError(
-            f"at must be (start, end) with a word between them, inside the {last - first} "
-            f"characters of the text; got ({start}, {end})."
+            f"at must be (start, end) around a word, inside the {last - first} characters of the "
+            f"text, not ({start}, {end})."
         )
     words = text[first + start : first + end]
     start += first + len(words) - len(words.lstrip())
@@ -346,14 +345,15 @@ def _find_words(selector: str, text: str, region: Span) -> Span:
         return spans[0]
     if not spans:
         raise InputError(
-            f"there is no {truncate_line(selector, 40)!r} in the text; at takes words of it."
+            f"the text does not contain {truncate_line(selector, 40)!r}. Give words of the text "
+            "as at (--at)."
         )
     offsets = [(a - first, b - first) for a, b in spans]
     listed_offsets = ", ".join(f"{a}:{b}" for a, b in offsets[:_MAX_LISTED])
     listed_offsets += ", …" * (len(spans) > _MAX_LISTED)
     raise InputError(
-        f"{truncate_line(words, 40)!r} stands at {len(spans)} places of the text, "
-        f"{listed_offsets}; say which, at={offsets[0]} (--at {offsets[0][0]}:{offsets[0][1]})."
+        f"{truncate_line(words, 40)!r} occurs {len(spans)} times in the text ({listed_offsets}). "
+        f"Choose one, such as at={offsets[0]} (--at {offsets[0][0]}:{offsets[0][1]})."
     )
 
 

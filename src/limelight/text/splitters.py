@@ -203,7 +203,7 @@ def validate_spans(values: Any, text: str, name: str) -> list[Span]:
         if not fits:
             raise InputError(
                 f"{name} must give the (start, end) of every unit, in order, without overlap and "
-                f"inside the text of {len(text)} characters; got {span!r} after {end}."
+                f"inside the text of {len(text)} characters, not {span!r} after {end}."
             )
         spans.append((start, stop))
         end = stop

@@ -101,13 +101,11 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         if self.words[:2] != _SPECIALS:
-            raise InputError(
-                f"a vocabulary starts with [cls] and UNK; this one starts with {self.words[:2]}."
-            )
+            raise InputError(f"a vocabulary must start with [cls] and UNK, not {self.words[:2]}.")
         # Special rows have no entry, because "[cls]" in a text is an ordinary string.
         row = {word: i for i, word in enumerate(self.words) if i > UNK}
         if len(row) != len(self.words) - 2:
-            raise InputError("a vocabulary lists every word once; this one repeats some.")
+            raise InputError("a vocabulary must have each word once, but this one repeats some.")
         object.__setattr__(self, "_row", row)
 
     def __len__(self) -> int:
@@ -120,7 +118,7 @@ class Vocabulary:
     def from_counts(cls, counts: Mapping[str, int], *, size: int | None = None) -> "Vocabulary":
         """Return the ``size`` most frequent words (specials included), ties alphabetical."""
         if size is not None and size < len(_SPECIALS):
-            raise InputError(f"a vocabulary needs a size of at least 2; got {size}.")
+            raise InputError(f"the size of a vocabulary must be at least 2, not {size}.")
         ranked = sorted(counts, key=lambda word: (-counts[word], word))
         words = [*_SPECIALS, *(word for word in ranked if word not in _SPECIALS)]
         return cls(tuple(words[:size]))

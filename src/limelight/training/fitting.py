@@ -247,7 +247,7 @@ def fit_examples(
         report["warning"] = (
             f"THE METHOD HAS {finding}: on {test.text_count} held-out {noun} its scores "
             f"are not clearly nearer to Shapley values than 0 is. Give more {noun} or more "
-            "pairs; until then use 'shapley'."
+            "pairs. Until then, use 'shapley'."
         )
     elif coverage["guarantee"] is None:
         report["warning"] = (

@@ -56,22 +56,24 @@ def cut_training_images(data_sets: Sequence[LabeledTexts], grid: int) -> Trainin
     training = data_sets[0]
     if not has_images(training):
         if any(isinstance(row, str) and is_image(row) for row in training.texts):
-            raise InputError(f"{training.source} holds images; give it by --images (images=True).")
+            raise InputError(
+                f"{training.source} contains images. Give it with --images (images=True)."
+            )
         return None
     images: list[ImageInput] = []
     for data in data_sets:
         for row, image in enumerate(data.texts, start=1):
             if not isinstance(image, ImageInput):
                 raise InputError(
-                    f"row {row} of {data.source} is a text among images; remove the row."
+                    f"row {row} of {data.source} is a text among images. Remove the row."
                 )
             images.append(image)
     height, width, _ = images[0].pixels.shape
     smallest = min((image.size for image in images), key=min)
     if grid > min(smallest):
         raise InputError(
-            f"a grid of {grid} × {grid} patches needs as many pixels at least, and an image has "
-            f"{smallest[0]} × {smallest[1]}; set a smaller grid (--set grid=…)."
+            f"a grid of {grid} × {grid} patches needs at least as many pixels, but an image has "
+            f"{smallest[0]} × {smallest[1]}. Set a smaller grid (--set grid=…)."
         )
     high, wide = (min(_MOST_SIDE, max(1, round(side / grid))) for side in (height, width))
     channels = max(image.pixels.shape[2] for image in images)

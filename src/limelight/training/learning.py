@@ -160,24 +160,22 @@ def learn(
         ("pairs", pairs, 1),
     ):
         if not isinstance(value, Integral) or not minimum <= value < 1 << 63:
-            limit = " to 2^63 − 1" if name == "seed" else " or more"
-            raise InputError(
-                f"{name} must be a whole number, {minimum}{limit}; got {short_repr(value)}."
-            )
+            limit = f"from {minimum} to 2^63 − 1" if name == "seed" else f"of at least {minimum}"
+            raise InputError(f"{name} must be a whole number {limit}, not {short_repr(value)}.")
     request = Request(features=features, answer=answer)
     model, request = prepare_model(model, request)
     implementation = select_implementation(METHODS["shapley"], model)
     if implementation is not None and implementation.exactness != "sampled":
         raise InputError(
-            "Shapley values of this model are exact and take milliseconds, so there is nothing to "
-            "learn; use the method 'shapley'."
+            "Shapley values of this model are exact and take milliseconds. Use method 'shapley' "
+            "instead of learn."
         )
     plan = SamplingPlan([], int(pairs), int(seed), query_kind(model))
     explanations = _read_explanations(texts)
     folder = None if output is None else Path(output)
     if folder is not None:
         if folder.is_file():
-            raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
+            raise InputError(f"'{folder}' is a file, not a folder. Choose another name.")
         make_writable_folder(folder)
     with contextlib.nullcontext() if folder is None else folder_lock(folder, _BUSY):
         if folder is not None:
@@ -250,8 +248,8 @@ def _learn_from_explanations(
     by_text = {(e.text, e.query): e for e in explanations if e.method == "shapley"}
     if any(e.image is not None for e in by_text.values()):
         raise InputError(
-            "results keep no image as the model read it, so nothing is learned from their "
-            "values; give the images themselves."
+            "results do not store images as the model reads them, so learn cannot use their "
+            "values. Give the images themselves."
         )
 
     def value_kind(e: Explanation) -> tuple[Any, ...]:
@@ -270,9 +268,9 @@ def _learn_from_explanations(
     ]
     if len(by_text) < MIN_TEXTS or len(kinds) > 1 or not kinds <= set(default_kinds):
         raise InputError(
-            f"learn takes stored Shapley values of at least {MIN_TEXTS} texts, all of this model "
-            f"and of the {request.scale} of one class, with default settings; got {len(by_text)} "
-            f"texts and {len(kinds)} kinds of values. Give the texts themselves instead."
+            f"learn needs Shapley values of at least {MIN_TEXTS} texts for this model, one class, "
+            f"{request.scale} and default settings, not {len(by_text)} texts (kinds of "
+            f"values: {len(kinds)}). Give the texts themselves."
         )
     texts, draws, has_spread = list[Any](), list[ShapleyDraws | None](), True
     target = model.classes.index(next(iter(kinds))[0])
@@ -348,7 +346,7 @@ def _fit_plan(
     texts, pairs = plan.texts, plan.pairs
     limit = None if budget is None else parse_budget(budget)
     if len(texts) < MIN_TEXTS:
-        raise InputError(f"learn needs at least {MIN_TEXTS} different texts; got {len(texts)}.")
+        raise InputError(f"learn needs at least {MIN_TEXTS} different texts, not {len(texts)}.")
     arguments = {
         "model": model.fingerprint,
         "texts": hashlib.sha256(
@@ -367,13 +365,13 @@ def _fit_plan(
                 raise msgspec.ValidationError
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             raise InputError(
-                f"'{file}' does not say what was begun; delete the folder '{folder}'."
+                f"'{file}' does not describe its sampled values. Delete the folder '{folder}'."
             ) from None
         changed = [name for name in arguments if stored.request.get(name) != arguments[name]]
         if changed:
             raise InputError(
-                f"the folder '{folder}' holds values that were not drawn with the same "
-                f"{changed[0]}; choose another folder, or delete that one."
+                f"the values in '{folder}' were sampled with a different value of {changed[0]}. "
+                "Choose another folder, or delete this one."
             )
         # As it was planned then: a budget of time buys another number of texts on a busy machine.
         return replace(plan, texts=texts[: stored.texts], pairs=stored.pairs)
@@ -382,7 +380,7 @@ def _fit_plan(
     )
     if not batches:
         read_batch(model, texts[:1], request, first_index=0)  # which says why
-        raise InputError("none of the first texts can be read; check them.")
+        raise InputError("none of the first texts can be read. Check them.")
     d = float(np.mean([len(batch.features[0]) for batch in batches]))
     call_seconds = 0.0
     if limit is not None or estimate:
@@ -404,9 +402,9 @@ def _fit_plan(
         if count < MIN_TEXTS:
             noun = pluralize(batches[0].features[0].noun)
             raise InputError(
-                f"a budget of {limit} is {allowed:,} calls of this model, and {MIN_TEXTS} texts of "
-                f"about {d:.0f} {noun} take {call_count(1, MIN_TEXTS):,}; give more, or shorter "
-                "texts."
+                f"a budget of {limit} allows {allowed:,} model calls, but {MIN_TEXTS} texts of "
+                f"about {d:.0f} {noun} need {call_count(1, MIN_TEXTS):,}. Increase it, or give "
+                "shorter texts."
             )
     announce_calls(model, lambda: call_count(pairs, count))
     if estimate is not None:
@@ -580,7 +578,7 @@ def make_examples(
         batch = read_batch(model, texts[rows], request, with_hidden_states=with_states)
         sizes = [values.shape[2] for values in draws[rows]]
         if [len(features) for features in batch.features] != sizes or len(output_counts) > 1:
-            raise InputError("the stored values are of other features than the words of texts.")
+            raise InputError("the stored values must belong to words, not to other features.")
         part = make_network_inputs(batch, signals)
         parts.append(part._replace(owner=part.owner + start))
     return Examples(
@@ -641,13 +639,15 @@ def fit_method(
     if aim is None:
         values = [remove_common_part(model, text_draws) for text_draws in values]
     if min(map(np.count_nonzero, (~is_held_out, tunes, calibrates))) < 2:
-        raise InputError(f"too few of the {len(draws)} texts can be read: {len(texts)}.")
+        raise InputError(
+            f"only {len(texts)} of the {len(draws)} texts can be read, which are too few."
+        )
     examples = make_examples(model, texts, values, request, signals)
     noun = feature_noun(request.features)
     if not examples.values.any():
         raise InputError(
-            f"all Shapley values that were drawn are 0: no {noun} of "
-            "these texts moves the model, so there is nothing to learn. Are they texts for it?"
+            f"all sampled Shapley values are 0, because no {noun} of these texts changes the "
+            "output. Check that the texts fit the model."
         )
 
     def report_fitting(share: float) -> None:
@@ -732,8 +732,8 @@ def _report_sentences(
     yield (
         f"On {report['held_out']:,} held-out {kind} its scores explain {max(report['r2'], 0):.0%} "
         "of the variance of Shapley values (R², corrected for the noise of the sampled ones), with "
-        f"a rank correlation of {report['rank_correlation']:.2f}; fitting ended where the error on "
-        f"{stopped_by} was least, so on others both may be somewhat lower."
+        f"a rank correlation of {report['rank_correlation']:.2f}. Fitting ended where the error on "
+        f"{stopped_by} was least, so both may be lower on other {kind}."
     )
     share = report.get("share")
     if share and share["share"] is not None:  # None: no order of these words gains anything
@@ -748,7 +748,7 @@ def _report_sentences(
     doubled = max(1 - remaining, full_fit["r2"], 0.0)
     shares = ", ".join(f"{max(fit['r2'], 0):.0%} from {fit['texts']:,}" for fit in report["curve"])
     yield (
-        f"One network explains {shares} {kind}; twice as many would bring it to about "
+        f"One network explains {shares} {kind}. Twice as many would bring it to about "
         f"{doubled:.0%}."
     )
     coverage = report["coverage"]

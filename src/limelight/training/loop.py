@@ -243,8 +243,8 @@ class Training:
         mean = float(self.loss_sum) / steps
         if not math.isfinite(mean):
             raise InputError(
-                f"the loss became {mean} in epoch {len(self.history) + 1}, by step "
-                f"{self.step}; lower the learning rate."
+                f"the loss became {mean} in epoch {len(self.history) + 1}, by step {self.step}. "
+                "Lower the learning rate."
             )
         return mean
 

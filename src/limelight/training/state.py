@@ -93,24 +93,24 @@ class Checkpoint:
             saved, now = notes["arguments"], json.loads(json.dumps(self.arguments))
         except (SafetensorError, KeyError, ValueError) as error:
             raise InputError(
-                f"the checkpoint '{self.path}' is damaged ({error}); start over with --fresh."
+                f"the checkpoint '{self.path}' is damaged ({error}). Start over with --fresh."
             ) from None
         changed = [name for name in {**saved, **now} if saved.get(name) != now.get(name)]
         if changed:
             changes = ", ".join(f"{n} was {saved.get(n)}, now {now.get(n)}" for n in changed)
             raise InputError(
-                f"the run in '{self.folder}' was started with other arguments ({changes}); "
-                "give the same to continue it, or start over with --fresh."
+                f"the run in '{self.folder}' was started with other arguments ({changes}). Give "
+                "the same to continue it, or start over with --fresh."
             )
         return tensors, notes
 
 
-MAKE_ROOM = "make room and run the same command: it goes on from the last checkpoint"
+MAKE_ROOM = "Free some space, and run the same command again to continue from the last checkpoint"
 
 
 def make_writable_folder(folder: Path) -> None:
     """Create ``folder`` if needed; raise `InputError` if no file can be written there."""
-    with explain_write_errors(folder, "choose another output folder"):
+    with explain_write_errors(folder, "Choose another output folder"):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
@@ -123,4 +123,4 @@ def explain_write_errors(path: Path, advice: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise InputError(f"'{path}' cannot be written ({reason}); {advice}.") from None
+        raise InputError(f"'{path}' cannot be written ({reason}). {advice}.") from None

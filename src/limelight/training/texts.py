@@ -95,12 +95,12 @@ def prepare(
     n, names = len(data), data.class_names
     for data_set in (data, validation):
         if data_set is not None and not len(data_set):
-            raise InputError(f"{data_set.source} has no rows; give labeled texts.")
+            raise InputError(f"{data_set.source} has no rows. Give labeled texts.")
     present = np.unique(data.labels)
     if len(present) < 2:
         raise InputError(
-            f"all rows of {data.source} have the label {names[present[0]]!r}; "
-            "training needs at least two classes."
+            f"all rows of {data.source} have the label {names[present[0]]!r}, but training needs "
+            "at least two classes."
         )
     data_sets = [data] if validation is None else [data, validation.with_classes(names)]
     if (images := cut_training_images(data_sets, recipe.grid)) is not None:
@@ -127,13 +127,13 @@ def prepare(
         count = round(recipe.validation * n)
         if not 0 < count < n:
             raise InputError(
-                f"a share of {recipe.validation} of {n} rows leaves nothing to "
-                "train or validate on; change the share or give more rows."
+                f"a share of {recipe.validation} of {n} rows leaves no row to train or none to "
+                "validate on. Change validation, or give more rows."
             )
         held_out, training_rows = order[:count], order[count:]
     if not len(held_out) and recipe.patience is not None:
         raise InputError(
-            "without held-out texts nothing says when to stop; give the number of epochs, or hold "
+            "without held-out texts, training needs a number of epochs. Set epochs, or hold "
             "texts out."
         )
     training = encoded.rows(training_rows)
@@ -167,11 +167,12 @@ def _words(data: LabeledTexts) -> Iterator[list[str]]:
     for row, text in enumerate(data.texts, start=1):
         if not isinstance(text, str):
             raise InputError(
-                f"{data.source} holds pairs of texts, and the classifier learns from one text."
+                f"{data.source} contains pairs of texts, but the classifier learns from single "
+                "texts."
             )
         if not (words := token_strings(text)):
             raise InputError(
-                f"row {row} of {data.source} has a text without words; remove the row."
+                f"row {row} of {data.source} has a text without words. Remove the row."
             )
         yield words
 

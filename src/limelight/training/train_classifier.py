@@ -167,7 +167,7 @@ def usable_device(device: str | None) -> str:
     if kind not in ("cpu", "cuda"):
         raise InputError(unknown_name_message("device", kind, ("cpu", "cuda")))
     if kind == "cuda" and default == "cpu":
-        raise InputError("torch finds no CUDA device here; leave --device out or say cpu.")
+        raise InputError("torch finds no CUDA device. Leave --device out, or use --device cpu.")
     return device or default
 
 
@@ -178,14 +178,14 @@ def _check_folder(folder: Path, *, restart: bool) -> Path:
     foreign = [p.name for p in folder.iterdir() if p.name not in model_files and p.name[0] != "."]
     if foreign:
         raise InputError(
-            f"the output folder '{folder}' holds other files ({sorted(foreign)[0]!r}); "
-            "choose a new or empty one."
+            f"the output folder '{folder}' contains other files ({sorted(foreign)[0]!r}). Choose "
+            "a new or empty folder."
         )
     is_unfinished = (folder / CHECKPOINT).exists() or not (folder / "config.json").exists()
     if not (restart or is_unfinished or is_incomplete_folder(folder)):
         raise InputError(
-            f"the output folder '{folder}' already holds a trained model; "
-            "choose another, or start over with --fresh."
+            f"the output folder '{folder}' already contains a trained model. Choose another, or "
+            "start over with --fresh."
         )
     return folder
 
@@ -215,7 +215,7 @@ def _training_record(
 
 
 def no_learning_warning(prepared: PreparedData, training: Training) -> str | None:
-    """Return a warning if the model is no better than always answering the most frequent class.
+    """Return a warning if the model is no better than always predicting the most frequent class.
 
     The model is better if its accuracy is two standard errors above the share of that class. For
     few texts it is enough if the accuracy is half the way from the share to 1.
@@ -241,8 +241,8 @@ def no_learning_warning(prepared: PreparedData, training: Training) -> str | Non
     verdict = "HAS LEARNED NOTHING" if score <= share else "HAS NOT SHOWN THAT IT LEARNED ANYTHING"
     return (
         f"THE MODEL {verdict}: it gets {score:.1%} of the {len(texts):,} {noun} right, and always "
-        f"answering {frequent!r} gets {share:.1%}. Check that the labels belong to their texts; "
-        "if they do, give more texts, or train for longer (--epochs)."
+        f"predicting {frequent!r} gets {share:.1%}. Check the labels, give more texts, or train "
+        "for longer (--epochs)."
     )
 
 

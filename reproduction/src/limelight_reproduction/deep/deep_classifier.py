@@ -21,7 +21,7 @@ from limelight_reproduction.deep.subwords import SubwordSplitter
 from limelight_reproduction.deep.transformer import Transformer
 
 _CHUNK = 1024  # masked texts at a time
-_WORDS = "the deep networks are explained word by word, whatever they read of a word"
+_WORDS = "the deep networks have scores of words only"
 _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
     {
         "attention": None,
@@ -104,7 +104,7 @@ class DeepClassifier:
     def read(self, text: str, *, subwords: bool = False) -> ModelInput:
         """Return the words of ``text`` that begin inside the window."""
         if subwords:
-            raise InputError(f"{_WORDS}; read words.")
+            raise InputError(f"{_WORDS}. Leave subwords out.")
         tokens = tokenize(text)
         subwords_by_word = [self._split_word(word) for word in tokens.strings]
         starts = np.cumsum([0, *map(len, subwords_by_word)])
@@ -182,8 +182,7 @@ class DeepClassifier:
         if features is not None:
             if replacement != "unk":
                 raise InputError(
-                    "integrated gradients move every word to a token in its own place; use "
-                    "replacement 'unk'."
+                    "integrated gradients replace each word by a token. Use replacement 'unk'."
                 )
             window_feature = self._fit_window(_token_features(model_input, features))
             no_features = np.zeros((1, len(features)), bool)

@@ -166,14 +166,14 @@ def _estimated_limit(batch: Batch, regression: _Regression, overhead: int) -> At
     if pilot < 2 * overhead:
         d = len(batch.features[0])
         raise InputError(
-            f"a pilot for {d} features needs at least {2 * overhead} samples; got {pilot}."
+            f"a pilot for {d} features needs at least {2 * overhead} samples, not {pilot}."
         )
     settings = replace(regression, samples=pilot, max_samples=pilot, ridge=0.0, row0=False)
     (sampled,) = find_method("lime-sampled").implementations[0].explain(settings, batch)
     if sampled.stderr is None:
         raise DomainError(
-            f"all {pilot:,} samples of the pilot were answered alike, which does not tell how many "
-            "are needed; draw a larger pilot."
+            f"the output is the same for all {pilot:,} samples of the pilot, so the plan cannot "
+            "estimate its variance. Use a larger pilot."
         )
     return replace(sampled, stderr=sampled.stderr * math.sqrt(pilot - overhead))
 

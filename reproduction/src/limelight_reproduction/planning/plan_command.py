@@ -52,7 +52,7 @@ def plan(
     """
     texts = source.read_texts(text)
     if len(texts) != 1:
-        raise InputError(f"a plan is about one text; got {len(texts)}. Put it in quotes.")
+        raise InputError(f"plan needs one text, not {len(texts)}. Put it in quotes.")
     (text_or_pair,) = source.add_pair(texts)
     sampling_plan = needed_samples.plan(
         model.load(),

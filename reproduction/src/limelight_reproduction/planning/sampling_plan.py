@@ -65,17 +65,17 @@ class SamplingPlan(EqualByFields, TableMixin):
 
     def __post_init__(self) -> None:
         if not 0 < self.error < math.inf:
-            raise InputError(f"error must be positive and finite; got {self.error}.")
+            raise InputError(f"error must be positive and finite, not {self.error}.")
         if self.sizes not in MASK_SIZE_POWERS:
             raise InputError(unknown_name_message("sizes", self.sizes, MASK_SIZE_POWERS))
         if not 1 <= self.overhead <= _MAX_SAMPLES // 4:
             raise InputError(
-                "overhead must be a number of samples; "
-                f"got {truncate_line(str(self.overhead), 30)}."
+                "overhead must be a number of samples, not "
+                f"{truncate_line(str(self.overhead), 30)}."
             )
         d = len(self.features)
         if not d:
-            raise InputError("a plan needs at least one feature; got none.")
+            raise InputError("a plan needs at least one feature.")
         for name in ("deviation", "scores"):
             object.__setattr__(self, name, frozen_array(name, getattr(self, name), d))
         if (self.deviation < 0).any():
@@ -83,15 +83,15 @@ class SamplingPlan(EqualByFields, TableMixin):
         sides = self.sides or ("",) * d
         if len(sides) != d or not (set(sides) <= set(SIDES) or set(sides) == {""}):
             raise InputError(
-                f"sides must be {' or '.join(map(repr, SIDES))} for each of the {d} "
-                f"features of a pair; got {self.sides}."
+                f"sides must be {' or '.join(map(repr, SIDES))} for each of the {d} features of a "
+                f"pair, not {self.sides}."
             )
         object.__setattr__(self, "sides", sides)
         # Checked here, so that the search in `samples` ends within its range.
         if (self._total_error(np.full(d, _MAX_SAMPLES)) > self.error).any():
             raise InputError(
-                f"more than {_MAX_SAMPLES:.1e} samples would be needed for an error of "
-                f"{self.error:g}; ask for a larger one, or for another ridge or bandwidth."
+                f"an error of {self.error:g} needs more than {_MAX_SAMPLES:.1e} samples. Set a "
+                "larger error, or another ridge or bandwidth."
             )
 
     @property
@@ -154,8 +154,8 @@ class SamplingPlan(EqualByFields, TableMixin):
         _check_count(samples)
         if samples <= self.overhead:
             raise InputError(
-                f"samples must exceed {self.overhead}, which the regression of "
-                f"{len(self.features)} features takes; got {samples}."
+                f"samples must exceed {self.overhead}, the minimum for {len(self.features)} "
+                f"features, not {samples}."
             )
         scatter = np.hypot(self.deviation, self._added_scatter(samples))
         return scatter / math.sqrt(samples - self.overhead)
@@ -204,9 +204,9 @@ class SamplingPlan(EqualByFields, TableMixin):
 def _check_count(samples: int) -> None:
     """Raise `InputError` if ``samples`` is not a usable number of samples."""
     if not samples >= 1:
-        raise InputError(f"samples must be at least 1; got {samples}.")
+        raise InputError(f"samples must be at least 1, not {samples}.")
     if samples > _MAX_SAMPLES:
-        raise InputError(f"samples must be at most {_MAX_SAMPLES:.1e}, which nobody draws.")
+        raise InputError(f"samples must be at most {_MAX_SAMPLES:.1e}.")
 
 
 # A file with an unknown key is rejected, because the key may change the meaning of other keys.

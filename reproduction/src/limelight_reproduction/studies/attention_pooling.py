@@ -59,9 +59,11 @@ def pooling_game(
     ell = _numbers("logit", logit, 2)
     u = _values(value, ell)
     if (removed_logit is None) != (removed_value is None):
-        raise InputError("give removed_logit and removed_value together, or neither.")
+        raise InputError("give removed_logit and removed_value together, or leave both out.")
     if skip is None and removed_skip is not None:
-        raise InputError("give skip beside removed_skip: it says what a position adds if it stays.")
+        raise InputError(
+            "removed_skip needs skip, which is the output of a position that stays. Give both."
+        )
     feature_index = _features(groups, ell.shape[1])
     vanishes = removed_logit is None
     if vanishes:
@@ -70,7 +72,7 @@ def pooling_game(
         ell_h, u_h = _numbers("removed_logit", removed_logit, 2), _values(removed_value, ell)
         if ell_h.shape != ell.shape:
             raise InputError(
-                f"removed_logit must have the shape of logit, {ell.shape}; got {ell_h.shape}."
+                f"removed_logit must have the shape of logit, {ell.shape}, not {ell_h.shape}."
             )
     stays = feature_index < 0
     pick = (feature_index == np.arange(feature_index.max() + 1)[:, None]).T * 1.0
@@ -81,8 +83,8 @@ def pooling_game(
     g, g_h = np.exp(ell - top), (not vanishes) * np.exp(ell_h - top)
     if vanishes and not stays.any():
         raise InputError(
-            "a game in which removed positions vanish needs a position that always stays; give one "
-            "the group -1, or say what replaces a removed position."
+            "a game that deletes positions needs a position that always stays. Give one position "
+            "the group -1, or give removed_logit and removed_value."
         )
     game = RatioGame(
         D0=g[:, stays].sum(axis=-1),
@@ -148,7 +150,8 @@ def _skip_values(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     array = _numbers(name, values, 2)
     if array.shape not in (shape, (1, shape[1])):
         raise InputError(
-            f"{name} must have the axes (C, T) or (T,), here {shape}; got shape {np.shape(values)}."
+            f"{name} must have the axes (C, T) or (T,), here {shape}, not the shape "
+            f"{np.shape(values)}."
         )
     return np.broadcast_to(array, shape)
 
@@ -158,11 +161,13 @@ def _numbers(name: str, values: Any, axes: int) -> np.ndarray:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be an array of numbers; got {values!r:.80}.") from None
+        raise InputError(f"{name} must be an array of numbers, not {values!r:.80}.") from None
     if not 1 <= array.ndim <= axes or 0 in array.shape:
-        raise InputError(f"{name} must have 1 to {axes} axes, none empty; got shape {array.shape}.")
+        raise InputError(
+            f"{name} must have 1 to {axes} axes, none of them empty, not the shape {array.shape}."
+        )
     if not np.isfinite(array).all():
-        raise InputError(f"{name} must be finite; got NaN or infinite values.")
+        raise InputError(f"{name} must be finite, without NaN and infinite values.")
     return array.reshape((1,) * (axes - array.ndim) + array.shape)
 
 
@@ -173,8 +178,8 @@ def _values(value: Any, logit: np.ndarray) -> np.ndarray:
         array = array.swapaxes(0, 1)
     if array.shape[1] not in (1, len(logit)) or array.shape[2] != logit.shape[1]:
         raise InputError(
-            f"value must have the axes (C, K, T) beside {len(logit)} heads and {logit.shape[1]} "
-            f"positions; got shape {np.shape(value)}."
+            f"value must have the axes (C, K, T) with {len(logit)} heads and {logit.shape[1]} "
+            f"positions, not the shape {np.shape(value)}."
         )
     return np.broadcast_to(array, (array.shape[0], *logit.shape))
 
@@ -189,8 +194,7 @@ def _features(groups: Any, T: int) -> np.ndarray:
     features = np.unique(array[array >= 0])
     if not len(features) or features[-1] != len(features) - 1:
         raise InputError(
-            "groups must number the features 0, 1, … without a gap; "
-            f"got {', '.join(map(str, features[:5].tolist())) or 'none'}. Negative ones always "
-            "stay."
+            "groups must number the features 0, 1, … without a gap, not "
+            f"{', '.join(map(str, features[:5].tolist())) or 'none'}. Negative groups always stay."
         )
     return array

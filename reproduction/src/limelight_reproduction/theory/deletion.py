@@ -47,8 +47,8 @@ def lime_under_deletion(
     # Below the normal numbers 1/D is infinite, and D itself has lost its digits.
     if not np.all(game.tail_g >= sys.float_info.min):
         raise DomainError(
-            "LIME under deletion needs weights beside the words that double precision can tell "
-            "from 0."
+            "LIME under deletion needs positive weights without the words, but here they round "
+            "to 0 in double precision."
         )
     design = lime_design(game.g.shape[1], **settings)
     ranges = enumerate(zip(*deletion_range(game), strict=True))

@@ -65,7 +65,7 @@ def lime_variance(
     """
     check_tolerance(tolerance)
     if game.batch:
-        raise InputError(f"one document at a time has a variance; got a batch of {game.batch}.")
+        raise InputError(f"the variance of LIME needs one document, not a batch of {game.batch}.")
     xp = array_namespace(game.a)
     design = lime_design(game.d, bandwidth=bandwidth)
     if game.d == 2:  # three masks, three coefficients: nothing is left over
@@ -75,7 +75,7 @@ def lime_variance(
     if not bool(xp.all(form.ratio < MAX_SQUARED_RATIO)):
         raise DomainError(
             "the standard error of LIME needs denominators within a factor of "
-            f"{MAX_SQUARED_RATIO:g} of each other; here one feature outweighs all others."
+            f"{MAX_SQUARED_RATIO:g} of each other, but one feature outweighs all others."
         )
     kept_weight, removed_weight = _weights(design, bandwidth, power)
     # Both mixtures use the same nodes, because every node is a pass over all pairs.
@@ -89,8 +89,8 @@ def lime_variance(
         > _MAX_LOST_WEIGHT
     ):
         raise DomainError(
-            "the standard error of LIME needs a larger bandwidth for so few features as "
-            f"{game.d}: nearly all weight lies on one size."
+            f"nearly all weight lies on one size of the samples of {game.d} features. The "
+            "standard error of LIME needs a larger bandwidth."
         )
     # ℓ is subtracted as one more exponential sum, whose denominator does not move.
     unit = xp.ones_like(form.delta[:1])

@@ -69,9 +69,9 @@ def lime_mean_field(game: RatioGame, *, bandwidth: float = 0.25) -> Float[Array,
     (a = b), for every ν. Domain: d ≥ 2, ν > 0.
     """
     if not bandwidth > 0:
-        raise InputError(f"bandwidth must be positive; got {bandwidth}.")
+        raise InputError(f"bandwidth must be positive, not {bandwidth}.")
     if min(sizes := word_counts(game)) < 2:
-        raise DomainError(f"'lime-mean-field' needs at least 2 features; got d = {min(sizes)}.")
+        raise DomainError(f"'lime-mean-field' needs at least 2 features, not {min(sizes)}.")
     xp = array_namespace(game.a)
     x, removed, weight = _share_grid()
     # 1 − √x = (1 − x)/(1 + √x), which does not cancel where nearly all words stay.
@@ -79,7 +79,9 @@ def lime_mean_field(game: RatioGame, *, bandwidth: float = 0.25) -> Float[Array,
     psi = weight * np.exp(-((distance / min(max(bandwidth, 1e-150), 1e150)) ** 2) / 2)
     kernel = psi * x * removed
     if not np.sum(kernel) > 0:
-        raise DomainError(f"bandwidth {bandwidth} leaves no weight on any text; use a larger one.")
+        raise DomainError(
+            f"with bandwidth {bandwidth}, no text has a weight. Use a larger bandwidth."
+        )
     game = rescale_extreme_heads(game)
     scores = _integrate_effects(game, kernel / np.sum(kernel))
     slope = _slope(game, psi / np.sum(psi))

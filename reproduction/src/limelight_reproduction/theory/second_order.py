@@ -132,8 +132,8 @@ def second_order(game: RatioGame, values: Sequence[SymmetricValue]) -> BoundedSc
     result = BoundedScores(xp.mean(scores, axis=-2), xp.mean(bound, axis=-1))
     if not bool(xp.all(xp.isfinite(result.scores))) or bool(xp.any(xp.isnan(result.bound))):
         raise DomainError(
-            "the second order of a ratio game, and bounds by it, need values that are finite in "
-            "units of the smallest D too."
+            "the second order of a ratio game needs values that are finite after division by the "
+            "smallest D."
         )
     return result
 

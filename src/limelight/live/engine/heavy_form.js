@@ -12,7 +12,7 @@ const STEPS = 6; // of Dinkelbach's method; fewer would only widen the range
 export function heavyForm({ d, D0, a, b, N0, A, B, error }) {
   const { low, high } = denominators(D0, a, b);
   if (!(low >= TINY && high < Infinity && low >= high / MOST_RATIO)) {
-    throw new RangeError("the attention of this model is too peaked on this text for double precision; nothing exact can be said of it.");
+    throw new RangeError("the attention of this model is too peaked on this text for exact scores in double precision.");
   }
   const delta = new Float64Array(d), step = new Float64Array(d), keptIsHeavy = new Uint8Array(d);
   let n0 = N0;

@@ -7,11 +7,11 @@ const hasWords = (strings) => strings.some((string) => /[\p{L}\p{N}]/u.test(stri
 
 function warningsOf({ seen, beyond, replaced, unknown, strings }) {
   const warnings = [];
-  if (replaced) warnings.push(`The text holds ${replaced} lone surrogate(s), which are not characters; each was read as U+FFFD.`);
-  if (beyond) warnings.push(`The text has ${seen + beyond} tokens; the model reads the first ${seen}, and the last ${beyond} were cut off.`);
+  if (replaced) warnings.push(`The text has ${replaced} lone surrogate(s), which are not characters. Each was read as U+FFFD.`);
+  if (beyond) warnings.push(`The text has ${seen + beyond} tokens. The model reads the first ${seen}, and the last ${beyond} were cut off.`);
   if (!hasWords(strings)) warnings.push("The text has no letters and no digits, only other signs.");
-  if (unknown === seen) warnings.push("No word of the text is in the model's vocabulary: it sees only UNK.");
-  else if (unknown) warnings.push(`${unknown} of ${seen} tokens are not in the vocabulary; the model sees UNK.`);
+  if (unknown === seen) warnings.push("No word of the text is in the model's vocabulary, so the model reads only UNK.");
+  else if (unknown) warnings.push(`${unknown} of ${seen} tokens are not in the vocabulary. The model reads UNK instead.`);
   return warnings;
 }
 
@@ -21,10 +21,10 @@ function warningsOf({ seen, beyond, replaced, unknown, strings }) {
  * `ofPosition`, the feature at each place (-1: none); `cutAt`, the end of what was read, or null.
  */
 export function readText(model, value) {
-  if (typeof value !== "string") throw new TypeError(`a text must be a string; got ${typeof value}.`);
+  if (typeof value !== "string") throw new TypeError(`a text must be a string, not ${typeof value}.`);
   const { text, replaced } = wellFormed(value);
   const all = tokenizeText(text), seen = Math.min(all.strings.length, model.T_max - 1);
-  if (!seen) throw new RangeError("the text has no words; give at least one word.");
+  if (!seen) throw new RangeError("the text has no words. Give at least one word.");
   const strings = all.strings.slice(0, seen), beyond = all.strings.length - seen;
   const ids = new Int32Array(model.T_max).fill(UNK), ofPosition = new Int32Array(model.T_max).fill(-1);
   const features = [], index = new Map();

@@ -312,7 +312,7 @@ class AttentionClassifier:
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for every text."""
         if isinstance(texts, str):
-            raise InputError("logits takes a list of texts; got one string. Write [text].")
+            raise InputError("logits needs a list of texts, not a string. Write [text].")
         text_list, inputs = list(texts), []  # `texts` may be a generator
         for number, text in enumerate(text_list):
             with add_text_number(number if len(text_list) > 1 else None):

@@ -80,7 +80,7 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
     """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
+        raise InputError(f"'{folder}' is a file, not a folder. Choose another name.")
     created = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     with folder_lock(folder, "another process is saving a model to"):
@@ -89,8 +89,8 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
             names = {file.name for file in folder.iterdir() if not is_temporary_name(file.name)}
             if other := names - set(FILES):
                 raise InputError(
-                    f"the folder '{folder}' holds other files ({min(other)!r}); choose a new or "
-                    "empty one."
+                    f"the folder '{folder}' contains other files ({min(other)!r}). Choose a new "
+                    "or empty folder."
                 )
             write_files(model, folder)
         except BaseException:
@@ -139,14 +139,14 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
     """
     folder = Path(path)
     if not folder.is_dir():
-        raise InputError(f"there is no model folder at '{folder}'; check the path.")
+        raise InputError(f"there is no model folder at '{folder}'. Check the path.")
     try:
         config = _parse_config(_read_content(folder, "config.json"))
         contents = {name: _read_content(folder, name) for name in FILES[1:]}
         for name, digest in config.pop("sha256").items():
             if _digest(contents[name]) != digest:
                 raise InputError(
-                    f"{name} belongs to another config.json, or was changed; copy or train the "
+                    f"{name} was changed, or belongs to another config.json. Copy or train the "
                     "model again."
                 )
         # Not by splitlines: a word may contain a line end of another kind.
@@ -172,7 +172,7 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         )
     except (SafetensorError, KeyError, UnicodeDecodeError) as error:
         raise InputError(
-            f"the model folder '{folder}' is damaged ({error}); copy or train it again."
+            f"the model folder '{folder}' is damaged ({error}). Copy or train it again."
         ) from None
     except InputError as error:
         raise InputError(f"the model folder '{folder}' cannot be used: {error}") from None
@@ -220,7 +220,7 @@ def _parse_config(content: bytes) -> dict[str, Any]:
     config = parse_json(content, "config.json")
     format_name = config.pop("format", None) if isinstance(config, dict) else None
     if format_name != FORMAT:
-        raise InputError(f"config.json must have the format {FORMAT!r}; it has {format_name!r}.")
+        raise InputError(f"config.json must have the format {FORMAT!r}, not {format_name!r}.")
     digests = config.get("sha256")
     if not isinstance(digests, dict) or set(digests) != set(FILES[1:]):
         raise InputError(f"config.json must have the SHA-256 of {' and '.join(FILES[1:])}.")
@@ -236,7 +236,7 @@ def _parse_config(content: bytes) -> dict[str, Any]:
         raise InputError("config.json must list its classes as strings.")
     for name in config["classes"]:
         if not name.isascii() and LONE_SURROGATE.search(name):
-            raise InputError(f"config.json has half a character in the class name {name!r}.")
+            raise InputError(f"config.json has a lone surrogate in the class name {name!r}.")
     return config
 
 

@@ -39,12 +39,12 @@ def encode_text(text: str, vocabulary: Vocabulary, *, T_max: int) -> ModelInput:
         If ``text`` is no string, or has no words.
     """
     if not isinstance(text, str):
-        raise InputError(f"a text must be a string; got {type(text).__name__}.")
+        raise InputError(f"a text must be a string, not {type(text).__name__}.")
     # Most texts are ASCII. Python knows this without looking at the characters.
     text, replaced = (text, 0) if text.isascii() else LONE_SURROGATE.subn("\ufffd", text)
     strings = tuple(token_strings(text))
     if not strings:
-        raise InputError("the text has no words; give at least one word.")
+        raise InputError("the text has no words. Give at least one word.")
     inside, beyond = locate_tokens(strings[: T_max - 1], text), strings[T_max - 1 :]
     ids = vocabulary.encode(inside.strings)
     seen, unknown = len(ids), int(np.count_nonzero(ids == UNK))
@@ -52,21 +52,23 @@ def encode_text(text: str, vocabulary: Vocabulary, *, T_max: int) -> ModelInput:
     if replaced:
         # A lone surrogate is half a character, which no file can hold.
         warnings.append(
-            f"The text holds {replaced} lone surrogate(s), which are not characters; "
-            "each was read as U+FFFD."
+            f"The text has {replaced} lone surrogate(s), which are not characters. Each was read "
+            "as U+FFFD."
         )
     if beyond:
         warnings.append(
-            f"The text has {seen + len(beyond)} tokens; the model reads the first {seen}, "
-            f"and the last {len(beyond)} were cut off."
+            f"The text has {seen + len(beyond)} tokens. The model reads the first {seen}, and the "
+            f"last {len(beyond)} were cut off."
         )
     if not any(character.isalnum() for string in inside.strings for character in string):
         warnings.append("The text has no letters and no digits, only other signs.")
     if unknown == seen:
-        warnings.append("No word of the text is in the model's vocabulary: it sees only UNK.")
+        warnings.append(
+            "No word of the text is in the model's vocabulary, so the model reads only UNK."
+        )
     elif unknown:
         warnings.append(
-            f"{unknown} of {seen} tokens are not in the vocabulary; the model sees UNK."
+            f"{unknown} of {seen} tokens are not in the vocabulary. The model reads UNK instead."
         )
     cutoff = inside.spans[-1][1] if beyond else None
     return ModelInput(

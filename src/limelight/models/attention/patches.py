@@ -83,10 +83,9 @@ class PatchClassifier(AttentionClassifier):
         fits_weights = (self.T_max, mean_shape) == (1 + patches, (pixels,))
         if not is_small or not fits_weights or self.channels not in (1, 3):
             raise InputError(
-                "patches must have a size and stand in a grid, two whole numbers from 1 each, in 1 "
-                "or 3 channels; T_max must be one more than there are of them, and patch_mean as "
-                f"long as one; got {self.patch_size}, {self.grid}, {self.channels} channels, T_max "
-                f"{self.T_max} and {mean_shape}."
+                "patch_size and grid must be two positive whole numbers each, with 1 or 3 "
+                f"channels and a matching T_max and patch_mean, not {self.patch_size}, "
+                f"{self.grid}, {self.channels}, {self.T_max} and {mean_shape}."
             )
         if self.removal not in REMOVALS:
             raise InputError(unknown_name_message("removal", self.removal, REMOVALS))
@@ -204,8 +203,8 @@ class PatchClassifier(AttentionClassifier):
         for model_input in inputs:
             if model_input.image is None or len(model_input.tokens) != T:
                 raise InputError(
-                    "the paper's classifier loses whole patches of its own; explain 'patches', a "
-                    "coarser grid of them, or groups of them."
+                    "an AttentionClassifier can only remove whole patches. Use "
+                    "features='patches', a coarser grid, or groups of patches."
                 )
         pixels = [model_input.encoding for model_input in inputs]
         if removal != "mean":

@@ -266,7 +266,7 @@ def collapse(model: AttentionClassifier) -> Tables:
     if not all(np.isfinite(table).all() for table in limits):
         raise DomainError(
             "the weights of this model are so large that its logits or values overflow in double "
-            "precision; nothing can be computed from them."
+            "precision. Check its weights."
         )
     return Tables(
         word_logit=words[0],
@@ -483,8 +483,8 @@ def tables_on_device(model: AttentionClassifier) -> tuple[Tables, TableErrors]:
     except (RuntimeError, AssertionError, TypeError) as error:
         (reason, *_) = str(error).splitlines() or [""]
         raise InputError(
-            f"device {model.device!r} cannot be used here ({reason.rstrip('.')}); "
-            "leave device out to compute with NumPy."
+            f"device {model.device!r} cannot be used here ({reason.rstrip('.')}). Leave device "
+            "out to compute with NumPy."
         ) from None
 
     def move_arrays(tables: Any) -> Any:

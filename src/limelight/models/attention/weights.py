@@ -93,28 +93,30 @@ def check_weights(model: Any) -> None:
             size["K·d_e"] = size["K"] * size["d_e"]
         # A quantized export contains integers, which mean nothing without their scales.
         if array.dtype.kind != "f":
-            raise InputError(f"{name} must hold floating-point numbers; got {array.dtype}.")
+            raise InputError(f"{name} must have floating-point numbers, not {array.dtype}.")
         if array.ndim != len(axes.split()):
-            raise InputError(f"{name} must have the axes ({axes}); got shape {array.shape}.")
+            raise InputError(f"{name} must have the axes ({axes}), not the shape {array.shape}.")
         for axis, length in zip(axes.split(), array.shape, strict=True):
             if size.setdefault(axis, length) != length:
                 raise InputError(
                     f"{name} has shape {array.shape}, but its axis {axis} must be {size[axis]}."
                 )
         if 0 in array.shape:
-            raise InputError(f"{name} must have no empty axis ({axes}); got shape {array.shape}.")
+            raise InputError(
+                f"{name} must have no empty axis ({axes}), but its shape is {array.shape}."
+            )
         if not np.isfinite(array).all():
-            raise InputError(f"{name} holds NaN or infinite values; train or export it again.")
+            raise InputError(f"{name} contains NaN or infinite values. Train or export it again.")
     # A single output is the logit of two classes.
     outputs, classes = size["C"], len(model.classes)
     if classes != max(outputs, 2) or len(set(model.classes)) != classes:
         raise InputError(
-            f"a model with {outputs} output(s) needs {max(outputs, 2)} distinct class names; "
-            f"got {list(model.classes)}."
+            f"a model with {outputs} output(s) needs {max(outputs, 2)} distinct class names, not "
+            f"{list(model.classes)}."
         )
     _check_positions(model)
     if model.tokenizer != (expected := type(model).tokenizer):
-        raise InputError(f"the tokenizer must be {expected!r}; got {model.tokenizer!r}.")
+        raise InputError(f"the tokenizer must be {expected!r}, not {model.tokenizer!r}.")
 
 
 def _check_positions(model: Any) -> None:
@@ -126,7 +128,6 @@ def _check_positions(model: Any) -> None:
     )
     if not 2 <= model.T_max <= _MAX_TOKENS or not is_usable:
         raise InputError(
-            f"T_max must lie between 2 and {_MAX_TOKENS:,}, and position_base and position_scale "
-            "be finite, the former positive and not too small; "
-            f"got {model.T_max}, {base} and {scale}."
+            f"T_max must be from 2 to {_MAX_TOKENS:,}, position_base positive, finite and not too "
+            f"small, and position_scale finite, not {model.T_max}, {base} and {scale}."
         )

@@ -180,7 +180,7 @@ _LOCKS: WeakKeyDictionary[Any, ForkSafeLock] = WeakKeyDictionary()
 _LOCK_CREATION = ForkSafeLock()
 _KERNEL_CHOICE = ForkSafeLock()
 _FORK_ERROR = (
-    "this process was forked while another thread was using the model; load the model again in "
+    "this process was forked while another thread was using the model. Load the model again in "
     "this process, or fork when no thread uses it."
 )
 
@@ -391,7 +391,7 @@ class CustomHead(torch.nn.Module):  # type: ignore[misc]
     limitations: Mapping[Property, str] = {}
     missing_query_error = ""
     read_position = ""
-    truncation_advice = "; window='auto' (--window auto) explains all"
+    truncation_advice = " Use window='auto' (--window auto) to explain all."
     replacement_order = ("mask", "unk", "delete", "pad")
 
     def __init__(self, network: Any, classes: Sequence[str], **settings: Any) -> None:
@@ -602,7 +602,7 @@ class ForwardPass:
             item_text=lambda row: self._describe(row[row != MASKED_OUT]),
         )
         if not _are_finite(arrays):
-            raise InputError("the model returns numbers that are not finite; check its weights.")
+            raise InputError("the model returns numbers that are not finite. Check its weights.")
         return arrays
 
 

@@ -62,13 +62,13 @@ class HuggingFaceImages(HuggingFace):
         """Check the processor and the number of channels."""
         if not callable(self.tokenizer) or not hasattr(self.tokenizer, "to_dict"):
             raise InputError(
-                "an image classifier comes with its processor: wrap(model, processor="
-                f"AutoImageProcessor.from_pretrained(…)); got {type(self.tokenizer).__name__}."
+                f"an image classifier needs its processor, not {type(self.tokenizer).__name__}. "
+                "Write wrap(model, processor=AutoImageProcessor.from_pretrained(…))."
             )
         if self._channels not in (1, 3):
             raise InputError(
-                f"images have 1 or 3 channels; {forward.network_name(self.network)} reads "
-                f"{self._channels}."
+                f"images must have 1 or 3 channels, but {forward.network_name(self.network)} "
+                f"reads {self._channels}."
             )
 
     @property
@@ -141,12 +141,17 @@ class HuggingFaceImages(HuggingFace):
         ``text`` is an image, or another input of :func:`limelight.text.read_image`.
         """
         if queries or subwords:
-            raise InputError("an image has patches, and neither places nor pieces of words.")
+            raise InputError(
+                "an image has patches, but no spans and no subword tokens. Leave at and "
+                "subwords out."
+            )
         image = read_image(text)
         frame, (width, height) = self._frame(image), image.size
         warnings = list(self.warnings)
         if self._channels == 1 and image.pixels.shape[2] == 3:
-            warnings.append("The model reads gray images; the colors were taken out of this one.")
+            warnings.append(
+                "The model reads gray images, so the colors of this image were removed."
+            )
         if (frame[2] - frame[0]) * (frame[3] - frame[1]) < 0.98 * width * height:
             size = f"{frame[2] - frame[0]} × {frame[3] - frame[1]}"
             warnings.append(

@@ -92,8 +92,8 @@ class PromptTokenizer:
         prompt = template if adds_special else _apply_chat_template(tokenizer, template)
         if (count := prompt.count(TEXT)) != 1:
             raise InputError(
-                f"template must have {TEXT} in it once; {truncate_line(prompt, 80)!r} has it "
-                f"{count} times."
+                f"template must contain {TEXT} once, but {truncate_line(prompt, 80)!r} contains "
+                f"it {count} times."
             )
         before, after = prompt.split(TEXT)
         return PromptTokenizer(tokenizer, before, after.rstrip(" "), adds_special, keeps_end)
@@ -143,9 +143,8 @@ class PromptTokenizer:
             if not is_one_token or label_ids[0] in (self.unk_token_id, *tokens.values()):
                 label_subwords = ", ".join(repr(self.decode([token])) for token in label_ids)
                 raise InputError(
-                    "a label must be one token after the template, which the tokenizer knows and "
-                    f"no other label has; {word!r} is read as {label_subwords}. Choose another "
-                    f"word for {name!r}."
+                    f"each label must be a different known token after the template, but {word!r} "
+                    f"is read as {label_subwords}. Choose another word for {name!r}."
                 )
             tokens[name] = label_ids[0]
         return tokens
@@ -220,9 +219,9 @@ def _apply_chat_template(tokenizer: Any, messages: Any) -> str:
     # An error of jinja, or of the template, for example about the order of roles.
     except Exception as error:
         raise InputError(
-            "the messages of a template must be as the chat template of the tokenizer takes them, "
-            f'like {{"role": "user", "content": "… {TEXT} …"}} ({describe_error(error)}); or give '
-            f"template as one string with {TEXT} in it."
+            f"the chat template rejects the messages of template ({describe_error(error)}). "
+            f'Write them like {{"role": "user", "content": "… {TEXT} …"}}, or give a string '
+            f"with {TEXT} in it."
         ) from error
 
 
@@ -334,8 +333,8 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
     }
     read_position = "before"
     missing_query_error = (
-        "a model that writes has outputs for an answer, not of a text; ask limelight.predict for "
-        "its answer, or explain with answer (--answer)."
+        "a language model has outputs for an answer, not for a text. Get an answer from "
+        "limelight.predict, or explain with answer (--answer)."
     )
     truncation_advice = ""
     # Unknown tokens come late, since prompts in the training data do not contain them.
@@ -381,8 +380,8 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
         room = limit - max(answer_length, self.max_answer_length(limit))
         if room < 1:
             raise InputError(
-                f"the answer has {answer_length} tokens, and the model reads {limit}, prompt and "
-                "answer together; explain a shorter answer."
+                f"the answer has {answer_length} tokens, but the model reads {limit} of prompt "
+                "and answer together. Explain a shorter answer."
             )
         return room
 
@@ -431,9 +430,7 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
         for number, query in enumerate(queries):
             token_indices = part_token_indices(query, first_letters)
             if (mark[token_indices] != _CONTEXT_MARK).any():
-                raise InputError(
-                    "parts of an answer that are asked about together must not overlap."
-                )
+                raise InputError("parts of an answer that are explained together must not overlap.")
             mark[token_indices] = FIRST_PART_MARK + number
             new_queries.append(replace(query, length=len(token_indices), per_token=self.per_token))
         no_index = np.full(len(ids), -1)
@@ -452,8 +449,8 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
         if unknown_tokens:
             names = truncate_line(", ".join(dict.fromkeys(unknown_tokens)), 60)
             new_warnings += (
-                f"The tokenizer does not know {names}; in that place of the answer, what is "
-                f"explained is the log-probability of {prompt.unk_token}.",
+                f"The tokenizer does not know {names}. In their positions, the log-probability of "
+                f"{prompt.unk_token} is explained.",
             )
         warnings = model_input.warnings + new_warnings
         return replace(model_input, encoding=marked, queries=tuple(new_queries), warnings=warnings)
@@ -671,23 +668,24 @@ def prompt_language_model(
     can_generate = getattr(language_model, "can_generate", lambda: False)()
     if not can_generate or (has_encoder and labels is not None):
         raise InputError(
-            "template is for language models that write: with labels causal ones (…ForCausalLM, "
-            "…LMHeadModel), without them …ForConditionalGeneration too; got "
-            f"{type(language_model).__name__}."
+            "template needs a language model (…ForCausalLM or …LMHeadModel, without labels also "
+            f"…ForConditionalGeneration), not {type(language_model).__name__}."
         )
     if labels is None:
         prompt = PromptTokenizer.from_template(tokenizer, template, keeps_end=has_encoder)
         return AnswerForSequenceClassification(language_model, prompt, **settings), prompt
     for name in sorted(settings):
-        raise InputError(f"{name} is about an answer, and labels ask for none; leave it out.")
+        raise InputError(
+            f"{name} is for written answers, but labels choose between classes. Leave {name} out."
+        )
     prompt = PromptTokenizer.from_template(tokenizer, template)
     words = list(labels.items()) if isinstance(labels, Mapping) else []
     if len(words) < 2 or not all(
         isinstance(text, str) and text.strip() for pair in words for text in pair
     ):
         raise InputError(
-            'labels must give at least two classes a word each, like {"negative": "bad", '
-            f'"positive": "good"}}; got {labels!r}.'
+            'labels must have a word for each of at least two classes, like {"negative": '
+            f'"bad", "positive": "good"}}, not {labels!r}.'
         )
     tokens = prompt.label_tokens(dict(words))
     head = NextTokenForSequenceClassification(language_model, prompt, tokens)
@@ -695,7 +693,7 @@ def prompt_language_model(
     prompt_length, limit = len(prompt.ids("")), max_input_length(head, tokenizer)
     if prompt_length >= limit:
         raise InputError(
-            f"template must leave room for the text; it has {prompt_length} tokens, and the model "
-            f"reads {limit}."
+            f"template must leave room for the text, but it has {prompt_length} tokens and the "
+            f"model reads {limit}. Shorten it."
         )
     return head, prompt

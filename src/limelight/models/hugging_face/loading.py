@@ -59,7 +59,7 @@ def from_objects(
     """
     if tokenizer is None:
         kind = "processor" if is_kind(network, _IMAGE_CLASSIFIER) else "tokenizer"
-        raise InputError(f"a Hugging Face model comes with its {kind}: wrap(model, {kind}=…).")
+        raise InputError(f"a Hugging Face model needs its {kind}. Write wrap(model, {kind}=…).")
     return _make_model(getattr(network, "_orig_mod", network), tokenizer, prompt_options)
 
 
@@ -131,15 +131,15 @@ def from_pretrained(
         head = "classification head" if prompt_options is None else "head of words"
         raise InputError(
             f"the Hugging Face model '{name}' has no trained {head} (it lacks "
-            f"{', '.join(missing[:3])}); fine-tune it first, or choose another"
+            f"{', '.join(missing[:3])}). Fine-tune it first, or choose another"
             + ("." if prompt_options else ", or give a language model a template (--template).")
         )
     reads_images = is_kind(model, _IMAGE_CLASSIFIER)
     if not reads_images and set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         # If files are missing, transformers makes an empty tokenizer, which knows no word.
         raise InputError(
-            f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary); "
-            "put its files next to the model, with tokenizer.save_pretrained(…)."
+            f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary). "
+            "Put its files next to the model with tokenizer.save_pretrained(…)."
         )
     return _make_model(_move_model(model, device).eval(), tokenizer, prompt_options)
 
@@ -173,19 +173,19 @@ def check_folder(folder: Path) -> None:
         if path.is_dir():
             continue
         if not path.is_file():
-            raise InputError(
-                f"'{path}' must be a file; it is a device, a pipe or a link that leads nowhere."
-            )
+            raise InputError(f"'{path}' must be a file, not a device, a pipe or a broken link.")
         if path.suffix in (".json", ".txt", ".model") and path.stat().st_size > _MAX_JSON_BYTES:
-            raise InputError(f"'{path}' must have at most {_MAX_JSON_BYTES:,} bytes; it has more.")
+            raise InputError(
+                f"'{path}' must have at most {_MAX_JSON_BYTES:,} bytes, but it has more."
+            )
     config = folder / "config.json"
     content = parse_json(read_bounded_bytes(config, _MAX_JSON_BYTES), f"'{config}'")
     for name, number in _walk_config(content):
         maximum = _MAX_LAYERS if "layer" in name else _MAX_NUMBER
         if isinstance(number, int) and not isinstance(number, bool) and number > maximum:
             raise InputError(
-                f"'{config}' must be that of a model; {truncate_line(name)!r} is above "
-                f"{maximum:,} there."
+                f"'{config}' must be the configuration of a model, but its "
+                f"{truncate_line(name)!r} is above {maximum:,}."
             )
 
 
@@ -195,7 +195,7 @@ def _check_downloads(name: str, **options: Any) -> None:
     trust_remote_code already prevents that the model's own code is run (auto_map in a
     configuration).
     """
-    advice = "Load it with transformers if you trust that, and give it to limelight.wrap."
+    advice = "If you trust it, load it with transformers, and give it to limelight.wrap."
     config, _ = PreTrainedConfig.get_config_dict(name, **options)
     for key, value in _walk_config(config):
         if (built_in := _BUILT_IN_IMPLEMENTATIONS.get(key.removeprefix("_"))) is not None:
@@ -207,19 +207,20 @@ def _check_downloads(name: str, **options: Any) -> None:
                 if implementation is not None and implementation not in built_in
             ]:
                 raise InputError(
-                    f"the Hugging Face model '{name}' must compute with what transformers has "
-                    f"({', '.join(built_in)}); its config.json asks for "
-                    f"{truncate_line(repr(unknown[0]))}, which would be fetched and run. {advice}"
+                    f"the Hugging Face model '{name}' must use {', '.join(built_in)}, but its "
+                    f"config.json names {truncate_line(repr(unknown[0]))}, which transformers "
+                    f"would download and run. {advice}"
                 )
         if key == "quantization_config" and value is not None:
             raise InputError(
-                f"the Hugging Face model '{name}' is quantized, and transformers would fetch what "
-                f"computes that. {advice}"
+                f"the Hugging Face model '{name}' is quantized, so transformers would download "
+                f"code for it. {advice}"
             )
     if find_adapter_config_file(name, **options) is not None:
         raise InputError(
-            f"the Hugging Face model '{name}' is an adapter of another (adapter_config.json); save "
-            "the two as one model: model.merge_and_unload().save_pretrained(…)."
+            f"the Hugging Face model '{name}' is an adapter of another model "
+            "(adapter_config.json). Save both as one: "
+            "model.merge_and_unload().save_pretrained(…)."
         )
 
 
@@ -241,7 +242,7 @@ def _loading_failure(error: BaseException) -> str:
         return "the shapes of its weights are not those of its config.json."
     if "weights_only" in str(error):
         # torch's message recommends loading without this check, which would run code in the file.
-        return "its .bin file is damaged, or holds more than weights; save it as .safetensors."
+        return "its .bin file is damaged, or contains more than weights. Save it as .safetensors."
     if isinstance(error, OSError | ValueError | RuntimeError | ImportError) and reason:
         return reason
     return f"its files are damaged ({type(error).__name__}: {reason.rstrip('.')})."

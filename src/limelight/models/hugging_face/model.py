@@ -132,14 +132,14 @@ class HuggingFace:
         """Raise an error if the tokenizer is slow or if the network does not classify."""
         if not getattr(self.tokenizer, "is_fast", False):
             raise InputError(
-                "a model needs its fast tokenizer, which knows the place of every word; got "
-                f"{type(self.tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
+                f"a model needs its fast tokenizer, not {type(self.tokenizer).__name__}. Pass "
+                "tokenizer=AutoTokenizer.from_pretrained(…)."
             )
         is_classifier = forward.is_kind(self.network, "SequenceClassification")
         if not is_classifier or not hasattr(self.network.config, "id2label"):
             raise InputError(
-                "the model must classify, tag, answer from a passage, or be a language model; got "
-                f"{type(self.network).__name__}. For a language model, give template= with "
+                "the model must classify, tag, answer from a passage, or be a language model, "
+                f"not {type(self.network).__name__}. For a language model, give template= with "
                 "{text} in it."
             )
 
@@ -403,7 +403,7 @@ class HuggingFace:
             token = self.tokenizer.convert_ids_to_tokens(max_id)
             raise InputError(
                 f"the tokenizer reads {token!r} as the token {max_id}, but the embedding of the "
-                f"model has {rows} rows; load the tokenizer that belongs to the model."
+                f"model has {rows} rows. Load the tokenizer that belongs to the model."
             )
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
@@ -495,9 +495,9 @@ class HuggingFace:
         has_token = replacement not in ("delete", "pad")
         if not has_token and (feature[forward.is_marked(subwords.row)] >= 0).any():
             raise InputError(
-                f"with protect_span=False the words that are asked about are removed, and "
-                f"{replacement!r} leaves nothing in their place; use replacement='mask' or 'unk', "
-                "if the model has one, or protect the span."
+                f"protect_span=False removes the words of the span, but {replacement!r} puts "
+                "nothing in their place. Use replacement='mask' or 'unk' if the model has it, or "
+                "protect the span."
             )
         replacement_id = None
         if replacement != "delete":  # padding is masked out, other tokens are not
@@ -663,8 +663,8 @@ class HuggingFace:
         # True would otherwise count as a window of one token.
         if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= self.max_length:
             raise InputError(
-                f"window must be 'auto' or a number of tokens up to {self.max_length}, all that "
-                f"this model reads; got {window!r}."
+                f"window must be 'auto' or a number of tokens up to {self.max_length}, not "
+                f"{window!r}."
             )
         twin = copy.copy(self)  # the copy keeps the results of the check
         vars(twin)["window"] = size
@@ -704,8 +704,8 @@ class HuggingFace:
             and not next(self._read_subwords(["a"], limit=self.max_length))[0].text_slice.start
         ):
             raise InputError(
-                "an answer is written after a token at least; this model has none that begins or "
-                "ends a text (bos, eos), so put words into the template before {text}."
+                "an answer needs a token before it, but this model has none that begins or "
+                "ends a text (bos, eos). Put words into the template before {text}."
             )
         segment = np.array(int(has_token_types(self.tokenizer)))
         return int(forward.pack_rows(np.array(tokens[0] if tokens else 0), segment, 0))

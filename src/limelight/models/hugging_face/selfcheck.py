@@ -105,13 +105,13 @@ def check_network(
     warnings = []
     if noise > rounding:
         warnings = [
-            f"The model answers the same text differently from call to call (by {noise:.1g}, asked "
-            "twice): scores of that size are noise. Switch off whatever is random in it."
+            f"The model returns different outputs for the same text (by {noise:.1g} in two "
+            "calls), so scores of that size are noise. Switch off whatever is random in it."
         ]
     elif needs_equal_lengths:
         warnings = [
-            "The answers of this model change with padding, so it is asked about texts of one "
-            "length at a time."
+            "The outputs of this model change with padding, so it reads texts of one length at a "
+            "time."
         ]
     missing, read_position = _find_missing_capabilities(network, example, rounding)
     return NetworkCheck(
@@ -205,13 +205,13 @@ def _call_example(network: Any, ids: Rows) -> Float[np.ndarray, "n C"]:
     except Exception as error:
         noun = "text" if np.ndim(ids) == 2 else "image"
         raise InputError(
-            f"{forward.network_name(network)} cannot be asked about a {noun} alone "
+            f"{forward.network_name(network)} cannot be called with a {noun} alone "
             f"({describe_error(error)})."
         ) from error
     if outputs.shape[1] != (labels := len(network.config.id2label)):
         raise InputError(
             f"the model returns {outputs.shape[1]} outputs, but its config.id2label names "
-            f"{labels} classes; make the two agree."
+            f"{labels} classes. Make the two agree."
         )
     return outputs
 
@@ -351,7 +351,7 @@ def _precision_warnings(
     if dtype in _PRECISION_DIGITS:
         name = dtype.removeprefix("torch.")
         rounding = (
-            f"The model computes in half precision ({name}): its outputs "
+            f"The model computes in half precision ({name}). Its outputs "
             f"have about {_PRECISION_DIGITS[dtype]} digits, and smaller effects are rounding."
         )
         if name != "float16" or network.device.type != "cpu":
@@ -360,6 +360,6 @@ def _precision_warnings(
     if network.device.type != "cuda" or not (difference := _distance(outputs, exact_outputs)):
         return ()
     return (
-        "On a GPU the model is asked in half precision (float16), which moved its outputs by "
-        f"{difference:.1g} on a short text; gradients and attention are in full precision.",
+        "On a GPU the model runs in half precision (float16), which changed its outputs by "
+        f"{difference:.1g} on a short text. Gradients and attention use full precision.",
     )

@@ -216,11 +216,11 @@ def make_model_input(
     # A word counts as read if its first subwords are read.
     count = 1 + int(subwords.token[subwords.read_indices].max(initial=-1))
     if not parts and not count:
-        raise InputError("the text has no words; give at least one word.")
+        raise InputError("the text has no words. Give at least one word.")
     for number, name in enumerate(SIDES[: len(parts)]):
         if number not in subwords.side_of_word[:count]:
             raise InputError(
-                f"the {name} text of the pair has no words that the model reads; give it at least "
+                f"the {name} text of the pair has no words that the model reads. Give it at least "
                 "one."
             )
     read_count, total_count = subwords.read_counts[-1]
@@ -243,35 +243,35 @@ def _reading_warnings(
         (first_read, first_total), (second_read, second_total) = subwords.read_counts
         yield (
             f"The pair has {first_total + second_total} tokens, and the model reads "
-            f"{subwords.room}: the first {first_read} of {first_total} of the first text and "
-            f"{second_read} of {second_total} of the second; the longer text is cut first."
+            f"{subwords.room}: {first_read} of {first_total} of the first text and {second_read} "
+            f"of {second_total} of the second. The longer text is cut first."
         )
     elif subwords.cut_count:
         ((_, total),) = subwords.read_counts
         yield (
-            f"The text has {total} tokens; the model reads the first {subwords.room}, "
-            f"and the last {subwords.cut_count} were cut off{truncation_advice}."
+            f"The text has {total} tokens. The model reads the first {subwords.room}, and the "
+            f"last {subwords.cut_count} were cut off.{truncation_advice}"
         )
     read_indices = subwords.read_indices[subwords.token[subwords.read_indices] >= 0]
     # 0 if unk_token_id is None.
     unknown_count = int(np.count_nonzero(subwords.ids[read_indices] == tokenizer.unk_token_id))
     if unknown_count:
         yield (
-            f"{unknown_count} of {len(read_indices)} tokens are not in the vocabulary; the model "
-            f"sees {tokenizer.unk_token}."
+            f"{unknown_count} of {len(read_indices)} tokens are not in the vocabulary. The model "
+            f"reads {tokenizer.unk_token} instead."
         )
     # Only the names of its classes show that a model was trained on pairs.
     pair_classes = [name for name in classes if name.lower() in _PAIR_CLASSES]
     if not subwords.is_pair and pair_classes:
         yield (
-            f"This model was given one text, and its class {pair_classes[0]!r} is about two; give "
-            "it a pair, (first, second), if it was trained on pairs."
+            f"The model got one text, but its class {pair_classes[0]!r} describes a pair. If it "
+            "was trained on pairs, give (first, second)."
         )
     is_boundary = (subwords.side[:-1] == 0) & (subwords.side[1:] == 1)
     if is_boundary.any() and not np.ptp(subwords.segment):
         yield (
-            "The tokenizer puts nothing between the two texts of a pair, so the model sees them as "
-            "one that goes on."
+            "The tokenizer puts nothing between the two texts of a pair, so the model reads them "
+            "as one text."
         )
 
 
@@ -466,7 +466,7 @@ def max_input_length(network: Any, tokenizer: Any) -> int:
     tokenizer_limit = tokenizer.model_max_length  # read from a file, so of any type
     if not isinstance(tokenizer_limit, int | float) or not tokenizer_limit >= 1:
         raise InputError(
-            "model_max_length of the tokenizer must be a positive number; got "
+            "model_max_length of the tokenizer must be a positive number, not "
             f"{truncate_line(repr(tokenizer_limit))}."
         )
     offsets = [  # RoBERTa's positions start after the index of the padding
@@ -514,7 +514,7 @@ def read_windows(
     model_input, word_subwords = make_model_input(tokenizer, text, subwords, spans), subwords
     special_count = int(np.count_nonzero(subwords.side < 0))
     if (room := size - special_count) < 1:
-        raise InputError(f"a window must have at least {special_count + 1} tokens; got {size}.")
+        raise InputError(f"a window must have at least {special_count + 1} tokens, not {size}.")
     if per_subword:  # windows never split a word
         word_subwords, spans = read_subwords(tokenizer, text, limit=_NO_LIMIT)
     word_of_subword = word_subwords.token[word_subwords.text_slice]
@@ -542,8 +542,8 @@ def read_windows(
     window_warnings: tuple[str, ...] = ()
     if len(windows) > 1:
         window_warnings = (
-            f"The text was read in {len(windows)} windows; what is explained is the mean of "
-            "the model's outputs over them.",
+            f"The text was read in {len(windows)} windows. The mean of the model's outputs over "
+            "them is explained.",
         )
     model_input = replace(
         model_input, encoding=tuple(windows), warnings=window_warnings + model_input.warnings
@@ -718,8 +718,8 @@ def baseline_ids(
     if replacement not in tokens:
         names = " or ".join(map(repr, tokens))
         raise InputError(
-            "integrated gradients move every word to a token in its own place; "
-            + (f"use replacement {names}." if names else "use 'lime' or 'shapley'.")
+            "integrated gradients replace each word by a token. "
+            + (f"Use replacement {names}." if names else "Use 'lime' or 'shapley'.")
         )
     feature = subword_features(subwords, features)[subwords.read_indices]
     return np.where(feature >= 0, tokens[replacement], subwords.ids[subwords.read_indices])

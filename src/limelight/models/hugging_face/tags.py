@@ -51,7 +51,7 @@ class SpanForSequenceClassification(CustomHead):
     fingerprint_name = "PlaceForSequenceClassification"
     read_position = "marked"
     missing_query_error = NO_SPAN_ERROR
-    truncation_advice = "; a span that the cut goes through is left out"
+    truncation_advice = " Spans that are cut through are left out."
 
     def __init__(self, network: Any, *, types: bool = True) -> None:
         labels = network.config.id2label
@@ -183,8 +183,8 @@ class SpanForSequenceClassification(CustomHead):
             if not readable.issuperset(i for group in groups for i in group):
                 description = query.describe(model_input.text).removeprefix("at ")
                 raise InputError(
-                    f"{description} lies beyond the part of the text that the model "
-                    f"reads, its first {subwords.room} tokens; explain a shorter text around it."
+                    f"{description} is beyond the first {subwords.room} tokens, which are all "
+                    "that the model reads. Explain a shorter text around it."
                 )
             if query.first_subwords and self.types:
                 groups = [group[:1] for group in groups]
@@ -192,7 +192,7 @@ class SpanForSequenceClassification(CustomHead):
                 groups = [[i] for group in groups for i in group]
             for word, group in enumerate(groups):
                 if mark[group].any():
-                    raise InputError("places that are asked about together must not overlap.")
+                    raise InputError("spans that are explained together must not overlap.")
                 # Span and role are one number, since a subword has only one mark.
                 mark[group] = 1 + 4 * number + _word_role(word, len(groups))
         return replace(model_input, encoding=replace(subwords, mark=mark), queries=tuple(queries))
@@ -211,9 +211,7 @@ class SpanForSequenceClassification(CustomHead):
         if self.types:
             return self._tagged_spans(model_input, is_complete, first_subwords=first_subwords)
         if not model_input.parts:
-            raise InputError(
-                "an answer is looked for in a passage; give a pair, (question, passage)."
-            )
+            raise InputError("an answer needs a passage. Give a pair, (question, passage).")
         return self._answer_spans(model_input, is_complete)
 
     def _tagged_spans(
@@ -258,9 +256,9 @@ class SpanForSequenceClassification(CustomHead):
                     for sequence in (word_tags, expected_tags)
                 )
                 note = (
-                    f"The model tags “{truncate_line(text[start:end], 40)}” as {predicted}, and "
-                    f"what is explained of {name!r} is {expected}; target={word_tags[0]!r} reads "
-                    "that one tag at every piece."
+                    f"The model tags “{truncate_line(text[start:end], 40)}” as {predicted}, but "
+                    f"for {name!r} the tags {expected} are explained. Use target={word_tags[0]!r} "
+                    "to explain that tag at every subword token."
                 )
             queries.append(
                 SpanQuery(

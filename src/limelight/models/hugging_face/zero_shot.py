@@ -91,8 +91,8 @@ def wrap_zero_shot(pipeline: Any, options: Mapping[str, Any]) -> Function:
     is_multi_label = bool(options.get("multi_label", default))
     if (entailment := pipeline.entailment_id) < 0:
         raise InputError(
-            "A zero-shot pipeline needs a network with a class whose name begins with 'entail'; "
-            f"this one has {', '.join(map(str, pipeline.model.config.id2label.values()))}."
+            "A zero-shot pipeline needs a network with a class whose name begins with 'entail', "
+            f"but this one has {', '.join(map(str, pipeline.model.config.id2label.values()))}."
         )
     network = from_objects(pipeline.model, pipeline.tokenizer)
     # By its position, as in transformers: networks with two classes call it "not_entailment".
