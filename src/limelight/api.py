@@ -1,7 +1,6 @@
 """The main functions: explain, compare, predict, game and methods."""
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Unpack, overload
@@ -258,7 +257,8 @@ def explain(
         scores differ between machines.
     progress
         A function that is called with (texts done, number of texts). While a text needs many model
-        calls, the first number is a fraction. True shows a progress bar on standard error.
+        calls, the first number is a fraction. By default, a progress bar on standard error appears
+        after two seconds. True shows it at once, and False turns it off.
     **settings
         Settings of the method, such as ``tolerance``. ``limelight.methods()`` lists them.
         ``until="top 3"`` samples until the top 3 are certain, or until the budget ends.
@@ -346,7 +346,7 @@ def _run_call(
     model, request, methods, budget, progress = call
     texts, results = as_list(text), list[Any]()
     has_check = budget is not None or any(method.implementation.cost.check for method in methods)
-    with open_progress(progress, "explaining") if progress else nullcontext() as callback:
+    with open_progress(progress, "explaining") as callback:
         for number, batch in enumerate(
             stream_batches(
                 model,
@@ -807,7 +807,7 @@ def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[S
     without_answers = replace(call.request, answer=None)
     # One text at a time: the outputs of all queries are in one row, so that all inputs of a batch
     # need the same number of queries.
-    with open_progress(progress, "explaining") if progress else nullcontext() as callback:
+    with open_progress(progress, "explaining") as callback:
         for number, queried in enumerate(queried_texts):
             with add_text_number(number if len(texts) > 1 else None):
                 expanded = expand_queries(model, queried, by_sentence=True)
@@ -1164,7 +1164,7 @@ def counterfactual(
     )
     model, request = prepare_model(model, request)
     texts = as_list(text)
-    with open_progress(progress, "searching") if progress else nullcontext() as callback:
+    with open_progress(progress, "searching") as callback:
         results = list(stream_counterfactuals(model, texts, request, settings, progress=callback))
     return results[0] if is_single(text) else Counterfactuals(results)
 

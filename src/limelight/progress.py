@@ -4,15 +4,18 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Any, final
 
 # Called with the finished work and all work, both in texts.
 ProgressCallback = Callable[[int | float, int], None]
 
 _SECONDS_BETWEEN_LINES = 0.2
+_SECONDS_BETWEEN_LOG_LINES = 30.0
+_DELAY_SECONDS = 2.0  # a call in Python that is done sooner shows nothing
+_BAR_WIDTH = 20
 _LONG_SECONDS = 10.0  # a longer duration is announced
 _PACE_SECONDS = 1.0  # of work, before a duration is announced
 
@@ -215,9 +218,10 @@ class ProgressDisplay:
     """Show progress to a person on standard error.
 
     A display is a callback for progress, and a context that removes the bar or ends the line. In a
-    terminal or a notebook it shows a bar, or one line that is written again and again. Everywhere,
-    it announces once how long the work takes if that is long. The first call of the callback starts
-    the clock, because loading and warming up come before it.
+    terminal or a notebook it shows a bar, or one line that is written again and again. Elsewhere,
+    as in a log file, it writes a line every 30 seconds. Everywhere, it announces once how long the
+    work takes if that is long. The first call of the callback starts the clock of this estimate,
+    because loading and warming up come before it.
 
     Parameters
     ----------
@@ -229,6 +233,8 @@ class ProgressDisplay:
         Prints a sentence above the bar.
     announced
         Whether the duration is announced already.
+    delay
+        Seconds of work before anything is shown.
     """
 
     def __init__(
@@ -238,27 +244,31 @@ class ProgressDisplay:
         start_bar: Callable[[], Any] | None = None,
         print_sentence: Callable[[str], None] | None = None,
         announced: bool = False,
+        delay: float = 0.0,
     ) -> None:
         self._task, self._start_bar, self.announced = task, start_bar, announced
-        self._print_sentence = print_sentence
+        self._print_sentence, self._delay = print_sentence, delay
         # A log would keep every state of a line that is meant to be written over.
-        self.is_live = sys.stderr.isatty() or "ipykernel" in sys.modules
+        self.is_live = "ipykernel" in sys.modules or _is_terminal()
         self._restart()
 
     def _restart(self) -> None:
         """Forget the speed, the bar and the line of the last task."""
+        self._opening_time = time.monotonic()
         self._clock_start: tuple[float, float] | None = None  # the time, and the work done
         self._bar: Any = None
         self._line_time, self._line_width = 0.0, 0
+        self._log_time = self._opening_time
 
     def __enter__(self) -> "ProgressDisplay":
+        self._opening_time = self._log_time = time.monotonic()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
         elif self._line_width:
-            print(file=sys.stderr, flush=True)
+            _print_progress("\n")
         self._restart()  # one display may show several calls in turn
 
     def __call__(
@@ -269,13 +279,19 @@ class ProgressDisplay:
         seconds_left: float | None = None,
     ) -> None:
         """Show that ``done`` of ``total`` is done; ``text`` replaces the name of the task."""
-        start, first = self._clock_start = self._clock_start or (time.monotonic(), float(done))
-        seconds, gained = time.monotonic() - start, done - first
+        now = time.monotonic()
+        start, first = self._clock_start = self._clock_start or (now, float(done))
+        seconds, gained = now - start, done - first
         if gained and seconds >= _PACE_SECONDS:
             self._announce_duration(seconds / gained * (total - first))
             if seconds_left is None:
                 seconds_left = seconds / gained * (total - done)
+        if now - self._opening_time < self._delay:
+            return
         if not self.is_live:
+            if 0 < done < total and now - self._log_time >= _SECONDS_BETWEEN_LOG_LINES:
+                self._log_time = now
+                self.announce(self._describe(done, total, text, seconds_left))
             return
         if self._start_bar is None:
             self._write_line(done, total, text, seconds_left)
@@ -291,15 +307,14 @@ class ProgressDisplay:
         for sentence in (progress.estimate and progress.estimate.sentence, progress.warning):
             if sentence:
                 self.announce(sentence)
-        if self.is_live:
-            self(progress.done, progress.total, progress.sentence, progress.seconds_left or 0.0)
+        self(progress.done, progress.total, progress.sentence, progress.seconds_left or 0.0)
 
     def announce(self, sentence: str) -> None:
         """Print a sentence above the bar or the line."""
         if self._print_sentence is not None:
             self._print_sentence(sentence)
         else:
-            print("\r" * self.is_live + sentence.ljust(self._line_width), file=sys.stderr)
+            _print_progress("\r" * self.is_live + sentence.ljust(self._line_width) + "\n")
 
     def _announce_duration(self, seconds: float) -> None:
         """Print the estimated duration of a long task, once."""
@@ -307,22 +322,68 @@ class ProgressDisplay:
             self.announced = True
             self.announce(f"Estimated time: {format_duration(seconds)}.")
 
+    def _describe(
+        self, done: int | float, total: int | float, text: str, seconds_left: float | None
+    ) -> str:
+        """Return the task, the part that is done and the time left, with a bar if it is live."""
+        bar = ""
+        if self.is_live:
+            # Every terminal can show these characters.
+            bar = f" [{'#' * int(_BAR_WIDTH * done / total):.<{_BAR_WIDTH}}]"
+        remaining = f", about {format_duration(seconds_left)} left" if seconds_left else ""
+        return (text or f"{self._task}: {done / total:.0%}{bar}") + remaining
+
     def _write_line(
         self, done: int | float, total: int | float, text: str, seconds_left: float | None
     ) -> None:
         """Overwrite the progress line on standard error, at most once in a while."""
         now = time.monotonic()
         recent = now - self._line_time < _SECONDS_BETWEEN_LINES
-        if not done or (recent and done < total):
+        # A bar that first appears at the end of a delayed task would only cost a line.
+        is_late = self._delay and not self._line_width and done >= total
+        if not done or is_late or (recent and done < total):
             return
-        remaining = f", about {format_duration(seconds_left)} left" if seconds_left else ""
-        line = (text or f"{self._task}: {done / total:.0%}") + remaining
-        print("\r" + line.ljust(self._line_width), end="", file=sys.stderr, flush=True)
+        line = self._describe(done, total, text, seconds_left)
+        _print_progress("\r" + line.ljust(self._line_width))
         self._line_time, self._line_width = now, len(line)
 
 
+def _is_terminal() -> bool:
+    """Return whether standard error is a terminal."""
+    # Python without a console has no standard error, and a closed one raises ValueError.
+    with contextlib.suppress(AttributeError, ValueError):
+        return sys.stderr.isatty()
+    return False
+
+
+def _print_progress(text: str) -> None:
+    """Print on standard error, if it can be written to: progress must not end a computation."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+# Whether a public function that shows its progress is running.
+_IS_OPEN: ContextVar[bool] = ContextVar("is_open", default=False)
+
+
+@contextlib.contextmanager
 def open_progress(
-    progress: ProgressCallback | Literal[True], task: str
-) -> AbstractContextManager[ProgressCallback]:
-    """Return a context with the callback for ``progress``; True stands for a display."""
-    return ProgressDisplay(task) if progress is True else nullcontext(progress)
+    progress: ProgressCallback | bool | None, task: str
+) -> Iterator[ProgressCallback | None]:
+    """Yield the callback for the argument ``progress`` of a public function.
+
+    None stands for a display that appears after two seconds, True for one that appears at once, and
+    False for no callback. None shows nothing in a call of another public function, as in a function
+    that :func:`limelight.judge` calls.
+    """
+    is_nested, token = _IS_OPEN.get(), _IS_OPEN.set(True)
+    try:
+        if progress is True or (progress is None and not is_nested):
+            delay = 0.0 if progress else _DELAY_SECONDS
+            with ProgressDisplay(task, announced=True, delay=delay) as display:
+                yield display
+        else:
+            yield progress or None
+    finally:
+        _IS_OPEN.reset(token)

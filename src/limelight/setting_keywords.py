@@ -13,6 +13,7 @@ class MethodSettings(TypedDict, total=False):
     """
 
     bandwidth: float
+    base_masks: int | None
     batch: int | None
     delta: float
     feature_selection: str
@@ -26,6 +27,7 @@ class MethodSettings(TypedDict, total=False):
     nodes: int | None
     num_features: int | None
     opened: int | None
+    orders: int | None
     pairs: int | None
     penalty: float
     per_head: bool

@@ -30,14 +30,23 @@ def printed(clock, capsys):
 
 
 def test_the_time_is_estimated_after_the_first_call(printed):
-    # 30 s of warming up do not count. 1 of 100 in 0.6 s is a minute for all, printed once.
-    outputs = printed([(30.0, 0), (30.6, 1), (31.2, 2), (40.0, 50)], 100)
+    # 20 s of warming up do not count. 1 of 100 in 0.6 s is a minute for all, printed once.
+    outputs = printed([(20.0, 0), (20.6, 1), (21.2, 2), (29.0, 50)], 100)
     assert outputs == ["", "", "Estimated time: 60 seconds.\n", ""]
 
 
 def test_a_task_of_less_than_ten_seconds_prints_nothing(printed):
     assert set(printed([(0.0, 0), (2.0, 25), (8.0, 100)], 100)) == {""}
     assert printed([(0.0, 0), (2.0, 19)], 100)[-1] != ""
+
+
+def test_a_log_gets_a_line_every_thirty_seconds(printed):
+    outputs = printed([(0.0, 0), (29.0, 10), (31.0, 12), (60.0, 20), (62.0, 25), (99.0, 100)], 100)
+    first, second = (
+        "explaining: 12%, about 4 minutes left\n",
+        "explaining: 25%, about 3 minutes left\n",
+    )
+    assert outputs[2:] == [first, "", second, ""]
 
 
 def test_a_message_is_not_printed_twice(printed):

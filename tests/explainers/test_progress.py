@@ -1,6 +1,7 @@
 """Progress inside one text: what a model was asked, of what it will be asked."""
 
 import contextlib
+import io
 import os
 import pty
 import sys
@@ -18,15 +19,15 @@ WORDS = [f"w{i}" for i in range(11)]
 TEXT = " ".join(WORDS)
 
 
+def predict(texts):
+    """Probabilities whose log-odds no sum of words explains."""
+    kept = np.array([[word in text.split() for word in WORDS] for text in texts], float)
+    z = kept @ np.linspace(-1, 1, len(WORDS)) + 2 * kept[:, 0] * kept[:, 3] * kept[:, 7]
+    chance = 1 / (1 + np.exp(-z))
+    return np.stack([1 - chance, chance], axis=1)
+
+
 def model(batch_size=50):
-    """Log-odds that no sum of words explains."""
-
-    def predict(texts):
-        kept = np.array([[word in text.split() for word in WORDS] for text in texts], float)
-        z = kept @ np.linspace(-1, 1, len(WORDS)) + 2 * kept[:, 0] * kept[:, 3] * kept[:, 7]
-        chance = 1 / (1 + np.exp(-z))
-        return np.stack([1 - chance, chance], axis=1)
-
     return limelight.wrap(predict, classes=["no", "yes"], batch_size=batch_size)
 
 
@@ -116,6 +117,112 @@ def test_true_shows_a_line_on_a_terminal_and_nothing_elsewhere(
     assert end == ""
 
 
+class Clock:
+    """A clock that advances whenever the model is called, so that no test waits."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def slow_model(monkeypatch):
+    """Return a function that makes a model whose batches take some seconds of a test clock."""
+    clock = Clock()
+    monkeypatch.setattr("limelight.progress.time.monotonic", clock)
+
+    def make_model(seconds):
+        def predict_slowly(texts):
+            clock.now += seconds
+            return predict(texts)
+
+        return limelight.wrap(predict_slowly, classes=["no", "yes"], batch_size=50)
+
+    return make_model
+
+
+CALLS = [
+    (lambda m, **options: limelight.explain(m, TEXT, "lime", samples=500, **options), "explaining"),
+    (lambda m, **options: limelight.compare(m, TEXT, ["loo", "lime"], **options), "explaining"),
+    (lambda m, **options: limelight.explain_classes(m, [TEXT] * 3, "loo", **options), "explaining"),
+    (lambda m, **options: limelight.counterfactual(m, [TEXT] * 3, **options), "searching"),
+    (lambda m, **options: limelight.judge(m, [TEXT] * 2, ["loo"], **options), "judging"),
+    (
+        lambda m, **options: limelight.learn(
+            m, [f"{TEXT} {i}" for i in range(20)], judged=0, **options
+        ),
+        "learning",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "task"), CALLS)
+def test_a_call_of_more_than_two_seconds_shows_a_bar_on_a_terminal(
+    capsys, monkeypatch, slow_model, call, task
+):
+    if task == "learning":
+        pytest.importorskip("torch")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    call(slow_model(1.0), progress=False)
+    assert capsys.readouterr().err == ""
+    call(slow_model(1.0))
+    lines = capsys.readouterr().err
+    assert f"\r{task}: " in lines
+    assert "#" in lines
+    assert " left" in lines
+    assert lines.endswith("\n")
+    assert lines.count("\n") == 1
+
+
+@pytest.mark.parametrize(("call", "task"), CALLS[:5])
+def test_a_call_of_less_than_two_seconds_shows_nothing(capsys, monkeypatch, slow_model, call, task):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    call(slow_model(0.001))
+    assert capsys.readouterr().err == ""
+
+
+def test_a_notebook_shows_a_bar(capsys, monkeypatch, slow_model):
+    monkeypatch.setitem(sys.modules, "ipykernel", None)
+    limelight.explain(slow_model(1.0), TEXT, "lime", samples=500)
+    assert "explaining: " in capsys.readouterr().err
+
+
+def test_a_log_file_gets_a_line_every_thirty_seconds(capsys, slow_model):
+    # 10 batches of 9 seconds: lines after 36, 72 seconds. The end of the task has no line.
+    limelight.explain(slow_model(9.0), TEXT, "lime", samples=500)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["explaining"] * 2
+    assert all(line.endswith(" left") and "#" not in line for line in lines)
+    limelight.explain(slow_model(2.0), TEXT, "lime", samples=500)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_call_within_another_shows_no_second_bar(capsys, monkeypatch, slow_model):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+
+    def score_words(model, text):
+        return limelight.explain(model, text, "lime", samples=500).scores
+
+    limelight.judge(slow_model(1.0), [TEXT] * 2, {"inner": score_words}, columns=[])
+    lines = capsys.readouterr().err
+    assert "judging" in lines
+    assert "explaining" not in lines
+    limelight.explain(slow_model(1.0), TEXT, "lime", samples=500)
+    assert "explaining" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("stream", [None, "closed"])
+def test_progress_without_standard_error_ends_no_computation(monkeypatch, slow_model, stream):
+    if stream == "closed":
+        stream = io.StringIO()
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setitem(sys.modules, "ipykernel", None)
+    assert limelight.explain(slow_model(9.0), TEXT, "lime", samples=500)
+
+
 def test_nobody_hears_of_it_after_an_error():
     seen = []
 
@@ -184,6 +291,7 @@ def test_a_terminal_sees_a_bar_with_the_time_left(folder, limelight, monkeypatch
     reader.join()
     os.close(outer)
     assert done.code == 0
+    assert b"".join(shown).startswith(b"Loading the model.")
     assert b"explaining" in b"".join(shown)
     assert b"left" in b"".join(shown)
     assert "explaining" not in done.out
@@ -195,3 +303,4 @@ def test_a_pipe_sees_nothing_but_the_result(folder, limelight, monkeypatch):
     assert done.code == 0
     assert "good" in done.out
     assert "explaining" not in done.err + done.out
+    assert "Loading" not in done.err + done.out

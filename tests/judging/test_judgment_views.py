@@ -133,7 +133,10 @@ def test_rows_are_spread_evenly(tmp_path, data):
 
 @pytest.mark.parametrize(
     ("budget", "advice"),
-    [((), ". Use --budget TIME to shorten the search."), (("--budget", "1s"), ".")],
+    [
+        ((), '. Use --budget "5000 calls" to judge fewer texts.'),
+        (("--budget", "1s"), "."),
+    ],
 )
 def test_a_terminal_hears_what_it_will_take(limelight, data, monkeypatch, budget, advice):
     def estimated(*_, estimate, **__):

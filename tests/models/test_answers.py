@@ -670,7 +670,7 @@ def test_an_unknown_word_of_an_answer_gives_a_warning():
 @pytest.mark.parametrize(
     ("calls", "instead"),
     [
-        (13, r"or use 'context-cite' \(6 calls\) or 'lrp' \(3 calls\)\."),
+        (8, r"or use 'context-cite' \(6 calls\) or 'lrp' \(3 calls\)\."),
         (7, r"or use 'context-cite' \(6 calls\) or 'lrp' \(3 calls\)\."),
         (6, r"or use 'lrp' \(3 calls\)\."),
         (2, "or 4 calls and 'lrp'"),
@@ -678,7 +678,7 @@ def test_an_unknown_word_of_an_answer_gives_a_warning():
 )
 def test_the_message_about_a_small_budget_names_methods_that_fit(calls, instead):
     with pytest.raises(
-        InputError, match=rf"Shapley needs at least 26 model calls for 7 features, .* {instead}"
+        InputError, match=rf"Shapley needs at least 8 model calls for 7 features, .* {instead}"
     ):
         limelight.explain(writer(**SHORT), SEVEN, "shapley", answer=ANSWER, budget=f"{calls} calls")
 

@@ -97,8 +97,8 @@ def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
             "shapley",
             {"per_head": True},
             "the setting 'per_head' of method 'shapley' has no effect for this model. Leave "
-            "per_head out, or use 'sampler', 'pairs', 'spare', 'start', 'replacement', 'seed', "
-            "'tolerance', 'max_pairs' or 'until'.",
+            "per_head out, or use 'sampler', 'pairs', 'spare', 'orders', 'start', 'replacement', "
+            "'seed', 'tolerance', 'max_pairs' or 'until'.",
         ),
         ("function", "lime", {"feature_selection": "auto"}, "unknown setting of method 'lime': 'f"),
         ("own", "alpha-avg", {"layer": 1}, "the setting 'layer' of method 'alpha-avg' has no e"),

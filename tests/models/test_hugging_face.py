@@ -131,7 +131,12 @@ def test_every_family_answers_every_method(family, method):
     scored = np.flatnonzero(e.scores).tolist()
     assert scored == list(e.anchor.features) if method == "anchors" else scored
     # Calls to spare are named only where a budget left some, and a start where there is one.
-    assert set(METHODS[method].implementations[-1].settings) - {"spare", "start"} <= set(e.settings)
+    assert set(METHODS[method].implementations[-1].settings) - {
+        "spare",
+        "start",
+        "orders",
+        "base_masks",
+    } <= set(e.settings)
     assert limelight.Explanation.from_json(e.to_json()).to_json() == e.to_json()
 
 

@@ -62,7 +62,7 @@ def test_a_figure_says_class_method_and_scale():
     for e in c:
         peak = np.abs(e.scores).max()
         number = f"{peak:.{2 - int(np.floor(np.log10(peak)))}f}"
-        assert {e.label, f"±{number}" if e.signed else f"0 to {number}"} <= {*said}
+        assert {e.label, f"up to {number}" if e.signed else f"0 to {number}"} <= {*said}
     assert {"for positive", "against positive", "size only, no sign", "full color"} <= {*said}
     e = explanation(scale="probability", target="a $target$")
     bars = figures.bar_chart(e).axes[0]

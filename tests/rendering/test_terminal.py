@@ -101,7 +101,7 @@ def test_the_scale_of_each_method_is_stated(width):
     c = comparison()
     shown = [line.rstrip() for line in lines(c, width)]
     for e in c:
-        sign = "0…" if e.method in SIGNLESS else "±"
+        sign = "0…" if e.method in SIGNLESS else "up to "
         row = next(line for line in shown if line.startswith(f"{LABELS[e.method]} "))
         assert row.endswith(f" {sign}{np.abs(e.scores).max():#.3g}")
 

@@ -78,8 +78,8 @@ def test_what_is_shown_first_is_faithful_and_does_not_wait(shipped):
     facts = {name: model_facts(ServedModel(name="", model=one)) for name, one in models.items()}
     first = {name: one["default_methods"] for name, one in facts.items()}
     assert first == {
-        "exact": ["shapley", "lime", "alpha-avg"],
-        "deep": ["lrp", "shapley"],
+        "exact": ["lime", "shapley", "alpha-avg"],
+        "deep": ["shapley", "lrp"],
         "function": ["shapley", "lime"],
     }
     quick = {one["id"] for one in facts["deep"]["methods"] if one["is_quick"]}

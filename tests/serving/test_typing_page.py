@@ -157,7 +157,44 @@ def test_a_link_restores_everything(opened):
     page.fill("#text", f"{TEXT} Really.")
     page.wait_for_function("() => location.hash.includes('Really')")
     other = opened(page.url[page.url.index("#") :])
-    settled(other, f"{TEXT.replace('superb', 'awful')} Really.", "gxi")
+    settled(other, f"{TEXT} Really.", "gxi")
+    assert other.locator(".method[data-method=gxi]").count() == 1  # changes were of the old text
+
+
+def test_the_page_starts_with_an_example_that_typing_replaces(opened):
+    page = opened()
+    settled(page, TEXT)
+    labels = page.eval_on_selector_all(".method", "nodes => nodes.map((n) => n.dataset.method)")
+    assert labels == ["lime", "shapley", "alpha-avg"]  # the default first, attention last
+    assert page.locator(".scale >> nth=0").inner_text().startswith("up to ")
+    buttons = page.locator("[data-file]")
+    assert [buttons.nth(i).is_disabled() for i in range(4)] == [False] * 4
+    page.keyboard.type("one good film")
+    settled(page, "one good film")
+    page.fill("#text", "")
+    page.wait_for_function(
+        "() => document.querySelector('.readout').textContent.includes('Type a')"
+    )
+    assert [buttons.nth(i).is_disabled() for i in range(4)] == [True] * 4
+
+
+def test_the_numbers_of_a_word_are_cleared_if_the_text_changes(opened):
+    page = opened(link(text=TEXT))
+    settled(page, TEXT)
+    page.hover(".method[data-method=lime] .w >> nth=1")
+    page.wait_for_selector(".readout b")
+    page.mouse.move(1, 1)
+    assert page.locator(".readout b").count() == 1
+    page.fill("#text", "another film")
+    settled(page, "another film")
+    assert page.locator(".readout b").count() == 0
+
+
+def test_methods_without_a_formula_for_probabilities_are_left_out(opened):
+    page = opened(link(text=TEXT, methods='["lime","lime-theorem"]', scale="probability"))
+    settled(page, TEXT)
+    labels = page.eval_on_selector_all(".method", "nodes => nodes.map((n) => n.dataset.method)")
+    assert labels == ["lime"]
 
 
 def test_back_and_forward_and_a_pasted_link_are_heard(opened):
@@ -401,7 +438,7 @@ def test_curves_are_read_with_the_keyboard(opened):
     page.focus("limelight-curve")
     page.keyboard.press("ArrowRight")
     said = page.get_attribute("limelight-curve", "aria-valuetext")
-    assert said.startswith("1 of 9 words removed: α-avg ")
+    assert said.startswith("1 of 9 words removed: LIME ")
     assert "ceiling" in said
 
 

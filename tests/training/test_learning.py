@@ -437,8 +437,17 @@ def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
         if done > 40:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as error:
+        package.learn(function, texts, judged=0, progress=stop)
+    assert error.value.__notes__ == [
+        "Nothing is stored. Set output to a folder to be able to continue."
+    ]
+    with pytest.raises(KeyboardInterrupt) as error:
         package.learn(function, texts, output=tmp_path / "a", judged=0, progress=stop)
+    assert error.value.__notes__ == [
+        f"'{tmp_path / 'a'}' contains the sampled values. Start again with the same arguments to "
+        "continue."
+    ]
     part, *_ = (tmp_path / "a" / "samples").glob("part-*")
     part.write_bytes(part.read_bytes()[:-40])  # damaged: drawn again
     again = package.learn(function, texts, output=tmp_path / "a", judged=0)

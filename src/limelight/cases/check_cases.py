@@ -218,7 +218,8 @@ class CaseText:
     @cached_property
     def counterfactual(self) -> Counterfactual:
         """The smallest removal that changes the prediction."""
-        return api.counterfactual(self.model, self.case.text, **self.keywords(api.counterfactual))
+        keywords = self.keywords(api.counterfactual)
+        return api.counterfactual(self.model, self.case.text, progress=False, **keywords)
 
     def explain(self, k: int) -> Explanation:
         """Return the explanation of the text; if it is sampled, until its top ``k`` are certain."""
@@ -226,7 +227,9 @@ class CaseText:
             keywords = self.keywords(api.explain) | dict(self.case.options.get("settings", {}))
             if self._samples_until_certain and "until" not in keywords:
                 keywords["until"] = f"top {k}"
-            self._explanations[k] = api.explain(self.model, self.case.text, **keywords)
+            self._explanations[k] = api.explain(
+                self.model, self.case.text, progress=False, **keywords
+            )
         return self._explanations[k]
 
     @cached_property
@@ -385,7 +388,7 @@ def _search_decisive_words(text: CaseText, listed: list[int], names: str) -> Ver
         )
     other_words = {feature for j, feature in enumerate(features) if j not in listed}
     options["protect"] = (*options.get("protect", ()), *sorted(other_words))
-    c = api.counterfactual(text.model, text.case.text, **options)
+    c = api.counterfactual(text.model, text.case.text, progress=False, **options)
     before, required = f"prediction {c.predicted_class}", f"required to stay without {names}"
     if c.is_robust:
         return Verdict(True, f"{before} stays without {names}, {c.bound_kind}.")

@@ -75,8 +75,9 @@ def judge(
         top_drop, lds; or "all" or "none". Default: the first five; for scores and answers, top_drop
         and lds instead of eraser and ferret. sanity explains every text a second time.
     budget
-        Time limit for the search of the best order of the words, over all texts: 60, 60s or 10min.
-        An AttentionClassifier needs no search.
+        Number of model calls, such as "5000 calls": as many texts are judged as it allows, and at
+        least ten. Default: about five minutes. A time, such as 60, 60s or 10min, limits instead the
+        search of the best order of the words, over all texts.
     curves
         Store the deletion curves of every text for the web page. Without them the files are
         smaller.
@@ -104,7 +105,7 @@ def judge(
     def print_estimate(estimate: object) -> None:
         """Print the estimated model calls and duration, before the judging begins."""
         sentence = str(estimate)
-        advice = "" if budget is not None else " Use --budget TIME to shorten the search."
+        advice = "" if budget is not None else ' Use --budget "5000 calls" to judge fewer texts.'
         print_stderr(f"{sentence[:1].upper()}{sentence[1:]}.{advice}")
         progress.announced = True
 

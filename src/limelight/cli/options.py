@@ -1,6 +1,7 @@
 """Options that several commands share: texts, model, target, budget and output."""
 
 import re
+import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-from limelight.cli.console import parse_settings, select_format, show_progress
+from limelight.cli.console import parse_settings, print_stderr, select_format, show_progress
 from limelight.cli.groups import BUDGET, FEATURES, INPUT, METHOD, MODEL, OUTPUT, TARGET
 from limelight.cli.texts import TextOptions, TextResults
 from limelight.errors import InputError
@@ -187,6 +188,8 @@ class ModelOptions:
             keywords |= {"template": template, "labels": labels}
         elif self.labels is not None and not labeled:
             raise InputError("--labels needs a language model. Add --template TEXT.")
+        if self.model is not None and sys.stderr is not None and sys.stderr.isatty():
+            print_stderr("Loading the model.")  # imports alone may take seconds
         return load(self.model, device=self.device, **keywords)
 
 

@@ -186,13 +186,7 @@ def learn(
     documents = read_texts(data, text_column=text_column, pair_column=pair_column, limit=texts)
     answers = read_answers(data, answer_column, text_column=text_column, limit=texts)
 
-    def describe_samples() -> str:
-        """Say where the sampled values of an interrupted call are, and how to continue."""
-        if not any(output.glob("samples/part-*")):
-            return ""
-        return f"'{output}' contains the sampled values. Run the same command again to continue."
-
-    with handle_interrupt(describe_samples), show_progress("learning", announced=True) as display:
+    with show_progress("learning", announced=True) as display:
         method = learn_method(
             model.load(),
             documents,

@@ -1,13 +1,14 @@
 """Banzhaf values, pair interactions and ContextCite: what masks by fair coins tell."""
 
 import math
+from dataclasses import replace
 from functools import partial
 from statistics import NormalDist
 from typing import Annotated
 
 import numpy as np
 
-from limelight.errors import DomainError, TooFewFeaturesError
+from limelight.errors import DomainError, InputError, TooFewFeaturesError
 from limelight.explainers.batch import Batch
 from limelight.explainers.method import (
     NotBelow,
@@ -15,6 +16,7 @@ from limelight.explainers.method import (
     OneOf,
     at_least,
     exact_implementation,
+    parse_top,
     per_input,
 )
 from limelight.explainers.registry import register_method
@@ -22,11 +24,13 @@ from limelight.explainers.sample_size import (
     CertifyingSettings,
     SampleSize,
     SamplingSettings,
+    fit_sample_size,
     sampled_implementation,
 )
 from limelight.explainers.target_game import (
     TargetGame,
     exact_attributions,
+    few_calls_warning,
     fit_masks,
     nonzero_or_none,
     rare_effect_warning,
@@ -38,6 +42,7 @@ from limelight.sampling.all_masks import (
 )
 from limelight.sampling.deadline import evaluate_before_deadline
 from limelight.sampling.masks import PerMask, draw_coin_masks, text_rng
+from limelight.sampling.neighbors import banzhaf_values_from_neighbors
 from limelight.sampling.pairs import INDICES, PairSampler, fit_pair_interactions
 from limelight.sampling.regression import fit_lasso, fit_sampled_lime
 from limelight.sampling.sample import make_coin_sampler
@@ -54,6 +59,8 @@ def _check_sample_count(settings: "Banzhaf | Interactions", d: int) -> None:
     sample_size, pairs = settings.sample_size, isinstance(settings, Interactions)
     if pairs and d < 2:
         raise TooFewFeaturesError(f"interactions need at least 2 features, but this text has {d}.")
+    if isinstance(settings, Banzhaf) and settings.base_masks is not None:
+        return
     masks, needed = sample_size.final_count(d), sample_size.minimum(d)
     if not sample_size.covers_all_masks(d) and masks < needed:
         name = "interactions" if pairs else "Banzhaf values"
@@ -63,8 +70,34 @@ def _check_sample_count(settings: "Banzhaf | Interactions", d: int) -> None:
         )
 
 
+def _fit_mask_count(settings: "Banzhaf", d: int, calls: int) -> "Banzhaf":
+    """Return the settings with the masks that a number of calls allows."""
+    if calls >= settings.sample_size.minimum_calls(d):
+        return fit_sample_size(settings, d, calls)
+    return replace(settings, base_masks=(calls - _FIXED_CALLS) // (d + 1))
+
+
+def _explain_by_neighbors(settings: "Banzhaf", batch: Batch) -> Attribution:
+    """Score every feature by a few random masks and their neighbors, without standard errors."""
+    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
+    masks, rng = settings.base_masks or 1, text_rng(settings.seed, batch.inputs[0].text)
+    warning = few_calls_warning(
+        "one random mask" if masks == 1 else f"{masks} random masks",
+        batch.features[0].noun,
+        enough_calls=1 + replace(settings, base_masks=None).sample_size.minimum_calls(d),
+    )
+    attribution = game.make_attribution(
+        banzhaf_values_from_neighbors(game, d, rng, masks=masks)[0],
+        warnings=(warning, *settings.sample_size.stopping_warnings(masks, 0.0, (), d)),
+        base_masks_drawn=masks,
+    )
+    return replace(attribution, certain_tops=())
+
+
 def _explain_by_masks(settings: "Banzhaf", batch: Batch) -> Attribution:
     """Score every feature by its Banzhaf value, a regression of outputs on random masks."""
+    if settings.base_masks is not None:
+        return _explain_by_neighbors(settings, batch)
     game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
         return game.make_attribution(banzhaf_values_from_all_masks(game, d)[0], masks=2**d)
@@ -243,8 +276,35 @@ def _zero_score_warnings(
 
 _SINGLE_PRECISION = 1e-6  # relative rounding error of an output
 _MAX_ABLATIONS = 100_000  # bounds the memory of the LASSO, which stores all masks
+_FIXED_CALLS = 3  # of Banzhaf values: for the text itself and for no words
 _INDEX = 'weights of the sets S: "shapley" or "banzhaf"'
 _TOP = "number of pairs to keep, strongest first. None: all d(d−1)/2"
+
+
+_SAMPLED_BANZHAF = sampled_implementation(
+    _explain_by_masks,
+    {
+        "samples": "number of masks, in pairs of complements. None: ten per word, at least 1,000. "
+        "If a text has no more masks, or at most 1,024, all are evaluated",
+        "base_masks": "number of masks that a small budget allows, each with a call per word. Then "
+        "there are no standard errors",
+    },
+    fit=_fit_mask_count,
+    summary="one model call per sample",
+    check=_check_sample_count,
+    certifies=True,
+)
+_SAMPLED_BANZHAF = replace(
+    _SAMPLED_BANZHAF,
+    cost=replace(
+        _SAMPLED_BANZHAF.cost,
+        settings=(*_SAMPLED_BANZHAF.cost.settings, "base_masks"),
+        minimum=lambda settings, d: min(
+            settings.sample_size.minimum_calls(d), d + 1 + _FIXED_CALLS
+        ),
+    ),
+    hidden_settings=("base_masks",),
+)
 
 
 @register_method(
@@ -256,16 +316,7 @@ _TOP = "number of pairs to keep, strongest first. None: all d(d−1)/2"
     cost="milliseconds, exact to quadrature precision with a bound",
     implementations=(
         exact_implementation(partial(exact_attributions, value=banzhaf), ("tolerance", "per_head")),
-        sampled_implementation(
-            _explain_by_masks,
-            {
-                "samples": "number of masks, in pairs of complements. None: ten per word, at least "
-                "1,000. If a text has no more masks, or at most 1,024, all are evaluated"
-            },
-            summary="one model call per sample",
-            check=_check_sample_count,
-            certifies=True,
-        ),
+        _SAMPLED_BANZHAF,
     ),
 )
 class Banzhaf(CertifyingSettings):
@@ -274,16 +325,33 @@ class Banzhaf(CertifyingSettings):
     per_head: bool = False
     samples: Annotated[int | None, at_least(4)] = None
     max_samples: Annotated[int, at_least(4), NotBelow("samples")] = 500_000
+    base_masks: Annotated[int | None, at_least(1)] = None
+
+    def __post_init__(self) -> None:
+        if self.base_masks is not None and (self.samples or self.tolerance):
+            raise InputError(
+                "base_masks does not go with samples or tolerance. Leave base_masks out."
+            )
 
     @property
     def sample_size(self) -> SampleSize:
         """The number of masks. A row of the regression is a pair of masks."""
+        if self.base_masks is not None:
+            return SampleSize(
+                count=self.base_masks,
+                max_count=self.base_masks,
+                top=parse_top(self.until),
+                minimum=lambda _: 1,
+                calls_per_sample=lambda d: d + 1,
+                fixed_calls=_FIXED_CALLS,
+                enumerates=False,
+            )
         # With 1.75 balanced rows for each word and the intercept, no slope depended on a single
         # row in 1,500 samples each of 11 and of 15 words. For 15 words 1.5 rows were enough.
         return self.make_sample_size(
             default=lambda d: max(1000, 10 * d),
             minimum=lambda d: 2 * math.ceil(1.75 * (d + 1)),
-            fixed_calls=3,
+            fixed_calls=_FIXED_CALLS,
         )
 
 

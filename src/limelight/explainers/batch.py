@@ -462,6 +462,20 @@ def read_batches(
     )
 
 
+def count_features(model: Model, text: Any, request: Request) -> int:
+    """Return the number of features of a text without a call of the model.
+
+    Raises
+    ------
+    InputError
+        If the text cannot be read.
+    """
+    _, (features,) = _read_inputs(
+        model, [text], request, first_index=None, with_hidden_states=False
+    )
+    return len(features)
+
+
 def _no_exact_scores_message(reason: str | None) -> str:
     """Return the message that a text has no exact scores, with the reason."""
     return f"this text has no exact scores, because {reason}."

@@ -81,16 +81,6 @@ def parse_budget(value: object) -> Budget:
     )
 
 
-def parse_seconds(value: BudgetInput | None) -> float | None:
-    """Return the seconds of a budget that must be a time; None stays None."""
-    if value is None:
-        return None
-    budget = parse_budget(value)
-    if budget.seconds is None:
-        raise InputError(f'this budget must be a time, such as 30 or "30s", not "{budget}".')
-    return budget.seconds
-
-
 def configure_with_budget(
     model: Model,
     method: Any,

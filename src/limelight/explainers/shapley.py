@@ -33,6 +33,7 @@ from limelight.explainers.sample_size import (
 from limelight.explainers.target_game import (
     TargetGame,
     exact_attributions,
+    few_calls_warning,
     nonzero_or_none,
     rare_effect_warning,
 )
@@ -45,6 +46,7 @@ from limelight.sampling.orders import (
     MIN_RELIABLE_PAIRS,
     ShapleySample,
     shapley_values_from_orders,
+    shapley_values_from_single_order,
 )
 from limelight.sampling.ranks import (
     ERROR_LEVEL,
@@ -52,7 +54,7 @@ from limelight.sampling.ranks import (
     TopSizes,
     certify_tops_by_errors,
 )
-from limelight.sampling.spread import small_sample_factor
+from limelight.sampling.spread import pooled_error, small_sample_factor
 from limelight.shapes import Float
 from limelight.text import pluralize
 from limelight.theory.leave_one_out import leave_one_out
@@ -90,11 +92,58 @@ def _choose_sampler(settings: "Shapley", d: int, calls: int) -> "Shapley":
 
 def fit_pair_count(settings: "Shapley", d: int, calls: int) -> "Shapley":
     """Return settings with the pairs that a number of calls allows, and the calls that remain."""
+    if calls < settings.sample_size.minimum_calls(d) and _allows_few_orders(settings):
+        if d == 1 or calls < 2 * d:
+            return replace(settings, orders=1)
+        return replace(settings, orders=2, spare=calls - 2 * d)
     settings = _choose_sampler(settings, d, calls)
     settings = fit_sample_size(settings, d, calls, count="pairs")
     if settings.sample_size.covers_all_masks(d) or settings.until is not None:
         return settings
     return replace(settings, spare=max(calls - settings.sample_size.calls(d), 0))
+
+
+def _allows_few_orders(settings: "Shapley") -> bool:
+    """Return whether a small budget may be spent on a single order, or a single pair of orders."""
+    return settings.start is None and settings.sampler != "regression"
+
+
+def _minimum_calls(settings: "Shapley", d: int) -> int:
+    """Return the smallest number of calls that explains ``d`` features: those of one order."""
+    calls = settings.sample_size.minimum_calls(d)
+    return min(calls, d + 1) if _allows_few_orders(settings) else calls
+
+
+def _explain_by_few_orders(settings: "Shapley", batch: Batch) -> Attribution:
+    """Score every feature by a single order, or by a single pair of orders and a part of a pair.
+
+    The features of a pair share one standard error, and those of a single order have none.
+    """
+    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
+    rng = text_rng(settings.seed, batch.inputs[0].text)
+    is_pair = settings.orders == 2
+    if is_pair:
+        values = shapley_values_from_orders(
+            game, d, rng, pairs=1, known_range=game.known_range, spare_calls=settings.spare
+        ).values[0]
+    else:
+        values = shapley_values_from_single_order(game, d, rng)[0]
+    if d == settings.orders:  # these are all orders
+        return game.make_attribution(values, np.zeros(d), orders_drawn=settings.orders)
+    warning = few_calls_warning(
+        "one pair of orders" if is_pair else "one order",
+        batch.features[0].noun,
+        enough_calls=1 + replace(settings, orders=None, spare=0).sample_size.minimum_calls(d),
+        has_error=is_pair,
+    )
+    unmet_rules = settings.sample_size.stopping_warnings(settings.orders or 0, 0.0, (), d)
+    attribution = game.make_attribution(
+        values,
+        pooled_error(values, known_range=game.known_range) if is_pair else None,
+        warnings=(warning, *unmet_rules),
+        orders_drawn=settings.orders,
+    )
+    return replace(attribution, certain_tops=())
 
 
 def _check_pairs(settings: "Shapley", d: int) -> None:
@@ -118,6 +167,8 @@ def explain_by_sampling(
     If the sample size covers all masks, the values are exact. ``budget_calls`` is the budget that a
     warning about few pairs of orders recommends, if it differs from that of ``Shapley``.
     """
+    if settings.orders is not None:
+        return _explain_by_few_orders(settings, batch)
     game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
     sample_size = settings.sample_size
     learned_scores = _learned_scores(settings, batch)
@@ -378,6 +429,8 @@ _SAMPLED = sampled_implementation(
         f"its complement, 2 calls each. None: as many as {DEFAULT_CALLS:,} calls allow, at least "
         "2. If a text has no more masks than calls, or at most 1,024, all are evaluated",
         "spare": "remaining calls of a budget, for a part of a pair",
+        "orders": "number of orders that a small budget allows: 1, or 2 for a pair. All words of "
+        "a pair share one rough standard error, and a single order has none",
         "start": "a learned method, or its folder. Its scores are combined with sampled scores, "
         "and one pair is enough",
     },
@@ -430,8 +483,12 @@ class Loo:
         exact_implementation(partial(exact_attributions, value=shapley), ("tolerance", "per_head")),
         replace(
             _SAMPLED,
-            cost=replace(_SAMPLED.cost, settings=(*_SAMPLED.cost.settings, "spare")),
-            hidden_settings=("spare", "start"),
+            cost=replace(
+                _SAMPLED.cost,
+                settings=(*_SAMPLED.cost.settings, "spare", "orders"),
+                minimum=_minimum_calls,
+            ),
+            hidden_settings=("spare", "start", "orders"),
         ),
     ),
 )
@@ -448,6 +505,7 @@ class Shapley:
     sampler: Annotated[str, OneOf(SAMPLERS)] = "auto"
     start: LearnedMethod | str | None = None
     until: Annotated[str | None, Top] = None
+    orders: Annotated[int | None, at_least(1)] = None
 
     def __post_init__(self) -> None:
         if isinstance(self.start, str):
@@ -462,6 +520,11 @@ class Shapley:
                     f"{name} must be at least {MIN_PAIRS}, not 1, because one pair has no standard "
                     "error. With a learned start, 1 is enough."
                 )
+        if self.orders is not None and (self.orders > 2 or self.pairs or self.tolerance):
+            raise InputError(
+                f"orders must be 1 or 2, without pairs and tolerance; got {self.orders}. For more "
+                "orders, set pairs instead."
+            )
         rules = {"tolerance": self.tolerance, "until": self.until}
         rule = next((name for name, value in rules.items() if value is not None), None)
         if rule is not None and self.sampler == "regression":
@@ -479,6 +542,8 @@ class Shapley:
         """Return whether pairs are masks with their complements, not orders with their reverses."""
         if self.sampler != "auto":
             return self.sampler == "regression"
+        if self.orders is not None:
+            return False
         # A number of pairs always meant orders, and stopping rules are met by drawing more orders.
         if self.pairs is not None or self.tolerance is not None or self.until is not None:
             return False
@@ -486,7 +551,17 @@ class Shapley:
 
     @property
     def sample_size(self) -> SampleSize:
-        """The number of pairs."""
+        """The number of pairs, or that of orders if there are at most two."""
+        if self.orders is not None:
+            return SampleSize(
+                count=self.orders,
+                max_count=self.orders,
+                top=parse_top(self.until),
+                minimum=lambda _: 1,
+                calls_per_sample=lambda d: d - 1,
+                fixed_calls=2 + self.spare,
+                enumerates=False,
+            )
         minimum_orders = MIN_PAIRS if self.start is None else 1
 
         def minimum(d: int) -> int:

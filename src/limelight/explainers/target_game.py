@@ -18,7 +18,7 @@ from limelight.sampling.regression import LimeFit
 from limelight.sampling.sample import Game, MaskSampler, Sample, fit_until_stopped
 from limelight.sampling.spread import RARE_EFFECT_WARNING_SHARE
 from limelight.shapes import Array, Bool, Float
-from limelight.text import AnswerQuery
+from limelight.text import AnswerQuery, pluralize
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import select_heads
 from limelight.threads import cached_property
@@ -367,3 +367,28 @@ def fit_masks(
     count, largest_error = masks_per_row * linear_model.samples, float(linear_model.stderr.max())
     warnings = sample_size.stopping_warnings(count, largest_error, tops, d)
     return linear_model, tops, warnings + rare_effects
+
+
+def few_calls_warning(draws: str, noun: str, *, enough_calls: int, has_error: bool = False) -> str:
+    """Return the warning that scores from very few calls have no separate errors.
+
+    Parameters
+    ----------
+    draws
+        What the scores come from, such as "one order".
+    noun
+        The noun for a feature, such as "word".
+    enough_calls
+        The budget, in calls, that is enough for separate errors.
+    has_error
+        Whether all features share an error. Otherwise they have none.
+    """
+    error = (
+        f"all {pluralize(noun)} share one rough standard error"
+        if has_error
+        else ("their errors are unknown")
+    )
+    return (
+        f"Scores come from {draws}, and {error}. For standard errors of each {noun}, use a budget "
+        f"of {enough_calls:,} calls."
+    )

@@ -1,8 +1,8 @@
 """``limelight.judge``: check the options, judge the texts one by one, and summarize."""
 
+import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from itertools import chain
 from numbers import Integral
 from typing import Any, Unpack, cast
@@ -14,11 +14,16 @@ from limelight.data.columns import LabeledRows, read_rows
 from limelight.data.files import is_table
 from limelight.data.labels import ClassLabels, Labels, below_chance_warning
 from limelight.errors import InputError, short_repr
-from limelight.explainers.budget import BudgetInput, parse_seconds
+from limelight.explainers.budget import BudgetInput, parse_budget
 from limelight.explainers.explaining import as_list
 from limelight.explainers.registry import check_keywords
 from limelight.judging.candidates import make_candidates
-from limelight.judging.estimate import estimate_judging, judge_with_progress
+from limelight.judging.estimate import (
+    TextSelection,
+    estimate_judging,
+    judge_with_progress,
+    select_texts,
+)
 from limelight.judging.measures import method_agreement, select_columns
 from limelight.judging.plausibility import Rationales, summarize_plausibility
 from limelight.judging.statistics import (
@@ -27,7 +32,7 @@ from limelight.judging.statistics import (
     summarize_methods,
     verdict,
 )
-from limelight.judging.texts import JudgingSetup
+from limelight.judging.texts import JudgingOutcome, JudgingSetup
 from limelight.models import Capable, Model, has, resolve_replacement
 from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressCallback, open_progress
@@ -115,9 +120,12 @@ def judge(
     curves
         Store the curve of every method on every text, which the HTML page shows.
     budget
-        Time for searching good orders and for sampling chance, over all texts, for models without
-        tables: 60 or "60s" or "10min". None sets no limit. The search needs about d²/2 calls for
-        d words.
+        A number of model calls, such as "5000 calls". As many texts are judged as it allows, evenly
+        spread, and at least ten. By default, a few timed calls choose 1,000, 2,000, 5,000 or so,
+        such that judging takes about five minutes. The result states the number in
+        ``settings["budget"]``. It is None if all texts are judged. A time, such as 60, "60s" or
+        "10min", limits instead the search of good orders and the sampling of chance, over all
+        texts.
     rationales
         The words that people marked, one entry per text: a list of [start, end] in characters, a
         list of such lists for several annotators, or None if nobody marked the text. The result
@@ -128,7 +136,8 @@ def judge(
         Seed for random orders, resampled texts, and methods that sample.
     progress
         Called with (texts done, number of texts). While a text needs many model calls, the first
-        number includes the part of the text that is done. True shows a line on standard error.
+        number includes the part of the text that is done. By default, a progress bar appears after
+        two seconds. True shows it at once, and False turns it off.
     estimate
         Called once, before any text is judged, with a :class:`limelight.progress.Estimate` of the
         model ``calls`` and the ``seconds``. It is not called if judging calls no model.
@@ -203,6 +212,7 @@ def judge(
         parsed_rationales = parsed_rationales._replace(
             per_text=[parsed_rationales.per_text[i] for i in rows]
         )
+    parsed_budget = None if budget is None else parse_budget(budget)
     setup = JudgingSetup(
         model=cast(Capable, model),
         candidates=candidates,
@@ -211,21 +221,42 @@ def judge(
         columns=selected_columns,
         rationales=parsed_rationales,
         curves=curves,
-        budget=None if budget is None else parse_seconds(budget),
+        budget=None if parsed_budget is None else parsed_budget.seconds,
         seed=seed,
     )
+    if parsed_budget is None or parsed_budget.calls is not None:
+        calls = None if parsed_budget is None else parsed_budget.calls
+        selection = select_texts(setup, inputs, calls)
+    else:
+        selection = TextSelection(list(range(len(inputs))))
+    inputs = [inputs[i] for i in selection.indices]
+    data_labels = [data_labels[i] for i in selection.indices] if data_labels else data_labels
+    if parsed_rationales:
+        parsed_rationales = parsed_rationales._replace(
+            per_text=[parsed_rationales.per_text[i] for i in selection.indices]
+        )
+        setup = dataclasses.replace(setup, rationales=parsed_rationales)
+    limit = setup.budget if selection.calls is None else f"{selection.calls} calls"
     if estimate is not None and (expected := estimate_judging(setup, inputs)) is not None:
         estimate(expected)
-    with open_progress(progress, "judging") if progress else nullcontext() as callback:
-        if callback is None:
-            outcomes = list(setup.judge_texts(inputs))
-        else:
-            outcomes = judge_with_progress(setup, inputs, callback)
+    with open_progress(progress, "judging") as callback:
+        stream = (
+            setup.judge_texts(inputs)
+            if callback is None
+            else judge_with_progress(setup, inputs, callback)
+        )
+        outcomes = list[JudgingOutcome]()
+        try:
+            for outcome, number in zip(stream, selection.indices, strict=True):
+                outcomes.append(outcome.renumber(number))
+        except KeyboardInterrupt as error:
+            error.add_note(_describe_interrupt(setup, outcomes, len(inputs), settings))
+            raise
     judgment, *second_judgments = (
-        _make_judgment(setup, [outcome.texts[k] for outcome in outcomes], name, settings)
+        _make_judgment(setup, [outcome.texts[k] for outcome in outcomes], name, limit, settings)
         for k, name in enumerate(replacements)
     )
-    warnings = list(judgment.warnings)
+    warnings = [*selection.warnings, *judgment.warnings]
     if class_labels is not None:
         predicted = [outcome.predicted_class for outcome in outcomes]
         warnings += _label_warnings(class_labels, data_labels, predicted)
@@ -294,8 +325,24 @@ def _resolve_replacements(model: Model, first: str, second: str | None) -> tuple
     return name, second_name
 
 
+def _describe_interrupt(
+    setup: JudgingSetup, outcomes: list[JudgingOutcome], total: int, settings: Mapping[str, Any]
+) -> str:
+    """Return the verdict on the texts that are judged, and say that nothing is stored."""
+    advice = "Nothing is stored. Use fewer texts or methods."
+    if not outcomes:
+        return f"None of {total:,} texts is judged. {advice}"
+    texts = [outcome.texts[0] for outcome in outcomes]
+    judgment = _make_judgment(setup, texts, setup.replacements[0], None, settings)
+    return f"{len(outcomes):,} of {total:,} texts are judged. {judgment.verdict} {advice}"
+
+
 def _make_judgment(
-    setup: JudgingSetup, texts: list[JudgedText], replacement: str, settings: Mapping[str, Any]
+    setup: JudgingSetup,
+    texts: list[JudgedText],
+    replacement: str,
+    budget: float | str | None,
+    settings: Mapping[str, Any],
 ) -> Judgment:
     """Summarize the results with one replacement over all texts."""
     room = [text for text in texts if text.has_room]
@@ -333,7 +380,7 @@ def _make_judgment(
             "replacement": replacement,
             # Sorted, because a set has no order and equal judgments must be equal files.
             "columns": sorted(setup.columns),
-            "budget": setup.budget,
+            "budget": budget,
             "seed": setup.seed,
             **settings,
         },

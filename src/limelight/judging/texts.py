@@ -1,5 +1,6 @@
 """The judging of single texts: they are read, scored, searched for good orders, and measured."""
 
+import dataclasses
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -195,6 +196,14 @@ class JudgingOutcome(NamedTuple):
     plausibility: TextPlausibility | None = None
     is_truncated: bool = False
     predicted_class: int | None = None
+
+    def renumber(self, number: int) -> "JudgingOutcome":
+        """Return the results with the number of the text among all texts of the user."""
+        plausibility = self.plausibility
+        return self._replace(
+            texts=[msgspec.structs.replace(text, id=number) for text in self.texts],
+            plausibility=plausibility and dataclasses.replace(plausibility, id=number),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -142,7 +142,7 @@ def scale_note(e: Explanation, *, zero_to: str = "0 to ") -> str:
     """Format the largest score, which has the full color."""
     if not (peak := largest_score(e)):
         return "all 0"
-    return f"{'±' if e.signed else zero_to}{format_number(peak, peak=peak, signed=False)}"
+    return f"{'up to ' if e.signed else zero_to}{format_number(peak, peak=peak, signed=False)}"
 
 
 def hue_meanings(explanations: Sequence[Explanation]) -> dict[Hue, str]:

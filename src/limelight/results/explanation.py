@@ -104,7 +104,8 @@ class Attribution:
     * ``diagnostics``: facts about the computation, such as sample sizes and the quality of a fit.
     * ``features``: the features to which the scores belong, if the method chose them itself. None
       means the features of the request.
-    * ``certain_tops``: if the scores are sampled, the sizes of the top sets that are certain.
+    * ``certain_tops``: if the scores are sampled, the sizes of the top sets that are certain. An
+      empty tuple without ``stderr`` means that the error of the scores is unknown.
     * ``draws``: independent draws of sampled scores, whose means are the scores.
     """
 
@@ -307,7 +308,8 @@ class Explanation(
     Result:
 
     * ``scores``: one number per feature.
-    * ``stderr``: the standard errors, None exactly if the scores have no sampling error.
+    * ``stderr``: the standard errors, None if the scores have no sampling error. With very few
+      model calls, it is None because the error is unknown, and a warning says so.
     * ``bound``, ``bound_kind``: a bound of the numerical error of every score, or None. It is
       "proven", or "checked" by trials that removed words of this text.
     * ``certain_tops``: every K for which the set of the K largest absolute scores is certain, None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from limelight.runs.run import Run
 
 RARE = 5  # texts, below which a word is marked
+_MIN_TOP_TEXTS = 10  # of a word among the strongest, or a tenth of the texts if they are few
 SORTS = ("strength", "mean", "mean_abs", "total", "texts", "occurrences", "word")
 WORDS_PER_TEXT = 10  # words that a text shows, if it represents others
 _MAX_CANDIDATES = 5000  # texts that may represent others
@@ -130,6 +131,9 @@ class RunWords:
         """
         size, sides = moments.strength, np.sign(moments.shrunken[0]).astype(int)
         order, chosen = self.order(view, moments), dict[int, int]()
+        if len(size) > top:
+            texts = int(self.outcomes(view).sum())
+            order = order[moments.texts[order] >= min(_MIN_TOP_TEXTS, texts / _MIN_TOP_TEXTS)]
         # Scores without signs are sizes, which have one side.
         for side in (1, -1) if signed else (1,):
             ordered = order[(sides[order] == side)] if signed else order

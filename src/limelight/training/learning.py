@@ -125,7 +125,8 @@ def learn(
         The same seed gives the same method.
     progress
         Called with the number of finished texts and the total. Fitting counts as a quarter of all
-        texts. With True, standard error shows a line.
+        texts. By default, a progress bar appears after two seconds. True shows it at once, and
+        False turns it off.
     estimate
         Called once before sampling, with a sentence about the number of calls and the time.
 
@@ -193,14 +194,30 @@ def learn(
             # An answer is generated once, however often the text is read.
             plan = replace(plan, texts=list(chain(*expand_texts(model, plan.texts))))
             n = len(plan.texts)
-            bar = open_progress(progress, "learning") if progress else contextlib.nullcontext()
-            with bar as callback:
+            with open_progress(progress, "learning") as callback:
                 tracker = ProgressTracker(callback, total=n + -(-n // 4), estimated=True)
-                draws = _draw_all_values(model, plan, request, folder, tracker)
-                learned = fit_method(model, plan, draws, request, judged=judged, tracker=tracker)
+                try:
+                    draws = _draw_all_values(model, plan, request, folder, tracker)
+                    learned = fit_method(
+                        model, plan, draws, request, judged=judged, tracker=tracker
+                    )
+                except KeyboardInterrupt as error:
+                    error.add_note(_describe_interrupt(folder))
+                    raise
         if folder is not None:
             learned.save(folder)
     return learned
+
+
+def _describe_interrupt(folder: Path | None) -> str:
+    """Say which sampled values are stored, and how to continue."""
+    if folder is None:
+        return "Nothing is stored. Set output to a folder to be able to continue."
+    if not any(folder.glob("samples/part-*")):
+        return f"No values are stored yet in '{folder}'."
+    return (
+        f"'{folder}' contains the sampled values. Start again with the same arguments to continue."
+    )
 
 
 def _read_explanations(texts: Any) -> list[Explanation] | None:

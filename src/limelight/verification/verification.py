@@ -141,7 +141,7 @@ def _compare_scores(
 
 def explain_batch(batch: Batch, method: str, **options: Any) -> Explanation:
     """Explain the single text of a batch."""
-    return explain(batch.model, batch.inputs[0].text, method, **options)
+    return explain(batch.model, batch.inputs[0].text, method, progress=False, **options)
 
 
 def classifier(batch: Batch) -> AttentionClassifier:

@@ -395,10 +395,14 @@ def _precision_warnings(
     """Warn if outputs have few digits: those of the model, or those in half precision on a GPU."""
     dtype = str(network.dtype)
     if dtype in _PRECISION_DIGITS:
-        return (
-            f"The model computes in half precision ({dtype.removeprefix('torch.')}). Its outputs "
-            f"have about {_PRECISION_DIGITS[dtype]} digits, and smaller effects are rounding.",
+        name = dtype.removeprefix("torch.")
+        rounding = (
+            f"The model computes in half precision ({name}). Its outputs "
+            f"have about {_PRECISION_DIGITS[dtype]} digits, and smaller effects are rounding."
         )
+        if name != "float16" or network.device.type != "cpu":
+            return (rounding,)
+        return (rounding, "A CPU is slow in float16. Call `.float()` on the model first.")
     if network.device.type != "cuda" or not (difference := _distance(outputs, exact_outputs)):
         return ()
     return (

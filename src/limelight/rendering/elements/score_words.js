@@ -11,9 +11,9 @@ export function formatScore(e, feature) {
   return Number.isFinite(e.bound) && e.bound > 0 ? `${number} (within ${formatBound(e.bound)})` : number;
 }
 
-/** The score that is drawn in full color: "±1.20", or "0 to 1.20" where scores have no sign. */
+/** The score that is drawn in full color: "up to 1.20", or "0 to 1.20" where scores have no sign. */
 export function formatScale(e) {
   const peak = largestScore(e), number = formatNumber(peak, { peak, signed: false });
   if (!peak) return "all scores are 0";
-  return isSigned(e) ? `±${number}` : `0 to ${number}`;
+  return isSigned(e) ? `up to ${number}` : `0 to ${number}`;
 }

@@ -59,7 +59,7 @@ export class TextReading extends HTMLElement {
   // Buttons that download a page which needs no server, a drawing, or the numbers.
   #downloads() {
     const button = (name, action) => {
-      const node = makeElement("button", { type: "button", "data-file": name }, name);
+      const node = makeElement("button", { type: "button", "data-file": name, disabled: true }, name);
       node.addEventListener("click", () => action().catch((error) => this.#showFailure(error, [])));
       return node;
     };
@@ -74,6 +74,11 @@ export class TextReading extends HTMLElement {
       button("PNG", async () => downloadFile("limelight.png", await pngFile(this))), json);
   }
 
+  // Without a result there is nothing to download.
+  #enableDownloads() {
+    for (const button of selectAll("button[data-file]", this)) /** @type {HTMLButtonElement} */ (button).disabled = !this.explanations.length;
+  }
+
   get #panel() { return `${this.#model}${this.#isChanged ? " changed" : ""}`; }
 
   #requestFor(methods) {
@@ -85,10 +90,15 @@ export class TextReading extends HTMLElement {
 
   disconnectedCallback() { clearTimeout(this.#timer); this.#slowRequest?.abort(); }
 
-  /** The displayed methods of this model, in the order of the registry. */
-  get methods() { return this.#card && this.#isChanged ? [] : this.#facts.methods.filter(({ id }) => this.#state.methods.includes(id)); }
+  /** The displayed methods of this model that support the scale, the default method first. */
+  get methods() {
+    if (this.#card && this.#isChanged) return [];
+    const { methods, scale } = this.#state;
+    return this.#facts.methods.filter(({ id, logit_only: logitOnly }) => methods.includes(id) && !(logitOnly && scale === "probability"));
+  }
 
   show(state) {
+    if (this.#state?.text !== state.text) this.#parts.readout.replaceChildren(); // its numbers belong to the other text
     this.#state = state;
     clearTimeout(this.#timer);
     this.#slowRequest?.abort();
@@ -155,6 +165,7 @@ export class TextReading extends HTMLElement {
     const messages = new Set([...answer.warnings, ...unchanged.flatMap((e) => e.warnings)]);
     warnings.replaceChildren(...[...messages].map((warning) => makeElement("li", {}, visibleText(warning))));
     this.#parts.key.explanations = this.explanations;
+    this.#enableDownloads();
     const kindOf = (e) => (isSigned(e) ? "signed" : answer.prediction.one_sided_methods.includes(e.method) ? "one-sided" : "unsigned");
     const shownKinds = this.explanations.map(kindOf);
     const kinds = ["signed", "unsigned", "one-sided"].filter((kind) => shownKinds.some((shownKind) => shownKind === kind));
@@ -200,6 +211,7 @@ export class TextReading extends HTMLElement {
     this.classList.remove("waiting");
     this.#parts.classes.outcomes = [];
     this.#parts.key.explanations = [];
+    this.#enableDownloads();
     for (const part of ["opening", "warnings"]) this.#parts[part].replaceChildren();
     for (const part of ["difference", "error", "text", "spans"]) this.#parts[part].hidden = true;
     for (const row of this.#rows.values()) { row.words.explanation = null; row.note.replaceChildren(); }

@@ -13,7 +13,7 @@ const facts = readData("limelight-facts"), readsImages = facts.models[0].reads_i
 const { classes, scales, features, default_features: defaultFeatures } = facts.models[0];
 const methodIds = new Set(facts.models.flatMap((model) => model.methods.map(({ id }) => id)));
 const DEFAULTS = {
-  text: "", methods: facts.models[0].default_methods, target: null, against: null, scale: scales[0],
+  text: facts.models[0].example, methods: facts.models[0].default_methods, target: null, against: null, scale: scales[0],
   features: features.includes(defaultFeatures) ? defaultFeatures : "words", protect: [], changes: [], open: [], inside: [], at: null,
 };
 const isString = (value) => typeof value === "string";
@@ -114,10 +114,11 @@ listen(findById("readings"), "limelight-word", ({ detail: { word, number, number
   } });
 });
 if (readsImages) listenForImages(findById("file"), findById("drop"), (text) => changeState({ text, changes: [] }));
-else findById("text").addEventListener("input", () => { closeWordMenu(); changeState({ text: findById("text").value, inside: [], at: null }); });
+else findById("text").addEventListener("input", () => { closeWordMenu(); changeState({ text: findById("text").value, changes: [], inside: [], at: null }); });
 listen(findById("readings"), "limelight-span", ({ detail: { at } }) => { closeWordMenu(); changeState({ at, changes: [], inside: [] }); });
 findById("readings").addEventListener("keydown", (event) => { if (event.key === "Escape" && state.inside.length) changeState({ inside: [] }); });
 const restore = () => { if (!readsImages) findById("text").value = state.text; changeState({}, { address: false }); };
 addEventListener("hashchange", () => { state = { ...stateOfAddress(), ...(readsImages ? { text: state.text } : {}) }; restore(); });
 restore();
 findById(readsImages ? "file" : "text").focus({ preventScroll: true });
+if (!readsImages && state.text === DEFAULTS.text) findById("text").select(); // typing replaces the example
