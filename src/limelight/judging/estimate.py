@@ -62,24 +62,24 @@ def select_texts(setup: JudgingSetup, texts: list[Any], calls: int | None) -> Te
     calls
         The budget of model calls. None chooses it.
     """
-    everything = list(range(len(texts)))
+    all_indices = list(range(len(texts)))
     if len(texts) <= _MIN_TEXTS or not _needs_calls(setup):
-        return TextSelection(everything, calls)
+        return TextSelection(all_indices, calls)
     mean_calls = _mean_calls(setup, texts)
     total = mean_calls * len(texts)
     if calls is None:
         batches = list(read_sample_batches(setup.model, texts, setup.request))
         if not batches:
-            return TextSelection(everything)
+            return TextSelection(all_indices)
         # Only one text is timed, and one of middle length represents the others.
         batch = sorted(batches, key=lambda batch: len(batch.features[0]))[len(batches) // 2]
         allowed = _JUDGING_SECONDS / measure_call_seconds(batch.game(setup.replacements[0]))
         if total <= allowed:
-            return TextSelection(everything)
+            return TextSelection(all_indices)
         calls = max([step for step in _CALL_STEPS if step <= allowed], default=_CALL_STEPS[0])
     count = max(int(calls / mean_calls), _MIN_TEXTS)
     if count >= len(texts):
-        return TextSelection(everything, calls)
+        return TextSelection(all_indices, calls)
     enough = next((step for step in _CALL_STEPS if step >= total), math.ceil(total))
     warning = (
         f"{count:,} of {len(texts):,} texts are judged, evenly spread, with a budget of {calls:,} "

@@ -31,8 +31,8 @@ def banzhaf_values_from_neighbors(
     -------
     The mean over the masks, for each output and feature.
     """
-    drawn = draw_coin_masks(d, -(-masks // 2), rng)
-    centers = np.stack([drawn, ~drawn], axis=1).reshape(-1, d)[:masks]
+    coin_masks = draw_coin_masks(d, -(-masks // 2), rng)
+    centers = np.stack([coin_masks, ~coin_masks], axis=1).reshape(-1, d)[:masks]
     changes = np.concatenate([np.zeros((1, d), bool), np.eye(d, dtype=bool)])
     outputs = game((centers[:, None] ^ changes).reshape(-1, d)).reshape(masks, d + 1, -1)
     sign = np.where(centers, -1.0, 1.0)[:, :, None]
