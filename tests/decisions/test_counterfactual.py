@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import limelight
-from limelight import Counterfactual, InputError
+from limelight import Counterfactual, DomainError, InputError
 
 from schema_files import schema_file
 
@@ -311,7 +311,12 @@ NUMBER = limelight.wrap(lambda texts: [[len(text)] for text in texts], classes=[
     ("model", "options", "message"),
     [
         (NUMBER, {}, "predicts a score, so no class can change"),
-        (NUMBER, {"threshold": float("nan")}, "threshold must be finite"),
+        (NUMBER, {"threshold": float("nan")}, "threshold must be a finite number"),
+        (NUMBER, {"threshold": "8"}, "threshold must be a finite number, not '8'"),
+        (NUMBER, {"threshold": True}, "threshold must be a finite number"),
+        (NUMBER, {"threshold": 3.0, "seed": "a"}, "seed must be a whole number of at least 0"),
+        (NUMBER, {"threshold": 3.0, "seed": 1.5}, "seed must be a whole number of at least 0"),
+        (NUMBER, {"threshold": 3.0, "seed": -1}, "seed must be a whole number of at least 0"),
         (NUMBER, {"threshold": 3.0, "desired_class": "n"}, "desired_class is for models that"),
         (limelight.load(), {"threshold": 1.0}, "threshold is for scores and answers"),
         (limelight.load(), {"desired_class": "happy"}, "unknown desired_class: 'happy'"),
@@ -324,6 +329,29 @@ NUMBER = limelight.wrap(lambda texts: [[len(text)] for text in texts], classes=[
 def test_an_option_that_does_not_fit_raises_an_error(model, options, message):
     with pytest.raises(InputError, match=message):
         limelight.counterfactual(model, "a good film", **options)
+
+
+@pytest.mark.parametrize("calls", [4, 5, 7, 40, 100, 400, 1000])
+@pytest.mark.parametrize("position", [0, 300, 1199])
+def test_a_search_makes_no_more_calls_than_its_budget(calls, position):
+    words = [f"w{i}" for i in range(1200)]
+    words[position] = "bad"
+    texts_read = []
+
+    def score(texts):
+        texts_read.extend(texts)
+        return [[0.9, 0.1] if "bad" in text.split() else [0.1, 0.9] for text in texts]
+
+    model = limelight.wrap(score, classes=["negative", "positive"])
+    c = limelight.counterfactual(model, " ".join(words), budget=f"{calls} calls")
+    assert c.size is not None
+    assert len(texts_read) <= calls
+
+
+@pytest.mark.parametrize("calls", [0, 1, 3])
+def test_a_budget_without_a_call_for_a_removal_raises_an_error(calls):
+    with pytest.raises(DomainError, match="needs at least 4 model calls"):
+        limelight.counterfactual(NUMBER, "a good film", threshold=3.0, budget=f"{calls} calls")
 
 
 def test_a_time_is_a_budget_and_progress_is_reported():
