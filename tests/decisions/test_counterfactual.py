@@ -129,6 +129,20 @@ def test_linear_pipelines_are_proven_right_on_every_removal(classes, desired):
     assert settled == len(texts)
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2", None])
+@pytest.mark.parametrize("text", ["unknown", " ".join(f"unknown{i}" for i in range(30))])
+def test_a_text_of_unknown_words_is_robust(norm, text):
+    texts = random_texts(40, 6)
+    pipeline = make_pipeline(TfidfVectorizer(norm=norm), LogisticRegression())
+    pipeline.fit(texts, [LABELS["good" in words] for words in texts])
+    pipeline[-1].intercept_ += 0.3
+    model = limelight.wrap(pipeline)
+    c = limelight.counterfactual(model, text)
+    assert c.is_robust
+    assert c.bound_kind == "proven"
+    assert limelight.explain(model, text, "anchors").anchor.guarantee == "smallest"
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_search_over_all_sets_finds_the_smallest(seed):
     model = limelight.wrap(interacting(seed), classes=["a", "b", "c"], scale="logit")
