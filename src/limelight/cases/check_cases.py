@@ -242,7 +242,7 @@ class CaseText:
         return "until" in method.implementation.settings
 
     def _check_removable(self, word: str) -> None:
-        """Raise `InputError` if the text has a word that is no feature, so that it is never removed.
+        """Raise `InputError` if the text has a word that is no feature, and so is never removed.
 
         Otherwise a list of the file would hold for every text whose features are sentences.
         """
