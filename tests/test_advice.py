@@ -89,6 +89,18 @@ RAISED = [
         of("A dull script.", "anchors", SHIPPED),
     ),
     row(
+        "Pass threshold=0.95 too, or leave seed out",
+        of("A dull script.", "anchors", SHIPPED, seed=4),
+        of("A dull script.", "anchors", SHIPPED, seed=4, threshold=0.95),
+        of("A dull script.", "anchors", SHIPPED),
+    ),
+    row(
+        "a precision below 1 is measured. Leave nodes or threshold out",
+        of("A dull script.", "anchors", SHIPPED, nodes=9, threshold=0.95),
+        of("A dull script.", "anchors", SHIPPED, threshold=0.95),
+        of("A dull script.", "anchors", SHIPPED, nodes=9),
+    ),
+    row(
         "Leave until out, or use 'shapley'",
         of("w1 w2 w3", "anchors", until="top 1"),
         of("w1 w2 w3", "anchors"),

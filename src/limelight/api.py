@@ -1132,7 +1132,7 @@ def counterfactual(
     InputError
         If an option is wrong, or if the model predicts a score and there is no threshold.
     DomainError
-        If the features of a text cannot be removed.
+        If the features of a text cannot be removed, or if the budget allows too few calls.
 
     Examples
     --------

@@ -171,6 +171,24 @@ def test_a_list_that_is_too_long_for_the_budget_fails_with_advice():
     assert "larger sets are unknown" in sentence
 
 
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"features": "sentences"}, "she"),
+        ({"protect": ("she",)}, "She"),
+        ({}, "great  in"),
+        ({"features": "positions", "protect": ("she", "her")}, "she"),
+    ],
+)
+def test_a_listed_word_that_cannot_be_removed_is_an_error(shipped, options, word):
+    listed = {"never_decisive": ("he", word)}
+    text = "A superb film. She is great in it."
+    outcome, sentence = check(shipped, text, options, inherited=listed, **listed)
+    assert outcome == "error"
+    assert "but no such feature to remove" in sentence
+    assert check(shipped, "A superb film.", options, inherited=listed, **listed)[0] == "passed"
+
+
 def test_a_list_of_the_file_may_have_words_that_a_text_lacks(shipped):
     listed = {"never_decisive": ("he", "she")}
     assert check(shipped, POSITIVE, inherited=listed, **listed)[0] == "passed"

@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import limelight
-from limelight import Counterfactual, InputError
+from limelight import Counterfactual, DomainError, InputError
 
 from schema_files import schema_file
 
@@ -127,6 +127,20 @@ def test_linear_pipelines_are_proven_right_on_every_removal(classes, desired):
         settled += c.is_minimal or c.is_robust
         assert c.bound_kind != "evaluated" or (desired is not None and len(classes) > 2)
     assert settled == len(texts)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", None])
+@pytest.mark.parametrize("text", ["unknown", " ".join(f"unknown{i}" for i in range(30))])
+def test_a_text_of_unknown_words_is_robust(norm, text):
+    texts = random_texts(40, 6)
+    pipeline = make_pipeline(TfidfVectorizer(norm=norm), LogisticRegression())
+    pipeline.fit(texts, [LABELS["good" in words] for words in texts])
+    pipeline[-1].intercept_ += 0.3
+    model = limelight.wrap(pipeline)
+    c = limelight.counterfactual(model, text)
+    assert c.is_robust
+    assert c.bound_kind == "proven"
+    assert limelight.explain(model, text, "anchors").anchor.guarantee == "smallest"
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -311,7 +325,12 @@ NUMBER = limelight.wrap(lambda texts: [[len(text)] for text in texts], classes=[
     ("model", "options", "message"),
     [
         (NUMBER, {}, "predicts a score, so no class can change"),
-        (NUMBER, {"threshold": float("nan")}, "threshold must be finite"),
+        (NUMBER, {"threshold": float("nan")}, "threshold must be a finite number"),
+        (NUMBER, {"threshold": "8"}, "threshold must be a finite number, not '8'"),
+        (NUMBER, {"threshold": True}, "threshold must be a finite number"),
+        (NUMBER, {"threshold": 3.0, "seed": "a"}, "seed must be a whole number of at least 0"),
+        (NUMBER, {"threshold": 3.0, "seed": 1.5}, "seed must be a whole number of at least 0"),
+        (NUMBER, {"threshold": 3.0, "seed": -1}, "seed must be a whole number of at least 0"),
         (NUMBER, {"threshold": 3.0, "desired_class": "n"}, "desired_class is for models that"),
         (limelight.load(), {"threshold": 1.0}, "threshold is for scores and answers"),
         (limelight.load(), {"desired_class": "happy"}, "unknown desired_class: 'happy'"),
@@ -324,6 +343,29 @@ NUMBER = limelight.wrap(lambda texts: [[len(text)] for text in texts], classes=[
 def test_an_option_that_does_not_fit_raises_an_error(model, options, message):
     with pytest.raises(InputError, match=message):
         limelight.counterfactual(model, "a good film", **options)
+
+
+@pytest.mark.parametrize("calls", [4, 5, 7, 40, 100, 400, 1000])
+@pytest.mark.parametrize("position", [0, 300, 1199])
+def test_a_search_makes_no_more_calls_than_its_budget(calls, position):
+    words = [f"w{i}" for i in range(1200)]
+    words[position] = "bad"
+    texts_read = []
+
+    def score(texts):
+        texts_read.extend(texts)
+        return [[0.9, 0.1] if "bad" in text.split() else [0.1, 0.9] for text in texts]
+
+    model = limelight.wrap(score, classes=["negative", "positive"])
+    c = limelight.counterfactual(model, " ".join(words), budget=f"{calls} calls")
+    assert c.size is not None
+    assert len(texts_read) <= calls
+
+
+@pytest.mark.parametrize("calls", [0, 1, 3])
+def test_a_budget_without_a_call_for_a_removal_raises_an_error(calls):
+    with pytest.raises(DomainError, match="needs at least 4 model calls"):
+        limelight.counterfactual(NUMBER, "a good film", threshold=3.0, budget=f"{calls} calls")
 
 
 def test_a_time_is_a_budget_and_progress_is_reported():

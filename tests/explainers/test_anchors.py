@@ -167,9 +167,11 @@ def test_a_text_has_the_same_anchor_alone_and_in_a_list():
     model = tiny_model(4, outputs=5)
     texts = random_texts(7, seed=2)
     for text, found in zip(
-        texts, findings(Anchors(samples=64), prepare_batch(model, texts)), strict=True
+        texts,
+        findings(Anchors(threshold=0.95, samples=64), prepare_batch(model, texts)),
+        strict=True,
     ):
-        alone = findings(Anchors(samples=64), prepare_batch(model, [text]))[0]
+        alone = findings(Anchors(threshold=0.95, samples=64), prepare_batch(model, [text]))[0]
         assert found.anchor.features == alone.anchor.features
         assert found.anchor.precision == alone.anchor.precision
         np.testing.assert_array_equal(found.scores, alone.scores)
@@ -340,3 +342,27 @@ def test_few_words_have_the_best_anchor_there_is(seed):
     assert e.stderr is None
     small = limelight.explain(model, " ".join(WORDS[:d]), "anchors", max_size=1, threshold=0.999)
     assert len(small.anchor.features) <= 1
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"delta": 0.2},
+        {"batch": 7},
+        {"max_size": 2},
+        {"samples": 5},
+        {"max_samples": 9},
+        {"seed": 4},
+    ],
+)
+def test_a_proof_has_no_settings_of_a_search(setting):
+    model, text = limelight.load(), "The plot is predictable, but the acting is superb."
+    (name,) = setting
+    with pytest.raises(InputError, match=f"{name} is for anchors with a measured precision"):
+        limelight.explain(model, text, "anchors", **setting)
+    assert limelight.explain(model, text, "anchors", threshold=0.95, **setting).anchor is not None
+
+
+def test_a_measured_precision_has_no_nodes():
+    with pytest.raises(InputError, match="nodes limits a proof"):
+        limelight.explain(limelight.load(), "A dull script.", "anchors", threshold=0.9, nodes=4)

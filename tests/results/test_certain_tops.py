@@ -128,7 +128,7 @@ def test_a_tie_ends_at_the_largest_sample_with_a_warning():
         e = limelight.explain(model, TEXT, "shapley", until="top 1", **settings)
         assert e.diagnostics["pairs_drawn"] == samples
         (warning,) = [warning for warning in e.warnings if "not certain" in warning]
-        assert warning.startswith(f"The top 1 are not certain after {samples} samples.")
+        assert warning.startswith(f"The top 1 is not certain after {samples} samples.")
     by_masks = limelight.explain(model, TEXT, "banzhaf", until="top 1", max_samples=3000)
     assert by_masks.diagnostics["samples_drawn"] == 3000
     assert 1 not in by_masks.certain_tops
@@ -186,6 +186,8 @@ FEATURE_MISTAKES = [
     ((-1, "w0"), "from 0 to 11, not -1"),
     (("w0", "w0"), "'w0' is used twice"),
     ((["w0", "w1", "w0"], "w2"), "'w0' is used twice"),
+    ((1.5, "w2"), "must be a name, a number or a list of them, not 1.5"),
+    (("w2", None), "must be a name, a number or a list of them, not None"),
 ]
 
 
@@ -214,6 +216,9 @@ def test_sizes_of_top_sets_are_checked():
     damaged = e.to_json().replace('"certain_tops":[[', '"certain_tops":[[99,')
     with pytest.raises(InputError):
         Explanation.from_json(damaged)
+    reversed_range = e.to_json().replace('"certain_tops":[[', '"certain_tops":[[3,1],[')
+    with pytest.raises(InputError, match="increasing ranges of numbers"):
+        Explanation.from_json(reversed_range)
 
 
 @pytest.mark.parametrize("sizes", [(), (1,), (1, 2, 3), (1, 3, 4, 9)])

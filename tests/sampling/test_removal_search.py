@@ -119,3 +119,23 @@ def test_stability_keeps_to_its_calls_and_sizes():
         assert row.low <= row.probability <= row.high
         assert (row.low == row.high) == (row.size in (1, game.d - 1))  # all sets
     assert measure_stability(evaluate, game.d, calls=5, rng=rng) == ()
+
+
+def test_few_calls_for_stability_go_to_the_smallest_sizes():
+    def never_changes(masks):
+        return np.ones(len(masks)), np.zeros(len(masks), bool)
+
+    rng = np.random.default_rng(0)
+    rows = measure_stability(never_changes, 500, calls=25, rng=rng)
+    assert [(row.size, row.draws) for row in rows] == [(1, 12), (2, 13)]
+
+
+@pytest.mark.parametrize("position", [0, 700])
+def test_single_features_count_as_evaluated_only_if_all_of_them_were(position):
+    def changes_without_one(masks):
+        return np.where(masks[:, position], 1.0, -1.0), ~masks[:, position]
+
+    searched = search_removals(changes_without_one, 1000, full_margin=1.0, calls=400)
+    assert searched.calls <= 400
+    assert not searched.has_singles
+    assert search_removals(changes_without_one, 1000, full_margin=1.0, calls=3000).has_singles

@@ -3,6 +3,7 @@
 import difflib
 import inspect
 import itertools
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -175,8 +176,11 @@ class CaseText:
             case "never_decisive":
                 _ = self.rule
                 # A list at the top of the file is for all texts, which may not have its words.
-                for word in () if key in self.case.inherited else required:
-                    self.find_word(word)
+                for word in required:
+                    if key in self.case.inherited:
+                        self._check_removable(word)
+                    else:
+                        self.find_word(word)
 
     def _validate_prediction(self, required: str) -> None:
         has_labels = self.rule.kind == "labels"
@@ -240,6 +244,35 @@ class CaseText:
         (method,), _ = configure_with_budget(model, self.case.options.get("method"), {}, None)
         return "until" in method.implementation.settings
 
+    def _check_removable(self, word: str) -> None:
+        """Raise `InputError` if the text has a word that is no feature, and so is never removed.
+
+        Otherwise a list of the file would hold for every text whose features are sentences.
+        """
+        name = _normalize_name(word)
+        if _matching_features(word, self.game.features):
+            return
+        is_hidden = bool(_matching_features(word, self._words))
+        if " " in name and not isinstance(self.case.text, Path):
+            texts = [self.case.text] if isinstance(self.case.text, str) else self.case.text
+            pattern = rf"(?<!\w){re.escape(name)}(?!\w)"
+            is_hidden = any(re.search(pattern, _normalize_name(text)) for text in texts)
+        if is_hidden:
+            raise InputError(
+                f"the text has {truncate_line(word, 60)!r}, but no such feature to remove. Change "
+                "the list, features or protect."
+            )
+
+    @cached_property
+    def _words(self) -> tuple[str, ...]:
+        """The words of the text that the model reads, whatever the features are."""
+        options = self.keywords(api.game)
+        if isinstance(self.case.text, Path) or not options.keys() & {"features", "protect"}:
+            return self.game.features
+        return api.game(
+            self.model, self.case.text, **options | {"features": "words", "protect": ()}
+        ).features
+
     def find_word(self, word: str) -> list[int]:
         """Return the features that a word names; uppercase and lowercase letters are equal.
 
@@ -257,8 +290,12 @@ class CaseText:
 
 
 def _matching_features(word: str, features: Sequence[str]) -> list[int]:
-    name = " ".join(word.split()).casefold()
-    return [j for j, feature in enumerate(features) if " ".join(feature.split()).casefold() == name]
+    name = _normalize_name(word)
+    return [j for j, feature in enumerate(features) if _normalize_name(feature) == name]
+
+
+def _normalize_name(name: str) -> str:
+    return " ".join(name.split()).casefold()
 
 
 def _check_prediction(text: CaseText, required: str) -> Verdict:

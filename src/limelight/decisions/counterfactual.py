@@ -4,12 +4,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from limelight import __version__
-from limelight.errors import DomainError, InputError, add_text_number
+from limelight.errors import DomainError, InputError, add_text_number, short_repr
 from limelight.explainers.batch import Batch, bound_kind
 from limelight.explainers.budget import Budget, time_calls
 from limelight.explainers.explaining import stream_batches
@@ -42,6 +43,9 @@ from limelight.theory.ratio_game import (
 )
 
 DEFAULT_CALLS = 1000
+# The complete text when it is read, and together with the empty text when its game begins.
+_FIXED_CALLS = 3
+_MIN_CALLS = _FIXED_CALLS + 1
 _EXACT_SECONDS = 1.0
 _REPRODUCIBLE_NODES = 2000  # about a second for six heads and 200 words
 # Evaluated sets of an exact game, if a proof leaves the smallest set open. A million masks of 200
@@ -78,6 +82,16 @@ class CounterfactualSettings:
     seed: int = 0
     budget: Budget | None = None
     is_reproducible: bool = False
+
+    def __post_init__(self) -> None:
+        seed, threshold = self.seed, self.threshold
+        if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+            raise InputError(f"seed must be a whole number of at least 0, not {short_repr(seed)}.")
+        if threshold is None:
+            return
+        is_number = isinstance(threshold, Real) and not isinstance(threshold, bool)
+        if not is_number or not math.isfinite(threshold):
+            raise InputError(f"threshold must be a finite number, not {short_repr(threshold)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +161,7 @@ def find_counterfactuals(
     InputError
         If an option does not fit the prediction of the model.
     DomainError
-        If the exact game of a model contradicts its outputs.
+        If the exact game of a model contradicts its outputs, or if the budget is too small.
     """
     name = resolve_replacement(batch.model, settings.replacement)
     settings = replace(settings, replacement=name)
@@ -334,9 +348,14 @@ def _search(batch: Batch, settings: CounterfactualSettings, rule: DecisionRule) 
     game, d = batch.game(settings.replacement), len(batch.features[0])
     budget = settings.budget or Budget(None, DEFAULT_CALLS)
     calls = _affordable_calls(budget, game)
+    if calls < _MIN_CALLS:
+        raise DomainError(
+            f"a counterfactual needs at least {_MIN_CALLS} model calls, but the budget of {budget} "
+            f"allows {calls}. Use a larger budget, such as {DEFAULT_CALLS} calls."
+        )
     announce_calls(batch.model, lambda: min(calls, 2**d))
     full = batch.targets.query_outputs(batch.outputs[0])
-    call_count = 1  # of the complete text
+    call_count = _FIXED_CALLS
 
     def evaluate(
         masks: Bool[np.ndarray, "n d"],
@@ -347,8 +366,7 @@ def _search(batch: Batch, settings: CounterfactualSettings, rule: DecisionRule) 
         return _evaluate_masks(game, rule, batch.targets, full, masks)
 
     (margin,) = rule.margins(full[None], full)
-    # The outputs of the complete text took a call.
-    available = max(calls - 1, 1)
+    available = calls - _FIXED_CALLS
     stability_calls, prune_calls = (int(s * available) for s in (_STABILITY_SHARE, _PRUNE_SHARE))
     search_calls = available - stability_calls - prune_calls
     searched = search_removals(evaluate, d, full_margin=float(margin), calls=search_calls)
@@ -371,7 +389,7 @@ def _search(batch: Batch, settings: CounterfactualSettings, rule: DecisionRule) 
         d,
         calls=stability_calls,
         rng=rng,
-        has_singles=searched.lower_bound > 1 or len(searched.removed or ()) == 1,
+        has_singles=searched.has_singles,
     )
     if removed is not None and removed != searched.removed:
         bound = searched.lower_bound
@@ -392,7 +410,7 @@ def _affordable_calls(budget: Budget, game: TextGame) -> int:
     if budget.seconds is None:
         return budget.calls or 0
     seconds_per_call, _ = time_calls(budget.seconds, game)
-    return max(int(budget.seconds / seconds_per_call), 2)
+    return max(int(budget.seconds / seconds_per_call), _MIN_CALLS)
 
 
 def _evaluate_masks(

@@ -162,11 +162,7 @@ _CHUNK = 4096
 def _explain_exact_game(settings: "Anchors", batch: Batch) -> Attribution:
     """Find a proven anchor if the threshold is 1, otherwise one with a measured precision."""
     prediction, warnings = read_prediction(batch), tuple[str, ...]()
-    if settings.threshold == 1 and settings.max_size is not None:
-        raise InputError(
-            "max_size limits the search for anchors with a measured precision. Pass threshold=0.95 "
-            "too, or leave max_size out."
-        )
+    _check_effects(settings)
     if settings.threshold == 1:
         margins = prediction_margins(batch, prediction)
         nodes = cast(int, settings.nodes)
@@ -181,6 +177,27 @@ def _explain_exact_game(settings: "Anchors", batch: Batch) -> Attribution:
             return _make_proven_anchor(batch, prediction, words)
     attribution = _explain_anchor(settings, batch, with_bounds=True)
     return replace(attribution, warnings=warnings + attribution.warnings)
+
+
+def _check_effects(settings: "Anchors") -> None:
+    """Raise InputError if a setting that was changed has no effect on an exact model.
+
+    A proof has no samples. If rounding prevents it, the precision is measured with the defaults.
+    """
+    is_proof = settings.threshold == 1
+    defaults = {field.name: field.default for field in fields(settings)} | _EXACT_DEFAULTS
+    for name in _SAMPLING_SETTINGS if is_proof else ("nodes",):
+        if getattr(settings, name) == defaults[name]:
+            continue
+        if is_proof:
+            raise InputError(
+                f"{name} is for anchors with a measured precision, but with threshold=1 the anchor "
+                f"is proven. Pass threshold=0.95 too, or leave {name} out."
+            )
+        raise InputError(
+            "nodes limits a proof, but a precision below 1 is measured. Leave nodes or threshold "
+            "out."
+        )
 
 
 def _make_proven_anchor(
@@ -369,6 +386,11 @@ _EXACT_SETTINGS = _SETTINGS | {
 _TABLE_DEFAULTS = {"threshold": 0.95, "batch": 100, "samples": 10_000, "max_samples": 1_000_000}
 
 
+_EXACT_DEFAULTS = _TABLE_DEFAULTS | {"threshold": 1.0, "nodes": 3000}
+# Settings without an effect on a proof.
+_SAMPLING_SETTINGS = ("delta", "batch", "max_size", "samples", "max_samples", "seed")
+
+
 def _count_exact_calls(settings: "Anchors", d: int) -> int:
     """Return the number of evaluated masks, 0 for a proof."""
     return 0 if settings.threshold == 1 else _count_calls(settings, d)
@@ -392,7 +414,7 @@ def _count_calls(settings: "Anchors", d: int) -> int:
             exactness="exact",
             explain=per_input(_explain_exact_game),
             settings=_EXACT_SETTINGS,
-            defaults=_TABLE_DEFAULTS | {"threshold": 1.0, "nodes": 3000},
+            defaults=_EXACT_DEFAULTS,
             cost=Cost(calls=_count_exact_calls),
         ),
         Implementation(
@@ -431,7 +453,7 @@ class Anchors:
     With ``threshold=1`` and an exact model the anchor is proven: the prediction stays whatever else
     is removed. ``nodes`` limits the proof that no word can be left out, and that no smaller anchor
     exists. The score of an anchor word is then its effect on the text that contains only the
-    anchor. This is the default for exact models.
+    anchor. This is the default for exact models. The other settings then raise an error.
 
     ``threshold``, ``delta``, ``batch``, ``max_samples`` and ``max_size`` control the search.
     The reported precision is measured on ``samples`` masks that the search has not seen. It is

@@ -143,9 +143,10 @@ class SampleSize:
         """
         warnings = tuple[str, ...]()
         if self.top is not None and self.top < d and self.top not in tops:
+            verb = "is" if self.top == 1 else "are"
             warnings += (
-                f"The top {self.top} are not certain after {count:,} samples. Use a larger budget, "
-                "or raise max_samples (max_pairs for 'shapley').",
+                f"The top {self.top} {verb} not certain after {count:,} samples. Use a larger "
+                "budget, or raise max_samples (max_pairs for 'shapley').",
             )
         if self.tolerance is None or largest_error <= self.tolerance:
             return warnings

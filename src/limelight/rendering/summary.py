@@ -133,7 +133,8 @@ def decision_sentence(summary: RunSummary) -> str:
         f"In {robust:,} texts, no removal of {pluralize(noun)} changes the prediction.",
     ]
     if counts["median_size"] is not None:
-        removals = f"{counts['median_size']:g} {pluralize(noun)}"
+        median = f"{counts['median_size']:g}"
+        removals = f"{median} {noun if median == '1' else pluralize(noun)}"
         sentences.append(f"The median of the smallest removals found is {removals}.")
     if unsettled:
         sentences.append(f"In {unsettled:,} texts, a smaller removal may exist.")

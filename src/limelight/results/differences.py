@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limelight.errors import InputError, unknown_name_message
+from limelight.errors import InputError, short_repr, unknown_name_message
 from limelight.sampling.ranks import TopSizes
 from limelight.sampling.spread import ROUNDING, PowerSums
 from limelight.shapes import Float
@@ -85,6 +85,10 @@ def find_features(e: "Explanation", names: FeatureNames) -> list[int]:
     """
     if isinstance(names, str | int | np.integer):
         return [_find_feature(e, names)]
+    if not isinstance(names, Iterable):
+        raise InputError(
+            f"a feature must be a name, a number or a list of them, not {short_repr(names)}."
+        )
     return [_find_feature(e, name) for name in names]
 
 
@@ -147,6 +151,8 @@ def encode_ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
 def decode_ranges(ranges: Iterable[Sequence[int]], limit: int) -> tuple[int, ...]:
     """Return the numbers of ranges, or raise an InputError if one exceeds ``limit``."""
     pairs = [tuple(pair) for pair in ranges]
-    if any(len(pair) != 2 or pair[1] > limit or pair[0] < 0 for pair in pairs):
-        raise InputError(f"certain_tops must be ranges of numbers up to {limit}, not {pairs[:4]}.")
+    if any(len(pair) != 2 or not 0 <= pair[0] <= pair[1] <= limit for pair in pairs):
+        raise InputError(
+            f"certain_tops must be increasing ranges of numbers up to {limit}, not {pairs[:4]}."
+        )
     return tuple(number for first, last in pairs for number in range(first, last + 1))

@@ -44,11 +44,14 @@ class SearchedRemovals(NamedTuple):
         all sets were evaluated and none changes it.
     calls
         The number of evaluated sets.
+    has_singles
+        Whether every single feature was evaluated.
     """
 
     removed: tuple[int, ...] | None
     lower_bound: int
     calls: int
+    has_singles: bool
 
 
 class RemovalStability(NamedTuple):
@@ -134,7 +137,7 @@ def search_removals(
     search = _Search(evaluations, full_margin)
     search.run()
     removed = None if search.best is None else tuple(sorted(search.best))
-    return SearchedRemovals(removed, search.lower_bound, evaluations.calls)
+    return SearchedRemovals(removed, search.lower_bound, evaluations.calls, search.has_singles)
 
 
 def prune_removal(
@@ -176,8 +179,8 @@ def _enumerate_removals(evaluations: _Evaluations) -> SearchedRemovals:
     for size in range(1, d + 1):
         removed = _evaluate_size(evaluations, size)
         if removed is not None:
-            return SearchedRemovals(removed, size, evaluations.calls)
-    return SearchedRemovals(None, d + 1, evaluations.calls)
+            return SearchedRemovals(removed, size, evaluations.calls, has_singles=True)
+    return SearchedRemovals(None, d + 1, evaluations.calls, has_singles=True)
 
 
 def _evaluate_size(evaluations: _Evaluations, size: int) -> tuple[int, ...] | None:
@@ -200,6 +203,7 @@ class _Search:
         self.d = evaluations.d
         self.best: list[int] | None = None
         self.lower_bound = 1
+        self.has_singles = False
         # The estimated decrease of the margin if a feature is removed.
         self._effects = np.zeros(self.d)
 
@@ -244,11 +248,12 @@ class _Search:
             features = features[: int(_BLOCKS_SHARE * calls)]
         margins, changes = self._evaluations.evaluate([[j] for j in features])
         self._effects[features[: len(margins)]] = self._full_margin - margins
+        self.has_singles = len(margins) == d
         if changes.any():
             # The clearest of the changes.
             candidates = np.flatnonzero(changes)
             self.best = [features[int(candidates[margins[candidates].argmin()])]]
-        elif len(margins) == d:
+        elif self.has_singles:
             self.lower_bound = 2
 
     def _accept(self, removed: Sequence[int]) -> None:
@@ -409,6 +414,7 @@ class _Search:
 
 STABILITY_SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
 _CONFIDENCE_DELTA = 0.05
+_MIN_DRAWS = 10  # of a size; fewer say nearly nothing
 
 
 def measure_stability(
@@ -442,10 +448,11 @@ def measure_stability(
     sizes = [size for size in STABILITY_SIZES if size < d]
     entries, remaining = list[RemovalStability](), calls
     for i, size in enumerate(sizes):
-        draws = remaining // (len(sizes) - i)
+        # If the calls are too few for all sizes, the smallest sizes get them.
+        draws = remaining // max(1, min(len(sizes) - i, remaining // _MIN_DRAWS))
         is_stored = size == 1 and has_singles
         is_enumerable = is_stored or math.comb(d, size) <= draws
-        if not is_enumerable and draws < 10:
+        if not is_enumerable and draws < _MIN_DRAWS:
             break
         if is_enumerable:
             masks = np.ones((math.comb(d, size), d), bool)

@@ -252,6 +252,9 @@ def _prepare_margin(game: RatioGame) -> "_Margin":
 
 def _choose_form(terms: "_Terms") -> "_SingleHead | _BranchAndBound | None":
     """Return the form that decides margins of these terms, None if there is none."""
+    # A head without any weight, such as a text of unknown words, has the value 0 = 0/1.
+    is_weightless = (terms.base == 0) & ~np.any(terms.D_kept + terms.D_removed, axis=1)
+    terms = terms._replace(base=np.where(is_weightless, 1.0, terms.base))
     # Without words D = 0, and the margin is c.
     vanishes = bool(np.any(terms.base == 0))
     is_deleted = not np.any(terms.D_removed)
