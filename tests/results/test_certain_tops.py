@@ -245,3 +245,17 @@ def test_views_say_what_is_certain(sampled):
     exact = replace(sampled, stderr=None, certain_tops=(3,))
     assert ranks_sentence(exact) == "The top 3 words are certain."
     assert ranks_sentence(replace(sampled, certain_tops=None)) == ""
+
+
+def test_a_difference_of_scores_with_unknown_errors_raises_an_error():
+    def count_letters(texts):
+        return np.array([[0.0, len(text.replace("e", ""))] for text in texts], float)
+
+    model = limelight.wrap(count_letters, classes=["short", "long"], scale="logit")
+    text = " ".join(f"w{number}" for number in range(40))
+    e = limelight.explain(model, text, "shapley", budget="45 calls")
+    assert e.stderr is None
+    with pytest.raises(limelight.InputError, match="the errors of these scores are unknown"):
+        e.difference("w1", "w2")
+    enough = limelight.explain(model, text, "shapley", budget="400 calls")
+    assert enough.difference("w1", "w2").stderr is not None

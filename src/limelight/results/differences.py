@@ -58,6 +58,11 @@ def score_difference(e: "Explanation", a: FeatureNames, b: FeatureNames) -> Diff
             weights[j] = sign
     value = float(e.scores @ weights)
     if e.stderr is None:
+        if e.bound is None and e.certain_tops is None:
+            raise InputError(
+                "the errors of these scores are unknown, so a difference has no error. Use a "
+                "larger budget, or 'shapley', 'banzhaf' or 'lime'."
+            )
         bound = None if e.bound is None else e.bound * float(np.abs(weights).sum())
         return Difference(value=value, bound=bound)
     # Large enough whatever the errors have in common.
