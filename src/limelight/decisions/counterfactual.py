@@ -391,6 +391,9 @@ def _search(batch: Batch, settings: CounterfactualSettings, rule: DecisionRule) 
     available = calls - _FIXED_CALLS
     stability_calls, prune_calls = (int(s * available) for s in (_STABILITY_SHARE, _PRUNE_SHARE))
     search_calls = available - stability_calls - prune_calls
+    if 2**d - 2 <= available:
+        # All sets can be evaluated, the empty text is known, and no other text is called later.
+        search_calls = 2**d - 1
     searched = search_removals(evaluate, d, full_margin=float(margin), calls=search_calls)
     removed = searched.removed
 
