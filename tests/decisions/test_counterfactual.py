@@ -130,6 +130,28 @@ def test_linear_pipelines_are_proven_right_on_every_removal(classes, desired):
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", None])
+@pytest.mark.parametrize("classes", [LABELS[:2], LABELS])
+def test_ties_within_rounding_are_no_error(norm, classes):
+    rng = np.random.default_rng(0)
+    vectorizer = TfidfVectorizer(norm=norm, use_idf=False)
+    pipeline = make_pipeline(vectorizer, LogisticRegression())
+    pipeline.fit(random_texts(40, 9), [classes[i % len(classes)] for i in range(40)])
+    tie_count = 0
+    for seed in range(60):
+        shape = pipeline[-1].coef_.shape
+        pipeline[-1].coef_ = rng.integers(-3, 4, shape) * 0.1
+        pipeline[-1].intercept_ = rng.integers(-2, 3, shape[0]) * 0.1
+        model = limelight.wrap(pipeline)
+        for text in random_texts(4, 8, seed):
+            c = limelight.counterfactual(model, text, desired_class=seed % len(classes))
+            tie_count += any("tied within rounding" in warning for warning in c.warnings)
+            assert c.size is None or c.predicted_class_after == c.desired_class
+            assert c.size is None or c.lower_bound <= c.size
+    if classes == LABELS and norm is None:
+        assert tie_count
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", None])
 @pytest.mark.parametrize("text", ["unknown", " ".join(f"unknown{i}" for i in range(30))])
 def test_a_text_of_unknown_words_is_robust(norm, text):
     texts = random_texts(40, 6)

@@ -265,7 +265,7 @@ class CaseText:
 
     @cached_property
     def _words(self) -> tuple[str, ...]:
-        """The words of the text that the model reads, whatever the features are."""
+        """The words that the model reads, also if the features are sentences."""
         options = self.keywords(api.game)
         if isinstance(self.case.text, Path) or not options.keys() & {"features", "protect"}:
             return self.game.features

@@ -181,7 +181,7 @@ def find_counterfactuals(
                 game = map_arrays(extract_document(games, i), host_array)
                 removal = _certify(single, settings, rule, game)
             removal = removal or _search(single, settings, rule)
-            yield _make_result(single, settings, rule, removal)
+            yield _make_result(single, settings, rule, _drop_tie(single, settings, rule, removal))
 
 
 def check_decision(batch: Batch) -> None:
@@ -237,6 +237,26 @@ def _keep_prediction(rule: DecisionRule, kind: LowerBoundKind) -> _Removal:
     """Return the removal of no feature, because the desired class is predicted already."""
     warning = f"The model predicts {rule.desired_class!r} already, so nothing has to be removed."
     return _Removal((), 0, kind, warnings=(warning,))
+
+
+def _drop_tie(
+    batch: Batch, settings: CounterfactualSettings, rule: DecisionRule, removal: _Removal
+) -> _Removal:
+    """Leave out a set without which two predictions are tied, and rounding chooses one.
+
+    Outputs of several texts at a time are rounded in other ways than those of a single text.
+    """
+    if not removal.removed:
+        return removal
+    full = batch.targets.query_outputs(batch.outputs[0])
+    outputs = batch.game(settings.replacement)(_make_mask(len(batch.features[0]), removal.removed))
+    if rule.is_changed(batch.targets.query_outputs(outputs), full)[0]:
+        return removal
+    warning = (
+        f"The smallest set found has {len(removal.removed)} features. Without them, two "
+        "predictions are tied within rounding."
+    )
+    return replace(removal, removed=None, warnings=(*removal.warnings, warning))
 
 
 def _certify(
@@ -330,7 +350,9 @@ def _check_removal(
     called_output, exact_output = batch.game(settings.replacement)(mask)[0], value(game, mask)[:, 0]
     scale = max(1.0, float(np.abs(batch.outputs).max()), float(np.abs(exact_output).max()))
     is_equal = np.abs(called_output - exact_output).max() <= _TOLERANCE * scale
-    if not is_equal or not rule.is_changed(called_output[None], full)[0]:
+    # Two classes may be tied within rounding.
+    is_changed = rule.margins(called_output[None], full)[0] <= _TOLERANCE * scale
+    if not is_equal or not is_changed:
         raise DomainError(
             "the output of the model without the removed features contradicts its exact game. "
             "Report this as a bug, and use another replacement."
@@ -369,6 +391,9 @@ def _search(batch: Batch, settings: CounterfactualSettings, rule: DecisionRule) 
     available = calls - _FIXED_CALLS
     stability_calls, prune_calls = (int(s * available) for s in (_STABILITY_SHARE, _PRUNE_SHARE))
     search_calls = available - stability_calls - prune_calls
+    if 2**d - 2 <= available:
+        # All sets can be evaluated, the empty text is known, and no other text is called later.
+        search_calls = 2**d - 1
     searched = search_removals(evaluate, d, full_margin=float(margin), calls=search_calls)
     removed = searched.removed
 
