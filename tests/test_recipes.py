@@ -39,7 +39,7 @@ def recipes():
 
 def run(title, **names):
     """Run the recipe with what it is said to have; return what it made."""
-    (block,) = recipes()[title]
+    block = recipes()[title][-1]  # a shorter way may stand before it
     made = {"limelight": limelight, "text": TEXT, **names}
     exec(compile(block, title, "exec"), made)
     return made
@@ -48,10 +48,10 @@ def run(title, **names):
 @pytest.mark.parametrize("title", recipes())
 def test_a_recipe_is_short(title):
     """Blank lines and imports do not count."""
-    (block,) = recipes()[title]
-    lines = [line for line in block.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith(("import ", "from "))]
-    assert len(lines) <= MOST
+    for block in recipes()[title]:
+        lines = [line for line in block.splitlines() if line.strip()]
+        lines = [line for line in lines if not line.startswith(("import ", "from "))]
+        assert len(lines) <= MOST
 
 
 def test_every_recipe_is_tested():

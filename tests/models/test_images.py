@@ -307,7 +307,7 @@ def test_another_object_and_a_model_of_texts_raise_an_error(tmp_path):
     ):
         with pytest.raises(InputError, match=said):
             limelight.explain(model, photo(), **asked)
-    with pytest.raises(InputError, match="'patches' are parts of images, not of texts"):
+    with pytest.raises(InputError, match="'patches' are parts of an image, but this is a text"):
         limelight.explain(text_model, "a film", features="patches")
     with pytest.raises(InputError, match="its processor"):
         limelight.wrap(model.network)

@@ -119,9 +119,9 @@ def bad_images(folder):
         (np.moveaxis(pixels(), -1, 0), "Move the channels to the end"),
         (pixels()[None], "not (1, 6, 10, 3)"),
         ({"bytes": None, "path": None}, "has neither"),
-        (7, "got int"),
+        (7, "not int"),
         ("a text " * 600, "must be the path of a file"),
-        ("https://limelight.org/shirt.png", "an address of the web"),
+        ("https://limelight.org/shirt.png", "Download images from the web first"),
         (PillowImage.fromarray(np.full((4, 4), 70_000, np.int32)), "must be between"),
         (PillowImage.open(BytesIO(good[: len(good) // 2])), "cannot be read as an image"),
     ]

@@ -65,7 +65,7 @@ def test_lemma_d5_counts_subsets_without_one_word(s):
 def test_the_lemmas_name_what_they_need():
     with pytest.raises(DomainError, match="s must be less than n = 5"):
         kept_given_kept(5, 5)
-    with pytest.raises(DomainError, match="0 ≤ s ≤ n"):
+    with pytest.raises(DomainError, match="s must be from 0 to n"):
         kept_probability(5, 6)
     with pytest.raises(DomainError, match=r"Lemma D\.3"):
         conditional_variance(np.ones(2), np.ones(2), 1)
