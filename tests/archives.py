@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from limelight.data.imdb import Archive
 
 
-def packed(members):
+def pack_archive(members):
     """A .tar.gz of ``{name: content}``; a content of None is a folder, a str a link's target."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
@@ -33,18 +33,18 @@ REVIEWS = {
     "aclImdb/test/neg/0_2.txt": b"poor",
     "aclImdb/test/pos/0_8.txt": b"good",
 }
-GOOD = packed(REVIEWS)
+GOOD = pack_archive(REVIEWS)
 
 
 @contextmanager
-def served(content, *, stop_at=None, ranges=True):
+def serve_content(content, *, stop_at=None, ranges=True):
     """Serve ``content`` up to byte ``stop_at``; yield its address and the ranges asked for."""
-    asked = []
+    request = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             wanted = self.headers.get("Range")
-            asked.append(wanted)
+            request.append(wanted)
             start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and ranges else 0
             if self.path != "/imdb.tar.gz":
                 self.send_error(404, "Not Found")
@@ -61,12 +61,12 @@ def served(content, *, stop_at=None, ranges=True):
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/imdb.tar.gz", asked
+        yield f"http://127.0.0.1:{server.server_port}/imdb.tar.gz", request
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
 
 
-def described(url, content=GOOD):
+def describe_archive(url, content=GOOD):
     return Archive(url, len(content), hashlib.md5(content).hexdigest())

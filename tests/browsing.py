@@ -51,7 +51,7 @@ def browser(chromium):
 PATIENCE = 120  # seconds after which something will never come; a busy machine is slow, not broken
 
 
-def until(page, expression, argument=None, *, seconds=PATIENCE):
+def wait_until(page, expression, argument=None, *, seconds=PATIENCE):
     """Wait until ``expression`` holds; a page's policy forbids Playwright's own waiting."""
     end = time.monotonic() + seconds
     while not page.evaluate(expression, argument):
@@ -71,8 +71,8 @@ def new_page(browser, *, width=1200, **options):
         contexts[key] = browser.new_context(**options)
         contexts[key].set_default_timeout(1000 * PATIENCE)
         contexts[key].pages_left = []
-    left = contexts[key].pages_left
-    page = left.pop() if left else contexts[key].new_page()
+    remaining = contexts[key].pages_left
+    page = remaining.pop() if remaining else contexts[key].new_page()
     page.set_viewport_size({"width": width, "height": 900})
     return page
 
@@ -88,12 +88,12 @@ def leave(page, **listeners):
 
 
 @contextmanager
-def watched(browser, url, *, may_ask, allowed=(), **options):
+def watch_page(browser, url, *, may_ask, allowed=(), **options):
     """Open ``url``; complaints, dialogs and what is asked of others than ``may_ask`` are faults."""
-    asked, complaints = [], []
+    requests, complaints = [], []
     page = new_page(browser, **options)
     listeners = {
-        "request": lambda request: asked.append(request.url),
+        "request": lambda request: requests.append(request.url),
         "console": lambda message: complaints.append(message.text),
         "pageerror": lambda error: complaints.append(str(error)),
         "dialog": lambda dialog: complaints.append(f"dialog {dialog.message}"),
@@ -103,11 +103,13 @@ def watched(browser, url, *, may_ask, allowed=(), **options):
     page.goto(url)
     yield page
     leave(page, **listeners)
-    assert [one for one in complaints if not any(sign in one for sign in allowed)] == []
-    assert [one for one in asked if not one.startswith(may_ask)] == []
+    assert [
+        complaint for complaint in complaints if not any(sign in complaint for sign in allowed)
+    ] == []
+    assert [value for value in requests if not value.startswith(may_ask)] == []
 
 
 def watched_page(browser, file, *, fragment="", **options):
     """Open a file with the network off; whatever it asks for or complains of fails the test."""
     url = Path(file).resolve().as_uri() + fragment
-    return watched(browser, url, may_ask=("file:", "data:"), offline=True, **options)
+    return watch_page(browser, url, may_ask=("file:", "data:"), offline=True, **options)

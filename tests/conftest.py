@@ -70,9 +70,9 @@ def limelight(capsys):
     from limelight.cli import main
 
     def run(*arguments) -> Outcome:
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as remaining:
             main([str(argument) for argument in arguments])
-        code = left.value.code or 0
+        code = remaining.value.code or 0
         assert isinstance(code, int)
         return Outcome(code, *capsys.readouterr())
 

@@ -25,12 +25,12 @@ BY_ASKING = (
 OURS = [name for name, row in METHODS.items() if row.settings.__module__.startswith("limelight.")]
 
 
-def needing(*capabilities):
+def methods_need(*capabilities):
     """Return the methods whose last way, that of the most models, needs one of these."""
     return [name for name, row in METHODS.items() if row.implementations[-1].needs in capabilities]
 
 
-ONLY_EXACT = needing("tables", "exact_game")
+ONLY_EXACT = methods_need("tables", "exact_game")
 DEEP = [name for name in METHODS if name not in ONLY_EXACT]  # which networks have too
 # Samples are all that these have: they bring standard errors, and no exact value to check.
 DRAWN = [

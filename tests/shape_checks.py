@@ -50,7 +50,7 @@ def begin_test(file):
     _called.update(code for code, tests in _tests.items() if tests >= _TESTS)
 
 
-def jaxtyped(*given, typechecker):
+def check_first_call(*given, typechecker):
     """Return what jaxtyping makes of a function, but let it check the first call only."""
     if not given or not isinstance(given[0], FunctionType):
         # A class, a property and the like come back here with the functions that they are made of.
@@ -84,4 +84,4 @@ def _is_shaped(hint):
     return named or array or any(map(_is_shaped, get_args(hint)))
 
 
-jaxtyping.jaxtyped = _decorator.jaxtyped = jaxtyped
+jaxtyping.jaxtyped = _decorator.jaxtyped = check_first_call

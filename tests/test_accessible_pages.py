@@ -13,7 +13,7 @@ from docs_site.paper_page import paper_page
 import limelight
 from limelight.live import live_page
 
-from browsing import leave, new_page, until
+from browsing import leave, new_page, wait_until
 
 STUMBLES = (Path(__file__).parent / "accessible.js").read_text("utf-8").partition("\n")[2]
 TEXT = "The plot is dull, but the acting is not bad: superb, and never boring."
@@ -23,7 +23,7 @@ SECTIONS = ("scores", "curves", "pairs", "disagreement", "heads", "attention")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def page_folder(tmp_path_factory):
     """A folder with one file of every kind of page, a run and a judgment."""
     folder, model = tmp_path_factory.mktemp("pages"), limelight.load()
     pages = {
@@ -48,7 +48,7 @@ def stumbles(page):
     page.eval_on_selector_all("details", "nodes => nodes.forEach(node => { node.open = true; })")
     # What fades, or waits for an answer, is paler than what is read.
     busy = "document.querySelector('.stale, .waiting') || document.getAnimations().length"
-    until(page, f"!({busy})")
+    wait_until(page, f"!({busy})")
     return page.evaluate(STUMBLES)
 
 
@@ -56,17 +56,19 @@ def stumbles(page):
 @pytest.mark.parametrize(
     "name", ["comparison", "cut", "pairs", "sampled", "live", "paper", "judgment", "summary"]
 )
-def test_nobody_stumbles_over_a_file(browser, made, name, theme, width):
+def test_nobody_stumbles_over_a_file(browser, page_folder, name, theme, width):
     page = new_page(browser, width=width, color_scheme=theme)
-    page.goto((made / f"{name}.html").as_uri())
+    page.goto((page_folder / f"{name}.html").as_uri())
     assert stumbles(page) == []
     leave(page)
 
 
 @pytest.mark.parametrize(("theme", "width"), THEMES)
-def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):
+def test_nobody_stumbles_over_what_is_served(browser, page_folder, theme, width):
     page = new_page(browser, width=width, color_scheme=theme)
-    with limelight.serve(run=made / "run", judgment=made / "judgment.json", port=0) as served:
+    with limelight.serve(
+        run=page_folder / "run", judgment=page_folder / "judgment.json", port=0
+    ) as served:
         state = f'open={json.dumps(SECTIONS)}&protect=["dull"]&changes=[["superb",0,"awful"]]'
         page.goto(f"{served.url}#text={TEXT}&{state}")
         for part in SECTIONS:
@@ -84,7 +86,7 @@ def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):
 
 
 @pytest.mark.parametrize(
-    ("markup", "said"),
+    ("markup", "message"),
     [
         ("<table><tr aria-selected=true><td>a</td></tr></table>", "has aria-selected as a row"),
         ("<button></button>", "is a button without a name"),
@@ -98,8 +100,8 @@ def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):
         ("<pre style='overflow: auto; width: 9px'>wide text</pre>", "scrolls by pointer only"),
     ],
 )
-def test_what_is_wrong_is_found(browser, markup, said):
+def test_what_is_wrong_is_found(browser, markup, message):
     page = new_page(browser)
     page.set_content(f"<html lang=en><title>t</title><main><h1>h</h1>{markup}</main></html>")
-    assert [one for one in page.evaluate(STUMBLES) if said in one]
+    assert [value for value in page.evaluate(STUMBLES) if message in value]
     leave(page)

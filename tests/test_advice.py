@@ -54,20 +54,20 @@ def of(text, method=None, model=FUNCTION, verb=explain, **keywords):
     return (verb, (model, text, *([] if method is None else [method])), keywords)
 
 
-def comparing(**keywords):
+def compare_call(**keywords):
     return (lime_light.compare, (FUNCTION, TEXT), keywords)
 
 
-def judging(*texts, **keywords):
+def judge_call(*texts, **keywords):
     methods = keywords.pop("methods", ["loo"])
     return (lime_light.judge, (FUNCTION, list(texts), methods), keywords)
 
 
-def wrapping(function, **keywords):
-    def explained(function, **keywords):
+def wrap_call(function, **keywords):
+    def explain_with(function, **keywords):
         return explain(lime_light.wrap(function, **keywords), "w1 w2 w3")
 
-    return (explained, (function,), keywords)
+    return (explain_with, (function,), keywords)
 
 
 RAISED = [
@@ -131,13 +131,13 @@ RAISED = [
     ),
     row(
         r"no method is left to compare.* Shapley needs .*? Use a budget of ([\d,]+) calls",
-        comparing(methods=None, budget="3 calls"),
-        comparing(methods=None, budget="{1} calls"),
+        compare_call(methods=None, budget="3 calls"),
+        compare_call(methods=None, budget="{1} calls"),
     ),
     row(
         r"Shapley needs .*? Use a budget of ([\d,]+) calls",
-        comparing(methods=["shapley", "loo", "banzhaf"], budget="20 calls"),
-        comparing(methods=["shapley", "loo"], budget="{1} calls"),
+        compare_call(methods=["shapley", "loo", "banzhaf"], budget="20 calls"),
+        compare_call(methods=["shapley", "loo"], budget="{1} calls"),
     ),
     row(
         r"use '(\w+)', which needs no calls",
@@ -147,7 +147,7 @@ RAISED = [
     row(
         r'budget must be a time \(30, "30s", "2min"\) or a number of model calls \("400 calls"\)',
         of(TEXT, budget="3 days"),
-        *(of("w1 w2 w3 w4", budget=given) for given in (30, "30s", "2min", "200 calls")),
+        *(of("w1 w2 w3 w4", budget=inputs) for inputs in (30, "30s", "2min", "200 calls")),
     ),
     row(
         "Leave sampler out, or set pairs instead of tolerance",
@@ -250,7 +250,9 @@ RAISED = [
         of(TEXT, Banzhaf(seed=1)),
         of(TEXT, "banzhaf", seed=2),
     ),
-    row("compare needs at least one method", comparing(methods=[]), comparing(methods=["loo"])),
+    row(
+        "compare needs at least one method", compare_call(methods=[]), compare_call(methods=["loo"])
+    ),
     row(
         "side='first' needs a pair of texts, but this is a single text. Leave side out",
         of(TEXT, "loo", side="first"),
@@ -264,20 +266,20 @@ RAISED = [
     row("Write limelight.wrap", (explain, (scores, TEXT), {}), of(TEXT, "loo")),
     row(
         "probabilities must be between 0 and 1.* Pass scale='logit'",
-        wrapping(scores, classes=["bad", "good"]),
-        wrapping(scores, classes=["bad", "good"], scale="logit"),
+        wrap_call(scores, classes=["bad", "good"]),
+        wrap_call(scores, classes=["bad", "good"], scale="logit"),
     ),
     row(
         "must sum to 1.* Pass multi_label=True",
-        wrapping(lambda texts: 0.9 * probabilities(texts), classes=["bad", "good"]),
-        wrapping(
+        wrap_call(lambda texts: 0.9 * probabilities(texts), classes=["bad", "good"]),
+        wrap_call(
             lambda texts: 0.9 * probabilities(texts), classes=["bad", "good"], multi_label=True
         ),
     ),
     row(
         "Name as many classes as there are columns",
-        wrapping(scores, classes=["bad", "good", "fine"], scale="logit"),
-        wrapping(scores, classes=["bad", "good"], scale="logit"),
+        wrap_call(scores, classes=["bad", "good", "fine"], scale="logit"),
+        wrap_call(scores, classes=["bad", "good"], scale="logit"),
     ),
     row("Write \\[text\\]", (FUNCTION.logits, ("w1",), {}), (FUNCTION.logits, (["w1"],), {})),
     row(
@@ -290,12 +292,16 @@ RAISED = [
         (lime_light.learn, (SHIPPED, ["A dull script."]), {}),
         of("A dull script.", "shapley", SHIPPED),
     ),
-    row("judge needs at least one method", judging("w1 w2 w3", methods=[]), judging("w1 w2 w3")),
-    row("judge needs at least one text", judging(), judging("w1 w2 w3")),
+    row(
+        "judge needs at least one method",
+        judge_call("w1 w2 w3", methods=[]),
+        judge_call("w1 w2 w3"),
+    ),
+    row("judge needs at least one text", judge_call(), judge_call("w1 w2 w3")),
     row(
         r"needs pairs of texts, but these are single texts\. Leave side out",
-        judging("w1 w2 w3", side="first"),
-        judging("w1 w2 w3"),
+        judge_call("w1 w2 w3", side="first"),
+        judge_call("w1 w2 w3"),
     ),
 ]
 
@@ -476,19 +482,23 @@ def run(call):
     return function(*arguments, **keywords)
 
 
-def following(call, message, pattern):
+def follow_advice(call, message, pattern):
     """Return the call with the numbers and names that the message has in the pattern's groups."""
     groups = re.search(pattern, message, re.DOTALL).groups()
 
-    def filled(value):
+    def fill_value(value):
         if not isinstance(value, str) or not (number := re.search(r"\{(\d)\}", value)):
             return value
-        there = groups[int(number[1]) - 1].replace(",", "")
-        value = value.replace(number[0], there)
+        target = groups[int(number[1]) - 1].replace(",", "")
+        value = value.replace(number[0], target)
         return int(value) if value.isdigit() else value
 
     function, arguments, keywords = call
-    return function, tuple(map(filled, arguments)), {k: filled(v) for k, v in keywords.items()}
+    return (
+        function,
+        tuple(map(fill_value, arguments)),
+        {k: fill_value(v) for k, v in keywords.items()},
+    )
 
 
 @pytest.mark.parametrize("row", RAISED, ids=lambda row: row.message[:40])
@@ -497,7 +507,7 @@ def test_the_advice_of_an_error_works(row):
         run(row.wrong)
     assert re.search(row.message, str(error.value), re.DOTALL), str(error.value)
     for call in row.right:
-        run(following(call, str(error.value), row.message))
+        run(follow_advice(call, str(error.value), row.message))
 
 
 @pytest.mark.parametrize("row", NOTICED, ids=lambda row: row.message[:40])
@@ -505,7 +515,7 @@ def test_a_warning_disappears_if_its_advice_is_followed(row):
     warnings = " ".join(run(row.wrong).warnings)
     assert re.search(row.message, warnings), warnings
     for call in row.right:
-        again = " ".join(run(following(call, warnings, row.message)).warnings)
+        again = " ".join(run(follow_advice(call, warnings, row.message)).warnings)
         assert not re.search(row.message, again), again
 
 
@@ -533,7 +543,7 @@ def test_the_advice_of_a_command_works(row, limelight, tmp_path, monkeypatch):
     assert outcome.code == 2
     assert re.search(row.message, message), message
     for call in row.right:
-        _, arguments, _ = following((None, call, {}), message, row.message)
+        _, arguments, _ = follow_advice((None, call, {}), message, row.message)
         outcome = limelight(*arguments)
         assert outcome.code == 0, outcome.err
 
@@ -599,18 +609,18 @@ def test_every_advice_of_methods_and_commands_is_tried_or_has_a_reason(
     limelight, tmp_path, monkeypatch
 ):
     messages = []
-    for one in RAISED:
+    for value in RAISED:
         with pytest.raises(InputError) as error:
-            run(one.wrong)
+            run(value.wrong)
         messages.append(str(error.value))
     monkeypatch.chdir(tmp_path)
     write_files(monkeypatch)
-    messages += [" ".join(limelight(*one.wrong).err.split()) for one in SHELL]
+    messages += [" ".join(limelight(*element.wrong).err.split()) for element in SHELL]
     untried = []
     for file, parts in advising_messages():
         longest = max(parts, key=len).strip()
         tried = any(longest[:25] in message or longest[-25:] in message for message in messages)
-        whole = " ".join(parts)
-        if not tried and not any(reason in whole for reason in NOT_TRIED):
-            untried.append(f"{file}: {whole}")
+        full = " ".join(parts)
+        if not tried and not any(reason in full for reason in NOT_TRIED):
+            untried.append(f"{file}: {full}")
     assert untried == [], "\n".join(untried)

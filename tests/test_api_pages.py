@@ -18,16 +18,16 @@ NOT_DRAWN = {"canvas", "color_map"}  # parts of figures, for other modules of ou
 
 def places(pages=PAGES):
     """What stands below each ``::: name``, up to the next one."""
-    found = {}
+    results = {}
     for page in pages:
         _, *parts = re.split(r"^::: (\S+)\n", page.read_text("utf-8"), flags=re.M)
         for name, text in zip(parts[::2], parts[1::2], strict=True):
-            assert name not in found, name
-            found[name] = text
-    return found
+            assert name not in results, name
+            results[name] = text
+    return results
 
 
-def lacking(name, found):
+def missing_reason(name, found):
     """Why a name's place will not do; None if it will."""
     if name not in found:
         return f"::: {name} is on no page of docs/api"
@@ -40,12 +40,12 @@ def lacking(name, found):
 
 @pytest.mark.parametrize("name", limelight.__all__)
 def test_every_public_name_has_a_place_with_an_example(name):
-    assert lacking(f"limelight.{name}", places()) is None
+    assert missing_reason(f"limelight.{name}", places()) is None
 
 
 @pytest.mark.parametrize("name", sorted(set(figures.__all__) - NOT_DRAWN))
 def test_every_figure_has_a_place_with_an_example(name):
-    assert lacking(f"limelight.rendering.figures.{name}", places()) is None
+    assert missing_reason(f"limelight.rendering.figures.{name}", places()) is None
 
 
 @pytest.mark.parametrize("method", OURS)
@@ -71,6 +71,8 @@ def test_every_name_for_a_method_of_your_own_is_there():
 
 def test_a_new_name_without_a_place_or_an_example_is_found(tmp_path):
     (tmp_path / "a.md").write_text("::: limelight.shine\n\n```python\nlimelight.load()\n```\n")
-    found = places([tmp_path / "a.md"])
-    assert lacking("limelight.shine", found) == "limelight.shine has no example"
-    assert lacking("limelight.glow", found) == "::: limelight.glow is on no page of docs/api"
+    result = places([tmp_path / "a.md"])
+    assert missing_reason("limelight.shine", result) == "limelight.shine has no example"
+    assert (
+        missing_reason("limelight.glow", result) == "::: limelight.glow is on no page of docs/api"
+    )

@@ -163,19 +163,19 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
     if name == "live" and not Path("/usr/bin/chromium").exists():
         pytest.skip("chromium is not installed")
     output = tmp_path / "found.json"
-    own = {
+    own_value = {
         "corpus_cpu": ["--device", "cpu"],
         "linear_coefficients": ["--coefficients"],
         "walk": ["--earlier", BENCHMARKS.parent / "src"],
         "coverage_triples": ["--triples"],
         "coverage_context_cite": ["--context-cite"],
     }
-    more = own.get(name, [])
+    more = own_value.get(name, [])
     if name in ("huggingface", "judging_deep", "faithfulness_per_second_deep"):
         from tiny_transformers import tiny
 
-        for one in tiny("bert", labels=2):
-            one.save_pretrained(tmp_path / "model")
+        for element in tiny("bert", labels=2):
+            element.save_pretrained(tmp_path / "model")
         more = ["--model", tmp_path / "model"]
     if name == "coverage_held_out":
         more = ["--held-out"]
@@ -184,17 +184,17 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
     script = SCRIPTS.get(name, name.split("_")[0])
     done = run(f"{script}.py", "--smoke", "--output", output, *more)
     assert done.returncode == 0, done.stderr
-    found = json.loads(output.read_text(encoding="utf-8"))
-    assert found.keys() - {"device"} == KEYS
-    assert found["benchmark"] == name
-    assert found["smoke"] is True
-    assert found["machine"].keys() == MACHINE
-    assert all(measure.keys() - {"sampler"} == MEASURE for measure in found["measures"])
-    assert found["stamp"] == source_stamp()
-    ids = [measure["id"] for measure in found["measures"]]
+    content = json.loads(output.read_text(encoding="utf-8"))
+    assert content.keys() - {"device"} == KEYS
+    assert content["benchmark"] == name
+    assert content["smoke"] is True
+    assert content["machine"].keys() == MACHINE
+    assert all(measure.keys() - {"sampler"} == MEASURE for measure in content["measures"])
+    assert content["stamp"] == source_stamp()
+    ids = [measure["id"] for measure in content["measures"]]
     assert len(set(ids)) == len(ids)
     assert IDS[name] <= set(ids)
-    values = {measure["id"]: measure["value"] for measure in found["measures"]}
+    values = {measure["id"]: measure["value"] for measure in content["measures"]}
     # A share may be worse than chance; R² of noise is negative, and so may be a difference of two.
     signed = ("",) if name.startswith(("faithfulness", "linear_")) else ("r2_", "gain_", "said_")
     assert all(value >= 0 for id, value in values.items() if not id.startswith(signed))
@@ -217,9 +217,9 @@ def test_the_stored_results_are_of_whole_runs():
     stored = list((BENCHMARKS / "results").glob("*.json"))
     assert stored
     for path in stored:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        assert found["smoke"] is False
-        assert found["benchmark"] == path.stem
+        content = json.loads(path.read_text(encoding="utf-8"))
+        assert content["smoke"] is False
+        assert content["benchmark"] == path.stem
 
 
 @pytest.mark.slow

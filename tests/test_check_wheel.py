@@ -74,9 +74,9 @@ def test_what_is_heavy_or_for_an_extra_may_not_even_if_the_core_asks_for_it():
     ],
 )
 def test_a_command_must_succeed_and_say_something_without_a_traceback(program, fault, tmp_path):
-    found = list(wrongly_run("it", [sys.executable, "-c", program], tmp_path))
-    assert len(found) == (fault is not None)
-    assert not fault or found[0].startswith(fault)
+    result = list(wrongly_run("it", [sys.executable, "-c", program], tmp_path))
+    assert len(result) == (fault is not None)
+    assert not fault or result[0].startswith(fault)
 
 
 def test_linked_files_do_not_count_as_size(tmp_path):

@@ -9,53 +9,53 @@ import limelight
 from limelight.models import class_probabilities
 from limelight.serving.texts import TextRequest, explain_text
 
-from two_classes import FAMILIES, TEXT, text_for
+from two_classes import FAMILIES, TEXT, sample_text
 
 NAMES = (*FAMILIES, "shipped")
 
 
 @pytest.fixture(scope="module")
 def families(shipped):
-    made = {"shipped": shipped}
+    created = {"shipped": shipped}
 
     def family(name):
-        if name not in made:
-            made[name] = FAMILIES[name]()
-        return made[name]
+        if name not in created:
+            created[name] = FAMILIES[name]()
+        return created[name]
 
     return family
 
 
 def explained_by_default(model, text, folder, **asked):
     """Return what each verb says without a method, as explanations, and what judge says."""
-    found = [limelight.explain(model, text, **asked), *limelight.compare(model, text, **asked)]
-    found += limelight.explain_classes(model, text, **asked).values()
-    found.append(limelight.explain(model, text, budget="60 calls", **asked))
+    results = [limelight.explain(model, text, **asked), *limelight.compare(model, text, **asked)]
+    results += limelight.explain_classes(model, text, **asked).values()
+    results.append(limelight.explain(model, text, budget="60 calls", **asked))
     run = limelight.explain_data(model, [text], output=folder, progress=False, **asked)
     assert len(list(run)) == 1
-    return [*found, *run], limelight.judge(model, [text], columns=[], **asked).methods
+    return [*results, *run], limelight.judge(model, [text], columns=[], **asked).methods
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_default_explains_probabilities(families, name, tmp_path):
     pytest.importorskip("pyarrow")
-    model, text = families(name), TEXT if name == "shipped" else text_for(name)
-    found, judged = explained_by_default(model, text, tmp_path / "run", scale="probability")
+    model, text = families(name), TEXT if name == "shipped" else sample_text(name)
+    result, judged = explained_by_default(model, text, tmp_path / "run", scale="probability")
     chances = dict(zip(model.classes, model.predict_proba([text])[0], strict=True))
-    for e in found:
+    for e in result:
         assert e.scale == "probability"
         assert e.explained_value == pytest.approx(chances[e.target], abs=1e-6)
         if e.method == "shapley":
             change = e.explained_value - e.base_value
             assert e.scores.sum() == pytest.approx(change, abs=1e-5)
-    assert {"shapley", "lime", "loo"} <= {e.method for e in found}
-    assert all(one.share is not None for one in judged)
+    assert {"shapley", "lime", "loo"} <= {e.method for e in result}
+    assert all(value.share is not None for value in judged)
 
 
 @pytest.mark.parametrize("name", ["attention, two outputs", "naive Bayes", "function of logits"])
 def test_the_page_shows_every_method_on_probabilities(families, name):
-    asked = {"tab": "a", "panel": "b", "text": text_for(name), "scale": "probability"}
-    question = TextRequest(**asked, methods=["shapley", "lime", "loo"])
+    request = {"tab": "a", "panel": "b", "text": sample_text(name), "scale": "probability"}
+    question = TextRequest(**request, methods=["shapley", "lime", "loo"])
     answer = explain_text(families(name), question, lambda *_: None)
     assert answer["errors"] == {}
     assert len(answer["explanations"]) == 3
@@ -65,22 +65,22 @@ def test_the_page_shows_every_method_on_probabilities(families, name):
 def test_probabilities_of_the_paper_s_classifier_are_those_of_all_subsets(families, method):
     """Against the same model as a function, which is asked for its probabilities."""
     model = families("attention, two outputs")
-    text = text_for("attention, two outputs")
-    asked = limelight.wrap(
+    text = sample_text("attention, two outputs")
+    request = limelight.wrap(
         lambda texts: class_probabilities(model.logits(texts)),
         classes=list(model.classes),
         mask="never",
     )
     exact = limelight.explain(model, text, method, scale="probability")
-    other = limelight.explain(asked, text, method, scale="probability")
+    other = limelight.explain(request, text, method, scale="probability")
     np.testing.assert_allclose(exact.scores, other.scores, atol=1e-9)
     assert exact.stderr is None
 
 
 def test_a_model_of_probabilities_keeps_its_scale_in_another_process(shipped):
-    asked = shipped.drop_inexact_games("words", "probability")
-    again = pickle.loads(pickle.dumps(asked))
-    assert again.capabilities == asked.capabilities != shipped.capabilities
+    request = shipped.drop_inexact_games("words", "probability")
+    again = pickle.loads(pickle.dumps(request))
+    assert again.capabilities == request.capabilities != shipped.capabilities
     assert again.fingerprint == shipped.fingerprint
     assert pickle.loads(pickle.dumps(shipped)).capabilities == shipped.capabilities
 
@@ -91,8 +91,8 @@ def test_every_default_explains_a_text_of_one_word(families, name, scale, tmp_pa
     pytest.importorskip("pyarrow")
     model = families(name)
     word = "w1" if name.startswith("attention") else "superb"
-    found, judged = explained_by_default(model, word, tmp_path / "run", scale=scale)
-    for e in found:
+    result, judged = explained_by_default(model, word, tmp_path / "run", scale=scale)
+    for e in result:
         assert len(e) == 1
         if e.method in ("lime", "shapley", "loo"):
             lost = e.explained_value - e.base_value
@@ -112,8 +112,8 @@ def test_lime_of_one_word_goes_through_the_text_with_and_without_it(shipped):
     fit = limelight.explain(shipped, "superb", "lime", rows=50)
     assert fit.scores[0] == e.scores[0]
     # Among others in a batch nothing changes.
-    several = limelight.explain(shipped, ["a film", "superb", "superb superb"], "lime")
-    assert several[1].scores[0] == pytest.approx(e.scores[0], abs=1e-9)
-    assert len(several[2]) == 1
+    values = limelight.explain(shipped, ["a film", "superb", "superb superb"], "lime")
+    assert values[1].scores[0] == pytest.approx(e.scores[0], abs=1e-9)
+    assert len(values[2]) == 1
     with pytest.raises(limelight.DomainError, match="at least 2 features"):
         limelight.explain(shipped, "superb", "lime", penalty=0.1)

@@ -53,8 +53,8 @@ pages = pytest.mark.parametrize("page", [*DOCS, *METHOD_PAGES], ids=lambda page:
 
 def read_blocks(page, language):
     """Read the code blocks of a page, also those that tabs indent."""
-    found = re.findall(rf"^( *)```{language}\n(.*?)^\1```", page.read_text("utf-8"), re.M | re.S)
-    return [textwrap.dedent(block) for _, block in found]
+    matches = re.findall(rf"^( *)```{language}\n(.*?)^\1```", page.read_text("utf-8"), re.M | re.S)
+    return [textwrap.dedent(block) for _, block in matches]
 
 
 def read_commands(page):
@@ -116,10 +116,10 @@ def slug(heading):
 def anchors(page):
     """The places of a page that a link may name, as the site makes them of its headings."""
     text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
-    found = Counter(re.findall(r'<a id="([\w-]+)">', text))
+    result = Counter(re.findall(r'<a id="([\w-]+)">', text))
     for heading in re.findall(r"^#+ (.*)$", text, re.M):
-        found[slug(heading)] += 1
-    return {f"{name}_{i}" if i else name for name, times in found.items() for i in range(times)}
+        result[slug(heading)] += 1
+    return {f"{name}_{i}" if i else name for name, times in result.items() for i in range(times)}
 
 
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: page.stem)
@@ -155,7 +155,7 @@ QUESTIONS = {
 }
 
 
-def links_of(page):
+def list_links(page):
     for target in re.findall(r"\]\(([^)#\s]*)", page.read_text("utf-8")):
         if "://" not in target:
             yield (page.parent / target).resolve() if target else page
@@ -165,9 +165,9 @@ def links_of(page):
 def test_a_question_is_answered_within_two_clicks_of_the_index(question):
     name, phrase = QUESTIONS[question]
     page = ROOT / "docs" / name
-    first_click = set(links_of(ROOT / "docs" / "index.md"))
+    first_click = set(list_links(ROOT / "docs" / "index.md"))
     second_click = {
-        link for target in first_click if target.suffix == ".md" for link in links_of(target)
+        link for target in first_click if target.suffix == ".md" for link in list_links(target)
     }
     assert page in first_click | second_click
     assert phrase in page.read_text("utf-8")
@@ -237,10 +237,10 @@ def test_the_readme_explains_ones_own_bert_within_its_first_lines():
     (block,) = read_blocks(ROOT / "README.md", "pycon")
     assert text[: text.index(block)].count("\n") + block.count("\n") <= 60
     lines = block.replace("path/to/my-bert", str(folder)).splitlines()
-    *made, asked = [line[4:] for line in lines if line.startswith(">>> ")]
+    *created, request = [line[4:] for line in lines if line.startswith(">>> ")]
     names = {}
-    exec("\n".join(made), names)
-    assert repr(eval(asked, names)) == lines[-1]
+    exec("\n".join(created), names)
+    assert repr(eval(request, names)) == lines[-1]
 
 
 @pages
@@ -250,7 +250,7 @@ def test_commands_run_and_print_what_is_shown(page, limelight, tmp_path, monkeyp
     for block in read_blocks(page, "toml"):
         if (name := re.match(r"# (\S+\.toml)\n", block)) is not None:
             (tmp_path / name[1]).write_text(block, "utf-8")
-    for command, shown in read_commands(page):
+    for command, output in read_commands(page):
         piped, _, call = command.rpartition(" | ")
         program, *arguments = shlex.split(call)
         assert program == "limelight", command
@@ -258,12 +258,12 @@ def test_commands_run_and_print_what_is_shown(page, limelight, tmp_path, monkeyp
             check_options(limelight, arguments)
             continue
         if piped:
-            monkeypatch.setattr(sys, "stdin", printed_by(piped))
+            monkeypatch.setattr(sys, "stdin", printf_output(piped))
         outcome = limelight(*arguments)
         # A page shows how a check fails.
         assert outcome.code == (arguments[0] == "check"), (command, outcome.err)
-        if shown.strip():
-            assert_same_output(outcome.out, shown, command)
+        if output.strip():
+            assert_same_output(outcome.out, output, command)
 
 
 def check_options(limelight, arguments):
@@ -272,7 +272,7 @@ def check_options(limelight, arguments):
         assert option in page, option
 
 
-def printed_by(command):
+def printf_output(command):
     """Standard input as ``printf`` would feed it."""
     program, text = shlex.split(command)
     assert program == "printf"
@@ -315,7 +315,7 @@ def test_the_readme_is_short_and_names_the_two_commands():
         assert (ROOT / "scripts" / command).stat().st_mode & 0o111
 
 
-def declared(folder):
+def declared_packages(folder):
     """Names of all packages that a ``pyproject.toml`` asks for."""
     import tomllib
 
@@ -328,4 +328,6 @@ def declared(folder):
 
 def test_pins_agree_with_what_is_declared():
     pinned = re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text("utf-8"), re.M)
-    assert declared(ROOT) | declared(ROOT / "reproduction") - {"limelight"} == set(pinned)
+    assert declared_packages(ROOT) | declared_packages(ROOT / "reproduction") - {
+        "limelight"
+    } == set(pinned)

@@ -23,7 +23,7 @@ from docs_site.versions import publish, write_versions, zipped
 import limelight
 from limelight.live.live_page import METHODS_SHOWN
 
-from browsing import until, watched_page
+from browsing import wait_until, watched_page
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -94,28 +94,28 @@ def test_links_out_of_docs_are_turned_inwards():
 
 
 def test_a_mark_becomes_a_frame_of_the_live_page_with_its_method_and_text():
-    made = with_live_pages('a\n<!-- live: lime | "Fun" & <b> -->\nb\n', "../")
-    assert f'src="../{LIVE}#method=lime&amp;text=%22Fun%22+%26+%3Cb%3E"' in made
-    assert "<!--" not in made
+    created = with_live_pages('a\n<!-- live: lime | "Fun" & <b> -->\nb\n', "../")
+    assert f'src="../{LIVE}#method=lime&amp;text=%22Fun%22+%26+%3Cb%3E"' in created
+    assert "<!--" not in created
     home = with_live_pages("<!-- live -->\n", "")
     assert f'src="{LIVE}"' in home
     assert home.startswith("Type a sentence of your own.")
-    assert "of your own" not in made
+    assert "of your own" not in created
     assert with_live_pages("say <!-- live --> here", "") == "say <!-- live --> here"
 
 
 def test_a_figure_of_the_paper_moves_and_leaves_a_picture_for_print():
-    made = with_live_pages("<!-- live figure 3 -->\n![A row](../images/a.png)\nb\n", "../")
-    assert f'src="../{PAPER}#figure=3"' in made
-    assert "![A row](../images/a.png){ .still }" in made
-    assert "<!--" not in made
+    created = with_live_pages("<!-- live figure 3 -->\n![A row](../images/a.png)\nb\n", "../")
+    assert f'src="../{PAPER}#figure=3"' in created
+    assert "![A row](../images/a.png){ .still }" in created
+    assert "<!--" not in created
 
 
 def test_every_figure_that_moves_is_one_of_the_page():
     marks = [
-        found
+        result
         for page in list_pages()
-        for found in re.findall(r"^<!-- live figure (\d) -->\n!\[", page.read_text("utf-8"), re.M)
+        for result in re.findall(r"^<!-- live figure (\d) -->\n!\[", page.read_text("utf-8"), re.M)
     ]
     assert marks == list(FIGURES)
 
@@ -128,8 +128,8 @@ def figures(shipped, tmp_path_factory):
 
 
 def numbers(page, selector):
-    said = page.locator(selector).all_inner_texts()
-    return [float(one.replace("−", "-")) for one in said]
+    message = page.locator(selector).all_inner_texts()
+    return [float(value.replace("−", "-")) for value in message]
 
 
 def test_figures_2_and_3_are_the_attention_of_the_model(browser, figures, shipped):
@@ -140,18 +140,21 @@ def test_figures_2_and_3_are_the_attention_of_the_model(browser, figures, shippe
         assert page.locator("section:visible").count() == 1
         page.fill("#text", text)
         for k, row in enumerate(rows):
-            shown = numbers(page, f"#figure-3 tbody tr:nth-child({k + 1}) td:not(:last-child)")
-            assert shown == pytest.approx(row, abs=5e-5)
-        shown = numbers(page, "#figure-3 tbody tr:last-child td:not(:last-child)")
-        assert shown == pytest.approx(rows.max(axis=0), abs=5e-5)
+            output = numbers(page, f"#figure-3 tbody tr:nth-child({k + 1}) td:not(:last-child)")
+            assert output == pytest.approx(row, abs=5e-5)
+        output = numbers(page, "#figure-3 tbody tr:last-child td:not(:last-child)")
+        assert output == pytest.approx(rows.max(axis=0), abs=5e-5)
         page.evaluate("location.hash = 'figure=2&text=a+superb+film'")
-        until(page, "() => document.querySelector('#text').value === 'a superb film'")
-        heads = [one.split(": ")[1] for one in page.locator(".heads button").all_inner_texts()]
-        mean = sum(float(one.replace("−", "-")) for one in heads) / len(heads)
+        wait_until(page, "() => document.querySelector('#text').value === 'a superb film'")
+        heads = [
+            all_inner_text.split(": ")[1]
+            for all_inner_text in page.locator(".heads button").all_inner_texts()
+        ]
+        mean = sum(float(head.replace("−", "-")) for head in heads) / len(heads)
         assert mean == pytest.approx(shipped.logits(["a superb film"])[0, 0], abs=0.01)
         page.click(".heads button:nth-child(3)")
-        *parts, whole = numbers(page, "#figure-2 tbody td:last-child")
-        assert sum(parts) == pytest.approx(whole, abs=0.01)
+        *parts, full = numbers(page, "#figure-2 tbody td:last-child")
+        assert sum(parts) == pytest.approx(full, abs=0.01)
         assert page.locator("#figure-2 tbody tr:last-child th").inner_text() == "head 3"
 
 
@@ -160,22 +163,24 @@ def test_figure_5_moves_with_the_text_and_practice_agrees(browser, figures, ship
         for text in ("explanations are popular", "explanations are useless"):
             page.fill("#text", text)
             for column, method in enumerate(("alpha-avg", "gxi", "lime"), start=2):
-                shown = numbers(page, f"#figure-5 tbody td:nth-child({column}) b")
+                output = numbers(page, f"#figure-5 tbody td:nth-child({column}) b")
                 wanted = limelight.explain(shipped, text, method).scores
-                assert shown == pytest.approx(wanted, abs=6e-3 * abs(wanted).max())
+                assert output == pytest.approx(wanted, abs=6e-3 * abs(wanted).max())
             assert float(page.inner_text("#figure-5 .note b").replace("−", "-")) < 1e-6
         page.fill("#text", "superb")
-        shown = numbers(page, "#figure-5 tbody td:nth-child(4) b")
-        assert shown == pytest.approx(limelight.explain(shipped, "superb", "lime").scores, abs=6e-3)
+        output = numbers(page, "#figure-5 tbody td:nth-child(4) b")
+        assert output == pytest.approx(
+            limelight.explain(shipped, "superb", "lime").scores, abs=6e-3
+        )
         page.fill("#text", "<img src=x onerror=alert(1)>")
         assert page.locator("img").count() == 0
 
 
 def test_every_mark_names_a_method_of_the_live_page():
     marks = [
-        found
+        result
         for page in list_pages()
-        for found in re.findall(r"^<!-- live: (\S+) \|", page.read_text("utf-8"), re.M)
+        for result in re.findall(r"^<!-- live: (\S+) \|", page.read_text("utf-8"), re.M)
     ]
     assert set(marks) <= set(METHODS_SHOWN)
     assert len(marks) >= 2
@@ -210,9 +215,9 @@ def test_a_look_through_a_site_finds_what_is_wrong(tmp_path, body, fault):
     page(site, "index.html", "")
     page(site, "a.html", body + home)
     page(site, "b.html", f"<p id=there>x</p>{home}")
-    found = list(faults(site))
-    assert bool(found) == (fault is not None)
-    assert not fault or found[0].startswith(fault)
+    result = list(faults(site))
+    assert bool(result) == (fault is not None)
+    assert not fault or result[0].startswith(fault)
 
 
 def test_a_page_without_words_is_a_fault_and_scripts_are_no_words(tmp_path):
@@ -317,10 +322,10 @@ def test_the_site_works_from_a_disk(site, browser):
     with watched_page(browser, site / "quickstart.html", width=400) as opened:
         assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
         opened.keyboard.press("Control+k")
-        until(opened, "Boolean(document.activeElement.shadowRoot)")  # the search has the keys
+        wait_until(opened, "Boolean(document.activeElement.shadowRoot)")  # the search has the keys
         opened.keyboard.type("bandwidth")
-        shown = "document.activeElement.shadowRoot?.textContent ?? ''"
-        until(opened, f"/\\d+ results.*bandwidth/s.test({shown})")
+        output = "document.activeElement.shadowRoot?.textContent ?? ''"
+        wait_until(opened, f"/\\d+ results.*bandwidth/s.test({output})")
 
 
 @pytest.fixture(scope="module")
@@ -360,10 +365,10 @@ RESULTS = """() => [...document.querySelectorAll("*")].flatMap(
 def search(opened, query):
     """Type a query into the search of a page and return the addresses of the results."""
     opened.keyboard.press("Control+k")
-    until(opened, "Boolean(document.activeElement.shadowRoot)")
+    wait_until(opened, "Boolean(document.activeElement.shadowRoot)")
     opened.keyboard.insert_text(query)  # at once, so that there are no results of its beginning
     marker = query.split()[-1].lower()
-    until(
+    wait_until(
         opened, f"(marker) => ({RESULTS})().some((a) => a.toLowerCase().includes(marker))", marker
     )
     folder = opened.url.rpartition("/")[0] + "/"
@@ -445,7 +450,9 @@ def test_versions_stand_side_by_side_and_know_each_other(browser, tmp_path):
         publish(site, place, version)
     listed = ["0.10.0", "0.10.0.dev0", "0.9.1"]
     with watched_page(browser, place / "index.html") as opened:
-        assert opened.locator("li a").all_inner_texts() == [f"limelight {one}" for one in listed]
+        assert opened.locator("li a").all_inner_texts() == [
+            f"limelight {value}" for value in listed
+        ]
         opened.click("text=limelight 0.9.1")
         opened.click("text=Versions")
         opened.locator("li a").first.wait_for()

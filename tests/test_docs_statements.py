@@ -143,14 +143,14 @@ def messages():
 def test_every_verb_names_all_members_that_a_family_lacks(messages):
     assert "raises one `InputError` that names them all" in page("how-to/model-class.md")
     assert len(messages["families"]) == 90
-    for verb, missing, said in messages["families"]:
-        assert said == f"Mine is not a model yet, because it lacks {', '.join(missing)}.", verb
+    for verb, missing, message in messages["families"]:
+        assert message == f"Mine is not a model yet, because it lacks {', '.join(missing)}.", verb
 
 
 def test_what_is_no_family_is_sent_to_wrap(messages):
     assert len(messages["others"]) == 4
-    for said in messages["others"]:
-        assert said.endswith("Write limelight.wrap(…).")
+    for message in messages["others"]:
+        assert message.endswith("Write limelight.wrap(…).")
 
 
 def test_learn_raises_an_error_where_shapley_values_are_exact():

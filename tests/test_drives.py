@@ -13,7 +13,7 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def stored_words(tmp_path_factory):
     """What the program stores of a small run of the shipped model."""
     pytest.importorskip("pyarrow")
     place = tmp_path_factory.mktemp("drives")
@@ -31,25 +31,25 @@ def found(tmp_path_factory):
     return json.loads(output.read_text("utf-8"))
 
 
-def test_common_words_stand_on_their_side(found):
-    assert (found["method"], found["texts"]) == ("lime", 23)
-    assert found["for"][0]["word"] == "superb"
-    assert found["against"][0]["word"] == "awful"
-    assert found["for"][0]["texts"] == 11
-    assert all(one["low"] > 0 for one in found["for"])
-    assert all(one["high"] < 0 for one in found["against"])
+def test_common_words_stand_on_their_side(stored_words):
+    assert (stored_words["method"], stored_words["texts"]) == ("lime", 23)
+    assert stored_words["for"][0]["word"] == "superb"
+    assert stored_words["against"][0]["word"] == "awful"
+    assert stored_words["for"][0]["texts"] == 11
+    assert all(value["low"] > 0 for value in stored_words["for"])
+    assert all(element["high"] < 0 for element in stored_words["against"])
 
 
-def test_a_word_of_few_texts_is_in_no_table_but_may_be_spoken_of(found):
-    rows = [*found["for"], *found["against"]]
-    assert "edie" not in {one["word"] for one in rows}
-    assert found["spoken"]["edie"]["texts"] == 1
+def test_a_word_of_few_texts_is_in_no_table_but_may_be_spoken_of(stored_words):
+    rows = [*stored_words["for"], *stored_words["against"]]
+    assert "edie" not in {row["word"] for row in rows}
+    assert stored_words["spoken"]["edie"]["texts"] == 1
 
 
-def test_the_mean_is_that_of_the_scores(found):
+def test_the_mean_is_that_of_the_scores(stored_words):
     model = limelight.load()
     scores = [
         dict(zip(e.features, e.scores, strict=True))["superb"]
         for e in limelight.explain(model, [f"a superb film {n}" for n in range(11)], "lime")
     ]
-    assert found["for"][0]["mean"] == pytest.approx(sum(scores) / 11, abs=1e-4)
+    assert stored_words["for"][0]["mean"] == pytest.approx(sum(scores) / 11, abs=1e-4)

@@ -36,15 +36,15 @@ def test_the_streamlit_app_shows_the_words_of_what_is_typed(tmp_path):
     testing = pytest.importorskip("streamlit.testing.v1", reason=reason)
     file = tmp_path / "app.py"
     file.write_text(app("Streamlit"), "utf-8")
-    shown = testing.AppTest.from_file(str(file), default_timeout=120).run()
-    assert not shown.exception
-    assert shown.get("html")[0].proto.body.strip() == piece(TEXT).strip()
-    shown.text_area[0].set_value("a <b>dull</b> film").run()
-    assert not shown.exception
-    assert shown.get("html")[0].proto.body.strip() == piece("a <b>dull</b> film").strip()
-    shown.text_area[0].set_value("   ").run()  # nothing to explain, and nothing goes wrong
-    assert not shown.exception
-    assert not shown.get("html")
+    process = testing.AppTest.from_file(str(file), default_timeout=120).run()
+    assert not process.exception
+    assert process.get("html")[0].proto.body.strip() == piece(TEXT).strip()
+    process.text_area[0].set_value("a <b>dull</b> film").run()
+    assert not process.exception
+    assert process.get("html")[0].proto.body.strip() == piece("a <b>dull</b> film").strip()
+    process.text_area[0].set_value("   ").run()  # nothing to explain, and nothing goes wrong
+    assert not process.exception
+    assert not process.get("html")
 
 
 @pytest.fixture
@@ -57,11 +57,11 @@ def gradio_app(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    told = {"GRADIO_SERVER_PORT": str(port), "GRADIO_ANALYTICS_ENABLED": "False"}
+    output = {"GRADIO_SERVER_PORT": str(port), "GRADIO_ANALYTICS_ENABLED": "False"}
     log = tmp_path / "log"
     with log.open("wb") as out:
         running = subprocess.Popen(
-            [sys.executable, file], env=os.environ | told, stdout=out, stderr=out
+            [sys.executable, file], env=os.environ | output, stdout=out, stderr=out
         )
         try:
             until = time.monotonic() + 120
@@ -75,22 +75,22 @@ def gradio_app(tmp_path):
             running.wait()
 
 
-def asked(address, *data):
+def read_event(address, *data):
     """What the app answers: the event and its data."""
     head = {"Content-Type": "application/json"}
     body = json.dumps({"data": data}).encode()
     with urlopen(Request(address, body, head), timeout=60) as answer:
         event = json.load(answer)["event_id"]
     with urlopen(f"{address}/{event}", timeout=60) as answer:
-        *_, said = answer.read().decode().strip().split("\n\n")
-    name, content = (line.split(": ", 1)[1] for line in said.splitlines())
+        *_, message = answer.read().decode().strip().split("\n\n")
+    name, content = (line.split(": ", 1)[1] for line in message.splitlines())
     return name, json.loads(content)
 
 
 @pytest.mark.slow
 def test_the_gradio_app_answers_and_tells_what_is_wrong(gradio_app):
     for method in ("shapley", "loo"):
-        assert asked(gradio_app, TEXT, method) == ("complete", [piece(TEXT, method)])
-    event, said = asked(gradio_app, "   ", "shapley")
+        assert read_event(gradio_app, TEXT, method) == ("complete", [piece(TEXT, method)])
+    event, message = read_event(gradio_app, "   ", "shapley")
     assert event == "error"
-    assert "no words" in json.dumps(said)
+    assert "no words" in json.dumps(message)

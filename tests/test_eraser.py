@@ -36,12 +36,15 @@ def test_a_tiny_run_on_a_bare_machine_writes_the_rows_of_the_tables(tmp_path):
     )
     done = run("-c", code)
     assert done.returncode == 0, done.stderr
-    found = json.loads(output.read_text("utf-8"))
-    assert found["benchmark"] == "eraser_shipped"
-    assert found["smoke"] is True
-    judged = found["judged"]
-    assert {one["method"] for one in judged["faithful"]} == {"loo", "gxi"}
-    assert {one["method"] for one in judged["plausible"]["references"]} == {"chance", "rationale"}
+    content = json.loads(output.read_text("utf-8"))
+    assert content["benchmark"] == "eraser_shipped"
+    assert content["smoke"] is True
+    judged = content["judged"]
+    assert {value["method"] for value in judged["faithful"]} == {"loo", "gxi"}
+    assert {element["method"] for element in judged["plausible"]["references"]} == {
+        "chance",
+        "rationale",
+    }
     assert judged["plausible"]["texts"] == 2
-    values = {one["id"]: one["value"] for one in found["measures"]}
+    values = {one["id"]: one["value"] for one in content["measures"]}
     assert values["eraser_shipped_accuracy"] == 1.0

@@ -11,15 +11,15 @@ SEEN = r"a\x1b[2J\u202eb\x9b\r\ud800"
 
 
 @pytest.mark.parametrize(
-    "kind", [InputError, DomainError, lambda said: MissingExtraError(said, "hf")]
+    "kind", [InputError, DomainError, lambda message: MissingExtraError(message, "hf")]
 )
 def test_no_message_holds_what_a_terminal_obeys(kind):
     assert SEEN in str(kind(f"there is no model at '{CLEARS}'"))
 
 
 def test_letters_line_ends_and_tabs_stay_and_a_copy_says_the_same():
-    said = "“é” 中 👍🏽\n\tx"
-    assert escape_controls(said) == said
+    message = "“é” 中 👍🏽\n\tx"
+    assert escape_controls(message) == message
     assert str(pickle.loads(pickle.dumps(InputError(CLEARS)))) == SEEN
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("restored_methods")  # the example of `regi
 NEEDS_SHARED_MODEL = {"explain_sentences"}
 
 
-def examples_of(function):
+def list_examples(function):
     """Parse the examples in the docstring of a function."""
     test = doctest.DocTestParser().get_doctest(
         inspect.getdoc(function) or "", {}, function.__name__, None, 0
@@ -24,7 +24,7 @@ def examples_of(function):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_public_function_has_an_example_with_output(name):
-    test = examples_of(getattr(limelight, name))
+    test = list_examples(getattr(limelight, name))
     assert test is not None
     assert any(example.want for example in test.examples)
 
@@ -39,7 +39,7 @@ def test_the_examples_print_what_the_docstring_shows(name, tmp_path, monkeypatch
             (tmp_path / folder.name).symlink_to(folder)
     messages = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-    runner.run(examples_of(getattr(limelight, name)), out=messages.append)
+    runner.run(list_examples(getattr(limelight, name)), out=messages.append)
     assert not runner.failures, "".join(messages)
 
 
@@ -52,5 +52,5 @@ def test_the_check_of_examples_can_fail():
         """
 
     runner = doctest.DocTestRunner()
-    runner.run(examples_of(wrong), out=lambda _: None)
+    runner.run(list_examples(wrong), out=lambda _: None)
     assert runner.failures == 1

@@ -16,7 +16,7 @@ MODEL = limelight.wrap(equal_probabilities, classes=["a", "b"])
 TEXTS = ["a good film", "a bad film"]
 
 
-def failing(*_):
+def fail_midway(*_):
     yield "lime"
     raise RuntimeError("disk gone")
 
@@ -30,11 +30,11 @@ def cut_and_fail(text):
     ("call", "message"),
     [
         (
-            lambda path: limelight.explain_data(MODEL, {"text": failing()}, output=path),
+            lambda path: limelight.explain_data(MODEL, {"text": fail_midway()}, output=path),
             "column 'text' could not be read.*after 1 values",
         ),
         (
-            lambda _: limelight.learn(MODEL, failing()),
+            lambda _: limelight.learn(MODEL, fail_midway()),
             "texts could not be read.*after 1 values",
         ),
         (

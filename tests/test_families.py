@@ -136,11 +136,11 @@ def enumerate_shapley(text, value):
     d = len(words)
     scores = []
     for word in words:
-        others = [w for w in words if w != word]
+        other_values = [w for w in words if w != word]
         total = 0.0
         for size in range(d):
             weight = 1 / (d * math.comb(d - 1, size))
-            for gone in itertools.combinations(others, size):
+            for gone in itertools.combinations(other_values, size):
                 total += weight * (value(text, gone) - value(text, (*gone, word)))
         scores.append(total)
     return words, scores
@@ -195,8 +195,12 @@ def test_lime_is_least_squares_on_all_masks(family, value, text, request):
 def test_the_precision_of_an_anchor_is_its_share_of_all_masks(family, value, request):
     e = package.explain(request.getfixturevalue(family), EIGHT, "anchors")
     anchor = [e.features[j] for j in e.anchor.features]
-    others = [word for word in e.features if word not in anchor]
-    subsets = [gone for n in range(len(others) + 1) for gone in itertools.combinations(others, n)]
+    other_values = [word for word in e.features if word not in anchor]
+    subsets = [
+        gone
+        for n in range(len(other_values) + 1)
+        for gone in itertools.combinations(other_values, n)
+    ]
     prediction = value(EIGHT, ()) > 0
     same_prediction = [(value(EIGHT, removed) > 0) == prediction for removed in subsets]
     assert e.anchor.precision == np.mean(same_prediction)

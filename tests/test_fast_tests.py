@@ -95,10 +95,10 @@ FARM = {
 @pytest.fixture
 def toy(tmp_path):
     """A small checkout: packages, tests and data."""
-    return written(tmp_path, TOY)
+    return write_files(tmp_path, TOY)
 
 
-def written(folder, files):
+def write_files(folder, files):
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,8 +116,8 @@ def names(found):
 
 
 def test_the_nearest_test_comes_first_and_says_why(toy):
-    found = choices(toy, "src/park/claws.py")
-    assert [(choice.test.name, choice.why) for choice in found] == [
+    result = choices(toy, "src/park/claws.py")
+    assert [(choice.test.name, choice.why) for choice in result] == [
         ("test_claws.py", "uses src/park/claws.py"),
         ("test_cats.py", "reaches src/park/claws.py in 2 steps, by src/park/cats.py"),
         ("test_keeper.py", "reaches src/park/claws.py in 2 steps, by src/park/keeper.py"),
@@ -149,18 +149,18 @@ def test_modules_that_are_imported_by_a_string_are_followed(toy):
 
 
 def test_tests_in_the_folder_of_the_change_are_near_if_they_reach_it_and_far_if_not(toy):
-    found = choices(toy, "src/park/birds/songs/thrush.txt")
-    assert [(choice.test.name, choice.steps) for choice in found] == [
+    result = choices(toy, "src/park/birds/songs/thrush.txt")
+    assert [(choice.test.name, choice.steps) for choice in result] == [
         ("test_singing.py", 1),
         ("test_nests.py", 3),
         ("test_guide.py", 3),
     ]
-    assert found[1].why == "is in the folder for src/park/birds/songs/thrush.txt"
+    assert result[1].why == "is in the folder for src/park/birds/songs/thrush.txt"
 
 
 def test_tests_of_a_project_within_are_chosen_too(toy):
-    found = choices(written(toy, FARM), "src/park/keeper.py", files={**TOY, **FARM})
-    assert [(str(choice.project.folder), choice.test.name) for choice in found] == [
+    result = choices(write_files(toy, FARM), "src/park/keeper.py", files={**TOY, **FARM})
+    assert [(str(choice.project.folder), choice.test.name) for choice in result] == [
         (".", "test_keeper.py"),
         ("farm", "test_guard.py"),
     ]
@@ -169,8 +169,8 @@ def test_tests_of_a_project_within_are_chosen_too(toy):
 def test_a_folder_without_its_init_is_still_part_of_the_package(toy):
     (toy / "tests/test_guide.py").write_text("from park.fish.eel import Eel\n")
     fish = {"src/park/fish/eel.py": "class Eel: pass\n"}
-    found = choices(written(toy, fish), *fish, files={**TOY, **fish})
-    assert names(found) == ["test_guide.py"]
+    result = choices(write_files(toy, fish), *fish, files={**TOY, **fish})
+    assert names(result) == ["test_guide.py"]
 
 
 def test_a_file_that_is_gone_still_concerns_those_who_import_it(toy):
@@ -184,8 +184,8 @@ def test_a_file_that_cannot_be_parsed_still_concerns_those_who_import_it(toy):
 
 
 def test_a_test_that_has_changed_comes_before_all_others(toy):
-    found = choices(toy, "src/park/claws.py", "tests/test_guide.py")
-    assert (found[0].test.name, found[0].why) == ("test_guide.py", "has changed")
+    result = choices(toy, "src/park/claws.py", "tests/test_guide.py")
+    assert (result[0].test.name, result[0].why) == ("test_guide.py", "has changed")
 
 
 def test_files_that_reach_every_test_are_named(toy):
@@ -198,14 +198,14 @@ def test_files_that_reach_every_test_are_named(toy):
 
 
 def test_near_ones_are_kept_and_far_ones_fill_up():
-    def kept(*steps):
+    def count_selected(*steps):
         project = Project(PurePosixPath(), (), ())
         return len(nearest([Chosen(project, PurePosixPath("test_x.py"), n, "") for n in steps]))
 
-    assert kept(*[1] * 3) == 3
-    assert kept(*[1] * 3, *[3] * 50) == 12
-    assert kept(*[1] * 20, *[3] * 50) == 20
-    assert kept(*[2] * 50) == 30
+    assert count_selected(*[1] * 3) == 3
+    assert count_selected(*[1] * 3, *[3] * 50) == 12
+    assert count_selected(*[1] * 20, *[3] * 50) == 20
+    assert count_selected(*[2] * 50) == 30
 
 
 def test_each_changed_file_has_its_nearest_test_that_is_not_all_slow(toy):
@@ -247,14 +247,14 @@ def test_every_module_of_this_checkout_concerns_some_test_and_has_smoke_tests():
     while ring:
         reached |= set(ring)
         ring = [file for user in ring for file in used.get(user, ()) if file not in reached]
-    alone = [
+    single = [
         str(file)
         for file in checkout.sources
         if any(folder in file.parents for folder in code)
         and file.name not in ("__init__.py", "__main__.py")
         and file not in reached
     ]
-    assert alone == []
+    assert single == []
 
 
 def pytest_until(toy, *moment):
@@ -304,7 +304,7 @@ def fast(folder, *arguments):
 
 
 def test_the_command_asks_git_what_has_changed_and_runs_the_tests_that_it_concerns(toy):
-    shutil.copytree(SCRIPTS / "fast_tests", written(toy, FARM) / "scripts" / "fast_tests")
+    shutil.copytree(SCRIPTS / "fast_tests", write_files(toy, FARM) / "scripts" / "fast_tests")
     (toy / ".gitignore").write_text("__pycache__/\n.pytest_cache/\n")
     git(toy, "init")
     git(toy, "add", ".")
@@ -323,10 +323,10 @@ def test_the_command_asks_git_what_has_changed_and_runs_the_tests_that_it_concer
     (toy / "src/park/cats.py").write_text(TOY["src/park/cats.py"])
     with (toy / "src/park/keeper.py").open("a") as keeper:
         keeper.write("# older and wiser\n")
-    both = fast(toy)
-    assert both.returncode == 0
-    assert "2 passed" in both.stdout  # the smoke test, and the one that asks for the keeper
-    assert "1 passed" in both.stdout  # the farm's
+    pair = fast(toy)
+    assert pair.returncode == 0
+    assert "2 passed" in pair.stdout  # the smoke test, and the one that asks for the keeper
+    assert "1 passed" in pair.stdout  # the farm's
 
     git(toy, "commit", "--all", "--message", "The keeper has a birthday")
     assert "changed since HEAD: 0 files" in fast(toy).stdout

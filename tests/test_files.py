@@ -99,10 +99,10 @@ def test_what_a_killed_process_left_is_removed(tmp_path, kind):
     kill_while_writing(
         f"with {kind}(Path({str(tmp_path / 'result')!r})):\n os.kill(os.getpid(), signal.SIGKILL)"
     )
-    (left,) = tmp_path.iterdir()
-    assert re.fullmatch(r"\.result\.limelight-[a-z0-9_]{8}\.part", left.name)
+    (remaining,) = tmp_path.iterdir()
+    assert re.fullmatch(r"\.result\.limelight-[a-z0-9_]{8}\.part", remaining.name)
     remove_abandoned_parts(tmp_path, "result.txt")
-    assert left.exists()
+    assert remaining.exists()
     remove_abandoned_parts(tmp_path, "result")
     assert not [*tmp_path.iterdir()]
 
@@ -166,13 +166,13 @@ def test_a_folder_that_was_moved_away_by_a_killed_process_comes_back(tmp_path):
     )
     assert not target.exists()
 
-    def interrupted():
+    def interrupt_write():
         with atomic_folder(target):
             assert (target / "weights").read_text() == "old"
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        interrupted()
+        interrupt_write()
     assert (target / "weights").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
@@ -182,7 +182,7 @@ def test_of_two_writers_of_a_folder_the_last_wins(tmp_path, monkeypatch, moved):
     """Before the first writer's renaming, a second one writes the same folder."""
     target, replace, second = tmp_path / "model", Path.replace, []
 
-    def disturbed(self, other):
+    def replace_with_error(self, other):
         if not second and (self.suffix == moved or self.name == moved):
             second.append(True)
             with atomic_folder(target) as part:
@@ -191,7 +191,7 @@ def test_of_two_writers_of_a_folder_the_last_wins(tmp_path, monkeypatch, moved):
 
     target.mkdir()
     (target / "weights").write_text("old")
-    monkeypatch.setattr(Path, "replace", disturbed)
+    monkeypatch.setattr(Path, "replace", replace_with_error)
     with atomic_folder(target) as part:
         (part / "weights").write_text("first")
     assert second
@@ -315,8 +315,8 @@ def test_files_and_folders_are_written_on_windows(tmp_path):
     write_files_atomically(tmp_path, {"config": b"new", "weights": b"new"})
     files = ("result", "folder/file", "grown", "config", "weights")
     assert {(tmp_path / name).read_text() for name in files} == {"new"}
-    (left,) = tmp_path.glob(".*")
-    assert left.name == ".result.limelight-abcdefgh.part"
+    (remaining,) = tmp_path.glob(".*")
+    assert remaining.name == ".result.limelight-abcdefgh.part"
 
 
 def test_of_several_files_none_is_replaced_before_all_are_on_disk(tmp_path, monkeypatch):

@@ -55,19 +55,19 @@ def test_a_package_can_be_seen_at_a_glance():
     assert {name: n for name, n in sizes.items() if n > MOST.get(name, 15)} == {}
 
 
-def name_of(path):
+def module_name(path):
     parts = path.relative_to(HOME.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def importers():
     """Modules that import each module, at whatever depth the import stands."""
-    found = {name_of(path): set() for path in MODULES}
+    results = {module_name(path): set() for path in MODULES}
     for path in MODULES:
         for module, name in IMPORT.findall(path.read_text("utf-8")):
-            whole = f"{module}.{name}"
-            found[whole if whole in found else module].add(name_of(path))
-    return found
+            full = f"{module}.{name}"
+            results[full if full in results else module].add(module_name(path))
+    return results
 
 
 def test_no_small_module_serves_a_single_neighbor():
@@ -75,11 +75,11 @@ def test_no_small_module_serves_a_single_neighbor():
     lonely = []
     for paths in MODULES_OF.values():
         for path in paths:
-            users = by[name_of(path)]
+            users = by[module_name(path)]
             neighbors = {user.rpartition(".")[0] for user in users}
             small = len(path.read_text("utf-8").splitlines()) < 60
-            if small and len(users) == 1 and neighbors == {name_of(path).rpartition(".")[0]}:
-                lonely.append(name_of(path))
+            if small and len(users) == 1 and neighbors == {module_name(path).rpartition(".")[0]}:
+                lonely.append(module_name(path))
     assert lonely == []
 
 
@@ -106,7 +106,7 @@ def forks(source):
 def test_nothing_asks_what_family_a_model_is_of(package):
     paths = [p for p in MODULES if p.relative_to(HOME).parts[0] == package]
     assert paths
-    assert {p.name: found for p in paths if (found := forks(p.read_text("utf-8")))} == {}
+    assert {p.name: result for p in paths if (result := forks(p.read_text("utf-8")))} == {}
 
 
 @pytest.mark.parametrize(
@@ -237,8 +237,8 @@ def test_type_checkers_know_the_settings_of_the_registry():
 @pytest.mark.parametrize("method", METHODS)
 def test_every_setting_has_a_meaning_in_an_implementation(method):
     row = METHODS[method]
-    own = {field.name for field in fields(row.settings)}
-    assert own == {name for used in row.implementations for name in used.settings}
+    own_value = {field.name for field in fields(row.settings)}
+    assert own_value == {name for used in row.implementations for name in used.settings}
     for implementation in row.implementations:
         assert set(implementation.defaults) <= set(implementation.settings)
         assert all(len(meaning) > 8 for meaning in implementation.settings.values())
@@ -286,11 +286,11 @@ def test_a_mistyped_keyword_fails_in_mypy(tmp_path):
     script.write_text(PROGRAM + "\n".join(WRONG) + "\n")
     command = [sys.executable, "-m", "mypy", "--no-error-summary", str(script)]
     ran = subprocess.run(command, cwd=HOME.parents[1], capture_output=True, text=True, check=False)
-    found = ran.stdout
+    result = ran.stdout
     first = PROGRAM.count("\n") + 1
     for number, (call, sentence) in enumerate(WRONG.items(), start=first):
-        lines = [line for line in found.splitlines() if f"script.py:{number}:" in line]
-        assert any("error" in line for line in lines), (call, found)
-        assert any(sentence in line or "No overload variant" in line for line in lines), found
-    wrong = {int(m[1]) for m in re.finditer(r"script\.py:(\d+): error", found)}
+        lines = [line for line in result.splitlines() if f"script.py:{number}:" in line]
+        assert any("error" in line for line in lines), (call, result)
+        assert any(sentence in line or "No overload variant" in line for line in lines), result
+    wrong = {int(m[1]) for m in re.finditer(r"script\.py:(\d+): error", result)}
     assert wrong == set(range(first, first + len(WRONG)))  # and nothing above is

@@ -32,7 +32,7 @@ ALLOWED = {
 def brightness(images):
     """Return the brightness of the left and the right half of each image."""
     halves = [(p[:, : p.shape[1] // 2], p[:, p.shape[1] // 2 :]) for p in images]
-    return np.array([[left.mean() / 50, right.mean() / 50] for left, right in halves])
+    return np.array([[remaining.mean() / 50, right.mean() / 50] for remaining, right in halves])
 
 
 MODEL = limelight.wrap(brightness, images=True, classes=["left", "right"], scale="logit")
@@ -76,10 +76,10 @@ def test_a_function_of_images_gets_a_score_for_each_patch():
     # The function is a sum over pixels. So the score of a patch is the sum over its pixels in the
     # left half.
     mean = np.rint(image.mean(axis=(0, 1)))
-    left = image[:, :10] / 50 / (14 * 10 * 3)
+    remaining = image[:, :10] / 50 / (14 * 10 * 3)
     removed = np.broadcast_to(mean, image.shape)[:, :10] / 50 / (14 * 10 * 3)
     for j, (x, y, right, bottom) in enumerate(e.image.boxes):
-        score = (left - removed)[y:bottom, x : min(right, 10)].sum() if x < 10 else 0.0
+        score = (remaining - removed)[y:bottom, x : min(right, 10)].sum() if x < 10 else 0.0
         assert abs(e.scores[j] - score) < 1e-9
     half = limelight.explain(MODEL, image, "loo", features="1 × 2 patches", replacement="black")
     assert half.features == ("row 1, column 1", "row 1, column 2")

@@ -13,7 +13,7 @@ from limelight.rendering.wording import class_outcomes, headline, typographic_mi
 from limelight.results import Explanation
 
 from tiny_models import tiny_model
-from two_classes import FAMILIES, TEXT, fitted, logits_of_words, text_for
+from two_classes import FAMILIES, TEXT, fit_count_pipeline, logits_of_words, sample_text
 
 TWO_OUTPUTS = (
     "attention, two outputs", "network", "function of logits", "naive Bayes",
@@ -22,12 +22,12 @@ TWO_OUTPUTS = (
 
 @pytest.fixture(scope="module")
 def families():
-    made = {}
+    created = {}
 
     def family(name):
-        if name not in made:
-            made[name] = FAMILIES[name]()
-        return made[name]
+        if name not in created:
+            created[name] = FAMILIES[name]()
+        return created[name]
 
     return family
 
@@ -38,7 +38,7 @@ def log_odds(p):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_logit_that_is_shown_is_the_log_odds_of_the_probability_that_is_shown(families, name):
-    model, text = families(name), text_for(name)
+    model, text = families(name), sample_text(name)
     chances = dict(zip(model.classes, model.predict_proba([text])[0], strict=True))
     for target in model.classes:
         e = limelight.explain(model, text, "loo", target=target)
@@ -63,7 +63,7 @@ def test_the_logit_that_is_shown_is_the_log_odds_of_the_probability_that_is_show
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_run_stores_log_odds(families, name, tmp_path):
     pytest.importorskip("pyarrow")
-    model, text = families(name), text_for(name)
+    model, text = families(name), sample_text(name)
     run = limelight.explain_data(model, [text], "loo", output=tmp_path / "run", progress=False)
     (e,) = run
     chances = dict(zip(model.classes, model.predict_proba([text])[0], strict=True))
@@ -78,24 +78,24 @@ def test_a_run_stores_log_odds(families, name, tmp_path):
 
 def games_of_texts(name, model):
     """The masks of all subsets of the words, and the log-odds of "yes" for the text of each."""
-    words = text_for(name).split()
+    words = sample_text(name).split()
     masks = np.array(list(itertools.product([False, True], repeat=len(words))))
     gone = {"attention": "never", "network": "[MASK]"}.get(name.split(",")[0])
     texts = [
         " ".join(
-            word if kept else gone
-            for word, kept in zip(words, mask, strict=True)
-            if kept or gone is not None
+            word if keep else gone
+            for word, keep in zip(words, mask, strict=True)
+            if keep or gone is not None
         )
         for mask in masks
     ]
     if name == "naive Bayes":
-        found = fitted("MultinomialNB").predict_log_proba(texts)
+        result = fit_count_pipeline("MultinomialNB").predict_log_proba(texts)
     elif name == "function of logits":
-        found = logits_of_words(texts)
+        result = logits_of_words(texts)
     else:
-        found = np.concatenate([model.logits([text]) for text in texts])
-    return masks, found[:, 1] - found[:, 0]
+        result = np.concatenate([model.logits([text]) for text in texts])
+    return masks, result[:, 1] - result[:, 0]
 
 
 def dividends(masks, values):
@@ -118,7 +118,7 @@ def lime_limit(masks, values):
 
 @pytest.mark.parametrize("name", TWO_OUTPUTS)
 def test_values_are_those_of_the_log_odds_over_all_subsets(families, name):
-    model, text = families(name), text_for(name)
+    model, text = families(name), sample_text(name)
     masks, values = games_of_texts(name, model)
     added, size, d = dividends(masks, values), masks.sum(axis=1), masks.shape[1]
     expected = {
@@ -148,7 +148,7 @@ def test_values_are_those_of_the_log_odds_over_all_subsets(families, name):
 def test_bounds_hold_of_the_log_odds(families, method, tolerance):
     """A loose tolerance makes the bound of the combined numerator matter."""
     name = "attention, two outputs"
-    model, text = families(name), text_for(name)
+    model, text = families(name), sample_text(name)
     exact = limelight.explain(model, text, method, target="class 1", tolerance=1e-9)
     loose = limelight.explain(model, text, method, target="class 1", tolerance=tolerance)
     got, wanted = (
@@ -188,19 +188,19 @@ LINEAR = ("alpha-grad", "g-avg", "gxi", "ig", "lrp", "loo")
 @pytest.mark.parametrize("method", LINEAR)
 @pytest.mark.parametrize("name", ["attention, two outputs", "network"])
 def test_methods_that_are_linear_in_the_outputs_subtract_the_two(families, name, method):
-    model, text = families(name), text_for(name)
+    model, text = families(name), sample_text(name)
     first, second = model.classes
-    asked = {"method": method, "features": "positions"}
-    odds = limelight.explain(model, text, target=second, **asked)
+    request = {"method": method, "features": "positions"}
+    odds = limelight.explain(model, text, target=second, **request)
     of, other = (
-        limelight.explain(model, text, target=name, scale="score", **asked)
+        limelight.explain(model, text, target=name, scale="score", **request)
         for name in (second, first)
     )
     np.testing.assert_allclose(odds.scores, of.scores - other.scores, rtol=1e-4, atol=2e-5)
     if (name, method) != ("network", "g-avg"):  # norms of layers make the mean gradient 0
         assert np.abs(of.scores - odds.scores).max() > 1e-3  # negative control
-    held = limelight.explain(model, text, target=second, against=first, **asked)
-    np.testing.assert_array_equal(held.scores, odds.scores)
+    contained = limelight.explain(model, text, target=second, against=first, **request)
+    np.testing.assert_array_equal(contained.scores, odds.scores)
 
 
 METHODS = ("lime", "shapley", "banzhaf", "loo", "gxi", "ig", "g-l2", "generic-attention", "lrp")

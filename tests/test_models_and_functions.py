@@ -86,7 +86,7 @@ def tagged_words(texts):
     ]
 
 
-def negated(text):
+def negate_words(text):
     return text.lower().replace("not good", "notgood")
 
 
@@ -120,7 +120,7 @@ def count_passes(network, counts):
 def models():
     """Return a model, the counts of its forward passes and two inputs for every kind of model."""
     from test_next_token import language_model
-    from test_spans import network_of
+    from test_spans import make_network
     from transformers import AutoModelForQuestionAnswering
 
     from tiny_transformers import tiny
@@ -132,16 +132,16 @@ def models():
         "pair function": limelight.wrap(share_of_vowels, classes=["few", "many"], pairs=True),
         "image function": limelight.wrap(brightness, classes=["dark", "light"], images=True),
         "pipeline": limelight.wrap(pipeline()),
-        "pipeline with a function": limelight.wrap(pipeline(preprocessor=negated)),
+        "pipeline with a function": limelight.wrap(pipeline(preprocessor=negate_words)),
         "span function": limelight.wrap(tagged_words, tags=["LONG", "PLOT"]),
         "custom model": CustomModel(),
         "images": images["tiny_images"]("vit"),
     }
     networks = {
         "network": lambda: tiny("bert"),
-        "tagger": network_of,  # finds two spans in the first text
-        "tagger with one span": network_of,
-        "reader of questions": lambda: network_of(kind=AutoModelForQuestionAnswering),
+        "tagger": make_network,  # finds two spans in the first text
+        "tagger with one span": make_network,
+        "reader of questions": lambda: make_network(kind=AutoModelForQuestionAnswering),
         "language model": language_model,
     }
     counts = {kind: {"passes": 0, "rows": 0} for kind in [*model_by_kind, *networks]}
@@ -182,7 +182,7 @@ def page_answer(model, text):
     return event["result"]
 
 
-def data_of(model, texts, **options):
+def explain_as_data(model, texts, **options):
     with tempfile.TemporaryDirectory() as folder:
         run = limelight.explain_data(
             model, texts, "loo", output=Path(folder) / "run", progress=False, workers=1, **options
@@ -194,7 +194,7 @@ def single_feature_outputs(game):
     return game(np.eye(4, len(game), dtype=bool))
 
 
-def labeled(texts, model):
+def label_texts(texts, model):
     return {"text": texts, "label": [model.classes[0]] * len(texts)}
 
 
@@ -288,15 +288,15 @@ FUNCTIONS = {
          ("the superb plot", "but bad", "is . good", "predictable a")],
         pairs=1, judged=2,
     ),
-    "data": lambda m, a, b: data_of(m, [a, b]),
-    "data with a bad text": lambda m, a, b: data_of(m, [a, "", b]),
-    "data at": lambda m, a, _b: data_of(m, [a], at=SPAN),
-    "data of sentences": lambda m, a, b: data_of(m, [a, b], sentences=True),
-    "data in windows": lambda m, a, b: data_of(m, [a, b], window=4),
-    "data of all classes": lambda m, a, _b: data_of(m, [a], all_classes=True),
+    "data": lambda m, a, b: explain_as_data(m, [a, b]),
+    "data with a bad text": lambda m, a, b: explain_as_data(m, [a, "", b]),
+    "data at": lambda m, a, _b: explain_as_data(m, [a], at=SPAN),
+    "data of sentences": lambda m, a, b: explain_as_data(m, [a, b], sentences=True),
+    "data in windows": lambda m, a, b: explain_as_data(m, [a, b], window=4),
+    "data of all classes": lambda m, a, _b: explain_as_data(m, [a], all_classes=True),
     "predict": lambda m, a, b: limelight.predict(m, [a, b]),
     "predict a bad text": lambda m, a, _b: limelight.predict(m, [a, ""]),
-    "evaluate": lambda m, a, b: limelight.evaluate(m, labeled([a, b], m)).confusion.tolist(),
+    "evaluate": lambda m, a, b: limelight.evaluate(m, label_texts([a, b], m)).confusion.tolist(),
     "game": lambda m, a, _b: single_feature_outputs(limelight.game(m, a)),
     "game at": lambda m, a, _b: limelight.game(m, a, at=0)(
         np.zeros((1, len(limelight.game(m, a, at=0))), bool)

@@ -36,7 +36,7 @@ def test_nothing_is_imported_before_a_command_answers_an_interrupt():
     assert added - {*sys.builtin_module_names} == {"limelight", "limelight.__main__"}
 
 
-def running(*arguments):
+def command_program(*arguments):
     return (
         "from limelight.cli import main\n"
         f"try: main({list(arguments)!r})\n"
@@ -67,7 +67,7 @@ def test_the_check_of_imports_can_fail():
     ids=" ".join,
 )
 def test_a_command_that_needs_nothing_heavy_loads_nothing_heavy(arguments):
-    assert not modules_after(running(*arguments)) & set(HEAVY)
+    assert not modules_after(command_program(*arguments)) & set(HEAVY)
 
 
 def test_public_names_resolve_and_are_listed():

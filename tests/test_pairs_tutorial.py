@@ -18,7 +18,7 @@ needs_model = pytest.mark.skipif(
 
 
 @pytest.fixture
-def beside_shared(tmp_path, monkeypatch):
+def folder_near_shared(tmp_path, monkeypatch):
     """A folder from which ../shared is found, and which may be written to."""
     (tmp_path / "shared").symlink_to(SHARED, target_is_directory=True)
     (tmp_path / "work").mkdir()
@@ -29,7 +29,7 @@ def beside_shared(tmp_path, monkeypatch):
 
 @needs_model
 @pytest.mark.slow
-def test_python_blocks_run_and_print_what_their_comments_say(beside_shared, capsys):
+def test_python_blocks_run_and_print_what_their_comments_say(folder_near_shared, capsys):
     pytest.importorskip("transformers")
     names = {}
     for block in read_blocks(PAGE, "python"):
@@ -38,16 +38,16 @@ def test_python_blocks_run_and_print_what_their_comments_say(beside_shared, caps
         for promised in re.findall(r"^# (.*)$", block, re.M):
             pattern = re.escape(promised).replace(r"\.\.\.", r"\d*")
             assert any(re.fullmatch(pattern, line) for line in printed), promised
-    page = (beside_shared / "pair.html").read_text("utf-8")
+    page = (folder_near_shared / "pair.html").read_text("utf-8")
     assert '<span class="side">second</span>' in page
 
 
 @needs_model
 @pytest.mark.slow
-def test_commands_run_and_print_what_is_shown(beside_shared, limelight):
+def test_commands_run_and_print_what_is_shown(folder_near_shared, limelight):
     pytest.importorskip("transformers")
-    (beside_shared / "pairs.tsv").write_text("A dog runs\tA dog sleeps\nNo dog\tA dog\n")
-    for command, shown in read_commands(PAGE):
+    (folder_near_shared / "pairs.tsv").write_text("A dog runs\tA dog sleeps\nNo dog\tA dog\n")
+    for command, output in read_commands(PAGE):
         program, *arguments = shlex.split(command)
         assert program == "limelight"
         if arguments[0] in ("explain-data", "judge", "summarize"):  # minutes each
@@ -55,8 +55,8 @@ def test_commands_run_and_print_what_is_shown(beside_shared, limelight):
             continue
         outcome = limelight(*arguments)
         assert outcome.code == 0, (command, outcome.err)
-        if shown.strip():
-            assert lines(outcome.out) == lines(shown), command
+        if output.strip():
+            assert lines(outcome.out) == lines(output), command
 
 
 def test_links_lead_somewhere_and_nothing_is_left_to_fill_in():

@@ -40,9 +40,9 @@ def recipes():
 def run(title, **names):
     """Run the recipe with what it is said to have; return what it made."""
     block = recipes()[title][-1]  # a shorter way may stand before it
-    made = {"limelight": limelight, "text": TEXT, **names}
-    exec(compile(block, title, "exec"), made)
-    return made
+    created = {"limelight": limelight, "text": TEXT, **names}
+    exec(compile(block, title, "exec"), created)
+    return created
 
 
 @pytest.mark.parametrize("title", recipes())
@@ -79,11 +79,11 @@ class Oracle(BaseHTTPRequestHandler):
         top += [("Well", math.log(0.05)), ("never", -9999.0)]
         listed = [{"token": token, "logprob": p} for token, p in top]
         choice = {"logprobs": {"content": [{**listed[0], "top_logprobs": listed}]}}
-        said = json.dumps({"choices": [choice]}).encode()
+        message = json.dumps({"choices": [choice]}).encode()
         self.send_response(200)
-        self.send_header("Content-Length", str(len(said)))
+        self.send_header("Content-Length", str(len(message)))
         self.end_headers()
-        self.wfile.write(said)
+        self.wfile.write(message)
 
     def log_message(self, *_):
         """Be quiet."""
@@ -102,8 +102,8 @@ def server():
 
 
 def test_the_recipe_of_an_endpoint_asks_for_log_probabilities(server):
-    made = run("A language model behind an endpoint", URL=server, KEY="secret")
-    scores = dict(zip(made["explanation"].features, made["explanation"].scores, strict=True))
+    process = run("A language model behind an endpoint", URL=server, KEY="secret")
+    scores = dict(zip(process["explanation"].features, process["explanation"].scores, strict=True))
     for word, score in scores.items():  # the log-odds add up, so Shapley values are their parts
         assert score == pytest.approx(Oracle.likes.get(word, 0.0), abs=1e-6)
     path, key, body = Oracle.asked[0]
@@ -138,24 +138,24 @@ def embedded_alone(encoder, text):
 
 
 def test_the_recipe_of_a_similarity_is_a_cosine(encoder):
-    made = run("Similarity to a query", **encoder)
+    process = run("Similarity to a query", **encoder)
     query = embedded_alone(encoder, "a superb film")
     texts = [TEXT, "a superb film", "bad plot ."]
     wanted = [[embedded_alone(encoder, text) @ query] for text in texts]
-    np.testing.assert_allclose(made["model"].logits(texts), wanted, rtol=1e-5)
+    np.testing.assert_allclose(process["model"].logits(texts), wanted, rtol=1e-5)
     assert wanted[1] == pytest.approx([1.0])
-    assert made["explanation"].scale == "score"
-    assert made["explanation"].scores.sum() == pytest.approx(
-        wanted[0][0] - made["explanation"].base_value, abs=1e-5
+    assert process["explanation"].scale == "score"
+    assert process["explanation"].scores.sum() == pytest.approx(
+        wanted[0][0] - process["explanation"].base_value, abs=1e-5
     )
 
 
 def test_the_recipe_of_a_head_is_its_probability(encoder):
-    made = run("Similarity to a query", **encoder)
+    process = run("Similarity to a query", **encoder)
     texts = ["a superb film", "good film .", "bad plot", "the plot is bad ."]
     trained = run(
         "An embedding with a head (SetFit)",
-        embed=made["embed"],
+        embed=process["embed"],
         texts=texts,
         labels=[1, 1, 0, 0],
     )
@@ -192,13 +192,13 @@ class FastText:
 
 def test_the_recipe_of_a_mean_of_vectors_is_its_network():
     network = FastText()
-    made = run("The mean of word vectors (fastText, static embeddings)", network=network,
+    process = run("The mean of word vectors (fastText, static embeddings)", network=network,
                text="good film unknown film")  # fmt: skip
     read = [0, 2, 2, 3]
     expected = network.head @ network.table[read].mean(axis=0)
-    np.testing.assert_allclose(made["model"].logits(["good film unknown film"])[0], expected)
-    assert made["explanation"].bound is None
-    assert made["explanation"].target == "yes"
+    np.testing.assert_allclose(process["model"].logits(["good film unknown film"])[0], expected)
+    assert process["explanation"].bound is None
+    assert process["explanation"].target == "yes"
 
 
 def test_the_recipe_of_an_onnx_folder_is_its_network(encoder, tmp_path):
@@ -207,13 +207,15 @@ def test_the_recipe_of_an_onnx_folder_is_its_network(encoder, tmp_path):
     tokenizer, rng = encoder["tokenizer"], np.random.default_rng(0)
     table = rng.standard_normal((len(tokenizer), 2)).astype(np.float32)
     write_onnx(onnx, table, tmp_path / "model.onnx")
-    made = run("An ONNX folder", folder=tmp_path, tokenizer=tokenizer)
+    process = run("An ONNX folder", folder=tmp_path, tokenizer=tokenizer)
     for text in (TEXT, "a film"):
         wanted = table[tokenizer(text)["input_ids"]].sum(axis=0)
-        np.testing.assert_allclose(made["model"].logits([text])[0], wanted, rtol=1e-5)
+        np.testing.assert_allclose(process["model"].logits([text])[0], wanted, rtol=1e-5)
     # Words that become [MASK] change a sum by what the two rows of the table differ by.
     mask = table[tokenizer.mask_token_id, 1]
-    for word, score in zip(made["explanation"].features, made["explanation"].scores, strict=True):
+    for word, score in zip(
+        process["explanation"].features, process["explanation"].scores, strict=True
+    ):
         lost = table[tokenizer.convert_tokens_to_ids(word), 1] - mask
         assert score == pytest.approx(float(lost), abs=1e-5)
 
@@ -228,14 +230,14 @@ def write_onnx(onnx, table, path):
         helper.make_node("Mul", ["rows", "column"], ["kept"]),
         helper.make_node("ReduceSum", ["kept", "middle"], ["logits"], keepdims=0),
     ]
-    given = [
+    arguments = [
         helper.make_tensor_value_info(name, kinds.INT64, ["n", "T"])
         for name in ("input_ids", "attention_mask")
     ]
-    told = [helper.make_tensor_value_info("logits", kinds.FLOAT, ["n", 2])]
+    output = [helper.make_tensor_value_info("logits", kinds.FLOAT, ["n", 2])]
     constants = {"table": table, "last": np.array([2]), "middle": np.array([1])}
-    held = [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()]
-    graph = helper.make_graph(nodes, "sums", given, told, held)
+    contained = [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()]
+    graph = helper.make_graph(nodes, "sums", arguments, output, contained)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     onnx.save(model, path)
 
@@ -246,7 +248,7 @@ REVIEWS = (
 )
 
 
-def swapped(folder, *words):
+def swap_two_words(folder, *words):
     """Write the shipped model with two words in each other's place of the vocabulary."""
     shutil.copytree(Path(limelight.__file__).parent / "shipped" / "imdb", folder)
     file = folder / "vocab.txt"
@@ -264,7 +266,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("reviews.csv").write_text("\n".join(("text,label", *REVIEWS)), "utf-8")
     limelight.explain_data(limelight.load(), "reviews.csv", "lime", output="runs/released")
-    swapped(tmp_path / "model", "superb", "awful")
+    swap_two_words(tmp_path / "model", "superb", "awful")
     return tmp_path
 
 
@@ -279,9 +281,9 @@ def test_the_recipe_of_an_action_posts_the_summary(project, monkeypatch):
     for step in job["steps"]:
         assert re.fullmatch(r"actions/[\w-]+@v\d+", step.get("uses", "actions/x@v1"))
         if "run" in step and not step["run"].startswith("pip install"):
-            told = os.environ | {"GITHUB_STEP_SUMMARY": str(posted)}
+            output = os.environ | {"GITHUB_STEP_SUMMARY": str(posted)}
             done = ["bash", "-e", "-o", "pipefail", "-c", program + step["run"]]
-            subprocess.run(done, env=told, check=True, capture_output=True)
+            subprocess.run(done, env=output, check=True, capture_output=True)
     text = posted.read_text("utf-8")
     assert all(line.startswith("    ") for line in text.splitlines())
     assert text.count("superb") > 2  # in the summary, and in what has moved
@@ -292,18 +294,20 @@ class Logged(dict):
     """What a stub was told, by the name of what was called."""
 
     def note(self, name):
-        return lambda *given, **named: self.__setitem__(name, (*given, *named.values()))
+        return lambda *arguments, **named: self.__setitem__(name, (*arguments, *named.values()))
 
 
 def test_the_recipe_of_mlflow_logs_a_page_and_a_table(project, monkeypatch):
-    told = Logged()
-    if (real := installed("mlflow")) is None:
+    output = Logged()
+    if (real := installed_package("mlflow")) is None:
         names = ("log_params", "log_metric", "log_text", "log_table")
-        stub = {name: told.note(name) for name in names}
-        monkeypatch.setitem(sys.modules, "mlflow", package("mlflow", **stub, start_run=opened))
+        stub = {name: output.note(name) for name in names}
+        monkeypatch.setitem(
+            sys.modules, "mlflow", package("mlflow", **stub, start_run=yield_entered)
+        )
         run("MLflow")
-        page, name = told["log_text"]
-        table, file = told["log_table"]
+        page, name = output["log_text"]
+        table, file = output["log_table"]
     else:
         monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
         real.set_tracking_uri((project / "tracking").as_uri())
@@ -321,24 +325,24 @@ def test_the_recipe_of_mlflow_logs_a_page_and_a_table(project, monkeypatch):
 
 
 def test_the_recipe_of_weights_and_biases_logs_a_page_and_a_table(project, monkeypatch):
-    told = Logged()
-    if installed("wandb") is None:
-        session = package("session", log=told.note("log"))
-        stub = {name: told.note(name) for name in ("Html", "Table")}
-        stub["init"] = lambda **given: told.update(init=given) or opened(session)
+    output = Logged()
+    if installed_package("wandb") is None:
+        session = package("session", log=output.note("log"))
+        stub = {name: output.note(name) for name in ("Html", "Table")}
+        stub["init"] = lambda **arguments: output.update(init=arguments) or yield_entered(session)
         monkeypatch.setitem(sys.modules, "wandb", package("wandb", **stub))
         run("Weights & Biases")
-        (page, inject), (columns, rows) = told["Html"], told["Table"]
-        assert told["init"]["mode"] == "offline"
+        (page, inject), (columns, rows) = output["Html"], output["Table"]
+        assert output["init"]["mode"] == "offline"
         assert inject is False
-        assert set(told["log"][0]) == {"what drives it", "words"}
+        assert set(output["log"][0]) == {"what drives it", "words"}
     else:
         monkeypatch.setenv("WANDB_SILENT", "true")
-        made = run("Weights & Biases")
-        page, rows = made["run"].summary().to_html(), made["rows"]
-        columns = made["words"].column_names
-        (written,) = Path("wandb").glob("offline-run-*/files/media/html/*.html")
-        assert written.read_text("utf-8") == page
+        process = run("Weights & Biases")
+        page, rows = process["run"].summary().to_html(), process["rows"]
+        columns = process["words"].column_names
+        (content,) = Path("wandb").glob("offline-run-*/files/media/html/*.html")
+        assert content.read_text("utf-8") == page
         (stored,) = Path("wandb").glob("offline-run-*/files/media/table/*.json")
         assert json.loads(stored.read_text("utf-8"))["columns"] == columns
     assert page.startswith("<!doctype html>")
@@ -346,17 +350,17 @@ def test_the_recipe_of_weights_and_biases_logs_a_page_and_a_table(project, monke
     assert {"superb", "awful"} <= {row[columns.index("word")] for row in rows}
 
 
-def installed(name):
+def installed_package(name):
     """The package itself where it is installed: then the recipe runs against it."""
     return importlib.import_module(name) if importlib.util.find_spec(name) else None
 
 
 def package(name, **members):
-    made = types.ModuleType(name)
-    made.__dict__.update(members)
-    return made
+    created = types.ModuleType(name)
+    created.__dict__.update(members)
+    return created
 
 
 @contextlib.contextmanager
-def opened(entered=None, **_):
+def yield_entered(entered=None, **_):
     yield entered

@@ -30,7 +30,7 @@ STAMP_CALLS = {
 }
 
 
-def stored(path):
+def read_stored(path):
     return json.loads(path.read_text("utf-8"))
 
 
@@ -42,27 +42,27 @@ def assert_is_stamp(stamp, place):
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_every_result_of_a_benchmark_has_the_stamp_of_its_run(path):
-    found = stored(path)
-    assert_is_stamp(found["stamp"], path.stem)
-    for measure in found.get("measures", []):
-        assert_is_stamp(measure.get("stamp", found["stamp"]), (path.stem, measure["id"]))
-    assert "limelight" not in found.get("versions", {})  # only the stamp says it
+    result = read_stored(path)
+    assert_is_stamp(result["stamp"], path.stem)
+    for measure in result.get("measures", []):
+        assert_is_stamp(measure.get("stamp", result["stamp"]), (path.stem, measure["id"]))
+    assert "limelight" not in result.get("versions", {})  # only the stamp says it
 
 
 def test_every_long_run_has_the_stamp_of_its_run():
-    for key, reference in stored(REFERENCES).items():
+    for key, reference in read_stored(REFERENCES).items():
         assert_is_stamp(reference["stamp"], key)
 
 
 def test_every_verdict_about_a_family_of_networks_has_the_stamps_of_its_runs():
-    for family, found in stored(VERDICTS)["families"].items():
-        assert found["stamps"], family
-        for stamp in found["stamps"]:
+    for family, result in read_stored(VERDICTS)["families"].items():
+        assert result["stamps"], family
+        for stamp in result["stamps"]:
             assert_is_stamp(stamp, family)
 
 
 def test_every_part_of_the_reproduction_has_the_stamp_of_its_run():
-    experiments = stored(REPRODUCTION)["experiments"]
+    experiments = read_stored(REPRODUCTION)["experiments"]
     assert len(experiments) > 20
     for experiment, parts in experiments.items():
         for name, part in parts.items():
@@ -71,7 +71,7 @@ def test_every_part_of_the_reproduction_has_the_stamp_of_its_run():
 
 
 def test_every_result_of_0_4_or_later_names_the_commit_of_its_run():
-    stamps = [(path.stem, stored(path)["stamp"]) for path in RESULTS]
+    stamps = [(path.stem, read_stored(path)["stamp"]) for path in RESULTS]
     new = [(name, s) for name, s in stamps if not s["limelight"].startswith(("0.1", "0.2", "0.3"))]
     assert [name for name, stamp in new if stamp["commit"] == UNKNOWN] == []
 
@@ -102,13 +102,13 @@ def test_every_section_of_the_reproduction_shows_the_version_that_measured_it():
 
 
 def test_only_programs_that_measure_write_stamps():
-    found = {
+    result = {
         path.relative_to(ROOT).as_posix()
         for folder in ("benchmarks", "scripts", "reproduction", "docs", "src")
         for path in (ROOT / folder).rglob("*.py")
         if "source_stamp()" in path.read_text("utf-8") and path.name != "provenance.py"
     }
-    assert found == STAMP_CALLS
+    assert result == STAMP_CALLS
 
 
 def test_the_words_of_stamps_count_results_if_they_differ():
@@ -143,7 +143,7 @@ def checkout(tmp_path_factory):
     return place
 
 
-def commit_seen_in(folder):
+def seen_commit(folder):
     code = "from limelight.provenance import source_stamp; print(source_stamp()['commit'])"
     command = [sys.executable, "-B", "-c", code]
     environment = {"PYTHONPATH": str(folder / "src"), "PATH": "/usr/bin:/bin:/usr/local/bin"}
@@ -153,21 +153,21 @@ def commit_seen_in(folder):
 
 def test_a_stamp_names_the_commit_and_says_whether_code_was_changed(checkout):
     head = git(checkout, "rev-parse", "HEAD")
-    assert commit_seen_in(checkout) == head
+    assert seen_commit(checkout) == head
     (checkout / "page.md").write_text("another page")  # a page changes no number
-    assert commit_seen_in(checkout) == head
+    assert seen_commit(checkout) == head
     (checkout / "src" / "new.py").write_text("x = 1\n")
-    assert commit_seen_in(checkout) == f"{head} with uncommitted changes"
+    assert seen_commit(checkout) == f"{head} with uncommitted changes"
 
 
 def test_outside_its_own_checkout_the_commit_is_unknown(checkout, tmp_path):
     shutil.copytree(checkout / "src", tmp_path / "src")
-    assert commit_seen_in(tmp_path) == UNKNOWN
+    assert seen_commit(tmp_path) == UNKNOWN
     git(tmp_path, "init", "-q")  # of another project, which does not track the package
     (tmp_path / "file").write_text("x")
     git(tmp_path, "add", "file")
     git(tmp_path, "commit", "-q", "-m", "one")
-    assert commit_seen_in(tmp_path) == UNKNOWN
+    assert seen_commit(tmp_path) == UNKNOWN
 
 
 def test_a_stamp_has_the_version_that_runs():
@@ -204,7 +204,10 @@ SUMMARIES = ("cells", "least", "warnings", "zero_errors")  # of the other measur
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_coverage_is_measured_again_if_a_sampler_changes(study, name):
-    cells = {one["id"]: one for one in stored(ROOT / f"benchmarks/results/{name}.json")["measures"]}
+    cells = {
+        value["id"]: value
+        for value in read_stored(ROOT / f"benchmarks/results/{name}.json")["measures"]
+    }
     cells = {id: cell for id, cell in cells.items() if id not in SUMMARIES}
     assert len(cells) >= 3
     methods = {id: study.method_of_cell(name, id) for id in cells}
@@ -222,9 +225,9 @@ def test_the_digest_of_a_sampler_changes_with_what_it_draws_and_with_its_errors(
     explain = limelight.explain
     for change in ({"seed": 1}, {}):
 
-        def changed(*arguments, change=change, **settings):
+        def change_value(*arguments, change=change, **settings):
             e = explain(*arguments, **{**settings, **change})
             return e if change else replace(e, stderr=1.1 * e.stderr)
 
-        monkeypatch.setattr(limelight, "explain", changed)
+        monkeypatch.setattr(limelight, "explain", change_value)
         assert study.sampler_digest(method) != digest

@@ -24,7 +24,7 @@ def logits_of_words(texts):
     return np.array(rows)
 
 
-def fitted(classifier):
+def fit_count_pipeline(classifier):
     """Return a pipeline of counts and the classifier of that name."""
     pytest.importorskip("sklearn")
     from sklearn import linear_model, naive_bayes
@@ -57,11 +57,11 @@ FAMILIES = {
     "function of probabilities": lambda: limelight.wrap(
         lambda texts: class_probabilities(logits_of_words(texts)), classes=["no", "yes"]
     ),
-    "naive Bayes": lambda: limelight.wrap(fitted("MultinomialNB")),
-    "complement naive Bayes": lambda: limelight.wrap(fitted("ComplementNB")),
-    "logistic regression": lambda: limelight.wrap(fitted("LogisticRegression")),
+    "naive Bayes": lambda: limelight.wrap(fit_count_pipeline("MultinomialNB")),
+    "complement naive Bayes": lambda: limelight.wrap(fit_count_pipeline("ComplementNB")),
+    "logistic regression": lambda: limelight.wrap(fit_count_pipeline("LogisticRegression")),
 }
 
 
-def text_for(name):
+def sample_text(name):
     return " ".join(SPELT.values()) if name.startswith("attention") else TEXT

@@ -55,16 +55,16 @@ def declared(monkeypatch):
     from limelight.cli import app, plugins
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    found = [
+    results = [
         EntryPoint(name=name, value=value, group=group)
         for group, named in project["entry-points"].items()
         for name, value in named.items()
     ]
     monkeypatch.setattr(
-        plugins, "entry_points", lambda *, group: [e for e in found if e.group == group]
+        plugins, "entry_points", lambda *, group: [e for e in results if e.group == group]
     )
     monkeypatch.setattr(app, "_commands", dict(app._commands))
-    return found
+    return results
 
 
 class Outcome(NamedTuple):
@@ -79,9 +79,9 @@ def limelight(capsys, declared):
     from limelight.cli import main
 
     def run(*arguments) -> Outcome:
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as remaining:
             main([str(argument) for argument in arguments])
-        code = left.value.code or 0
+        code = remaining.value.code or 0
         assert isinstance(code, int)
         return Outcome(code, *capsys.readouterr())
 

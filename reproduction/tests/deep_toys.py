@@ -17,17 +17,19 @@ TOY = NetworkPlan(shape=SHAPE, epochs=8)
 def network(seed=0, *, outputs=1, shape=SHAPE, words=None):
     """Return a random network whose biases and norms are not at their starting values."""
     rng = np.random.default_rng(seed)
-    found = Transformer(shape, words=words or len(VOCABULARY), outputs=outputs, rng=rng)
+    result = Transformer(shape, words=words or len(VOCABULARY), outputs=outputs, rng=rng)
     with torch.no_grad():
-        for name, weight in found.named_parameters():
+        for name, weight in result.named_parameters():
             if weight.ndim == 1:
                 weight += torch.from_numpy(0.3 * rng.standard_normal(weight.shape)).float()
             elif name == "embedding":
                 weight *= 50
-    return found
+    return result
 
 
-def trained(seed=0, *, outputs=1, pieces=None, vocabulary=VOCABULARY, shape=SHAPE, double=True):
+def make_trained_network(
+    seed=0, *, outputs=1, pieces=None, vocabulary=VOCABULARY, shape=SHAPE, double=True
+):
     """Return a random network as if it had been trained."""
     module = network(seed, outputs=outputs, shape=shape, words=len(vocabulary))
     return DeepClassifier(

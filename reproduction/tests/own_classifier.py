@@ -62,7 +62,7 @@ class OwnClassifier:
         return e.grad.numpy()
 
 
-def masked(words, removed, *, delete=False):
+def mask_words(words, removed, *, delete=False):
     """The text with every occurrence of the words in ``removed`` replaced, or deleted."""
     if delete:
         return [word for word in words if word not in removed]
@@ -73,7 +73,7 @@ def game(own, words, *, delete=False):
     """f of every subset of distinct words that stay, as {frozenset of removed: f}."""
     distinct = list(dict.fromkeys(words))
     return distinct, {
-        frozenset(gone): own(masked(words, gone, delete=delete))
+        frozenset(gone): own(mask_words(words, gone, delete=delete))
         for size in range(len(distinct) + 1)
         for gone in itertools.combinations(distinct, size)
     }
@@ -94,5 +94,5 @@ def lime_by_all_masks(distinct, f, bandwidth):
         weight.append(near / d / math.comb(d, s))
     X, y, w = np.array(rows, float), np.array(y), np.array(weight)
     beta = np.linalg.solve(X.T @ (w[:, None] * X), X.T @ (w * y))
-    left = w @ (y - X @ beta) ** 2
-    return beta[1:], 1 - left / (w @ (y - (w @ y) / w.sum()) ** 2)
+    remaining = w @ (y - X @ beta) ** 2
+    return beta[1:], 1 - remaining / (w @ (y - (w @ y) / w.sum()) ** 2)

@@ -29,21 +29,23 @@ def build():
 
 
 @pytest.fixture(scope="module")
-def found(build):
+def article_numbers(build):
     return build.numbers()
 
 
-def test_every_key_of_the_text_is_found_and_every_number_is_used(build, found):
-    assert list(build.problems(found, build.used_keys())) == []
-    assert len(found) > 150
+def test_every_key_of_the_text_is_found_and_every_number_is_used(build, article_numbers):
+    assert list(build.problems(article_numbers, build.used_keys())) == []
+    assert len(article_numbers) > 150
 
 
-def test_a_key_that_is_missing_is_named(build, found):
-    (wrong,) = build.problems({key: found[key] for key in list(found)[1:]}, build.used_keys())
-    assert repr(next(iter(found))) in wrong
+def test_a_key_that_is_missing_is_named(build, article_numbers):
+    (wrong,) = build.problems(
+        {key: article_numbers[key] for key in list(article_numbers)[1:]}, build.used_keys()
+    )
+    assert repr(next(iter(article_numbers))) in wrong
 
 
-def typed(text):
+def find_numbers(text):
     """Numbers of two digits or with a point that stand in the text itself."""
     for pattern in (r'n\("[^"]*"\)', r"//.*", r"`[^`]*`", r"@[\w-]+", r"<[\w-]+>", r'"[\w./#-]+"'):
         text = re.sub(pattern, " ", text)
@@ -52,46 +54,50 @@ def typed(text):
 
 
 def test_no_number_is_typed_in_the_text():
-    assert typed(TEXT) == []
+    assert find_numbers(TEXT) == []
 
 
 @pytest.mark.parametrize("wrong", ["is 0.824 away", "of 500 reviews", "in 3% of", "$beta = 0.5$"])
 def test_a_typed_number_would_be_found(wrong):
-    assert len(typed(f"{TEXT}\n{wrong}")) == 1
+    assert len(find_numbers(f"{TEXT}\n{wrong}")) == 1
 
 
-def test_every_measured_number_has_a_command(build, found):
+def test_every_measured_number_has_a_command(build, article_numbers):
     quoted = build.tomllib.loads(build.NUMBERS.read_text("utf-8"))
-    for key, source in found.items():
+    for key, source in article_numbers.items():
         if "paper" not in quoted[key] and key != "version":
             assert source.command.startswith(("limelight ", "python ")), key
-    listed = build.typst_numbers(found, build.used_keys())
+    listed = build.typst_numbers(article_numbers, build.used_keys())
     assert all(text in listed for text in ("0.824", "surrogate_rivals.py", "--only error"))
 
 
-def test_every_number_that_is_read_from_a_stored_result_shows_its_version(build, found):
+def test_every_number_that_is_read_from_a_stored_result_shows_its_version(build, article_numbers):
     quoted = build.tomllib.loads(build.NUMBERS.read_text("utf-8"))
-    read = {key: found[key] for key in found if {"measured", "benchmark"} & quoted[key].keys()}
+    read = {
+        key: article_numbers[key]
+        for key in article_numbers
+        if {"measured", "benchmark"} & quoted[key].keys()
+    }
     assert len(read) > 50
     assert [key for key, source in read.items() if not source.stamps] == []
-    for line in build.typst_numbers(found, build.used_keys()).split("\n"):
+    for line in build.typst_numbers(article_numbers, build.used_keys()).split("\n"):
         if line.startswith('  ("limelight reproduce') and "--only" in line:
             assert "Measured with limelight 0." in line or "the section on images" in line, line
 
 
 def test_numbers_are_written_as_people_write_them(build):
-    written = build._format_number
-    assert written(2.8e-16, {"as": ".0e"}) == "3·10⁻¹⁶"
-    assert written(-0.5, {"as": ".2f"}) == "−0.50"
-    assert written([1.0, 2.0, 6.0], {"of": "mean", "as": ".1f"}) == "3.0"
+    content = build._format_number
+    assert content(2.8e-16, {"as": ".0e"}) == "3·10⁻¹⁶"
+    assert content(-0.5, {"as": ".2f"}) == "−0.50"
+    assert content([1.0, 2.0, 6.0], {"of": "mean", "as": ".1f"}) == "3.0"
     with pytest.raises(ValueError, match="no number"):
-        written(float("nan"), {})
+        content(float("nan"), {})
 
 
 def test_verdicts_on_local_models_are_those_of_the_rule():
     """The sentence below the table, which names better, as good and worse in words."""
     place = ROOT / "reproduction" / "studies" / "results" / "surrogate_rivals_cuda.json"
-    notes = {one["id"]: one["note"] for one in json.loads(place.read_text("utf-8"))["measures"]}
+    notes = {load["id"]: load["note"] for load in json.loads(place.read_text("utf-8"))["measures"]}
 
     def verdict(kind, n, rival):
         return notes[f"gain_{kind}_{n}_{rival}"].split("; ")[1]
@@ -104,9 +110,9 @@ def test_verdicts_on_local_models_are_those_of_the_rule():
     assert {pairs["sentences_mask", 1000], pairs["sentences_delete", 1000]} == {"as good"}
     boosting = [verdict(*row, "boosting") for row in rows]
     assert boosting == ["undecided", *["worse"] * 5]
-    few = [("reviews_delete", 200), ("sentences_delete", 200)]
-    assert [verdict(*row, "boosting") for row in few] == ["worse", "worse"]
-    assert [verdict(*row, "pairs") for row in few] == ["undecided", "worse"]
+    subset = [("reviews_delete", 200), ("sentences_delete", 200)]
+    assert [verdict(*row, "boosting") for row in subset] == ["worse", "worse"]
+    assert [verdict(*row, "pairs") for row in subset] == ["undecided", "worse"]
 
 
 def test_every_work_that_is_cited_is_listed_and_the_other_way_round():
@@ -120,8 +126,8 @@ def test_every_work_that_is_cited_is_listed_and_the_other_way_round():
 def test_every_page_that_is_called_a_proof_has_one():
     named = {
         name
-        for some in re.findall(r"proven[^:()]*: ((?:#raw\(\"[\w-]+\"\),? ?)+)", TEXT)
-        for name in re.findall(r'"([\w-]+)"', some)
+        for values in re.findall(r"proven[^:()]*: ((?:#raw\(\"[\w-]+\"\),? ?)+)", TEXT)
+        for name in re.findall(r'"([\w-]+)"', values)
     }
     assert len(named) >= 8
     for name in named:
@@ -137,20 +143,20 @@ def letters(text):
 @pytest.mark.skipif(not PAPER.exists(), reason="the paper's text is not in this checkout")
 def test_quotations_are_in_the_words_of_the_paper():
     pages = " ".join(page.read_text("utf-8") for page in sorted(PAPER.glob("*.md")))
-    said = letters(pages.replace("G-I", "G-l"))  # as the scan reads G-l1 and G-l2
+    message = letters(pages.replace("G-I", "G-l"))  # as the scan reads G-l1 and G-l2
     prose = re.sub(
         r'n\("[^"]*"\)|raw\("[^"]*"\)|#set .*|#show .*|#let .*|image\(.*|\$[^$]*\$', " ", TEXT
     )
     prose = prose[prose.index("*Summary.*") : prose.index("#bibliography")]
-    quotations = [one for one in re.findall(r'"([^"]+)"', prose) if len(one) > 20]
+    quotations = [value for value in re.findall(r'"([^"]+)"', prose) if len(value) > 20]
     assert len(quotations) >= 9
     for quotation in quotations:
         for part in quotation.split("[…]"):
-            assert letters(part) in said, part
+            assert letters(part) in message, part
     table = (ARTICLE / "numbers.toml").read_text("utf-8")
     quoted = re.findall(r'paper = "([^"]+)", where = "(?:Sec|App)', table)
     paper = (PAPER / "paper.md").read_text("utf-8")
-    assert all(one.strip("%").replace("−", "-") in paper for one in quoted)
+    assert all(element.strip("%").replace("−", "-") in paper for element in quoted)
     assert len(quoted) == 5
 
 
@@ -158,17 +164,17 @@ def test_the_section_on_images_waits_for_its_results(build, tmp_path, monkeypatc
     monkeypatch.setattr(build, "IMAGES", "no such experiment")
     assert "future work" in build.image_section(tmp_path)
     monkeypatch.setattr(build, "IMAGES", "accuracy")  # any that is stored
-    told = build.image_section(tmp_path)
-    assert "The paper's recipe gives 80.1%" in told
+    output = build.image_section(tmp_path)
+    assert "The paper's recipe gives 80.1%" in output
     assert (tmp_path / "accuracy.svg").exists()
-    assert 'image("accuracy.svg", width: 90%)' in told
+    assert 'image("accuracy.svg", width: 90%)' in output
 
 
 def test_a_link_of_the_report_is_the_name_of_its_page_and_a_minus_is_one(build):
-    told = build._as_typst(
+    output = build._as_typst(
         "Proven ([patches](theorems/patches.md)): -0.01 (-0.03 to 0.01), post-hoc, 5e-13"
     )
-    assert told == (
+    assert output == (
         '#text("Proven (")#raw("patches")#text("): −0.01 (−0.03 to 0.01), post-hoc, 5e-13")'
     )
 

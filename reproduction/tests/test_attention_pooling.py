@@ -36,7 +36,7 @@ def softmax(x):
     return e / e.sum()
 
 
-def by_definition(logit, values, keep, *, removed=None, skip=None):
+def output_from_definition(logit, values, keep, *, removed=None, skip=None):
     """f of one set of kept positions: softmax over what is there, mean over heads."""
     out = np.zeros(C)
     for i in range(K):
@@ -58,8 +58,8 @@ def test_removed_positions_vanish_and_the_rest_is_renormalised(seed):
     groups = np.array([-1, 0, 1, 2, 3, 4, 5])
     game = pooling_game(logit, values, groups=groups)
     for keep in enumerate_masks(6)[::7]:
-        there = np.concatenate([[True], keep])
-        expected = by_definition(logit, values, there)
+        target = np.concatenate([[True], keep])
+        expected = output_from_definition(logit, values, target)
         np.testing.assert_allclose(value(game, keep[None])[:, 0], expected, rtol=1e-10)
     assert (game.b == 0).all()
     assert (game.B == 0).all()
@@ -81,11 +81,11 @@ def test_removed_positions_are_replaced_group_by_group(seed):
         skip=skip[0],
         removed_skip=skip[1],
     )
-    for kept in product([True, False], repeat=3):
-        keep = np.array([g < 0 or kept[g] for g in groups])
-        expected = by_definition(logit, values, keep, removed=removed, skip=skip)
-        found = value(game, np.array(kept)[None])[:, 0]
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    for kept_words in product([True, False], repeat=3):
+        keep = np.array([g < 0 or kept_words[g] for g in groups])
+        expected = output_from_definition(logit, values, keep, removed=removed, skip=skip)
+        result = value(game, np.array(kept_words)[None])[:, 0]
+        np.testing.assert_allclose(result, expected, rtol=1e-10, atol=1e-12)
 
 
 def additive_attention(rng, instances, query):
@@ -158,9 +158,9 @@ def test_a_game_that_forgets_the_skip_would_be_noticed():
 def test_what_removed_positions_add_may_be_the_same_for_every_output():
     removed = {"removed_logit": np.zeros((K, T)), "removed_value": np.zeros((C, K, T))}
     arrays = np.zeros((K, T)), np.zeros((C, K, T))
-    one = pooling_game(*arrays, **removed, skip=np.ones(T), removed_skip=np.arange(T))
+    element = pooling_game(*arrays, **removed, skip=np.ones(T), removed_skip=np.arange(T))
     keep = np.zeros((1, T), bool)
-    np.testing.assert_allclose(value(one, keep)[:, 0], np.full(C, np.arange(T).sum()))
+    np.testing.assert_allclose(value(element, keep)[:, 0], np.full(C, np.arange(T).sum()))
 
 
 _STAYS = {"groups": np.array([-1, *range(T - 1)])}

@@ -16,37 +16,37 @@ TEXT = "w3 w1 w4 w1 w5 never w2"
 
 
 @pytest.fixture
-def whole():
+def full_model():
     """A model whose heads read fewer numbers (3 + 2·3) than an embedding has."""
     return tiny_model(3, outputs=2, d_e=19, scale=0.5)
 
 
-def test_predictions_and_explanations_stay_to_half_precision(tmp_path, whole):
-    save_collapsed(whole, tmp_path / "model")
-    found = load_collapsed(tmp_path / "model")
-    np.testing.assert_allclose(found.logits([TEXT]), whole.logits([TEXT]), atol=5e-3)
+def test_predictions_and_explanations_stay_to_half_precision(tmp_path, full_model):
+    save_collapsed(full_model, tmp_path / "model")
+    result = load_collapsed(tmp_path / "model")
+    np.testing.assert_allclose(result.logits([TEXT]), full_model.logits([TEXT]), atol=5e-3)
     for method in ("alpha-avg", "alpha-max", "lime", "shapley", "loo", "g-avg", "g-l1", "gxi"):
-        wanted = explain(whole, TEXT, method, target="class 1").scores
-        got = explain(found, TEXT, method, target="class 1").scores
+        wanted = explain(full_model, TEXT, method, target="class 1").scores
+        got = explain(result, TEXT, method, target="class 1").scores
         np.testing.assert_allclose(got, wanted, atol=5e-3 * np.abs(wanted).max())
 
 
-def test_what_heads_read_is_what_they_read_before(tmp_path, whole):
-    save_collapsed(whole, tmp_path / "model")
-    found = load_collapsed(tmp_path / "model")
+def test_what_heads_read_is_what_they_read_before(tmp_path, full_model):
+    save_collapsed(full_model, tmp_path / "model")
+    result = load_collapsed(tmp_path / "model")
     for name in ("word_logit", "word_value"):
-        before, after = getattr(whole.tables, name), getattr(found.tables, name)
+        before, after = getattr(full_model.tables, name), getattr(result.tables, name)
         np.testing.assert_allclose(after, before, rtol=2**-10, atol=1e-5)
-    np.testing.assert_allclose(found.directions.value, whole.directions.value, atol=1e-6)
-    np.testing.assert_allclose(found.directions.key, whole.directions.key, atol=1e-6)
+    np.testing.assert_allclose(result.directions.value, full_model.directions.value, atol=1e-6)
+    np.testing.assert_allclose(result.directions.key, full_model.directions.key, atol=1e-6)
 
 
-def test_other_rows_of_attention_are_kept_among_whole_words_alone(tmp_path, whole):
-    save_collapsed(whole, tmp_path / "model", full_words=["w3", "w1"])
-    found = load_collapsed(tmp_path / "model")
+def test_other_rows_of_attention_are_kept_among_whole_words_alone(tmp_path, full_model):
+    save_collapsed(full_model, tmp_path / "model", full_words=["w3", "w1"])
+    result = load_collapsed(tmp_path / "model")
 
     def rows(text):
-        return [one.attention_matrices(one.read(text)) for one in (found, whole)]
+        return [value.attention_matrices(value.read(text)) for value in (result, full_model)]
 
     np.testing.assert_allclose(*rows("w3 w1 w3"), atol=1e-5)
     got, wanted = rows("w3 w4")
@@ -54,8 +54,8 @@ def test_other_rows_of_attention_are_kept_among_whole_words_alone(tmp_path, whol
     assert np.abs(got[:, 2] - wanted[:, 2]).max() > 1e-2
 
 
-def test_a_folder_says_whether_it_is_collapsed(tmp_path, whole):
-    save_collapsed(whole, tmp_path / "model")
+def test_a_folder_says_whether_it_is_collapsed(tmp_path, full_model):
+    save_collapsed(full_model, tmp_path / "model")
     assert is_collapsed(tmp_path / "model")
     assert not is_collapsed(tmp_path)
     (tmp_path / "config.json").write_text("[]")
@@ -63,8 +63,8 @@ def test_a_folder_says_whether_it_is_collapsed(tmp_path, whole):
 
 
 @pytest.mark.parametrize("name", ["vocab.txt", "model.safetensors"])
-def test_a_damaged_folder_raises_an_error(tmp_path, whole, name):
-    save_collapsed(whole, tmp_path / "model")
+def test_a_damaged_folder_raises_an_error(tmp_path, full_model, name):
+    save_collapsed(full_model, tmp_path / "model")
     (tmp_path / "model" / name).write_bytes(b"\xff")
     with pytest.raises(InputError, match=r"^the collapsed model in '.*' cannot be read \("):
         load_collapsed(tmp_path / "model")

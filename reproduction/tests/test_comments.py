@@ -32,17 +32,17 @@ def model(toy_model):
 
 
 def scores(model, method, features):
-    asked = {"target": "positive", "scale": "score", "features": features}
-    found = limelight.explain(model, TEXTS, method, **asked)
-    return [e.scores for e in found]
+    request = {"target": "positive", "scale": "score", "features": features}
+    explanation = limelight.explain(model, TEXTS, method, **request)
+    return [e.scores for e in explanation]
 
 
 # -------------------------------------------------------------- spread
 
 
 def test_quartiles_leave_out_what_is_not_defined():
-    found = summarize_spread([{"x": v} for v in (1.0, 2.0, 3.0, 4.0, 5.0, None)])
-    assert found == {"x": (2.0, 3.0, 4.0)}
+    result = summarize_spread([{"x": v} for v in (1.0, 2.0, 3.0, 4.0, 5.0, None)])
+    assert result == {"x": (2.0, 3.0, 4.0)}
 
 
 def test_correlation_of_a_constant_is_not_defined():
@@ -64,38 +64,38 @@ def test_adjusted_r2_is_that_of_a_linear_regression():
 
 def test_correlations_of_section_4_are_those_of_the_public_methods(model):
     seen = collapse_texts(model, TEXTS, features="positions")
-    found = comments_gradient.gradient_statistics(seen)
+    result = comments_gradient.gradient_statistics(seen)
     for x, y in comments_gradient.PAIRS:
-        one, other = (scores(model, name.strip("|"), "positions") for name in (x, y))
-        for i, here in enumerate(found):
+        element, other = (scores(model, name.strip("|"), "positions") for name in (x, y))
+        for i, index in enumerate(result):
             b = np.abs(other[i]) if y.startswith("|") else other[i]
-            assert here[f"pearson {x} ~ {y}"] == pytest.approx(np.corrcoef(one[i], b)[0, 1])
-            rank = stats.spearmanr(one[i], b).statistic
-            assert here[f"spearman {x} ~ {y}"] == pytest.approx(rank)
+            assert index[f"pearson {x} ~ {y}"] == pytest.approx(np.corrcoef(element[i], b)[0, 1])
+            rank = stats.spearmanr(element[i], b).statistic
+            assert index[f"spearman {x} ~ {y}"] == pytest.approx(rank)
 
 
 def test_signs_are_compared_with_leave_one_out_at_every_token(model):
     seen = collapse_texts(model, TEXTS, features="positions")
-    found = comments_gradient.gradient_statistics(seen)
+    result = comments_gradient.gradient_statistics(seen)
     effects = scores(model, "loo", "positions")
     for method in ("g-avg", "gxi"):
-        for here, row, effect in zip(
-            found, scores(model, method, "positions"), effects, strict=True
+        for index, row, effect in zip(
+            result, scores(model, method, "positions"), effects, strict=True
         ):
-            assert here[f"negative {method}"] == pytest.approx(np.mean(row < 0))
+            assert index[f"negative {method}"] == pytest.approx(np.mean(row < 0))
             agree = np.mean(row * effect > 0)
-            assert here[f"sign as leave-one-out {method}"] == pytest.approx(agree)
+            assert index[f"sign as leave-one-out {method}"] == pytest.approx(agree)
 
 
 def test_a_typical_value_leaves_the_main_term_of_the_gradient(model):
     seen = collapse_texts(model, TEXTS, features="positions")
     heads = head_gradients(**seen.arrays.gradient_arguments(seen.weights))[:, :, 1:]
     main = seen.alpha[:, :, 1:, None] * seen.value[:, None, :]
-    rest = np.linalg.norm(heads - main, axis=-1) / np.linalg.norm(main, axis=-1)
-    assert comments_gradient._second_term_ratio(seen) == pytest.approx(rest)
+    remainder = np.linalg.norm(heads - main, axis=-1) / np.linalg.norm(main, axis=-1)
+    assert comments_gradient._second_term_ratio(seen) == pytest.approx(remainder)
     T = len(TEXTS[1].split())
-    found = comments_gradient.gradient_statistics(seen)[1]["typical"]
-    assert found == pytest.approx(np.mean(rest[1, :, :T] <= comments_gradient.TYPICAL))
+    result = comments_gradient.gradient_statistics(seen)[1]["typical"]
+    assert result == pytest.approx(np.mean(remainder[1, :, :T] <= comments_gradient.TYPICAL))
 
 
 def test_the_last_layer_turned_round_turns_the_heads_that_are_negative(model):
@@ -111,44 +111,44 @@ def test_the_last_layer_turned_round_turns_the_heads_that_are_negative(model):
 
 
 def test_correlations_of_section_5_are_those_of_the_public_methods(model):
-    found = comments_lime.lime_statistics(collapse_texts(model, TEXTS))
+    result = comments_lime.lime_statistics(collapse_texts(model, TEXTS))
     names = {"alpha u": "alpha-grad"}
     for x, y in comments_lime.PAIRS:
-        one, other = (scores(model, names.get(name, name), "words") for name in (x, y))
-        for i, here in enumerate(found):
-            expected = np.corrcoef(one[i], other[i])[0, 1]
-            assert here[f"pearson {x} ~ {y}"] == pytest.approx(expected, abs=1e-5)
+        element, other = (scores(model, names.get(name, name), "words") for name in (x, y))
+        for i, index in enumerate(result):
+            expected = np.corrcoef(element[i], other[i])[0, 1]
+            assert index[f"pearson {x} ~ {y}"] == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_leading_term_is_taken_off_lime_and_gxi_as_a_regression_does(model):
     """Comment 5 (i) excepts the term that is proportional to α_t u_t."""
-    found = comments_lime.lime_statistics(collapse_texts(model, TEXTS))
+    result = comments_lime.lime_statistics(collapse_texts(model, TEXTS))
     rows = (scores(model, name, "words") for name in ("lime", "gxi", "alpha-grad"))
-    for here, lime_scores, gxi, term in zip(found, *rows, strict=True):
-        one, other = (
+    for index, lime_scores, gxi, term in zip(result, *rows, strict=True):
+        element, other = (
             x - LinearRegression().fit(term[:, None], x).predict(term[:, None])
             for x in (lime_scores, gxi)
         )
         key = "lime ~ gxi without alpha u"
-        assert here[f"pearson {key}"] == pytest.approx(np.corrcoef(one, other)[0, 1], abs=1e-4)
-        assert here[f"spearman {key}"] == pytest.approx(stats.spearmanr(one, other).statistic)
+        assert index[f"pearson {key}"] == pytest.approx(np.corrcoef(element, other)[0, 1], abs=1e-4)
+        assert index[f"spearman {key}"] == pytest.approx(stats.spearmanr(element, other).statistic)
         less = np.corrcoef(lime_scores - term, gxi - term)[0, 1]
-        assert here["pearson lime ~ gxi less alpha u"] == pytest.approx(less, abs=1e-4)
+        assert index["pearson lime ~ gxi less alpha u"] == pytest.approx(less, abs=1e-4)
 
 
 def one_game(model, text):
     return collapse_texts(model, [text]).games
 
 
-def attended(game):
+def most_attended_word(game):
     return int((game.a[0] / (game.D0[0] + game.a[0].sum(axis=-1))[:, None]).mean(axis=0).argmax())
 
 
 def test_interventions_on_a_word_are_those_of_all_subsets(model):
-    found = comments_lime.lime_statistics(collapse_texts(model, TEXTS))
-    for text, here in zip(TEXTS, found, strict=True):
+    result = comments_lime.lime_statistics(collapse_texts(model, TEXTS))
+    for text, index in zip(TEXTS, result, strict=True):
         game = one_game(model, text)
-        j = attended(game)
+        j = most_attended_word(game)
         full, empty = (game.D0[0] + x[0].sum(axis=-1) for x in (game.a, game.b))
         balanced = game.B[0, 0, :, j] / empty * full
         for key, A_j in (("no value", 0.0), ("value of unknown", balanced)):
@@ -156,23 +156,23 @@ def test_interventions_on_a_word_are_those_of_all_subsets(model):
             A[0, 0, :, j] = A_j
             beta = lime_by_enumeration(replace(game, A=A)).scores[0, 0]
             share = abs(beta[j]) / np.abs(beta).max()
-            assert here[key] == pytest.approx(share, abs=1e-4)
+            assert index[key] == pytest.approx(share, abs=1e-4)
         a, A = game.a.copy(), game.A.copy()
         A[0, 0, :, j] = 0.0
         with_attention = lime_by_enumeration(replace(game, A=A)).scores[0, 0]
         a[0, :, j] = 0.0
         without = lime_by_enumeration(replace(game, a=a, A=A)).scores[0, 0]
         influence = abs(with_attention[j] - without[j]) / np.abs(with_attention).max()
-        assert here["influence without value"] == pytest.approx(influence, abs=1e-4)
+        assert index["influence without value"] == pytest.approx(influence, abs=1e-4)
         beta = lime_by_enumeration(game).scores[0, 0]
         untouched = abs(beta[j]) / np.abs(beta).max()
-        assert here["untouched"] == pytest.approx(untouched, abs=1e-4)
+        assert index["untouched"] == pytest.approx(untouched, abs=1e-4)
 
 
 def test_moving_attention_keeps_the_value_and_the_other_words(model):
     game = one_game(model, TEXTS[0])
-    (found,) = comments_lime._linearity(game, np.array([attended(game)]))
-    j, u = attended(game), game.A[0, 0] / game.a[0]
+    (result,) = comments_lime._linearity(game, np.array([most_attended_word(game)]))
+    j, u = most_attended_word(game), game.A[0, 0] / game.a[0]
     alpha = game.a[0] / (game.D0[0] + game.a[0].sum(axis=-1))[:, None]
     i = int(alpha[:, j].argmax())
     targets = np.linspace(0, min(2 * alpha[i, j], 0.95), comments_lime.STEPS)
@@ -181,7 +181,7 @@ def test_moving_attention_keeps_the_value_and_the_other_words(model):
         a, A = game.a[0, i].copy(), game.A[0, 0, i].copy()
         a[j] = target / (1 - target) * (game.D0[0, i] + np.delete(a, j).sum())
         A[j] = a[j] * u[i, j]
-        one = replace(
+        element = replace(
             game,
             D0=game.D0[0, i : i + 1],
             a=a[None],
@@ -192,17 +192,17 @@ def test_moving_attention_keeps_the_value_and_the_other_words(model):
             sizes=None,
             error=None,
         )
-        answers.append(lime_by_enumeration(one).scores[0, j])
-    assert found == pytest.approx(adjusted_r2(targets[None], np.array(answers)), abs=1e-5)
+        answers.append(lime_by_enumeration(element).scores[0, j])
+    assert result == pytest.approx(adjusted_r2(targets[None], np.array(answers)), abs=1e-5)
 
 
 def test_words_near_unknown_are_the_tenth_with_the_smallest_gap():
     beta = np.array([0.01, -2.0, 1.0, 0.5])
     alpha = np.array([[0.1, 0.2, 0.3, 0.2]])
-    found = comments_lime._statistics_near_unknown(beta, alpha, np.array([0.0, 1.0, 2.0, 3.0]))
-    assert found["lime near unknown"] == pytest.approx(0.005)
-    assert found["lime of a word"] == pytest.approx(0.375)
-    assert found["attention near unknown"] == pytest.approx(0.5)
+    result = comments_lime._statistics_near_unknown(beta, alpha, np.array([0.0, 1.0, 2.0, 3.0]))
+    assert result["lime near unknown"] == pytest.approx(0.005)
+    assert result["lime of a word"] == pytest.approx(0.375)
+    assert result["attention near unknown"] == pytest.approx(0.5)
 
 
 # -------------------------------------------------------------- the counterexample
@@ -220,11 +220,11 @@ def lime_by_hand(game):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.35, 0.8])
 def test_the_counterexample_by_hand(alpha):
-    found = measure_dilution()
-    at = int(np.argmin(np.abs(np.array(found["alpha"]) - alpha)))
+    result = measure_dilution()
+    at = int(np.argmin(np.abs(np.array(result["alpha"]) - alpha)))
     beta = lime_by_hand(dilution_game(alpha))
-    assert found["all_subsets"][at] == pytest.approx(beta[0], abs=1e-5)
-    assert found["other_words"][at] == pytest.approx(beta[1], abs=1e-5)
+    assert result["all_subsets"][at] == pytest.approx(beta[0], abs=1e-5)
+    assert result["other_words"][at] == pytest.approx(beta[1], abs=1e-5)
 
 
 def plain_formulas(text):
@@ -261,16 +261,16 @@ def test_the_counterexample_can_be_computed_again_from_the_numbers_on_the_page(p
     assert len(rows) == 15
     root = np.sqrt(weights)
     beta = np.linalg.lstsq(np.array(rows) * root[:, None], targets * root, rcond=None)[0][1:]
-    said = re.findall(r"([+-]?0\.\d{3})(?:beside|forthefirstwordand)([+-]?0\.\d{3})", text)
-    assert [float(x) for x in said[0]] == pytest.approx(beta[:2], abs=5e-4)
+    matches = re.findall(r"([+-]?0\.\d{3})(?:beside|forthefirstwordand)([+-]?0\.\d{3})", text)
+    assert [float(x) for x in matches[0]] == pytest.approx(beta[:2], abs=5e-4)
     assert beta[1] == pytest.approx(beta[2])
 
 
 def test_a_word_without_value_moves_lime_and_not_equation_19():
-    found = measure_dilution()
-    assert found["printed"] == [0.0] * len(found["alpha"])
-    assert found["all_subsets"][-1] < -0.2
-    assert found["error"] < 1e-8
+    result = measure_dilution()
+    assert result["printed"] == [0.0] * len(result["alpha"])
+    assert result["all_subsets"][-1] < -0.2
+    assert result["error"] < 1e-8
 
 
 @pytest.mark.parametrize("g", [0.5, 1.0, 2.0])
@@ -301,7 +301,7 @@ def test_the_word_has_the_attention_of_the_claim():
 
 
 @pytest.fixture(scope="module")
-def measured(shipped):
+def measured_statistics(shipped):
     """Statistics of a few short reviews; every claim finds its numbers in them."""
     texts = [
         "a dull plot, but the actors are wonderful and the music is great.",
@@ -324,14 +324,14 @@ def measured(shipped):
     }
 
 
-def moved(measured, **medians):
+def change_statistics(measured, **medians):
     changes = {key: (0.0, value, 1.0) for key, value in medians.items()}
     return measured | {"spread": measured["spread"] | changes}
 
 
 def claim(says):
-    (found,) = [one for one in claims.CLAIMS if says in one.statement]
-    return found
+    (result,) = [element for element in claims.CLAIMS if says in element.statement]
+    return result
 
 
 @pytest.mark.parametrize(
@@ -386,38 +386,50 @@ def claim(says):
         ("near zero", {"lime near unknown": 0.06, "value of unknown": 0.3}, "does not hold"),
     ],
 )
-def test_a_verdict_changes_at_its_threshold(says, medians, verdict, measured):
-    assert claim(says).verdict(moved(measured, **medians)) == verdict
+def test_a_verdict_changes_at_its_threshold(says, medians, verdict, measured_statistics):
+    assert claim(says).verdict(change_statistics(measured_statistics, **medians)) == verdict
 
 
-def test_every_claim_has_a_row_and_a_sentence_with_its_numbers(measured, stored):
-    numbers = {"shipped": measured, "paper": measured, "counterexample": measure_dilution()}
-    found = comments.findings(stored(numbers))
-    assert len(found.table.rows) == len(claims.CLAIMS) == 11
-    assert all(len(row) == len(found.table.columns) for row in found.table.rows)
-    for one in claims.CLAIMS:
-        assert any(one.statement in s and one.evidence(measured) in s for s in found.measured)
+def test_every_claim_has_a_row_and_a_sentence_with_its_numbers(measured_statistics, stored):
+    numbers = {
+        "shipped": measured_statistics,
+        "paper": measured_statistics,
+        "counterexample": measure_dilution(),
+    }
+    result = comments.findings(stored(numbers))
+    assert len(result.table.rows) == len(claims.CLAIMS) == 11
+    assert all(len(row) == len(result.table.columns) for row in result.table.rows)
+    for element in claims.CLAIMS:
+        assert any(
+            element.statement in s and element.evidence(measured_statistics) in s
+            for s in result.measured
+        )
 
 
-def test_the_meaning_says_only_what_the_numbers_say(measured):
+def test_the_meaning_says_only_what_the_numbers_say(measured_statistics):
     toy = measure_dilution()
     agree = {"pearson lime ~ gxi": 0.9, "spearman lime ~ gxi": 0.9}
-    apart = {"pearson lime ~ gxi": 0.1, "spearman lime ~ gxi": 0.1}
-    both = [
+    distance = {"pearson lime ~ gxi": 0.1, "spearman lime ~ gxi": 0.1}
+    pair = [
         comments.findings({"shipped": n, "paper": n, "counterexample": toy}).meaning
-        for n in (moved(measured, **agree), moved(measured, **apart))
+        for n in (
+            change_statistics(measured_statistics, **agree),
+            change_statistics(measured_statistics, **distance),
+        )
     ]
-    assert "G×I and LIME largely agree" in both[0]
-    assert "G×I and LIME largely agree" not in both[1]
+    assert "G×I and LIME largely agree" in pair[0]
+    assert "G×I and LIME largely agree" not in pair[1]
 
 
-def test_the_page_says_where_ranks_alone_decide_the_verdict_on_5_i(measured):
+def test_the_page_says_where_ranks_alone_decide_the_verdict_on_5_i(measured_statistics):
     pair, toy = "lime ~ gxi without alpha u", measure_dilution()
 
     def sentences(pearson, spearman):
-        n = moved(measured, **{f"pearson {pair}": pearson, f"spearman {pair}": spearman})
-        found = comments.findings({"shipped": n, "paper": n, "counterexample": toy})
-        return " ".join(found.measured)
+        n = change_statistics(
+            measured_statistics, **{f"pearson {pair}": pearson, f"spearman {pair}": spearman}
+        )
+        result = comments.findings({"shipped": n, "paper": n, "counterexample": toy})
+        return " ".join(result.measured)
 
     assert (
         "With the paper's recipe Pearson's correlation is 0.62. The verdict rests on the rank "
@@ -426,8 +438,14 @@ def test_the_page_says_where_ranks_alone_decide_the_verdict_on_5_i(measured):
     assert "The verdict rests on" not in sentences(0.62, 0.61)
 
 
-def test_the_figures_need_only_stored_numbers(measured, stored):
-    numbers = stored({"shipped": measured, "paper": measured, "counterexample": measure_dilution()})
+def test_the_figures_need_only_stored_numbers(measured_statistics, stored):
+    numbers = stored(
+        {
+            "shipped": measured_statistics,
+            "paper": measured_statistics,
+            "counterexample": measure_dilution(),
+        }
+    )
     names = [name for name, _, figure in comments.figures(numbers) if figure.axes]
     assert names == ["comments-correlations", "comments-counterexample"]
 
@@ -435,8 +453,8 @@ def test_the_figures_need_only_stored_numbers(measured, stored):
 def test_toy_reviews_are_measured_in_chunks_with_progress(toy_setting, model):
     heard = []
     toy_setting.tick = lambda done, total: heard.append((done, total))
-    found = comments.measure(toy_setting, model)
+    result = comments.measure(toy_setting, model)
     assert heard == [(20, 30), (30, 30)]
-    assert found["documents"] == 30
-    assert found["words"] == 11
-    assert 0 <= found["negative_heads"] <= found["heads"] == 3
+    assert result["documents"] == 30
+    assert result["words"] == 11
+    assert 0 <= result["negative_heads"] <= result["heads"] == 3

@@ -32,8 +32,8 @@ def farthest_total_variation(alpha, u):
     T, best = len(alpha), 0.0
     for signs in np.ndindex(*(2,) * T):
         sign = 1.0 - 2.0 * np.array(signs)
-        found = linprog(-sign, A_eq=[np.ones(T), u], b_eq=[1.0, alpha @ u], bounds=(0, 1))
-        best = max(best, (-found.fun - sign @ alpha) / 2 if found.status == 0 else 0.0)
+        result = linprog(-sign, A_eq=[np.ones(T), u], b_eq=[1.0, alpha @ u], bounds=(0, 1))
+        best = max(best, (-result.fun - sign @ alpha) / 2 if result.status == 0 else 0.0)
     return best
 
 
@@ -69,28 +69,28 @@ def test_divergences_are_those_of_scipy_and_of_the_definition(seed):
 @given(seeds, divergences, st.booleans())
 def test_it_is_a_distribution_on_two_positions_with_the_same_answer(seed, divergence, ties):
     alpha, u = head(seed, 11, ties=ties)
-    found = farthest_weights(alpha, u, divergence)
-    assert np.count_nonzero(found) <= 2
-    assert found.min() >= 0
-    np.testing.assert_allclose(found.sum(), 1, rtol=1e-12)
-    np.testing.assert_allclose(found @ u, alpha @ u, atol=1e-12)
+    result = farthest_weights(alpha, u, divergence)
+    assert np.count_nonzero(result) <= 2
+    assert result.min() >= 0
+    np.testing.assert_allclose(result.sum(), 1, rtol=1e-12)
+    np.testing.assert_allclose(result @ u, alpha @ u, atol=1e-12)
 
 
 @given(seeds, divergences, st.booleans())
 def test_no_random_weights_with_the_same_answer_are_farther(seed, divergence, ties):
     alpha, u = head(seed, ties=ties)
-    others = other_weights(alpha, u, np.random.default_rng(seed), 20)
-    np.testing.assert_allclose(others @ u, alpha @ u, atol=1e-9)
+    other_values = other_weights(alpha, u, np.random.default_rng(seed), 20)
+    np.testing.assert_allclose(other_values @ u, alpha @ u, atol=1e-9)
     distance = DIVERGENCES[divergence]
     best = distance(farthest_weights(alpha, u, divergence), alpha)
-    assert distance(others, alpha).max() <= best + 1e-9
+    assert distance(other_values, alpha).max() <= best + 1e-9
 
 
 def test_random_weights_do_leave_the_original_far_behind():
     """Control: the search above goes far, so that a poor optimum would be beaten."""
     alpha, u = head(3)
-    others = other_weights(alpha, u, np.random.default_rng(0), 200)
-    reached = jensen_shannon(others, alpha).max() / jensen_shannon(
+    other_values = other_weights(alpha, u, np.random.default_rng(0), 200)
+    reached = jensen_shannon(other_values, alpha).max() / jensen_shannon(
         farthest_weights(alpha, u), alpha
     )
     assert reached > 0.8
@@ -107,10 +107,10 @@ def test_the_largest_total_variation_is_the_best_of_all_linear_programs(seed):
 def test_weights_that_are_no_vertex_are_nearer(seed, divergence, share):
     """Control: mixed with the original, the optimum keeps the answer and loses distance."""
     alpha, u = head(seed)
-    found, distance = farthest_weights(alpha, u, divergence), DIVERGENCES[divergence]
-    mixed = (1 - share) * found + share * alpha
+    result, distance = farthest_weights(alpha, u, divergence), DIVERGENCES[divergence]
+    mixed = (1 - share) * result + share * alpha
     np.testing.assert_allclose(mixed @ u, alpha @ u, atol=1e-12)
-    assert distance(mixed, alpha) < distance(found, alpha)
+    assert distance(mixed, alpha) < distance(result, alpha)
 
 
 @given(seeds, divergences)
@@ -124,8 +124,8 @@ def test_without_the_constraint_one_position_is_farthest(seed, divergence):
 
 @pytest.mark.parametrize("divergence", sorted(DIVERGENCES))
 def test_one_position_has_no_other_attention(divergence):
-    found = farthest_weights(np.ones(1), np.array([0.3]), divergence)
-    np.testing.assert_array_equal(found, [1.0])
+    result = farthest_weights(np.ones(1), np.array([0.3]), divergence)
+    np.testing.assert_array_equal(result, [1.0])
 
 
 def test_with_equal_values_all_attention_goes_to_the_least_attended():

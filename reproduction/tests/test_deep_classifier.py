@@ -16,17 +16,17 @@ from limelight.theory.enumeration import enumerate_masks
 from limelight_reproduction.deep import deep_classifier
 from limelight_reproduction.deep.sampled_lime import sampled_lime
 
-from deep_toys import SHAPE, VOCABULARY, network, trained
+from deep_toys import SHAPE, VOCABULARY, make_trained_network, network
 
 TEXT = "w1 w2 w3 w1 w4 never w5"
 
 
 def ids(*rows, T_max=SHAPE.T_max):
-    found = np.full((len(rows), T_max), UNK)
-    found[:, 0] = CLS
-    for row, words in zip(found, rows, strict=True):
+    result = np.full((len(rows), T_max), UNK)
+    result[:, 0] = CLS
+    for row, words in zip(result, rows, strict=True):
         row[1 : 1 + len(words)] = words
-    return torch.from_numpy(found)
+    return torch.from_numpy(result)
 
 
 # ------------------------------------------------------------------- the network
@@ -55,50 +55,50 @@ def attention_by_torch(module, e, layer):
     return weights, inverse.transpose(1, 2)
 
 
-def embedded(module, rows):
+def embed_rows(module, rows):
     return torch.nn.functional.embedding(rows, module.embedding) + module.positions
 
 
 def attention(module, rows):
     """What the network shows of every layer, and its outputs when it does."""
-    found = []
-    outputs = module.embedding_outputs(embedded(module, rows), found)
-    return torch.stack(found), outputs
+    results = []
+    outputs = module.embedding_outputs(embed_rows(module, rows), results)
+    return torch.stack(results), outputs
 
 
 def test_attention_is_that_of_torch_in_every_layer_and_head():
     module, rows = network(), ids([2, 3, 4], [5, 6, 7, 8, 5, 9])
-    found, _ = attention(module, rows)
-    assert found.shape == (2, 2, 3, 13, 13)  # layers, texts, heads, positions
-    e = embedded(module, rows)
+    result, _ = attention(module, rows)
+    assert result.shape == (2, 2, 3, 13, 13)  # layers, texts, heads, positions
+    e = embed_rows(module, rows)
     for layer, block in enumerate(module.layers):
         weights, _ = attention_by_torch(module, e, layer)
-        torch.testing.assert_close(found[layer], weights, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(result[layer], weights, rtol=1e-4, atol=1e-6)
         e = block(e)
 
 
 def test_attention_of_another_layer_is_another():
     module, rows = network(), ids([2, 3, 4])
-    weights, _ = attention_by_torch(module, embedded(module, rows), 1)
+    weights, _ = attention_by_torch(module, embed_rows(module, rows), 1)
     assert (attention(module, rows)[0][0] - weights).abs().max() > 1e-2
 
 
 def test_a_network_that_shows_its_attention_answers_the_same():
     module, rows = network().double(), ids([2, 3, 4], [5, 6, 7, 8, 5, 9])
-    _, shown = attention(module, rows)
-    plain = module.embedding_outputs(embedded(module, rows))
-    torch.testing.assert_close(shown, plain, rtol=1e-10, atol=1e-12)
+    _, output = attention(module, rows)
+    plain = module.embedding_outputs(embed_rows(module, rows))
+    torch.testing.assert_close(output, plain, rtol=1e-10, atol=1e-12)
 
 
 def test_a_layer_pools_as_torch_does():
     module, rows = network(), ids([2, 3, 4], [5, 6, 7, 8, 5, 9])
-    e, block = embedded(module, rows), module.layers[0]
+    e, block = embed_rows(module, rows), module.layers[0]
     _, pooled = attention_by_torch(module, e, 0)
     with torch.no_grad():
         e = e + pooled @ block.mixed.weight.T + block.mixed.bias
         hidden = torch.nn.functional.gelu(block.hidden(block.norm_hidden(e)))
         expected = e + hidden @ block.back.weight.T + block.back.bias
-        torch.testing.assert_close(block(embedded(module, rows)), expected, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(block(embed_rows(module, rows)), expected, rtol=1e-3, atol=1e-3)
 
 
 def test_on_the_cpu_training_computes_in_full_precision():
@@ -108,10 +108,10 @@ def test_on_the_cpu_training_computes_in_full_precision():
     noisy = module(rows, dropout=0.0, rng=np.random.default_rng(0))
     torch.testing.assert_close(noisy, plain, rtol=0, atol=0)
     torch.testing.assert_close(
-        plain, module.embedding_outputs(embedded(module, rows)), rtol=0, atol=0
+        plain, module.embedding_outputs(embed_rows(module, rows)), rtol=0, atol=0
     )
     with torch.autocast("cpu", torch.bfloat16):
-        lossy = module.embedding_outputs(embedded(module, rows))
+        lossy = module.embedding_outputs(embed_rows(module, rows))
     assert (lossy.float() - plain).abs().max() > 1e-4  # what half precision would do
 
 
@@ -126,7 +126,7 @@ def test_dropout_needs_random_numbers_and_then_changes_the_outputs():
 
 
 def test_it_is_a_model_that_attends_and_differentiates():
-    model = trained()
+    model = make_trained_network()
     assert isinstance(model, limelight.Model)
     check_model(model)  # which looks for what its capabilities bring
     has = {name for name, why in model.capabilities.items() if why is None}
@@ -135,32 +135,32 @@ def test_it_is_a_model_that_attends_and_differentiates():
 
 
 def test_models_differ_by_weights_words_and_classes():
-    one = trained()
-    others = [
-        trained(1),
-        replace(one, classes=("a", "b")),
-        replace(one, vocabulary=Vocabulary((*VOCABULARY.words[:-1], "new"))),
+    value = make_trained_network()
+    other_values = [
+        make_trained_network(1),
+        replace(value, classes=("a", "b")),
+        replace(value, vocabulary=Vocabulary((*VOCABULARY.words[:-1], "new"))),
     ]
-    assert one.fingerprint == trained().fingerprint
-    assert len({model.fingerprint for model in (one, *others)}) == 4
+    assert value.fingerprint == make_trained_network().fingerprint
+    assert len({model.fingerprint for model in (value, *other_values)}) == 4
 
 
 def windows_asked(model, ask):
     """The ids that the network is given while ``ask`` is called."""
-    asked = []
+    request = []
     forward = type(model.network).forward
 
     def heard(rows, **kwargs):
-        asked.append(rows.numpy().copy())
+        request.append(rows.numpy().copy())
         return forward(model.network, rows, **kwargs)
 
     model.network.forward = heard
     ask()
-    return np.concatenate(asked)
+    return np.concatenate(request)
 
 
 def test_repeated_words_are_one_feature():
-    model = trained()
+    model = make_trained_network()
     model_input = model.read(TEXT)
     assert model_input.tokens.strings == tuple(TEXT.split())
     assert model_input.cutoff is None
@@ -176,7 +176,7 @@ def test_repeated_words_are_one_feature():
 def test_words_beyond_the_window_are_no_features_and_give_a_warning():
     words = [f"w{i}" for i in range(14)]  # T_max is 13 with [cls]
     text = " ".join([*words, "w3"])
-    model = trained()
+    model = make_trained_network()
     model_input = model.read(text)
     assert model_input.tokens.strings == tuple(words[:12])
     assert text[: model_input.cutoff] == " ".join(words[:12])
@@ -186,7 +186,7 @@ def test_words_beyond_the_window_are_no_features_and_give_a_warning():
 
 
 def test_what_moves_into_the_window_under_deletion_goes_with_its_word():
-    model = trained()
+    model = make_trained_network()
     text = " ".join([*(f"w{i}" for i in range(14)), "w3", "w2"])
     game = limelight.game(model, text, replacement="delete")
     keep = np.ones((1, 12), bool)
@@ -197,7 +197,7 @@ def test_what_moves_into_the_window_under_deletion_goes_with_its_word():
 
 
 def test_a_position_takes_nothing_along_from_beyond_the_window():
-    model = trained()
+    model = make_trained_network()
     text = " ".join([f"w{i}" for i in range(12)] + ["w0"])
     game = limelight.game(model, text, features="positions", replacement="delete")
     *_, window = windows_asked(model, lambda: game([[False] + [True] * 11]))
@@ -205,7 +205,7 @@ def test_a_position_takes_nothing_along_from_beyond_the_window():
 
 
 def test_a_text_without_words_has_an_answer_and_no_explanation():
-    model = trained()
+    model = make_trained_network()
     model_input = model.read("")
     assert len(model_input.tokens) == 0
     *_, window = windows_asked(model, lambda: model.outputs([model_input]))
@@ -219,14 +219,14 @@ def test_a_text_without_words_has_an_answer_and_no_explanation():
 
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_outputs_are_those_of_the_network(outputs):
-    model = trained(outputs=outputs)
+    model = make_trained_network(outputs=outputs)
     inputs = [model.read(text) for text in (TEXT, "w9")]
     rows = ids([3, 4, 5, 3, 6, UNK, 7], [11])
     np.testing.assert_array_equal(model.outputs(inputs), model.network(rows).numpy())
 
 
 def test_one_output_speaks_for_the_second_class():
-    model = trained()
+    model = make_trained_network()
     e = limelight.explain(model, TEXT, "gxi")
     other = limelight.explain(model, TEXT, "gxi", target="class 0")
     assert e.target == "class 1"
@@ -235,28 +235,28 @@ def test_one_output_speaks_for_the_second_class():
 
 
 def test_outputs_do_not_depend_on_the_batch_size(monkeypatch):
-    model = trained()
+    model = make_trained_network()
     inputs = [model.read(f"w{i} w{i + 1}") for i in range(7)]
-    whole = model.outputs(inputs)
+    full = model.outputs(inputs)
     monkeypatch.setattr(deep_classifier, "_CHUNK", 3)
-    np.testing.assert_allclose(model.outputs(inputs), whole, rtol=1e-6)
+    np.testing.assert_allclose(model.outputs(inputs), full, rtol=1e-6)
 
 
 # ------------------------------------------------------------- attention, gradients
 
 
 def test_attention_scores_are_summed_over_places_and_lack_what_padding_takes():
-    model = trained()
+    model = make_trained_network()
     rows, _ = attention(model.network, ids([3, 4, 5, 3, 6, UNK, 7]))
     alpha = rows[:, 0, :, 0].mean(dim=1).numpy()  # of [cls], mean over heads
-    found = [limelight.explain(model, TEXT, "alpha-avg", layer=layer).scores for layer in (0, 1)]
-    assert np.shape(found) == (2, 6)
-    for here, wanted in zip(found, alpha, strict=True):
-        assert here[0] == pytest.approx(wanted[1] + wanted[4])
-        assert here[4] == pytest.approx(wanted[6])
-        assert here.sum() == pytest.approx(1 - wanted[0] - wanted[8:].sum())
+    results = [limelight.explain(model, TEXT, "alpha-avg", layer=layer).scores for layer in (0, 1)]
+    assert np.shape(results) == (2, 6)
+    for index, wanted in zip(results, alpha, strict=True):
+        assert index[0] == pytest.approx(wanted[1] + wanted[4])
+        assert index[4] == pytest.approx(wanted[6])
+        assert index.sum() == pytest.approx(1 - wanted[0] - wanted[8:].sum())
     mean = limelight.explain(model, TEXT, "alpha-avg", layer="mean").scores
-    np.testing.assert_allclose(mean, np.mean(found, axis=0))
+    np.testing.assert_allclose(mean, np.mean(results, axis=0))
 
 
 class Nudged(list):
@@ -276,23 +276,23 @@ class Nudged(list):
 
 @pytest.mark.parametrize("entry", [(0, 0, 0, 3), (0, 2, 5, 1), (1, 1, 0, 12)])
 def test_the_gradient_of_attention_is_what_a_little_more_of_it_does(entry):
-    model, step = trained(outputs=3), 1e-6
+    model, step = make_trained_network(outputs=3), 1e-6
     model_input = model.read(TEXT)
-    (found,) = model.attention(model_input, lambda f: np.broadcast_to([0.0, 0.0, 1.0], f.shape))
-    e = embedded(model.network, ids([3, 4, 5, 3, 6, UNK, 7]))
+    (result,) = model.attention(model_input, lambda f: np.broadcast_to([0.0, 0.0, 1.0], f.shape))
+    e = embed_rows(model.network, ids([3, 4, 5, 3, 6, UNK, 7]))
     up, down = (
         float(model.network.embedding_outputs(e, Nudged(entry, by))[0, 2]) for by in (step, -step)
     )
-    assert found.gradient[entry] == pytest.approx((up - down) / (2 * step), rel=1e-4)
+    assert result.gradient[entry] == pytest.approx((up - down) / (2 * step), rel=1e-4)
     (plain,) = model.attention(model_input)
     assert np.isnan(plain.gradient).all()
-    np.testing.assert_allclose(plain.alpha, found.alpha)
+    np.testing.assert_allclose(plain.alpha, result.alpha)
 
 
 def differences(model, target, step=1e-5):
     """Oracle: move every number of every embedded token by a little, both ways."""
     module = model.network
-    e = embedded(module, ids([3, 4, 5, 3, 6, UNK, 7]))
+    e = embed_rows(module, ids([3, 4, 5, 3, 6, UNK, 7]))
 
     def value(moved):
         f = module.embedding_outputs(moved)[0].numpy()
@@ -311,7 +311,7 @@ OF_WORD = np.array([-1, 0, 1, 2, 0, 3, 4, 5, *[-1] * 5])[:, None] == np.arange(6
 
 @pytest.mark.parametrize(("outputs", "target"), [(1, 1), (1, 0), (3, 2)])
 def test_gradients_agree_with_differences(outputs, target):
-    model = trained(outputs=outputs)
+    model = make_trained_network(outputs=outputs)
     g_l1, gxi = (limelight.explain(model, TEXT, m, target=target).scores for m in ("g-l1", "gxi"))
     gradient, e = differences(model, target)
     np.testing.assert_allclose(g_l1, np.abs(gradient).sum(axis=1) @ OF_WORD, rtol=1e-6)
@@ -319,32 +319,32 @@ def test_gradients_agree_with_differences(outputs, target):
 
 
 def test_the_comparison_with_differences_can_fail():
-    model = trained(outputs=3)
+    model = make_trained_network(outputs=3)
     gradient, _ = differences(model, 1)
     g_l1 = limelight.explain(model, TEXT, "g-l1", target=2).scores
     assert not np.allclose(g_l1, np.abs(gradient).sum(axis=1) @ OF_WORD, rtol=1e-3)
 
 
 def test_weights_may_be_given_as_numbers_or_as_a_function_of_the_outputs():
-    model = trained(outputs=3)
+    model = make_trained_network(outputs=3)
     model_input = model.read(TEXT)
     points = np.stack([model.embed(model_input), 2 * model.embed(model_input)])
     weights = np.array([[1.0, 0.0, -2.0], [0.0, 3.0, 0.0]])
-    given = model.gradients(model_input, points, weights)
-    asked = model.gradients(model_input, points, lambda f: weights[: len(f)])
-    np.testing.assert_array_equal(given.gradient, asked.gradient)
-    np.testing.assert_allclose(given.outputs[0], model.outputs([model_input])[0], rtol=1e-6)
+    arguments = model.gradients(model_input, points, weights)
+    request = model.gradients(model_input, points, lambda f: weights[: len(f)])
+    np.testing.assert_array_equal(arguments.gradient, request.gradient)
+    np.testing.assert_allclose(arguments.outputs[0], model.outputs([model_input])[0], rtol=1e-6)
     swapped = model.gradients(model_input, points, weights[::-1].copy())
-    assert np.abs(swapped.gradient - given.gradient).max() > 1e-3
+    assert np.abs(swapped.gradient - arguments.gradient).max() > 1e-3
 
 
 def test_integrated_gradients_lead_from_unk_to_the_text():
-    model = trained(outputs=3)
+    model = make_trained_network(outputs=3)
     e = limelight.explain(model, TEXT, "ig", target=2, tolerance=1e-6)
-    nothing = model.outputs([model.read("UNKNOWN " * 7)])[0, 2]
-    whole = model.outputs([model.read(TEXT)])[0, 2]
-    assert e.base_value == pytest.approx(nothing, rel=1e-5)
-    assert e.scores.sum() == pytest.approx(whole - nothing, rel=1e-4)
+    empty = model.outputs([model.read("UNKNOWN " * 7)])[0, 2]
+    full = model.outputs([model.read(TEXT)])[0, 2]
+    assert e.base_value == pytest.approx(empty, rel=1e-5)
+    assert e.scores.sum() == pytest.approx(full - empty, rel=1e-4)
     with pytest.raises(limelight.InputError, match="Use replacement 'unk'"):
         limelight.explain(model, TEXT, "ig", replacement="delete")
 
@@ -352,7 +352,7 @@ def test_integrated_gradients_lead_from_unk_to_the_text():
 # ----------------------------------------------------------------------- LIME
 
 
-def by_enumeration(model, text, target, *, delete, samples):
+def lime_from_all_texts(model, text, target, *, delete, samples):
     """Oracle: write every shortened text as a string, read it anew, and fit all of them.
 
     Sizes are uniform on 1..d, sets of a size alike, the weight is LIME's kernel at 0.25; beside
@@ -363,9 +363,11 @@ def by_enumeration(model, text, target, *, delete, samples):
     d, keep = len(words), enumerate_masks(len(words))
     shortened = []
     for row in keep:
-        kept = {word for word, stays in zip(words, row, strict=True) if stays}
-        left = [t if t in kept else "UNKNOWN" for t in tokens if not delete or t in kept]
-        shortened.append(model.read(" ".join(left)))
+        kept_words = {word for word, stays in zip(words, row, strict=True) if stays}
+        remaining = [
+            t if t in kept_words else "UNKNOWN" for t in tokens if not delete or t in kept_words
+        ]
+        shortened.append(model.read(" ".join(remaining)))
     f = model.outputs(shortened)[:, target]
     removed = d - keep.sum(axis=1)
     psi = np.exp(-((1 - np.sqrt(1 - removed / d)) ** 2) / (2 * 0.25**2))
@@ -379,7 +381,7 @@ def by_enumeration(model, text, target, *, delete, samples):
 @pytest.mark.parametrize("text", [TEXT, "w1 w2 w3 w4 w5 w6 w7 w8"])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_lime_approaches_the_fit_of_all_subsets(text, delete, outputs):
-    model, samples = trained(1, outputs=outputs), 6000
+    model, samples = make_trained_network(1, outputs=outputs), 6000
     target = int(model.outputs([model.read(text)])[0].argmax())
     assert target == 0  # the only output, or the predicted class, which is not the last
     fit = sampled_lime(
@@ -390,7 +392,7 @@ def test_lime_approaches_the_fit_of_all_subsets(text, delete, outputs):
         rng=np.random.default_rng(5),
     )
     exact, other = (
-        by_enumeration(model, text, target, delete=how, samples=samples)
+        lime_from_all_texts(model, text, target, delete=how, samples=samples)
         for how in (delete, not delete)
     )
     assert (np.abs(fit.scores[0] - exact) < 5 * fit.stderr[0]).all()
@@ -400,12 +402,12 @@ def test_lime_approaches_the_fit_of_all_subsets(text, delete, outputs):
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("replacement", ["unk", "delete"])
 def test_lime_of_an_experiment_is_that_of_explain_but_for_its_stream(outputs, replacement):
-    model = trained(1, outputs=outputs)
+    model = make_trained_network(1, outputs=outputs)
     e = limelight.explain(model, TEXT, "lime-sampled", samples=200, replacement=replacement, seed=3)
-    own, other = (
+    own_value, other = (
         sampled_lime(model, TEXT, samples=200, replacement=replacement, rng=rng)
         for rng in (text_rng(3, TEXT), np.random.default_rng(3))
     )
-    np.testing.assert_allclose(own.scores[0], e.scores, rtol=1e-12)
-    assert own.r2[0] == pytest.approx(e.diagnostics["r2"])
+    np.testing.assert_allclose(own_value.scores[0], e.scores, rtol=1e-12)
+    assert own_value.r2[0] == pytest.approx(e.diagnostics["r2"])
     assert np.abs(other.scores[0] - e.scores).max() > 1e-6

@@ -108,12 +108,12 @@ def test_a_model_is_trained_once_and_read_again_to_the_same_outputs(setting, mon
 
 
 def test_training_is_a_function_of_the_seed(data, tmp_path):
-    found = [
+    results = [
         networks.load_or_train(Setting(data=data, models=tmp_path / place, seed=seed), "toy-fast")
         for place, seed in (("a", 0), ("b", 0), ("b", 1))
     ]
-    assert same(found[0], found[1])
-    assert not same(found[0], found[2])
+    assert same(results[0], results[1])
+    assert not same(results[0], results[2])
 
 
 def test_first_weights_come_from_the_stream_of_the_stored_results():
@@ -201,16 +201,16 @@ def test_figure_six_follows_from_stored_numbers(with_document, small, stored):
     assert [(i, 10) for i in range(10)] == [tick for tick in ticks if tick[1] == 10]
     again = [numbers[name]["document"]["delete"]["signed"] for name in appendix_e.AGAIN]
     assert len({of["document"]["delete"]["signed"], *again}) == 3  # other weights, other scores
-    found = appendix_e.findings(numbers)
-    assert f"reaches {of['accuracy']:.2%}" in found.measured[0]
-    assert all(len(row) == 5 for row in found.table.rows)
+    result = appendix_e.findings(numbers)
+    assert f"reaches {of['accuracy']:.2%}" in result.measured[0]
+    assert all(len(row) == 5 for row in result.table.rows)
     ((name, _, figure),) = figure_6._figures(numbers)
     assert name == "figure-6"
     heights = [bar.get_height() for bar in figure.axes[1].patches]
     assert sum(heights) == 20
 
 
-def of_figure_six(**changes):
+def figure_six_numbers(**changes):
     run = {"mean": [0.1, -0.2], "sd": [0.0, 0.0], "signed": -0.4, "absolute": 0.7}
     return {
         "accuracy": 0.85, "texts": 4, "samples": 50,
@@ -225,24 +225,28 @@ def of_figure_six(**changes):
 def three(**changes):
     """The same numbers for the network and for its two other trainings, the first one changed."""
     names = (appendix_e.MODEL, *appendix_e.AGAIN, *appendix_e.PLAIN)
-    return dict.fromkeys(names, of_figure_six()) | {appendix_e.MODEL: of_figure_six(**changes)}
+    return dict.fromkeys(names, figure_six_numbers()) | {
+        appendix_e.MODEL: figure_six_numbers(**changes)
+    }
 
 
 def test_the_meaning_of_figure_six_counts_signs():
-    found = appendix_e.findings(three())
-    assert "which the network gives in 5 of 5 trainings" in found.meaning
-    assert "it is for 75%" in found.meaning
-    model_input = of_figure_six()["document"] | {"output": 1.0}
+    result = appendix_e.findings(three())
+    assert "which the network gives in 5 of 5 trainings" in result.meaning
+    assert "it is for 75%" in result.meaning
+    model_input = figure_six_numbers()["document"] | {"output": 1.0}
     other = appendix_e.findings(three(document=model_input))
     assert "which the network gives in 4 of 5 trainings" in other.meaning
 
 
 def test_figure_six_counts_the_network_nearest_to_the_papers_first_of_five():
-    run = of_figure_six()["document"]["delete"] | {"signed": 0.622, "absolute": 0.2}
-    model_input = of_figure_six()["document"] | {"delete": run}
+    run = figure_six_numbers()["document"]["delete"] | {"signed": 0.622, "absolute": 0.2}
+    model_input = figure_six_numbers()["document"] | {"delete": run}
     agreeing = appendix_e.findings(three())
-    found = appendix_e.findings(three() | {"imdb-6-plain": of_figure_six(document=model_input)})
-    with_size, with_sign, accuracy = found.verdicts
+    result = appendix_e.findings(
+        three() | {"imdb-6-plain": figure_six_numbers(document=model_input)}
+    )
+    with_size, with_sign, accuracy = result.verdicts
     assert with_size.holds == "similar in 4 of 5 trainings"
     assert with_size.number.startswith("0.200 as plain as the appendix; 0.700, 0.700, 0.700 with")
     assert with_sign.holds == (
@@ -251,38 +255,40 @@ def test_figure_six_counts_the_network_nearest_to_the_papers_first_of_five():
     )
     assert with_sign.number.startswith("+0.622 as plain as the appendix; -0.400, -0.400, -0.400 ")
     assert with_sign.parts == ("imdb-6-plain", appendix_e.MODEL, *appendix_e.AGAIN, "imdb-6-skip")
-    assert "f = -1.00 and ρ = +0.622, which contradicts them" in found.meaning
+    assert "f = -1.00 and ρ = +0.622, which contradicts them" in result.meaning
     assert "which agrees" in agreeing.meaning
     assert "5 of 5 trainings have the sign" in agreeing.verdicts[1].holds
     assert accuracy.holds.endswith("in one training")
 
 
 def test_figure_six_says_where_a_plain_network_has_learnt_nothing():
-    numbers = three() | {"imdb-6-plain": of_figure_six(accuracy=0.5)}
-    found = appendix_e.findings(numbers)
+    numbers = three() | {"imdb-6-plain": figure_six_numbers(accuracy=0.5)}
+    result = appendix_e.findings(numbers)
     assert (
         "without skip connections 50.00% of the test set and which is no better"
-        in (found.measured[1])
+        in (result.measured[1])
     )
-    assert "with skip connections 85.00% of the test set and ρ -0.400" in found.measured[1]
-    assert found.verdicts[2].holds == "not reproduced, in one training"
-    assert found.verdicts[1].holds.startswith("4 of 4 trainings have")
-    assert found.verdicts[1].holds.endswith("the one nearest to the paper's learnt nothing")
-    near = three() | {"imdb-6-plain": of_figure_six(accuracy=0.82)}
+    assert "with skip connections 85.00% of the test set and ρ -0.400" in result.measured[1]
+    assert result.verdicts[2].holds == "not reproduced, in one training"
+    assert result.verdicts[1].holds.startswith("4 of 4 trainings have")
+    assert result.verdicts[1].holds.endswith("the one nearest to the paper's learnt nothing")
+    near = three() | {"imdb-6-plain": figure_six_numbers(accuracy=0.82)}
     assert appendix_e.findings(near).verdicts[2].holds == "reproduced, in one training"
 
 
 @pytest.mark.parametrize("layer", ["plain", "skip", "pre-norm"])
 def test_a_plain_layer_is_attention_and_a_linear_map_alone(layer):
     shape = replace(SHAPE, layers=1, layer=layer)
-    whole = network(shape=shape).double()
+    full = network(shape=shape).double()
     e = torch.from_numpy(np.random.default_rng(0).standard_normal((1, 13, 10)))
-    one = whole.layers[0]
-    heads = [p(e).unflatten(-1, (3, 5)).transpose(1, 2) for p in (one.query, one.key, one.value)]
+    value = full.layers[0]
+    heads = [
+        p(e).unflatten(-1, (3, 5)).transpose(1, 2) for p in (value.query, value.key, value.value)
+    ]
     alpha = torch.softmax(heads[0] @ heads[1].transpose(-1, -2) / 5**0.5, dim=-1)
-    mixed = one.mixed((alpha @ heads[2]).transpose(1, 2).flatten(2))
+    mixed = value.mixed((alpha @ heads[2]).transpose(1, 2).flatten(2))
     wanted = {"plain": mixed, "skip": e + mixed}.get(layer)
-    same = wanted is not None and torch.allclose(one(e), wanted)
+    same = wanted is not None and torch.allclose(value(e), wanted)
     assert same == (layer != "pre-norm")
 
 
@@ -296,10 +302,10 @@ def test_a_plain_layer_is_attention_and_a_linear_map_alone(layer):
 )
 def test_figure_six_survives_what_is_not_defined(changes):
     numbers = three(**changes)
-    found = appendix_e.findings(numbers)
-    assert "nan" not in " ".join([*found.measured, found.meaning])
+    result = appendix_e.findings(numbers)
+    assert "nan" not in " ".join([*result.measured, result.meaning])
     assert list(figure_6._figures(numbers))
-    counts = {row[0]: row[1] for row in found.table.rows}
+    counts = {row[0]: row[1] for row in result.table.rows}
     assert 0 not in counts.values()
     assert counts[appendix_e.SIGNED] == sum(
         x is not None for x in numbers[appendix_e.MODEL]["signed"]
@@ -325,11 +331,11 @@ def test_next_checks_follow_from_stored_numbers(setting, small, stored):
         assert set(of["spearman"]) == set(next_checks.PAIRS)
         for low, middle, high in of["spearman"].values():
             assert -1 <= low <= middle <= high <= 1
-    one = numbers["imdb-1"]["spearman"]
-    assert one["first_g"] == one["last_g"] == one["mean_g"]
-    found = next_checks._findings(numbers)
-    assert len(found.table.rows) == len(next_checks.MODELS)
-    assert all(len(row) == len(found.table.columns) for row in found.table.rows)
+    value = numbers["imdb-1"]["spearman"]
+    assert value["first_g"] == value["last_g"] == value["mean_g"]
+    result = next_checks._findings(numbers)
+    assert len(result.table.rows) == len(next_checks.MODELS)
+    assert all(len(row) == len(result.table.columns) for row in result.table.rows)
     ((name, _, figure),) = next_checks._figures(numbers)
     assert name == "next-checks"
     assert figure.axes
@@ -343,7 +349,7 @@ def test_short_texts_do_not_count(setting, small):
     assert r2 is None
 
 
-def by_depth(**medians):
+def numbers_per_depth(**medians):
     """Numbers in which every training of a depth has the given median of a pair."""
     numbers = {}
     for name in next_checks.MODELS:
@@ -361,7 +367,7 @@ def by_depth(**medians):
 
 
 @pytest.mark.parametrize(
-    ("last_g", "told"),
+    ("last_g", "output"),
     [
         ((0.9, 0.5, 0.4, 0.3), "with gradients falls from 2 layers on"),
         ((0.9, 0.9, 0.4, 0.3), "with gradients falls from 4 layers on"),
@@ -369,16 +375,16 @@ def by_depth(**medians):
         ((0.9, 0.5, 0.5, 0.9), "with gradients does not fall with depth"),
     ],
 )
-def test_the_meaning_says_from_which_depth_on_attention_loses_gradients(last_g, told):
-    assert told in next_checks._meaning(by_depth(last_g=last_g))
+def test_the_meaning_says_from_which_depth_on_attention_loses_gradients(last_g, output):
+    assert output in next_checks._meaning(numbers_per_depth(last_g=last_g))
 
 
 def test_the_meaning_compares_first_and_last_layer_and_activations():
     high, low = (0.9, 0.8, 0.8, 0.8), (0.9, 0.3, 0.3, 0.3)
-    better = by_depth(first_g=high, first_lime=high, last_g=low, last_lime=low)
+    better = numbers_per_depth(first_g=high, first_lime=high, last_g=low, last_lime=low)
     assert "keeps more of both at every depth" in next_checks._meaning(better)
     assert "matters less than depth" in next_checks._meaning(better)
-    worse = by_depth(first_g=high, first_lime=low, last_g=low, last_lime=low)
+    worse = numbers_per_depth(first_g=high, first_lime=low, last_g=low, last_lime=low)
     assert "does not keep more" in next_checks._meaning(worse)
     better["imdb-2-relu"]["spearman"]["last_lime"][1] = 0.95
     assert "matters no less than depth" in next_checks._meaning(better)

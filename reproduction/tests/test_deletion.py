@@ -91,8 +91,8 @@ def test_without_positions_deletion_is_a_ratio_game_with_nothing_in_place_of_a_w
         tail_g=base.D0[:, None] * np.ones(8),
         tail_gu=base.N0[..., None] * np.ones(8),
     )
-    one, two = lime(game, tolerance=1e-9), lime_under_deletion(deleted, tolerance=1e-9)
-    assert (np.abs(one.scores - two.scores).max(-1) <= one.bound + two.bound).all()
+    value, two = lime(game, tolerance=1e-9), lime_under_deletion(deleted, tolerance=1e-9)
+    assert (np.abs(value.scores - two.scores).max(-1) <= value.bound + two.bound).all()
 
 
 def test_replacement_is_not_deletion():
@@ -107,11 +107,11 @@ def test_replacement_is_not_deletion():
         A=gu[:, :, at, at],
         B=gu[:, :, d, :d],
     )
-    one = lime(replaced, tolerance=1e-9)
+    value = lime(replaced, tolerance=1e-9)
     two = lime_under_deletion(deletion_game(model, d), tolerance=1e-9)
     exact = regression(deleted_values(model, d), d, 0.25)
     assert (np.abs(two.scores - exact[:, 1:]).max(-1) <= two.bound + 1e-11).all()
-    assert (np.abs(one.scores - exact[:, 1:]).max(-1) > 1e-2).all()
+    assert (np.abs(value.scores - exact[:, 1:]).max(-1) > 1e-2).all()
 
 
 def test_a_game_outside_the_domain_raises_an_error():

@@ -26,10 +26,10 @@ def deleted_rows():
     words = TEXT.split()
     d = len(words)
     for size in range(d):
-        for kept in combinations(range(d), size):
+        for combination in combinations(range(d), size):
             psi = np.exp(-((1 - np.sqrt(size / d)) ** 2) / 2)
-            ids = MODEL.vocabulary.encode([words[j] for j in kept])
-            row = [1.0, *(float(j in kept) for j in range(d))]
+            ids = MODEL.vocabulary.encode([words[j] for j in combination])
+            row = [1.0, *(float(j in combination) for j in range(d))]
             yield row, MODEL.logits_of_ids([ids])[0, 2], psi / comb(d, size)
 
 
@@ -83,10 +83,10 @@ def test_a_head_far_below_the_others_does_not_vanish():
     np.testing.assert_allclose(lowered, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("made", [cancelling, cancelling_units])
+@pytest.mark.parametrize("created", [cancelling, cancelling_units])
 @pytest.mark.parametrize("seed", range(3))
-def test_scores_are_within_the_bound_of_what_the_weights_say(seed, made):
-    model, text = made(seed), "w0 w1 w2"
+def test_scores_are_within_the_bound_of_what_the_weights_say(seed, created):
+    model, text = created(seed), "w0 w1 w2"
     exact = exact_scores(exact_deletion_game(model, model.read(text)), "lime")
     e = limit_under_deletion(model, text, tolerance=1e-12)
     assert largest_error(e.scores, exact) <= e.bound < 1e-3

@@ -19,10 +19,10 @@ def numbers(experiment, part):
     return RESULTS["experiments"][experiment][part]["numbers"]
 
 
-def written(page, pattern):
+def find_match(page, pattern):
     """What a page says at the only place that ``pattern`` matches."""
-    (found,) = re.findall(pattern, (ROOT / page).read_text("utf-8"))
-    return found
+    (result,) = re.findall(pattern, (ROOT / page).read_text("utf-8"))
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +42,9 @@ def rows():
 def test_every_part_of_every_experiment_is_stored_in_full():
     for experiment in EXPERIMENTS:
         for part in experiment.parts:
-            one = RESULTS["experiments"][experiment.name][part.name]
-            assert not one["quick"], (experiment.name, part.name)
-            assert one["version"] == part.version, (experiment.name, part.name)
+            value = RESULTS["experiments"][experiment.name][part.name]
+            assert not value["quick"], (experiment.name, part.name)
+            assert value["version"] == part.version, (experiment.name, part.name)
 
 
 def test_the_page_says_what_is_stored(maker, rows):
@@ -56,9 +56,9 @@ def test_another_number_would_be_noticed(maker, rows):
     text = maker.page(rows)
     assert f"{value:.2%}" in text
     parts = {**load_stored_results()[name]}
-    one = parts["shipped"]
-    parts["shipped"] = type(one)(
-        **one.to_dict() | {"numbers": one.numbers | {"accuracy": [value + 0.01]}}
+    element = parts["shipped"]
+    parts["shipped"] = type(element)(
+        **element.to_dict() | {"numbers": element.numbers | {"accuracy": [value + 0.01]}}
     )
     (other,) = build_rows({name: parts}, None)
     assert maker.page([other if row.experiment.name == name else row for row in rows]) != text

@@ -34,7 +34,7 @@ paths = npst.arrays(np.float64, (len(error.VALUES), 7), elements=st.floats(-3, 3
 )
 
 
-def named(path):
+def name_values(path):
     return dict(zip(error.VALUES, path, strict=True))
 
 
@@ -43,49 +43,50 @@ def named(path):
 
 @given(paths)
 def test_shares_add_up_to_one(path):
-    found = error_measured.decompose_error(named(path))
-    assert sum(found["share"].values()) == pytest.approx(1, abs=1e-9)
+    result = error_measured.decompose_error(name_values(path))
+    assert sum(result["share"].values()) == pytest.approx(1, abs=1e-9)
 
 
 @given(paths)
 def test_steps_lead_from_one_value_to_the_next(path):
-    found = error_measured.decompose_error(named(path))
+    result = error_measured.decompose_error(name_values(path))
     names = list(error.VALUES)
-    assert list(found["step"]) == names[1:]
+    assert list(result["step"]) == names[1:]
     for i, name in enumerate(names[1:], start=1):
-        assert found["step"][name] == pytest.approx(np.linalg.norm(path[i] - path[i - 1]))
+        assert result["step"][name] == pytest.approx(np.linalg.norm(path[i] - path[i - 1]))
         # the step, projected on the whole way
-        whole = path[-1] - path[0]
-        share = (path[i] - path[i - 1]) @ whole / (whole @ whole)
-        assert found["share"][name] == pytest.approx(share)
-    assert found["left"] == {
-        name: pytest.approx(np.linalg.norm(path[-1] - one)) for name, one in named(path).items()
+        full = path[-1] - path[0]
+        share = (path[i] - path[i - 1]) @ full / (full @ full)
+        assert result["share"][name] == pytest.approx(share)
+    assert result["left"] == {
+        name: pytest.approx(np.linalg.norm(path[-1] - value))
+        for name, value in name_values(path).items()
     }
 
 
 def test_a_step_that_is_the_whole_way_has_the_whole_share():
     path = np.zeros((6, 2))
     path[4:] = [1.0, 2.0]
-    found = error_measured.decompose_error(named(path))
-    assert found["share"] == pytest.approx(
+    result = error_measured.decompose_error(name_values(path))
+    assert result["share"] == pytest.approx(
         {"first_order": 0, "wide": 0, "exact": 0, "delete": 1, "lime": 0}
     )
-    assert found["left"]["exact"] == pytest.approx(math.sqrt(5))
-    assert found["left"]["delete"] == 0
+    assert result["left"]["exact"] == pytest.approx(math.sqrt(5))
+    assert result["left"]["delete"] == 0
 
 
 def test_a_detour_has_a_share_but_changes_no_total():
     path = np.zeros((6, 1))
     path[:, 0] = [0, 3, 1, 1, 1, 1]
-    found = error_measured.decompose_error(named(path))
-    assert found["share"]["first_order"] == pytest.approx(3)
-    assert found["share"]["wide"] == pytest.approx(-2)
+    result = error_measured.decompose_error(name_values(path))
+    assert result["share"]["first_order"] == pytest.approx(3)
+    assert result["share"]["wide"] == pytest.approx(-2)
 
 
 # ----------------------------------------------------------------- exact values
 
 
-def explained(model, text, name):
+def explain_scores(model, text, name):
     method, settings = {
         "eq19": ("lime-theorem", {}),
         "first_order": ("lime-first-order", {}),
@@ -101,18 +102,18 @@ def explained(model, text, name):
 def test_every_value_is_that_of_explain_whatever_the_order(toy_model, monkeypatch, outputs, chunk):
     monkeypatch.setattr("limelight_reproduction.one_layer.lime_values._CHUNK", chunk)
     model = toy_model(outputs=outputs)
-    found = dict(compute_unsampled_values(model, TEXTS))
-    assert sorted(found) == DEFINED
-    for i, values in found.items():
+    result = dict(compute_unsampled_values(model, TEXTS))
+    assert sorted(result) == DEFINED
+    for i, values in result.items():
         assert tuple(values) == UNSAMPLED
         for name, value in values.items():
-            np.testing.assert_allclose(value, explained(model, TEXTS[i], name), atol=1e-4)
+            np.testing.assert_allclose(value, explain_scores(model, TEXTS[i], name), atol=1e-4)
 
 
 def test_the_values_differ_from_one_another(toy_model):
     ((_, values),) = compute_unsampled_values(toy_model(), TEXTS[:1])
-    for one, other in itertools.pairwise(UNSAMPLED):
-        assert np.abs(values[one] - values[other]).max() > 1e-2, (one, other)
+    for value, other in itertools.pairwise(UNSAMPLED):
+        assert np.abs(values[value] - values[other]).max() > 1e-2, (value, other)
 
 
 def test_no_text_of_two_words_gives_nothing(toy_model):
@@ -177,23 +178,23 @@ def test_inside_counts_words_between_the_lowest_and_the_highest_run():
 
 
 @pytest.fixture
-def measured(toy_setting, toy_model, monkeypatch, stored):
+def measured_numbers(toy_setting, toy_model, monkeypatch, stored):
     """What the experiment measures on toy reviews, of two models, after storing."""
     monkeypatch.setattr(error_measured, "QUICK_TEXTS", 2)
     monkeypatch.setattr(error_measured, "QUICK_EXACT", 7)
     monkeypatch.setattr(error_measured, "QUICK_AUTHORS", 8)
     monkeypatch.setattr(error_measured, "run_lime", partial(run_lime, samples=1000))
     monkeypatch.setattr(type(toy_setting), "train_recipe_model", lambda _, seed: toy_model(seed))
-    found = {
+    results = {
         part: error_measured.measure(toy_setting, toy_model(seed))
         for part, seed in (("shipped", 0), ("paper", 3))
     }
     seeds = [p for p in error.EXPERIMENT.parts if p.name.startswith("seed-") or p.name == "authors"]
-    return stored(found | {part.name: part.measure(toy_setting) for part in seeds})
+    return stored(results | {part.name: part.measure(toy_setting) for part in seeds})
 
 
-def test_the_error_is_measured_on_toy_reviews(measured):
-    for of in (measured["shipped"], measured["paper"]):
+def test_the_error_is_measured_on_toy_reviews(measured_numbers):
+    for of in (measured_numbers["shipped"], measured_numbers["paper"]):
         assert (of["texts"], of["every"]["texts"], of["words"]) == (2, 7, 11)
         assert sum(mean for mean, _ in of["share"].values()) == pytest.approx(1, abs=1e-3)
         assert of["protocol"] == of["left"]["eq19"]
@@ -207,82 +208,87 @@ def test_the_error_is_measured_on_toy_reviews(measured):
 def test_the_authors_protocol_strips_cuts_and_averages(toy_setting, toy_model, monkeypatch):
     model = toy_model(3)
     texts = ["w1, w2; w3! w4 -- w5", " ".join(f"w{i % 20}..." for i in range(40))]
-    asked = []
+    request = []
 
     def runs(_model, text, *, runs, replacement, seed):
-        asked.append((text, runs, replacement))
+        request.append((text, runs, replacement))
         return np.zeros((runs, len(set(text.split()))))
 
     monkeypatch.setattr(error_measured, "run_lime", runs)
-    found = error_measured.authors_distances(toy_setting, model, texts)
+    result = error_measured.authors_distances(toy_setting, model, texts)
     cut = [" ".join(keep_letters_and_digits(text).split()[: model.T_max - 1]) for text in texts]
-    assert sorted(asked) == sorted((text, 5, "delete") for text in cut)
+    assert sorted(request) == sorted((text, 5, "delete") for text in cut)
     printed = [
         limelight.explain(model, text, "lime-theorem", target="positive", scale="score").scores
         for text in cut
     ]
-    found.sort()
+    result.sort()
     wanted = sorted(
-        (np.linalg.norm(one), len(t.split()), 0.0) for one, t in zip(printed, cut, strict=True)
+        (np.linalg.norm(value), len(t.split()), 0.0) for value, t in zip(printed, cut, strict=True)
     )
-    np.testing.assert_allclose(found, wanted)
+    np.testing.assert_allclose(result, wanted)
 
 
-def test_lime_by_the_authors_protocol_is_written_with_its_error(measured):
-    of = measured["authors"]
+def test_lime_by_the_authors_protocol_is_written_with_its_error(measured_numbers):
+    of = measured_numbers["authors"]
     assert of["texts"] == 8
     assert len(of["quarters"]) == 4
-    assert np.mean([left for _, left in of["quarters"]]) == pytest.approx(of["protocol"][0], 1e-3)
+    assert np.mean([remaining for _, remaining in of["quarters"]]) == pytest.approx(
+        of["protocol"][0], 1e-3
+    )
     assert sorted(of["quarters"])[0][0] == of["quarters"][0][0]
-    told = error._describe_authors_protocol(of)
-    assert f"a standard error of {of['protocol'][1] / 8**0.5:.3f}" in told
+    output = error._describe_authors_protocol(of)
+    assert f"a standard error of {of['protocol'][1] / 8**0.5:.3f}" in output
 
 
-def test_the_seed_of_the_recipe_is_measured_as_the_model_is(measured):
-    assert measured["seed-3"] == {"texts": 2, "protocol": measured["paper"]["protocol"]}
-    assert len({tuple(measured[f"seed-{seed}"]["protocol"]) for seed in range(7)}) == 7
-    told = error._describe_seeds(measured)
-    means = sorted(measured[f"seed-{seed}"]["protocol"][0] for seed in range(7))
-    assert ", ".join(f"{mean:.3f}" for mean in means) in told
-    assert f"deviation of {np.std(means, ddof=1):.3f} between trainings" in told
+def test_the_seed_of_the_recipe_is_measured_as_the_model_is(measured_numbers):
+    assert measured_numbers["seed-3"] == {
+        "texts": 2,
+        "protocol": measured_numbers["paper"]["protocol"],
+    }
+    assert len({tuple(measured_numbers[f"seed-{seed}"]["protocol"]) for seed in range(7)}) == 7
+    output = error._describe_seeds(measured_numbers)
+    means = sorted(measured_numbers[f"seed-{seed}"]["protocol"][0] for seed in range(7))
+    assert ", ".join(f"{mean:.3f}" for mean in means) in output
+    assert f"deviation of {np.std(means, ddof=1):.3f} between trainings" in output
     inside = means[0] <= error.REPORTED <= means[-1]
-    assert ("among them" in told) is inside
+    assert ("among them" in output) is inside
 
 
-def test_findings_and_figures_follow_from_stored_numbers(measured):
-    found = error._findings(measured)
-    theirs, ours = (measured[name]["protocol"][0] for name in ("authors", "paper"))
-    assert f"error of Eq. 19 is {theirs:.3f} ± " in found.measured[0]
-    assert f" reviews: {ours:.3f} ± " in found.measured[1]
-    assert f"Eq. 19 is {theirs:.3f} ± " in found.headline
-    assert found.verdicts[0].number.startswith(f"{theirs:.3f} ± ")
-    assert all(len(row) == len(found.table.columns) for row in found.table.rows)
-    assert len(found.table.rows) == 2 * len(error.VALUES)
-    ((name, _, figure),) = error._figures(measured)
+def test_findings_and_figures_follow_from_stored_numbers(measured_numbers):
+    result = error._findings(measured_numbers)
+    theirs, ours = (measured_numbers[name]["protocol"][0] for name in ("authors", "paper"))
+    assert f"error of Eq. 19 is {theirs:.3f} ± " in result.measured[0]
+    assert f" reviews: {ours:.3f} ± " in result.measured[1]
+    assert f"Eq. 19 is {theirs:.3f} ± " in result.headline
+    assert result.verdicts[0].number.startswith(f"{theirs:.3f} ± ")
+    assert all(len(row) == len(result.table.columns) for row in result.table.rows)
+    assert len(result.table.rows) == 2 * len(error.VALUES)
+    ((name, _, figure),) = error._figures(measured_numbers)
     assert name == "error"
     bars = [bar.get_width() for bar in figure.axes[0].patches]
-    left = measured["paper"]["left"]
-    assert bars == [left[name][0] for name in list(error.VALUES)[:-1]]
+    remaining = measured_numbers["paper"]["left"]
+    assert bars == [remaining[name][0] for name in list(error.VALUES)[:-1]]
 
 
-def test_the_meaning_names_the_largest_part_and_whether_correcting_helps(measured):
-    of = measured["paper"]
+def test_the_meaning_names_the_largest_part_and_whether_correcting_helps(measured_numbers):
+    of = measured_numbers["paper"]
     shares = {name: [0.1, 0] for name in error.STEPS}
-    for name, told in (("delete", "deletion"), ("exact", "the bandwidth")):
+    for name, output in (("delete", "deletion"), ("exact", "the bandwidth")):
         changed = of | {"share": shares | {name: [0.6, 0]}}
-        assert f"The largest contribution is that of {told} (60%)." in error._meaning(changed)
-    left = of["left"]
-    for first_order, told in ((0.5, "brings it closer"), (1.5, "brings it no closer")):
-        changed = of | {"left": left | {"eq19": [1.0, 0], "first_order": [first_order, 0]}}
-        assert told in error._meaning(changed)
+        assert f"The largest contribution is that of {output} (60%)." in error._meaning(changed)
+    remaining = of["left"]
+    for first_order, output in ((0.5, "brings it closer"), (1.5, "brings it no closer")):
+        changed = of | {"left": remaining | {"eq19": [1.0, 0], "first_order": [first_order, 0]}}
+        assert output in error._meaning(changed)
 
 
 def test_the_noise_of_a_mean_is_that_of_its_definition():
     rng = np.random.default_rng(0)
     runs = rng.standard_normal((300, error.RUNS, 200)) * np.linspace(0.1, 2, 200)
-    told = np.mean([error_measured.noise_of_mean(one) for one in runs])
+    output = np.mean([error_measured.noise_of_mean(run) for run in runs])
     true = np.linalg.norm(runs.mean(axis=1), axis=-1).mean()
-    assert told == pytest.approx(true, rel=0.03)
+    assert output == pytest.approx(true, rel=0.03)
 
 
 @pytest.fixture
@@ -296,32 +302,32 @@ def figure_4_numbers(toy_setting, toy_model, monkeypatch, stored):
     monkeypatch.setattr(
         type(toy_setting), "train_recipe_model", lambda _, seed: toy_model(seed, T_max=103)
     )
-    found = {
+    results = {
         part: figure_4._measure(toy_setting, toy_model(seed, T_max=103))
         for part, seed in (("shipped", 0), ("paper", 3))
     }
-    return stored(found | {"seeds": figure_4._measure_seeds(toy_setting)})
+    return stored(results | {"seeds": figure_4._measure_seeds(toy_setting)})
 
 
 def test_figure_four_follows_from_stored_numbers(figure_4_numbers):
     of = figure_4_numbers["paper"]
     assert (of["review"], of["tokens"], len(of["words"]), of["long_samples"]) == (0, 99, 71, 2000)
-    drawn = list(figure_4._figures(figure_4_numbers))
-    assert [name for name, _, _ in drawn] == ["figure-4-paper", "figure-4-shipped"]
-    crosses = drawn[0][2].axes[0].lines[-4].get_ydata()
+    samples = list(figure_4._figures(figure_4_numbers))
+    assert [name for name, _, _ in samples] == ["figure-4-paper", "figure-4-shipped"]
+    crosses = samples[0][2].axes[0].lines[-4].get_ydata()
     assert sorted(crosses) == pytest.approx(sorted(of["values"]["eq19"]))
-    found = figure_4._findings(figure_4_numbers)
-    assert "T = 99 tokens and d = 71 words" in found.measured[0]
+    result = figure_4._findings(figure_4_numbers)
+    assert "T = 99 tokens and d = 71 words" in result.measured[0]
     outputs = np.array(figure_4_numbers["seeds"]["outputs"])
     assert outputs.shape == (7, 2)
     assert outputs[3, 1] == pytest.approx(of["output"], rel=1e-3)
     mean, deviation = outputs[:, 1].mean(), outputs[:, 1].std(ddof=1)
-    assert f"mean {mean:.2f} and standard deviation {deviation:.2f}" in found.measured[1]
-    assert f"for {of['inside']['eq19']['delete']:.0%}" in found.measured[2]
-    assert "in 94% of cases" in found.measured[2]
+    assert f"mean {mean:.2f} and standard deviation {deviation:.2f}" in result.measured[1]
+    assert f"for {of['inside']['eq19']['delete']:.0%}" in result.measured[2]
+    assert "in 94% of cases" in result.measured[2]
     alike = np.corrcoef(of["values"]["eq19"], np.mean(of["runs"]["delete"], axis=0))[0, 1]
-    assert f"has correlation {alike:.2f} with LIME" in found.headline
-    assert all(len(row) == len(found.table.columns) for row in found.table.rows)
+    assert f"has correlation {alike:.2f} with LIME" in result.headline
+    assert all(len(row) == len(result.table.columns) for row in result.table.rows)
 
 
 def test_the_meaning_of_figure_four_depends_on_the_runs(figure_4_numbers):

@@ -13,14 +13,14 @@ from limelight_reproduction.one_layer.subjects import SENTENCE
 FIGURES = {"1": figure_1, "2": figure_2, "3": figure_3, "5": figure_5}
 
 
-def measured(module, setting, shipped, toy_model):
+def measure_module(module, setting, shipped, toy_model):
     return {
         "shipped": module.measure(setting, shipped),
         "paper": module.measure(setting, toy_model(3, d_e=14)),
     }
 
 
-def written(figure):
+def figure_texts(figure):
     return {
         text.get_text()
         for axes in figure.axes
@@ -33,17 +33,17 @@ def test_stored_numbers_are_enough_for_figures_and_findings(
     number, toy_setting, shipped, toy_model, stored
 ):
     module = FIGURES[number]
-    numbers = stored(measured(module, toy_setting, shipped, toy_model))
-    drawn = list(module.figures(numbers))
-    assert [name for name, _, _ in drawn] == [
+    numbers = stored(measure_module(module, toy_setting, shipped, toy_model))
+    samples = list(module.figures(numbers))
+    assert [name for name, _, _ in samples] == [
         f"figure-{number}-shipped",
         f"figure-{number}-paper",
     ]
-    assert all(figure.axes for _, _, figure in drawn)
-    found = module.findings(numbers)
-    assert found.measured
-    assert found.meaning
-    assert all(len(row) == len(found.table.columns) for row in found.table.rows)
+    assert all(figure.axes for _, _, figure in samples)
+    result = module.findings(numbers)
+    assert result.measured
+    assert result.meaning
+    assert all(len(row) == len(result.table.columns) for row in result.table.rows)
 
 
 # ------------------------------------------------------------------- figure 1
@@ -97,33 +97,34 @@ def test_the_scores_of_figure_one_are_those_of_explain(toy_setting, shipped):
 
 
 def test_the_diagram_shows_the_sizes_of_the_model_it_is_given(toy_setting, toy_model):
-    one, other = toy_model(), toy_model(d_out=17, K=5)
-    shown = [
-        " ".join(written(figure_2.diagram(figure_2.measure(toy_setting, m)))) for m in (one, other)
+    value, other = toy_model(), toy_model(d_out=17, K=5)
+    output = [
+        " ".join(figure_texts(figure_2.diagram(figure_2.measure(toy_setting, m))))
+        for m in (value, other)
     ]
-    assert "23 × 7" in shown[0]  # V × d_e
-    assert "each of 3 heads" in shown[0]
-    assert "2 × 11" in shown[0]  # C × d_out
-    assert "each of 5 heads" in shown[1]
-    assert "2 × 17" in shown[1]
-    assert "2 × 11" not in shown[1]
+    assert "23 × 7" in output[0]  # V × d_e
+    assert "each of 3 heads" in output[0]
+    assert "2 × 11" in output[0]  # C × d_out
+    assert "each of 5 heads" in output[1]
+    assert "2 × 17" in output[1]
+    assert "2 × 11" not in output[1]
 
 
 def test_trained_numbers_are_counted(toy_setting, toy_model):
     K, d_e, d_att, d_out, V, C = 3, 7, 5, 11, 23, 2
-    found = figure_2.measure(toy_setting, toy_model())
-    assert found["parameters"] == V * d_e + K * (2 * d_att * d_e + d_out * d_e + C * d_out)
+    result = figure_2.measure(toy_setting, toy_model())
+    assert result["parameters"] == V * d_e + K * (2 * d_att * d_e + d_out * d_e + C * d_out)
 
 
 # ------------------------------------------------------------------- figure 3
 
 
 def test_heads_that_never_look_at_the_same_place_are_all_apart():
-    apart = figure_3._statistics(np.eye(3, 7), 5)
-    assert apart["distance"] == 1
-    assert apart["same_first"] < 1
-    assert apart["effective"] == pytest.approx([1, 1, 1])
-    assert apart["cls"].tolist() == [1, 0, 0]
+    distance = figure_3._statistics(np.eye(3, 7), 5)
+    assert distance["distance"] == 1
+    assert distance["same_first"] < 1
+    assert distance["effective"] == pytest.approx([1, 1, 1])
+    assert distance["cls"].tolist() == [1, 0, 0]
 
 
 def test_equal_even_heads_are_not_apart_and_spread_over_the_window():
@@ -135,10 +136,10 @@ def test_equal_even_heads_are_not_apart_and_spread_over_the_window():
 
 
 def test_rows_of_the_matrices_lack_what_padding_takes(toy_setting, toy_model):
-    found = figure_3.measure(toy_setting, toy_model())
-    rows = np.array(found["attention"])[:, 0].sum(axis=-1)
-    assert rows == pytest.approx(1 - np.array(found["sentence"]["padding"]), abs=1e-3)
-    assert found["tokens"] == ["[cls]", *SENTENCE.split()]
+    result = figure_3.measure(toy_setting, toy_model())
+    rows = np.array(result["attention"])[:, 0].sum(axis=-1)
+    assert rows == pytest.approx(1 - np.array(result["sentence"]["padding"]), abs=1e-3)
+    assert result["tokens"] == ["[cls]", *SENTENCE.split()]
 
 
 # ------------------------------------------------------------------- figure 5
@@ -147,7 +148,7 @@ def test_rows_of_the_matrices_lack_what_padding_takes(toy_setting, toy_model):
 def test_autograd_agrees_with_finite_differences(toy_model):
     model = toy_model()
     seen = collapse_texts(model, ["w1 w2 w3"])
-    found = figure_5.autograd_gradient(seen)
+    result = figure_5.autograd_gradient(seen)
     e = model.embedding[seen.arrays.ids[0]] + model.positions
 
     def f(moved):
@@ -160,17 +161,17 @@ def test_autograd_agrees_with_finite_differences(toy_model):
     for t, axis in ((0, 0), (0, 6), (2, 3), (9, 5)):
         step = np.zeros_like(e)
         step[t, axis] = 1e-6
-        assert found[t, axis] == pytest.approx((f(e + step) - f(e - step)) / 2e-6, abs=1e-7)
+        assert result[t, axis] == pytest.approx((f(e + step) - f(e - step)) / 2e-6, abs=1e-7)
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_only_the_printed_row_of_cls_differs_from_autograd(outputs, toy_setting, toy_model):
-    found = figure_5.measure(toy_setting, toy_model(outputs=outputs))
-    assert found["error"] < 1e-12
-    assert found["error_of_tokens"] < 1e-12
-    assert found["error_of_printed_cls"] > 1e-3
-    assert np.array(found["theory"]) == pytest.approx(np.array(found["practice"]), abs=1e-3)
-    assert found["printed_cls"] != found["theory"][0]
+    result = figure_5.measure(toy_setting, toy_model(outputs=outputs))
+    assert result["error"] < 1e-12
+    assert result["error_of_tokens"] < 1e-12
+    assert result["error_of_printed_cls"] > 1e-3
+    assert np.array(result["theory"]) == pytest.approx(np.array(result["practice"]), abs=1e-3)
+    assert result["printed_cls"] != result["theory"][0]
 
 
 def test_the_first_map_shows_the_printed_row_and_the_second_the_complete_one(

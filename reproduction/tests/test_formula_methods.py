@@ -46,17 +46,17 @@ def test_the_first_order_says_how_near_lime_is(method):
 
 
 @pytest.mark.parametrize(
-    ("method", "of", "settings", "said"),
+    ("method", "of", "settings", "message"),
     [
         ("lime-mean-field", "lime", {"bandwidth": 1.0}, "to the limit of LIME at bandwidth 1."),
         ("shapley-mean-field", "shapley", {}, "to the Shapley value."),
     ],
 )
-def test_the_mean_field_says_how_near_it_is(method, of, settings, said):
+def test_the_mean_field_says_how_near_it_is(method, of, settings, message):
     e = limelight.explain(MODEL, TEXT, method, target=0, **settings)
     exact = limelight.explain(MODEL, TEXT, of, target=0, **settings)
     assert 1e-9 < np.abs(e.scores - exact.scores).max() <= e.bound < 1
-    assert said in e.warnings[-1]
+    assert message in e.warnings[-1]
 
 
 @given(st.floats(1e-12, 1e6))
@@ -95,17 +95,17 @@ STEPS = 2_000
 def mean_field_by_steps(batch):
     """Both mean fields by even steps in y, x = 1/(1 + e^{−2 sinh y}), from every token."""
     y, step = np.linspace(-4, 4, STEPS, retstep=True)
-    x, rest = 1 / (1 + np.exp(-2 * np.sinh(y))), 1 / (1 + np.exp(2 * np.sinh(y)))
-    weight = 2 * np.cosh(y) * x * rest * step
+    x, remainder = 1 / (1 + np.exp(-2 * np.sinh(y))), 1 / (1 + np.exp(2 * np.sinh(y)))
+    weight = 2 * np.cosh(y) * x * remainder * step
     psi = weight * np.exp(-((1 - np.sqrt(x)) ** 2) / (2 * 0.25**2))
-    kernels = {"shapley-mean-field": weight, "lime-mean-field": psi * x * rest}
+    kernels = {"shapley-mean-field": weight, "lime-mean-field": psi * x * remainder}
     scores = {}
     for method, kernel in kernels.items():
-        heads = list(mean_field_of_heads(batch, x, rest, kernel / kernel.sum()))
+        heads = list(mean_field_of_heads(batch, x, remainder, kernel / kernel.sum()))
         scores[method] = np.mean([by_word for by_word, _ in heads], axis=0)
         if method == "lime-mean-field":
-            left = x - psi @ x / psi.sum()
-            slopes = [(psi * left) @ f / ((psi * left) @ x) for _, f in heads]
+            remaining = x - psi @ x / psi.sum()
+            slopes = [(psi * remaining) @ f / ((psi * remaining) @ x) for _, f in heads]
             d = len(scores[method])
             scores[method] = scores[method] + (np.mean(slopes) - scores[method].sum()) / d
     return scores
@@ -117,9 +117,9 @@ def mean_field_of_heads(batch, x, rest, kernel):
     feature_index = np.concatenate([[-1], batch.features[0].feature_index])
     words = np.flatnonzero(feature_index >= 0)
     for head in range(arrays.logit.shape[1]):
-        kept, removed = arrays.logit[0, head], arrays.base_logit[0, head]
-        top = max(kept.max(), removed.max())
-        g, h = np.exp(kept - top), np.exp(removed - top)
+        keep, removed = arrays.logit[0, head], arrays.base_logit[0, head]
+        top = max(keep.max(), removed.max())
+        g, h = np.exp(keep - top), np.exp(removed - top)
         u, v = weights @ arrays.u[0, :, head], weights @ arrays.base_u[0, :, head]
         D = x * g.sum() + rest * h.sum()
         f = (x * (g @ u) + rest * (h @ v)) / D
@@ -157,9 +157,9 @@ def test_a_formula_for_logits_raises_an_error_for_probabilities():
         "method 'lime-theorem' explains logits only. Use scale='logit', or use 'lime-sampled' for "
         "probabilities."
     )
-    found = limelight.judge(MODEL, [TEXT], ["loo", "lime-theorem"], scale="probability")
-    assert "explains logits only" in found["lime-theorem"].reason
-    assert found["loo"].share is not None
+    judgment = limelight.judge(MODEL, [TEXT], ["loo", "lime-theorem"], scale="probability")
+    assert "explains logits only" in judgment["lime-theorem"].reason
+    assert judgment["loo"].share is not None
 
 
 def test_a_formula_for_lime_names_lime_for_a_single_word():

@@ -21,20 +21,20 @@ def test_full_attention_from_pixels_gives_the_outputs_of_the_tables():
     rng = np.random.default_rng(1)
     model = random_patch_classifier(rng, (2, 3), size=(3, 2))
     pictures = random_images(rng, model, 4)
-    whole = ReferencePatchClassifier(model)
+    full = ReferencePatchClassifier(model)
     every = np.ones((1, 6), bool)
-    found = np.concatenate([whole.mask_outputs(one.pixels, every) for one in pictures])
-    np.testing.assert_allclose(found, model.logits(pictures), atol=1e-12)
-    without = whole.mask_outputs(pictures[0].pixels, np.array([[False, *[True] * 5]]))
+    result = np.concatenate([full.mask_outputs(picture.pixels, every) for picture in pictures])
+    np.testing.assert_allclose(result, model.logits(pictures), atol=1e-12)
+    without = full.mask_outputs(pictures[0].pixels, np.array([[False, *[True] * 5]]))
     (loo,) = explain(model, pictures[:1], "loo", target=1, scale="score")
-    assert loo.scores[0] == pytest.approx(float(found[0, 1] - without[0, 1]), abs=1e-12)
+    assert loo.scores[0] == pytest.approx(float(result[0, 1] - without[0, 1]), abs=1e-12)
 
 
 def test_a_quick_run_finds_what_the_theory_says(tmp_path):
-    found = measure_theorems(Setting(data=tmp_path, models=tmp_path / "models", quick=True))
-    assert max(found["distances"].values()) < 1e-9
-    assert found["slopes"]["region"] < -0.3 < found["slopes"]["first_order"]
-    assert found["slopes"]["mean_field"] < -0.5
+    result = measure_theorems(Setting(data=tmp_path, models=tmp_path / "models", quick=True))
+    assert max(result["distances"].values()) < 1e-9
+    assert result["slopes"]["region"] < -0.3 < result["slopes"]["first_order"]
+    assert result["slopes"]["mean_field"] < -0.5
 
 
 def test_patches_change_places_and_nothing_else():
@@ -77,9 +77,9 @@ def test_shares_and_slopes_are_judged_by_their_intervals():
 
 
 def test_the_stored_numbers_give_the_verdicts_of_the_page():
-    numbers = {name: one.numbers for name, one in load_stored_results()["images"].items()}
-    found = images.findings(numbers)
-    assert [verdict.holds for verdict in found.verdicts] == [
+    numbers = {name: value.numbers for name, value in load_stored_results()["images"].items()}
+    result = images.findings(numbers)
+    assert [verdict.holds for verdict in result.verdicts] == [
         "holds",
         "only where few of the patches are scored: an image has no padding",
         "in part",
@@ -98,11 +98,11 @@ def test_a_quick_run_measures_pictures(tmp_path):
     for part, count in (("train", 600), ("test", 60)):
         y = np.arange(count) % 10
         x = rng.integers(0, 60, (count, 28, 28), dtype=np.uint8)
-        for one, label in zip(x, y, strict=True):
-            one[2 * label : 2 * label + 6] += 150
+        for value, label in zip(x, y, strict=True):
+            value[2 * label : 2 * label + 6] += 150
         np.savez(tmp_path / "fashion_mnist" / f"{part}.npz", x=x, y=y)
     setting = Setting(data=tmp_path, models=tmp_path / "models", quick=True)
-    found = measure_one_layer(setting)
-    assert found["pictures"] == 30
-    assert set(found["shares"]) == set(images.JUDGED)
+    result = measure_one_layer(setting)
+    assert result["pictures"] == 30
+    assert set(result["shares"]) == set(images.JUDGED)
     assert setting.used == {"fashion_mnist train", "fashion_mnist test"}

@@ -121,25 +121,25 @@ EXCEPTIONS = {
 }
 
 
-def imported(source):
+def find_imports(source):
     """Yield (module, name) of every import from the library, name None for a whole module."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom):
-            for one in node.names:
-                yield node.module or "." * node.level, one.name
+            for name in node.names:
+                yield node.module or "." * node.level, name.name
         elif isinstance(node, ast.Import):
-            for one in node.names:
-                yield one.name, None
+            for name in node.names:
+                yield name.name, None
 
 
 SETTINGS = [method.settings.__name__ for method in explainers.METHODS.values()]
 
 
-def of_library(source):
-    return {(m, n) for m, n in imported(source) if m.partition(".")[0] == "limelight"}
+def library_imports(source):
+    return {(m, n) for m, n in find_imports(source) if m.partition(".")[0] == "limelight"}
 
 
-def refused(found):
+def forbidden_imports(found):
     """The imports that are neither public nor theory nor on the list."""
     return {
         (module, name)
@@ -154,18 +154,18 @@ def refused(found):
 
 
 def every_import():
-    return set().union(*(of_library(path.read_text("utf-8")) for path in HOME.rglob("*.py")))
+    return set().union(*(library_imports(path.read_text("utf-8")) for path in HOME.rglob("*.py")))
 
 
 def test_nothing_is_imported_but_public_names_theory_and_the_exceptions():
-    assert refused(every_import()) == set()
+    assert forbidden_imports(every_import()) == set()
 
 
 def test_methods_need_no_exception():
     for path in (HOME / "methods").glob("*.py"):
-        found = of_library(path.read_text("utf-8"))
-        assert {module for module, _ in found} <= {"limelight", "limelight.explainers"}
-        assert refused(found) == set()
+        result = library_imports(path.read_text("utf-8"))
+        assert {module for module, _ in result} <= {"limelight", "limelight.explainers"}
+        assert forbidden_imports(result) == set()
 
 
 def test_every_exception_is_needed():
@@ -186,7 +186,7 @@ def test_every_exception_is_needed():
     ],
 )
 def test_an_import_from_elsewhere_is_noticed(line):
-    assert refused(of_library(line))
+    assert forbidden_imports(library_imports(line))
 
 
 def test_no_module_has_the_name_of_another():
@@ -196,4 +196,4 @@ def test_no_module_has_the_name_of_another():
 
 def test_nothing_is_imported_by_a_relative_path():
     for path in HOME.rglob("*.py"):
-        assert all(not m.startswith(".") for m, _ in imported(path.read_text("utf-8"))), path
+        assert all(not m.startswith(".") for m, _ in find_imports(path.read_text("utf-8"))), path

@@ -51,14 +51,14 @@ def test_lemma_d4_by_counting(n):
             Q((n - s) * (n - s - 1) * (n - s - 2), n * (n - 1) * (n - 2)),
             Q(s * (n - s - 1) * (n - s), n * (n - 1) * (n - 2)),
         ]
-        found = [
+        results = [
             kept_probability(n, s),
             kept_probability(n, s, words=2),
             mixed_probability(n, s),
             kept_probability(n, s, words=3),
             mixed_probability(n, s, kept_words=2),
         ]
-        assert found == pytest.approx([float(p) for p in counted], rel=1e-14)
+        assert results == pytest.approx([float(p) for p in counted], rel=1e-14)
 
 
 @pytest.mark.parametrize("n", [3, 5, 7])
@@ -76,12 +76,12 @@ def test_lemma_d5_by_counting(n):
             Q(s, n - 1),
             Q((n - s - 1) * (n - s - 2), (n - 1) * (n - 2)),
         ]
-        found = [
+        results = [
             kept_given_kept(n, s),
             removed_given_kept(n, s),
             kept_given_kept(n, s, words=2),
         ]
-        assert found == pytest.approx([float(p) for p in counted], abs=1e-14)
+        assert results == pytest.approx([float(p) for p in counted], abs=1e-14)
 
 
 # -------------------------------------------------------------------- Lemma D.3
@@ -91,9 +91,9 @@ def test_lemma_d5_by_counting(n):
 def test_lemma_d3_by_counting(n):
     a = [Q(3 * i * i + 1, i + 2) for i in range(n)]
     b = [Q(7, 2 * i + 3) for i in range(n)]
-    apart = [x - y for x, y in zip(a, b, strict=True)]
-    middle = sum(apart) / n
-    spread = sum((x - middle) ** 2 for x in apart) / n
+    distance = [x - y for x, y in zip(a, b, strict=True)]
+    middle = sum(distance) / n
+    spread = sum((x - middle) ** 2 for x in distance) / n
     for s in range(n):
         for ell in range(n):
             sums = [
@@ -104,9 +104,9 @@ def test_lemma_d3_by_counting(n):
             mean = sum(sums) / len(sums)
             variance = sum((x - mean) ** 2 for x in sums) / len(sums)
             x = Q(s, n - 1)
-            assert mean == (1 - x) * sum(a) + x * sum(b) + x * apart[ell]
+            assert mean == (1 - x) * sum(a) + x * sum(b) + x * distance[ell]
             assert variance == Q(n * s * (n - s - 1), (n - 1) * (n - 2)) * (
-                spread - (apart[ell] - middle) ** 2 / (n - 1)
+                spread - (distance[ell] - middle) ** 2 / (n - 1)
             )
             floats = np.array(a, float), np.array(b, float), s
             assert conditional_mean(*floats)[ell] == pytest.approx(float(mean), rel=1e-12)
@@ -141,9 +141,11 @@ def d1(c, C, n):
     deviation = (C - c) * n / 2  # of Y, whose variance is its square
     first = C * deviation**2 / (c * n) ** 3
     printed, right = (first + x * deviation / (c * n) ** 2 for x in (C**2, C))
-    given = {"c": float(c), "C": float(C), "n": float(n), "variance": float(deviation**2)}
-    assert expected_ratio_bound(**given) == pytest.approx(float(right), rel=1e-12)
-    assert expected_ratio_bound(**given, printed=True) == pytest.approx(float(printed), rel=1e-12)
+    arguments = {"c": float(c), "C": float(C), "n": float(n), "variance": float(deviation**2)}
+    assert expected_ratio_bound(**arguments) == pytest.approx(float(right), rel=1e-12)
+    assert expected_ratio_bound(**arguments, printed=True) == pytest.approx(
+        float(printed), rel=1e-12
+    )
     return gap, printed, right
 
 
@@ -166,7 +168,7 @@ def test_lemma_d1_holds_from_one_on_and_with_c_in_place_of_its_square():
 # ----------------------------------------------------------------------- Eq. 17
 
 
-def solved(matrix, right):
+def solve_exactly(matrix, right):
     """Gauss's elimination in fractions."""
     rows = [[*row, y] for row, y in zip(matrix, right, strict=True)]
     for i in range(len(rows)):
@@ -189,12 +191,12 @@ def test_eq_17_and_its_exact_form(d):
         for i in range(d + 1)
     ]
     right = [sum(w * rows[S][i] * f[S] for S, w in weight.items()) for i in range(d + 1)]
-    beta = solved(normal, right)[1:]
+    beta = solve_exactly(normal, right)[1:]
     mean = sum(w * f[S] for S, w in weight.items())
     m = []
     for j in range(d):
-        kept = {S: w for S, w in weight.items() if j not in S}
-        m.append(sum(w * f[S] for S, w in kept.items()) / sum(kept.values()))
+        keep = {S: w for S, w in weight.items() if j not in S}
+        m.append(sum(w * f[S] for S, w in keep.items()) / sum(keep.values()))
     common = Q(d - 3, d * (d - 1)) * sum(m) + Q(2, d - 1) * mean
     assert beta == [Q(3 * (d - 1), d + 1) * (m[j] - common) for j in range(d)]
     printed = [3 * m[j] - Q(3, d) * sum(m) for j in range(d)]

@@ -24,7 +24,7 @@ def slope(x, y):
     return np.polyfit(np.log(x), np.log(y), 1)[0]
 
 
-def game_of(rest, g, u, h, v, *, of_rest=None):
+def two_word_game(rest, g, u, h, v, *, of_rest=None):
     """The library's game of one head and one output: words (g, u), UNK (h, v), ``rest`` more."""
     g, u, h, v = (np.broadcast_to(np.asarray(x, float), np.shape(g)) for x in (g, u, h, v))
     of_rest = rest * v[0] if of_rest is None else of_rest
@@ -48,31 +48,36 @@ def test_the_slopes_of_proposition_b1():
     windows = [64, 256, 1024, 4096]
     per_word, summed = [], []
     for window in windows:
-        rest = (window - d) * h
+        remainder = (window - d) * h
         exact, total, weights = np.zeros(d), 0.0, 0.0
-        own = {False: np.zeros(d), True: np.zeros(d)}  # by the right weights, by those printed
+        own_value = {
+            False: np.zeros(d),
+            True: np.zeros(d),
+        }  # by the right weights, by those printed
         for s in range(1, d):
             x, weight = s / (d - 1), 2 * (d - s) / (d * (d - 1))
-            D = (1 - x) * (rest + g.sum()) + x * (rest + d * h)
+            D = (1 - x) * (remainder + g.sum()) + x * (remainder + d * h)
             N = (1 - x) * g * u + x * h * v
             N[0] = g[0] * u[0]  # the first word is the one that is known to stay
-            own[False] += weight * N / D
-            own[True] += N / D / d
-            weights += weight * rest * v / D
+            own_value[False] += weight * N / D
+            own_value[True] += N / D / d
+            weights += weight * remainder * v / D
             sets = [S for S in itertools.combinations(range(d), s) if 0 not in S]
             for S in sets:
                 gone = np.isin(np.arange(d), S)
                 added = np.where(gone, h, g)
-                terms = added * np.where(gone, v, u) / (rest + added.sum())
+                terms = added * np.where(gone, v, u) / (remainder + added.sum())
                 exact += weight * terms / len(sets)
-                total += weight * rest * v / (rest + added.sum()) / len(sets)
-        for printed, wanted in own.items():
-            same, other = approximate_conditionals(game_of(rest, g, u, h, v), printed=printed)
-            found = np.r_[same[0, 0], other[0, 1:]]
-            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+                total += weight * remainder * v / (remainder + added.sum()) / len(sets)
+        for printed, wanted in own_value.items():
+            same, other = approximate_conditionals(
+                two_word_game(remainder, g, u, h, v), printed=printed
+            )
+            result = np.r_[same[0, 0], other[0, 1:]]
+            np.testing.assert_allclose(result, wanted, rtol=1e-12)
             if not printed:
-                per_word.append(np.abs(exact - found).max())
-                summed.append(abs((exact - found).sum() + total - weights))
+                per_word.append(np.abs(exact - result).max())
+                summed.append(abs((exact - result).sum() + total - weights))
     assert slope(windows, per_word) == pytest.approx(-2, abs=0.15)
     assert slope(windows, summed) == pytest.approx(-1, abs=0.15)
 
@@ -94,14 +99,14 @@ def two_kinds(window, T, bandwidth=math.inf):
     s, d = i + j, 2 * n
     p = np.exp(log_binomial(n)[i] + log_binomial(n)[j] - log_binomial(d)[s]) / d * (s > 0)
     near = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / 2 / bandwidth**2)
-    rest = window - d
-    D = rest * h + (n - i) * g + (n - j) * k + s * h
-    N = rest * h * v + (n - i) * g * u + (n - j) * k * w + s * h * v
+    remainder = window - d
+    D = remainder * h + (n - i) * g + (n - j) * k + s * h
+    N = remainder * h * v + (n - i) * g * u + (n - j) * k * w + s * h * v
     X = np.stack([np.ones(p.size), (n - i).ravel(), (n - j).ravel()], axis=1)
     root = np.sqrt(p * near).ravel()
     beta = np.linalg.lstsq(X * root[:, None], (N / D).ravel() * root, rcond=None)[0][1:]
     words = np.repeat(KINDS[:2], n, axis=0)
-    return beta, game_of(rest * h, words[:, 0], words[:, 1], h, v)
+    return beta, two_word_game(remainder * h, words[:, 0], words[:, 1], h, v)
 
 
 def log_binomial(n):
@@ -114,16 +119,16 @@ def first_orders(window, T):
     """The corrected first order and Eq. 19 for a word of either kind, written out."""
     (g, u), (k, w), (h, v) = KINDS
     n = T // 2
-    rest = window - 2 * n
-    full, empty = rest * h + n * (g + k), window * h
-    f = (rest * h * v + n * (g * u + k * w)) / full
+    remainder = window - 2 * n
+    full, empty = remainder * h + n * (g + k), window * h
+    f = (remainder * h * v + n * (g * u + k * w)) / full
     words = ((g, u), (k, w))
     corrected = [(x * (y - f) - h * (v - f)) / full for x, y in words]
     printed = [1.5 * (x * y / full - h * v / empty) for x, y in words]
     return np.array(corrected), np.array(printed)
 
 
-def of_either(scores):
+def first_scores(scores):
     """The scores of a word of the first kind and of one of the second."""
     return scores[0, [0, -1]]
 
@@ -138,10 +143,10 @@ def test_the_rates_of_the_regime(epsilon, rate):
     for window in windows:
         T = 2 * round(window**epsilon / 2)
         exact, game = two_kinds(window, T)
-        found = [of_either(method(game)) for method in (lime_first_order, lime_theorem)]
-        for scores, wanted in zip(found, first_orders(window, T), strict=True):
+        results = [first_scores(method(game)) for method in (lime_first_order, lime_theorem)]
+        for scores, wanted in zip(results, first_orders(window, T), strict=True):
             np.testing.assert_allclose(scores, wanted, rtol=1e-10)
-        errors.append([error(scores, exact) for scores in found])
+        errors.append([error(scores, exact) for scores in results])
     corrected, printed = np.transpose(errors)
     assert slope(windows, corrected) == pytest.approx(rate, abs=0.05)
     assert printed.min() > 0.2  # Eq. 19 as printed does not come nearer
@@ -154,8 +159,8 @@ def test_the_mean_field_comes_nearer_as_words_are_added_and_the_first_order_does
     lengths, errors = [32, 64, 128, 256], []
     for T in lengths:
         exact, game = two_kinds(T, T, bandwidth)
-        found = lime_mean_field(game, bandwidth=bandwidth), lime_first_order(game)
-        errors.append([error(of_either(scores), exact) for scores in found])
+        result = lime_mean_field(game, bandwidth=bandwidth), lime_first_order(game)
+        errors.append([error(first_scores(scores), exact) for scores in result])
     mean_field, first_order = np.transpose(errors)
     assert slope(lengths, mean_field) == pytest.approx(-1, abs=0.1)
     assert first_order.min() > 5 * mean_field.max()
@@ -170,9 +175,9 @@ def counted_lime(game, bandwidth):
     f = {}
     for size in range(d + 1):
         for gone in itertools.combinations(range(d), size):
-            kept = ~np.isin(np.arange(d), gone)
-            N = game.N0[0, 0] + np.where(kept, game.A[0, 0], game.B[0, 0]).sum()
-            f[frozenset(gone)] = N / (game.D0[0] + np.where(kept, game.a[0], game.b[0]).sum())
+            keep = ~np.isin(np.arange(d), gone)
+            N = game.N0[0, 0] + np.where(keep, game.A[0, 0], game.B[0, 0]).sum()
+            f[frozenset(gone)] = N / (game.D0[0] + np.where(keep, game.a[0], game.b[0]).sum())
     return lime_by_all_masks(range(d), f, bandwidth)[0]
 
 
@@ -183,7 +188,7 @@ def test_the_first_order_is_as_near_to_lime_as_its_bound_says(bandwidth):
         d = int(rng.integers(2, 8))
         g, h = np.exp(rng.uniform(-2, 2, (2, d)))
         u, v = rng.uniform(-1, 1, (2, d))
-        game = game_of(rng.uniform(0.1, 20), g, u, h, v, of_rest=rng.uniform(-2, 2))
+        game = two_word_game(rng.uniform(0.1, 20), g, u, h, v, of_rest=rng.uniform(-2, 2))
         off = np.abs(lime_first_order(game)[0] - counted_lime(game, bandwidth)).max()
         assert 0 < off <= first_order_bound(game, bandwidth=bandwidth)[0]
 
@@ -195,13 +200,13 @@ def test_the_first_order_of_a_constant_is_zero():
     its factor.
     """
     rng = np.random.default_rng(3)
-    f, rest, d = 0.7, 2.0, 6
+    f, remainder, d = 0.7, 2.0, 6
     a, b = rng.uniform(0.5, 3, (2, d))
     r = rng.uniform(-1, 1, d)
-    game = game_of(rest, a, f + r / a, b, f + r / b, of_rest=f * rest - r.sum())
+    game = two_word_game(remainder, a, f + r / a, b, f + r / b, of_rest=f * remainder - r.sum())
     np.testing.assert_allclose(counted_lime(game, 0.25), 0, atol=1e-12)
     np.testing.assert_allclose(lime_first_order(game)[0], 0, atol=1e-12)
     assert first_order_bound(game)[0] < 1e-9
-    centered = game_of(rest, a, r / a, b, r / b, of_rest=-r.sum())
-    off = r * (1 / (rest + a.sum()) - 1 / (rest + b.sum()))
+    centered = two_word_game(remainder, a, r / a, b, r / b, of_rest=-r.sum())
+    off = r * (1 / (remainder + a.sum()) - 1 / (remainder + b.sum()))
     np.testing.assert_allclose(lime_theorem(centered)[0] / 1.5, off, rtol=1e-9)

@@ -45,8 +45,8 @@ def test_correlations_are_those_of_the_explanations(setting, numbers):
                 explain(model, text, method=method, **options) for method in ("alpha-avg", "loo")
             )
             wanted = kendalltau(attention.scores, np.abs(loo.scores)).statistic
-            found = numbers[name]["correlations"]["loo tau"][i]
-            np.testing.assert_allclose(found, wanted, rtol=1e-3)
+            result = numbers[name]["correlations"]["loo tau"][i]
+            np.testing.assert_allclose(result, wanted, rtol=1e-3)
 
 
 def test_replaced_attention_gives_the_same_probability_and_a_nudge_does_not():
@@ -64,11 +64,11 @@ def test_replaced_attention_gives_the_same_probability_and_a_nudge_does_not():
 
 def test_distances_lie_between_nothing_and_what_no_constraint_reaches(numbers):
     for part in numbers.values():
-        found = {name: np.array(column) for name, column in part["replaced"].items()}
-        assert (found["jsd"] <= found["jsd unconstrained"] + 1e-4).all()
-        assert (found["jsd least head"] <= found["jsd"] + 1e-4).all()
-        assert found["jsd unconstrained"].max() < np.log(2)
-        assert found["jsd"].min() > 0
+        results = {name: np.array(column) for name, column in part["replaced"].items()}
+        assert (results["jsd"] <= results["jsd unconstrained"] + 1e-4).all()
+        assert (results["jsd least head"] <= results["jsd"] + 1e-4).all()
+        assert results["jsd unconstrained"].max() < np.log(2)
+        assert results["jsd"].min() > 0
 
 
 def test_findings_and_figures_come_from_stored_numbers(numbers):

@@ -181,23 +181,23 @@ def test_the_corrected_form_errs_like_the_window_to_the_power_epsilon_minus_one(
 
 def test_the_dropped_term_is_small_at_each_position_and_not_in_the_sum():
     """After Eq. 34: (s/(d−1))(g_ℓ − g_{h,ℓ}) beside T_max, at one position and added up."""
-    windows, one, summed = (256, 1024, 4096, 16384), [], []
+    windows, value, summed = (256, 1024, 4096, 16384), [], []
     for n in windows:
         rng = np.random.default_rng(n)
         g, u = np.exp(rng.uniform(-0.7, 0.7, n)), 1 + rng.uniform(-1, 1, n)
         change = g * u / (g.sum() + 0.5 * 0.8) - g * u / g.sum()  # s/(d−1) = ½, g_ℓ − g_{h,ℓ} = 0.8
-        one.append(np.median(np.abs(change)))
+        value.append(np.median(np.abs(change)))
         summed.append(abs(change.sum()))
-    assert np.polyfit(np.log(windows), np.log(one), 1)[0] == pytest.approx(-2, abs=0.15)
+    assert np.polyfit(np.log(windows), np.log(value), 1)[0] == pytest.approx(-2, abs=0.15)
     assert np.polyfit(np.log(windows), np.log(summed), 1)[0] == pytest.approx(-1, abs=0.15)
 
 
 def chance_of_both(law):
     """π = P(k kept | j kept) for a law of the number removed s = 0..d, in whole fractions."""
     d = len(law) - 1
-    one = sum(p * Fraction(d - s, d) for s, p in enumerate(law))
+    value = sum(p * Fraction(d - s, d) for s, p in enumerate(law))
     two = sum(p * Fraction((d - s) * (d - s - 1), d * (d - 1)) for s, p in enumerate(law))
-    return two / one
+    return two / value
 
 
 def test_no_law_of_sizes_makes_the_factor_three_halves():
@@ -207,14 +207,14 @@ def test_no_law_of_sizes_makes_the_factor_three_halves():
     assert float(1 / (1 - chance_of_both(uniform))) == pytest.approx(3, abs=0.15)
     # s uniform given that one word is kept, as in Appendix C: P(s) ∝ 1/(d − s), s < d.
     total = sum(Fraction(1, d - s) for s in range(d))
-    given = [*(Fraction(1, d - s) / total for s in range(d)), Fraction(0)]
-    assert 1 / (1 - chance_of_both(given)) == 2
+    arguments = [*(Fraction(1, d - s) / total for s in range(d)), Fraction(0)]
+    assert 1 / (1 - chance_of_both(arguments)) == 2
     game = random_game(3, d=7, ratio=10)
     linear = RatioGame(game.D0, game.b, game.b, game.N0, game.A, game.B)
     slopes = ((game.A - game.B) / (game.D0 + game.b.sum(-1))[:, None]).mean(axis=-2)
     for bandwidth in (0.1, 0.25, 1.0, np.inf):
-        found = lime_by_enumeration(linear, bandwidth=bandwidth).scores
-        np.testing.assert_allclose(found, slopes, atol=1e-9)
+        result = lime_by_enumeration(linear, bandwidth=bandwidth).scores
+        np.testing.assert_allclose(result, slopes, atol=1e-9)
 
 
 def with_two_denominators(game):
@@ -248,16 +248,16 @@ def counterexample(T_max, power):
 def test_one_denominator_keeps_the_relative_rate_where_effects_cancel(
     power, error, of_two_denominators
 ):
-    windows, ours, others = [4096, 16384, 65536, 262144], [], []
+    windows, ours, other_values = [4096, 16384, 65536, 262144], [], []
     for window in windows:
         game = counterexample(window, power)
         exact = lime_by_enumeration(game, bandwidth=np.inf).scores
         assert window * exact == pytest.approx(1, abs=0.1)
         ours.append(distance(lime_first_order(game), exact))
-        others.append(distance(with_two_denominators(game), exact))
+        other_values.append(distance(with_two_denominators(game), exact))
     assert np.polyfit(np.log(windows), np.log(ours), 1)[0] == pytest.approx(power - 1, abs=0.02)
     assert ours[-1] == pytest.approx(error, rel=0.02)
-    assert others[-1] == pytest.approx(of_two_denominators, rel=0.02)
+    assert other_values[-1] == pytest.approx(of_two_denominators, rel=0.02)
     page = (PAGES / "lime-first-order.md").read_text("utf-8")
     assert f"| {of_two_denominators:.3g} | {error} |".replace("0.5 ", "0.50 ") in page
 
@@ -330,16 +330,16 @@ def test_the_steps_of_the_proof_hold_with_their_constants(seed):
     d, T = game.d, m.sum()
     rng = np.random.default_rng(seed)
     a, b, A, B = game.a[0], game.b[0], game.A[0, 0], game.B[0, 0]
-    whole = game.D0[0] + a.sum()
-    f = (game.N0[0, 0] + A.sum()) / whole
-    h = (A - B - f * (a - b)) / whole
+    full = game.D0[0] + a.sum()
+    f = (game.N0[0, 0] + A.sum()) / full
+    h = (A - B - f * (a - b)) / full
     np.testing.assert_allclose(lime_first_order(game)[0], h, rtol=1e-9, atol=1e-9 * np.abs(h).max())
 
     def denominator(Z):
         return game.D0[0] + (Z * a + (1 - Z) * b).sum()
 
     def delta(Z):
-        return whole / denominator(Z) - 1
+        return full / denominator(Z) - 1
 
     kappa, ratio = (MOST - LEAST) / LEAST, MOST / LEAST
     for _ in range(5):
@@ -419,28 +419,28 @@ def test_limit_and_all_subsets_agree_on_a_word_that_stands_often(d):
 
 def test_heads_that_cancel_have_no_relative_rate():
     """h of two heads adds up to 0, and β does not: the theorem holds for each head by itself."""
-    one, other = (random_game(seed, d=5, K=1, C=1, ratio=3) for seed in (1, 2))
+    value, other = (random_game(seed, d=5, K=1, C=1, ratio=3) for seed in (1, 2))
     full = other.D0 + other.a.sum(axis=-1)
     f = (other.N0 + other.A.sum(axis=-1)) / full
     # The second head keeps its weights and its f, and gets the opposite h.
-    wanted = -lime_first_order(one)[:, None] * full
+    wanted = -lime_first_order(value)[:, None] * full
     A = wanted + f * (other.a - other.b) + other.B
     N0 = f * full - A.sum(axis=-1)
     other = replace(other, A=A, N0=N0)
-    both = RatioGame(
+    pair = RatioGame(
         **{
             name: np.concatenate(
-                [getattr(one, name), getattr(other, name)],
+                [getattr(value, name), getattr(other, name)],
                 axis={"D0": 0, "a": 0, "b": 0, "N0": -1, "A": -2, "B": -2}[name],
             )
             for name in ("D0", "a", "b", "N0", "A", "B")
         }
     )
-    np.testing.assert_allclose(lime_first_order(other), -lime_first_order(one), atol=1e-12)
-    np.testing.assert_allclose(lime_first_order(both), 0, atol=1e-12)
-    beta = lime_by_enumeration(both).scores
+    np.testing.assert_allclose(lime_first_order(other), -lime_first_order(value), atol=1e-12)
+    np.testing.assert_allclose(lime_first_order(pair), 0, atol=1e-12)
+    beta = lime_by_enumeration(pair).scores
     assert np.abs(beta).max() > 1e-3
-    mean_of_heads = [lime_by_enumeration(game).scores for game in (one, other)]
+    mean_of_heads = [lime_by_enumeration(game).scores for game in (value, other)]
     np.testing.assert_allclose(beta, np.mean(mean_of_heads, axis=0), atol=1e-12)
 
 

@@ -22,17 +22,17 @@ def sandwich(game, bandwidth, power):
     d, keep = game.d, enumerate_masks(game.d)
     s = d - keep.sum(axis=1)
     psi = np.exp(-((1 - np.sqrt(1 - np.arange(d + 1) / d)) ** 2) / (2 * bandwidth**2))
-    drawn = np.where(np.arange(d + 1) > 0, psi**power, 0)
-    drawn /= drawn.sum()
-    chance = drawn[s] / np.array([math.comb(d, k) for k in range(d + 1)])[s]
-    weight = np.where(s > 0, psi[s] / np.where(s > 0, drawn[s], 1), 0)
+    samples = np.where(np.arange(d + 1) > 0, psi**power, 0)
+    samples /= samples.sum()
+    chance = samples[s] / np.array([math.comb(d, k) for k in range(d + 1)])[s]
+    weight = np.where(s > 0, psi[s] / np.where(s > 0, samples[s], 1), 0)
     X = np.column_stack([np.ones(len(keep)), keep])
     f = value(game, keep).T
     G = X.T @ (X * (chance * weight)[:, None])
-    left = f - X @ np.linalg.solve(G, X.T @ (f * (chance * weight)[:, None]))
+    remaining = f - X @ np.linalg.solve(G, X.T @ (f * (chance * weight)[:, None]))
     inverse = np.linalg.inv(G)
-    middle = [X.T @ (X * (chance * weight**2 * column**2)[:, None]) for column in left.T]
-    return np.stack([np.diag(inverse @ one @ inverse)[1:] for one in middle])
+    middle = [X.T @ (X * (chance * weight**2 * column**2)[:, None]) for column in remaining.T]
+    return np.stack([np.diag(inverse @ element @ inverse)[1:] for element in middle])
 
 
 @pytest.mark.parametrize(("bandwidth", "power"), DESIGNS)
@@ -41,8 +41,8 @@ def sandwich(game, bandwidth, power):
 def test_matches_the_sandwich_of_all_subsets(d, ratio, bandwidth, power):
     game = random_game(d, d=d, ratio=ratio)
     exact = sandwich(game, bandwidth, power)
-    found = lime_variance(game, bandwidth=bandwidth, power=power, tolerance=1e-9)
-    np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-7 * exact.max())
+    result = lime_variance(game, bandwidth=bandwidth, power=power, tolerance=1e-9)
+    np.testing.assert_allclose(result, exact, rtol=1e-5, atol=1e-7 * exact.max())
 
 
 @pytest.mark.parametrize("peak", [1e10, 1e14, 1e25, 1e60])
@@ -52,15 +52,15 @@ def test_a_removed_word_may_outweigh_all_others(peak):
     a[0, 1], A[:, 0, 1], b[1, 3], B[:, 1, 3] = peak, 0.7 * peak, peak, -0.4 * peak
     game = RatioGame(game.D0, a, b, game.N0, A, B)
     exact = sandwich(game, 0.25, 0.0)
-    found = lime_variance(game, tolerance=1e-9)
-    np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-7 * exact.max())
+    result = lime_variance(game, tolerance=1e-9)
+    np.testing.assert_allclose(result, exact, rtol=1e-5, atol=1e-7 * exact.max())
 
 
 def test_another_design_would_be_noticed():
     game = random_game(5, d=5)
-    found = lime_variance(game, tolerance=1e-9)
+    result = lime_variance(game, tolerance=1e-9)
     for bandwidth, power in ((0.26, 0.0), (0.25, 0.05)):
-        assert np.abs(found / sandwich(game, bandwidth, power) - 1).max() > 1e-3
+        assert np.abs(result / sandwich(game, bandwidth, power) - 1).max() > 1e-3
 
 
 @settings(deadline=None, max_examples=10)
@@ -82,15 +82,15 @@ def test_a_linear_function_has_no_sampling_error():
 def test_many_regressions_scatter_as_much():
     """250 regressions of a long game, by code that knows nothing of the formula."""
     game, n, runs = peaked_game(0, d=23, K=2), 2500, 250
-    rng, found = np.random.default_rng(0), []
+    rng, result = np.random.default_rng(0), []
     for _ in range(runs):
         s = rng.integers(1, game.d + 1, n)
         keep = rng.random((n, game.d)).argsort(axis=1) >= s[:, None]
         root = np.exp(-((1 - np.sqrt(1 - s / game.d)) ** 2) / (4 * 0.25**2))
         X = np.column_stack([np.ones(n), keep])
         f = value(game, keep)[0]
-        found.append(np.linalg.lstsq(root[:, None] * X, root * f, rcond=None)[0][1:])
-    ratio = np.std(found, axis=0, ddof=1) / np.sqrt(lime_variance(game)[0] / n)
+        result.append(np.linalg.lstsq(root[:, None] * X, root * f, rcond=None)[0][1:])
+    ratio = np.std(result, axis=0, ddof=1) / np.sqrt(lime_variance(game)[0] / n)
     assert 0.96 < np.median(ratio) < 1.06
     assert (np.abs(ratio - 1) < 5 / math.sqrt(2 * runs)).all()
 

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
-from test_lime import padded
+from test_lime import pad_games
 
 from limelight.errors import DomainError, InputError
 from limelight.theory.lime import lime
@@ -25,7 +25,7 @@ FORMULAS = [
 formulas = pytest.mark.parametrize("formula", FORMULAS)
 
 
-def by_definition(game, bandwidth):
+def scores_from_definition(game, bandwidth):
     """One head, one class: the integrals as the page has them (None: Shapley), in 20 digits."""
     with mpmath.workdps(20):
         total = {name: mpmath.fsum(getattr(game, name).ravel().tolist()) for name in "abAB"}
@@ -66,18 +66,20 @@ def by_definition(game, bandwidth):
 @pytest.mark.parametrize("ratio", [10, 1e7])
 def test_matches_the_integrals_in_twenty_digits(ratio, bandwidth):
     game = random_game(5, d=5, K=1, C=1, ratio=ratio)
-    found = (
+    result = (
         shapley_mean_field(game)
         if bandwidth is None
         else lime_mean_field(game, bandwidth=bandwidth)
     )
-    np.testing.assert_allclose(found[0], by_definition(game, bandwidth), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        result[0], scores_from_definition(game, bandwidth), rtol=1e-11, atol=1e-12
+    )
 
 
 def test_a_wrong_kernel_would_be_noticed():
     game = random_game(5, d=5, K=1, C=1, ratio=10)
     near = lime_mean_field(game, bandwidth=0.25 * (1 + 1e-5))
-    assert np.abs(near[0] - by_definition(game, 0.25)).max() > 1e-8
+    assert np.abs(near[0] - scores_from_definition(game, 0.25)).max() > 1e-8
 
 
 @quick
@@ -111,13 +113,13 @@ def test_without_weights_the_common_shift_is_nothing():
     """Σ_j ∫ 6x(1−x) h_j is the slope of f̄ by parts, so only a finite bandwidth needs a shift."""
     game = random_game(1, d=7, K=1, C=1, ratio=10)
     for bandwidth, shifts in ((1e6, False), (0.1, True)):
-        found = lime_mean_field(game, bandwidth=bandwidth)[0]
-        unshifted = _unshifted(game, bandwidth)
-        np.testing.assert_allclose(np.ptp(found - unshifted), 0, atol=1e-6)
-        assert (np.abs(found - unshifted).max() > 1e-4) == shifts
+        result = lime_mean_field(game, bandwidth=bandwidth)[0]
+        unshifted = _scores_without_shift(game, bandwidth)
+        np.testing.assert_allclose(np.ptp(result - unshifted), 0, atol=1e-6)
+        assert (np.abs(result - unshifted).max() > 1e-4) == shifts
 
 
-def _unshifted(game, bandwidth):
+def _scores_without_shift(game, bandwidth):
     x = (np.arange(200_000) + 0.5) / 200_000
     kernel = np.exp(-((1 - np.sqrt(x)) ** 2) / (2 * bandwidth**2)) * x * (1 - x)
     kernel /= kernel.sum()
@@ -143,9 +145,9 @@ def test_where_one_word_owns_the_denominator_it_is_poor():
 
 @formulas
 def test_a_padded_batch_is_its_documents_one_at_a_time(formula):
-    alone = [random_game(d, d=d, ratio=10.0**d) for d in (5, 2, 7)]
-    together = formula(padded(alone))
-    for i, game in enumerate(alone):
+    single = [random_game(d, d=d, ratio=10.0**d) for d in (5, 2, 7)]
+    together = formula(pad_games(single))
+    for i, game in enumerate(single):
         np.testing.assert_allclose(together[i, :, : game.d], formula(game), rtol=1e-9)
         assert (together[i, :, game.d :] == 0).all()
 

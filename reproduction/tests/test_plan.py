@@ -12,8 +12,8 @@ from importlib.metadata import entry_points
 import numpy as np
 import pytest
 from rich.console import Console
-from test_damaged_files import damaged, use
-from test_pairs import PAIR, WORDS, loaded
+from test_damaged_files import damage_copy, use
+from test_pairs import PAIR, WORDS, load_model
 
 import limelight
 from limelight import DomainError, InputError
@@ -38,18 +38,18 @@ REVIEW = (
 BARE = {"ridge": 0.0, "row0": False}
 
 
-def runs_of(model, text, runs, **settings):
+def run_lime_repeatedly(model, text, runs, **settings):
     """The scores of LIME with several seeds."""
-    found = [
+    results = [
         limelight.explain(model, text, "lime-sampled", seed=seed, **settings).scores
         for seed in range(runs)
     ]
-    return np.array(found)
+    return np.array(results)
 
 
-def spread(model, text, runs, **settings):
+def empirical_deviation(model, text, runs, **settings):
     """Their empirical standard deviation, without penalty and row 0."""
-    return np.std(runs_of(model, text, runs, **BARE, **settings), axis=0, ddof=1)
+    return np.std(run_lime_repeatedly(model, text, runs, **BARE, **settings), axis=0, ddof=1)
 
 
 @pytest.mark.parametrize(("text", "error"), [(REVIEW[:50], 0.005), (REVIEW, 0.02)])
@@ -57,15 +57,15 @@ def test_the_method_as_it_comes_is_as_far_from_the_limit_as_planned(shipped, tex
     plan = planning.plan(shipped, text, error=error)
     limit = limelight.explain(shipped, text, "lime", tolerance=1e-9).scores
     runs = 40
-    off = runs_of(shipped, text, runs, samples=plan.needed_samples) - limit
+    off = run_lime_repeatedly(shipped, text, runs, samples=plan.needed_samples) - limit
     rmse = np.sqrt(np.mean(off**2, axis=0))
     assert plan.exact
     assert rmse.max() < error * (1 + 2.5 / np.sqrt(2 * runs))
     assert rmse.max() > 0.7 * error  # and no more samples than it takes
     np.testing.assert_allclose(off.mean(axis=0), plan.bias(plan.needed_samples), atol=0.35 * error)
     # What 0.1 of those samples scatter alone would not have told:
-    few = planning.plan(shipped, text, error=error, **BARE).needed_samples
-    off = runs_of(shipped, text, 10, samples=few) - limit
+    subset = planning.plan(shipped, text, error=error, **BARE).needed_samples
+    off = run_lime_repeatedly(shipped, text, 10, samples=subset) - limit
     assert np.abs(off.mean(axis=0)).max() > 1.5 * error
 
 
@@ -74,15 +74,15 @@ def test_every_score_is_within_the_error_at_the_planned_samples():
         plan = planning.plan(MODEL, TEXT, error=error)
         assert plan.rmse(plan.needed_samples).max() <= error
         assert plan.needed_samples == plan.samples.max()
-        each = np.array([plan.rmse(int(n))[j] for j, n in enumerate(plan.samples)])
-        assert (each <= error * (1 + 1e-12)).all()
+        value = np.array([plan.rmse(int(n))[j] for j, n in enumerate(plan.samples)])
+        assert (value <= error * (1 + 1e-12)).all()
 
 
 @pytest.mark.parametrize("sizes", ["uniform", "balanced"])
 def test_the_planned_scatter_is_that_of_many_runs(shipped, sizes):
     plan = planning.plan(shipped, REVIEW, error=0.01, sizes=sizes, **BARE)
     runs = 100
-    ratio = spread(shipped, REVIEW, runs, samples=plan.needed_samples, sizes=sizes)
+    ratio = empirical_deviation(shipped, REVIEW, runs, samples=plan.needed_samples, sizes=sizes)
     ratio /= plan.stderr(plan.needed_samples)
     assert 0.94 < np.median(ratio) < 1.1
     assert (np.abs(ratio - 1) < 5 / np.sqrt(2 * runs)).all()
@@ -101,13 +101,13 @@ def test_the_samples_of_the_lime_package_scatter_as_planned(shipped):
         f = shipped.logits(texts)[:, 0]
         return np.stack([-f, f], axis=1)
 
-    found = np.zeros((runs, d))
+    result = np.zeros((runs, d))
     for seed in range(runs):
         explainer = lime_text.LimeTextExplainer(bow=False, mask_string="UNK", random_state=seed)
         e = explainer.explain_instance(words, predict, labels=(1,), num_features=d, num_samples=n)
         for position, score in e.as_map()[1]:
-            found[seed, position] = score
-    ratio = found.std(axis=0, ddof=1) / plan.stderr(n)
+            result[seed, position] = score
+    ratio = result.std(axis=0, ddof=1) / plan.stderr(n)
     assert 0.9 < np.median(ratio) < 1.1
     assert (np.abs(ratio - 1) < 5 / np.sqrt(2 * runs)).all()
 
@@ -133,7 +133,7 @@ def test_where_nothing_collapses_a_pilot_estimates(model, scale, text):
     plan = planning.plan(model, text, error=0.01, scale=scale, pilot=800)
     assert (plan.exact, plan.pilot) == (False, 800)
     runs = 40
-    ratio = spread(model, text, runs, samples=800, scale=scale) / plan.stderr(800)
+    ratio = empirical_deviation(model, text, runs, samples=800, scale=scale) / plan.stderr(800)
     assert 0.8 < np.median(ratio) < 1.2
     assert repr(plan).endswith("from a pilot of 800>")
 
@@ -141,10 +141,10 @@ def test_where_nothing_collapses_a_pilot_estimates(model, scale, text):
 def test_a_pilot_agrees_with_the_formula():
     """A function that says what the tables say has no tables: its errors come from a pilot."""
 
-    def told(texts):
+    def double_outputs(texts):
         return np.concatenate([0 * MODEL.logits(texts), MODEL.logits(texts)], axis=1)
 
-    function = limelight.wrap(told, classes=["a", "b"], scale="logit", mask="zzz")
+    function = limelight.wrap(double_outputs, classes=["a", "b"], scale="logit", mask="zzz")
     exact, estimated = (planning.plan(m, TEXT, pilot=4000) for m in (MODEL, function))
     assert (exact.exact, estimated.exact) == (True, False)
     np.testing.assert_allclose(estimated.deviation, exact.deviation, rtol=0.15)
@@ -217,12 +217,12 @@ def test_limelight_finds_the_command_by_its_entry_point():
 
 
 def test_the_command_prints_the_number_of_samples(limelight):
-    shown = limelight("plan", "The plot is predictable, but the acting is superb.")
-    assert shown.code == 0
-    assert shown.out.startswith("LIME needs ")
-    assert "computed without sampling" in " ".join(shown.out.split())
-    assert "superb" in shown.out
-    assert "Its penalty (ridge 1) is why" in " ".join(shown.out.split())
+    output = limelight("plan", "The plot is predictable, but the acting is superb.")
+    assert output.code == 0
+    assert output.out.startswith("LIME needs ")
+    assert "computed without sampling" in " ".join(output.out.split())
+    assert "superb" in output.out
+    assert "Its penalty (ridge 1) is why" in " ".join(output.out.split())
     without = limelight("plan", "--ridge", "0", "The plot is predictable, but the acting is good.")
     assert "penalty" not in without.out
     bare = limelight("plan", "--no-row0", "--format", "json", "a good film")
@@ -245,14 +245,14 @@ def test_the_command_prints_an_error_of_one_line(limelight):
 def test_each_word_is_within_the_error_with_its_own_samples(shipped):
     text = "The plot is predictable, but the acting is superb."
     plan, runs = planning.plan(shipped, text), 40
-    few = int(plan.samples.argmin())
-    off = runs_of(shipped, text, runs, samples=int(plan.samples[few])) - plan.scores
-    assert np.sqrt(np.mean(off[:, few] ** 2)) < plan.error * (1 + 2.5 / np.sqrt(2 * runs))
+    subset = int(plan.samples.argmin())
+    off = run_lime_repeatedly(shipped, text, runs, samples=int(plan.samples[subset])) - plan.scores
+    assert np.sqrt(np.mean(off[:, subset] ** 2)) < plan.error * (1 + 2.5 / np.sqrt(2 * runs))
     # Penalty and row 0 scatter as well: without them the standard error would be a third of it.
-    spread = off.std(axis=0, ddof=1) / plan.stderr(int(plan.samples[few]))
+    spread = off.std(axis=0, ddof=1) / plan.stderr(int(plan.samples[subset]))
     assert (np.abs(spread - 1) < 5 / np.sqrt(2 * runs)).all()
-    alone = plan.deviation / np.sqrt(plan.samples[few] - plan.overhead)
-    assert off[:, few].std() > 1.5 * alone[few]
+    single = plan.deviation / np.sqrt(plan.samples[subset] - plan.overhead)
+    assert off[:, subset].std() > 1.5 * single[subset]
 
 
 def test_an_unreachable_error_raises_an_error():
@@ -290,22 +290,22 @@ def test_a_plan_with_an_impossible_overhead_raises_an_error(shipped, overhead):
 
 
 def test_a_plan_says_in_which_text_of_the_pair_a_word_stands():
-    plan = planning.plan(loaded(), PAIR, pilot=60)
+    plan = planning.plan(load_model(), PAIR, pilot=60)
     assert (plan.features, plan.sides) == (WORDS, ("first",) * 3 + ("second",) * 4)
     assert plan.names[2] == "film (first)"
     assert plan.names[4] == "film (second)"
     assert SamplingPlan.from_json(plan.to_json()) == plan
     assert plan.to_csv().splitlines()[3].endswith(",first")
-    shown = Console(file=io.StringIO(), width=80)
-    shown.print(plan)
-    assert "film (second)" in shown.file.getvalue()
-    second = planning.plan(loaded(), PAIR, side="second", pilot=60)
+    output = Console(file=io.StringIO(), width=80)
+    output.print(plan)
+    assert "film (second)" in output.file.getvalue()
+    second = planning.plan(load_model(), PAIR, side="second", pilot=60)
     assert second.sides == ("second",) * 4
 
 
 @pytest.mark.parametrize("sides", [("first",), ("third",) * 7, ("first",) * 6 + ("",)])
 def test_a_plan_with_unknown_sides_raises_an_error(sides):
-    plan = planning.plan(loaded(), PAIR, pilot=60)
+    plan = planning.plan(load_model(), PAIR, pilot=60)
     with pytest.raises(InputError, match="sides must be 'first' or 'second' for each of the 7"):
         replace(plan, sides=sides)
 
@@ -314,7 +314,7 @@ def test_a_plan_with_unknown_sides_raises_an_error(sides):
 def test_a_damaged_file_raises_an_error_or_is_a_plan():
     rng, stored = random.Random(7), planning.plan(MODEL, TEXT, error=0.5).to_json()
     contents = [stored[: rng.randrange(len(stored))] for _ in range(20)]
-    changed = damaged(json.loads(stored), rng)
+    changed = damage_copy(json.loads(stored), rng)
     contents += [next(changed) for _ in range(200)]
     messages, plans = [], []
     for content in contents:

@@ -26,12 +26,12 @@ TEXT = "w3 w1 w4 w1 w5 never w2"
 
 def test_the_game_of_unk_is_the_librarys(toy_model):
     seen = collapse_texts(toy_model(2), [TEXT])
-    own, wanted = replacements.replacement_game(seen, "unk"), seen.games
-    ratio = (wanted.D0[0] / own.D0)[:, None]  # a common factor of a head cancels
+    own_value, wanted = replacements.replacement_game(seen, "unk"), seen.games
+    ratio = (wanted.D0[0] / own_value.D0)[:, None]  # a common factor of a head cancels
     for name in ("a", "b"):
-        np.testing.assert_allclose(getattr(own, name) * ratio, getattr(wanted, name)[0])
+        np.testing.assert_allclose(getattr(own_value, name) * ratio, getattr(wanted, name)[0])
     for name in ("A", "B"):
-        np.testing.assert_allclose(getattr(own, name) * ratio, getattr(wanted, name)[0])
+        np.testing.assert_allclose(getattr(own_value, name) * ratio, getattr(wanted, name)[0])
 
 
 def test_other_replacements_change_what_is_removed_and_nothing_else(toy_model):
@@ -63,8 +63,8 @@ def test_the_decision_changes_when_it_changes_first(outputs, steps):
 
 
 def test_words_go_in_the_given_order():
-    kept = removal_order.masks_along_order(np.array([2, 0, 1]))
-    assert kept.astype(int).tolist() == [[1, 1, 1], [1, 1, 0], [0, 1, 0], [0, 0, 0]]
+    keep = removal_order.masks_along_order(np.array([2, 0, 1]))
+    assert keep.astype(int).tolist() == [[1, 1, 1], [1, 1, 0], [0, 1, 0], [0, 0, 0]]
 
 
 def test_orders_with_a_sign_begin_with_what_speaks_for_the_decision(toy_model):
@@ -84,18 +84,19 @@ def test_orders_with_a_sign_begin_with_what_speaks_for_the_decision(toy_model):
 def test_attention_set_to_zero_leaves_the_rest_renormalised(toy_model):
     seen = collapse_texts(toy_model(2), [TEXT])
     d = len(seen.features[0])
-    kept = np.array([[True] * d, [False, True] * (d // 2), [False] * d])
+    keep = np.array([[True] * d, [False, True] * (d // 2), [False] * d])
     alpha, u = seen.alpha[0], seen.arrays.u[0]
-    found = erasure_measured.zero_attention(seen, 0, kept)
-    for row, stays in zip(found, kept, strict=True):
-        left = [t for t, j in enumerate(seen.arrays.position_features[0]) if j < 0 or stays[j]]
+    result = erasure_measured.zero_attention(seen, 0, keep)
+    for row, stays in zip(result, keep, strict=True):
+        remaining = [t for t, j in enumerate(seen.arrays.position_features[0]) if j < 0 or stays[j]]
         for c in range(2):
             wanted = [
-                sum(alpha[k, t] * u[c, k, t] for t in left) / sum(alpha[k, t] for t in left)
+                sum(alpha[k, t] * u[c, k, t] for t in remaining)
+                / sum(alpha[k, t] for t in remaining)
                 for k in range(3)
             ]
             assert row[c] == pytest.approx(np.mean(wanted))
-    np.testing.assert_allclose(found[0], seen.model.logits([TEXT])[0])
+    np.testing.assert_allclose(result[0], seen.model.logits([TEXT])[0])
 
 
 def _orders_needing(setting, **shares):
@@ -153,7 +154,7 @@ def test_a_correlation_is_divided_by_what_noise_leaves_of_it():
 
 
 @pytest.mark.parametrize(
-    ("interval", "said"),
+    ("interval", "message"),
     [
         ([0.97, 0.96, 0.98], "the same"),
         ([0.83, 0.8, 0.86], "close, not the same"),
@@ -162,8 +163,8 @@ def test_a_correlation_is_divided_by_what_noise_leaves_of_it():
         ([0.5, 0.4, 0.6], "different"),
     ],
 )
-def test_two_replacements_give_one_explanation_or_not(interval, said):
-    assert replacements.judge_agreement(interval) == said
+def test_two_replacements_give_one_explanation_or_not(interval, message):
+    assert replacements.judge_agreement(interval) == message
 
 
 def test_the_norm_of_values_is_taken_before_the_read_out(toy_model):
@@ -248,7 +249,7 @@ def test_pieces_know_their_words():
 # ---------------------------------------------------- from numbers to sentences
 
 
-def _measuring(module):
+def _measuring_module(module):
     return f"{module.__name__}_measured" if module is erasure else module.__name__
 
 
@@ -257,7 +258,7 @@ def test_the_measures_of_toy_reviews_can_be_written(module, toy_setting, monkeyp
     monkeypatch.setattr(lengths, "LENGTHS", (3, 5, 11))
     monkeypatch.setattr(multiplicity, "WINDOWS", (64, 256))
     monkeypatch.setattr(
-        sys.modules[_measuring(module)], "QUICK_TEXTS", 4, raising=module is not lengths
+        sys.modules[_measuring_module(module)], "QUICK_TEXTS", 4, raising=module is not lengths
     )
     monkeypatch.setattr(lengths, "TEXTS", 4)
     for name in ("QUICK_RUNS", "QUICK_DRAWS"):
@@ -266,10 +267,10 @@ def test_the_measures_of_toy_reviews_can_be_written(module, toy_setting, monkeyp
         type(toy_setting), "train_recipe_model", lambda setting, _seed: setting.recipe_model
     )
     experiment = module.EXPERIMENT
-    both = stored({p.name: p.measure(toy_setting) for p in experiment.parts if p.name != "shipped"})
-    both["shipped"] = both.get("values", both["paper"])
-    found = experiment.findings(both)
-    assert "nan" not in json.dumps([found.headline, *found.measured, found.meaning])
-    assert found.verdicts
-    assert all(len(row) == len(found.table.columns) for row in found.table.rows)
-    assert list(experiment.figures(both))
+    pair = stored({p.name: p.measure(toy_setting) for p in experiment.parts if p.name != "shipped"})
+    pair["shipped"] = pair.get("values", pair["paper"])
+    result = experiment.findings(pair)
+    assert "nan" not in json.dumps([result.headline, *result.measured, result.meaning])
+    assert result.verdicts
+    assert all(len(row) == len(result.table.columns) for row in result.table.rows)
+    assert list(experiment.figures(pair))

@@ -27,10 +27,10 @@ def reviews(**signs):
 
 
 def test_a_sign_that_goes_with_rho_in_its_direction_tells():
-    found = judge_signs(reviews(alike=lambda rho: rho, words=lambda rho: -rho))
-    assert [name for name in SIGNS if found[name]["tells"]] == ["alike", "words"]
-    assert found["alike"]["good"] - found["alike"]["bad"] == pytest.approx(0.25, abs=0.03)
-    assert found["alike"]["rank"] == pytest.approx(1)
+    result = judge_signs(reviews(alike=lambda rho: rho, words=lambda rho: -rho))
+    assert [name for name in SIGNS if result[name]["tells"]] == ["alike", "words"]
+    assert result["alike"]["good"] - result["alike"]["bad"] == pytest.approx(0.25, abs=0.03)
+    assert result["alike"]["rank"] == pytest.approx(1)
 
 
 def test_the_wrong_direction_and_a_small_difference_do_not_tell():
@@ -52,8 +52,8 @@ def test_the_interval_is_that_of_ranks():
     outside = 0
     for _ in range(100):
         of = {name: rng.standard_normal(60) for name in ("rho", *SIGNS)}
-        for one in judge_signs(of).values():
-            outside += one["interval"][0] > 0 or one["interval"][1] < 0
+        for judge_sign in judge_signs(of).values():
+            outside += judge_sign["interval"][0] > 0 or judge_sign["interval"][1] < 0
     assert 0 < outside < 0.025 * 100 * len(SIGNS)
 
 
@@ -86,24 +86,24 @@ def test_the_measures_of_toy_reviews_can_be_written(module, toy_setting, monkeyp
     monkeypatch.setattr(repairs, "QUICK_TEXTS", 4)
     experiment = module.EXPERIMENT
     (paper,) = (part for part in experiment.parts if part.name == "paper")
-    both = stored({"paper": paper.measure(toy_setting)})
-    both["shipped"] = both["paper"]
-    found = experiment.findings(both)
-    assert "nan" not in json.dumps([found.headline, *found.measured, found.meaning])
-    assert found.verdicts
-    assert all(len(row) == len(found.table.columns) for row in found.table.rows)
-    assert list(experiment.figures(both))
+    pair = stored({"paper": paper.measure(toy_setting)})
+    pair["shipped"] = pair["paper"]
+    result = experiment.findings(pair)
+    assert "nan" not in json.dumps([result.headline, *result.measured, result.meaning])
+    assert result.verdicts
+    assert all(len(row) == len(result.table.columns) for row in result.table.rows)
+    assert list(experiment.figures(pair))
 
 
 def test_a_sign_that_tells_on_both_models_is_the_finding():
-    both = {part: one.numbers for part, one in carried()["reliability"].items()}
-    assert reliability._findings(both).verdicts[0].holds == "no"
-    for part in both:
-        signs = both[part]["signs"]
-        both[part] = both[part] | {"signs": signs | {"alike": signs["alike"] | {"tells": True}}}
-    found = reliability._findings(both)
-    assert found.verdicts[0].holds == "holds"
-    assert f"by {SIGNS['alike'][1]}" in found.headline
+    pair = {part: value.numbers for part, value in carried()["reliability"].items()}
+    assert reliability._findings(pair).verdicts[0].holds == "no"
+    for part in pair:
+        signs = pair[part]["signs"]
+        pair[part] = pair[part] | {"signs": signs | {"alike": signs["alike"] | {"tells": True}}}
+    result = reliability._findings(pair)
+    assert result.verdicts[0].holds == "holds"
+    assert f"by {SIGNS['alike'][1]}" in result.headline
 
 
 def test_the_constant_that_fits_is_the_best_one(toy_model):
@@ -119,28 +119,28 @@ def test_the_constant_that_fits_is_the_best_one(toy_model):
 def test_repairs_are_measured_against_exact_lime(toy_setting, toy_model, monkeypatch):
     monkeypatch.setattr(repairs, "QUICK_TEXTS", 1)
     model = toy_model(3)
-    found = repairs.measure(toy_setting, model)
+    result = repairs.measure(toy_setting, model)
     (text,) = toy_setting.sample_texts("imdb", "test", 1).texts
     exact = explain(model, text, "lime", target="positive", scale="score").scores
     printed = explain(model, text, "lime-theorem", target="positive", scale="score").scores
-    assert found["far"]["eq19"][0] == pytest.approx(np.linalg.norm(printed - exact), rel=1e-3)
+    assert result["far"]["eq19"][0] == pytest.approx(np.linalg.norm(printed - exact), rel=1e-3)
     best = min(np.linspace(0, 3, 3001), key=lambda c: np.linalg.norm(c * printed / 1.5 - exact))
-    assert found["fitting"][1] == pytest.approx(np.clip(best, 0, 3), abs=2e-3)
+    assert result["fitting"][1] == pytest.approx(np.clip(best, 0, 3), abs=2e-3)
 
 
 # ---------------------------------------------------------------- the paragraph
 
 
 def test_the_paragraph_has_the_numbers_of_every_experiment():
-    told = trust_section(carried())
+    output = trust_section(carried())
     paper = carried()["reliability"]["paper"].numbers
-    assert f"{paper['rho'][1]:.2f} [{paper['rho'][0]:.2f}, {paper['rho'][2]:.2f}]" in told
+    assert f"{paper['rho'][1]:.2f} [{paper['rho'][0]:.2f}, {paper['rho'][2]:.2f}]" in output
     erased = carried()["erasure"]["paper"].numbers["unk"]
-    assert f"{erased['shares']['alpha-avg'][1]:.1%} of" in told
-    assert f"never changes in {1 - erased['flips']['alpha-avg']:.0%} of" in told
+    assert f"{erased['shares']['alpha-avg'][1]:.1%} of" in output
+    assert f"never changes in {1 - erased['flips']['alpha-avg']:.0%} of" in output
     for link in ("reliability", "attention-summaries", "erasure", "next-checks", "controls"):
-        assert f"](#{link})" in told
-    assert "MiniLM" not in told
+        assert f"](#{link})" in output
+    assert "MiniLM" not in output
 
 
 def test_another_number_would_change_the_paragraph():
@@ -152,5 +152,5 @@ def test_another_number_would_change_the_paragraph():
     }
     assert "0.20 [0.10, 0.30]" in trust_section(changed)
     deep = DeepShares(attention=(0.17, 0.15, 0.2), shapley=(0.89, 0.88, 0.9))
-    said = "it goes 0.17 [0.15, 0.20], and Shapley values 0.89"
-    assert said in trust_section(results, deep)
+    message = "it goes 0.17 [0.15, 0.20], and Shapley values 0.89"
+    assert message in trust_section(results, deep)

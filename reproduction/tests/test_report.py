@@ -50,10 +50,12 @@ def test_words_of_a_text_are_escaped(run):
 
 def test_results_survive_their_file(tmp_path):
     odd = PartResult(**CARRIED.to_dict() | {"numbers": {"word": "naïve “x”\u2028", "a": [1, None]}})
-    whole = {"one": {"a": odd, "b": stored(CARRIED)}, "two": {"c": CARRIED}}
-    told = json.loads(results.results_to_json(whole))["experiments"]
-    again = {n: {p: PartResult(**one) for p, one in parts.items()} for n, parts in told.items()}
-    assert again == whole
+    full = {"one": {"a": odd, "b": stored(CARRIED)}, "two": {"c": CARRIED}}
+    output = json.loads(results.results_to_json(full))["experiments"]
+    again = {
+        n: {p: PartResult(**value) for p, value in parts.items()} for n, parts in output.items()
+    }
+    assert again == full
     assert json.loads(results.results_to_json({}))["experiments"] == {}
     path = tmp_path / "parts" / "x.json"
     results.write_part(path, odd)
@@ -77,16 +79,16 @@ def test_stored_results_are_marked_as_such(tmp_path, monkeypatch):
 
 def test_sources_name_every_run_by_its_own_size_and_seed():
     parts = {name: Counted(1) for name in "abc"}
-    one = experiment("one", parts)
+    value = experiment("one", parts)
     quick, other = (
         PartResult(**CARRIED.to_dict() | change) for change in ({"quick": True}, {"seed": 7})
     )
-    said = report.source_sentence(one, {"a": CARRIED, "b": quick, "c": other})
-    assert said == (
+    message = report.source_sentence(value, {"a": CARRIED, "b": quick, "c": other})
+    assert message == (
         "Measured here: a (full run, seed 0); b (quick run, seed 0); c (full run, seed 7)."
     )
-    said = report.source_sentence(one, {"a": stored(CARRIED), "b": quick, "c": quick})
-    assert said == (
+    message = report.source_sentence(value, {"a": stored(CARRIED), "b": quick, "c": quick})
+    assert message == (
         "Measured here: b, c (quick run, seed 0). From the stored results of a full run: a (not "
         "asked for here; M); `limelight reproduce --only one` makes them again where these needs "
         "are met."

@@ -7,7 +7,11 @@ import pytest
 
 def refusal(outcome):
     assert (outcome.code, outcome.out) == (2, "")
-    lines = [one for one in outcome.err.splitlines() if not one.startswith("Measured now: ")]
+    lines = [
+        splitline
+        for splitline in outcome.err.splitlines()
+        if not splitline.startswith("Measured now: ")
+    ]
     assert len(lines) == 1
     return lines[0]
 
@@ -73,16 +77,19 @@ def test_two_figures_from_data_to_report_and_again(limelight, toy_setting, tmp_p
         "--only", "figure-1", "figure-2",
     )  # fmt: skip
     parts = ["figure-1.shipped", "figure-1.paper", "figure-2.shipped", "figure-2.paper"]
-    for said, planned in (("measured", "Measured now"), ("kept from before", "Kept from before")):
+    for message, planned in (
+        ("measured", "Measured now"),
+        ("kept from before", "Kept from before"),
+    ):
         outcome = limelight(*arguments)
         assert (outcome.code, outcome.out) == (0, f"{tmp_path / 'out' / 'report.html'}\n")
         assert outcome.err.splitlines() == [
             f"{planned}: 4 of 4 parts, figure-1 (shipped, paper), figure-2 (shipped, paper).",
-            *(f"{number}/4 {part}: {said}" for number, part in enumerate(parts, start=1)),
+            *(f"{number}/4 {part}: {message}" for number, part in enumerate(parts, start=1)),
         ]
-    told = json.loads((tmp_path / "out" / "results.json").read_text("utf-8"))["experiments"]
-    assert [f"{name}.{part}" for name, found in told.items() for part in found] == parts
-    assert told["figure-2"]["paper"]["numbers"] != told["figure-2"]["shipped"]["numbers"]
+    output = json.loads((tmp_path / "out" / "results.json").read_text("utf-8"))["experiments"]
+    assert [f"{name}.{part}" for name, result in output.items() for part in result] == parts
+    assert output["figure-2"]["paper"]["numbers"] != output["figure-2"]["shipped"]["numbers"]
     for suffix in ("png", "svg"):
         assert (tmp_path / "out" / "figures" / f"figure-1-paper.{suffix}").exists()
     page = (tmp_path / "out" / "report.html").read_text("utf-8")

@@ -16,13 +16,13 @@ from limelight_reproduction.spread import quartiles
 from toy_experiments import CARRIED, Counted, experiment, stored
 
 
-def found(output):
+def read_numbers(output):
     """The numbers in results.json, by experiment and part."""
-    told = json.loads((output / "results.json").read_text("utf-8"))
-    assert told["format"] == "limelight.reproduction/1"
+    content = json.loads((output / "results.json").read_text("utf-8"))
+    assert content["format"] == "limelight.reproduction/1"
     return {
-        name: {part: one["numbers"]["value"] for part, one in parts.items()}
-        for name, parts in told["experiments"].items()
+        name: {part: value["numbers"]["value"] for part, value in parts.items()}
+        for name, parts in content["experiments"].items()
     }
 
 
@@ -31,42 +31,42 @@ def found(output):
 
 def test_a_killed_run_keeps_what_was_finished_and_redoes_only_the_rest(run):
     first, second, third = Counted(1), Counted(2, fails=KeyboardInterrupt()), Counted(3)
-    one = experiment("one", {"a": first, "b": second, "c": third})
+    value = experiment("one", {"a": first, "b": second, "c": third})
     with pytest.raises(KeyboardInterrupt):
-        run(one)
+        run(value)
     assert [p.name for p in (run.output / "parts").iterdir()] == ["one.a.json"]
     second.fails = None
-    run(one)
+    run(value)
     assert [len(m.seeds) for m in (first, second, third)] == [1, 2, 1]
-    assert found(run.output) == {"one": {"a": 1, "b": 2, "c": 3}}
+    assert read_numbers(run.output) == {"one": {"a": 1, "b": 2, "c": 3}}
 
 
 def test_the_plan_of_a_run_is_printed_first(run):
-    one = experiment("one", {"a": Counted(1), "b": Counted(2)})
-    said = []
+    value = experiment("one", {"a": Counted(1), "b": Counted(2)})
+    messages = []
     for _ in range(2):
-        run(one, on_plan=said.append)
-    assert said == [
+        run(value, on_plan=messages.append)
+    assert messages == [
         "Measured now: 2 of 2 parts, one (a, b).",
         "Kept from before: 2 of 2 parts, one (a, b).",
     ]
 
 
 def test_stored_and_measured_parts_are_listed_first(run):
-    one = experiment("one", {"a": Counted(1), "b": Counted(2)}, needs={"b": ("gpu",)})
+    value = experiment("one", {"a": Counted(1), "b": Counted(2)}, needs={"b": ("gpu",)})
     two = experiment("two", {"c": Counted(3)})
-    said = []
-    run(one, two, quick=True, carried={"one": {"b": stored(CARRIED)}}, on_plan=said.append)
-    assert said == [
+    messages = []
+    run(value, two, quick=True, carried={"one": {"b": stored(CARRIED)}}, on_plan=messages.append)
+    assert messages == [
         "From the stored results, since there is no GPU: 1 of 3 parts, one (b).\n"
         "Measured now: 2 of 3 parts, one (a), two (c)."
     ]
 
 
 def test_the_report_grows_with_every_experiment(run, monkeypatch):
-    one, last = experiment("one", {"a": Counted(1)}), Counted(2, fails=KeyboardInterrupt())
+    value, last = experiment("one", {"a": Counted(1)}), Counted(2, fails=KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        run(one, experiment("two", {"b": Counted(3), "c": last}))
+        run(value, experiment("two", {"b": Counted(3), "c": last}))
     page = (run.output / "report.html").read_text("utf-8")
     assert "About one" in page
     assert "About two" not in page
@@ -74,27 +74,29 @@ def test_the_report_grows_with_every_experiment(run, monkeypatch):
     assert "This run is not finished: 1 of 3 parts so far." in page
     last.fails = None
     assert "not finished" not in run(
-        one, experiment("two", {"b": Counted(3), "c": last})
+        value, experiment("two", {"b": Counted(3), "c": last})
     ).read_text("utf-8")
 
 
 def test_an_experiment_is_drawn_again_only_for_new_numbers(run, monkeypatch):
-    one, two = experiment("one", {"a": Counted(1)}), experiment("two", {"b": Counted(2)})
-    drawn = []
+    value, two = experiment("one", {"a": Counted(1)}), experiment("two", {"b": Counted(2)})
+    samples = []
     draw = report.build_row
     monkeypatch.setattr(
-        report, "build_row", lambda e, *rest, **more: drawn.append(e.name) or draw(e, *rest, **more)
+        report,
+        "build_row",
+        lambda e, *remainder, **more: samples.append(e.name) or draw(e, *remainder, **more),
     )
-    run(one, two)
-    assert drawn == ["one", "two"]
+    run(value, two)
+    assert samples == ["one", "two"]
 
 
 def test_the_table_of_verdicts_marks_what_is_stored(run):
-    one = experiment("one", {"a": Counted(1)}, needs={"a": ("gpu",)})
+    value = experiment("one", {"a": Counted(1)}, needs={"a": ("gpu",)})
     two = experiment("two", {"b": Counted(2)})
     three = experiment("three", {"c": Counted(3), "d": Counted(4)}, needs={"d": ("gpu",)})
     carried = {"one": {"a": stored(CARRIED)}, "three": {"d": stored(CARRIED)}}
-    text = run(one, two, three, quick=True, carried=carried).read_text("utf-8")
+    text = run(value, two, three, quick=True, carried=carried).read_text("utf-8")
     head = text.partition("<main")[0]
     marks = re.findall(r"href=\"#(\w+)\".*?<td>1 of 1</td><td>(.*?)</td>", head)
     assert marks == [
@@ -110,23 +112,23 @@ def test_the_table_of_verdicts_marks_what_is_stored(run):
 @pytest.mark.parametrize(("decided", "mark"), [(("a",), "measured here"), (("b", "c"), "stored")])
 def test_the_mark_of_a_verdict_is_that_of_the_parts_that_decide_it(run, decided, mark):
     parts = {name: Counted(1) for name in "abc"}
-    one = experiment("one", parts, needs={"b": ("gpu",), "c": ("gpu",)}, decided=decided)
+    value = experiment("one", parts, needs={"b": ("gpu",), "c": ("gpu",)}, decided=decided)
     carried = {"one": {name: stored(CARRIED) for name in "bc"}}
-    head = run(one, carried=carried).read_text("utf-8").partition("<main")[0]
+    head = run(value, carried=carried).read_text("utf-8").partition("<main")[0]
     assert f"<td>1 of 1</td><td>{mark}</td>" in head
 
 
 def test_the_report_names_the_papers_model_that_it_is_about(run, tmp_path, toy_model):
     save_folder(toy_model(5), tmp_path / "mine & yours")
-    one = experiment("one", {"a": Counted(1)})
-    carried, given = (
-        run(one, paper_model=folder).read_text("utf-8").partition("<nav")[0]
+    value = experiment("one", {"a": Counted(1)})
+    carried, arguments = (
+        run(value, paper_model=folder).read_text("utf-8").partition("<nav")[0]
         for folder in (None, tmp_path / "mine & yours")
     )
     assert "is the model that travels with the package (`limelight train" in carried
-    assert "mine &amp; yours" in given
-    assert "the model that was given" in given
-    assert "(seed 5)" in given
+    assert "mine &amp; yours" in arguments
+    assert "the model that was given" in arguments
+    assert "(seed 5)" in arguments
 
 
 def test_what_fails_in_the_middle_leaves_no_file_of_its_own(run):
@@ -145,25 +147,25 @@ def test_quick_numbers_do_not_serve_a_full_run_but_full_ones_serve_any(
     run, before, after, measured
 ):
     count = Counted(1)
-    one = experiment("one", {"a": count})
-    run(one, quick=before)
-    run(one, quick=after)
+    value = experiment("one", {"a": count})
+    run(value, quick=before)
+    run(value, quick=after)
     assert len(count.seeds) == measured
 
 
 def test_another_seed_measures_again(run):
     count = Counted(1)
-    one = experiment("one", {"a": count})
+    value = experiment("one", {"a": count})
     for seed in (0, 5, 5):
-        run(one, seed=seed)
+        run(value, seed=seed)
     assert count.seeds == [0, 5]
 
 
 def test_another_version_of_a_part_measures_again(run):
     count = Counted(1)
-    one = experiment("one", {"a": count})
-    run(one)
-    newer = replace(one, parts=(replace(one.parts[0], version=2),))
+    value = experiment("one", {"a": count})
+    run(value)
+    newer = replace(value, parts=(replace(value.parts[0], version=2),))
     run(newer)
     run(newer)
     assert len(count.seeds) == 2
@@ -175,45 +177,45 @@ def test_another_papers_model_measures_again_what_looks_at_it_and_nothing_else(
     for seed in (1, 2):
         save_folder(toy_model(seed), tmp_path / f"model-{seed}")
     looking, other = Counted(1, asks=lambda s: s.recipe_model), Counted(2)
-    one = experiment("one", {"looking": looking, "other": other})
+    value = experiment("one", {"looking": looking, "other": other})
     for folder in ("model-1", "model-1", "model-2", "model-2"):
-        run(one, quick=True, paper_model=tmp_path / folder)
+        run(value, quick=True, paper_model=tmp_path / folder)
     assert (len(looking.seeds), len(other.seeds)) == (2, 1)
-    run(one, quick=True)  # the model that is carried is another one, too
+    run(value, quick=True)  # the model that is carried is another one, too
     assert (len(looking.seeds), len(other.seeds)) == (3, 1)
 
 
 def test_other_data_measure_again_what_reads_them_and_nothing_else(run, tmp_path):
     file = tmp_path / "data" / "test.jsonl"
     batch, other = Counted(1, asks=lambda s: s.texts("imdb", "test")), Counted(2)
-    one = experiment("one", {"reading": batch, "other": other})
+    value = experiment("one", {"reading": batch, "other": other})
     for text in ("fine", "fine", "bad"):
         file.write_text(json.dumps({"text": text, "label": 1}))
-        run(one)
+        run(value)
     assert (len(batch.seeds), len(other.seeds)) == (2, 1)
 
 
 def test_a_report_shows_no_earlier_numbers_of_another_model(run, tmp_path, toy_model):
     save_folder(toy_model(1), tmp_path / "model")
-    one = experiment("one", {"a": Counted(1, asks=lambda s: s.recipe_model)})
+    value = experiment("one", {"a": Counted(1, asks=lambda s: s.recipe_model)})
     two = experiment("two", {"b": Counted(2)})
-    run(one, two)
-    text = run(one, two, only=["two"], paper_model=tmp_path / "model").read_text("utf-8")
-    assert found(run.output) == {"two": {"b": 2}}
+    run(value, two)
+    text = run(value, two, only=["two"], paper_model=tmp_path / "model").read_text("utf-8")
+    assert read_numbers(run.output) == {"two": {"b": 2}}
     assert "About one" not in text
-    run(one, two, only=["two"])
-    assert found(run.output) == {"one": {"a": 1}, "two": {"b": 2}}
+    run(value, two, only=["two"])
+    assert read_numbers(run.output) == {"one": {"a": 1}, "two": {"b": 2}}
 
 
 def test_numbers_whose_inputs_nobody_noted_are_measured_again(run):
     count = Counted(1)
-    one = experiment("one", {"a": count})
-    run(one)
+    value = experiment("one", {"a": count})
+    run(value)
     path = run.output / "parts" / "one.a.json"
     plain = json.loads(path.read_text("utf-8"))
     del plain["inputs"]
     path.write_text(json.dumps(plain))
-    run(one)
+    run(value)
     assert len(count.seeds) == 2
 
 
@@ -222,12 +224,12 @@ def test_numbers_whose_inputs_nobody_noted_are_measured_again(run):
     ["", "{}", "[1]", '{"numbers": {}}', "\xff", '{"numbers": 3, "quick": true, "seed": 0}'],
 )
 def test_a_damaged_part_raises_an_error(run, content):
-    one = experiment("one", {"a": Counted(1)})
+    value = experiment("one", {"a": Counted(1)})
     path = run.output / "parts" / "one.a.json"
     path.parent.mkdir(parents=True)
     path.write_bytes(content.encode("latin-1"))
     with pytest.raises(InputError) as caught:
-        run(one)
+        run(value)
     assert str(caught.value) == (
         f"'{path}' has no results of this version. Delete it to measure again."
     )
@@ -237,11 +239,11 @@ def test_a_damaged_part_raises_an_error(run, content):
 
 
 def test_parts_that_cannot_run_come_from_stored_results_with_a_note(run):
-    here, there = Counted(1), Counted(2)
-    one = experiment("one", {"here": here, "there": there}, needs={"there": ("gpu",)})
-    page = run(one, quick=True, carried={"one": {"there": stored(CARRIED)}})
-    assert there.seeds == []
-    assert found(run.output) == {"one": {"here": 1, "there": 100}}
+    index, target = Counted(1), Counted(2)
+    value = experiment("one", {"here": index, "there": target}, needs={"there": ("gpu",)})
+    page = run(value, quick=True, carried={"one": {"there": stored(CARRIED)}})
+    assert target.seeds == []
+    assert read_numbers(run.output) == {"one": {"here": 1, "there": 100}}
     text = page.read_text("utf-8")
     assert "Measured here: here (quick run, seed 0)." in text
     assert "From the stored results of a full run: there (needs a GPU; M)" in text
@@ -249,13 +251,13 @@ def test_parts_that_cannot_run_come_from_stored_results_with_a_note(run):
 
 
 def test_an_experiment_with_a_part_that_is_nowhere_is_left_out_and_named(run):
-    whole = experiment("whole", {"a": Counted(1)})
+    full = experiment("whole", {"a": Counted(1)})
     part = experiment("part", {"a": Counted(2), "b": Counted(3)}, needs={"b": ("gpu",)})
-    text = run(whole, part).read_text("utf-8")
+    text = run(full, part).read_text("utf-8")
     assert "About whole" in text
     assert "About part" not in text
     assert "Not on this page: part." in text
-    assert found(run.output) == {"whole": {"a": 1}, "part": {"a": 2}}
+    assert read_numbers(run.output) == {"whole": {"a": 1}, "part": {"a": 2}}
     assert not (run.output / "tables" / "part.csv").exists()
 
 
@@ -266,21 +268,21 @@ def test_a_whole_report_names_nothing_as_left_out(run):
 def test_the_papers_model_is_used_where_it_is(run, tmp_path, toy_model):
     save_folder(toy_model(), tmp_path / "model")
     count = Counted(2)
-    one = experiment("one", {"paper": count})
-    run(one, quick=True, paper_model=tmp_path / "model")
+    value = experiment("one", {"paper": count})
+    run(value, quick=True, paper_model=tmp_path / "model")
     assert len(count.seeds) == 1
 
 
 def test_missing_texts_raise_an_error_before_any_measurement(run, tmp_path):
     first, second = Counted(1), Counted(2)
-    one = experiment("one", {"a": first})
+    value = experiment("one", {"a": first})
     two = experiment("two", {"b": second}, reads=("imdb train",))
     with pytest.raises(InputError, match=r"^the train texts of imdb are not in"):
-        run(one, two)
+        run(value, two)
     assert not run.output.exists()
-    run(one, two, only=["one"])  # what is not measured may be missing
+    run(value, two, only=["one"])  # what is not measured may be missing
     (tmp_path / "data" / "train.jsonl").write_text(json.dumps({"text": "fine", "label": 1}))
-    run(one, two)
+    run(value, two)
     assert (len(first.seeds), len(second.seeds)) == (1, 1)
 
 
@@ -343,24 +345,24 @@ def test_names_of_experiments_and_parts_are_their_own():
 
 
 def test_running_one_part_redraws_its_experiment_and_loses_no_other_result(run):
-    one = experiment("one", {"a": Counted(1), "b": Counted(2)})
+    value = experiment("one", {"a": Counted(1), "b": Counted(2)})
     other = experiment("other", {"a": Counted(3)})
-    run(one, other)
+    run(value, other)
     (run.output / "figures" / "one-drawing.png").unlink()
     changed = experiment("one", {"a": Counted(10), "b": Counted(20)})
     text = run(changed, other, only=["one.b"], seed=1).read_text("utf-8")
-    assert found(run.output) == {"one": {"a": 1, "b": 20}, "other": {"a": 3}}
+    assert read_numbers(run.output) == {"one": {"a": 1, "b": 20}, "other": {"a": 3}}
     assert (run.output / "figures" / "one-drawing.png").exists()
     assert "21 measured" in text
     assert "About other" in text
 
 
 def test_one_part_in_a_new_folder_is_completed_from_stored_results(run):
-    one = experiment("one", {"a": Counted(1), "b": Counted(2)})
+    value = experiment("one", {"a": Counted(1), "b": Counted(2)})
     other = experiment("other", {"a": Counted(3)})
     carried = {name: {"a": stored(CARRIED), "b": stored(CARRIED)} for name in ("one", "other")}
-    run(one, other, only=["one.b"], carried=carried)
-    assert found(run.output) == {"one": {"a": 100, "b": 2}}
+    run(value, other, only=["one.b"], carried=carried)
+    assert read_numbers(run.output) == {"one": {"a": 100, "b": 2}}
 
 
 def test_an_output_that_is_a_file_raises_an_error_before_any_measurement(run):
@@ -380,14 +382,14 @@ def test_progress_goes_part_by_part_and_ends_each_once(run):
     heard = []
     long = Counted(1, ticks=[(5, 10), (10, 10), (1, 2), (2, 2)])
     parts = {"a": long, "b": Counted(2), "c": Counted(3)}
-    one = experiment("one", parts, needs={"c": ("gpu",)}, stages=2)
-    run(one, only=["one.b"])
-    run(one, progress=heard.append)
+    value = experiment("one", parts, needs={"c": ("gpu",)}, stages=2)
+    run(value, only=["one.b"])
+    run(value, progress=heard.append)
     assert [(at.part, at.number, at.parts, at.source) for at in heard if at.is_finished] == [
         ("one.a", 1, 3, "measured"), ("one.b", 2, 3, "kept"), ("one.c", 3, 3, "missing"),
     ]  # fmt: skip
-    told = [(at.share, at.is_finished) for at in heard if at.part == "one.a"]
-    assert told == [(0, False), (0.25, False), (0.5, False), (0.75, False), (1, False), (1, True)]
+    output = [(at.share, at.is_finished) for at in heard if at.part == "one.a"]
+    assert output == [(0, False), (0.25, False), (0.5, False), (0.75, False), (1, False), (1, True)]
     assert [at.number for at in heard] == sorted(at.number for at in heard)
 
 
@@ -412,10 +414,10 @@ def test_the_arithmetic_of_the_process_is_left_as_it_was(run):
     torch.set_float32_matmul_precision("highest")
     within = []
     part = Counted(1)
-    one = experiment(
+    value = experiment(
         "one", {"a": lambda s: within.append(torch.get_float32_matmul_precision()) or part(s)}
     )
-    run(one)
+    run(value)
     assert within == ["high"]
     assert torch.get_float32_matmul_precision() == "highest"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_lime import padded
+from test_lime import pad_games
 
 from limelight.theory.enumeration import (
     enumerate_masks,
@@ -59,7 +59,7 @@ def largest(x):
 # --- Exchanges, in whole fractions -------------------------------------------------------------
 
 
-def solved(matrix, right):
+def solve_exactly(matrix, right):
     """Gauss's elimination in fractions."""
     rows = [[*row, r] for row, r in zip(matrix, right, strict=True)]
     for i in range(len(rows)):
@@ -73,7 +73,9 @@ def solved(matrix, right):
 
 
 def subsets(d):
-    return [frozenset(kept) for n in range(d + 1) for kept in combinations(range(d), n)]
+    return [
+        frozenset(combination) for n in range(d + 1) for combination in combinations(range(d), n)
+    ]
 
 
 def least_squares(phi, law, d):
@@ -84,13 +86,13 @@ def least_squares(phi, law, d):
     ]
     size = range(d + 1)
     normal = [[sum(w * Z[i] * Z[k] for Z, w, _ in rows) for k in size] for i in size]
-    return solved(normal, [sum(w * Z[i] * y for Z, w, y in rows) for i in size])[1:]
+    return solve_exactly(normal, [sum(w * Z[i] * y for Z, w, y in rows) for i in size])[1:]
 
 
-def exchanged(phi, j, i, n, d):
+def exchange_effect(phi, j, i, n, d):
     """E[φ(Z) − φ(Z with i for j) | n kept, j among them, i not]."""
-    others = [k for k in range(d) if k not in (i, j)]
-    pairs = [(frozenset(S) | {j}, frozenset(S) | {i}) for S in combinations(others, n - 1)]
+    other_values = [k for k in range(d) if k not in (i, j)]
+    pairs = [(frozenset(S) | {j}, frozenset(S) | {i}) for S in combinations(other_values, n - 1)]
     return sum(phi[a] - phi[b] for a, b in pairs) / len(pairs)
 
 
@@ -108,13 +110,14 @@ def test_lime_and_shapley_values_are_means_of_exchanges(d):
     variance = sum(p * (n - mean) ** 2 for n, p in enumerate(law))
     slope = sum(p * (n - mean) * y for n, (p, y) in enumerate(zip(law, by_size, strict=True)))
     chance = [Fraction(n * (d - n), d * (d - 1)) for n in range(d + 1)]  # j is kept and i is not
-    apart = sum(p * q for p, q in zip(law, chance, strict=True))
+    distance = sum(p * q for p, q in zip(law, chance, strict=True))
     orders = list(permutations(range(d)))
     for j, beta in enumerate(least_squares(phi, law, d)):
         swaps = {
-            n: sum(exchanged(phi, j, i, n, d) for i in range(d) if i != j) / d for n in range(1, d)
+            n: sum(exchange_effect(phi, j, i, n, d) for i in range(d) if i != j) / d
+            for n in range(1, d)
         }
-        weighed = sum(law[n] * chance[n] / apart * swaps[n] for n in range(1, d))
+        weighed = sum(law[n] * chance[n] / distance * swaps[n] for n in range(1, d))
         assert beta == weighed + slope / variance
         assert slope / variance == 0 or beta != weighed
         value = sum(
@@ -126,7 +129,7 @@ def test_lime_and_shapley_values_are_means_of_exchanges(d):
 # --- The parts, by all subsets -----------------------------------------------------------------
 
 
-def applied(value, phi, d):
+def apply_weights(value, phi, d):
     """v_j(φ) = Σ_n E[(common_n + single_n (Z_j − n/d)) φ | n], over all subsets."""
     keep = enumerate_masks(d)
     n = keep.sum(axis=1)
@@ -139,7 +142,7 @@ def applied(value, phi, d):
 def test_both_values_are_seen_through_the_sizes(d):
     phi = np.random.default_rng(d).normal(size=2**d)
     np.testing.assert_allclose(
-        applied(shapley_value(d), phi, d), phi @ shapley_matrix(d), atol=1e-12
+        apply_weights(shapley_value(d), phi, d), phi @ shapley_matrix(d), atol=1e-12
     )
     Z = np.column_stack([np.ones(2**d), enumerate_masks(d)])
     for bandwidth in BANDWIDTHS:
@@ -147,10 +150,12 @@ def test_both_values_are_seen_through_the_sizes(d):
             weight = lime_mask_weights(d, bandwidth=bandwidth, rows=rows)
             expected = (phi @ ridge_matrix(Z, weight, penalty))[1:]
             design = lime_design(d, bandwidth=bandwidth, penalty=penalty, rows=rows)
-            np.testing.assert_allclose(applied(lime_value(design), phi, d), expected, atol=1e-9)
+            np.testing.assert_allclose(
+                apply_weights(lime_value(design), phi, d), expected, atol=1e-9
+            )
 
 
-def expanded(game):
+def expand_game(game):
     """One head, one class, by all subsets: the second order, its rest, √(E L² E η⁴)/(D̄ min D)."""
     d = game.d
     keep = enumerate_masks(d).astype(float)
@@ -173,32 +178,32 @@ def expanded(game):
 def test_scores_and_bound_are_those_of_all_subsets(d):
     game = random_game(d, d=d, K=1, C=1, ratio=1.5)
     game = replace(game, D0=game.D0 + 2)
-    near, rest, least = expanded(game)
+    near, remainder, least = expand_game(game)
     values = [(shapley_second_order(game), shapley_value(d))]
     if d > 1:
         for bandwidth in BANDWIDTHS:
-            found = lime_second_order(game, bandwidth=bandwidth, penalty=0.1)
-            values.append((found, lime_value(lime_design(d, bandwidth=bandwidth, penalty=0.1))))
+            result = lime_second_order(game, bandwidth=bandwidth, penalty=0.1)
+            values.append((result, lime_value(lime_design(d, bandwidth=bandwidth, penalty=0.1))))
     x = np.arange(d + 1) / d
-    for found, value in values:
-        np.testing.assert_allclose(found.scores[0], applied(value, near, d), atol=1e-11)
+    for result, value in values:
+        np.testing.assert_allclose(result.scores[0], apply_weights(value, near, d), atol=1e-11)
         reach = np.maximum(
             np.abs(value.common + value.single * (1 - x)), np.abs(value.common - value.single * x)
         )
-        assert found.bound[0] == pytest.approx(reach @ least, rel=1e-9, abs=1e-12)
-        assert (np.abs(applied(value, rest, d)) <= found.bound[0]).all()
+        assert result.bound[0] == pytest.approx(reach @ least, rel=1e-9, abs=1e-12)
+        assert (np.abs(apply_weights(value, remainder, d)) <= result.bound[0]).all()
 
 
 # --- The bound ---------------------------------------------------------------------------------
 
 
-def repeating(game, rng):
+def repeat_words(game, rng):
     """The same game with words that stand in the text 1 to 40 times."""
     times = rng.integers(1, 41, game.d)
     return replace(game, a=game.a * times, b=game.b * times, A=game.A * times, B=game.B * times)
 
 
-def methods_of(game, bandwidth, penalty):
+def formula_scores(game, bandwidth, penalty):
     """Score, bound and exact value of every formula that has a bound."""
     settings = {"bandwidth": bandwidth, "penalty": penalty}
     exact = lime_by_enumeration(game, **settings).scores
@@ -218,15 +223,15 @@ def methods_of(game, bandwidth, penalty):
 @given(games(most=7), st.sampled_from(BANDWIDTHS), st.sampled_from([0.0, 0.2]), st.booleans())
 def test_every_formula_is_within_its_bound(game, bandwidth, penalty, repeat):
     if repeat:
-        game = repeating(game, np.random.default_rng(game.d))
-    for scores, bound, exact in methods_of(game, bandwidth, penalty):
+        game = repeat_words(game, np.random.default_rng(game.d))
+    for scores, bound, exact in formula_scores(game, bandwidth, penalty):
         assert (largest(scores - exact) <= bound + 1e-11 * (1 + largest(exact))).all()
 
 
 @pytest.mark.parametrize("decades", range(8))
 def test_the_bounds_hold_on_hundreds_of_games_and_stay_below_the_range_of_values(decades):
     game = random_game(decades, d=5, ratio=10.0**decades, batch=(2, 53))
-    for scores, bound, exact in methods_of(game, 0.25, 0.0):
+    for scores, bound, exact in formula_scores(game, 0.25, 0.0):
         assert (largest(scores - exact) <= bound + 1e-11).all()
         assert np.median(bound) < 8  # values are normally distributed
 
@@ -236,7 +241,7 @@ def test_where_one_word_weighs_everything_the_bound_stays_finite():
     game = random_game(3, d=7, ratio=10)
     tiny = replace(game, D0=game.D0 * 1e-300, b=game.b * 1e-300, N0=game.N0 * 1e-300)
     tiny = replace(tiny, B=tiny.B * 1e-300)
-    for scores, bound, exact in methods_of(tiny, 0.25, 0.0):
+    for scores, bound, exact in formula_scores(tiny, 0.25, 0.0):
         assert (largest(scores - exact) <= bound).all()
         assert np.isfinite(bound).all()
 
@@ -256,7 +261,7 @@ def test_a_value_without_weight_has_no_range_but_a_bound():
     game = random_game(3, d=5, ratio=10)
     a = game.a.copy()
     a[..., 1] = 0.0
-    for scores, bound, exact in methods_of(replace(game, a=a), 0.25, 0.0):
+    for scores, bound, exact in formula_scores(replace(game, a=a), 0.25, 0.0):
         assert (largest(scores - exact) <= bound).all()
         assert np.isfinite(bound).all()
 
@@ -281,30 +286,32 @@ def test_where_the_denominator_does_not_move_nothing_is_left(bandwidth):
     b = np.where(game.a > 0, game.a, 0.3)
     game = RatioGame(game.D0, b, b, game.N0, game.A, game.B)
     slopes = ((game.A - game.B) / (game.D0 + b.sum(axis=-1))[:, None]).mean(axis=1)
-    for found in (lime_second_order(game, bandwidth=bandwidth), shapley_second_order(game)):
-        np.testing.assert_allclose(found.scores, slopes, atol=1e-11)
-        assert found.bound.max() < 1e-10
+    for result in (lime_second_order(game, bandwidth=bandwidth), shapley_second_order(game)):
+        np.testing.assert_allclose(result.scores, slopes, atol=1e-11)
+        assert result.bound.max() < 1e-10
 
 
 def test_on_weights_like_a_trained_models_the_bounds_are_near():
     game = peaked_game(3, spread=0.5)
     exact, values = lime(game, tolerance=1e-9).scores, shapley(game, tolerance=1e-9).scores
-    near, found = lime_second_order(game), shapley_second_order(game)
+    near, result = lime_second_order(game), shapley_second_order(game)
     assert largest(near.scores - exact) <= near.bound < 0.05 * largest(exact)
-    assert largest(found.scores - values) <= found.bound < 0.2 * largest(values)
+    assert largest(result.scores - values) <= result.bound < 0.2 * largest(values)
     assert first_order_bound(game) < 1.2 * largest(lime_first_order(game) - exact)
 
 
 def test_a_padded_batch_is_its_documents_one_at_a_time():
-    alone = [random_game(d, d=d, ratio=10.0) for d in (5, 2, 7, 3, 13)]
+    single = [random_game(d, d=d, ratio=10.0) for d in (5, 2, 7, 3, 13)]
     for formula in (lime_second_order, shapley_second_order):
-        together = formula(padded(alone))
-        for i, game in enumerate(alone):
-            one = formula(game)
-            np.testing.assert_allclose(together.scores[i, :, : game.d], one.scores, atol=1e-12)
-            np.testing.assert_allclose(together.bound[i], one.bound, rtol=1e-9)
+        together = formula(pad_games(single))
+        for i, game in enumerate(single):
+            value = formula(game)
+            np.testing.assert_allclose(together.scores[i, :, : game.d], value.scores, atol=1e-12)
+            np.testing.assert_allclose(together.bound[i], value.bound, rtol=1e-9)
             assert (together.scores[i, :, game.d :] == 0).all()
-        short = formula(select_documents(padded(alone), [1, 3]))  # with the padding of the longest
+        short = formula(
+            select_documents(pad_games(single), [1, 3])
+        )  # with the padding of the longest
         np.testing.assert_allclose(short.bound, together.bound[[1, 3]], rtol=1e-12)
 
 
@@ -312,11 +319,11 @@ def test_a_large_constant_in_all_values_costs_its_rounding_only():
     game = random_game(3, d=5, ratio=10)
     far = subtract_constants(game, np.full_like(game.N0, 1e7))
     for formula in (lime_second_order, shapley_second_order):
-        one, two = formula(game), formula(far)
-        off = largest(one.scores - two.scores)
+        value, two = formula(game), formula(far)
+        off = largest(value.scores - two.scores)
         assert (off < 1e-7).all()
-        assert (two.bound - one.bound > off).all()
-        assert (two.bound - one.bound < 1e-5).all()
+        assert (two.bound - value.bound > off).all()
+        assert (two.bound - value.bound < 1e-5).all()
 
 
 def test_torch_tensors_give_the_same():
@@ -325,9 +332,9 @@ def test_torch_tensors_give_the_same():
     names = ("D0", "a", "b", "N0", "A", "B")
     other = RatioGame(*(torch.as_tensor(getattr(game, name)) for name in names))
     for formula in (lime_second_order, shapley_second_order):
-        one, two = formula(game), formula(other)
-        np.testing.assert_allclose(two.scores.numpy(), one.scores, atol=1e-13)
-        np.testing.assert_allclose(two.bound.numpy(), one.bound, rtol=1e-12)
+        value, two = formula(game), formula(other)
+        np.testing.assert_allclose(two.scores.numpy(), value.scores, atol=1e-13)
+        np.testing.assert_allclose(two.bound.numpy(), value.bound, rtol=1e-12)
 
 
 def test_the_bound_covers_an_error_of_the_game_itself():
@@ -350,7 +357,7 @@ def rate(windows, errors):
 def test_errors_and_bounds_fall_with_the_window_as_proven(power, windows):
     rows = []
     for n in windows:
-        found = []
+        results = []
         for seed in range(3):
             game = theorem_game(n, round(n**power), K=1, C=1, seed=seed)
             # Words weigh more than UNK in the mean: the denominator moves by T, not by √T.
@@ -367,8 +374,8 @@ def test_errors_and_bounds_fall_with_the_window_as_proven(power, windows):
                 for scores in (lime_first_order(game), lime_mean_field(game), near.scores)
             ]
             assert all((e <= b).all() for e, b in zip(errors, bounds, strict=True))
-            found.append(np.concatenate([*errors, *bounds]) / size)
-        rows.append(np.mean(found, axis=0))
+            results.append(np.concatenate([*errors, *bounds]) / size)
+        rows.append(np.mean(results, axis=0))
     first, field, second, first_bound, field_bound, second_bound = np.transpose(rows)
     assert rate(windows, first) == pytest.approx(power - 1, abs=0.12)
     assert rate(windows, first_bound) == pytest.approx(power - 1, abs=0.12)

@@ -77,7 +77,7 @@ def row(**changes):
     interactions = np.zeros((4, 4))
     interactions[0, 2] = interactions[2, 0] = -3.0
     interactions[0, 1] = interactions[1, 0] = 1.0
-    made = {
+    created = {
         "label": 0, "decision": 0, "words": list("abca"), "second": [0, 0, 1, 1],
         "negation": [1, 0, 0, 0], "same": [[0, 3]], "scores": dict.fromkeys(METHODS, flat),
         "interactions": interactions.tolist(), "linear": 0.5,
@@ -88,29 +88,29 @@ def row(**changes):
         "looks": [[0.1, 0.1, 0.1, 0.1], [0.2, 0.0, 0.1, 0.0]],
         "pays": [np.abs(interactions).tolist(), (-np.abs(interactions)).tolist()],
     }  # fmt: skip
-    return made | changes
+    return created | changes
 
 
-def told(*rows):
+def summarize_rows(*rows):
     return summarize_pairs(rows, share=0.5, seed=0)
 
 
 def test_a_share_is_a_sum_of_gains_over_a_sum_of_rooms():
     small = row(areas=dict.fromkeys(METHODS, 1.0) | {"lime": 2.0, "loo": 3.0, "gxi": 0.5})
     large = row(chance=0.0, ceiling=6.0, areas=dict.fromkeys(METHODS, 0.0) | {"loo": 6.0})
-    found = told(small, large)["faithful"]
-    assert found["alpha-avg"] == [0.0, 0.0, 0.0]
-    assert found["loo"] == [1.0, 1.0, 1.0]
-    assert found["lime"][0] == pytest.approx(1 / 8)
-    assert found["gxi"][0] == pytest.approx(-0.5 / 8)
-    assert found["lime"][1:] == [0.0, 0.5]  # either pair alone may be drawn
-    assert told(small)["lime_over_attention"] == [0.5, 0.5, 0.5]
+    result = summarize_rows(small, large)["faithful"]
+    assert result["alpha-avg"] == [0.0, 0.0, 0.0]
+    assert result["loo"] == [1.0, 1.0, 1.0]
+    assert result["lime"][0] == pytest.approx(1 / 8)
+    assert result["gxi"][0] == pytest.approx(-0.5 / 8)
+    assert result["lime"][1:] == [0.0, 0.5]  # either pair alone may be drawn
+    assert summarize_rows(small)["lime_over_attention"] == [0.5, 0.5, 0.5]
 
 
 def test_the_interval_of_a_mean_is_that_of_many_draws():
     values = np.random.default_rng(3).standard_normal(400)
-    rows = Rows([{"value": float(one)} for one in values], seed=0)
-    mean, low, high = rows.mean(lambda one: one["value"])
+    rows = Rows([{"value": float(value)} for value in values], seed=0)
+    mean, low, high = rows.mean(lambda element: element["value"])
     assert mean == pytest.approx(values.mean())
     wide = 1.96 * values.std() / math.sqrt(400)
     assert (mean - low, high - mean) == pytest.approx((wide, wide), rel=0.1)
@@ -121,69 +121,69 @@ def test_the_interval_of_a_mean_is_that_of_many_draws():
 
 def test_agreement_is_of_sizes_and_a_reversed_order_is_seen():
     same = [-4.0, 3.0, -2.0, 1.0]
-    found = told(row(scores=row()["scores"] | {
+    result = summarize_rows(row(scores=row()["scores"] | {
         "gxi": same, "alpha-avg": [1.0, 2.0, 3.0, 4.0]}))  # fmt: skip
-    assert found["rank"]["gxi"][0] == pytest.approx(1.0)
-    assert found["rank"]["alpha-avg"][0] == pytest.approx(-1.0)
-    assert found["compared"]["alpha-avg lime"][0] == pytest.approx(-1.0)
-    assert found["top"]["alpha-avg"][0] == pytest.approx(2 / 3, abs=1e-4)
-    assert found["second"]["alpha-avg"][0] == pytest.approx(0.7)
-    assert found["second"]["gxi"][0] == pytest.approx(0.3)
+    assert result["rank"]["gxi"][0] == pytest.approx(1.0)
+    assert result["rank"]["alpha-avg"][0] == pytest.approx(-1.0)
+    assert result["compared"]["alpha-avg lime"][0] == pytest.approx(-1.0)
+    assert result["top"]["alpha-avg"][0] == pytest.approx(2 / 3, abs=1e-4)
+    assert result["second"]["alpha-avg"][0] == pytest.approx(0.7)
+    assert result["second"]["gxi"][0] == pytest.approx(0.3)
 
 
 def test_words_of_a_single_sentence_are_counted_separately():
-    found = told(row())["unshared"]  # the first word is the last one too
-    assert found["contradiction"]["words"][0] == 0.5
-    assert found["all"]["lime"][0] == pytest.approx(5 / 10)
-    assert told(row(same=[]))["unshared"]["all"]["words"][0] == 1.0
+    result = summarize_rows(row())["unshared"]  # the first word is the last one too
+    assert result["contradiction"]["words"][0] == 0.5
+    assert result["all"]["lime"][0] == pytest.approx(5 / 10)
+    assert summarize_rows(row(same=[]))["unshared"]["all"]["words"][0] == 1.0
 
 
 def test_special_tokens_take_what_words_do_not():
-    assert [one[0] for one in told(row())["special"]] == pytest.approx([0.6, 0.7])
+    assert [value[0] for value in summarize_rows(row())["special"]] == pytest.approx([0.6, 0.7])
 
 
 def test_interactions_are_divided_by_sentence():
-    found = told(row())
-    assert found["strongest_across"][0] == 1.0
-    assert found["pairs_across"][0] == pytest.approx(4 / 6, abs=1e-4)
-    assert found["size"]["across"][0] == pytest.approx(3 / 4)
-    assert found["size"]["within"][0] == pytest.approx(1 / 2)
-    assert found["size"]["same"][0] == 0.0
-    assert found["across_over_within"][0] == pytest.approx(0.1)
+    result = summarize_rows(row())
+    assert result["strongest_across"][0] == 1.0
+    assert result["pairs_across"][0] == pytest.approx(4 / 6, abs=1e-4)
+    assert result["size"]["across"][0] == pytest.approx(3 / 4)
+    assert result["size"]["within"][0] == pytest.approx(1 / 2)
+    assert result["size"]["same"][0] == 0.0
+    assert result["across_over_within"][0] == pytest.approx(0.1)
 
 
 def test_attention_between_words_is_ranked_against_their_interaction_across_only():
-    found = told(row())
-    assert found["pays_by_layer"][0][0] == pytest.approx(1.0)
-    assert found["pays_by_layer"][1][0] == pytest.approx(-1.0)
+    result = summarize_rows(row())
+    assert result["pays_by_layer"][0][0] == pytest.approx(1.0)
+    assert result["pays_by_layer"][1][0] == pytest.approx(-1.0)
     within = np.zeros((4, 4))
     within[0, 1] = 9.0  # of one sentence: it must not count
-    assert told(row(pays=[within.tolist()]))["pays"] is None
+    assert summarize_rows(row(pays=[within.tolist()]))["pays"] is None
 
 
 def test_the_negation_is_looked_for_where_the_model_says_contradiction():
     misses = row(scores=row()["scores"] | {
         "lime": [-4.0, 3.0, 2.0, 1.0], "alpha-avg": [0.1, 0.2, 0.3, 0.4]})  # fmt: skip
-    found = told(row(), misses, row(decision=1), row(negation=[0, 0, 0, 0]))["negation"]
-    assert (found["pairs"], found["contradictions"]) == (2, 3)
-    assert found["first"]["shapley"][0] == 1.0
-    assert found["first"]["lime"][0] == 0.5  # strongest, but against the class
-    assert found["first"]["alpha-avg"][0] == 0.5
-    assert found["chance"][0] == 0.25
-    assert (found["decides"][0], found["others_decide"][0]) == (1.0, 0.0)
+    result = summarize_rows(row(), misses, row(decision=1), row(negation=[0, 0, 0, 0]))["negation"]
+    assert (result["pairs"], result["contradictions"]) == (2, 3)
+    assert result["first"]["shapley"][0] == 1.0
+    assert result["first"]["lime"][0] == 0.5  # strongest, but against the class
+    assert result["first"]["alpha-avg"][0] == 0.5
+    assert result["chance"][0] == 0.25
+    assert (result["decides"][0], result["others_decide"][0]) == (1.0, 0.0)
 
 
 def test_decisions_that_change_are_counted_by_class():
-    one = row(flips=dict.fromkeys(METHODS, None) | {"loo": 1})
-    found = told(one, row(decision=2))["flips"]
-    assert found["contradiction"]["first"]["loo"][0] == 1.0
-    assert found["contradiction"]["first"]["lime"][0] == 0.0
-    assert found["contradiction"]["needed"]["lime"][0] == 1.0  # never: all words are not enough
-    assert found["entailment"]["needed"]["lime"][0] == 0.5
-    assert found["neutral"]["first"]["loo"] is None
-    assert found["all"]["first"]["random"][0] == 0.25
-    assert found["all"]["first"]["best"][0] == 1.0
-    assert found["all"]["needed"]["best"][0] == 0.25
+    value = row(flips=dict.fromkeys(METHODS, None) | {"loo": 1})
+    result = summarize_rows(value, row(decision=2))["flips"]
+    assert result["contradiction"]["first"]["loo"][0] == 1.0
+    assert result["contradiction"]["first"]["lime"][0] == 0.0
+    assert result["contradiction"]["needed"]["lime"][0] == 1.0  # never: all words are not enough
+    assert result["entailment"]["needed"]["lime"][0] == 0.5
+    assert result["neutral"]["first"]["loo"] is None
+    assert result["all"]["first"]["random"][0] == 0.25
+    assert result["all"]["first"]["best"][0] == 1.0
+    assert result["all"]["needed"]["best"][0] == 0.25
 
 
 # ---------------------------------------------- a small transformer, from its files
@@ -226,75 +226,77 @@ def setting(files, tmp_path):
 
 
 @pytest.fixture
-def few(monkeypatch):
+def few_pairs(monkeypatch):
     monkeypatch.setattr(pair_rows, "QUICK_PAIRS", 2)
     monkeypatch.setattr(pair_rows, "QUICK_WORDS", 6)
     monkeypatch.setattr(one_sentence, "QUICK_PAIRS", 12)
 
 
 @pytest.mark.slow
-def test_rows_say_what_the_library_says_of_the_same_pair(setting, few):
+def test_rows_say_what_the_library_says_of_the_same_pair(setting, few_pairs):
     pairs, share = pair_rows.short_pairs(setting)
     assert 0 < share <= 1
     rows = list(pair_rows.measure_rows(setting, pairs, replacement="mask"))
     assert len(rows) == 2
     model = setting.pair_classifier
-    for (pair, label), found in zip(pairs, rows, strict=True):
-        assert (found["label"], len(found["words"]) <= 6) == (label, True)
+    for (pair, label), result in zip(pairs, rows, strict=True):
+        assert (result["label"], len(result["words"]) <= 6) == (label, True)
         for name in METHODS:
-            one = explain(model, pair, name)
-            assert one.target == CLASSES[found["decision"]]
-            np.testing.assert_allclose(found["scores"][name], one.scores, rtol=1e-4, atol=1e-5)
-            assert one.signed == (name in pair_rows.SIGNED)
-        assert ["first" if not own else "second" for own in found["second"]] == list(one.sides)
+            value = explain(model, pair, name)
+            assert value.target == CLASSES[result["decision"]]
+            np.testing.assert_allclose(result["scores"][name], value.scores, rtol=1e-4, atol=1e-5)
+            assert value.signed == (name in pair_rows.SIGNED)
+        assert ["first" if not own_value else "second" for own_value in result["second"]] == list(
+            value.sides
+        )
 
 
 @pytest.mark.slow
-def test_areas_and_what_they_lie_between_are_those_of_judge(setting, few):
+def test_areas_and_what_they_lie_between_are_those_of_judge(setting, few_pairs):
     pairs, _ = pair_rows.short_pairs(setting)
-    (found,) = pair_rows.measure_rows(setting, pairs[:1], replacement="mask")
+    (result,) = pair_rows.measure_rows(setting, pairs[:1], replacement="mask")
     names = ["alpha-avg", "gxi", "loo"]
     (judged,) = limelight.judge(setting.pair_classifier, [pairs[0][0]], names, columns=()).texts
-    assert {name: found["areas"][name] for name in names} == pytest.approx(judged.areas, abs=1e-4)
-    assert found["ceiling"] >= judged.deletion.ceiling - 1e-4
+    assert {name: result["areas"][name] for name in names} == pytest.approx(judged.areas, abs=1e-4)
+    assert result["ceiling"] >= judged.deletion.ceiling - 1e-4
     error = 5 * (judged.deletion.stderr or 0) + 1e-3
-    assert found["chance"] == pytest.approx(judged.deletion.chance, abs=error)
+    assert result["chance"] == pytest.approx(judged.deletion.chance, abs=error)
 
 
-def test_attention_of_words_is_that_of_their_pieces(setting, few):
+def test_attention_of_words_is_that_of_their_pieces(setting, few_pairs):
     pair = ("a predictable film", "the film")
-    found = pair_rows._measure_attention(setting.pair_classifier, pair)
-    one = explain(setting.pair_classifier, pair, "alpha-avg")
-    np.testing.assert_allclose(found["looks"][-1], one.scores, atol=1e-9)
-    pays = np.array(found["pays"])
+    result = pair_rows._measure_attention(setting.pair_classifier, pair)
+    value = explain(setting.pair_classifier, pair, "alpha-avg")
+    np.testing.assert_allclose(result["looks"][-1], value.scores, atol=1e-9)
+    pays = np.array(result["pays"])
     assert pays.shape == (2, 5, 5)
     np.testing.assert_allclose(pays, pays.transpose(0, 2, 1))
 
 
-def test_what_was_measured_is_not_measured_again(setting, few, monkeypatch):
+def test_what_was_measured_is_not_measured_again(setting, few_pairs, monkeypatch):
     pairs, _ = pair_rows.short_pairs(setting)
-    asked = []
+    request = []
 
     def rows(model, some, replacement):
-        asked.append(len(some))
+        request.append(len(some))
         return [{"label": label} for _, label in some]
 
     monkeypatch.setattr(pair_rows, "_CHUNK", 1)
     monkeypatch.setattr(pair_rows, "_measure_chunk", rows)
     killed = pair_rows.measure_rows(setting, pairs, replacement="mask")
     first = next(killed)
-    assert asked == [1]
+    assert request == [1]
     again = list(pair_rows.measure_rows(setting, pairs, replacement="mask"))
-    assert asked == [1, 1]
+    assert request == [1, 1]
     assert again[0] == first
-    assert [one["label"] for one in again] == [label for _, label in pairs]
+    assert [value["label"] for value in again] == [label for _, label in pairs]
     list(pair_rows.measure_rows(setting, pairs, replacement="delete"))  # other numbers
     setting.seed = 1  # other pairs
     list(pair_rows.measure_rows(setting, pairs, replacement="mask"))
-    assert asked == [1] * 6
+    assert request == [1] * 6
 
 
-def test_a_hidden_sentence_says_nothing(setting, few):
+def test_a_hidden_sentence_says_nothing(setting, few_pairs):
     def decides(pairs):
         """Made up: “not” in the second sentence is a contradiction, else it is neutral."""
         return [[float("not" in b.split()), 0.5, 0.0] for _, b in pairs]
@@ -302,14 +304,14 @@ def test_a_hidden_sentence_says_nothing(setting, few):
     setting._cache["pair model"] = limelight.wrap(
         decides, classes=CLASSES, scale="score", mask="x", pairs=True
     )
-    found = one_sentence.measure_hidden(setting)
-    assert found["pairs"] == 12
-    assert found["stays"]["second"] == found["stays"]["whole"] == 1.0
-    contradictions = sum(found["becomes"]["whole"][0])
+    result = one_sentence.measure_hidden(setting)
+    assert result["pairs"] == 12
+    assert result["stays"]["second"] == result["stays"]["whole"] == 1.0
+    contradictions = sum(result["becomes"]["whole"][0])
     assert contradictions > 0
-    assert found["becomes"]["first"][0] == [0, contradictions, 0]
-    assert found["stays"]["first"] == pytest.approx(1 - contradictions / 12, abs=1e-4)
-    assert found["stays"]["exchanged"] < 1.0
+    assert result["becomes"]["first"][0] == [0, contradictions, 0]
+    assert result["stays"]["first"] == pytest.approx(1 - contradictions / 12, abs=1e-4)
+    assert result["stays"]["exchanged"] < 1.0
 
 
 def test_a_single_layer_gets_its_inputs():
@@ -332,7 +334,7 @@ def test_a_gain_is_over_the_most_frequent_class():
 
 
 @pytest.mark.slow
-def test_small_files_become_a_report(files, tmp_path, few, monkeypatch):
+def test_small_files_become_a_report(files, tmp_path, few_pairs, monkeypatch):
     page = runner.reproduce(
         files / "data", tmp_path / "out", quick=True, only=["pairs"], device="cpu",
         pair_model=files / "model",
@@ -349,17 +351,17 @@ def test_small_files_become_a_report(files, tmp_path, few, monkeypatch):
 
 def lacks(part, **given):
     setting = Setting(**{"models": Path("out/models"), **given})
-    (found,) = [one for one in sentence_pairs.EXPERIMENT.parts if one.name == part]
-    return found.missing_needs(setting)
+    (result,) = [value for value in sentence_pairs.EXPERIMENT.parts if value.name == part]
+    return result.missing_needs(setting)
 
 
 def test_parts_say_what_they_lack(files, tmp_path):
-    everything = {"data": files / "data", "pair_model": files / "model"}
-    assert lacks("words", **everything) == ("gpu",)
-    assert lacks("words", **everything, quick=True) == ()
-    assert lacks("deleted", **everything, quick=True) == ("gpu",)
-    assert lacks("words", **everything, device="cuda") == ()
-    assert lacks("hidden", **everything) == ()
+    total = {"data": files / "data", "pair_model": files / "model"}
+    assert lacks("words", **total) == ("gpu",)
+    assert lacks("words", **total, quick=True) == ()
+    assert lacks("deleted", **total, quick=True) == ("gpu",)
+    assert lacks("words", **total, device="cuda") == ()
+    assert lacks("hidden", **total) == ()
     assert lacks("one-layer", data=files / "data") == ()
     assert lacks("hidden", data=files / "data") == ("pair-model",)
     assert lacks("words", data=tmp_path) == ("gpu", "sick", "pair-model")
@@ -408,12 +410,12 @@ def test_another_model_raises_an_error(files, tmp_path, setting):
 
 def test_verdicts_that_depend_on_what_stands_for_a_word_are_named():
     words = load_stored_results()["pairs"]["words"].numbers
-    numbers = {part: one.numbers for part, one in load_stored_results()["pairs"].items()} | {
+    numbers = {part: value.numbers for part, value in load_stored_results()["pairs"].items()} | {
         "deleted": words
     }
     assert sentence_pairs._compare_deletion(numbers) == (6, [])
-    told = sentence_pairs._findings(numbers).measured
-    assert any("All 6 verdicts about words are the same." in one for one in told)
+    output = sentence_pairs._findings(numbers).measured
+    assert any("All 6 verdicts about words are the same." in element for element in output)
     other = words | {"pays": [0.6, 0.55, 0.65]}
     count, changed = sentence_pairs._compare_deletion(numbers | {"deleted": other})
     assert (count, len(changed)) == (6, 1)

@@ -17,7 +17,7 @@ from limelight_reproduction.setting import Setting
 ROWS = [{"text": f"w{i} w{i + 1}", "label": i % 2} for i in range(6)]
 
 
-def given(data, **changes):
+def make_setting(data, **changes):
     return Setting(data=data, models=data / "models", **changes)
 
 
@@ -60,7 +60,7 @@ def archive(home, *, parts=("train", "test")):
 )
 def test_files_are_found_in_the_folder_of_the_data_set_or_for_imdb_beside_it(tmp_path, name, file):
     write(tmp_path / file)
-    texts = given(tmp_path).texts(name, "test")
+    texts = make_setting(tmp_path).texts(name, "test")
     assert list(texts.texts) == [row["text"] for row in ROWS]
     assert texts.labels.tolist() == [row["label"] for row in ROWS]
     assert texts.classes == module.CLASSES[name]
@@ -69,7 +69,7 @@ def test_files_are_found_in_the_folder_of_the_data_set_or_for_imdb_beside_it(tmp
 @pytest.mark.parametrize("under", [".", "imdb"])
 def test_the_archive_is_read_as_limelight_data_leaves_it(tmp_path, under):
     archive(tmp_path / under)
-    setting = given(tmp_path)
+    setting = make_setting(tmp_path)
     for part in ("train", "test"):
         texts = setting.texts("imdb", part)
         assert list(texts.texts) == [f"a {part} neg review", f"a {part} pos review"]
@@ -78,7 +78,7 @@ def test_the_archive_is_read_as_limelight_data_leaves_it(tmp_path, under):
 
 def test_the_archive_itself_may_be_the_data_folder(tmp_path):
     archive(tmp_path)
-    texts = given(tmp_path / "aclImdb").texts("imdb", "test")
+    texts = make_setting(tmp_path / "aclImdb").texts("imdb", "test")
     assert texts.texts[0] == "a test neg review"
 
 
@@ -88,22 +88,22 @@ def test_the_archive_itself_may_be_the_data_folder(tmp_path):
 def test_a_file_of_another_name_is_not_taken_for_the_data(tmp_path, other):
     write(tmp_path / "imdb" / other, [{"text": "wrong", "label": 0}])
     with pytest.raises(InputError, match="the test texts of imdb are not in"):
-        given(tmp_path).texts("imdb", "test")
+        make_setting(tmp_path).texts("imdb", "test")
     write(tmp_path / "imdb" / "test.jsonl")
-    assert len(given(tmp_path).texts("imdb", "test")) == len(ROWS)
+    assert len(make_setting(tmp_path).texts("imdb", "test")) == len(ROWS)
 
 
 def test_the_whole_set_has_priority_and_two_subsets_raise_an_error(tmp_path):
     for size in ("5k", "10k"):
         write(tmp_path / "ag_news" / f"train_{size}.jsonl", ROWS[:2])
     with pytest.raises(InputError) as caught:
-        given(tmp_path).texts("ag_news", "train")
+        make_setting(tmp_path).texts("ag_news", "train")
     assert str(caught.value) == (
         f"'{tmp_path / 'ag_news'}' has several subsets (train_10k.jsonl, train_5k.jsonl) "
         "and no train file. Leave one."
     )
     write(tmp_path / "ag_news" / "train.jsonl")
-    assert len(given(tmp_path).texts("ag_news", "train")) == len(ROWS)
+    assert len(make_setting(tmp_path).texts("ag_news", "train")) == len(ROWS)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_the_whole_set_has_priority_and_two_subsets_raise_an_error(tmp_path):
 def test_missing_data_raise_an_error(tmp_path, name, more):
     write(tmp_path / "train.jsonl")  # not the test set, and not in the folder of another set
     with pytest.raises(InputError) as caught:
-        given(tmp_path).texts(name, "test")
+        make_setting(tmp_path).texts(name, "test")
     assert str(caught.value) == (
         f"the test texts of {name} are not in '{tmp_path}'. Add {name}/test.parquet (or "
         f".csv, .jsonl){more}."
@@ -121,9 +121,9 @@ def test_missing_data_raise_an_error(tmp_path, name, more):
 
 def test_an_archive_without_test_reviews_is_no_test_set(tmp_path):
     archive(tmp_path, parts=("train",))
-    assert len(given(tmp_path).texts("imdb", "train")) == 2
+    assert len(make_setting(tmp_path).texts("imdb", "train")) == 2
     with pytest.raises(InputError, match="the test texts of imdb are not in"):
-        given(tmp_path).texts("imdb", "test")
+        make_setting(tmp_path).texts("imdb", "test")
 
 
 # ----------------------------------------------------------------- reading them
@@ -133,36 +133,38 @@ def test_texts_are_read_once(tmp_path, monkeypatch):
     write(tmp_path / "imdb" / "test.jsonl")
     read, calls = module.read_labeled, []
 
-    def counted(path, *args, **kwargs):
+    def count_read(path, *args, **kwargs):
         calls.append(path.name)
         return read(path, *args, **kwargs)
 
-    monkeypatch.setattr(module, "read_labeled", counted)
-    setting = given(tmp_path)
-    whole = setting.texts("imdb", "test")
+    monkeypatch.setattr(module, "read_labeled", count_read)
+    setting = make_setting(tmp_path)
+    full = setting.texts("imdb", "test")
     setting.sample_texts("imdb", "test", 3)
-    assert setting.texts("imdb", "test") is whole
+    assert setting.texts("imdb", "test") is full
     assert calls == ["test.jsonl"]
 
 
 def test_some_texts_are_drawn_with_the_seed_and_keep_their_labels(tmp_path):
     rows = [{"text": f"w{i}", "label": i % 2} for i in range(50)]
     write(tmp_path / "test.jsonl", rows)
-    drawn = [given(tmp_path, seed=seed).sample_texts("imdb", "test", 20) for seed in (3, 3, 4)]
-    assert drawn[0].texts == drawn[1].texts != drawn[2].texts
-    assert len(set(drawn[0].texts)) == 20
+    samples = [
+        make_setting(tmp_path, seed=seed).sample_texts("imdb", "test", 20) for seed in (3, 3, 4)
+    ]
+    assert samples[0].texts == samples[1].texts != samples[2].texts
+    assert len(set(samples[0].texts)) == 20
     label = {row["text"]: row["label"] for row in rows}
-    for some in drawn:
-        assert [label[text] for text in some.texts] == some.labels.tolist()
-    fewer = given(tmp_path, seed=3).sample_texts("imdb", "test", 5)
-    assert fewer.texts == drawn[0].texts[:5]
-    assert len(given(tmp_path).sample_texts("imdb", "test", 1000)) == 50
+    for values in samples:
+        assert [label[text] for text in values.texts] == values.labels.tolist()
+    fewer = make_setting(tmp_path, seed=3).sample_texts("imdb", "test", 5)
+    assert fewer.texts == samples[0].texts[:5]
+    assert len(make_setting(tmp_path).sample_texts("imdb", "test", 1000)) == 50
 
 
 def test_inputs_are_recorded_at_every_use(tmp_path, toy_model):
     limelight.save_folder(toy_model(), tmp_path / "model")
     write(tmp_path / "test.jsonl", [{"text": OPENING, "label": 0}])
-    setting = given(tmp_path, paper_model=tmp_path / "model")
+    setting = make_setting(tmp_path, paper_model=tmp_path / "model")
     for ask, names in (
         (lambda: setting.review, {"imdb test"}),
         (lambda: setting.sample_texts("imdb", "test", 1), {"imdb test"}),
@@ -179,7 +181,7 @@ def test_inputs_are_recorded_at_every_use(tmp_path, toy_model):
 
 def test_a_negative_seed_raises_an_error():
     with pytest.raises(InputError, match=r"^seed must be at least 0, not -1\.$"):
-        given(Path(), seed=-1)
+        make_setting(Path(), seed=-1)
 
 
 # -------------------------------------------------------------- the paper's model
@@ -189,7 +191,7 @@ def test_another_kind_of_model_is_not_taken_for_the_papers(tmp_path, monkeypatch
     other = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
     monkeypatch.setattr(module, "load", lambda _: other)
     with pytest.raises(InputError) as caught:
-        _ = given(tmp_path, paper_model=tmp_path).recipe_model
+        _ = make_setting(tmp_path, paper_model=tmp_path).recipe_model
     assert str(caught.value) == (
         f"the model in '{tmp_path}' is not an AttentionClassifier of the paper. Train one "
         "with `limelight train --recipe paper`."
@@ -199,21 +201,21 @@ def test_another_kind_of_model_is_not_taken_for_the_papers(tmp_path, monkeypatch
 def test_the_papers_model_is_the_one_in_the_folder(tmp_path, toy_model):
     model = toy_model()
     limelight.save_folder(model, tmp_path / "model")
-    found = given(tmp_path, paper_model=tmp_path / "model").recipe_model
-    assert found.fingerprint == model.fingerprint
+    result = make_setting(tmp_path, paper_model=tmp_path / "model").recipe_model
+    assert result.fingerprint == model.fingerprint
 
 
 @pytest.mark.parametrize("classes", [("0", "1"), ("negative", "positive")])
 def test_a_model_of_numbered_classes_speaks_of_sentiment(tmp_path, toy_model, classes):
     limelight.save_folder(replace(toy_model(), classes=classes), tmp_path / "model")
-    found = given(tmp_path, paper_model=tmp_path / "model").recipe_model
-    assert found.classes == ("negative", "positive")
+    result = make_setting(tmp_path, paper_model=tmp_path / "model").recipe_model
+    assert result.classes == ("negative", "positive")
 
 
 def test_a_model_of_other_classes_raises_an_error(tmp_path, toy_model):
     limelight.save_folder(replace(toy_model(), classes=("ham", "spam")), tmp_path / "model")
     with pytest.raises(InputError) as caught:
-        _ = given(tmp_path, paper_model=tmp_path / "model").recipe_model
+        _ = make_setting(tmp_path, paper_model=tmp_path / "model").recipe_model
     assert str(caught.value) == (
         "the paper's model must have IMDB's classes, negative and positive (or 0 and 1), "
         f"but '{tmp_path / 'model'}' has ham, spam."
@@ -221,7 +223,7 @@ def test_a_model_of_other_classes_raises_an_error(tmp_path, toy_model):
 
 
 def test_without_a_folder_the_papers_model_is_the_one_that_is_carried(tmp_path):
-    model = given(tmp_path).recipe_model
+    model = make_setting(tmp_path).recipe_model
     sizes = {"d_e": 128, "K": 6, "d_att": 64, "d_out": 64, "C": 2, "T_max": 256}
     assert sizes.items() <= model.sizes.items()
     training = model.record["training"]
@@ -238,7 +240,7 @@ def test_texts_are_stripped_as_the_authors_strip_them():
 def test_the_review_is_found_by_its_words_wherever_it_stands(tmp_path):
     rows = [*ROWS, {"text": OPENING + ", giving it such grades.", "label": 0}]
     write(tmp_path / "test.jsonl", rows)
-    setting = given(tmp_path)
+    setting = make_setting(tmp_path)
     assert setting.review.number == len(ROWS)
     assert setting.review.text.startswith("I find it amazing that so many people probably Poles")
     assert setting.review is setting.review
@@ -247,10 +249,10 @@ def test_the_review_is_found_by_its_words_wherever_it_stands(tmp_path):
 def test_data_without_the_review_say_what_they_lack(tmp_path):
     write(tmp_path / "test.jsonl")
     with pytest.raises(InputError, match=r"^no test review begins with “I find it amazing, that"):
-        _ = given(tmp_path).review
+        _ = make_setting(tmp_path).review
 
 
 def test_the_review_of_imdb_has_the_size_that_the_paper_gives(shared):
-    review = given(shared / "data").review
+    review = make_setting(shared / "data").review
     strings = token_strings(review.text)
     assert (review.number, len(strings), len(set(strings))) == (9657, TOKENS, WORDS)

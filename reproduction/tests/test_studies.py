@@ -53,14 +53,14 @@ def test_a_stored_result_is_of_a_whole_run_and_has_its_stamp(path):
     assert result["stamp"].keys() == {"limelight", "commit"}
 
 
-def values_of(name):
+def measure_values(name):
     result = json.loads((STUDIES / "results" / f"{name}.json").read_text("utf-8"))
     return {measure["id"]: measure["value"] for measure in result["measures"]}
 
 
 @pytest.mark.parametrize("kind", ["reviews", "sentences"])
 def test_the_page_has_the_measured_fit_of_local_models(kind):
-    value = values_of("surrogate_rivals_cuda")
+    value = measure_values("surrogate_rivals_cuda")
     names = ("line", "pairs", "boosting", "slalom", "ratio_game")
     cells = (f"{value[f'r2_{kind}_mask_1000_{name}']:.2f}" for name in names)
     assert f"| {kind} | {' | '.join(cells)} |" in (STUDIES / "README.md").read_text("utf-8")
@@ -68,7 +68,7 @@ def test_the_page_has_the_measured_fit_of_local_models(kind):
 
 @pytest.mark.parametrize("calls", [200, 500, 1000])
 def test_the_page_has_the_measured_fit_of_ratio_games(calls):
-    value = values_of("surrogate_cuda")
+    value = measure_values("surrogate_cuda")
     names = [f"r2_{name}" for name in ("linear", "one_head", "three_heads", "chosen")]
     names += ["error_surrogate", "error_permutations"]
     cells = (f"{value[f'{name}_{calls}']:.2f}" for name in names)

@@ -27,13 +27,13 @@ def fits():
 
 @pytest.mark.parametrize("kind", ["shapley", "lime", "banzhaf", "interactions"])
 def test_values_of_a_ratio_game_are_its_exact_ones(fits, kind):
-    found = compute_surrogate_values(fits, kind)
+    result = compute_surrogate_values(fits, kind)
     exact = limelight.explain(
         limelight.load(), TEXT, kind, **({"top": None} if kind == "interactions" else {})
     )
     assert fits.r2 > 0.9999
-    assert found.warnings == ()
-    scores, stderr, expected = found.scores, found.stderr, exact.scores
+    assert result.warnings == ()
+    scores, stderr, expected = result.scores, result.stderr, exact.scores
     if kind == "interactions":
         place = tuple(exact.pairs.features.T)
         scores, stderr, expected = scores[place], stderr[place], exact.pairs.scores
@@ -51,15 +51,15 @@ def test_the_fitted_game_answers_as_the_model_does(fits):
 def test_a_game_that_is_no_ratio_is_warned_of():
     keep = draw_paired_masks(12, 600, np.random.default_rng(0))
     parity = cross_fit_ratio_game(keep, (-1.0) ** keep[:, :5].sum(axis=1))
-    found = compute_surrogate_values(parity, "shapley")
+    result = compute_surrogate_values(parity, "shapley")
     assert parity.r2 < 0.4
-    assert "those of another game" in found.warnings[0]
-    assert (found.stderr > 0.005).all()
+    assert "those of another game" in result.warnings[0]
+    assert (result.stderr > 0.005).all()
 
 
 def test_a_fit_worse_than_a_line_is_warned_of():
     keep = draw_paired_masks(8, 100, np.random.default_rng(0))
-    found = cross_fit_ratio_game(keep, keep @ np.arange(8.0))
-    assert fit_warnings(found._replace(r2=0.8, r2_linear=0.8)) == ()
-    (warning,) = fit_warnings(found._replace(r2=0.71, r2_linear=0.75))
+    result = cross_fit_ratio_game(keep, keep @ np.arange(8.0))
+    assert fit_warnings(result._replace(r2=0.8, r2_linear=0.8)) == ()
+    (warning,) = fit_warnings(result._replace(r2=0.71, r2_linear=0.75))
     assert "less than a linear model does (R² 0.710 against 0.750" in warning

@@ -20,7 +20,9 @@ from limelight_reproduction.results import load_stored_results
 
 
 def numbers(name):
-    return {part: copy.deepcopy(one.numbers) for part, one in load_stored_results()[name].items()}
+    return {
+        part: copy.deepcopy(value.numbers) for part, value in load_stored_results()[name].items()
+    }
 
 
 def test_verdicts_name_parts_that_there_are():
@@ -53,21 +55,21 @@ def test_a_statement_of_the_caption_that_breaks_on_the_recipe_is_not_counted():
 
 
 def test_five_comments_hold_four_under_a_condition_and_two_do_not():
-    found = comments.findings(numbers("comments"))
-    (verdict,) = found.verdicts
+    result = comments.findings(numbers("comments"))
+    (verdict,) = result.verdicts
     assert verdict.holds == "5 hold, 4 under a condition, 2 do not"
-    assert found.headline.startswith("Of 11 claims in words 5 hold, 4 hold under a condition")
-    (row,) = [row for row in found.table.rows if str(row[1]).startswith("LIME is quite different")]
+    assert result.headline.startswith("Of 11 claims in words 5 hold, 4 hold under a condition")
+    (row,) = [row for row in result.table.rows if str(row[1]).startswith("LIME is quite different")]
     assert row[0] == "5 (i)"
     assert row[2] == row[4] == "holds"
-    assert "however they are read" not in found.meaning
+    assert "however they are read" not in result.meaning
     # Without the paper's exception, the leading term, the statement would fail.
     of = numbers("comments")["paper"]["spread"]
     assert min(of[f"{kind} lime ~ gxi"][1] for kind in ("pearson", "spearman")) > claims.CORRELATED
 
 
 @pytest.mark.parametrize(
-    ("paper", "shipped", "told"),
+    ("paper", "shipped", "output"),
     [
         (0.93, 0.01, "holds on the paper's recipe, does not on the shipped model"),
         (0.01, 0.93, "holds on the shipped model, does not on the paper's recipe"),
@@ -75,16 +77,16 @@ def test_five_comments_hold_four_under_a_condition_and_two_do_not():
         (0.01, 0.01, "holds on neither model"),
     ],
 )
-def test_figure_three_says_on_which_model_it_holds(paper, shipped, told):
+def test_figure_three_says_on_which_model_it_holds(paper, shipped, output):
     of = numbers("figure-3")
     of["paper"]["reviews"]["distance"], of["shipped"]["reviews"]["distance"] = paper, shipped
     (verdict,) = figure_3.findings(of).verdicts
-    assert verdict.holds == told
+    assert verdict.holds == output
 
 
 def test_the_comments_that_fail_are_named():
-    found = comments.findings(numbers("comments"))
-    (verdict,) = found.verdicts
+    result = comments.findings(numbers("comments"))
+    (verdict,) = result.verdicts
     failing = int(re.search(r"(\d+) do not", verdict.holds)[1])
     assert verdict.number.startswith("not: ")
     assert len(re.findall(r"\d \(i+\), ", verdict.number)) == failing > 0

@@ -10,7 +10,7 @@ from limelight import LabeledTexts
 from limelight.text import UNK, Vocabulary, token_strings
 from limelight_reproduction.deep.subwords import SubwordSplitter
 
-from deep_toys import SHAPE, trained
+from deep_toys import SHAPE, make_trained_network
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +51,10 @@ def test_saved_pieces_cut_alike(pieces):
 
 @pytest.fixture(scope="module")
 def model(pieces):
-    known = sorted(
+    reference = sorted(
         {p for w in ("walking", "talker", "walker", "the", "he") for p in pieces.split_word(w)}
     )
-    return trained(pieces=pieces, vocabulary=Vocabulary(("[cls]", "UNK", *known)))
+    return make_trained_network(pieces=pieces, vocabulary=Vocabulary(("[cls]", "UNK", *reference)))
 
 
 def test_all_pieces_of_a_word_are_one_feature(pieces, model):
@@ -67,8 +67,8 @@ def test_all_pieces_of_a_word_are_one_feature(pieces, model):
     game = limelight.game(model, text)
     assert game.features == ("walker", "the", "talker")
     spelt = [(word, piece) for word in words for piece in pieces.split_word(word)]
-    written = " ".join("UNKNOWN" if word == "walker" else piece for word, piece in spelt)
-    expected = replace(model, pieces=None).outputs([replace(model, pieces=None).read(written)])
+    content = " ".join("UNKNOWN" if word == "walker" else piece for word, piece in spelt)
+    expected = replace(model, pieces=None).outputs([replace(model, pieces=None).read(content)])
     np.testing.assert_array_equal(game([[False, True, True]]), expected)
 
 

@@ -41,7 +41,7 @@ def experiment(
     Its verdict is of the parts ``decided``.
     """
 
-    def drawn(numbers):
+    def draw_figures(numbers):
         figure, axes = canvas(2.0, 2.0)
         axes.plot([of["value"] for of in numbers.values()])
         yield f"{name}-drawing", f"The values of {name}.", figure
@@ -72,7 +72,7 @@ def experiment(
                 rows=[[part, of["value"], cell] for part, of in numbers.items()],
             ),
         ),
-        figures=drawn,
+        figures=draw_figures,
     )
 
 

@@ -146,8 +146,8 @@ def test_a_tie_does_not_keep_the_prediction():
 def test_a_list_that_is_too_long_to_evaluate_is_proven_for_an_exact_model(shipped):
     calls = {"budget": "3 calls"}
     text = "A superb, wonderful, moving film, and she is great in it."
-    held = check(shipped, text, calls, never_decisive=("she", "it", "in"))
-    assert held == (
+    contained = check(shipped, text, calls, never_decisive=("she", "it", "in"))
+    assert contained == (
         "passed",
         "prediction positive stays without any of she, in, it, proven.",
     )
@@ -228,10 +228,10 @@ def test_the_certified_radius_of_a_sampled_model_is_what_was_evaluated():
         "failed",
         "certified radius 0 (yes becomes no without superb), required at least 1.",
     )
-    many = additive_model(**dict.fromkeys("abcdefghijklmnopqrst", 1.0))
+    large_sample = additive_model(**dict.fromkeys("abcdefghijklmnopqrst", 1.0))
     text = " ".join("abcdefghijklmnopqrst")
-    assert check(many, text, certified_radius=1)[0] == "passed"
-    outcome, sentence = check(many, text, {"budget": "40 calls"}, certified_radius=4)
+    assert check(large_sample, text, certified_radius=1)[0] == "passed"
+    outcome, sentence = check(large_sample, text, {"budget": "40 calls"}, certified_radius=4)
     assert outcome == "failed"
     assert sentence.endswith("required at least 4. Use a larger budget.")
 

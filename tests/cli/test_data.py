@@ -1,7 +1,7 @@
 import hashlib
 from dataclasses import replace
 
-from archives import GOOD, served
+from archives import GOOD, serve_content
 from limelight.data import imdb
 from limelight.data.imdb import Archive
 
@@ -18,7 +18,7 @@ def test_the_default_archive_is_the_public_one():
 
 
 def test_data_imdb_prints_the_folder(limelight, tmp_path, monkeypatch):
-    with served(GOOD) as (url, _):
+    with serve_content(GOOD) as (url, _):
         digest = hashlib.md5(GOOD).hexdigest()
         monkeypatch.setattr(imdb, "IMDB", replace(imdb.IMDB, size=len(GOOD), md5=digest))
         run = limelight("data", "imdb", "--output", tmp_path, "--url", url)
@@ -27,7 +27,7 @@ def test_data_imdb_prints_the_folder(limelight, tmp_path, monkeypatch):
 
 
 def test_a_file_that_is_too_short_is_not_unpacked(limelight, tmp_path):
-    with served(GOOD) as (url, _):
+    with serve_content(GOOD) as (url, _):
         run = limelight("data", "imdb", "--output", tmp_path, "--url", url)
     assert run == (
         2,

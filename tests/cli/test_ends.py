@@ -57,7 +57,7 @@ def commands(tmp_path_factory):
 
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize(
-    ("command", "option"), [(name, one) for name, several in OPTIONS.items() for one in several]
+    ("command", "option"), [(name, value) for name, values in OPTIONS.items() for value in values]
 )
 def test_an_impossible_number_is_an_error(limelight, commands, command, option, bad):
     if (command, option, bad) in MEANT:
@@ -65,8 +65,8 @@ def test_an_impossible_number_is_an_error(limelight, commands, command, option, 
     for package in {"serve": ["starlette", "uvicorn"], "train": ["torch"]}.get(command, ()):
         pytest.importorskip(package)
     name, _, setting = option.partition(" ")
-    given = (name, f"{setting}={BAD[bad]}") if setting else (f"{name}={BAD[bad]}",)
-    ended = limelight(*commands[command], *given)
+    arguments = (name, f"{setting}={BAD[bad]}") if setting else (f"{name}={BAD[bad]}",)
+    ended = limelight(*commands[command], *arguments)
     assert (ended.code, ended.out) == (2, ""), ended.err
     assert ended.err.startswith("Error: ")
     assert len(ended.err.splitlines()) == 1
@@ -74,10 +74,10 @@ def test_an_impossible_number_is_an_error(limelight, commands, command, option, 
 
 
 def test_an_interrupt_is_one_line(limelight, monkeypatch):
-    def interrupted(*_, **__):
+    def raise_interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("limelight.api.explain", interrupted)
+    monkeypatch.setattr("limelight.api.explain", raise_interrupt)
     assert limelight("explain", TEXT) == (130, "", "Interrupted.\n")
 
 
@@ -88,6 +88,6 @@ def test_an_interrupt_before_the_command_line_is_there_is_one_line_too(monkeypat
 
     monkeypatch.setitem(sys.modules, "limelight.cli", Interrupted())
     monkeypatch.setattr("signal.signal", lambda *_: None)
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as remaining:
         program.main()
-    assert (left.value.code, capsys.readouterr().err) == (130, "Interrupted.\n")
+    assert (remaining.value.code, capsys.readouterr().err) == (130, "Interrupted.\n")

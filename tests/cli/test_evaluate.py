@@ -46,13 +46,13 @@ def test_one_text_is_one_text(limelight, model, data):
 
 def test_json_for_programs(limelight, model, data):
     run = limelight("evaluate", "--model", model, "--data", data, "--format", "json")
-    told = json.loads(run.out)
-    assert told["accuracy"] == pytest.approx(100 / 101)
-    assert told["model"] == tiny_model().fingerprint
-    assert sum(map(sum, told["confusion"])) == told["texts"] == 101
-    assert told["data"] == "data.jsonl"
-    assert told["warnings"] == run.err.splitlines()
-    assert " of 101 texts, such as row " in told["warnings"][0]
+    content = json.loads(run.out)
+    assert content["accuracy"] == pytest.approx(100 / 101)
+    assert content["model"] == tiny_model().fingerprint
+    assert sum(map(sum, content["confusion"])) == content["texts"] == 101
+    assert content["data"] == "data.jsonl"
+    assert content["warnings"] == run.err.splitlines()
+    assert " of 101 texts, such as row " in content["warnings"][0]
 
 
 def test_a_label_without_a_class_is_an_error_and_its_advice_works(limelight, model, data):
@@ -92,8 +92,8 @@ def test_the_shipped_model_keeps_its_promise_on_25_000_reviews(shared):
     result = json.loads(run.stdout)
     assert result["texts"] == 25_000
     assert result["accuracy"] >= 0.875
-    *said, kilobytes = run.stderr.splitlines()
-    warnings = [line for line in said if not line.startswith("Estimated time: ")]
+    *message, kilobytes = run.stderr.splitlines()
+    warnings = [line for line in message if not line.startswith("Estimated time: ")]
     assert int(kilobytes) < 1_000_000
     assert warnings == result["warnings"]
     assert any("of 25,000 texts, such as row" in warning for warning in warnings)
@@ -104,9 +104,9 @@ def test_rows_and_figures_of_a_judgment_leave_its_warnings_to_standard_error(
     limelight, model, data, tmp_path, form
 ):
     data.write_text(data.read_text().replace('"class ', '"kind '))
-    asked = ["--data", data, "--model", model, "--methods", "gxi", "--limit", "4"]
-    done = limelight("judge", *asked, "--output", tmp_path / f"out.{form}")
+    request = ["--data", data, "--model", model, "--methods", "gxi", "--limit", "4"]
+    done = limelight("judge", *request, "--output", tmp_path / f"out.{form}")
     assert done.code == 0
-    said = " ".join(done.err.split())
-    assert "The labels 'kind 0', 'kind 1' match no class of the model" in said
-    assert "Intervals and p-values need at least 10 texts, not 4." in said
+    message = " ".join(done.err.split())
+    assert "The labels 'kind 0', 'kind 1' match no class of the model" in message
+    assert "Intervals and p-values need at least 10 texts, not 4." in message

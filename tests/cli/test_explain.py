@@ -54,9 +54,9 @@ def test_a_class_is_explained_against_another(limelight, tmp_path):
     same = limelight("explain", "w1 w5", "--model", tmp_path / "m", "-t", "0", "--against", "0")
     assert same.code == 2
     assert "target and against must be different classes, but both are 'class 0'." in same.err
-    both = limelight("explain", TEXT, "--each", "class", "--against", "positive")
-    assert (both.code, both.out) == (2, "")
-    assert "give --against or --each class, not both." in both.err
+    pair = limelight("explain", TEXT, "--each", "class", "--against", "positive")
+    assert (pair.code, pair.out) == (2, "")
+    assert "give --against or --each class, not both." in pair.err
 
 
 def test_compare_writes_every_format(limelight, tmp_path, shipped):
@@ -151,14 +151,15 @@ def test_bad_input_is_an_error_with_code_2(limelight, arguments, message):
 
 
 def test_pairs_are_drawn_as_a_heat_map(limelight, tmp_path, monkeypatch):
-    drawn = []
+    samples = []
     monkeypatch.setattr(
-        "limelight.rendering.figures.interaction_heatmap", lambda e: drawn.append(e) or bar_chart(e)
+        "limelight.rendering.figures.interaction_heatmap",
+        lambda e: samples.append(e) or bar_chart(e),
     )
     path = tmp_path / "pairs.png"
     assert limelight("explain", TEXT, "-m", "interactions", "-o", path).code == 0
     assert path.exists()
-    assert len(drawn) == 1
+    assert len(samples) == 1
 
 
 def test_nothing_is_half_written(limelight, tmp_path):

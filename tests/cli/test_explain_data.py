@@ -36,8 +36,8 @@ def test_a_data_set_becomes_a_folder(limelight, data, tmp_path):
         "2 of 6 rows have an error instead of scores, the first: the text has no words. "
         "Give at least one word. Try again with --retry.\n"
     )
-    alone = limelight("explain-data", data, "-m", "lime", "-o", tmp_path / "alone")
-    assert alone.err.startswith("1 of 3 rows has an error instead of scores, the first: ")
+    single = limelight("explain-data", data, "-m", "lime", "-o", tmp_path / "alone")
+    assert single.err.startswith("1 of 3 rows has an error instead of scores, the first: ")
     run = Run(tmp_path / "run")
     assert run.texts().column("id").to_pylist() == ["7", "8", "9"]
     assert run.texts().column("label").to_pylist() == ["positive", "negative", "negative"]

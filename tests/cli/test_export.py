@@ -16,7 +16,7 @@ def folder(tmp_path):
     return tmp_path / "model"
 
 
-def data_of(page):
+def read_data(page):
     (content,) = re.findall(r'id="limelight-data">(.*?)</script>', page, re.S)
     return json.loads(content)
 
@@ -30,7 +30,7 @@ def test_a_model_becomes_one_file_without_links(limelight, folder, tmp_path):
     assert "<h1>News</h1>" in text
     assert not re.search(r'(?:src|href)="|https?://(?!www\.w3\.org/2000/svg)|@import', text)
     assert "default-src 'none'" in text
-    assert data_of(text)["classes"] == [f"class {i}" for i in range(4)]
+    assert read_data(text)["classes"] == [f"class {i}" for i in range(4)]
 
 
 def test_float16_is_half_the_tables(limelight, folder, tmp_path):
@@ -38,7 +38,7 @@ def test_float16_is_half_the_tables(limelight, folder, tmp_path):
     for precision in ("float32", "float16"):
         page = tmp_path / f"{precision}.html"
         limelight("export", "--model", folder, "-o", page, "--precision", precision)
-        tables = data_of(page.read_text("utf-8"))["tables"]
+        tables = read_data(page.read_text("utf-8"))["tables"]
         assert tables["wordValue"]["dtype"] == precision
         sizes[precision] = len(tables["wordValue"]["base64"])
     assert sizes["float16"] == pytest.approx(sizes["float32"] / 2, rel=0.01)

@@ -40,8 +40,8 @@ def test_lines_that_cannot_be_used_are_named_and_the_others_go_on(limelight, lin
 
 def test_lines_outside_the_domain_of_a_method_are_named(limelight, tmp_path):
     (tmp_path / "lines.txt").write_text("good film\nfine\nbad film\n")
-    given = ("--lines", "--file", tmp_path / "lines.txt", "-m", "lime-sampled")
-    outcome = limelight("explain", *given, "--format", "csv", "--output", tmp_path / "out.csv")
+    arguments = ("--lines", "--file", tmp_path / "lines.txt", "-m", "lime-sampled")
+    outcome = limelight("explain", *arguments, "--format", "csv", "--output", tmp_path / "out.csv")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.startswith("Line 2: ")
     assert outcome.err.endswith("Error: 1 of 3 lines could not be used.\n")
@@ -76,10 +76,10 @@ def test_errors_about_no_line_in_particular_come_once(limelight, lines, command)
 def test_no_usable_line_writes_no_file(limelight, tmp_path, command, content, sentence):
     (tmp_path / "lines.txt").write_bytes(content)
     (tmp_path / "out.json").write_text("old")
-    given = [*command, "--lines", "--file", tmp_path / "lines.txt"]
+    arguments = [*command, "--lines", "--file", tmp_path / "lines.txt"]
     if command[0] != "predict":
-        given += ["--output", tmp_path / "out.json"]
-    outcome = limelight(*given)
+        arguments += ["--output", tmp_path / "out.json"]
+    outcome = limelight(*arguments)
     assert outcome.code == 2
     assert outcome.out == ""
     assert outcome.err.splitlines()[-1] == f"Error: {sentence}"
@@ -149,9 +149,9 @@ def test_warnings_are_summed_up_alike_in_every_command_and_format(
     rows = ["a good film", long, f"{long} and more", "zzyzx", long]
     (tmp_path / "lines.txt").write_text("\n".join(rows))
     methods = () if command == "predict" else ("-m", "gxi")
-    given = ("--lines", "--file", tmp_path / "lines.txt", "--format", form)
-    told = limelight(command, *methods, *given).err.splitlines()
-    of_texts = [line for line in told if "feature" not in line]
+    arguments = ("--lines", "--file", tmp_path / "lines.txt", "--format", form)
+    output = limelight(command, *methods, *arguments).err.splitlines()
+    of_texts = [line for line in output if "feature" not in line]
     assert of_texts == [
         "Warning on 3 of 5 texts, such as line 2: The text has 300 tokens. The model "
         "reads the first 255, and the last 45 were cut off.",
@@ -164,8 +164,10 @@ def test_warnings_are_summed_up_alike_in_every_command_and_format(
 
 def test_a_table_that_has_no_room_for_warnings_leaves_them_to_standard_error(limelight):
     text = "a good film " * 100
-    said = "Warning: The text has 300 tokens. The model reads the first 255, and the last 45 were "
-    assert limelight("explain", text, "--format", "csv").err.startswith(said)
+    message = (
+        "Warning: The text has 300 tokens. The model reads the first 255, and the last 45 were "
+    )
+    assert limelight("explain", text, "--format", "csv").err.startswith(message)
     assert limelight("explain", text, "--format", "json").err == ""
 
 
@@ -213,7 +215,7 @@ def test_a_file_appears_when_it_is_whole(tmp_path):
     with pytest.raises(TypeError), atomic_file(path) as file:
         file.writelines([b"second", None])
     assert path.read_bytes() == b"first"
-    assert [one.name for one in tmp_path.iterdir()] == ["out.txt"]
+    assert [value.name for value in tmp_path.iterdir()] == ["out.txt"]
     with pytest.raises(FileNotFoundError) as error, atomic_file(path):
         (tmp_path / "input.txt").read_bytes()
     assert error.value.filename == str(tmp_path / "input.txt")

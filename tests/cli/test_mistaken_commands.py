@@ -96,7 +96,7 @@ def test_the_name_of_a_file_is_not_a_text(limelight, tmp_path, monkeypatch, comm
     assert limelight(*command, "x" * 5000 + " y").code == 0
 
 
-def counted(calls):
+def count_call(calls):
     def function(texts):
         calls.extend(texts)
         return np.tile([0.25, 0.75], (len(texts), 1))
@@ -109,7 +109,7 @@ def test_too_few_samples_raise_an_error_before_any_call(verb):
     calls: list[str] = []
     text = " ".join(f"word{i}" for i in range(200))
     with pytest.raises(DomainError) as error:
-        verb(counted(calls), text, "lime", samples=100)
+        verb(count_call(calls), text, "lime", samples=100)
     assert str(error.value) == (
         "100 samples do not determine LIME's scores of 200 features. Set samples to 402 or more."
     )
@@ -121,7 +121,7 @@ def test_a_bandwidth_that_leaves_no_weight_raises_an_error_before_any_call(words
     calls: list[str] = []
     text = " ".join(f"word{i}" for i in range(words))
     with pytest.raises(DomainError) as error:
-        library.explain(counted(calls), text, "lime", bandwidth=1e-300)
+        library.explain(count_call(calls), text, "lime", bandwidth=1e-300)
     assert str(error.value) == (
         f"with bandwidth 1e-300, all samples of {words} features have the weight 0. Use a larger "
         "bandwidth."
@@ -132,7 +132,7 @@ def test_a_bandwidth_that_leaves_no_weight_raises_an_error_before_any_call(words
 def test_an_error_names_a_bandwidth_that_leaves_too_little_weight():
     text = " ".join(f"word{i}" for i in range(14))
     with pytest.raises(DomainError) as error:
-        library.explain(counted([]), text, "lime", bandwidth=0.01)
+        library.explain(count_call([]), text, "lime", bandwidth=0.01)
     assert str(error.value) == (
         "1000 samples do not determine LIME's scores of 14 features. Set samples to 2000 or more, "
         "or use a larger bandwidth."
@@ -141,7 +141,7 @@ def test_an_error_names_a_bandwidth_that_leaves_too_little_weight():
 
 def test_enough_samples_raise_no_error():
     text = " ".join(f"word{i}" for i in range(20))
-    assert len(library.explain(counted([]), text, "lime", samples=60)) == 20
+    assert len(library.explain(count_call([]), text, "lime", samples=60)) == 20
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
@@ -167,18 +167,20 @@ def test_other_cells_are_not_touched():
     assert [row["feature"] for row in rows] == list(e.features)
 
 
-@pytest.mark.parametrize(("method", "few"), [("lime", {"samples": 20}), ("shapley", {"pairs": 2})])
-def test_few_words_are_enumerated_whatever_a_sample_would_ask(method, few):
+@pytest.mark.parametrize(
+    ("method", "subset"), [("lime", {"samples": 20}), ("shapley", {"pairs": 2})]
+)
+def test_few_words_are_enumerated_whatever_a_sample_would_ask(method, subset):
     ten, eleven = (" ".join(f"w{i}" for i in range(d)) for d in (10, 11))
-    found = library.explain(counted([]), ten, method, **few)
-    assert (found.stderr, found.diagnostics["masks"]) == (None, 1024)
-    assert "masks" not in library.explain(counted([]), eleven, method, **few).diagnostics
+    explanation = library.explain(count_call([]), ten, method, **subset)
+    assert (explanation.stderr, explanation.diagnostics["masks"]) == (None, 1024)
+    assert "masks" not in library.explain(count_call([]), eleven, method, **subset).diagnostics
 
 
 def test_many_words_are_enumerated_where_a_sample_would_ask_as_much():
     text = " ".join(f"w{i}" for i in range(11))
-    found = library.explain(counted([]), text, "lime", samples=2**11)
-    assert (found.stderr, found.diagnostics["masks"]) == (None, 2**11)
+    explanation = library.explain(count_call([]), text, "lime", samples=2**11)
+    assert (explanation.stderr, explanation.diagnostics["masks"]) == (None, 2**11)
 
 
 @pytest.mark.parametrize(
@@ -230,17 +232,19 @@ NEEDED = {  # by commands that do not begin without
 
 def test_whole_numbers_are_not_rounded(limelight):
     """cyclopts would take 1.5 for 2, in every option whose type is int."""
-    asked = set()
+    request = set()
     for command in COMMANDS:
         for option in app[command].assemble_argument_collection():
             if option.hint is not int and int not in get_args(option.hint):
                 continue
             run = limelight(command, *NEEDED.get(command, ()), option.name, "1.5")
             assert (run.code, run.out) == (2, ""), command
-            said = f"Error: Invalid value for {option.name}: it must be a whole number, not 1.5.\n"
-            assert run.err == said, command
-            asked.add((command, option.name))
-    assert {("explain-data", "--limit"), ("judge", "--limit"), ("judge", "--seed")} <= asked
+            message = (
+                f"Error: Invalid value for {option.name}: it must be a whole number, not 1.5.\n"
+            )
+            assert run.err == message, command
+            request.add((command, option.name))
+    assert {("explain-data", "--limit"), ("judge", "--limit"), ("judge", "--seed")} <= request
 
 
 def test_an_answer_of_no_tokens_is_an_error(limelight):
@@ -251,7 +255,7 @@ def test_an_answer_of_no_tokens_is_an_error(limelight):
 
 
 def test_the_help_of_judge_does_not_say_explain(limelight):
-    told = limelight("judge", "--help").out
-    shared = told[told.index("--features") : told.index("--side")]
+    output = limelight("judge", "--help").out
+    shared = output[output.index("--features") : output.index("--side")]
     assert "xplain" not in shared
-    assert "Default: the answer that the model writes." in " ".join(told.replace("│", "").split())
+    assert "Default: the answer that the model writes." in " ".join(output.replace("│", "").split())

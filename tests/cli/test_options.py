@@ -29,11 +29,11 @@ def test_a_command_has_few_options(command):
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_option_is_in_a_group_and_has_a_text(command):
-    known = {id(group) for group in vars(groups).values() if isinstance(group, groups.Group)}
+    reference = {id(group) for group in vars(groups).values() if isinstance(group, groups.Group)}
     for argument in app[command].assemble_argument_collection(parse_docstring=True):
         if argument.name == "*":  # a dataclass, whose fields are options
             continue
-        assert {id(group) for group in argument.parameter.group} <= known, argument.name
+        assert {id(group) for group in argument.parameter.group} <= reference, argument.name
         text = " ".join((argument.parameter.help or "").split())
         assert len(text) > 15, argument.name
         assert text.endswith((".", ").")), (argument.name, text)

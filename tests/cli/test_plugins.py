@@ -114,12 +114,12 @@ def test_the_help_is_that_of_the_package(limelight, install):
         """
 
     install(reproduce=command)
-    told = limelight("reproduce", "--help").out
-    assert "Usage: limelight reproduce [OPTIONS]" in told
-    assert "Do what the package does." in told
-    assert "--depth" in told
-    assert "How deep. [default: 7]" in told
-    assert "not installed" not in told
+    output = limelight("reproduce", "--help").out
+    assert "Usage: limelight reproduce [OPTIONS]" in output
+    assert "Do what the package does." in output
+    assert "--depth" in output
+    assert "How deep. [default: 7]" in output
+    assert "not installed" not in output
 
 
 def test_a_mistake_in_the_options_of_a_package_is_one_message(limelight, install):

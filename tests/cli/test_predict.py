@@ -20,7 +20,7 @@ def folder(tmp_path):
     return tmp_path / "m"
 
 
-def given(monkeypatch, content):
+def set_standard_input(monkeypatch, content):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
@@ -45,9 +45,11 @@ def test_one_row_per_text(limelight, folder):
 
 def test_a_file_and_standard_input(limelight, folder, tmp_path, monkeypatch):
     (tmp_path / "t.txt").write_text("w1 w2\n\nw3\n", encoding="utf-8")
-    one = limelight("predict", "--file", tmp_path / "t.txt", "--model", folder, "--format", "json")
-    assert json.loads(one.out)["text"] == "w1 w2\n\nw3\n"
-    given(monkeypatch, b"w1 w2\n\nw3\n")
+    value = limelight(
+        "predict", "--file", tmp_path / "t.txt", "--model", folder, "--format", "json"
+    )
+    assert json.loads(value.out)["text"] == "w1 w2\n\nw3\n"
+    set_standard_input(monkeypatch, b"w1 w2\n\nw3\n")
     two = limelight("predict", "-", "--lines", "--model", folder, "--format", "json")
     assert [json.loads(line)["text"] for line in two.out.splitlines()] == ["w1 w2", "w3"]
 
@@ -74,7 +76,7 @@ def test_bad_input_is_an_error_with_code_2(limelight, arguments, message):
 
 
 def test_bytes_that_are_no_text_are_an_error(limelight, monkeypatch, tmp_path):
-    given(monkeypatch, b"caf\xe9")
+    set_standard_input(monkeypatch, b"caf\xe9")
     outcome = limelight("predict", "-")
     assert outcome.err == (
         "Error: standard input must be UTF-8 text, but byte 3 is not. Convert it first.\n"
@@ -139,7 +141,7 @@ def test_a_text_that_starts_with_a_dash(limelight):
 
 @pytest.mark.parametrize("arguments", [["-"], ["--file", "-"], ["-f", "-"], []])
 def test_a_dash_is_standard_input(limelight, monkeypatch, arguments):
-    given(monkeypatch, b"a dull film")
+    set_standard_input(monkeypatch, b"a dull film")
     outcome = limelight("predict", *arguments, "--format", "json")
     assert json.loads(outcome.out)["text"] == "a dull film"
 
@@ -161,7 +163,7 @@ def test_a_text_without_words_among_others_is_named(limelight):
 
 
 def test_a_line_ends_where_an_editor_ends_it(limelight, monkeypatch):
-    given(monkeypatch, "one\x85 two\u2028\x0c\x1c\r\nthree\rfour\n\n \n".encode())
+    set_standard_input(monkeypatch, "one\x85 two\u2028\x0c\x1c\r\nthree\rfour\n\n \n".encode())
     outcome = limelight("predict", "-", "--lines", "--format", "json")
     texts = [json.loads(line)["text"] for line in outcome.out.split("\n")[:-1]]
     assert texts == ["one\x85 two\u2028\x0c\x1c", "three", "four"]

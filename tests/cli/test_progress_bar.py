@@ -14,7 +14,7 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def printed(clock, capsys):
+def print_to_text(clock, capsys):
     """Return a function that lists what is printed after calls of (seconds, finished work)."""
 
     def print_progress(calls, total, **options):
@@ -29,19 +29,21 @@ def printed(clock, capsys):
     return print_progress
 
 
-def test_the_time_is_estimated_after_the_first_call(printed):
+def test_the_time_is_estimated_after_the_first_call(print_to_text):
     # 20 s of warming up do not count. 1 of 100 in 0.6 s is a minute for all, printed once.
-    outputs = printed([(20.0, 0), (20.6, 1), (21.2, 2), (29.0, 50)], 100)
+    outputs = print_to_text([(20.0, 0), (20.6, 1), (21.2, 2), (29.0, 50)], 100)
     assert outputs == ["", "", "Estimated time: 60 seconds.\n", ""]
 
 
-def test_a_task_of_less_than_ten_seconds_prints_nothing(printed):
-    assert set(printed([(0.0, 0), (2.0, 25), (8.0, 100)], 100)) == {""}
-    assert printed([(0.0, 0), (2.0, 19)], 100)[-1] != ""
+def test_a_task_of_less_than_ten_seconds_prints_nothing(print_to_text):
+    assert set(print_to_text([(0.0, 0), (2.0, 25), (8.0, 100)], 100)) == {""}
+    assert print_to_text([(0.0, 0), (2.0, 19)], 100)[-1] != ""
 
 
-def test_a_log_gets_a_line_every_thirty_seconds(printed):
-    outputs = printed([(0.0, 0), (29.0, 10), (31.0, 12), (60.0, 20), (62.0, 25), (99.0, 100)], 100)
+def test_a_log_gets_a_line_every_thirty_seconds(print_to_text):
+    outputs = print_to_text(
+        [(0.0, 0), (29.0, 10), (31.0, 12), (60.0, 20), (62.0, 25), (99.0, 100)], 100
+    )
     first, second = (
         "explaining: 12%, about 4 minutes left\n",
         "explaining: 25%, about 3 minutes left\n",
@@ -49,12 +51,12 @@ def test_a_log_gets_a_line_every_thirty_seconds(printed):
     assert outputs[2:] == [first, "", second, ""]
 
 
-def test_a_message_is_not_printed_twice(printed):
-    assert printed([(0.0, 0), (5.0, 5)], 1000, announced=True) == ["", ""]
+def test_a_message_is_not_printed_twice(print_to_text):
+    assert print_to_text([(0.0, 0), (5.0, 5)], 1000, announced=True) == ["", ""]
 
 
-def test_a_continued_run_shows_the_remaining_time(printed):
-    assert printed([(0.0, 90), (2.0, 91)], 100)[-1] == "Estimated time: 20 seconds.\n"
+def test_a_continued_run_shows_the_remaining_time(print_to_text):
+    assert print_to_text([(0.0, 90), (2.0, 91)], 100)[-1] == "Estimated time: 20 seconds.\n"
 
 
 @pytest.mark.parametrize(

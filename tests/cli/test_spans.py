@@ -41,25 +41,28 @@ def test_predict_lists_the_spans(limelight, tagger):
 
 
 def test_one_place_or_all_spans_are_explained(limelight, tagger, tmp_path):
-    asked = ("explain", "--model", tagger, "-m", "loo")
-    code, out, _ = limelight(*asked, "--at", "Acme", TEXT)
+    request = ("explain", "--model", tagger, "-m", "loo")
+    code, out, _ = limelight(*request, "--at", "Acme", TEXT)
     assert (code, "for “ORG” at “Acme”" in out) == (0, True)
-    code, out, _ = limelight(*asked, "--at", "1", "--format", "json", TEXT)
+    code, out, _ = limelight(*request, "--at", "1", "--format", "json", TEXT)
     assert json.loads(out)["query"] == {"span": [12, 16]}
-    code, out, _ = limelight(*asked, "--each", "span", TEXT)
+    code, out, _ = limelight(*request, "--each", "span", TEXT)
     assert "[Jordan] ORG sued [Acme] ORG Inc <xyz>" in out
     (line,) = [line.split() for line in out.splitlines() if line.startswith("Inc")]
     assert line[1] == line[2] == "+2.20"  # log-odds of 0.9, less those of 0.5
-    _, out, _ = limelight(*asked, "--each", "span", "--format", "json", TEXT)
-    assert [json.loads(one)["query"]["span"] for one in out.splitlines()] == [[0, 6], [12, 16]]
+    _, out, _ = limelight(*request, "--each", "span", "--format", "json", TEXT)
+    assert [json.loads(splitline)["query"]["span"] for splitline in out.splitlines()] == [
+        [0, 6],
+        [12, 16],
+    ]
     page = tmp_path / "spans.html"
-    assert limelight(*asked, "--each", "span", "-o", page, TEXT).code == 0
+    assert limelight(*request, "--each", "span", "-o", page, TEXT).code == 0
     assert page.read_text().count('class="span"') == 2
     assert "<xyz>" not in page.read_text()
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("arguments", "sentence"),
     [
         ((), "the model finds 2 spans here (ORG 'Jordan', ORG 'Acme')"),
         (("--at", "Smith"), "the text does not contain 'Smith'"),
@@ -67,8 +70,8 @@ def test_one_place_or_all_spans_are_explained(limelight, tagger, tmp_path):
         (("--at", "Acme", "--no-protect-span"), "Wrap the function with mask="),
     ],
 )
-def test_an_impossible_query_is_an_error(limelight, tagger, given, sentence):
-    code, _, err = limelight("explain", "--model", tagger, *given, TEXT)
+def test_an_impossible_query_is_an_error(limelight, tagger, arguments, sentence):
+    code, _, err = limelight("explain", "--model", tagger, *arguments, TEXT)
     assert code == 2
     assert sentence in " ".join(err.split())
 

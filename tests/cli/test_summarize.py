@@ -72,10 +72,10 @@ def test_a_column_called_none_or_length_is_what_by_names(summarize, tmp_path):
     data = {"text": ["w1 w2", "w3"] * 5, "length": ["far", "near"] * 5, "none": ["x", "y"] * 5}
     folder = tmp_path / "run"
     limelight.explain_data(tiny_model(outputs=2), data, "gxi", output=folder)
-    for by, shown in (("length", "far"), ("none", "by none"), ("built-in length", "built-in")):
+    for by, output in (("length", "far"), ("none", "by none"), ("built-in length", "built-in")):
         done = summarize(folder, "--by", by)
         assert (done.code, done.err) == (0, "")
-        assert shown in done.out
+        assert output in done.out
     assert "by none" not in summarize(folder, "--by", "built-in none").out
 
 

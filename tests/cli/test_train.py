@@ -40,10 +40,10 @@ def test_training_writes_a_model_and_says_where(train, tmp_path):
     assert model.classes == ("bad", "good")
     record = model.record["training"]
     assert (record["seed"], record["settings"]["epochs"], record["settings"]["d_e"]) == (3, 2, 7)
-    kept = record["kept_epoch"]
-    score = record["validation_accuracy"][kept - 1]
+    keep = record["kept_epoch"]
+    score = record["validation_accuracy"][keep - 1]
     assert run.out == (
-        f"{tmp_path / 'model'}: epoch {kept} kept, validation accuracy {score:.2%}\n"
+        f"{tmp_path / 'model'}: epoch {keep} kept, validation accuracy {score:.2%}\n"
     )
     first, second = run.err.splitlines()[:2]
     assert first.startswith("epoch 1/2, loss 0.")
@@ -57,12 +57,12 @@ def test_by_default_the_held_out_texts_say_when_to_stop(train, tmp_path):
     assert (record["recipe"], record["training_rows"], record["validation_rows"]) == (
         "default", 54, 6,
     )  # fmt: skip
-    told = run.err.splitlines()
+    output = run.err.splitlines()
     scores = record["validation_accuracy"]
     assert max(scores) == 1.0
     # 14 steps an epoch: 100 steps are 8 epochs, and the best was found long before.
-    assert len(told) == len(scores) == 8
-    assert told[0].startswith("epoch 1, loss 0.")
+    assert len(output) == len(scores) == 8
+    assert output[0].startswith("epoch 1, loss 0.")
 
 
 def test_a_model_that_learned_nothing_brings_a_warning(train, data, tmp_path):
@@ -89,12 +89,12 @@ def test_a_model_that_learned_nothing_brings_a_warning(train, data, tmp_path):
 )
 def test_an_accuracy_that_luck_explains_is_not_called_nothing(right, verdict):
     """Of 20 held-out texts 11 are of one class."""
-    held = EncodedTexts(np.zeros((20, 1), np.int64), np.array([0] * 9 + [1] * 11))
-    prepared = PreparedData(Vocabulary(("[cls]", "UNK")), ("no", "yes"), held, held, {})
+    contained = EncodedTexts(np.zeros((20, 1), np.int64), np.array([0] * 9 + [1] * 11))
+    prepared = PreparedData(Vocabulary(("[cls]", "UNK")), ("no", "yes"), contained, contained, {})
     training = Training.__new__(Training)
     training.history = [{"epoch": 1, "accuracy": right / 20}]
-    said = (no_learning_warning(prepared, training) or "").partition(" Check")[0]
-    assert said == (
+    message = (no_learning_warning(prepared, training) or "").partition(" Check")[0]
+    assert message == (
         verdict
         and f"THE MODEL {verdict}: it gets {right / 20:.1%} of the 20 held-out texts right, and "
         "always predicting 'yes' gets 55.0%."
@@ -223,10 +223,10 @@ def test_help_does_not_need_torch():
 
 def test_learn_takes_answers_from_a_column(limelight, tmp_path, monkeypatch):
     """An empty cell is an answer that the model writes, as it is to explain and judge."""
-    told = []
+    output = []
 
     def learn(_model, texts, **given):
-        told.append((texts, given["answer"]))
+        output.append((texts, given["answer"]))
         raise InputError("that is enough.")
 
     monkeypatch.setattr("limelight.training.learn", learn)
@@ -236,4 +236,4 @@ def test_learn_takes_answers_from_a_column(limelight, tmp_path, monkeypatch):
     for column in (("--answer-column", "said"), ()):
         run = limelight("learn", "--data", file, *column, "--output", tmp_path / "method")
         assert (run.code, "that is enough" in run.err) == (2, True)
-    assert told == [(texts, ["good", None, "bad"]), (texts, None)]
+    assert output == [(texts, ["good", None, "bad"]), (texts, None)]

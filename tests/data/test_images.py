@@ -34,7 +34,7 @@ def folders(home):
 
 def parquet(home, **columns):
     home.mkdir(exist_ok=True)
-    rows = [{"bytes": png(one), "path": None} for one in PIXELS]
+    rows = [{"bytes": png(value), "path": None} for value in PIXELS]
     pq.write_table(pa.table({"image": rows, "label": LABELS, **columns}), home / "a.parquet")
     return home / "a.parquet"
 
@@ -46,28 +46,28 @@ def arrays(home):
 
 
 def test_the_same_images_come_from_folders_a_parquet_file_and_arrays(tmp_path):
-    one = read_labeled_images(folders(tmp_path / "a"))
-    assert one.classes == ("bag", "boot", "shirt")
-    assert one.labels.tolist() == [0, 0, 1, 2]
+    value = read_labeled_images(folders(tmp_path / "a"))
+    assert value.classes == ("bag", "boot", "shirt")
+    assert value.labels.tolist() == [0, 0, 1, 2]
     other = read_labeled_images(parquet(tmp_path / "b"))
-    assert other.classes == one.classes
+    assert other.classes == value.classes
     third = read_labeled_images(arrays(tmp_path / "c"))
     assert third.labels.tolist() == other.labels.tolist() == [0, 1, 0, 2]
-    for found in (other, third):
-        assert [(p.pixels[:, :, 0] == q).all() for p, q in zip(found.texts, PIXELS, strict=True)]
-    assert {p.digest for p in one.texts} == {p.digest for p in other.texts}
-    assert {p.name for p in one.texts} == {"0.png", "1.png", "2.png", "3.png"}
+    for result in (other, third):
+        assert [(p.pixels[:, :, 0] == q).all() for p, q in zip(result.texts, PIXELS, strict=True)]
+    assert {p.digest for p in value.texts} == {p.digest for p in other.texts}
+    assert {p.name for p in value.texts} == {"0.png", "1.png", "2.png", "3.png"}
 
 
 def test_a_folder_is_listed_once_for_its_labels_and_its_images(tmp_path, monkeypatch):
     listed, glob = [], Path.glob
 
-    def counted(folder, pattern):
+    def count_call(folder, pattern):
         listed.append(pattern)
         return glob(folder, pattern)
 
     home = folders(tmp_path / "a")
-    monkeypatch.setattr(Path, "glob", counted)
+    monkeypatch.setattr(Path, "glob", count_call)
     assert len(read_labeled_images(home)) == 4
     assert listed == ["*", "*/*"]  # images in the folder itself would end it
 
@@ -75,9 +75,9 @@ def test_a_folder_is_listed_once_for_its_labels_and_its_images(tmp_path, monkeyp
 def test_a_plain_folder_has_no_labels_and_its_rows_are_known_by_their_names(tmp_path):
     for i, pixels in enumerate(PIXELS):
         (tmp_path / f"{i}.png").write_bytes(png(pixels))
-    found = read_rows(tmp_path)
-    assert found.labels == []
-    assert [read_image(cell).name for cell in found.texts] == ["0.png", "1.png", "2.png", "3.png"]
+    result = read_rows(tmp_path)
+    assert result.labels == []
+    assert [read_image(cell).name for cell in result.texts] == ["0.png", "1.png", "2.png", "3.png"]
     before = open_data(tmp_path).record(store_texts=True)
     (tmp_path / "2.png").write_bytes(png(PIXELS[0]))
     after = open_data(tmp_path).record(store_texts=True)
@@ -122,8 +122,8 @@ def test_files_in_columns_of_bytes_and_in_structs_of_any_order_are_images(tmp_pa
     for name, cell in (("plain", content), ("turned", {"path": "a.png", "bytes": content})):
         pq.write_table(pa.table({"image": [cell] * 2, "label": [0, 1]}), tmp_path / name)
         (tmp_path / name).rename(tmp_path / f"{name}.parquet")
-        found = read_labeled_images(tmp_path / f"{name}.parquet")
-        assert (found.texts[0].pixels.squeeze() == PIXELS[0].squeeze()).all()
+        result = read_labeled_images(tmp_path / f"{name}.parquet")
+        assert (result.texts[0].pixels.squeeze() == PIXELS[0].squeeze()).all()
 
 
 def test_classes_of_images_may_be_called_as_those_of_reviews_are(tmp_path):

@@ -49,7 +49,7 @@ SINGLE = [
 PAIRS = [{first: TEXTS, second: OTHERS, "label": LABELS} for first, second in PAIR_NAMES]
 
 
-def texts_of(table):
+def list_texts(table):
     """The texts of a table, or its pairs."""
     pair = next((names for names in PAIR_NAMES if set(names) <= set(table)), None)
     return TEXTS if pair is None else list(zip(TEXTS, OTHERS, strict=True))
@@ -69,7 +69,7 @@ def model():
 
 
 @pytest.fixture
-def read_by(monkeypatch, model):
+def read_inputs(monkeypatch, model):
     """Return a function that returns the texts and labels that a command reads from a file."""
     from limelight.cli.explain_data import explain_data
     from limelight.cli.judge import judge
@@ -109,11 +109,13 @@ def texts_and_labels(data):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("command", ["explain-data", "judge", "evaluate", "train"])
-def test_every_command_reads_every_format_by_every_usual_name(tmp_path, read_by, command, ending):
+def test_every_command_reads_every_format_by_every_usual_name(
+    tmp_path, read_inputs, command, ending
+):
     for number, table in enumerate([*SINGLE, *PAIRS]):
         path = write_table(tmp_path / f"{number}.{ending}", table)
-        texts, labels = texts_and_labels(read_by(command, path))
-        assert texts == texts_of(table), list(table)
+        texts, labels = texts_and_labels(read_inputs(command, path))
+        assert texts == list_texts(table), list(table)
         assert labels == LABELS, list(table)
 
 
@@ -132,14 +134,14 @@ def test_every_command_reads_every_format_by_every_usual_name(tmp_path, read_by,
     ],
 )
 def test_every_command_has_the_same_message_about_a_file(
-    tmp_path, read_by, command, name, content, message
+    tmp_path, read_inputs, command, name, content, message
 ):
     (tmp_path / name).write_bytes(content)
     if message is None:
-        assert texts_and_labels(read_by(command, tmp_path / name))[0] == ["a"]
+        assert texts_and_labels(read_inputs(command, tmp_path / name))[0] == ["a"]
         return
     with pytest.raises(InputError) as error:
-        read_by(command, tmp_path / name)
+        read_inputs(command, tmp_path / name)
     assert f"'{tmp_path / name}'" in str(error.value)
     assert message in str(error.value)
 
@@ -165,14 +167,14 @@ def test_every_command_has_the_same_message_about_a_file(
     ],
 )
 def test_a_text_that_cannot_be_used_is_named_by_its_row(
-    tmp_path, monkeypatch, read_by, command, content, message
+    tmp_path, monkeypatch, read_inputs, command, content, message
 ):
     """A run has the same messages in its rows: see test_data_files."""
     monkeypatch.setattr("limelight.data.columns._MAX_TEXT_BYTES", 50)
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "a", "label": "bad"}\n' + content)
     with pytest.raises(InputError) as error:
-        read_by(command, path)
+        read_inputs(command, path)
     assert str(error.value).startswith(f"row 2 of '{path}'")
     assert str(error.value).endswith(message)
 
@@ -200,7 +202,7 @@ def test_every_function_reads_every_kind_of_table(tmp_path, monkeypatch, model, 
     for kind, data in {**frames(table), "path": write_table(tmp_path / "a.tsv", table)}.items():
         arrived = read_in_python(verb, model, data, tmp_path, monkeypatch)
         texts, labels = texts_and_labels(arrived)
-        assert texts == texts_of(table), kind
+        assert texts == list_texts(table), kind
         assert labels == LABELS, kind
 
 

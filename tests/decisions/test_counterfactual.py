@@ -180,17 +180,17 @@ def test_a_search_over_all_sets_finds_the_smallest(seed):
 
 @pytest.mark.parametrize("calls", [8, 20, 60, 150, 400])
 def test_a_search_with_few_calls_claims_nothing_wrong(calls):
-    found = 0
+    result = 0
     for seed in range(4):
         model = limelight.wrap(interacting(seed), classes=["a", "b", "c"], scale="logit")
         for text in random_texts(3, 12, seed + 9):
             c = limelight.counterfactual(model, text, budget=f"{calls} calls")
             assert problems(c, *changes_of_all_sets(c, model, text)) == []
             assert c.diagnostics["calls"] <= calls + len(c)  # single features are stored
-            found += c.size is not None
+            result += c.size is not None
             for row in c.stability:  # a random removal with a change is a set, too
                 assert row.unchanged == row.draws or c.size <= row.size
-    assert found >= (8 if calls >= 20 else 0)
+    assert result >= (8 if calls >= 20 else 0)
 
 
 def test_the_check_of_these_tests_sees_wrong_claims():

@@ -15,7 +15,7 @@ TEXT = (
 RUNS = {1_250: 8, 5_000: 5, 20_000: 2}  # of each number of samples; 5,000 is the default
 
 
-def by_package(model, text, *, samples, seed):
+def package_coefficients(model, text, *, samples, seed):
     """Coefficients of all positions, as the package computes them with replacement by UNK."""
     explainer = LimeTextExplainer(bow=False, mask_string="UNK", random_state=seed)
 
@@ -24,11 +24,11 @@ def by_package(model, text, *, samples, seed):
         return np.stack([-f, f], axis=1)
 
     d = len(text.split())
-    found = explainer.explain_instance(
+    result = explainer.explain_instance(
         text, predict, labels=(1,), num_features=d, num_samples=samples
     )
     scores = np.zeros(d)
-    for position, score in found.as_map()[1]:
+    for position, score in result.as_map()[1]:
         scores[position] = score
     return scores
 
@@ -47,7 +47,9 @@ def exact(model, **settings):
 @pytest.mark.slow
 def test_samples_of_the_package_converge_to_the_exact_limit(shipped):
     runs = {
-        n: np.stack([by_package(shipped, TEXT, samples=n, seed=seed) for seed in range(count)])
+        n: np.stack(
+            [package_coefficients(shipped, TEXT, samples=n, seed=seed) for seed in range(count)]
+        )
         for n, count in RUNS.items()
     }
     limit = exact(shipped)

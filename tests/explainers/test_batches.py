@@ -27,7 +27,7 @@ SETTINGS = {
 MODEL = limelight.load()
 
 
-def shuffled(seed, size):
+def shuffle_batches(seed, size):
     """Yield batches of the texts' numbers, in another order."""
     order = np.random.default_rng(seed).permutation(len(TEXTS)).tolist()
     for i in range(0, len(order), size):
@@ -37,14 +37,14 @@ def shuffled(seed, size):
 @pytest.mark.parametrize("method", usable_methods(MODEL))
 def test_batches_do_not_change_scores(method):
     settings = SETTINGS.get(method, {})
-    alone = functools.cache(lambda i: limelight.explain(MODEL, TEXTS[i], method, **settings))
+    single = functools.cache(lambda i: limelight.explain(MODEL, TEXTS[i], method, **settings))
     for seed, size in [(0, 2), (1, 3), (2, len(TEXTS))]:
-        for numbers in shuffled(seed, size):
+        for numbers in shuffle_batches(seed, size):
             together = limelight.explain(MODEL, [TEXTS[i] for i in numbers], method, **settings)
             for i, e in zip(numbers, together, strict=True):
-                np.testing.assert_allclose(e.scores, alone(i).scores, rtol=0, atol=1e-12)
+                np.testing.assert_allclose(e.scores, single(i).scores, rtol=0, atol=1e-12)
                 if e.stderr is not None:
-                    np.testing.assert_array_equal(e.stderr, alone(i).stderr)
+                    np.testing.assert_array_equal(e.stderr, single(i).stderr)
 
 
 @pytest.mark.parametrize("bandwidth", [0.05, 0.25, 1.0])
@@ -54,8 +54,8 @@ def test_batches_do_not_change_lime_at_any_setting(bandwidth, tolerance):
     settings = {"bandwidth": bandwidth, "tolerance": tolerance}
     together = limelight.explain(MODEL, TEXTS, "lime", **settings)
     for text, e in zip(TEXTS, together, strict=True):
-        alone = limelight.explain(MODEL, text, "lime", **settings)
-        np.testing.assert_allclose(e.scores, alone.scores, rtol=0, atol=1e-12)
+        single = limelight.explain(MODEL, text, "lime", **settings)
+        np.testing.assert_allclose(e.scores, single.scores, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["lime", "shapley", "banzhaf", "interactions", "anchors"])
@@ -67,12 +67,12 @@ def test_batches_do_not_change_what_is_sampled(method):
         scale="logit",
     )
     texts = [" ".join(f"{w}{i}" for i in range(12)) for w in ("be", "see", "tree")]
-    alone = [limelight.explain(model, text, method) for text in texts]
+    single = [limelight.explain(model, text, method) for text in texts]
     for order in ((0, 1, 2), (2, 0, 1)):
         together = limelight.explain(model, [texts[i] for i in order], method)
         for i, e in zip(order, together, strict=True):
-            np.testing.assert_array_equal(e.scores, alone[i].scores)
-            np.testing.assert_array_equal(e.stderr, alone[i].stderr)
+            np.testing.assert_array_equal(e.scores, single[i].scores)
+            np.testing.assert_array_equal(e.stderr, single[i].stderr)
 
 
 def test_the_untouched_text_counts_in_what_rounding_can_do():

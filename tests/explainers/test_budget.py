@@ -32,7 +32,7 @@ class Counting:
 
 
 @pytest.mark.parametrize(
-    ("given", "seconds", "calls"),
+    ("arguments", "seconds", "calls"),
     [
         (30, 30.0, None),
         (0.5, 0.5, None),
@@ -44,19 +44,20 @@ class Counting:
         ("1call", None, 1),
     ],
 )
-def test_a_budget_is_a_time_or_a_number_of_calls(given, seconds, calls):
-    assert parse_budget(given) == Budget(seconds, calls)
+def test_a_budget_is_a_time_or_a_number_of_calls(arguments, seconds, calls):
+    assert parse_budget(arguments) == Budget(seconds, calls)
 
 
 @pytest.mark.parametrize(
-    "given", ["", "s", "-3s", "3 days", "1e9s", "2.5 calls", -1, float("inf"), True, [30], "３s"]
+    "arguments",
+    ["", "s", "-3s", "3 days", "1e9s", "2.5 calls", -1, float("inf"), True, [30], "３s"],
 )
-def test_another_value_is_no_budget(given):
+def test_another_value_is_no_budget(arguments):
     with pytest.raises(InputError) as error:
-        parse_budget(given)
+        parse_budget(arguments)
     assert str(error.value) == (
         'budget must be a time (30, "30s", "2min") or a number of model calls ("400 calls"), of at '
-        f"least 0, not {given!r}."
+        f"least 0, not {arguments!r}."
     )
 
 
@@ -99,8 +100,8 @@ def test_shapley_values_spend_the_calls_of_their_budget(words, calls):
     e = limelight.explain(
         model.wrapped, " ".join(WORDS[:words]), "shapley", budget=f"{calls} calls"
     )
-    each = {"regression": 2, "orders": 2 * (words - 1)}[e.settings["sampler"]]
-    masks = e.settings["pairs"] * each + e.settings.get("spare", 0)
+    value = {"regression": 2, "orders": 2 * (words - 1)}[e.settings["sampler"]]
+    masks = e.settings["pairs"] * value + e.settings.get("spare", 0)
     assert 1 + 2 + masks == calls  # the text itself, the ends, what lies between them
     assert 0.9 * calls < model.texts <= calls  # some masks come twice
     assert e.scores.sum() == pytest.approx(e.prediction["good"] - e.base_value)
@@ -130,19 +131,21 @@ def test_the_settings_of_a_result_give_the_same_scores_without_the_budget():
 
 def test_a_comparison_shares_its_budget():
     text, model = " ".join(WORDS[:30]), Counting()
-    found = limelight.compare(model.wrapped, text, budget="1000 calls")
-    assert [e.method for e in found] == ["shapley", "lime", "loo"]
+    comparison = limelight.compare(model.wrapped, text, budget="1000 calls")
+    assert [e.method for e in comparison] == ["shapley", "lime", "loo"]
     assert 900 < model.texts <= 1000
-    samples, pairs = (found[i].settings[n] for i, n in (("lime", "samples"), ("shapley", "pairs")))
+    samples, pairs = (
+        comparison[i].settings[n] for i, n in (("lime", "samples"), ("shapley", "pairs"))
+    )
     assert samples == (1000 - 1 - 32) // 2 - 2
     assert pairs == ((1000 - 1 - 32) // 2 - 2) // 2
 
 
 def test_a_comparison_leaves_out_methods_that_it_cannot_afford():
     text, model = " ".join(WORDS[:30]), Counting().wrapped
-    found = limelight.compare(model, text, budget="40 calls")
-    assert [e.method for e in found] == ["loo"]
-    assert found.warnings[0] == (
+    comparison = limelight.compare(model, text, budget="40 calls")
+    assert [e.method for e in comparison] == ["loo"]
+    assert comparison.warnings[0] == (
         "Shapley is left out: Shapley needs at least 31 model calls for 30 features, but the "
         "budget of 40 calls allows 3. Use a budget of 95 calls."
     )

@@ -52,10 +52,10 @@ def test_a_list_of_texts_is_the_same_texts_one_by_one(method):
     texts = [TEXT, "w3 w4", "never seen w9 w9 w3 w2 w1 w7 w7 w8 w11 w12 w13 w14 w15"]
     together = limelight.explain(MODEL, texts, method, target=1)
     for text, e in zip(texts, together, strict=True):
-        alone = limelight.explain(MODEL, text, method, target=1)
-        error = 1e-12 + (e.bound or 0) + (alone.bound or 0)
-        np.testing.assert_allclose(e.scores, alone.scores, rtol=1e-12, atol=error)
-        assert e.features == alone.features
+        single = limelight.explain(MODEL, text, method, target=1)
+        error = 1e-12 + (e.bound or 0) + (single.bound or 0)
+        np.testing.assert_allclose(e.scores, single.scores, rtol=1e-12, atol=error)
+        assert e.features == single.features
 
 
 @every_method
@@ -111,7 +111,7 @@ def test_methods_without_a_sign_never_score_below_zero(method):
     assert not limelight.explain(MODEL, TEXT, method).signed
 
 
-def removed(model, text, words):
+def remove_words(model, text, words):
     """The document with ``words`` replaced by an unknown word, as a text."""
     return " ".join("zzz" if word in words else word for word in text.split())
 
@@ -124,16 +124,16 @@ def test_leave_one_out_is_what_really_happens():
             scores = MODEL.logits if output == "logit" else MODEL.predict_proba
             return scores([text])[0, 1]
 
-        lost = [f(TEXT) - f(removed(MODEL, TEXT, {word})) for word in e.features]
+        lost = [f(TEXT) - f(remove_words(MODEL, TEXT, {word})) for word in e.features]
         np.testing.assert_allclose(e.scores, lost, rtol=1e-9, atol=1e-12)
 
 
 def all_subsets(e, model, target):
     d = len(e.features)
-    for kept in range(d + 1):
-        for inside in combinations(range(d), kept):
+    for keep in range(d + 1):
+        for inside in combinations(range(d), keep):
             gone = {e.features[j] for j in range(d) if j not in inside}
-            outputs = model.logits([removed(model, e.text, gone)])[0]
+            outputs = model.logits([remove_words(model, e.text, gone)])[0]
             # Of two classes the logit is the output less the other's.
             yield set(inside), outputs[target] - (outputs[1 - target] if len(outputs) == 2 else 0)
 
@@ -185,7 +185,7 @@ def test_the_fit_of_lime_comes_with_its_bound():
     e = limelight.explain(MODEL, TEXT, "lime", fit=True, target=2)
     d = len(e.features)
     inside, values = zip(*list(all_subsets(e, MODEL, 2))[:-1], strict=True)  # the last is the text
-    keep = np.array([[j in kept for j in range(d)] for kept in inside])
+    keep = np.array([[j in kept_words for j in range(d)] for kept_words in inside])
     s = d - keep.sum(axis=1)
     psi = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * 0.25**2))
     weights = psi / [comb(d, size) for size in s]
@@ -353,27 +353,27 @@ def test_the_readings_own_outputs_are_the_models():
 
 def test_a_list_of_explanations_is_a_list_and_a_table(shipped):
     texts = ["a superb film", "a bad plot", "superb"]
-    found = limelight.explain(shipped, texts, "shapley")
-    assert isinstance(found, list)
-    assert type(limelight.explain(shipped, [], "shapley")) is type(found)
-    frame = found.to_frame()
+    explanation = limelight.explain(shipped, texts, "shapley")
+    assert isinstance(explanation, list)
+    assert type(limelight.explain(shipped, [], "shapley")) is type(explanation)
+    frame = explanation.to_frame()
     assert frame["document"].tolist() == [0, 0, 0, 1, 1, 1, 2]
-    assert frame["feature"].tolist() == [word for e in found for word in e.features]
-    assert frame["score"].tolist() == [score for e in found for score in e.scores]
-    assert found.to_csv().startswith(found[0].to_csv())
-    assert len(found.to_csv().splitlines()) == 8
+    assert frame["feature"].tolist() == [word for e in explanation for word in e.features]
+    assert frame["score"].tolist() == [score for e in explanation for score in e.scores]
+    assert explanation.to_csv().startswith(explanation[0].to_csv())
+    assert len(explanation.to_csv().splitlines()) == 8
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_a_result_draws_itself_into_a_file(shipped, tmp_path, ending):
     pytest.importorskip("matplotlib")
     text = "a superb film with a bad plot"
-    for found in (
+    for result in (
         limelight.explain(shipped, text),
         limelight.explain(shipped, text, "interactions"),
         limelight.compare(shipped, text, methods=["lime", "loo"]),
     ):
         path = tmp_path / f"x.{ending}"
-        found.save_figure(path)
+        result.save_figure(path)
         start = path.read_bytes()[:5]
         assert start == {"png": b"\x89PNG\r", "svg": b"<?xml", "pdf": b"%PDF-"}[ending]

@@ -17,26 +17,26 @@ TARGET = 1
 
 def relevance_by_hand(network, ids, reads, monkeypatch):
     """R ← R + E_h[(∇A ⊙ A)⁺] R, entry by entry, with A as the softmax of the network returns it."""
-    kept, softmax = [], nn.functional.softmax
+    keep, softmax = [], nn.functional.softmax
 
-    def keeping(*args, **named):
-        kept.append(softmax(*args, **named))
-        kept[-1].retain_grad()
-        return kept[-1]
+    def keep_last(*args, **named):
+        keep.append(softmax(*args, **named))
+        keep[-1].retain_grad()
+        return keep[-1]
 
     with monkeypatch.context() as patch:
-        patch.setattr(nn.functional, "softmax", keeping)
+        patch.setattr(nn.functional, "softmax", keep_last)
         network(input_ids=torch.tensor(ids[None])).logits[0, TARGET].backward()
     T = len(ids)
     R = np.eye(T)
-    for matrix in kept:
+    for matrix in keep:
         A, G = matrix.detach()[0], matrix.grad[0]
         before, heads = R.copy(), range(len(A))
         for s in range(T):
             for t in range(T):
                 mean = np.mean([max(float(A[h, s, t] * G[h, s, t]), 0) for h in heads])
                 R[s] += mean * before[t]
-    assert len(kept) == 2
+    assert len(keep) == 2
     return R[reads]
 
 
@@ -44,7 +44,7 @@ def relevance_by_hand(network, ids, reads, monkeypatch):
 def test_scores_are_the_read_row_of_the_relevance_matrix(family, reads, monkeypatch):
     network, tokenizer = tiny(family)
     model = limelight.wrap(network.double(), tokenizer=tokenizer)
-    found = limelight.explain(
+    result = limelight.explain(
         model, TEXT, "generic-attention", features="positions", target=TARGET
     ).scores
     network, _ = tiny(family)
@@ -54,9 +54,9 @@ def test_scores_are_the_read_row_of_the_relevance_matrix(family, reads, monkeypa
     row[reads] -= 1  # the identity is no relevance
     token = pieces.token[pieces.read_indices]
     expected = np.array([row[token == j].sum() for j in range(token.max() + 1)])
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    assert found.max() > 1e-4
-    assert found.min() >= 0
+    np.testing.assert_allclose(result, expected, rtol=1e-9)
+    assert result.max() > 1e-4
+    assert result.min() >= 0
 
 
 def test_on_the_papers_classifier_only_the_row_of_cls_is_read():
@@ -69,14 +69,14 @@ def test_on_the_papers_classifier_only_the_row_of_cls_is_read():
     f = sum(W_l[h, 0] @ (A[h] @ (e @ W_v[h].T))[0] for h in range(K)) / K
     f.backward()
     row = (A * A.grad).clamp(min=0).mean(0).detach().numpy()[0]
-    found = limelight.explain(model, text, "generic-attention", features="positions")
-    np.testing.assert_allclose(found.scores, row[1:6], rtol=1e-9)
+    explanation = limelight.explain(model, text, "generic-attention", features="positions")
+    np.testing.assert_allclose(explanation.scores, row[1:6], rtol=1e-9)
 
 
 def test_two_equal_windows_share_the_scores_of_one():
     network, tokenizer = tiny("bert")
     model = limelight.wrap(network.double(), tokenizer=tokenizer)
-    one = limelight.explain(model, "a superb film .", "generic-attention", features="positions")
+    value = limelight.explain(model, "a superb film .", "generic-attention", features="positions")
     two = limelight.explain(
         model,
         "a superb film . a superb film .",
@@ -85,4 +85,4 @@ def test_two_equal_windows_share_the_scores_of_one():
         window=6,
     )
     assert len(two.diagnostics["windows"]) == 2
-    np.testing.assert_allclose(two.scores, np.tile(one.scores, 2) / 2, rtol=1e-9)
+    np.testing.assert_allclose(two.scores, np.tile(value.scores, 2) / 2, rtol=1e-9)

@@ -15,50 +15,50 @@ D = 40
 
 
 @cache
-def game_of(seed):
+def make_game(seed):
     """Return a game with pairs and a threshold, and its Shapley values from many orders."""
     rng = np.random.default_rng(seed)
-    alone, pairs = rng.standard_normal(D), np.triu(rng.standard_normal((D, D)), 1) / 3
+    single, pairs = rng.standard_normal(D), np.triu(rng.standard_normal((D, D)), 1) / 3
 
     def game(keep):
         z = keep.astype(float)
-        whole = z @ alone + ((z @ pairs) * z).sum(axis=1)
-        return (whole + 6 * np.tanh(whole / 3))[:, None]
+        full = z @ single + ((z @ pairs) * z).sum(axis=1)
+        return (full + 6 * np.tanh(full / 3))[:, None]
 
     return game, shapley_values_from_orders(game, D, rng, pairs=4_000).values[0]
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 6])
 def test_both_errors_known_the_mean_of_both_is_nearer_and_says_how_near(pairs):
-    rng, off, alone, unbiased, held = np.random.default_rng(0), [], [], [], []
+    rng, off, single, unbiased, contained = np.random.default_rng(0), [], [], [], []
     for seed in range(6):
-        game, truth = game_of(seed)
-        several = [shapley_values_from_orders(game, D, rng, pairs=1).values[0] for _ in range(60)]
-        spread = np.full(D, np.std(np.array(several) - truth))  # as learned from other texts
+        game, truth = make_game(seed)
+        values = [shapley_values_from_orders(game, D, rng, pairs=1).values[0] for _ in range(60)]
+        spread = np.full(D, np.std(np.array(values) - truth))  # as learned from other texts
         for _ in range(8):
             error = rng.uniform(0.3, 2.0, D) * spread
             start = LearnedScores(truth + error * rng.standard_normal(D), error, spread, ())
-            drawn = shapley_values_from_orders(game, D, rng, pairs=pairs)
-            found = _combine_scores(start, drawn, uses_regression=False)
-            off += list(found.scores - truth)
-            alone += list(start.values - truth)
-            unbiased += list(drawn.values[0] - truth)
-            held += list(np.abs(found.scores - truth) <= 2 * found.stderr)
-            assert sum(found.scores) == pytest.approx(float(drawn.values.sum()))
-    mean = [np.mean(np.square(x)) for x in (off, alone, unbiased)]
+            samples = shapley_values_from_orders(game, D, rng, pairs=pairs)
+            result = _combine_scores(start, samples, uses_regression=False)
+            off += list(result.scores - truth)
+            single += list(start.values - truth)
+            unbiased += list(samples.values[0] - truth)
+            contained += list(np.abs(result.scores - truth) <= 2 * result.stderr)
+            assert sum(result.scores) == pytest.approx(float(samples.values.sum()))
+    mean = [np.mean(np.square(x)) for x in (off, single, unbiased)]
     assert mean[0] < 0.9 * min(mean[1:])
-    assert 0.93 <= np.mean(held) < 0.995
+    assert 0.93 <= np.mean(contained) < 0.995
 
 
 def test_a_start_that_is_wrong_counts_for_little():
     rng = np.random.default_rng(1)
-    game, truth = game_of(0)
+    game, truth = make_game(0)
     spread = np.full(D, np.std(shapley_values_from_orders(game, D, rng, pairs=1).values[0] - truth))
     wrong = LearnedScores(truth + 50 * spread * rng.standard_normal(D), spread / 10, spread, ())
-    drawn = shapley_values_from_orders(game, D, rng, pairs=1)
-    combined = _combine_scores(wrong, drawn, uses_regression=False)
-    found = combined.replace_scores(Attribution(scores=drawn.values[0]), drawn)
-    assert found.diagnostics["learned_share"] < 0.01
-    np.testing.assert_allclose(found.scores, drawn.values[0], atol=float(spread[0]) / 2)
-    (factor,) = re.findall(r"errors increased by a factor of ([0-9.]+)", found.warnings[0])
+    samples = shapley_values_from_orders(game, D, rng, pairs=1)
+    combined = _combine_scores(wrong, samples, uses_regression=False)
+    result = combined.replace_scores(Attribution(scores=samples.values[0]), samples)
+    assert result.diagnostics["learned_share"] < 0.01
+    np.testing.assert_allclose(result.scores, samples.values[0], atol=float(spread[0]) / 2)
+    (factor,) = re.findall(r"errors increased by a factor of ([0-9.]+)", result.warnings[0])
     assert float(factor) > 10

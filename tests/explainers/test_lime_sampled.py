@@ -17,12 +17,12 @@ from tiny_models import random_texts, tiny_model
 TEXT = "w1 w2 w3 w4 w2 w5 w6 w1 w7 never w8"
 
 
-def explained(model=None, text=TEXT, *, request=None, **settings):
+def explain_text(model=None, text=TEXT, *, request=None, **settings):
     batch = prepare_batch(model or tiny_model(5), [text], **(request or {}))
     return findings(LimeSampled(**settings), batch)[0]
 
 
-def in_the_long_run(model, *, samples=None, replacement="unk", output="logit", ridge=1.0):
+def limit_for_samples(model, *, samples=None, replacement="unk", output="logit", ridge=1.0):
     """Oracle: the regression on all masks, each with its probability times its weight."""
     batch = prepare_batch(model, [TEXT], scale=output)
     d = len(batch.features[0])
@@ -50,32 +50,32 @@ def test_intervals_cover_the_long_run_value_as_often_as_they_say(
     replacement, output, sizes, samples
 ):
     model = tiny_model(5, scale=0.7)
-    there = in_the_long_run(model, samples=samples, replacement=replacement, output=output)
+    target = limit_for_samples(model, samples=samples, replacement=replacement, output=output)
     batch = prepare_batch(model, [TEXT], scale=output)
-    found = [
+    results = [
         findings(
             LimeSampled(samples=samples, seed=seed, replacement=replacement, sizes=sizes), batch
         )[0]
         for seed in range(250)
     ]
-    scores = np.array([one.scores for one in found])
-    stderr = np.array([one.stderr for one in found])
+    scores = np.array([value.scores for value in results])
+    stderr = np.array([element.stderr for element in results])
     # They are about LIME's limit, and so a little wide for this one, where the penalty is at home.
-    covered = (np.abs(scores - there.coef_) <= 1.96 * stderr).mean()
+    covered = (np.abs(scores - target.coef_) <= 1.96 * stderr).mean()
     assert 0.92 <= covered <= (0.99 if samples < 1000 else 0.98)
-    distance = np.array([one.intercept - there.intercept_ for one in found])
-    base = np.array([one.diagnostics["intercept_stderr"] for one in found])
+    distance = np.array([result.intercept - target.intercept_ for result in results])
+    base = np.array([one.diagnostics["intercept_stderr"] for one in results])
     assert 0.90 <= (np.abs(distance) <= 1.96 * base).mean() <= 0.99
     # Negative control: half as large errors would be caught.
-    assert (np.abs(scores - there.coef_) <= 0.98 * stderr).mean() < 0.85
+    assert (np.abs(scores - target.coef_) <= 0.98 * stderr).mean() < 0.85
 
 
 def test_many_samples_come_close_to_the_long_run_value():
     model = tiny_model(5)
-    found = explained(model, samples=100_000)
-    there = in_the_long_run(model, samples=100_000)
-    assert (np.abs(found.scores - there.coef_) < 5 * found.stderr).all()
-    assert found.stderr.max() < 0.1 * np.abs(found.scores).max()
+    result = explain_text(model, samples=100_000)
+    target = limit_for_samples(model, samples=100_000)
+    assert (np.abs(result.scores - target.coef_) < 5 * result.stderr).all()
+    assert result.stderr.max() < 0.1 * np.abs(result.scores).max()
 
 
 def test_a_text_has_the_same_scores_alone_in_a_list_and_in_any_order():
@@ -84,20 +84,20 @@ def test_a_text_has_the_same_scores_alone_in_a_list_and_in_any_order():
     settings = LimeSampled(samples=60, seed=3)
     together = findings(settings, prepare_batch(model, texts, target=2))
     backwards = findings(settings, prepare_batch(model, texts[::-1], target=2))[::-1]
-    for text, one, other in zip(texts, together, backwards, strict=True):
-        alone = findings(settings, prepare_batch(model, [text], target=2))[0]
-        for found in (one, other):
-            np.testing.assert_array_equal(found.scores, alone.scores)
-            np.testing.assert_array_equal(found.stderr, alone.stderr)
+    for text, value, other in zip(texts, together, backwards, strict=True):
+        single = findings(settings, prepare_batch(model, [text], target=2))[0]
+        for result in (value, other):
+            np.testing.assert_array_equal(result.scores, single.scores)
+            np.testing.assert_array_equal(result.stderr, single.stderr)
 
 
 def test_another_seed_gives_other_numbers():
-    assert (explained(seed=0).scores != explained(seed=1).scores).all()
-    np.testing.assert_array_equal(explained(seed=4).scores, explained(seed=4).scores)
+    assert (explain_text(seed=0).scores != explain_text(seed=1).scores).all()
+    np.testing.assert_array_equal(explain_text(seed=4).scores, explain_text(seed=4).scores)
 
 
 def test_explaining_the_other_class_changes_the_sign():
-    first, second = (explained(samples=300, request={"target": i}) for i in (0, 1))
+    first, second = (explain_text(samples=300, request={"target": i}) for i in (0, 1))
     np.testing.assert_allclose(first.scores, -second.scores, atol=1e-12)
     np.testing.assert_allclose(first.intercept, -second.intercept, atol=1e-12)
 
@@ -106,57 +106,59 @@ def test_probabilities_of_all_classes_have_scores_that_cancel():
     model = tiny_model(1, outputs=5)
     request = {"scale": "probability"}
     scores = [
-        explained(model, samples=200, request={**request, "target": c}).scores for c in range(5)
+        explain_text(model, samples=200, request={**request, "target": c}).scores for c in range(5)
     ]
     np.testing.assert_allclose(np.sum(scores, axis=0), 0, atol=1e-12)
 
 
 def test_positions_and_protected_words():
-    by_position = explained(samples=100, request={"features": "positions"})
+    by_position = explain_text(samples=100, request={"features": "positions"})
     assert len(by_position.scores) == 11
-    protected = explained(samples=100, request={"protect": ["w1", "w2"]})
+    protected = explain_text(samples=100, request={"protect": ["w1", "w2"]})
     assert len(protected.scores) == 7
 
 
 def test_words_that_are_not_selected_have_zero_and_a_warning_counts_them():
-    found = explained(samples=400, num_features=3)
-    assert np.count_nonzero(found.scores) == np.count_nonzero(found.stderr) == 3
-    assert found.diagnostics["kept"] == 3
-    assert "LIME selected 3 of 9 words. The other words have the score 0." in found.warnings
-    assert explained(samples=400, num_features=99).diagnostics["kept"] == 9
+    result = explain_text(samples=400, num_features=3)
+    assert np.count_nonzero(result.scores) == np.count_nonzero(result.stderr) == 3
+    assert result.diagnostics["kept"] == 3
+    assert "LIME selected 3 of 9 words. The other words have the score 0." in result.warnings
+    assert explain_text(samples=400, num_features=99).diagnostics["kept"] == 9
 
 
 def test_diagnostics_count_the_samples():
-    found = explained(samples=321)
-    assert found.diagnostics["samples_drawn"] == 321
-    assert 0 < found.diagnostics["r2"] <= 1
+    result = explain_text(samples=321)
+    assert result.diagnostics["samples_drawn"] == 321
+    assert 0 < result.diagnostics["r2"] <= 1
 
 
 def test_intervals_hold_the_limit_at_the_defaults():
     # Penalty and row 0 pulled every score the same way: of the largest, 0.06 of intervals held.
     model, text = limelight.load(), "A superb film: I loved every minute, the plot was never dull."
     exact = limelight.explain(model, text, "lime").scores
-    found = [limelight.explain(model, text, "lime-sampled", seed=seed) for seed in range(20)]
-    held = np.array([np.abs(e.scores - exact) <= 2 * e.stderr for e in found])
-    assert held.mean() >= 0.93
-    assert held[:, np.argmax(np.abs(exact))].mean() >= 0.85
+    results = [limelight.explain(model, text, "lime-sampled", seed=seed) for seed in range(20)]
+    contained = np.array([np.abs(e.scores - exact) <= 2 * e.stderr for e in results])
+    assert contained.mean() >= 0.93
+    assert contained[:, np.argmax(np.abs(exact))].mean() >= 0.85
 
 
 def test_sampling_ends_at_the_tolerance_or_a_warning_says_that_it_is_larger():
-    loose = explained(samples=100).stderr.max()
-    found = explained(samples=100, tolerance=loose / 4)
-    assert found.stderr.max() <= loose / 4
-    assert 500 < found.diagnostics["samples_drawn"] < 6400  # the penalty's share falls like 1/n
-    short = explained(samples=100, tolerance=loose / 100, max_samples=150)
+    loose = explain_text(samples=100).stderr.max()
+    result = explain_text(samples=100, tolerance=loose / 4)
+    assert result.stderr.max() <= loose / 4
+    assert 500 < result.diagnostics["samples_drawn"] < 6400  # the penalty's share falls like 1/n
+    short = explain_text(samples=100, tolerance=loose / 100, max_samples=150)
     assert short.diagnostics["samples_drawn"] == 150
     assert any("above the tolerance" in warning for warning in short.warnings)
 
 
 def test_a_poor_fit_gives_a_warning():
     # Random logits spread wide: one word takes all the attention, whichever it is.
-    found = [explained(with_logits(tiny_model(seed), 300.0), samples=400) for seed in range(9)]
-    assert min(e.diagnostics["r2"] for e in found) < 0.5 < max(e.diagnostics["r2"] for e in found)
-    for e in found:
+    results = [explain_text(with_logits(tiny_model(seed), 300.0), samples=400) for seed in range(9)]
+    assert (
+        min(e.diagnostics["r2"] for e in results) < 0.5 < max(e.diagnostics["r2"] for e in results)
+    )
+    for e in results:
         warnings = [warning for warning in e.warnings if "of the variance of the output" in warning]
         assert len(warnings) == (e.diagnostics["r2"] < 0.5)
         assert all(f"explains {e.diagnostics['r2']:.0%} of" in warning for warning in warnings)
@@ -172,28 +174,28 @@ def with_logits(model, spread):
 def test_huge_logits_stay_finite_without_a_warning(replacement, spread):
     for seed in range(5):
         model = with_logits(tiny_model(seed), spread)
-        found = explained(model, samples=200, replacement=replacement)
-        assert np.isfinite(found.scores).all()
-        assert np.isfinite(found.stderr).all()
+        result = explain_text(model, samples=200, replacement=replacement)
+        assert np.isfinite(result.scores).all()
+        assert np.isfinite(result.stderr).all()
 
 
 def test_a_model_that_never_moves_scores_zero():
     model = tiny_model(0)
-    found = explained(replace(model, W_l=np.zeros_like(model.W_l)), samples=50)
-    np.testing.assert_array_equal(found.scores, 0)
-    assert found.stderr is None
-    assert found.intercept == 0
+    result = explain_text(replace(model, W_l=np.zeros_like(model.W_l)), samples=50)
+    np.testing.assert_array_equal(result.scores, 0)
+    assert result.stderr is None
+    assert result.intercept == 0
 
 
 def test_two_words_are_enough_and_few_samples_give_a_warning():
-    assert len(explained(text="w1 w2", samples=50).scores) == 2
+    assert len(explain_text(text="w1 w2", samples=50).scores) == 2
     message = "10 samples are too few for reliable standard errors of 9 words. Raise samples."
-    assert message in explained(samples=10).warnings
+    assert message in explain_text(samples=10).warnings
 
 
 def test_fewer_samples_than_words_raise_an_error_without_a_penalty():
     with pytest.raises(DomainError) as error:
-        explained(text=" ".join(f"w{i}" for i in range(1, 9)), samples=8, ridge=0.0)
+        explain_text(text=" ".join(f"w{i}" for i in range(1, 9)), samples=8, ridge=0.0)
     assert str(error.value) == (
         "8 samples do not determine LIME's scores of 8 features. Set samples to 18 or more."
     )
@@ -201,7 +203,7 @@ def test_fewer_samples_than_words_raise_an_error_without_a_penalty():
 
 def test_one_word_raises_an_error():
     with pytest.raises(DomainError) as error:
-        explained(text="w1 w1 w1")
+        explain_text(text="w1 w1 w1")
     assert str(error.value) == "LIME needs at least 2 features, but this text has 1."
 
 
@@ -235,26 +237,26 @@ def test_impossible_settings_raise_an_error(settings, message):
 
 def test_an_unknown_replacement_raises_an_error():
     with pytest.raises(InputError) as error:
-        explained(replacement="mask")
+        explain_text(replacement="mask")
     assert str(error.value) == "unknown replacement: 'mask'. Choose from: auto, unk, delete."
 
 
 def test_a_bandwidth_without_any_weight_raises_an_error():
     with pytest.raises(DomainError) as error:
-        explained(bandwidth=1e-3)
+        explain_text(bandwidth=1e-3)
     assert str(error.value) == (
         "with bandwidth 0.001, all samples of 9 features have the weight 0. Use a larger bandwidth."
     )
 
 
 def test_a_penalty_that_shrinks_the_scores_gives_a_warning():
-    (warning,) = [n for n in explained(bandwidth=0.01, ridge=1.0).warnings if "penalty" in n]
+    (warning,) = [n for n in explain_text(bandwidth=0.01, ridge=1.0).warnings if "penalty" in n]
     assert "The penalty shrinks the scores by about 100%." in warning
-    assert not any("penalty" in n for n in explained().warnings)
+    assert not any("penalty" in n for n in explain_text().warnings)
 
 
 def test_no_weights_are_a_bandwidth_of_infinity():
-    unweighted, wide, usual = (explained(bandwidth=width) for width in (np.inf, 1e6, 0.25))
+    unweighted, wide, usual = (explain_text(bandwidth=width) for width in (np.inf, 1e6, 0.25))
     np.testing.assert_allclose(unweighted.scores, wide.scores, rtol=1e-9)
     assert np.abs(unweighted.scores - usual.scores).max() > 5 * usual.stderr.max()
 
@@ -276,10 +278,10 @@ def test_lime_under_deletion_is_sampled_with_standard_errors(short_texts_are_sam
     assert (e.settings["replacement"], e.settings["samples"]) == ("delete", 40)
     same = limelight.explain(model, text, Lime(replacement="delete", samples=40, seed=3))
     np.testing.assert_array_equal(same.scores, e.scores)
-    found = limelight.compare(
+    comparison = limelight.compare(
         model, text, methods=["lime", "loo"], replacement="delete", samples=40, seed=3
     )
-    np.testing.assert_array_equal(found["lime"].scores, e.scores)
+    np.testing.assert_array_equal(comparison["lime"].scores, e.scores)
     judged = limelight.judge(model, [text], ["lime"], replacement="delete", samples=40)
     assert judged["lime"].texts == 1
 

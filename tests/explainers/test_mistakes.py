@@ -228,16 +228,16 @@ def test_a_command_raises_an_error_for_a_huge_number(request, rows, value):
 )
 def test_a_mistyped_keyword_gets_a_suggestion(call, name):
     text = [TEXT] if name == "judge" else TEXT
-    for typed, meant in (("featurs", "features"), ("budgt", "budget")):
+    for typed, expected in (("featurs", "features"), ("budgt", "budget")):
         assert error_message(call, text, **{typed: "words"}) == (
-            f"unknown keyword of {name}: {typed!r}. Did you mean {meant!r}?"
+            f"unknown keyword of {name}: {typed!r}. Did you mean {expected!r}?"
         )
     # A setting of a method that is similar to no keyword is named as a setting.
     assert "unknown setting" in error_message(call, text, bandwith=1)
 
 
 @pytest.mark.parametrize(
-    ("call", "keyword", "meant"),
+    ("call", "keyword", "expected"),
     [
         (limelight.counterfactual, "featurs", "features"),
         (limelight.game, "replacment", "replacement"),
@@ -245,11 +245,11 @@ def test_a_mistyped_keyword_gets_a_suggestion(call, name):
         (limelight.wrap, "clases", "classes"),
     ],
 )
-def test_a_function_without_settings_suggests_a_keyword_too(call, keyword, meant):
+def test_a_function_without_settings_suggests_a_keyword_too(call, keyword, expected):
     with pytest.raises(InputError) as error:
         call(**{keyword: "x"})
     assert str(error.value) == (
-        f"unknown keyword of {call.__name__}: {keyword!r}. Did you mean {meant!r}?"
+        f"unknown keyword of {call.__name__}: {keyword!r}. Did you mean {expected!r}?"
     )
     with pytest.raises(TypeError, match="zzz"):
         call(zzz=1)

@@ -22,22 +22,24 @@ def owen_explanation(**request):
 
 def test_scores_and_sentence_totals_add_up():
     e = owen_explanation()
-    totals = [one["score"] for one in e.diagnostics["sentences"]]
+    totals = [diagnostic["score"] for diagnostic in e.diagnostics["sentences"]]
     change = e.prediction["class 0"] - e.base_value
     assert np.isclose(e.scores.sum(), change, atol=1e-7)
     assert np.isclose(sum(totals), change, atol=1e-7)
-    assert [one["text"] for one in e.diagnostics["sentences"]] == ["w1 w5.", "never w5 w8!", "w9"]
-    assert [TEXT[slice(*one["span"])] for one in e.diagnostics["sentences"]] == [
+    assert [value["text"] for value in e.diagnostics["sentences"]] == [
+        "w1 w5.",
+        "never w5 w8!",
+        "w9",
+    ]
+    assert [TEXT[slice(*element["span"])] for element in e.diagnostics["sentences"]] == [
         one["text"] for one in e.diagnostics["sentences"]
     ]
 
 
 def test_sentence_totals_are_the_shapley_values_of_sentences():
-    totals = [one["score"] for one in owen_explanation().diagnostics["sentences"]]
-    whole = limelight.explain(
-        MODEL, TEXT, "shapley", features="sentences", target=0, tolerance=1e-9
-    )
-    np.testing.assert_allclose(totals, whole.scores, atol=1e-7)
+    totals = [diagnostic["score"] for diagnostic in owen_explanation().diagnostics["sentences"]]
+    full = limelight.explain(MODEL, TEXT, "shapley", features="sentences", target=0, tolerance=1e-9)
+    np.testing.assert_allclose(totals, full.scores, atol=1e-7)
 
 
 def test_a_word_of_several_sentences_is_the_sum_of_its_shares_and_has_a_warning():
@@ -111,23 +113,23 @@ NESTED = "a b c. d e.\n\nf g. h i."
 UNITS = {"sentences": ["abc", "de", "fg", "hi"], "paragraphs": ["abcde", "fghi"]}
 
 
-def by_all_orders(value, levels):
+def owen_values_from_orders(value, levels):
     """Return Owen values by definition, from all orders that keep the words of units together."""
     orders, added = [], dict.fromkeys("abcdefghi", 0.0)
 
-    def arranged(members, inner):
+    def arrange_orders(members, inner):
         """Return all orders of ``members`` that keep the units of each level together."""
         if not inner:
             return [list(order) for order in permutations(members)]
         units = [[w for w in unit if w in members] for unit in inner[0]]
-        inside = [arranged(unit, inner[1:]) for unit in units if unit]
+        inside = [arrange_orders(unit, inner[1:]) for unit in units if unit]
         return [
             [w for part in chosen for w in part]
             for order in permutations(inside)
             for chosen in product(*order)
         ]
 
-    orders = arranged(list("abcdefghi"), [UNITS[level] for level in levels])
+    orders = arrange_orders(list("abcdefghi"), [UNITS[level] for level in levels])
     for order in orders:
         values = [value(frozenset(order[:k])) for k in range(len(order) + 1)]
         for word, step in zip(order, np.diff(values), strict=True):
@@ -146,9 +148,9 @@ def test_any_model_has_the_values_of_all_orders_that_keep_units_together(value, 
     )
     assert e.stderr is None
     assert e.settings["within"] == within
-    np.testing.assert_allclose(e.scores, by_all_orders(value, LEVELS[within]), atol=1e-9)
+    np.testing.assert_allclose(e.scores, owen_values_from_orders(value, LEVELS[within]), atol=1e-9)
     for level in LEVELS[within]:
-        totals = [one["score"] for one in e.diagnostics[level]]
+        totals = [diagnostic["score"] for diagnostic in e.diagnostics[level]]
         sums = [sum(e.scores["abcdefghi".index(w)] for w in unit) for unit in UNITS[level]]
         np.testing.assert_allclose(totals, sums, atol=1e-9)
 
@@ -156,21 +158,21 @@ def test_any_model_has_the_values_of_all_orders_that_keep_units_together(value, 
 def test_plain_shapley_values_differ_from_owen_values():
     """Negative control: orders that keep units together have other values than all orders."""
     plain = limelight.explain(words_model(gate), NESTED, "shapley", protect=["."])
-    assert np.abs(plain.scores - by_all_orders(gate, ["sentences"])).max() > 0.05
+    assert np.abs(plain.scores - owen_values_from_orders(gate, ["sentences"])).max() > 0.05
 
 
 @pytest.mark.parametrize("value", [and_of_four, largest, gate])
 def test_sampled_values_add_up_and_two_standard_errors_hold(value):
-    model, truth = words_model(value), by_all_orders(value, ["sentences"])
-    held = []
+    model, truth = words_model(value), owen_values_from_orders(value, ["sentences"])
+    contained = []
     for seed in range(12):
         e = limelight.explain(model, NESTED, "owen", protect=["."], budget="100 calls", seed=seed)
         assert e.diagnostics["pairs_drawn"] == 6
         assert np.isclose(e.scores.sum(), e.prediction["yes"] - e.base_value)
-        totals = [one["score"] for one in e.diagnostics["sentences"]]
+        totals = [diagnostic["score"] for diagnostic in e.diagnostics["sentences"]]
         assert np.isclose(sum(totals), e.scores.sum())
-        held.append(np.abs(e.scores - truth) <= 2 * e.stderr + 1e-9)
-    assert np.mean(held) >= 0.93
+        contained.append(np.abs(e.scores - truth) <= 2 * e.stderr + 1e-9)
+    assert np.mean(contained) >= 0.93
 
 
 def test_impossible_units_and_samples_raise_an_error():
@@ -192,7 +194,7 @@ def test_impossible_units_and_samples_raise_an_error():
 
 @pytest.mark.parametrize("value", [and_of_four, largest, gate])
 def test_zoom_has_values_of_sentences_and_owen_values_of_words_in_those_it_opens(value):
-    words, held = by_all_orders(value, ["sentences"]), []
+    words, contained = owen_values_from_orders(value, ["sentences"]), []
     truth = {w: words["abcdefghi".index(w)] for w in "abcdefghi"}
     truth |= {" ".join(unit): sum(truth[w] for w in unit) for unit in UNITS["sentences"]}
     for seed in range(12):
@@ -201,7 +203,10 @@ def test_zoom_has_values_of_sentences_and_owen_values_of_words_in_those_it_opens
         )
         assert e.settings["features"] == "sentences and words"
         assert np.isclose(e.scores.sum(), e.prediction["yes"] - e.base_value)
-        totals = {tuple(one["span"]): one["score"] for one in e.diagnostics["sentences"]}
+        totals = {
+            tuple(diagnostic["span"]): diagnostic["score"]
+            for diagnostic in e.diagnostics["sentences"]
+        }
         assert len(totals) == 4  # their sets are few, so that they are exact
         for start, end in e.diagnostics["opened"]:
             inside = [start <= spans[0][0] < end for spans in e.spans]
@@ -209,8 +214,8 @@ def test_zoom_has_values_of_sentences_and_owen_values_of_words_in_those_it_opens
             assert np.isclose(e.scores[inside].sum(), totals[start, end])
         off = e.scores - [truth[name] for name in e.features]
         errors = 0 if e.stderr is None else e.stderr
-        held.append(np.abs(off) <= 2 * errors + 1e-9)
-    assert np.mean(np.concatenate(held)) >= 0.93
+        contained.append(np.abs(off) <= 2 * errors + 1e-9)
+    assert np.mean(np.concatenate(contained)) >= 0.93
 
 
 def test_zoom_counts_the_sentences_that_it_opened_and_keeps_its_budget():
@@ -238,7 +243,7 @@ def test_zoom_counts_the_sentences_that_it_opened_and_keeps_its_budget():
 
 @pytest.mark.parametrize("words", [1, 4, 30, 300])
 def test_zoom_opens_the_only_sentence_at_once(words):
-    model = words_model(lambda left: sum(map(len, left)) * (1 + 0.1 * ("x" in left)))
+    model = words_model(lambda remaining: sum(map(len, remaining)) * (1 + 0.1 * ("x" in remaining)))
     text = " ".join(["x", *(f"w{i}" for i in range(words - 1))])
     e = limelight.explain(model, text, "zoom")
     same = limelight.explain(
@@ -288,14 +293,14 @@ def test_zoom_into_many_sentences_makes_more_calls_than_its_default():
 
 def test_a_sentence_of_two_lines_belongs_to_each():
     levels = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2]])  # lines, then sentences
-    asked = set()
+    request = set()
 
     def game(keep):
-        asked.update(row.tobytes() for row in keep)
+        request.update(row.tobytes() for row in keep)
         return keep @ np.arange(6.0)[:, None]
 
     assert np.allclose(owen_values_from_all_masks(game, levels), np.arange(6.0))
-    assert len(asked) <= count_owen_masks(levels) == 16 + 8 + 8 + 16
+    assert len(request) <= count_owen_masks(levels) == 16 + 8 + 8 + 16
 
 
 def test_the_message_about_a_wrong_tolerance_has_the_value_of_the_user():

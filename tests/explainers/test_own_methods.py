@@ -122,9 +122,9 @@ def with_implementation(method, **changes):
 def copy_settings_class(method, *, default=True):
     """Return the class of the method's settings as a user writes it."""
     old = method.settings
-    own = {"__module__": old.__module__, "__qualname__": old.__qualname__}
-    own |= {"replacement": "auto"} if default else {}
-    return type(old.__name__, (), own | {"__annotations__": {"replacement": str}})
+    own_value = {"__module__": old.__module__, "__qualname__": old.__qualname__}
+    own_value |= {"replacement": "auto"} if default else {}
+    return type(old.__name__, (), own_value | {"__annotations__": {"replacement": str}})
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,9 @@ def test_a_wrong_method_raises_an_error(methods, alone, change, message):
 
 def test_a_method_that_is_only_exact_names_its_replacement(methods, alone):
     exact = exact_implementation(lambda *_: [], ("tolerance", "replacement"))
-    own = {"__module__": __name__, "tolerance": None, "replacement": "auto"}
+    own_value = {"__module__": __name__, "tolerance": None, "replacement": "auto"}
     hints = {"__annotations__": {"tolerance": float | None, "replacement": str}}
-    settings = settings_class(type("Exactly", (), own | hints))
+    settings = settings_class(type("Exactly", (), own_value | hints))
     limelight.register(replace(alone, id="exactly", settings=settings, implementations=(exact,)))
     with pytest.raises(InputError) as error:
         limelight.explain(limelight.load(), "A dull script.", "exactly", replacement="delete")

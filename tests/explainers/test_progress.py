@@ -21,8 +21,8 @@ TEXT = " ".join(WORDS)
 
 def predict(texts):
     """Probabilities whose log-odds no sum of words explains."""
-    kept = np.array([[word in text.split() for word in WORDS] for text in texts], float)
-    z = kept @ np.linspace(-1, 1, len(WORDS)) + 2 * kept[:, 0] * kept[:, 3] * kept[:, 7]
+    keep = np.array([[word in text.split() for word in WORDS] for text in texts], float)
+    z = keep @ np.linspace(-1, 1, len(WORDS)) + 2 * keep[:, 0] * keep[:, 3] * keep[:, 7]
     chance = 1 / (1 + np.exp(-z))
     return np.stack([1 - chance, chance], axis=1)
 
@@ -33,8 +33,8 @@ def model(batch_size=50):
 
 def heard(verb, *arguments, **options):
     seen = []
-    found = verb(model(), *arguments, progress=lambda *at: seen.append(at), **options)
-    assert found
+    result = verb(model(), *arguments, progress=lambda *at: seen.append(at), **options)
+    assert result
     return seen
 
 
@@ -262,24 +262,24 @@ def folder(tmp_path):
     pytest.importorskip("torch")
     from tiny_transformers import tiny
 
-    for one in tiny("bert", labels=2):
-        one.save_pretrained(tmp_path / "model")
+    for value in tiny("bert", labels=2):
+        value.save_pretrained(tmp_path / "model")
     return tmp_path / "model"
 
 
-def asked(folder):
-    said = ("--set", "samples=3000", "a good film is bad .")
-    return "explain", "-m", "lime", "--model", folder, *said
+def explain_arguments(folder):
+    message = ("--set", "samples=3000", "a good film is bad .")
+    return "explain", "-m", "lime", "--model", folder, *message
 
 
 def test_a_terminal_sees_a_bar_with_the_time_left(folder, limelight, monkeypatch):
     outer, inner = pty.openpty()
-    shown = []
+    output = []
 
     def read():
         with contextlib.suppress(OSError):  # Linux says so when the other side is closed
             while part := os.read(outer, 4096):
-                shown.append(part)
+                output.append(part)
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -287,19 +287,19 @@ def test_a_terminal_sees_a_bar_with_the_time_left(folder, limelight, monkeypatch
     monkeypatch.setenv("COLUMNS", "100")
     with monkeypatch.context() as patch, os.fdopen(inner, "w") as terminal:
         patch.setattr(sys, "stderr", terminal)
-        done = limelight(*asked(folder))
+        done = limelight(*explain_arguments(folder))
     reader.join()
     os.close(outer)
     assert done.code == 0
-    assert b"".join(shown).startswith(b"Loading the model.")
-    assert b"explaining" in b"".join(shown)
-    assert b"left" in b"".join(shown)
+    assert b"".join(output).startswith(b"Loading the model.")
+    assert b"explaining" in b"".join(output)
+    assert b"left" in b"".join(output)
     assert "explaining" not in done.out
 
 
 def test_a_pipe_sees_nothing_but_the_result(folder, limelight, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    done = limelight(*asked(folder))
+    done = limelight(*explain_arguments(folder))
     assert done.code == 0
     assert "good" in done.out
     assert "explaining" not in done.err + done.out

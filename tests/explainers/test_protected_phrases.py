@@ -78,6 +78,6 @@ def test_the_exact_classifier_protects_a_phrase():
     game = limelight.game(
         model, "superb film and a plot", protect=["superb film"], replacement="delete"
     )
-    alone = limelight.predict(model, "superb film")["logits"]["positive"]
+    single = limelight.predict(model, "superb film")["logits"]["positive"]
     # Without all other words the text is the phrase.
-    assert float(game(np.zeros((1, 3), bool))[0, -1]) == pytest.approx(alone, abs=1e-4)
+    assert float(game(np.zeros((1, 3), bool))[0, -1]) == pytest.approx(single, abs=1e-4)

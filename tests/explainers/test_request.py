@@ -64,14 +64,14 @@ def write_results(monkeypatch, tmp_path):
     for module in (api, explaining, job):
         monkeypatch.setattr(module, "prepare_model", prepare_model)
 
-    def found(verb, **asked):
+    def error_message(verb, **asked):
         data = {"output": tmp_path / "run"} if verb == "explain_data" else {}
         text = {"text": [TEXT]} if data else TEXT
         with pytest.raises(PutError) as caught:
             getattr(limelight, verb)(MODEL, text, **data, **asked)
         return caught.value.args[0]
 
-    return found
+    return error_message
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -94,10 +94,10 @@ def test_a_field_that_a_function_lacks_raises_an_error(verb, name):
 
 @pytest.mark.parametrize(("verb", "name"), [(v, n) for v in VERBS for n in sorted(VERBS[v])])
 def test_the_request_has_the_keywords_of_the_call(write_results, verb, name):
-    found = write_results(verb, **{name: ASKED[name]})
+    result = write_results(verb, **{name: ASKED[name]})
     every = {"all_classes": True} if verb == "explain_classes" else {}
-    assert found == Request(**every, **{name: ASKED[name]})
-    assert found != Request(**every)
+    assert result == Request(**every, **{name: ASKED[name]})
+    assert result != Request(**every)
 
 
 FUNCTIONS = [
@@ -166,9 +166,9 @@ def test_every_field_has_a_help_text():
 def test_the_page_uses_parameters_of_the_same_names():
     page = {"tab": "t", "panel": "p", "text": TEXT}
     # A grid is of patches, and goes with no other features.
-    asked = {name: ASKED[name] for name in OF_ONE_TEXT - {"grid"}}
-    sent = parse_request(msgspec.json.encode(page | asked))
-    assert sent.request == Request(**asked)
+    request = {name: ASKED[name] for name in OF_ONE_TEXT - {"grid"}}
+    sent = parse_request(msgspec.json.encode(page | request))
+    assert sent.request == Request(**request)
     assert parse_request(msgspec.json.encode(page)).request == Request()
 
 
@@ -176,12 +176,14 @@ def test_the_shell_has_options_of_the_same_names():
     options = {field.name: field.default for field in fields(RequestOptions)}
     assert MISSING not in options.values()
     assert options == {name: FIELDS[name] for name in OF_ONE_TEXT}
-    given = RequestOptions(target="2", against="c0", window="100", protect=("w1",), side="first")
+    arguments = RequestOptions(
+        target="2", against="c0", window="100", protect=("w1",), side="first"
+    )
     wanted = {"target": "2", "against": "c0", "window": 100, "protect": ("w1",), "side": "first"}
-    assert Request(**given.keywords()) == Request(**wanted)
+    assert Request(**arguments.keywords()) == Request(**wanted)
 
 
-def unchecked(**asked):
+def call_unchecked(**asked):
     """Make a request without the type checks, which happen only in tests."""
     request = object.__new__(Request)
     for name, default in FIELDS.items():
@@ -191,7 +193,7 @@ def unchecked(**asked):
 
 
 @pytest.mark.parametrize(
-    ("asked", "sentence"),
+    ("requests", "sentence"),
     [
         ({"target": 0, "all_classes": True}, "give target or all_classes, not both."),
         ({"against": 0, "all_classes": True}, "give against or all_classes, not both."),
@@ -216,13 +218,13 @@ def unchecked(**asked):
         ),
     ],
 )
-def test_an_impossible_request_raises_an_error(asked, sentence):
+def test_an_impossible_request_raises_an_error(requests, sentence):
     with pytest.raises(InputError) as caught:
-        unchecked(**asked)
+        call_unchecked(**requests)
     assert str(caught.value) == sentence
-    if not {"protect", "at", "answer"} & asked.keys():  # JSON has other errors for their types
+    if not {"protect", "at", "answer"} & requests.keys():  # JSON has other errors for their types
         with pytest.raises(msgspec.ValidationError) as caught:
-            msgspec.json.decode(msgspec.json.encode(asked), type=Request)
+            msgspec.json.decode(msgspec.json.encode(requests), type=Request)
         assert str(caught.value) == sentence
 
 
@@ -244,7 +246,7 @@ def test_a_request_does_not_change_with_its_arguments():
 
 
 def test_whole_numbers_of_numpy_are_stored_as_pythons():
-    asked = {"target": np.int64(1), "against": np.int8(0), "window": np.int32(7)}
-    request = unchecked(**asked)
+    requests = {"target": np.int64(1), "against": np.int8(0), "window": np.int32(7)}
+    request = call_unchecked(**requests)
     again = msgspec.json.decode(msgspec.json.encode(request), type=Request)
     assert again == request == Request(target=1, against=0, window=7)

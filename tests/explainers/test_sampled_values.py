@@ -27,50 +27,50 @@ def bumpy(seed, d):
         (frozenset(rng.choice(d, size, replace=False).tolist()), float(rng.standard_normal()))
         for size in (1, 1, 1, 2, 2, 2, 3)
     ]
-    return lambda kept: math.tanh(sum(value for words, value in terms if words <= kept)) + 3.0
+    return lambda keep: math.tanh(sum(value for words, value in terms if words <= keep)) + 3.0
 
 
-def wrapped(score):
-    asked = []
+def wrap_model(score):
+    request = []
 
     def answer(texts):
-        asked.extend(texts)
+        request.extend(texts)
         return np.array([[score(frozenset(int(w[1:]) for w in t.split()))] for t in texts])
 
-    return limelight.wrap(answer, classes=["no", "yes"], scale="logit"), asked
+    return limelight.wrap(answer, classes=["no", "yes"], scale="logit"), request
 
 
 def banzhaf_by_definition(score, d):
     values = np.zeros(d)
     for j in range(d):
-        others = [k for k in range(d) if k != j]
+        other_values = [k for k in range(d) if k != j]
         for size in range(d):
-            for sets in itertools.combinations(others, size):
+            for sets in itertools.combinations(other_values, size):
                 values[j] += (score(frozenset((*sets, j))) - score(frozenset(sets))) / 2 ** (d - 1)
     return values
 
 
 def pair_by_definition(score, d, j, k, index):
-    others = [i for i in range(d) if i not in (j, k)]
+    other_values = [i for i in range(d) if i not in (j, k)]
     total = 0.0
     for size in range(d - 1):
         count = math.comb(d - 2, size)
         weight = 1 / ((d - 1) * count) if index == "shapley" else 0.5 ** (d - 2)
-        for sets in map(frozenset, itertools.combinations(others, size)):
-            both, one, two, none = (score(sets | x) for x in ({j, k}, {j}, {k}, frozenset()))
-            total += weight * (both - one - two + none)
+        for sets in map(frozenset, itertools.combinations(other_values, size)):
+            pair, value, two, none = (score(sets | x) for x in ({j, k}, {j}, {k}, frozenset()))
+            total += weight * (pair - value - two + none)
     return total
 
 
 def test_few_words_have_banzhaf_values_without_sampling():
     d = 7
     score = bumpy(0, d)
-    model, asked = wrapped(score)
+    model, request = wrap_model(score)
     e = limelight.explain(model, " ".join(WORDS[:d]), "banzhaf")
     np.testing.assert_allclose(e.scores, banzhaf_by_definition(score, d), atol=1e-12)
     assert e.stderr is None
     assert not e.warnings
-    assert len(set(asked)) == 2**d
+    assert len(set(request)) == 2**d
 
 
 @pytest.mark.parametrize("index", ["shapley", "banzhaf"])
@@ -78,11 +78,11 @@ def test_few_words_have_interactions_without_sampling(index):
     d = 6
     score = bumpy(1, d)
     e = limelight.explain(
-        wrapped(score)[0], " ".join(WORDS[:d]), "interactions", index=index, top=None
+        wrap_model(score)[0], " ".join(WORDS[:d]), "interactions", index=index, top=None
     )
     assert len(e.pairs.scores) == d * (d - 1) // 2
-    for (j, k), found in zip(e.pairs.features.tolist(), e.pairs.scores, strict=True):
-        assert found == pytest.approx(pair_by_definition(score, d, j, k, index), abs=1e-12)
+    for (j, k), result in zip(e.pairs.features.tolist(), e.pairs.scores, strict=True):
+        assert result == pytest.approx(pair_by_definition(score, d, j, k, index), abs=1e-12)
     assert e.pairs.stderr is None
     assert e.stderr is None
 
@@ -92,7 +92,7 @@ def test_few_words_have_interactions_without_sampling(index):
 def test_sampled_values_lie_within_their_errors(seed):
     d = 9
     score = bumpy(seed, d)
-    model, text = wrapped(score)[0], " ".join(WORDS[:d])
+    model, text = wrap_model(score)[0], " ".join(WORDS[:d])
     e = limelight.explain(model, text, "banzhaf", samples=300, seed=seed)
     assert (np.abs(e.scores - banzhaf_by_definition(score, d)) <= 5 * e.stderr).all()
     assert 0 < e.stderr.max() < 0.3
@@ -144,19 +144,19 @@ def test_the_mean_of_many_samples_is_the_interaction(index):
     """Unbiased although the line is fitted to the same masks: 40 masks of 6 words, 400 times."""
     d, score = 6, bumpy(2, 6)
     game = lambda keep: np.array([[score(frozenset(np.flatnonzero(row)))] for row in keep])  # noqa: E731
-    sampler, found = PairSampler(d, index), []
+    sampler, result = PairSampler(d, index), []
     for seed in range(400):
         sample = Sample(game, sampler, np.random.default_rng(seed), d=d, row0=False)
         sample.grow(40)
-        found.append(fit_pair_interactions(sample, sampler=sampler).scores[0])
-    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / math.sqrt(len(found))
+        result.append(fit_pair_interactions(sample, sampler=sampler).scores[0])
+    mean, error = np.mean(result, axis=0), np.std(result, axis=0) / math.sqrt(len(result))
     for j, k in itertools.combinations(range(d), 2):
         truth = pair_by_definition(score, d, j, k, index)
         assert abs(mean[j, k] - truth) <= 5 * error[j, k]
 
 
 def test_a_model_without_interactions_gives_a_warning_that_none_is_significant():
-    model, _ = wrapped(lambda kept: float(sum(kept)))
+    model, _ = wrap_model(lambda keep: float(sum(keep)))
     text = " ".join(WORDS[:14])
     e = limelight.explain(model, text, "interactions", samples=1000)
     assert e.warnings[:2] == (
@@ -171,7 +171,7 @@ def test_a_model_without_interactions_gives_a_warning_that_none_is_significant()
 
 
 def test_a_constant_model_has_the_warning_alone():
-    model, _ = wrapped(lambda _: 1.5)
+    model, _ = wrap_model(lambda _: 1.5)
     e = limelight.explain(model, " ".join(WORDS[:14]), "lime")
     assert e.stderr is None
     assert e.warnings == (
@@ -186,16 +186,16 @@ def test_a_constant_model_has_the_warning_alone():
 
 def test_a_probability_that_never_moves_may_yet_move_by_one():
     """A 0/1 function whose effect 1,000 masks of 14 words do not see."""
-    whole = " ".join(WORDS[:14])
+    full = " ".join(WORDS[:14])
     model = limelight.wrap(
         lambda texts: np.array([[1.0, 0.0] for _ in texts]), classes=["no", "yes"]
     )
-    for method, step, own in (
+    for method, step, own_value in (
         ("shapley", 1 / 38, {"sampler": "orders"}),
         ("shapley", None, {"sampler": "regression"}),
         ("lime", None, {}),
     ):
-        e = limelight.explain(model, whole, method, scale="probability", **own)
+        e = limelight.explain(model, full, method, scale="probability", **own_value)
         np.testing.assert_allclose(e.scores, 0, atol=1e-12)
         assert (e.stderr > 0).all()
         if step is not None:
@@ -204,7 +204,7 @@ def test_a_probability_that_never_moves_may_yet_move_by_one():
 
 @pytest.mark.parametrize(("method", "least"), [("banzhaf", 74), ("interactions", 42)])
 def test_too_few_samples_raise_an_error_before_the_first_call(method, least):
-    model, calls = wrapped(lambda kept: float(len(kept)))
+    model, calls = wrap_model(lambda keep: float(len(keep)))
     text = " ".join(WORDS)
     with pytest.raises(DomainError, match=f"need at least {least} samples, not {least - 1}"):
         limelight.explain(model, text, method, samples=least - 1)
@@ -215,22 +215,22 @@ def test_too_few_samples_raise_an_error_before_the_first_call(method, least):
 @pytest.mark.parametrize("d", [5, 16, 20])
 def test_the_fewest_samples_determine_banzhaf_values_or_raise_an_error(d):
     """Of five words, one mask alone decides a slope in one of these samples."""
-    model, _ = wrapped(bumpy(3, d))
-    fewest, said = limelight.explainers.Banzhaf().sample_size.minimum(d), set()
+    model, _ = wrap_model(bumpy(3, d))
+    fewest, message = limelight.explainers.Banzhaf().sample_size.minimum(d), set()
     for seed in range(20):
-        own = {"samples": fewest, "max_samples": fewest, "seed": seed}
+        own_value = {"samples": fewest, "max_samples": fewest, "seed": seed}
         try:
-            e = limelight.explain(model, " ".join(WORDS[:d]), "banzhaf", **own)
+            e = limelight.explain(model, " ".join(WORDS[:d]), "banzhaf", **own_value)
         except DomainError as error:
-            said.add(str(error))
+            message.add(str(error))
         else:
             assert np.isfinite(e.stderr).all()
     sentence = "22 samples do not determine the Banzhaf values of 5 features. Set samples to 44."
-    assert said == ({sentence} if d == 5 else set())
+    assert message == ({sentence} if d == 5 else set())
 
 
 def test_pairs_show_their_errors_everywhere():
-    model, _ = wrapped(bumpy(4, 12))
+    model, _ = wrap_model(bumpy(4, 12))
     e = limelight.explain(model, " ".join(WORDS[:12]), "interactions", samples=400, top=5)
     again = limelight.Explanation.from_json(e.to_json())
     np.testing.assert_array_equal(again.pairs.stderr, e.pairs.stderr)
@@ -244,7 +244,7 @@ def test_pairs_show_their_errors_everywhere():
 
 
 def test_compare_checks_settings_before_the_first_call():
-    model, calls = wrapped(lambda kept: float(len(kept)))
+    model, calls = wrap_model(lambda keep: float(len(keep)))
     with pytest.raises(DomainError, match="10 samples do not determine LIME's scores"):
         limelight.compare(model, " ".join(WORDS), methods=["loo", "lime"], samples=10)
     assert not calls
@@ -256,12 +256,14 @@ def test_compare_checks_settings_before_the_first_call():
 def test_a_heavy_tail_gives_a_warning():
     rng = np.random.default_rng(3)
     slope = rng.normal(0, 1.5, 20)
-    heavy, _ = wrapped(lambda words: float(np.exp(slope[list(words)].sum())))
-    tame, _ = wrapped(lambda words: float(slope[list(words)].sum() ** 2))
+    heavy, _ = wrap_model(lambda words: float(np.exp(slope[list(words)].sum())))
+    tame, _ = wrap_model(lambda words: float(slope[list(words)].sum() ** 2))
     for method in ("lime", "shapley", "banzhaf", "interactions", "context-cite"):
-        found = [limelight.explain(model, " ".join(WORDS[:20]), method) for model in (heavy, tame)]
+        results = [
+            limelight.explain(model, " ".join(WORDS[:20]), method) for model in (heavy, tame)
+        ]
         heavy_warning, tame_warning = (
-            re.search("determines? most of the variance", " ".join(e.warnings)) for e in found
+            re.search("determines? most of the variance", " ".join(e.warnings)) for e in results
         )
         assert heavy_warning
         assert not tame_warning
@@ -280,12 +282,12 @@ def test_errors_of_the_strongest_pairs_allow_for_their_selection():
     chosen = [
         select_strongest_pairs(rng.normal(size=(40, 40)), np.ones((40, 40)), 10) for _ in range(50)
     ]
-    assert np.mean([np.abs(one.scores) <= 2 * one.stderr for one in chosen]) > 0.93
-    assert all((np.abs(one.scores) > 2).all() for one in chosen)
+    assert np.mean([np.abs(value.scores) <= 2 * value.stderr for value in chosen]) > 0.93
+    assert all((np.abs(element.scores) > 2).all() for element in chosen)
 
 
 def test_context_cite_warns_if_every_score_is_zero():
-    model, _ = wrapped(lambda kept: float(len(kept) >= 13))
+    model, _ = wrap_model(lambda keep: float(len(keep) >= 13))
     branches = set()
     for seed in range(12):
         e = limelight.explain(model, " ".join(WORDS[:16]), "context-cite", seed=seed)
@@ -305,7 +307,7 @@ def test_context_cite_warns_if_every_score_is_zero():
 
 def test_context_cite_warns_of_a_penalty_above_every_effect():
     effects = np.linspace(0.5, 1, 16)
-    model, _ = wrapped(lambda kept: float(effects[list(kept)].sum()))
+    model, _ = wrap_model(lambda keep: float(effects[list(keep)].sum()))
     text = " ".join(WORDS[:16])
     e = limelight.explain(model, text, "context-cite", penalty=5.0)
     assert not e.scores.any()
@@ -314,25 +316,25 @@ def test_context_cite_warns_of_a_penalty_above_every_effect():
         "effect. Set a lower penalty, or use 'interactions' if features act only together.",
     )
     assert not limelight.explain(model, text, "context-cite").warnings
-    rounded, _ = wrapped(lambda kept: 1.0 + 1e-8 * len(kept))
+    rounded, _ = wrap_model(lambda kept_words: 1.0 + 1e-8 * len(kept_words))
     assert not [
         warning
         for warning in limelight.explain(rounded, text, "context-cite").warnings
         if warning.startswith("Every score")
     ]
-    constant, _ = wrapped(lambda _: 1.0)
+    constant, _ = wrap_model(lambda _: 1.0)
     (warning,) = limelight.explain(constant, text, "context-cite").warnings
     assert warning.startswith("All 64 samples agree, so effects")
 
 
 def test_no_error_of_context_cite_is_zero_if_the_output_changes():
     """The LASSO drops words of a threshold whose effect is above the penalty."""
-    model, _ = wrapped(lambda kept: float(len(kept) >= 12))
+    model, _ = wrap_model(lambda keep: float(len(keep) >= 12))
     effect = math.comb(15, 11) / 2**15  # every word's Banzhaf value
     limit = effect - 2 * 0.01  # the penalty shrinks slopes of standardised masks, twice as small
-    held = []
+    contained = []
     for seed in range(20):
         e = limelight.explain(model, " ".join(WORDS[:16]), "context-cite", samples=256, seed=seed)
         assert (e.stderr > 0).all()
-        held.append(np.abs(e.scores - limit) <= 2 * e.stderr)
-    assert np.mean(held) >= 0.93
+        contained.append(np.abs(e.scores - limit) <= 2 * e.stderr)
+    assert np.mean(contained) >= 0.93

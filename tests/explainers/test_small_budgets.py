@@ -114,7 +114,7 @@ def draw_games(rng):
     outer, mixed = rng.normal(size=30), rng.normal(size=(30, 30)) / 4
     joint = rng.normal(size=(D, D)) * (rng.random((D, D)) < 0.3)
     triples = [rng.choice(D, 3, replace=False) for _ in range(20)]
-    few, sparse = rng.choice(D, 5, replace=False), weights * (rng.random(D) < 0.3)
+    subset, sparse = rng.choice(D, 5, replace=False), weights * (rng.random(D) < 0.3)
     sparse[0] = 3.0
     return {
         "additive": lambda k: k @ weights,
@@ -128,7 +128,7 @@ def draw_games(rng):
         "attention": lambda k: (
             (k @ (np.exp(inner[:, 0]) * weights)) / (k @ np.exp(inner[:, 0]) + 1)
         ),
-        "and": lambda k: 0.05 * k @ weights + k[:, few].all(axis=1),
+        "and": lambda k: 0.05 * k @ weights + k[:, subset].all(axis=1),
         "maximum": lambda k: np.where(k > 0, weights, -3).max(axis=1),
         "sparse": lambda k: np.tanh(k @ sparse),
     }
@@ -136,7 +136,7 @@ def draw_games(rng):
 
 def coverage(kind, estimate, *, games=20, draws=20):
     """Return how many of the exact values lie within ±2 pooled errors."""
-    held = []
+    contained = []
     for seed in range(games):
         function = draw_games(np.random.default_rng(seed))[kind]
 
@@ -147,8 +147,8 @@ def coverage(kind, estimate, *, games=20, draws=20):
         for number in range(draws):
             values = estimate(game, np.random.default_rng([seed, number]))
             errors = pooled_error(values, known_range=1.0)
-            held.append(np.abs(values - exact) <= 2 * errors + 1e-9)
-    return np.mean(held)
+            contained.append(np.abs(values - exact) <= 2 * errors + 1e-9)
+    return np.mean(contained)
 
 
 def estimate_by_pair(game, rng):

@@ -31,10 +31,10 @@ def test_the_explained_number_is_the_logit_or_the_probability():
 @pytest.mark.parametrize(("outputs", "link"), [(1, "softmax"), (3, "softmax"), (3, "sigmoid")])
 def test_weights_are_the_derivative_of_the_explained_number(outputs, link, output):
     f = np.random.default_rng(0).standard_normal((2, outputs))
-    asked = targets([0, len(CLASSES[outputs]) - 1], outputs, output, link)
+    request = targets([0, len(CLASSES[outputs]) - 1], outputs, output, link)
     step = 1e-6 * np.eye(outputs)
-    slopes = [(asked.value(f + h) - asked.value(f - h)) / 2e-6 for h in step]
-    np.testing.assert_allclose(asked.output_gradient(f), np.stack(slopes, axis=-1), atol=1e-9)
+    slopes = [(request.value(f + h) - request.value(f - h)) / 2e-6 for h in step]
+    np.testing.assert_allclose(request.output_gradient(f), np.stack(slopes, axis=-1), atol=1e-9)
 
 
 @pytest.mark.parametrize("method", ["g-avg", "gxi", "ig"])
@@ -60,16 +60,16 @@ def test_the_logit_of_two_classes_is_the_log_odds_whatever_is_added_to_both(f_0,
     f = np.array([[f_0, f_1]])
     ask = Targets(np.array([1]), TWO, "logit")
     np.testing.assert_allclose(ask.value(f + both), ask.value(f), atol=1e-12)
-    held = Targets(np.array([1]), TWO, "logit", against=np.array([0]))
-    assert held.value(f).tolist() == ask.value(f).tolist()
+    contained = Targets(np.array([1]), TWO, "logit", against=np.array([0]))
+    assert contained.value(f).tolist() == ask.value(f).tolist()
 
 
 @pytest.mark.parametrize("scale", ["logit", "probability", "score"])
 def test_weights_of_two_outputs_are_the_derivative_of_the_explained_number(scale):
     f = np.random.default_rng(1).standard_normal((2, 2))
-    asked = Targets(np.array([0, 1]), TWO, scale)
-    slopes = [(asked.value(f + h) - asked.value(f - h)) / 2e-6 for h in 1e-6 * np.eye(2)]
-    np.testing.assert_allclose(asked.output_gradient(f), np.stack(slopes, axis=-1), atol=1e-9)
+    request = Targets(np.array([0, 1]), TWO, scale)
+    slopes = [(request.value(f + h) - request.value(f - h)) / 2e-6 for h in 1e-6 * np.eye(2)]
+    np.testing.assert_allclose(request.output_gradient(f), np.stack(slopes, axis=-1), atol=1e-9)
 
 
 def test_score_is_what_goes_into_the_softmax():

@@ -62,7 +62,7 @@ class Machine:
         return limelight.wrap(self, classes=["bad", "good"], scale="logit")
 
 
-def text_of(name):
+def make_text(name):
     return SAMPLED[name].get("text", TEXT)
 
 
@@ -90,7 +90,7 @@ def test_on_a_steady_machine_the_time_is_used(name, monkeypatch):
     machine = Machine()
     run(machine, monkeypatch, name, 20.0)
     # Masks of few words or sentences come several times.
-    used = 0.75 if text_of(name) == TEXT else 0.4
+    used = 0.75 if make_text(name) == TEXT else 0.4
     assert used * 20.0 < machine.now <= 20.0
 
 
@@ -117,17 +117,17 @@ def test_settings_say_what_was_drawn_when_the_time_was_over(name, count, monkeyp
     machine = Machine(slow_from=4.0, later=8.0)
     slower = run(machine, monkeypatch, name, 20.0)
     assert slower.settings[count] < steady.settings[count]
-    drawn = slower.diagnostics.get(f"{count}_drawn")
-    assert drawn in (None, slower.settings[count])
-    assert slower.settings[f"max_{count}"] == drawn if f"max_{count}" in slower.settings else True
+    samples = slower.diagnostics.get(f"{count}_drawn")
+    assert samples in (None, slower.settings[count])
+    assert slower.settings[f"max_{count}"] == samples if f"max_{count}" in slower.settings else True
 
 
 def test_all_classes_have_the_draws_of_the_first(monkeypatch):
     """The time is over after the first class, whose masks the others are told by heart."""
     for method in ("shapley", "banzhaf", "lime", "context-cite"):
         machine = Machine(slow_from=10.0, later=4.0)
-        found = run(machine, monkeypatch, method, 20.0, limelight.explain_classes)
-        counts = {e.settings.get("pairs", e.settings.get("samples")) for e in found.values()}
+        process = run(machine, monkeypatch, method, 20.0, limelight.explain_classes)
+        counts = {e.settings.get("pairs", e.settings.get("samples")) for e in process.values()}
         assert len(counts) == 1
         assert counts.pop() > 10
         assert machine.now <= 20 * (1 + 4 * BATCH_SHARE)
@@ -137,10 +137,13 @@ def test_a_comparison_shares_its_time(monkeypatch):
     machine = Machine(slow_from=10.0, later=2.0)
     monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=machine.monotonic))
     methods = ["shapley", "lime", "banzhaf"]
-    found = list(limelight.compare(machine.wrapped, TEXT, methods=methods, budget=20))
+    comparison = list(limelight.compare(machine.wrapped, TEXT, methods=methods, budget=20))
     assert 15 < machine.now <= 20 * (1 + 2 * BATCH_SHARE)
-    drawn = [2 * 39 * found[0].settings["pairs"], *(e.settings["samples"] for e in found[1:])]
-    assert min(drawn) > 150, "every method has a part of the time, also the last one"
+    samples = [
+        2 * 39 * comparison[0].settings["pairs"],
+        *(e.settings["samples"] for e in comparison[1:]),
+    ]
+    assert min(samples) > 150, "every method has a part of the time, also the last one"
 
 
 def test_all_masks_are_evaluated_only_if_the_time_surely_suffices(monkeypatch):
@@ -164,7 +167,7 @@ def test_a_regression_that_the_clock_ends_is_as_good_as_one_of_so_many_masks():
         pairs = np.einsum("ni,ij,nj->n", x, together, x)
         return (x @ strength + pairs + 3 * x[:, :3].all(1))[:, None]
 
-    def stopped(seed):
+    def stop_at_deadline(seed):
         now = [0.0]
 
         def slow(keep):
@@ -176,16 +179,16 @@ def test_a_regression_that_the_clock_ends_is_as_good_as_one_of_so_many_masks():
             patch.setattr(deadline, "time", SimpleNamespace(monotonic=lambda: now[0]))
             return shapley_values_from_regression(slow, d, np.random.default_rng(seed), pairs=100)
 
-    def planned(seed):
+    def plan_values(seed):
         return shapley_values_from_regression(game, d, np.random.default_rng(seed), pairs=29)
 
     truth, sizes = shapley_values_from_all_masks(game, d)[0], []
-    for draw in (stopped, planned):
-        found = [draw(seed) for seed in range(400)]
-        assert {one.pairs for one in found} == {29}
-        off = np.array([one.values[0] for one in found]) - truth
+    for draw in (stop_at_deadline, plan_values):
+        results = [draw(seed) for seed in range(400)]
+        assert {value.pairs for value in results} == {29}
+        off = np.array([element.values[0] for element in results]) - truth
         np.testing.assert_allclose(off.sum(axis=1), 0, atol=1e-9)
-        errors = np.array([one.stderr[0] for one in found])
+        errors = np.array([result.stderr[0] for result in results])
         assert (np.abs(off) <= 2 * errors).mean() > 0.95
         sizes.append(np.sqrt(np.mean(off**2)))
     assert sizes[0] < 1.05 * sizes[1]
@@ -223,8 +226,8 @@ def test_loading_the_model_is_no_part_of_the_time(limelight, monkeypatch):
         return machine.wrapped
 
     monkeypatch.setattr("limelight.cli.options.ModelOptions.load", load)
-    told = limelight("explain", "--budget", "20s", "-m", "lime", "--format", "json", TEXT)
-    assert told.code == 0, told.err
-    samples = json.loads(told.out)["settings"]["samples"]
+    output = limelight("explain", "--budget", "20s", "-m", "lime", "--format", "json", TEXT)
+    assert output.code == 0, output.err
+    samples = json.loads(output.out)["settings"]["samples"]
     assert 1500 < samples <= 2000
     assert machine.now <= 1020.0

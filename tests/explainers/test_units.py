@@ -26,10 +26,10 @@ WHOLE = ("words", "positions", "sentences", "paragraphs", "lines")
 UNITS = {**{name: name for name in WHOLE}, "splitter": bigrams, "spans": [(0, 8), (15, 27)]}
 
 
-def feeling(text):
+def contextual_outputs(text):
     """A function that hears who stands beside whom, and no white space."""
     weight = {"superb": 2.0, "bad": -1.5, "good": 1.0, "film": 0.3, "!": -0.4, "sup": 0.7}
-    read = [weight.get(one.lower(), 0.1) for one in re.findall(r"\w+|[^\w\s]", text)]
+    read = [weight.get(value.lower(), 0.1) for value in re.findall(r"\w+|[^\w\s]", text)]
     return sum(read) + 0.5 * sum(a * b for a, b in pairwise(read))
 
 
@@ -39,7 +39,7 @@ def without(text, gone, instead=" "):
 
 
 @cache
-def shipped():
+def shipped_model():
     model = limelight.load()
 
     def ask(gone):
@@ -75,11 +75,13 @@ def bert():
 @cache
 def function():
     model = limelight.wrap(
-        lambda texts: np.array([[0.0, feeling(text)] for text in texts]),
+        lambda texts: np.array([[0.0, contextual_outputs(text)] for text in texts]),
         classes=["bad", "good"],
         scale="logit",
     )
-    return model, lambda masks: np.array([feeling(without(TEXT, gone)) for gone in masks])
+    return model, lambda masks: np.array(
+        [contextual_outputs(without(TEXT, gone)) for gone in masks]
+    )
 
 
 @cache
@@ -89,14 +91,14 @@ def pipeline():
     from sklearn.pipeline import make_pipeline
 
     texts = ["superb film", "bad plot", "the good film is superb", "a bad film", "the plot is bad"]
-    known = make_pipeline(TfidfVectorizer(norm="l1"), LogisticRegression()).fit(
+    reference = make_pipeline(TfidfVectorizer(norm="l1"), LogisticRegression()).fit(
         texts, [1, 0, 1, 0, 0]
     )
-    asked = lambda masks: known.decision_function([without(TEXT, gone) for gone in masks])  # noqa: E731
-    return limelight.wrap(known), asked
+    request = lambda masks: reference.decision_function([without(TEXT, gone) for gone in masks])  # noqa: E731
+    return limelight.wrap(reference), request
 
 
-FAMILIES = {"shipped": shipped, "bert": bert, "function": function, "pipeline": pipeline}
+FAMILIES = {"shipped": shipped_model, "bert": bert, "function": function, "pipeline": pipeline}
 
 
 @cache
@@ -166,12 +168,12 @@ def test_what_tokens_have_adds_up_in_their_unit(family, method, unit):
     if method == "ig" and unit not in WHOLE:
         pytest.skip("its path begins at a text without the units, and so keeps what lies between")
     model, _ = FAMILIES[family]()
-    alone = limelight.explain(model, TEXT, method, features="positions")
+    single = limelight.explain(model, TEXT, method, features="positions")
     e = limelight.explain(model, TEXT, method, features=UNITS[unit])
     for spans, score in zip(e.spans, e.scores, strict=True):
-        inside = [any(a <= at < b for a, b in spans) for ((at, _),) in alone.spans]
+        inside = [any(a <= at < b for a, b in spans) for ((at, _),) in single.spans]
         room = 2e-5 if method != "ig" else 1e-3  # whose steps on the path may differ
-        np.testing.assert_allclose(score, alone.scores[inside].sum(), atol=room)
+        np.testing.assert_allclose(score, single.scores[inside].sum(), atol=room)
 
 
 @pytest.mark.parametrize("unit", ["sentences", "splitter"])
@@ -193,9 +195,9 @@ def test_units_may_part_words_where_the_model_can_lose_a_part():
     model, ask = function()
     e = limelight.explain(model, TEXT, "loo", features=PARTED)
     assert e.features == ("A sup", "erb", "The plot is ")
-    kept = ask([set()])[0] - np.array([feeling(TEXT[:a] + TEXT[b:]) for a, b in PARTED])
-    np.testing.assert_allclose(e.scores, kept, atol=1e-12)
-    e = limelight.explain(shipped()[0], TEXT, "loo", features=PARTED)
+    keep = ask([set()])[0] - np.array([contextual_outputs(TEXT[:a] + TEXT[b:]) for a, b in PARTED])
+    np.testing.assert_allclose(e.scores, keep, atol=1e-12)
+    e = limelight.explain(shipped_model()[0], TEXT, "loo", features=PARTED)
     assert e.features == ("A superb", "The plot is ")
     assert "The 3 units have 2 scores." in e.warnings[0]
     network, tokenizer = tiny("bert")

@@ -17,16 +17,16 @@ def counts(monkeypatch):
     """How often texts are tokenised, the model is run and games are made."""
     seen = {"tokenised": 0, "forward": 0, "games": 0}
 
-    def counted(name, inner):
+    def count_call(name, inner):
         def call(*arguments, **options):
             seen[name] += 1
             return inner(*arguments, **options)
 
         return call
 
-    monkeypatch.setattr(inputs, "token_strings", counted("tokenised", token_strings))
-    monkeypatch.setattr(FactoredTables, "__call__", counted("forward", FactoredTables.__call__))
-    monkeypatch.setattr(collapsed, "RatioGame", counted("games", RatioGame))
+    monkeypatch.setattr(inputs, "token_strings", count_call("tokenised", token_strings))
+    monkeypatch.setattr(FactoredTables, "__call__", count_call("forward", FactoredTables.__call__))
+    monkeypatch.setattr(collapsed, "RatioGame", count_call("games", RatioGame))
     return seen
 
 
@@ -58,14 +58,14 @@ def test_attention_makes_no_game(counts, shipped):
 
 
 def test_a_function_is_called_once_for_each_text():
-    asked = []
+    request = []
 
     def score(texts):
-        asked.extend(texts)
+        request.extend(texts)
         return np.array([[len(text) % 7 / 7, 1 - len(text) % 7 / 7] for text in texts])
 
     model = limelight.wrap(score, classes=["a", "b"], scale="score")
     limelight.compare(model, "one two three four", methods=["loo", "lime", "shapley"])
     # The prediction of the whole text, then every subset of four words.
-    assert len(asked) == 1 + 2**4
-    assert len(set(asked)) == 2**4
+    assert len(request) == 1 + 2**4
+    assert len(set(request)) == 2**4

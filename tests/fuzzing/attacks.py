@@ -64,16 +64,16 @@ VALUES = (
 
 def command(rng):
     """Return a random argument vector: a command, options with values, and texts."""
-    given = [str(rng.choice(NAMES, p=[0.35, 0.2, 0.1] + [0.05] * 5 + [0.1]))]
+    arguments = [str(rng.choice(NAMES, p=[0.35, 0.2, 0.1] + [0.05] * 5 + [0.1]))]
     for _ in range(rng.integers(0, 5)):
         kind = rng.random()
         if kind < 0.6:
-            given += [OPTIONS[rng.integers(len(OPTIONS))], VALUES[rng.integers(len(VALUES))]]
+            arguments += [OPTIONS[rng.integers(len(OPTIONS))], VALUES[rng.integers(len(VALUES))]]
         elif kind < 0.85:
-            given.append(VALUES[rng.integers(len(VALUES))])
+            arguments.append(VALUES[rng.integers(len(VALUES))])
         else:
-            given.append(TEXT)
-    return given
+            arguments.append(TEXT)
+    return arguments
 
 
 def ran(arguments):
@@ -84,9 +84,9 @@ def ran(arguments):
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             main(arguments)
-    except SystemExit as left:
+    except SystemExit as remaining:
         err.flush()
-        return left.code or 0, err.buffer.getvalue().decode()
+        return remaining.code or 0, err.buffer.getvalue().decode()
     except BaseException:
         return -1, traceback.format_exc()
     finally:
@@ -234,20 +234,20 @@ def read_back(content):
     """Return 0 if a result could be read and written again, 2 if it was refused in a sentence."""
     kind = Comparison if '"limelight.comparison/2"' in content else Explanation
     try:
-        found = kind.from_json(content)
+        result = kind.from_json(content)
     except InputError as error:
         return 2, str(error)
     except BaseException:
         return -1, traceback.format_exc()
-    return (0, "") if kind.from_json(found.to_json()) == found else (-1, "not the same again")
+    return (0, "") if kind.from_json(result.to_json()) == result else (-1, "not the same again")
 
 
 def command_cases(count, seed):
     """Yield (case, exit code, standard error) of random command lines."""
     for i in range(count):
-        given = command(np.random.default_rng([seed, i]))
+        arguments = command(np.random.default_rng([seed, i]))
         with _elsewhere():
-            yield given, *ran(given)
+            yield arguments, *ran(arguments)
 
 
 def folder_cases(count, seed, damage=damaged_folder):
@@ -257,8 +257,8 @@ def folder_cases(count, seed, damage=damaged_folder):
         for i in range(count):
             rng, place = np.random.default_rng([seed, i]), Path(home) / str(i)
             how = damage(rng, Path(home) / "undamaged", place)
-            given = ["explain", "w1 w2 w3 w4", "--model", str(place), "--format", "json"]
-            yield f"{how} {i}", *ran([*given, "-m", ("lime", "shapley", "loo", "gxi")[i % 4]])
+            arguments = ["explain", "w1 w2 w3 w4", "--model", str(place), "--format", "json"]
+            yield f"{how} {i}", *ran([*arguments, "-m", ("lime", "shapley", "loo", "gxi")[i % 4]])
             shutil.rmtree(place)
 
 
@@ -284,10 +284,10 @@ def answer_cases(count, seed):
 
     # A broken answer is asked for again, after a wait.
     with completions() as server, mock.patch.object(endpoint, "_sleep"):
-        whole = server.completion
+        full = server.completion
         for i in range(count):
             rng = np.random.default_rng([seed, i])
-            server.completion = lambda body, rng=rng: _perhaps_damaged(rng, whole(body))
+            server.completion = lambda body, rng=rng: _perhaps_damaged(rng, full(body))
             options = {"answer": "mars is red ."} if i % 2 else {}
             model = limelight.wrap_endpoint(
                 server.url, model="tiny", template="{text}\nanswer :", estimate=None, parallel=1

@@ -153,7 +153,7 @@ DAMAGES = (
 )  # fmt: skip
 
 
-def damaged(rng, undamaged, place):
+def damage_copy(rng, undamaged, place):
     """Copy the folder ``undamaged`` to ``place`` and damage it in one way; return how."""
     shutil.copytree(undamaged, place)
     how = DAMAGES[rng.integers(len(DAMAGES))]
@@ -161,18 +161,20 @@ def damaged(rng, undamaged, place):
     return how.__name__
 
 
-def pretrained_cases(count, seed, damage=damaged):
+def pretrained_cases(count, seed, damage=damage_copy):
     """Yield (case, exit code, standard error) of damaged folders."""
     with tempfile.TemporaryDirectory() as home:
         undamaged = undamaged_folder(Path(home))
         for i in range(count):
             rng, place = np.random.default_rng([seed, i]), Path(home) / str(i)
             how = damage(rng, undamaged, place)
-            given = ["explain", "a superb film", "--model", str(place), "--format", "json"]
-            code, said = attacks.ran([*given, "-m", ("loo", "gxi", "alpha-avg", "lime")[i % 4]])
+            arguments = ["explain", "a superb film", "--model", str(place), "--format", "json"]
+            code, message = attacks.ran(
+                [*arguments, "-m", ("loo", "gxi", "alpha-avg", "lime")[i % 4]]
+            )
             if (place / MARK).exists():
-                code, said = -2, f"{MARK}: {said}"
-            yield f"{how} {i}", code, said
+                code, message = -2, f"{MARK}: {message}"
+            yield f"{how} {i}", code, message
             shutil.rmtree(place)
 
 

@@ -41,8 +41,8 @@ ODD = (
 
 
 def score(texts):
-    found = [sum(WEIGHT.get(word, 0.0) for word in text.split()) for text in texts]
-    return np.array([[-x, x] for x in found])
+    results = [sum(WEIGHT.get(word, 0.0) for word in text.split()) for text in texts]
+    return np.array([[-x, x] for x in results])
 
 
 MODEL = limelight.wrap(score, classes=["a", "b"], scale="logit", name="sum of weights")
@@ -206,15 +206,15 @@ def learned_cases(count, seed):
                 damage(rng, folder, other)
             with within_limit():
                 if i % 2:
-                    asked = ["explain", "w1 w2 w3 w7 x", "--model", "stored_attacks:MODEL"]
-                    found = ran([*asked, "-m", f"learned:{folder}", "--format", "json"])
+                    request = ["explain", "w1 w2 w3 w7 x", "--model", "stored_attacks:MODEL"]
+                    result = ran([*request, "-m", f"learned:{folder}", "--format", "json"])
                 else:
-                    found = called(
+                    result = call_safely(
                         lambda folder=folder: limelight.explain(
                             MODEL, "w1 w2 w3 w7 x", limelight.LearnedMethod.load(folder)
                         ).to_json()
                     )
-            yield f"{damage.__name__} {i}", *found
+            yield f"{damage.__name__} {i}", *result
             shutil.rmtree(place)
 
 
@@ -331,11 +331,11 @@ READERS = (
     lambda run: run.sql("SELECT * FROM texts"), lambda run: run.sql("SELECT * FROM words"),
     lambda run: run.dataset.to_table(), lambda run: run.failed, text_columns,
     lambda run: find_texts(run, "w1"), lambda run: run.compare(Run(run.path)),
-    lambda run: [one.to_json() for one in run],
+    lambda run: [element.to_json() for element in run],
 )  # fmt: skip
 
 
-def explained(folder, **asked):
+def explain_folder(folder, **asked):
     data = {"text": random_texts(12, 1), "label": ["a", "b"] * 6, "stars": list(range(12))}
     asked = {"shard_texts": 4, "progress": False, "output": folder} | asked
     return limelight.explain_data(MODEL, data, ["loo", "shapley"], **asked)
@@ -345,8 +345,8 @@ def run_cases(count, seed):
     """Yield (case, code, sentence) of damaged runs, which are read, and gone on with."""
     with tempfile.TemporaryDirectory() as home:
         undamaged, other = Path(home) / "undamaged", Path(home) / "other"
-        explained(undamaged)
-        explained(other, scale="probability")
+        explain_folder(undamaged)
+        explain_folder(other, scale="probability")
         for i in range(count):
             rng, place = np.random.default_rng([seed, i]), Path(home) / str(i)
             place.mkdir()
@@ -365,21 +365,24 @@ def run_cases(count, seed):
                 damage(rng, folder)
             for reader in rng.permutation(len(READERS))[:3]:
                 with within_limit():
-                    found = called(lambda at=reader, folder=folder: READERS[at](Run(folder)))
-                yield f"{damage.__name__} {i} reader {reader}", *found
+                    result = call_safely(lambda at=reader, folder=folder: READERS[at](Run(folder)))
+                yield f"{damage.__name__} {i} reader {reader}", *result
             with within_limit():
                 output = place / "x.json"
-                code, said = ran(["summarize", str(folder), "-o", str(output)])
+                code, message = ran(["summarize", str(folder), "-o", str(output)])
                 if output.exists() != (code == 0):
-                    code, said = -1, f"code {code} and a file that should not be there: {said}"
-                yield f"{damage.__name__} {i} command", code, said
+                    code, message = (
+                        -1,
+                        f"code {code} and a file that should not be there: {message}",
+                    )
+                yield f"{damage.__name__} {i} command", code, message
             with within_limit():
-                found = called(lambda folder=folder: explained(folder))
-            yield f"{damage.__name__} {i} resumed", *found
+                result = call_safely(lambda folder=folder: explain_folder(folder))
+            yield f"{damage.__name__} {i} resumed", *result
             shutil.rmtree(place)
 
 
-def called(use):
+def call_safely(use):
     """Return 0 if a call succeeds, 2 if it ends with one sentence; else what it raised."""
     try:
         with warnings.catch_warnings():

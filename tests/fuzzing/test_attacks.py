@@ -32,10 +32,10 @@ CHOSEN = [
 @pytest.mark.parametrize("kind", COUNTS)
 def test_attacks_end_in_an_error_message(kind):
     seen = set()
-    for case, code, said in attacks.CASES[kind](COUNTS[kind] * TIMES, seed=0):
-        assert code in (0, 2), (case, said)
-        assert "Traceback" not in said
-        assert code == 0 or said.strip()
+    for case, code, message in attacks.CASES[kind](COUNTS[kind] * TIMES, seed=0):
+        assert code in (0, 2), (case, message)
+        assert "Traceback" not in message
+        assert code == 0 or message.strip()
         seen.add(code)
     assert seen == {0, 2}  # else the attacks attack nothing, or nothing undamaged is left
 
@@ -43,9 +43,9 @@ def test_attacks_end_in_an_error_message(kind):
 @pytest.mark.parametrize("case", CHOSEN, ids=range(len(CHOSEN)))
 def test_what_once_broke_is_answered(case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, said = attacks.ran(case)
-    assert code in (0, 2), said
-    assert "Traceback" not in said
+    code, message = attacks.ran(case)
+    assert code in (0, 2), message
+    assert "Traceback" not in message
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -56,13 +56,13 @@ def test_every_kind_of_damage_is_answered(damage):
         damage(rng, place)
         return damage.__name__
 
-    for case, code, said in attacks.folder_cases(6 * TIMES, seed=1, damage=only):
-        assert code in (0, 2), (case, said)
-        assert "Traceback" not in said
+    for case, code, message in attacks.folder_cases(6 * TIMES, seed=1, damage=only):
+        assert code in (0, 2), (case, message)
+        assert "Traceback" not in message
 
 
 def test_a_traceback_would_be_seen(monkeypatch):
     monkeypatch.setattr(attacks, "main", lambda _: 1 / 0)
-    code, said = attacks.ran(["explain"])
+    code, message = attacks.ran(["explain"])
     assert code == -1
-    assert "ZeroDivisionError" in said
+    assert "ZeroDivisionError" in message

@@ -13,20 +13,20 @@ TIMES = int(os.environ.get("LIMELIGHT_FUZZ", "1"))
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 
 
-def answered(cases):
+def run_cases(cases):
     seen = set()
-    for case, code, said in cases:
-        assert code in (0, 2), (case, said)
-        assert "Traceback" not in said, case
-        assert code == 0 or said.startswith("Error: "), (case, said)
-        assert code == 0 or len(said) < 1500, case
+    for case, code, message in cases:
+        assert code in (0, 2), (case, message)
+        assert "Traceback" not in message, case
+        assert code == 0 or message.startswith("Error: "), (case, message)
+        assert code == 0 or len(message) < 1500, case
         seen.add(code)
     return seen
 
 
 def test_attacks_end_in_an_error_message():
     # Else the attacks attack nothing, or nothing undamaged is left.
-    assert answered(pretrained_attacks.pretrained_cases(30 * TIMES, seed=0)) == {0, 2}
+    assert run_cases(pretrained_attacks.pretrained_cases(30 * TIMES, seed=0)) == {0, 2}
 
 
 KINDS = sorted(set(pretrained_attacks.DAMAGES), key=lambda damage: damage.__name__)
@@ -39,7 +39,7 @@ def test_every_kind_of_damage_is_answered(damage):
         damage(rng, place)
         return damage.__name__
 
-    answered(pretrained_attacks.pretrained_cases(3 * TIMES, seed=1, damage=only))
+    run_cases(pretrained_attacks.pretrained_cases(3 * TIMES, seed=1, damage=only))
 
 
 def test_an_undamaged_folder_is_explained():
@@ -47,7 +47,7 @@ def test_an_undamaged_folder_is_explained():
         attacks.shutil.copytree(undamaged, place)
         return "nothing"
 
-    assert answered(pretrained_attacks.pretrained_cases(4, seed=2, damage=nothing)) == {0}
+    assert run_cases(pretrained_attacks.pretrained_cases(4, seed=2, damage=nothing)) == {0}
 
 
 def test_code_that_runs_would_be_seen():

@@ -24,7 +24,7 @@ def test_damaged_folders_end_in_an_error_message(kind, monkeypatch):
 
     monkeypatch.setattr(fitting, "_EPOCHS", 4)  # what is learned does not matter here
     seen = set()
-    for case, code, said in CASES[kind](COUNTS[kind] * TIMES, seed=0):
-        assert stored_attacks.is_right(code, said), (case, code, said)
+    for case, code, message in CASES[kind](COUNTS[kind] * TIMES, seed=0):
+        assert stored_attacks.is_right(code, message), (case, code, message)
         seen.add(code)
     assert seen == {0, 2}  # else the attacks attack nothing, or nothing undamaged is left

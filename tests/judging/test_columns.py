@@ -36,15 +36,15 @@ numbers = st.lists(st.integers(-3, 3), min_size=2, max_size=7)
     )
 )
 def test_tau_is_scipys_tau_b(pair):
-    x, y = (np.array(one, dtype=float) for one in pair)
-    found, expected = kendall_tau(x, y), kendalltau(x, y).statistic
-    if found is None:
+    x, y = (np.array(value, dtype=float) for value in pair)
+    result, expected = kendall_tau(x, y), kendalltau(x, y).statistic
+    if result is None:
         assert np.isnan(expected)
     else:
-        assert found == pytest.approx(expected)
+        assert result == pytest.approx(expected)
 
 
-def by_definition(scores, f, d):
+def values_from_definition(scores, f, d):
     """The correlation over p uniform on (0, 1): sets of every size weigh the same in all."""
     sums, drops, weights = [], [], []
     for k in range(d + 1):
@@ -60,7 +60,7 @@ def quadratic(gone):
     return sum((j + 1) ** 2 % 5 for j in gone) - 3.0 * (1 in gone and 4 in gone)
 
 
-def drops_of(f, removed):
+def output_drops(f, removed):
     return np.array([f(()) - f(tuple(np.flatnonzero(row))) for row in removed])
 
 
@@ -70,18 +70,18 @@ def test_additivity_is_that_of_all_sets_and_sampled_within_its_error():
     exact = draw_removal_sets(d, rng, max_sets=128)
     assert exact.exact
     assert exact.weights.sum() == pytest.approx(1)
-    rho, error = additivity(scores, exact, drops_of(quadratic, exact.removed))
+    rho, error = additivity(scores, exact, output_drops(quadratic, exact.removed))
     assert error is None
-    assert rho == pytest.approx(by_definition(scores, quadratic, d))
-    found, spread = [], []
+    assert rho == pytest.approx(values_from_definition(scores, quadratic, d))
+    result, spread = [], []
     for _ in range(300):
         sets = draw_removal_sets(d, rng, max_sets=64)
         assert not sets.exact
-        one, error = additivity(scores, sets, drops_of(quadratic, sets.removed))
-        found.append(one)
+        value, error = additivity(scores, sets, output_drops(quadratic, sets.removed))
+        result.append(value)
         spread.append(error)
-    assert abs(np.mean(found) - rho) < 5 * np.std(found) / math.sqrt(300) + 0.02
-    assert np.std(found) == pytest.approx(np.mean(spread), rel=0.15)  # the error is the error
+    assert abs(np.mean(result) - rho) < 5 * np.std(result) / math.sqrt(300) + 0.02
+    assert np.std(result) == pytest.approx(np.mean(spread), rel=0.15)  # the error is the error
 
 
 def test_scores_that_add_up_have_an_additivity_of_1_and_their_opposite_of_minus_1():
@@ -108,23 +108,23 @@ def test_lds_is_scipys_rank_correlation_over_half_ablations_and_sampled_within_i
     rho, error = additivity(scores, exact, full - values(~exact.removed), ranks=True)
     assert error is None
     assert rho == pytest.approx(true, rel=1e-12)
-    found, errors = [], []
+    result, errors = [], []
     for _ in range(300):
         sets = draw_removal_sets(d, rng, max_sets=100, halves=True)
         assert not sets.exact
-        one, error = additivity(scores, sets, full - values(~sets.removed), ranks=True)
-        assert one == pytest.approx(spearmanr(~sets.removed @ scores, values(~sets.removed))[0])
-        found.append(one)
+        value, error = additivity(scores, sets, full - values(~sets.removed), ranks=True)
+        assert value == pytest.approx(spearmanr(~sets.removed @ scores, values(~sets.removed))[0])
+        result.append(value)
         errors.append(error)
-    assert abs(np.mean(found) - true) < 5 * np.std(found) / math.sqrt(300) + 0.01
-    assert np.std(found) == pytest.approx(np.mean(errors), rel=0.15)
+    assert abs(np.mean(result) - true) < 5 * np.std(result) / math.sqrt(300) + 0.01
+    assert np.std(result) == pytest.approx(np.mean(errors), rel=0.15)
 
 
 def test_top_drops_and_lds_of_a_judgment_are_those_of_direct_calls():
     texts = [text for text in TEXTS if len(limelight.game(MODEL, text)) > 4]
     assert len(texts) > 1
-    found = judge(MODEL, texts, ["loo", "g-l1", "gxi"], columns=["top_drop", "lds"])
-    for text, judged in zip(texts, found.texts, strict=True):
+    judgment = judge(MODEL, texts, ["loo", "g-l1", "gxi"], columns=["top_drop", "lds"])
+    for text, judged in zip(texts, judgment.texts, strict=True):
         game = limelight.game(MODEL, text)
         sign = 1 if judged.target == MODEL.classes[1] else -1
         keeps = np.array(list(itertools.product([False, True], repeat=len(game))))
@@ -135,16 +135,16 @@ def test_top_drops_and_lds_of_a_judgment_are_those_of_direct_calls():
             for k in (1, 3, 5):
                 keep = np.ones((2, len(game)), bool)
                 keep[1, np.argsort(-strength, kind="stable")[:k]] = False
-                full, left = sign * game(keep)[:, -1]
-                assert columns[f"top_{k}_drop"][method] == pytest.approx(full - left, abs=1e-9)
+                full, remaining = sign * game(keep)[:, -1]
+                assert columns[f"top_{k}_drop"][method] == pytest.approx(full - remaining, abs=1e-9)
             # Sums of the same numbers in another order are tied, whatever was rounded.
-            both = (keeps @ e.scores).round(9), (sign * game(keeps)[:, -1]).round(9)
-            expected = spearmanr(*both).statistic
+            pair = (keeps @ e.scores).round(9), (sign * game(keeps)[:, -1]).round(9)
+            expected = spearmanr(*pair).statistic
             if method == "g-l1":  # sizes add up to nothing
                 assert method not in columns["lds"]
             else:
                 assert columns["lds"][method] == pytest.approx(expected, abs=1e-9)
-    assert found["loo"]["top_3_drop"].interval is None  # of fewer than ten texts
+    assert judgment["loo"]["top_3_drop"].interval is None  # of fewer than ten texts
 
 
 def test_the_sets_of_eraser_are_its_bins():
@@ -160,9 +160,9 @@ def test_the_sets_of_ferret_hold_positive_words_only_and_no_step_twice():
     scores = np.array([0.5, -1.0, 2.0, 0.0, 1.0, -0.5, 0.25, -2.0, -3.0, -4.0])
     sets = ferret_sets(scores, np.argsort(-scores, kind="stable"))
     assert [np.flatnonzero(row).tolist() for row in sets] == [[2], [2, 4], [0, 2, 4], [0, 2, 4, 6]]
-    nothing = ferret_sets(-np.ones(10), np.arange(10))
-    assert nothing.sum() == 0
-    assert len(nothing) == 1
+    empty = ferret_sets(-np.ones(10), np.arange(10))
+    assert empty.sum() == 0
+    assert len(empty) == 1
     assert ferret_sets(np.ones(3), np.arange(3)).sum(axis=1).tolist() == [1, 2, 3]
 
 
@@ -191,9 +191,9 @@ def test_the_rule_of_ferret_turns_the_order_of_two_methods_around():
     averages each over thresholds of its own, puts it second. ERASER and the share do not.
     """
     model = limelight.wrap(sums, classes=["no", "yes"], scale="logit")
-    found = judge(model, [" ".join(WORDS)], [right_but_cautious, wrong_but_sure])
-    right, wrong = found["right_but_cautious"], found["wrong_but_sure"]
-    (text,) = found.texts
+    judgment = judge(model, [" ".join(WORDS)], [right_but_cautious, wrong_but_sure])
+    right, wrong = judgment["right_but_cautious"], judgment["wrong_but_sure"]
+    (text,) = judgment.texts
     falls = [curve.points for curve in text.curves.values()]
     assert (falls[0] <= falls[1] + 1e-6).all()
     assert (falls[0] < falls[1] - 1e-3).any()
@@ -204,7 +204,7 @@ def test_the_rule_of_ferret_turns_the_order_of_two_methods_around():
 
 def test_the_numbers_of_the_literature_are_losses_of_probability():
     model = limelight.wrap(sums, classes=["no", "yes"], scale="logit")
-    found = judge(model, [" ".join(WORDS)], {"mine": lambda *_: WEIGHTS})
+    judgment = judge(model, [" ".join(WORDS)], {"mine": lambda *_: WEIGHTS})
     total = WEIGHTS.sum() - 2.0
 
     def p(x):
@@ -212,21 +212,23 @@ def test_the_numbers_of_the_literature_are_losses_of_probability():
 
     counts = [1, 1, 1, 2, 5]
     lost = [p(total) - p(total - WEIGHTS[:k].sum()) for k in counts]
-    left = [p(total) - p(WEIGHTS[:k].sum() - 2.0) for k in counts]
-    assert found["mine"]["eraser_comprehensiveness"].value == pytest.approx(np.mean(lost))
-    assert found["mine"]["eraser_sufficiency"].value == pytest.approx(np.mean(left))
+    remaining = [p(total) - p(WEIGHTS[:k].sum() - 2.0) for k in counts]
+    assert judgment["mine"]["eraser_comprehensiveness"].value == pytest.approx(np.mean(lost))
+    assert judgment["mine"]["eraser_sufficiency"].value == pytest.approx(np.mean(remaining))
     ten = [p(total) - p(total - WEIGHTS[:k].sum()) for k in range(1, 11)]
-    assert found["mine"]["ferret_comprehensiveness"].value == pytest.approx(np.mean(ten))
-    assert found["mine"]["additivity"].value == pytest.approx(1, abs=1e-9)
-    assert found["mine"]["loo_tau"].value == pytest.approx(1)
+    assert judgment["mine"]["ferret_comprehensiveness"].value == pytest.approx(np.mean(ten))
+    assert judgment["mine"]["additivity"].value == pytest.approx(1, abs=1e-9)
+    assert judgment["mine"]["loo_tau"].value == pytest.approx(1)
 
 
 def test_a_model_of_scores_has_no_probabilities_to_lose():
     model = limelight.wrap(lambda texts: sums(texts)[:, 1:], classes=["total"], scale="score")
-    found = judge(model, [" ".join(WORDS)], {"mine": lambda *_: WEIGHTS})
+    judgment = judge(model, [" ".join(WORDS)], {"mine": lambda *_: WEIGHTS})
     tops = {f"top_{k}_drop" for k in (1, 3, 5)}
-    assert {c.name for c in found["mine"].columns} == {"additivity", "loo_tau", "lds", *tops}
-    assert [found["mine"][f"top_{k}_drop"].value for k in (1, 3, 5)] == pytest.approx([1, 2.7, 4])
+    assert {c.name for c in judgment["mine"].columns} == {"additivity", "loo_tau", "lds", *tops}
+    assert [judgment["mine"][f"top_{k}_drop"].value for k in (1, 3, 5)] == pytest.approx(
+        [1, 2.7, 4]
+    )
 
 
 def word_lengths(model, text):
@@ -234,9 +236,9 @@ def word_lengths(model, text):
 
 
 def test_what_ignores_the_model_is_the_same_with_shuffled_weights():
-    found = judge(MODEL, TEXTS, ["loo", word_lengths], columns=["sanity"])
-    assert found["word_lengths"]["sanity"].value == pytest.approx(1)
-    assert found["loo"]["sanity"].value < 0.9
+    judgment = judge(MODEL, TEXTS, ["loo", word_lengths], columns=["sanity"])
+    assert judgment["word_lengths"]["sanity"].value == pytest.approx(1)
+    assert judgment["loo"]["sanity"].value < 0.9
 
 
 def test_shuffled_weights_are_the_same_numbers_elsewhere():
@@ -261,15 +263,15 @@ def test_a_model_that_hides_its_weights_cannot_be_checked_with_shuffled_ones():
 
 
 def test_stability_is_of_methods_that_sample_and_grows_with_their_samples():
-    several = {
+    values = {
         "few": limelight.explainers.LimeSampled(samples=60),
         "many": limelight.explainers.LimeSampled(samples=6000),
         "exact": "lime",
     }
-    found = judge(MODEL, TEXTS, several, columns="stability")
-    assert found["exact"].columns == ()
-    assert found["few"]["stability"].value < found["many"]["stability"].value <= 1
-    assert found["many"]["stability"].value > 0.97
+    judgment = judge(MODEL, TEXTS, values, columns="stability")
+    assert judgment["exact"].columns == ()
+    assert judgment["few"]["stability"].value < judgment["many"]["stability"].value <= 1
+    assert judgment["many"]["stability"].value > 0.97
 
 
 def test_columns_are_selected_by_name():
@@ -280,20 +282,20 @@ def test_columns_are_selected_by_name():
         InputError, match=r"unknown column: 'aditivity'\. Did you mean 'additivity'\?"
     ):
         select_columns(["aditivity"])
-    found = judge(MODEL, TEXTS[:2], ["loo"], columns=[])
-    assert found["loo"].columns == ()
+    judgment = judge(MODEL, TEXTS[:2], ["loo"], columns=[])
+    assert judgment["loo"].columns == ()
     with pytest.raises(KeyError):
-        found["loo"]["additivity"]
+        judgment["loo"]["additivity"]
 
 
 def test_a_column_over_texts_is_the_mean_of_its_texts():
-    found = judge(MODEL, [*TEXTS, *TEXTS], ["loo", "gxi"], columns="all")
-    assert {c.name for c in found["loo"].columns} <= set(COLUMNS)
-    mean = np.mean([text.columns["loo_tau"].values["gxi"] for text in found.texts_with_room])
-    assert found["gxi"]["loo_tau"].value == pytest.approx(mean)
-    low, high = found["gxi"]["loo_tau"].interval
+    judgment = judge(MODEL, [*TEXTS, *TEXTS], ["loo", "gxi"], columns="all")
+    assert {c.name for c in judgment["loo"].columns} <= set(COLUMNS)
+    mean = np.mean([text.columns["loo_tau"].values["gxi"] for text in judgment.texts_with_room])
+    assert judgment["gxi"]["loo_tau"].value == pytest.approx(mean)
+    low, high = judgment["gxi"]["loo_tau"].interval
     assert low <= mean <= high
-    assert found["loo"]["loo_tau"].value == pytest.approx(1)
+    assert judgment["loo"]["loo_tau"].value == pytest.approx(1)
 
 
 @settings(max_examples=25)
@@ -313,5 +315,5 @@ def test_another_package_can_be_judged():
     (block,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
     names = {"limelight": limelight, "np": np, "shap": shap, "model": MODEL, "texts": TEXTS[:3]}
     exec(compile(block, "judge.md", "exec"), names)
-    found = names["judgment"]
-    assert found["kernel_shap"].share == pytest.approx(found["shapley"].share, abs=0.05)
+    result = names["judgment"]
+    assert result["kernel_shap"].share == pytest.approx(result["shapley"].share, abs=0.05)

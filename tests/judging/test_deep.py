@@ -23,30 +23,30 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def judged(model):
-    several = ["shapley", "lime", "gxi", "alpha-avg"]
-    return judge(model, TEXTS, several, columns="all", samples=300, pairs=4, seed=3)
+def judgment(model):
+    values = ["shapley", "lime", "gxi", "alpha-avg"]
+    return judge(model, TEXTS, values, columns="all", samples=300, pairs=4, seed=3)
 
 
-def test_every_method_has_every_column_that_it_can_have(judged):
-    assert judged.ceiling_kind == "best found"
-    names = {m.method: {c.name for c in m.columns} for m in judged.methods}
+def test_every_method_has_every_column_that_it_can_have(judgment):
+    assert judgment.ceiling_kind == "best found"
+    names = {m.method: {c.name for c in m.columns} for m in judgment.methods}
     assert {"additivity", "loo_tau", "sanity", "eraser_sufficiency"} <= names["gxi"]
     assert "stability" in names["shapley"] & names["lime"]
     assert "stability" not in names["gxi"] | names["alpha-avg"]
     assert "additivity" not in names["alpha-avg"]
 
 
-def test_greedy_finds_what_it_finds_text_by_text(model, judged, monkeypatch):
+def test_greedy_finds_what_it_finds_text_by_text(model, judgment, monkeypatch):
     """Asked together or apart, the model answers the same, and the orders are the same."""
     monkeypatch.setattr(TextGame, "precompute_outputs", staticmethod(lambda *_: None))
-    apart = judge(model, TEXTS, ["shapley", "gxi"], columns=[], pairs=4, seed=3)
-    for one, other in zip(judged.texts, apart.texts, strict=True):
-        assert other.greedy == pytest.approx(one.greedy, rel=1e-3, abs=1e-4)
+    distance = judge(model, TEXTS, ["shapley", "gxi"], columns=[], pairs=4, seed=3)
+    for text, other in zip(judgment.texts, distance.texts, strict=True):
+        assert other.greedy == pytest.approx(text.greedy, rel=1e-3, abs=1e-4)
 
 
-def test_areas_are_those_of_direct_model_calls(model, judged):
-    text = judged.texts[1]
+def test_areas_are_those_of_direct_model_calls(model, judgment):
+    text = judgment.texts[1]
     game = limelight.game(model, TEXTS[1])
     keep = np.argsort(text.curves["shapley"].words)[None, :] >= np.arange(text.d + 1)[:, None]
     outputs = game(keep)

@@ -28,17 +28,17 @@ def words(model, text):
     return len(limelight.game(model, text))
 
 
-def f_of(model, text):
+def target_function(model, text):
     """The log-odds of the predicted class as a function of masks, by asking the model."""
     game = limelight.game(model, text)
-    whole = game(np.ones((1, len(game)), bool))[0]
-    sign = 1.0 if whole[-1] > 0 else -1.0
+    full = game(np.ones((1, len(game)), bool))[0]
+    sign = 1.0 if full[-1] > 0 else -1.0
     return (lambda keep: sign * game(keep)[:, -1]), len(game)
 
 
 def best_scores(model, text):
     """Scores that put the words in the order of the largest area, by dynamic programming."""
-    f, d = f_of(model, text)
+    f, d = target_function(model, text)
     values, least, first = f(enumerate_masks(d)), np.zeros(2**d), np.zeros(2**d, int)
     for row in range(1, 2**d):
         ways = [row ^ (1 << j) for j in range(d) if row >> j & 1]
@@ -66,8 +66,8 @@ def guessed(model, text):
 
 @pytest.fixture(scope="module")
 def controls():
-    several = ["shapley", "loo", best_scores, worst_scores, constant, guessed, "alpha-avg"]
-    return judge(MODEL, TEXTS, several, seed=1)
+    values = ["shapley", "loo", best_scores, worst_scores, constant, guessed, "alpha-avg"]
+    return judge(MODEL, TEXTS, values, seed=1)
 
 
 def test_the_best_order_has_the_largest_share_and_at_most_one(controls):
@@ -96,22 +96,22 @@ def test_guessing_has_a_share_of_0_within_its_interval(controls):
 
 def test_areas_chance_and_ceiling_are_those_of_all_orders(controls):
     number = next(i for i, t in enumerate(controls.texts) if 4 <= t.d <= 6 and t.has_room)
-    text, found = TEXTS[number], controls.texts[number]
-    f, d = f_of(MODEL, text)
+    text, result = TEXTS[number], controls.texts[number]
+    f, d = target_function(MODEL, text)
     orders = np.array(list(itertools.permutations(range(d))))
     keep = np.argsort(orders, axis=1)[:, None, :] >= np.arange(1, d + 1)[:, None]
-    left = f(keep.reshape(-1, d)).reshape(len(orders), d)
-    areas = f(np.ones((1, d), bool))[0] - left.mean(axis=1)
-    assert found.deletion.chance == pytest.approx(areas.mean(), rel=1e-6)
-    assert areas.max() <= found.deletion.ceiling + 1e-9
-    assert found.areas["best_scores"] == pytest.approx(areas.max(), rel=1e-9)
+    remaining = f(keep.reshape(-1, d)).reshape(len(orders), d)
+    areas = f(np.ones((1, d), bool))[0] - remaining.mean(axis=1)
+    assert result.deletion.chance == pytest.approx(areas.mean(), rel=1e-6)
+    assert areas.max() <= result.deletion.ceiling + 1e-9
+    assert result.areas["best_scores"] == pytest.approx(areas.max(), rel=1e-9)
     reverse = orders.tolist().index(orders[int(np.argmax(areas))][::-1].tolist())
-    assert found.areas["worst_scores"] == pytest.approx(areas[reverse], rel=1e-9)
-    assert found.insertion.chance == pytest.approx(left.mean(), rel=1e-6)
-    assert left.mean(axis=1).max() <= found.insertion.ceiling + 1e-9
-    change = np.abs(left - found.full).mean(axis=1)
-    assert found.change.ceiling >= change.max() - 1e-9
-    assert abs(found.change.chance - change.mean()) <= 5 * found.change.stderr
+    assert result.areas["worst_scores"] == pytest.approx(areas[reverse], rel=1e-9)
+    assert result.insertion.chance == pytest.approx(remaining.mean(), rel=1e-6)
+    assert remaining.mean(axis=1).max() <= result.insertion.ceiling + 1e-9
+    change = np.abs(remaining - result.full).mean(axis=1)
+    assert result.change.ceiling >= change.max() - 1e-9
+    assert abs(result.change.chance - change.mean()) <= 5 * result.change.stderr
 
 
 def test_unsigned_methods_are_also_judged_on_change(controls):
@@ -188,31 +188,31 @@ def test_a_method_that_the_model_does_not_allow_is_a_row_with_a_reason(sampled):
 
 def test_sampling_and_sums_give_the_same_areas(sampled):
     exact = judge(MODEL, TEXTS[:12], ["loo"])
-    for one, other in zip(exact.texts, sampled.texts, strict=True):
-        assert other.d == one.d
-        assert other.full == pytest.approx(one.full)
+    for text, other in zip(exact.texts, sampled.texts, strict=True):
+        assert other.d == text.d
+        assert other.full == pytest.approx(text.full)
         if not other.ties["loo"]:
-            assert other.areas["loo"] == pytest.approx(one.areas["loo"])
-            assert other.insertion.areas["loo"] == pytest.approx(one.insertion.areas["loo"])
-        assert other.deletion.ceiling <= one.deletion.ceiling + 1e-9
+            assert other.areas["loo"] == pytest.approx(text.areas["loo"])
+            assert other.insertion.areas["loo"] == pytest.approx(text.insertion.areas["loo"])
+        assert other.deletion.ceiling <= text.deletion.ceiling + 1e-9
         allowed = 5 * other.deletion.stderr + 1e-9
-        assert abs(other.deletion.chance - one.deletion.chance) <= allowed
+        assert abs(other.deletion.chance - text.deletion.chance) <= allowed
 
 
 def test_without_budget_greedy_is_left_out_and_the_best_judged_order_stands():
     wrapped = limelight.wrap(lambda texts: MODEL.predict_proba(texts), classes=MODEL.classes)
-    found = judge(wrapped, TEXTS[:3], ["loo", "shapley"], budget=0.0)
-    assert found.greedy is None
-    for text in found.texts:
+    judgment = judge(wrapped, TEXTS[:3], ["loo", "shapley"], budget=0.0)
+    assert judgment.greedy is None
+    for text in judgment.texts:
         assert text.deletion.ceiling == pytest.approx(max(text.areas.values()))
 
 
 def test_two_outputs_are_judged_by_their_difference():
     model = tiny_model(4, outputs=2, T_max=31, scale=0.4)
-    found = judge(model, TEXTS[:5], ["loo"])
-    for text, one in zip(TEXTS, found.texts, strict=False):
+    judgment = judge(model, TEXTS[:5], ["loo"])
+    for text, value in zip(TEXTS, judgment.texts, strict=False):
         f = model.logits([text])[0]
-        assert one.full == pytest.approx(f.max() - f.min())
+        assert value.full == pytest.approx(f.max() - f.min())
     three = judge(tiny_model(4, outputs=3, T_max=31, scale=0.4), TEXTS[:5], ["loo"])
     assert three.texts[0].full == pytest.approx(
         tiny_model(4, outputs=3, T_max=31, scale=0.4).logits(TEXTS[:1]).max()
@@ -221,12 +221,12 @@ def test_two_outputs_are_judged_by_their_difference():
 
 def test_probabilities_and_deletion_are_judged_by_model_calls():
     for request in ({"scale": "probability"}, {"replacement": "delete"}):
-        found = judge(MODEL, TEXTS[:3], ["loo", "lime-sampled"], samples=200, **request)
-        assert found.ceiling_kind == "best found"
-        assert found["lime-sampled"].texts == 3
-    found = judge(MODEL, TEXTS[:3], ["loo", "shapley"], scale="probability")
-    assert found["loo"].share is not None
-    assert found["shapley"].share is not None
+        judgment = judge(MODEL, TEXTS[:3], ["loo", "lime-sampled"], samples=200, **request)
+        assert judgment.ceiling_kind == "best found"
+        assert judgment["lime-sampled"].texts == 3
+    judgment = judge(MODEL, TEXTS[:3], ["loo", "shapley"], scale="probability")
+    assert judgment["loo"].share is not None
+    assert judgment["shapley"].share is not None
 
 
 def test_long_curves_are_read_at_even_steps():
@@ -265,23 +265,23 @@ def test_stored_explanations_functions_settings_and_names(tmp_path):
     lines = [e.to_json() for e in limelight.explain(MODEL, texts, "loo")]
     path = tmp_path / "stored.jsonl"
     path.write_text("\n".join(lines[:3]))
-    found = judge(
+    judgment = judge(
         MODEL, texts, ["loo", str(path), Lime(bandwidth=0.5), Lime(bandwidth=1.0), guessed]
     )
-    assert [m.method for m in found.methods] == [
+    assert [m.method for m in judgment.methods] == [
         "loo",
         "loo 2",
         "lime (bandwidth=0.5)",
         "lime (bandwidth=1.0)",
         "guessed",
     ]
-    stored = found["loo 2"]
-    room = sum(text.has_room for text in found.texts[:3])
+    stored = judgment["loo 2"]
+    room = sum(text.has_room for text in judgment.texts[:3])
     assert stored.texts == room
-    for text in found.texts[:3]:
+    for text in judgment.texts[:3]:
         assert text.areas["loo 2"] == pytest.approx(text.areas["loo"])
-    assert "no stored explanation" in found.texts[3].reasons["loo 2"]
-    assert not any("another model" in warning for warning in found.warnings)
+    assert "no stored explanation" in judgment.texts[3].reasons["loo 2"]
+    assert not any("another model" in warning for warning in judgment.warnings)
     other = judge(tiny_model(5, T_max=31, scale=0.4), texts, [str(path)])
     assert any(
         "explanations belong to another model: loo. Explain the" in warning
@@ -301,40 +301,42 @@ def test_functions_that_fail_are_rows_with_reasons():
     def unknown(model, text):
         return [np.nan, *np.ones(words(model, text) - 1)]
 
-    found = judge(MODEL, TEXTS[:3], [broken, short, unknown, "loo"])
-    assert found["broken"].reason == "RuntimeError: no network"
-    assert "it must return 5 numbers, one per word, not shape (1,)." in found["short"].reason
-    assert found["unknown"].reason == "it must return 5 finite numbers, but 1 is not finite."
-    assert found["loo"].share is not None
+    judgment = judge(MODEL, TEXTS[:3], [broken, short, unknown, "loo"])
+    assert judgment["broken"].reason == "RuntimeError: no network"
+    assert "it must return 5 numbers, one per word, not shape (1,)." in judgment["short"].reason
+    assert judgment["unknown"].reason == "it must return 5 finite numbers, but 1 is not finite."
+    assert judgment["loo"].share is not None
 
 
 def test_texts_that_cannot_be_judged_are_rows_with_reasons():
-    found = judge(MODEL, ["", *TEXTS[:3], " \n", "w1"], ["loo", "lime-sampled"])
-    assert "no words" in found.texts[0].reason
-    assert "no words" in found.texts[4].reason
-    assert [text.id for text in found.texts] == list(range(6))
-    assert found.texts[5].d == 1
-    assert not found.texts[5].has_room
-    assert "at least 2" in found.texts[5].reasons["lime-sampled"]
-    assert found["loo"].texts == sum(text.has_room for text in found.texts)
-    assert any(warning.startswith("2 of 6 texts could not be judged") for warning in found.warnings)
-    assert Judgment.from_json(found.to_json()) == found
+    judgment = judge(MODEL, ["", *TEXTS[:3], " \n", "w1"], ["loo", "lime-sampled"])
+    assert "no words" in judgment.texts[0].reason
+    assert "no words" in judgment.texts[4].reason
+    assert [text.id for text in judgment.texts] == list(range(6))
+    assert judgment.texts[5].d == 1
+    assert not judgment.texts[5].has_room
+    assert "at least 2" in judgment.texts[5].reasons["lime-sampled"]
+    assert judgment["loo"].texts == sum(text.has_room for text in judgment.texts)
+    assert any(
+        warning.startswith("2 of 6 texts could not be judged") for warning in judgment.warnings
+    )
+    assert Judgment.from_json(judgment.to_json()) == judgment
 
 
 def test_a_constant_model_has_no_room():
     wrapped = limelight.wrap(lambda texts: np.ones((len(texts), 2)) / 2, classes=["a", "b"])
-    found = judge(wrapped, TEXTS[:2], ["loo"])
-    assert found.texts_without_room == 2
-    assert found["loo"].share is None
-    assert found.verdict == "No method can be judged on these texts."
+    judgment = judge(wrapped, TEXTS[:2], ["loo"])
+    assert judgment.texts_without_room == 2
+    assert judgment["loo"].share is None
+    assert judgment.verdict == "No method can be judged on these texts."
 
 
 def test_one_text_has_shares_without_intervals():
-    found = judge(MODEL, TEXTS[:1], ["shapley", "alpha-avg"])
-    assert found["shapley"].share is not None
-    assert found["shapley"].interval is None
-    assert found.pairs == ()
-    assert found.verdict == "Too few texts (1) to rank the methods."
+    judgment = judge(MODEL, TEXTS[:1], ["shapley", "alpha-avg"])
+    assert judgment["shapley"].share is not None
+    assert judgment["shapley"].interval is None
+    assert judgment.pairs == ()
+    assert judgment.verdict == "Too few texts (1) to rank the methods."
 
 
 @pytest.mark.parametrize(
@@ -383,15 +385,15 @@ def test_methods_explain_what_is_judged():
     model = tiny_model(4, outputs=2, T_max=31, scale=0.4)
     batch = prepare_batch(model, TEXTS[:1], target="predicted")
     index = int(batch.targets.index[0])
-    own, other = (
+    own_value, other = (
         limelight.explain(model, TEXTS[0], "loo", target=i).scores for i in (index, 1 - index)
     )
 
     def mine(model, text, target):
-        return own - other
+        return own_value - other
 
-    found = judge(model, TEXTS[:1], ["loo", mine])
-    assert found.texts[0].areas["loo"] == pytest.approx(found.texts[0].areas["mine"])
+    judgment = judge(model, TEXTS[:1], ["loo", mine])
+    assert judgment.texts[0].areas["loo"] == pytest.approx(judgment.texts[0].areas["mine"])
 
 
 WEIGHTS = {"good": 2.0, "superb": 3.0, "fine": 1.0, "bad": -2.0, "dull": -1.5, "awful": -3.0}
@@ -400,7 +402,7 @@ OPINIONS = [
 ]
 
 
-def weighing(texts):
+def weigh_words(texts):
     return [[0.0, 0.1 + sum(WEIGHTS.get(word, 0.0) for word in text.split())] for text in texts]
 
 
@@ -409,32 +411,34 @@ def weights(model, text):
 
 
 def test_scores_of_a_function_are_for_the_predicted_class_or_for_its_parameter_target():
-    model = limelight.wrap(weighing, classes=["bad", "good"], scale="logit")
+    model = limelight.wrap(weigh_words, classes=["bad", "good"], scale="logit")
     targets = []
 
     def with_target(model, text, *, target):
         targets.append(target)
         return [w if target == "good" else -w for w in weights(model, text)]
 
-    several = {
+    values = {
         "weights": weights,
         "with target": with_target,
         "explained": lambda model, text: limelight.explain(model, text, "loo"),
         "sizes": lambda model, text: np.abs(weights(model, text)),
     }
-    found = judge(model, OPINIONS, several, columns=[])
-    assert {text.target for text in found.texts} == {"bad", "good"}
-    assert targets == [text.target for text in found.texts]
+    judgment = judge(model, OPINIONS, values, columns=[])
+    assert {text.target for text in judgment.texts} == {"bad", "good"}
+    assert targets == [text.target for text in judgment.texts]
     for name in ("weights", "with target", "explained"):
-        assert found[name].share == pytest.approx(1.0)
-    assert 0 < found["sizes"].share < 0.5  # they are not turned around, and know no direction
+        assert judgment[name].share == pytest.approx(1.0)
+    assert 0 < judgment["sizes"].share < 0.5  # they are not turned around, and know no direction
     fixed = judge(model, OPINIONS, {"weights": weights}, target="bad", columns=[])
     assert fixed["weights"].share == pytest.approx(1.0)
 
 
 def test_scores_for_another_class_of_three_are_a_row_with_a_reason():
     three = limelight.wrap(
-        lambda texts: [[*row, len(t) / 99] for t, row in zip(texts, weighing(texts), strict=True)],
+        lambda texts: [
+            [*row, len(t) / 99] for t, row in zip(texts, weigh_words(texts), strict=True)
+        ],
         classes=["bad", "good", "long"],
         scale="logit",
     )
@@ -450,15 +454,17 @@ def test_scores_for_another_class_of_three_are_a_row_with_a_reason():
     (warning,) = (warning for warning in other.warnings if "has scores for only" in warning)
     assert warning.endswith("Add a parameter `target` to the function: it gets the judged class.")
     multi_label_model = limelight.wrap(
-        lambda texts: [[len(t) / 99, f] for t, (_, f) in zip(texts, weighing(texts), strict=True)],
+        lambda texts: [
+            [len(t) / 99, f] for t, (_, f) in zip(texts, weigh_words(texts), strict=True)
+        ],
         classes=["long", "good"],
         scale="logit",
         multi_label=True,
     )
     (row,) = judge(multi_label_model, OPINIONS[:1], [weights], target="long").methods
     assert "but 'long' is judged" in row.reason
-    model = limelight.wrap(weighing, classes=["bad", "good"], scale="logit")
-    renamed = limelight.wrap(weighing, classes=["negative", "positive"], scale="logit")
+    model = limelight.wrap(weigh_words, classes=["bad", "good"], scale="logit")
+    renamed = limelight.wrap(weigh_words, classes=["negative", "positive"], scale="logit")
     stored = limelight.explain(model, OPINIONS, "loo")
     assert judge(renamed, OPINIONS, [stored]).methods[0].reason == (
         "its scores are for 'good', which is not a class of this model ('negative', 'positive')."

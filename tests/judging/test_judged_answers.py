@@ -24,8 +24,8 @@ def without(values, order, k):
 @pytest.mark.parametrize("family", ["llama", "t5"])
 def test_areas_drops_and_lds_are_those_of_all_ablations(family):
     model, methods = writer(family), ["shapley", "loo"]
-    found = judge(model, [TEXT, TEXT], methods, answer=ANSWERS)
-    for text, answer in zip(found.texts, ANSWERS, strict=True):
+    judgment = judge(model, [TEXT, TEXT], methods, answer=ANSWERS)
+    for text, answer in zip(judgment.texts, ANSWERS, strict=True):
         values = subsets(model, answer=answer)
         full, masks = values[True, True, True], np.array(list(values))
         assert text.full == pytest.approx(full, abs=1e-3)
@@ -35,32 +35,32 @@ def test_areas_drops_and_lds_are_those_of_all_ablations(family):
         for method in methods:
             scores = limelight.explain(model, TEXT, method, answer=answer).scores
             order = np.argsort(-scores, kind="stable").tolist()
-            left = [without(values, order, k) for k in (1, 2, 3)]
+            remaining = [without(values, order, k) for k in (1, 2, 3)]
             back = [without(values, order[::-1], k) for k in (1, 2, 3)]
-            assert text.deletion.areas[method] == pytest.approx(full - np.mean(left), abs=1e-3)
+            assert text.deletion.areas[method] == pytest.approx(full - np.mean(remaining), abs=1e-3)
             assert text.insertion.areas[method] == pytest.approx(np.mean(back), abs=1e-3)
-            assert columns["top_1_drop"][method] == pytest.approx(full - left[0], abs=1e-3)
+            assert columns["top_1_drop"][method] == pytest.approx(full - remaining[0], abs=1e-3)
             lds = spearmanr(masks @ scores, list(values.values())).statistic
             assert columns["lds"][method] == pytest.approx(lds, abs=1e-9)
-    again = Judgment.from_json(found.to_json())
-    assert again == found
+    again = Judgment.from_json(judgment.to_json())
+    assert again == judgment
     assert list(again.settings["answer"]) == ANSWERS
-    assert "drop without top 3" in found.to_html()
+    assert "drop without top 3" in judgment.to_html()
 
 
 def test_an_answer_is_written_once_and_is_the_one_that_is_explained(monkeypatch):
-    model, asked = writer(max_new_tokens=4), []
+    model, request = writer(max_new_tokens=4), []
     write = type(model).generate
     monkeypatch.setattr(
-        type(model), "generate", lambda self, text: asked.append(text) or write(self, text)
+        type(model), "generate", lambda self, text: request.append(text) or write(self, text)
     )
-    found = judge(model, [TEXT], ["loo"], estimate=lambda _: None)
-    assert asked == [TEXT]
-    given = judge(model, [TEXT], ["loo"], answer=write(model, TEXT).text)
-    assert found.texts[0].deletion.areas == given.texts[0].deletion.areas
+    judgment = judge(model, [TEXT], ["loo"], estimate=lambda _: None)
+    assert request == [TEXT]
+    arguments = judge(model, [TEXT], ["loo"], answer=write(model, TEXT).text)
+    assert judgment.texts[0].deletion.areas == arguments.texts[0].deletion.areas
     compared = limelight.compare(model, TEXT, methods=["loo", "shapley"])
-    alone = limelight.explain(model, TEXT, "loo")
-    np.testing.assert_array_equal(compared["loo"].scores, alone.scores)
+    single = limelight.explain(model, TEXT, "loo")
+    np.testing.assert_array_equal(compared["loo"].scores, single.scores)
 
 
 def test_answers_that_do_not_fit_raise_an_error():
@@ -77,6 +77,6 @@ def test_answers_that_do_not_fit_raise_an_error():
             InputError, match=f"column '{name}' needs prob.* Choose from: additivity, "
         ):
             judge(writer(), [TEXT], ["loo"], answer=ANSWER, columns=["lds", name])
-    found = judge(writer(), [TEXT, TEXT], ["loo"], answer=[ANSWER, " "])
-    assert found.texts[0].reason is None
-    assert "an answer must be a text with words" in found.texts[1].reason
+    judgment = judge(writer(), [TEXT, TEXT], ["loo"], answer=[ANSWER, " "])
+    assert judgment.texts[0].reason is None
+    assert "an answer must be a text with words" in judgment.texts[1].reason

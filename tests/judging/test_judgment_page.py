@@ -13,7 +13,7 @@ from limelight.rendering.judgment import MAX_CURVES
 from limelight.results.codec import SCHEMAS
 from limelight.results.judgment import COLUMNS, RemovalCurve
 
-from browsing import until, watched_page
+from browsing import wait_until, watched_page
 from schema_files import schema_file
 from tiny_models import random_texts, tiny_model
 
@@ -26,59 +26,60 @@ def nasty(model, text):
 
 
 @pytest.fixture(scope="module")
-def judged():
-    several = {"loo": "loo", "alpha-avg": "alpha-avg", EVIL: nasty}
-    found = judge(tiny_model(3, T_max=31, scale=0.4), ["", *TEXTS], several, columns="all")
-    words = tuple(EVIL if j == 0 else word for j, word in enumerate(found.texts[1].words))
+def judgment():
+    values = {"loo": "loo", "alpha-avg": "alpha-avg", EVIL: nasty}
+    judgment = judge(tiny_model(3, T_max=31, scale=0.4), ["", *TEXTS], values, columns="all")
+    words = tuple(EVIL if j == 0 else word for j, word in enumerate(judgment.texts[1].words))
     return replace(
-        found, texts=(found.texts[0], replace(found.texts[1], words=words), *found.texts[2:])
+        judgment,
+        texts=(judgment.texts[0], replace(judgment.texts[1], words=words), *judgment.texts[2:]),
     )
 
 
 @pytest.fixture
-def page(judged, tmp_path, browser):
+def page(judgment, tmp_path, browser):
     file = tmp_path / "page.html"
-    judged.save_html(file)
+    judgment.save_html(file)
     with watched_page(browser, file, width=500) as opened:
         opened.wait_for_selector("#curve svg")
         yield opened
 
 
-def test_the_curve_of_a_text_opens_on_a_click_and_names_the_word_that_goes(page, judged):
+def test_the_curve_of_a_text_opens_on_a_click_and_names_the_word_that_goes(page, judgment):
     assert page.evaluate("document.documentElement.scrollWidth") <= 500
     rows = page.locator("#texts tbody tr")
     assert rows.count() == len(TEXTS)
     page.click("#not-judged summary")
     assert "no words" in page.inner_text("#not-judged li")
     page.click("#texts tbody tr:nth-child(3)")
-    until(page, "document.querySelector('#curve-title').textContent.includes('Text 3')")
+    wait_until(page, "document.querySelector('#curve-title').textContent.includes('Text 3')")
     assert page.locator("#curve polyline").count() == 3
-    text = judged.texts[3]
+    text = judgment.texts[3]
     for k in (1, 2, text.d):
         page.evaluate("k => { document.querySelector('#curve').at = k; }", k)
         for m, curve in enumerate(text.curves.values()):
             cells = page.locator(f"#curve-words tbody tr:nth-child({m + 1}) td").all_inner_texts()
             assert cells[0] == text.words[curve.words[k - 1]]
-            shown = float(cells[1].replace("−", "-"))
-            assert shown == pytest.approx(curve.points[k], rel=0.01, abs=0.01)
+            output = float(cells[1].replace("−", "-"))
+            assert output == pytest.approx(curve.points[k], rel=0.01, abs=0.01)
 
 
-def test_methods_are_switched_and_texts_sorted(page, judged):
+def test_methods_are_switched_and_texts_sorted(page, judgment):
     page.click("#curve-methods button:nth-child(2)")
     assert page.locator("#curve polyline").count() == 2
     page.click("#curve-methods button:nth-child(2)")
     assert page.locator("#curve polyline").count() == 3
     page.click("#texts thead th:nth-child(2) button")
-    shown = page.locator("#texts tbody tr td:nth-child(2)").all_inner_texts()[: len(TEXTS)]
-    assert [int(d) for d in shown] == sorted((t.d for t in judged.texts[1:]), reverse=True)
+    output = page.locator("#texts tbody tr td:nth-child(2)").all_inner_texts()[: len(TEXTS)]
+    assert [int(d) for d in output] == sorted((t.d for t in judgment.texts[1:]), reverse=True)
     page.click("#texts thead th:nth-child(2) button")
     assert page.get_attribute("#texts thead th:nth-child(2)", "aria-sort") == "ascending"
 
 
-def test_a_count_of_words_is_never_rounded(judged, tmp_path, browser):
-    texts = (replace(judged.texts[1], d=1234, full=-0.12345), *judged.texts[2:])
+def test_a_count_of_words_is_never_rounded(judgment, tmp_path, browser):
+    texts = (replace(judgment.texts[1], d=1234, full=-0.12345), *judgment.texts[2:])
     file = tmp_path / "long.html"
-    replace(judged, texts=texts).save_html(file)
+    replace(judgment, texts=texts).save_html(file)
     with watched_page(browser, file) as page:
         cells = page.locator("#texts tbody tr:first-child td").all_inner_texts()
         assert cells[0] == "1234"
@@ -91,7 +92,7 @@ def test_words_and_names_stay_words(page):
     assert EVIL[:20] in page.locator("#texts tbody").inner_text()
 
 
-def test_many_texts_make_a_page_of_a_few_megabytes(judged):
+def test_many_texts_make_a_page_of_a_few_megabytes(judgment):
     rng = np.random.default_rng(0)
     d, words = 130, tuple(f"word{i}" for i in range(130))
 
@@ -99,19 +100,19 @@ def test_many_texts_make_a_page_of_a_few_megabytes(judged):
         falling = np.cumsum(rng.normal(-0.05, 0.05, size=d + 1))
         return RemovalCurve.from_arrays(rng.permutation(d), falling)
 
-    text = judged.texts[2]
-    many = tuple(
+    text = judgment.texts[2]
+    large_sample = tuple(
         replace(text, id=i, d=d, words=words, curves={name: curve() for name in text.curves})
         for i in range(1000)
     )
-    page = replace(judged, texts=many).as_html()
+    page = replace(judgment, texts=large_sample).as_html()
     assert len(page) < 2_500_000  # three methods; about 4 MB for eight
-    beyond = replace(judged, texts=many + many[: MAX_CURVES - 999])
+    beyond = replace(judgment, texts=large_sample + large_sample[: MAX_CURVES - 999])
     assert f"The first {MAX_CURVES:,} texts have curves." in beyond.as_html()
 
 
-def test_curves_are_those_of_the_areas(judged):
-    for text in judged.texts_with_room:
+def test_curves_are_those_of_the_areas(judgment):
+    for text in judgment.texts_with_room:
         for m, curve in text.curves.items():
             assert curve.points[0] == pytest.approx(text.full, rel=1e-6)
             assert sorted(curve.words) == list(range(text.d))
@@ -125,21 +126,21 @@ def test_curves_are_those_of_the_areas(judged):
         RemovalCurve(order=b"123", values=b"1234")
 
 
-def test_the_shipped_schema_is_the_one_that_is_read_and_what_is_written_is_valid(judged):
+def test_the_shipped_schema_is_the_one_that_is_read_and_what_is_written_is_valid(judgment):
     shipped = (SCHEMAS / "judgment.schema.json").read_bytes()
     assert shipped == schema_file(Judgment)
-    record = json.loads(judged.to_json())
+    record = json.loads(judgment.to_json())
     jsonschema.validate(record, json.loads(shipped))
-    assert Judgment.from_json(judged.to_json()) == judged
+    assert Judgment.from_json(judgment.to_json()) == judgment
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(record | {"verdict": 3}, json.loads(shipped))
-    small = replace(judged, texts=tuple(replace(t, words=(), curves={}) for t in judged.texts))
-    assert len(small.to_json()) < len(judged.to_json())
+    small = replace(judgment, texts=tuple(replace(t, words=(), curves={}) for t in judgment.texts))
+    assert len(small.to_json()) < len(judgment.to_json())
     assert Judgment.from_json(small.to_json()) == small
 
 
-def test_rows_hold_the_columns_and_run_nothing(judged):
-    renamed = Judgment.from_json(judged.to_json().replace('"loo"', '"=1+1"'))
+def test_rows_hold_the_columns_and_run_nothing(judgment):
+    renamed = Judgment.from_json(judgment.to_json().replace('"loo"', '"=1+1"'))
     lines = renamed.to_csv().splitlines()
     heads = lines[0].split(",")
     before = "text method d target full chance ceiling ceiling_kind greedy area insertion change"
@@ -150,19 +151,19 @@ def test_rows_hold_the_columns_and_run_nothing(judged):
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_figures_are_files_of_their_kind(judged, tmp_path, suffix):
+def test_figures_are_files_of_their_kind(judgment, tmp_path, suffix):
     pytest.importorskip("matplotlib")
     path = tmp_path / f"judgment.{suffix}"
-    judged.save_figure(path)
+    judgment.save_figure(path)
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
     assert path.read_bytes().startswith(start)
 
 
-def test_a_figure_has_a_dot_and_a_line_for_every_method(judged):
+def test_a_figure_has_a_dot_and_a_line_for_every_method(judgment):
     pytest.importorskip("matplotlib")
-    axes = judgment_figure(judged).axes[0]
+    axes = judgment_figure(judgment).axes[0]
     dots = [line for line in axes.lines if line.get_marker() == "o"]
-    assert [line.get_xdata()[0] for line in dots] == [m.share for m in judged.rank_methods()]
+    assert [line.get_xdata()[0] for line in dots] == [m.share for m in judgment.rank_methods()]
 
 
 def test_the_command_draws_figures(limelight, tmp_path):
@@ -170,20 +171,20 @@ def test_the_command_draws_figures(limelight, tmp_path):
     data = tmp_path / "reviews.csv"
     data.write_text("text\n" + "\n".join(f"A good film and a dull story {i}" for i in range(3)))
     output = tmp_path / "judgment.svg"
-    asked = ("judge", "--data", data, "--methods", "loo,gxi", "--columns", "none", "--no-curves")
-    outcome = limelight(*asked, "--output", output)
+    request = ("judge", "--data", data, "--methods", "loo,gxi", "--columns", "none", "--no-curves")
+    outcome = limelight(*request, "--output", output)
     assert outcome.code == 0, outcome.err
     assert output.read_bytes().startswith(b"<?xml")
     page = tmp_path / "judgment.html"
-    assert limelight(*asked, "--output", page).code == 0
+    assert limelight(*request, "--output", page).code == 0
     assert 'id="curves"' not in page.read_text("utf-8")
 
 
 @pytest.mark.parametrize("width", [1200, 400])
-def test_no_name_of_the_figure_is_clipped(judged, tmp_path, browser, width):
+def test_no_name_of_the_figure_is_clipped(judgment, tmp_path, browser, width):
     file = tmp_path / "page.html"
-    found = tuple(replace(one, ceiling_kind="best found") for one in judged.texts)
-    replace(judged, texts=found).save_html(file)
+    result = tuple(replace(text, ceiling_kind="best found") for text in judgment.texts)
+    replace(judgment, texts=result).save_html(file)
     inside = """svg => {
         const edge = getComputedStyle(svg).overflow === "visible" ? svg.closest("section") : svg;
         const box = edge.getBoundingClientRect();

@@ -34,23 +34,23 @@ TEXTS = [" ".join(dict.fromkeys(text.split())) for text in random_texts(120, see
 TEXTS = [text for text in TEXTS if len(text.split()) > 7][:32]
 
 
-def spans_of(text, words):
+def word_spans(text, words):
     """The places of some words of a text without repeated ones."""
     starts = [text.split().index(word) for word in words]
     before = [sum(len(w) + 1 for w in text.split()[:i]) for i in starts]
     return [[a, a + len(w)] for a, w in zip(before, words, strict=True)]
 
 
-def wanted(text):
+def mark_words(text):
     """Every third word was marked."""
     return text.split()[::3]
 
 
-RATIONALES = [spans_of(text, wanted(text)) for text in TEXTS]
+RATIONALES = [word_spans(text, mark_words(text)) for text in TEXTS]
 
 
 def perfect(model, text):
-    return [float(word in wanted(text)) for word in text.split()]
+    return [float(word in mark_words(text)) for word in text.split()]
 
 
 def reverse(model, text, target):
@@ -70,48 +70,48 @@ def guessed(model, text):
 
 
 @pytest.fixture(scope="module")
-def judged():
-    several = [perfect, reverse, constant, guessed, "loo", "alpha-avg", "lime-sampled"]
-    return judge(MODEL, TEXTS, several, rationales=RATIONALES, samples=300, seed=1)
+def judgment():
+    values = [perfect, reverse, constant, guessed, "loo", "alpha-avg", "lime-sampled"]
+    return judge(MODEL, TEXTS, values, rationales=RATIONALES, samples=300, seed=1)
 
 
-def test_controls_have_the_numbers_that_are_known(judged):
-    found = judged.plausibility
-    chance = found["chance"]
-    assert found["perfect"].precision == pytest.approx(1)
-    assert found["perfect"].r_precision == pytest.approx(1)
-    assert found["rationale"].precision == pytest.approx(1)
-    assert found["constant"].precision == pytest.approx(chance.precision, rel=1e-12)
-    assert found["constant"].r_precision == pytest.approx(chance.r_precision, rel=1e-12)
-    assert found["constant"].token_f1 == pytest.approx(chance.token_f1, rel=1e-12)
-    assert found["constant"].above_chance == pytest.approx(0, abs=1e-12)
-    low, high = found["guessed"].above_chance_interval
+def test_controls_have_the_numbers_that_are_known(judgment):
+    result = judgment.plausibility
+    chance = result["chance"]
+    assert result["perfect"].precision == pytest.approx(1)
+    assert result["perfect"].r_precision == pytest.approx(1)
+    assert result["rationale"].precision == pytest.approx(1)
+    assert result["constant"].precision == pytest.approx(chance.precision, rel=1e-12)
+    assert result["constant"].r_precision == pytest.approx(chance.r_precision, rel=1e-12)
+    assert result["constant"].token_f1 == pytest.approx(chance.token_f1, rel=1e-12)
+    assert result["constant"].above_chance == pytest.approx(0, abs=1e-12)
+    low, high = result["guessed"].above_chance_interval
     assert low < 0 < high
-    assert found["reverse"].above_chance_interval[1] < 0
-    assert found["reverse"].r_precision == 0
-    for text, one in zip(TEXTS, found.texts, strict=True):
-        n, m = len(text.split()), len(wanted(text))
+    assert result["reverse"].above_chance_interval[1] < 0
+    assert result["reverse"].r_precision == 0
+    for text, value in zip(TEXTS, result.texts, strict=True):
+        n, m = len(text.split()), len(mark_words(text))
         harmonic = sum(1 / i for i in range(1, n + 1))
         expected = (harmonic + (m - 1) / (n - 1) * (n - harmonic)) / n
-        assert one.precision.chance == pytest.approx(expected)
-        assert one.r_precision.chance == pytest.approx(m / n)
+        assert value.precision.chance == pytest.approx(expected)
+        assert value.r_precision.chance == pytest.approx(m / n)
 
 
-def test_the_verdict_says_first_that_plausible_is_not_faithful(judged):
-    verdict = judged.plausibility.verdict
+def test_the_verdict_says_first_that_plausible_is_not_faithful(judgment):
+    verdict = judgment.plausibility.verdict
     assert verdict.startswith(PLAUSIBILITY_CAVEAT)
     assert "perfect is the most plausible (average precision 1.000)" in verdict
     assert "reverse is worse than a random order" in verdict
     assert re.search(r"constant.* not significantly better than a random order\.$", verdict)
 
 
-def test_pairs_are_paired_and_corrected(judged):
-    found = judged.plausibility
-    assert len(found.pairs) == 7 * 6 / 2
-    names = [m.method for m in found.methods]
-    own = np.array([text.precision.methods for text in found.texts])
-    for pair in found.pairs:
-        first, second = (own[:, names.index(name)] for name in pair.methods)
+def test_pairs_are_paired_and_corrected(judgment):
+    result = judgment.plausibility
+    assert len(result.pairs) == 7 * 6 / 2
+    names = [m.method for m in result.methods]
+    own_value = np.array([text.precision.methods for text in result.texts])
+    for pair in result.pairs:
+        first, second = (own_value[:, names.index(name)] for name in pair.methods)
         gap = np.where(np.abs(first - second) < 1e-9, 0.0, first - second)
         assert pair.difference == pytest.approx(gap.mean(), abs=1e-9)
         assert pair.difference >= 0
@@ -120,67 +120,71 @@ def test_pairs_are_paired_and_corrected(judged):
         if pair.interval is not None:
             assert pair.interval[0] <= pair.difference <= pair.interval[1]
             assert pair.p_holm >= pair.p
-    assert ("loo", "reverse") in {pair.methods for pair in found.pairs}
+    assert ("loo", "reverse") in {pair.methods for pair in result.pairs}
 
 
-def test_agreement_is_the_mean_of_the_texts_beside_that_of_another_seed(judged):
-    found = judged.agreement
-    assert len(found.pairs) == 7 * 6 / 2
-    assert [one.methods for one in found.reseeded_pairs] == [("lime-sampled", "lime-sampled")]
-    assert found.top_count == TOP_COUNT
-    assert found.chance == pytest.approx(np.mean([TOP_COUNT / len(text.split()) for text in TEXTS]))
-    assert found.pair("perfect", "reverse").rank == pytest.approx(-1)
-    assert found.pair("loo", "constant").rank is None
-    assert found.pair("loo", "alpha-avg").sign is None
+def test_agreement_is_the_mean_of_the_texts_beside_that_of_another_seed(judgment):
+    result = judgment.agreement
+    assert len(result.pairs) == 7 * 6 / 2
+    assert [reseeded_pair.methods for reseeded_pair in result.reseeded_pairs] == [
+        ("lime-sampled", "lime-sampled")
+    ]
+    assert result.top_count == TOP_COUNT
+    assert result.chance == pytest.approx(
+        np.mean([TOP_COUNT / len(text.split()) for text in TEXTS])
+    )
+    assert result.pair("perfect", "reverse").rank == pytest.approx(-1)
+    assert result.pair("loo", "constant").rank is None
+    assert result.pair("loo", "alpha-avg").sign is None
     loo, lime = (
         [e.scores for e in limelight.explain(MODEL, TEXTS, name, target="predicted", **more)]
         for name, more in (("loo", {}), ("lime-sampled", {"samples": 300, "seed": 1}))
     )
     expected = [
-        pairwise_similarity(np.stack(both), [True, True])[0, 0, 1]
-        for both in zip(loo, lime, strict=True)
+        pairwise_similarity(np.stack(pair), [True, True])[0, 0, 1]
+        for pair in zip(loo, lime, strict=True)
     ]
-    assert found.pair("loo", "lime-sampled").rank == pytest.approx(np.mean(expected))
-    own = found.pair("lime-sampled", "lime-sampled")
-    assert found.pair("loo", "lime-sampled").rank < 1
-    assert 0.2 < own.rank < 1
-    assert own.rank_interval[0] < own.rank < own.rank_interval[1]
+    assert result.pair("loo", "lime-sampled").rank == pytest.approx(np.mean(expected))
+    own_value = result.pair("lime-sampled", "lime-sampled")
+    assert result.pair("loo", "lime-sampled").rank < 1
+    assert 0.2 < own_value.rank < 1
+    assert own_value.rank_interval[0] < own_value.rank < own_value.rank_interval[1]
     once = judge(MODEL, TEXTS[:2], ["loo", "lime-sampled"], columns=[], samples=300)
     assert once.agreement.reseeded_pairs == ()
 
 
 def test_the_errors_of_drawn_ties_stand_beside_their_numbers():
     text = "w1 w2 w1 w3 w4 w2"
-    found = judge(MODEL, [text], [constant_by_word, "lime"], rationales=[[[0, 2], [9, 11]]])
-    (marked,) = found.plausibility.texts
+    judgment = judge(MODEL, [text], [constant_by_word, "lime"], rationales=[[[0, 2], [9, 11]]])
+    (marked,) = judgment.plausibility.texts
     tied, exact = marked.precision.stderr.methods
     assert tied == marked.precision.stderr.chance > 0
     assert exact is None
-    assert found.plausibility["constant_by_word"].precision_stderr == tied
-    head, *lines = found.to_csv().splitlines()
+    assert judgment.plausibility["constant_by_word"].precision_stderr == tied
+    head, *lines = judgment.to_csv().splitlines()
     rows = [dict(zip(head.split(","), line.split(","), strict=True)) for line in lines]
     assert float(rows[0]["average_precision_stderr"]) == pytest.approx(tied)
     assert rows[1]["average_precision_stderr"] == ""
-    assert "means over 64 random orders of the tied words" in found.as_html()
-    assert Judgment.from_json(found.to_json()) == found
+    assert "means over 64 random orders of the tied words" in judgment.as_html()
+    assert Judgment.from_json(judgment.to_json()) == judgment
     again = judge(MODEL, [text], [constant_by_word], rationales=[[[0, 2], [9, 11]]]).plausibility
     assert again.texts[0].precision.chance == marked.precision.chance
     other = judge(MODEL, [text], [constant_by_word], rationales=[[[0, 2], [9, 11]]], seed=1)
     assert other.plausibility.texts[0].precision.chance != marked.precision.chance
 
 
-def test_it_survives_files_and_is_shown_everywhere(judged):
-    again = Judgment.from_json(judged.to_json())
-    assert again == judged
-    assert again.plausibility == judged.plausibility
-    assert again.agreement == judged.agreement
-    record = json.loads(judged.to_json())
+def test_it_survives_files_and_is_shown_everywhere(judgment):
+    again = Judgment.from_json(judgment.to_json())
+    assert again == judgment
+    assert again.plausibility == judgment.plausibility
+    assert again.agreement == judgment.agreement
+    record = json.loads(judgment.to_json())
     assert record["plausibility"]["verdict"].startswith("Plausible is not faithful")
-    head, first = judged.to_csv().splitlines()[:2]
+    head, first = judgment.to_csv().splitlines()[:2]
     row = dict(zip(head.split(","), first.split(","), strict=True))
     assert float(row["average_precision"]) == pytest.approx(1)
     assert 0 < float(row["average_precision_chance"]) < 1
-    page = judged.as_html()
+    page = judgment.as_html()
     assert "Plausible is not faithful" in page
     assert "Chance is exact" in page  # no word occurs twice
     assert row["average_precision_chance_stderr"] == ""
@@ -199,42 +203,42 @@ def test_repeated_words_are_found_together():
     def by_table(model, text):
         return list(scores.values())
 
-    found = judge(MODEL, [text], [by_table], rationales=[[[0, 2], [9, 11]]]).plausibility
+    result = judge(MODEL, [text], [by_table], rationales=[[[0, 2], [9, 11]]]).plausibility
     # The places in order: w1 w1 (one of them marked), w2, w3 (marked).
     expected = np.mean([np.mean([1 / 1, 2 / 4]), np.mean([1 / 2, 2 / 4])])
-    assert found["by_table"].precision == pytest.approx(expected)
-    assert found["by_table"].r_precision == pytest.approx(1 / 2)
+    assert result["by_table"].precision == pytest.approx(expected)
+    assert result["by_table"].r_precision == pytest.approx(1 / 2)
     best = np.mean([(1 + 2 / 2) / 2, (1 + 2 / 3) / 2])  # w3, then one of the two w1
-    assert found["rationale"].precision == pytest.approx(best)
+    assert result["rationale"].precision == pytest.approx(best)
     orders = list(itertools.permutations(["w1", "w2", "w3"]))
     every = []
     for order in orders:
         scores |= {word: 3.0 - place for place, word in enumerate(order)}
-        one = judge(MODEL, [text], [by_table], rationales=[[[0, 2], [9, 11]]]).plausibility
-        every.append(one["by_table"].precision)
-    chance = found["chance"]
+        value = judge(MODEL, [text], [by_table], rationales=[[[0, 2], [9, 11]]]).plausibility
+        every.append(value["by_table"].precision)
+    chance = result["chance"]
     assert 0 < chance.precision_stderr < 0.05
     assert abs(chance.precision - np.mean(every)) < 4 * chance.precision_stderr
-    assert found["by_table"].precision_stderr is None
-    assert found["by_table"].above_chance_stderr == chance.precision_stderr
+    assert result["by_table"].precision_stderr is None
+    assert result["by_table"].above_chance_stderr == chance.precision_stderr
 
 
 def test_several_annotators_are_averaged_and_held_against_each_other():
     text = "w1 w2 w3 w4"
     first, second = [[0, 2], [3, 5]], [[3, 5]]
-    found = judge(
+    result = judge(
         MODEL, [text], {"falling": lambda *_: [4.0, 3.0, 2.0, 1.0]}, rationales=[[first, second]]
     ).plausibility
-    assert found["falling"].precision == pytest.approx((1 + 1 / 2) / 2)
-    assert found.texts[0].annotators == 2
-    assert found.texts[0].marked == pytest.approx(3 / 8)
-    people = found["annotators"]
+    assert result["falling"].precision == pytest.approx((1 + 1 / 2) / 2)
+    assert result.texts[0].annotators == 2
+    assert result.texts[0].marked == pytest.approx(3 / 8)
+    people = result["annotators"]
     # The second finds the first's words as w2, then w1, w3, w4 in any order: (1 + 2/i)/2 over i.
     by_second = np.mean([(1 + 2 / i) / 2 for i in (2, 3, 4)])
     by_first = np.mean([1, 1 / 2])  # w1 and w2 are tied
     assert people.precision == pytest.approx((by_second + by_first) / 2)
     assert people.token_f1 == pytest.approx(2 / 3)
-    assert "annotators" not in {one.method for one in judge_one(first).references}
+    assert "annotators" not in {reference.method for reference in judge_one(first).references}
 
 
 def judge_one(rationale):
@@ -244,8 +248,8 @@ def judge_one(rationale):
 def test_texts_without_a_usable_rationale_are_rows_with_a_reason():
     texts = ["w1 w2 w3", "w4 w5 w6", "w1 w3", "w2 w5", "", "w7 w8 w9", "w1 w2 w4"]
     marked = [[[0, 2]], None, [], [[0, 5]], [], [[0, 99]], [[3, 1]]]
-    found = judge(MODEL, texts, ["loo"], rationales=marked)
-    reasons = [text.reason for text in found.plausibility.texts]
+    judgment = judge(MODEL, texts, ["loo"], rationales=marked)
+    reasons = [text.reason for text in judgment.plausibility.texts]
     assert reasons[0] is None
     assert reasons[1] == "this text has no rationale."
     assert reasons[2] == "no word that the model reads is marked in this text."
@@ -255,15 +259,15 @@ def test_texts_without_a_usable_rationale_are_rows_with_a_reason():
         "the span [0, 99] must satisfy 0 ≤ start ≤ end ≤ 8, the length of the text."
     )
     assert reasons[6].startswith("the span [3, 1] must satisfy ")
-    assert found.plausibility["loo"].texts == 1
-    assert found.plausibility.warnings[:2] == (
+    assert judgment.plausibility["loo"].texts == 1
+    assert judgment.plausibility.warnings[:2] == (
         "Intervals and p-values need at least 10 texts, not 1. Judge 30 or more.",
         "6 of 7 texts could not be judged. See the reason of each text.",
     )
-    assert Judgment.from_json(found.to_json()) == found
-    nothing = judge(MODEL, texts[:1], ["loo"], rationales=[float("nan")]).plausibility
-    assert nothing["loo"].precision is None
-    assert nothing.verdict.endswith("No method can be judged on these texts.")
+    assert Judgment.from_json(judgment.to_json()) == judgment
+    empty = judge(MODEL, texts[:1], ["loo"], rationales=[float("nan")]).plausibility
+    assert empty["loo"].precision is None
+    assert empty.verdict.endswith("No method can be judged on these texts.")
 
 
 @pytest.mark.parametrize(
@@ -298,16 +302,16 @@ def test_a_wrong_rationale_raises_an_error_before_any_method_runs(rationales, me
 
 def test_spans_overlap_are_empty_or_touch_part_of_a_word():
     text = "good films and bad ones"
-    given = [[[12, 14], [0, 3], [2, 7], [4, 4]], None]
-    (one, _), share = Rationales.parse(given, [text, "a b"])
+    arguments = [[[12, 14], [0, 3], [2, 7], [4, 4]], None]
+    (value, _), share = Rationales.parse(arguments, [text, "a b"])
     assert share == pytest.approx(3 / 5)
-    assert one == (((0, 7), (12, 14)),)
-    (marks,) = locate_marks(build_features(ModelInput(text=text, tokens=tokenize(text))), one)
+    assert value == (((0, 7), (12, 14)),)
+    (marks,) = locate_marks(build_features(ModelInput(text=text, tokens=tokenize(text))), value)
     assert marks.is_marked.tolist() == [True, True, True, False, False]
     assert marks.runs == ((0, 2), (2, 3))
-    (one,) = Rationales.parse([[[4, 11], [5, 7], [19, 23]]], [text]).per_text
-    assert one == (((4, 11), (19, 23)),)
-    (marks,) = locate_marks(build_features(ModelInput(text=text, tokens=tokenize(text))), one)
+    (value,) = Rationales.parse([[[4, 11], [5, 7], [19, 23]]], [text]).per_text
+    assert value == (((4, 11), (19, 23)),)
+    (marks,) = locate_marks(build_features(ModelInput(text=text, tokens=tokenize(text))), value)
     assert marks.runs == ((1, 2), (4, 5))  # the spaces at its ends belong to no word
 
 
@@ -320,12 +324,12 @@ def test_as_many_places_are_predicted_as_people_mark_in_the_mean():
     def falling(model, text):
         return [-float(i) for i in range(len(text.split()))]
 
-    found = judge(MODEL, texts, [falling], rationales=marked).plausibility
-    assert found.share == pytest.approx(np.mean(shares))
-    assert [text.token_f1.methods[0] for text in found.texts] == pytest.approx(
+    result = judge(MODEL, texts, [falling], rationales=marked).plausibility
+    assert result.share == pytest.approx(np.mean(shares))
+    assert [text.token_f1.methods[0] for text in result.texts] == pytest.approx(
         [2 * 1 / (2 + 1), 2 * 2 / (2 + 3), 0.0, 1.0]
     )
-    assert [text.iou_recall.methods[0] for text in found.texts] == [1.0, 1.0, 0.0, 1.0]
+    assert [text.iou_recall.methods[0] for text in result.texts] == [1.0, 1.0, 0.0, 1.0]
 
 
 def test_erasers_measures_on_examples_worked_by_hand():
@@ -344,17 +348,17 @@ def test_erasers_measures_on_examples_worked_by_hand():
     assert f1_contributions(np.zeros((2, 1)), np.zeros((2, 1))).tolist() == [[0.0], [0.0]]
 
 
-def test_iou_f1_is_that_of_mean_precision_and_mean_recall(judged):
-    found = judged.plausibility
-    i = [m.method for m in found.methods].index("guessed")
+def test_iou_f1_is_that_of_mean_precision_and_mean_recall(judgment):
+    result = judgment.plausibility
+    i = [m.method for m in result.methods].index("guessed")
     p, r = (
-        np.mean([getattr(text, name).methods[i] for text in found.texts])
+        np.mean([getattr(text, name).methods[i] for text in result.texts])
         for name in ("iou_precision", "iou_recall")
     )
-    assert found["guessed"].iou_f1 == pytest.approx(2 * p * r / (p + r))
-    tokens = [text.token_f1.methods[i] for text in found.texts]
-    assert found["guessed"].token_f1 == pytest.approx(np.mean(tokens))
-    assert found["chance"].iou_f1 is None
+    assert result["guessed"].iou_f1 == pytest.approx(2 * p * r / (p + r))
+    tokens = [text.token_f1.methods[i] for text in result.texts]
+    assert result["guessed"].token_f1 == pytest.approx(np.mean(tokens))
+    assert result["chance"].iou_f1 is None
 
 
 @pytest.mark.parametrize(("signed", "precision"), [(False, 1.0), (True, 1 / 4)])
@@ -362,7 +366,7 @@ def test_words_without_signs_are_ranked_by_size(signed, precision):
     text, scores = "w1 w2 w3 w4", np.array([-5.0, 1.0, 2.0, 3.0])
     rationales = Rationales.parse([[[0, 2]]], [text])
     candidates = [Candidate("m", "m", signed, list)]
-    found = compare_with_rationale(
+    result = compare_with_rationale(
         ScoredText(0, prepare_batch(MODEL, [text]), candidates, [scores]), rationales
     )
-    assert found.precision.methods[0] == pytest.approx(precision)
+    assert result.precision.methods[0] == pytest.approx(precision)

@@ -27,8 +27,8 @@ GAIN = ROOM[:, None] * np.array([0.8, 0.0]) + 0.1 * RNG.normal(size=(43, 2))
 
 
 def test_a_share_is_a_ratio_of_sums_and_its_interval_that_of_resampled_texts():
-    found = bootstrap_shares(GAIN, ROOM, seed=0)
-    np.testing.assert_allclose(found.share, GAIN.sum(axis=0) / ROOM.sum())
+    result = bootstrap_shares(GAIN, ROOM, seed=0)
+    np.testing.assert_allclose(result.share, GAIN.sum(axis=0) / ROOM.sum())
     # Texts drawn one by one by another generator, each sample studentized by itself.
     rows = np.random.default_rng(1).integers(0, 43, size=(20000, 43))
     gain, room = GAIN[rows, 0], ROOM[rows]
@@ -38,9 +38,9 @@ def test_a_share_is_a_ratio_of_sums_and_its_interval_that_of_resampled_texts():
     error = np.sqrt(((GAIN[:, 0] - share * ROOM) ** 2).sum()) / ROOM.sum()
     high, low = np.quantile((shares - share) / errors, [0.025, 0.975])
     ends = share - error * np.array([low, high])
-    np.testing.assert_allclose(found.interval(0), ends, atol=4e-3)
-    assert len(found.deviations) == DRAWS
-    low, high = found.interval(1)
+    np.testing.assert_allclose(result.interval(0), ends, atol=4e-3)
+    assert len(result.deviations) == DRAWS
+    low, high = result.interval(1)
     assert low < 0 < high
 
 
@@ -51,8 +51,8 @@ def test_intervals_of_skewed_shares_hold_the_share_as_often_as_they_say(texts):
     for i in range(20):
         # Each column is a sample of texts: columns share only which texts are drawn again.
         gap = np.exp(rng.normal(size=(texts, 20)) - 0.5)
-        found = bootstrap_shares(1 - 0.3 * gap, np.ones(texts), seed=i)
-        ends = [found.interval(c) for c in range(20)]
+        result = bootstrap_shares(1 - 0.3 * gap, np.ones(texts), seed=i)
+        ends = [result.interval(c) for c in range(20)]
         holds += sum(low <= 0.7 <= high for low, high in ends)
     assert holds / 400 >= (0.89 if texts == 12 else 0.91)
 
@@ -67,8 +67,8 @@ def test_no_interval_reaches_beyond_the_ceiling():
 
 @pytest.mark.parametrize("texts", [1, 2, 9, 10, 11])
 def test_only_ten_texts_or_more_have_an_interval(texts):
-    found = bootstrap_means(np.random.default_rng(texts).normal(size=(texts, 1)), seed=0)
-    value, interval = found.estimate(0)
+    result = bootstrap_means(np.random.default_rng(texts).normal(size=(texts, 1)), seed=0)
+    value, interval = result.estimate(0)
     assert value is not None
     assert (interval is not None) == (texts >= 10)
 
@@ -76,9 +76,9 @@ def test_only_ten_texts_or_more_have_an_interval(texts):
 def test_texts_without_a_number_do_not_count_towards_ten():
     gain = np.random.default_rng(0).normal(size=(30, 2))
     gain[9:, 1] = np.nan
-    found = bootstrap_means(gain, seed=0)
-    assert found.estimate(0)[1] is not None
-    assert found.estimate(1)[1] is None
+    result = bootstrap_means(gain, seed=0)
+    assert result.estimate(0)[1] is not None
+    assert result.estimate(1)[1] is None
     (row,) = compare_pairs("ab", gain, np.ones(30), seed=0)
     assert (row.interval, row.p, row.p_holm, row.simultaneous, row.p_simultaneous) == (None,) * 5
     assert not row.differs
@@ -87,9 +87,9 @@ def test_texts_without_a_number_do_not_count_towards_ten():
 def test_texts_that_a_method_lacks_take_no_part():
     gain = GAIN.copy()
     gain[5:, 1] = np.nan
-    found = bootstrap_shares(gain, ROOM, seed=0)
-    assert found.share[1] == pytest.approx(GAIN[:5, 1].sum() / ROOM[:5].sum())
-    assert found.share[0] == pytest.approx(GAIN[:, 0].sum() / ROOM.sum())
+    result = bootstrap_shares(gain, ROOM, seed=0)
+    assert result.share[1] == pytest.approx(GAIN[:5, 1].sum() / ROOM[:5].sum())
+    assert result.share[0] == pytest.approx(GAIN[:, 0].sum() / ROOM.sum())
 
 
 def test_holm_is_holm():
@@ -101,8 +101,8 @@ def test_holm_is_holm():
 def test_p_values_are_never_0_and_of_nothing_1():
     rng = np.random.default_rng(0)
     gaps = np.stack([np.full(40, 0.3), 5 + rng.normal(size=40), np.zeros(40)], axis=1)
-    found = bootstrap_means(gaps, seed=0)
-    assert [found.p_value(c) for c in range(3)] == [2 / (DRAWS + 1), 2 / (DRAWS + 1), 1.0]
+    result = bootstrap_means(gaps, seed=0)
+    assert [result.p_value(c) for c in range(3)] == [2 / (DRAWS + 1), 2 / (DRAWS + 1), 1.0]
 
 
 @settings(max_examples=60, deadline=None)
@@ -125,7 +125,7 @@ def test_0_is_outside_an_interval_exactly_where_its_p_is_below_5_percent(texts, 
             assert (low > 0 or high < 0) == (p < 0.05)
 
 
-def pairs_of(columns):
+def make_pairs(columns):
     return np.stack([columns[:, i] - columns[:, j] for i, j in combinations(range(5), 2)], axis=1)
 
 
@@ -136,37 +136,47 @@ def test_intervals_of_all_pairs_are_those_of_texts_drawn_one_by_one():
     gain[:5, 2] = np.nan
 
     def share_and_error(rows, c):
-        own = [i for i in rows if np.isfinite(gain[i, c])]
-        share = gain[own, c].sum() / room[own].sum()
-        error = np.sqrt(np.sum((gain[own, c] - share * room[own]) ** 2)) / room[own].sum()
+        own_value = [i for i in rows if np.isfinite(gain[i, c])]
+        share = gain[own_value, c].sum() / room[own_value].sum()
+        error = (
+            np.sqrt(np.sum((gain[own_value, c] - share * room[own_value]) ** 2))
+            / room[own_value].sum()
+        )
         return share, error
 
-    whole = [share_and_error(range(17), c) for c in range(3)]
+    full = [share_and_error(range(17), c) for c in range(3)]
     largest = []
     for times in np.random.default_rng(9).multinomial(17, np.full(17, 1 / 17), size=DRAWS):
         rows = np.repeat(np.arange(17), times)
-        drawn = [share_and_error(rows, c) for c in range(3)]
-        off = [abs(a - b) / e for (a, e), (b, _) in zip(drawn, whole, strict=True)]
+        samples = [share_and_error(rows, c) for c in range(3)]
+        off = [abs(a - b) / e for (a, e), (b, _) in zip(samples, full, strict=True)]
         largest.append(max(off))
-    for c, found in enumerate(bootstrap_shares(gain, room, seed=9).simultaneous_intervals()):
-        share, error = whole[c]
-        assert found.p == (1 + sum(x >= abs(share) / error for x in largest)) / (DRAWS + 1)
+    for c, simultaneous_interval in enumerate(
+        bootstrap_shares(gain, room, seed=9).simultaneous_intervals()
+    ):
+        share, error = full[c]
+        assert simultaneous_interval.p == (1 + sum(x >= abs(share) / error for x in largest)) / (
+            DRAWS + 1
+        )
         half = sorted(largest)[-100] * error
-        assert found.interval == pytest.approx((share - half, share + half))
+        assert simultaneous_interval.interval == pytest.approx((share - half, share + half))
 
 
 def test_intervals_of_all_pairs_hold_at_once():
     """Of ten pairs of methods that do not differ; those of each pair alone hold together rarely."""
-    rng, all_at_once, each_alone = np.random.default_rng(2), 0, 0
+    rng, all_at_once, single = np.random.default_rng(2), 0, 0
     for i in range(150):
-        gaps = pairs_of(np.exp(rng.normal(size=(25, 5))))
-        found = bootstrap_means(gaps, seed=i)
-        together = [one.interval for one in found.simultaneous_intervals()]
+        gaps = make_pairs(np.exp(rng.normal(size=(25, 5))))
+        result = bootstrap_means(gaps, seed=i)
+        together = [
+            simultaneous_interval.interval
+            for simultaneous_interval in result.simultaneous_intervals()
+        ]
         all_at_once += all(low <= 0 <= high for low, high in together)
-        ends = [found.interval(c) for c in range(10)]
-        each_alone += all(low <= 0 <= high for low, high in ends)
+        ends = [result.interval(c) for c in range(10)]
+        single += all(low <= 0 <= high for low, high in ends)
     assert all_at_once / 150 >= 0.9
-    assert each_alone / 150 < 0.8
+    assert single / 150 < 0.8
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-3])  # three decimals would show many small ends as 0
@@ -197,10 +207,10 @@ def test_pairs_that_differ_on_few_texts_have_no_interval_and_leave_others_theirs
     gaps = np.stack([0.5 + rng.normal(size=40), np.zeros(40), np.zeros(40)], axis=1)
     gaps[:5, 1] = 1.0  # all in one direction, as five coins may fall
     gaps[:, 2] = 1e-12 * np.arange(40)  # rounding
-    some, few, same = bootstrap_means(gaps, seed=0).simultaneous_intervals()
-    assert few is same is None
-    (alone,) = bootstrap_means(gaps[:, :1], seed=0).simultaneous_intervals()
-    assert some.interval == pytest.approx(alone.interval)
+    values, subset, same = bootstrap_means(gaps, seed=0).simultaneous_intervals()
+    assert subset is same is None
+    (single,) = bootstrap_means(gaps[:, :1], seed=0).simultaneous_intervals()
+    assert values.interval == pytest.approx(single.interval)
     (every,) = bootstrap_means(np.full((10, 1), 0.25), seed=0).simultaneous_intervals()
     assert every.interval == (0.25, 0.25)
     assert every.p < 0.05
@@ -209,11 +219,11 @@ def test_pairs_that_differ_on_few_texts_have_no_interval_and_leave_others_theirs
 
 
 @pytest.mark.parametrize(
-    ("end", "shown"),
+    ("end", "output"),
     [(0.1234, "0.123"), (-0.00004, "−0.00004"), (0.0, "0.000"), (-0.0, "0.000"), (1e-15, "0.000")],
 )
-def test_an_end_that_is_not_0_is_not_shown_as_0(end, shown):
-    assert format_interval_end(end) == shown
+def test_an_end_that_is_not_0_is_not_shown_as_0(end, output):
+    assert format_interval_end(end) == output
 
 
 @pytest.mark.parametrize("area", [0.9, 0.3, -0.6])
@@ -365,8 +375,8 @@ def test_the_standard_error_of_sampled_chance_is_that_of_its_mean():
 
     best = np.array([-1.0])  # nothing is better than chance, so that no more than 8 are drawn
     rng = np.random.default_rng(5)
-    drawn = [sample_chance(areas, 7, best, rng, max_pairs=512) for _ in range(2000)]
-    means, errors = (np.array(found)[:, 0] for found in zip(*drawn, strict=True))
+    samples = [sample_chance(areas, 7, best, rng, max_pairs=512) for _ in range(2000)]
+    means, errors = (np.array(result)[:, 0] for result in zip(*samples, strict=True))
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(means.std(), rel=0.04)
 
 
@@ -375,11 +385,13 @@ def test_the_error_of_eight_pairs_is_their_spread_over_the_root_of_eight():
     areas = [1.0, 2.0, 4.0, 7.0, 7.0, 3.0, 0.0, 5.0]
     pairs = iter(areas)
 
-    def given(orders):
-        several = [next(pairs) for _ in range(len(orders) // 2)]
-        return np.array([several * 2])
+    def repeat_orders(orders):
+        values = [next(pairs) for _ in range(len(orders) // 2)]
+        return np.array([values * 2])
 
-    mean, error = sample_chance(given, 5, np.array([0.0]), np.random.default_rng(0), max_pairs=8)
+    mean, error = sample_chance(
+        repeat_orders, 5, np.array([0.0]), np.random.default_rng(0), max_pairs=8
+    )
     middle = sum(areas) / 8
     assert mean[0] == pytest.approx(middle)
     assert error[0] == pytest.approx((sum((x - middle) ** 2 for x in areas) / (8 * 7)) ** 0.5)

@@ -28,11 +28,11 @@ def shares(methods, **options):
 def test_a_round_trip_through_shap_keeps_the_share():
     explanations = limelight.explain(MODEL, TEXTS, "shapley", target="predicted")
     by_class = limelight.explain(MODEL, TEXTS, "shapley")
-    found = shares({"shap": by_class.to_shap(), "stored": list(explanations)})
-    assert found["shap"] == pytest.approx(found["stored"], abs=1e-12)
+    result = shares({"shap": by_class.to_shap(), "stored": list(explanations)})
+    assert result["shap"] == pytest.approx(result["stored"], abs=1e-12)
     worst = by_class.to_shap()
     negated = shap_rows([list(row.data) for row in worst], [-row.values * 1.0 for row in worst])
-    assert shares({"shap": negated})["shap"] < found["shap"] - 0.5
+    assert shares({"shap": negated})["shap"] < result["shap"] - 0.5
 
 
 def test_the_scores_of_tokens_add_up_to_those_of_words():
@@ -48,8 +48,8 @@ def test_the_scores_of_tokens_add_up_to_those_of_words():
             values += [score + 9, -9] if len(word) > 1 else [score]
         token_lists.append(tokens)
         value_lists.append(values)
-    found = shares({"tokens": shap_rows(token_lists, value_lists), "stored": list(explanations)})
-    assert found["tokens"] == pytest.approx(found["stored"], abs=1e-9)
+    result = shares({"tokens": shap_rows(token_lists, value_lists), "stored": list(explanations)})
+    assert result["tokens"] == pytest.approx(result["stored"], abs=1e-9)
 
 
 @pytest.mark.parametrize("names", [("negative", "positive"), ("positive", "negative"), None])

@@ -19,10 +19,10 @@ from tiny_models import random_texts, tiny_model
 
 def likeness(a, b, *, signed=True, noise=0.0):
     """The likeness of two explanations, None where it has no meaning."""
-    found = measured.pairwise_similarity(np.stack([a, b]), [signed, True], noise=noise)
-    for matrix in found:
+    result = measured.pairwise_similarity(np.stack([a, b]), [signed, True], noise=noise)
+    for matrix in result:
         np.testing.assert_array_equal(matrix, matrix.T)
-    return tuple(None if np.isnan(m[0, 1]) else m[0, 1] for m in found)
+    return tuple(None if np.isnan(m[0, 1]) else m[0, 1] for m in result)
 
 
 scores = st.lists(st.integers(-4, 4).map(float), min_size=7, max_size=7).map(np.array)
@@ -30,11 +30,11 @@ scores = st.lists(st.integers(-4, 4).map(float), min_size=7, max_size=7).map(np.
 
 @given(scores, scores)
 def test_the_rank_correlation_is_scipys_and_none_where_that_is_nan(a, b):
-    found = likeness(a, b)[0]
+    result = likeness(a, b)[0]
     if np.ptp(a) == 0 or np.ptp(b) == 0:
-        assert found is None
+        assert result is None
     else:
-        assert found == pytest.approx(spearmanr(a, b).statistic)
+        assert result == pytest.approx(spearmanr(a, b).statistic)
 
 
 @settings(max_examples=15)
@@ -43,13 +43,15 @@ def test_the_strongest_words_are_shared_as_often_as_when_ties_are_broken_at_rand
     def tops(x):
         """Top sets by every order of the words, of which ties keep the first."""
         for order in itertools.permutations(range(7)):
-            own = np.array(order)
-            yield frozenset(own[np.argsort(-x[own], kind="stable")[:TOP_COUNT]].tolist())
+            own_value = np.array(order)
+            yield frozenset(
+                own_value[np.argsort(-x[own_value], kind="stable")[:TOP_COUNT]].tolist()
+            )
 
     mean = np.zeros((2, 7))
     for row, x in zip(mean, (a, b), strict=True):
-        found = list(tops(x))
-        row[:] = [sum(j in top for top in found) / len(found) for j in range(7)]
+        result = list(tops(x))
+        row[:] = [sum(j in top for top in result) / len(result) for j in range(7)]
     np.testing.assert_allclose(top_probabilities(a, TOP_COUNT), mean[0], atol=1e-12)
     assert likeness(a, b)[2] == pytest.approx(mean[0] @ mean[1] / TOP_COUNT)
 
@@ -61,9 +63,9 @@ def test_likeness_is_symmetric_and_knows_no_unit(a, b):
 
 
 def test_signs_are_counted_where_both_have_one():
-    found = likeness(np.array([1.0, -2.0, 3.0, 0.0]), np.array([1.0, 2.0, 0.5, 4.0]))
-    assert found[1] == pytest.approx(2 / 3)
-    assert found[2] is None
+    result = likeness(np.array([1.0, -2.0, 3.0, 0.0]), np.array([1.0, 2.0, 0.5, 4.0]))
+    assert result[1] == pytest.approx(2 / 3)
+    assert result[2] is None
     assert likeness(np.zeros(3), np.arange(3.0)) == (None, None, None)
 
 
@@ -94,15 +96,15 @@ def test_levels_keep_what_is_apart():
 
 def test_methods_that_sample_can_run_again_with_another_seed():
     model, text = tiny_model(3, T_max=31, scale=0.4), random_texts(1, seed=5, longest=8)
-    several = ["lime-sampled", LimeSampled(samples=300, seed=7), "loo"]
-    found = make_candidates(model, several, {}, seed=3, replacement="unk")
-    assert [one.score_again is None for one in found] == [False, False, True]
+    values = ["lime-sampled", LimeSampled(samples=300, seed=7), "loo"]
+    result = make_candidates(model, values, {}, seed=3, replacement="unk")
+    assert [element.score_again is None for element in result] == [False, False, True]
     batch = prepare_batch(model, text)
-    for one, seed in zip(found[:2], (3, 7), strict=True):
+    for value, seed in zip(result[:2], (3, 7), strict=True):
         samples = 300 if seed == 7 else 5000
         first = limelight.explain(model, text[0], "lime-sampled", seed=seed, samples=samples)
-        np.testing.assert_array_equal(one.score(batch)[0], first.scores)
-        other = one.score_again(batch)[0]
+        np.testing.assert_array_equal(value.score(batch)[0], first.scores)
+        other = value.score_again(batch)[0]
         assert not np.array_equal(other, first.scores)
-        np.testing.assert_array_equal(one.score_again(batch)[0], other)
+        np.testing.assert_array_equal(value.score_again(batch)[0], other)
         assert np.all(np.abs(other - first.scores) < 8 * first.stderr)

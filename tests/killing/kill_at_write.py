@@ -27,10 +27,10 @@ MOST_KILLS = 500
 def kill_before_change(number: int, folder: Path) -> None:
     """Make this process kill itself before its ``number``-th change of a file below ``folder``."""
     before = str(folder)
-    left = number
+    remaining = number
 
     def hook(event: str, arguments: tuple) -> None:
-        nonlocal left
+        nonlocal remaining
         if event == "open":
             path, _, flags = arguments
             if not isinstance(flags, int) or not flags & WRITING:
@@ -41,8 +41,8 @@ def kill_before_change(number: int, folder: Path) -> None:
             return
         if isinstance(path, int) or not str(Path.cwd() / os.fsdecode(path)).startswith(before):
             return
-        left -= 1
-        if left == 0:
+        remaining -= 1
+        if remaining == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(hook)
@@ -76,17 +76,17 @@ def contents(folder: Path) -> dict[str, str]:
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         content = path.read_bytes()
         if path.suffix == ".json":
-            content = json.dumps(without_times(json.loads(content)), sort_keys=True).encode()
+            content = json.dumps(drop_times(json.loads(content)), sort_keys=True).encode()
         digests[str(path.relative_to(folder))] = hashlib.sha256(content).hexdigest()
     return digests
 
 
-def without_times(value):
+def drop_times(value):
     """Return a JSON value without its entries that depend on the clock."""
     if isinstance(value, dict):
         timed = ("seconds", "created", "sha256")
-        return {name: without_times(part) for name, part in value.items() if name not in timed}
-    return [without_times(part) for part in value] if isinstance(value, list) else value
+        return {name: drop_times(part) for name, part in value.items() if name not in timed}
+    return [drop_times(part) for part in value] if isinstance(value, list) else value
 
 
 def main() -> None:

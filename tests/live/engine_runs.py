@@ -71,34 +71,36 @@ def answers_of_models(folder, models, *, precision="float32", **asked):
     return json.loads(answer.read_text("utf-8"))
 
 
-def tabled(model, precision=None):
+def read_tables(model, precision=None):
     """The model as its own tables have it, or as those that a page stores."""
     tables = model.tables if precision is None else rounded_tables(model, precision)
     names = ("T_max", "table_errors", "embedding", "positions", "directions")
-    given = {name: getattr(model, name) for name in names}
+    arguments = {name: getattr(model, name) for name in names}
     return SimpleNamespace(
-        tables=tables, device_tables=None, attention_matrices=model.attention_matrices, **given
+        tables=tables, device_tables=None, attention_matrices=model.attention_matrices, **arguments
     )
 
 
-def expected(model, texts, target=None, *, precision=None, tolerance=1e-12):
+def expected_results(model, texts, target=None, *, precision=None, tolerance=1e-12):
     """Return all scores and the faithfulness of every text, from the theory in NumPy."""
     # Documents of one batch are padded to the longest, so those of a size go together.
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    found = [None] * len(texts)
+    result = [None] * len(texts)
     for start in range(0, len(order), _TOGETHER):
-        some = order[start : start + _TOGETHER]
-        for i, one in zip(
-            some, _batch(model, [texts[i] for i in some], target, precision, tolerance), strict=True
+        values = order[start : start + _TOGETHER]
+        for i, value in zip(
+            values,
+            _batch(model, [texts[i] for i in values], target, precision, tolerance),
+            strict=True,
         ):
-            found[i] = one
-    return found
+            result[i] = value
+    return result
 
 
 def _batch(model, texts, target, precision, tolerance):
     inputs = tuple(map(model.read, texts))
     features = tuple(map(build_features, inputs))
-    arrays = CollapsedInputs(model=tabled(model, precision), inputs=inputs, features=features)
+    arrays = CollapsedInputs(model=read_tables(model, precision), inputs=inputs, features=features)
     outputs = full_value(arrays.game)
     index = target_indices(target, model.classes, outputs)
     weights = np.array(Targets(index, model.classes).output_gradient(outputs))
@@ -111,38 +113,38 @@ def _batch(model, texts, target, precision, tolerance):
         "alpha-avg": arrays.pool_features(mean_attention(arrays.attention)[..., 1:]),
         "alpha-max": arrays.pool_features(max_attention(arrays.attention)[..., 1:]),
     }
-    several = [i for i, own in enumerate(features) if len(own) > 1]
-    limits = lime(select_documents(game, several), tolerance=tolerance) if several else None
+    values = [i for i, own_value in enumerate(features) if len(own_value) > 1]
+    limits = lime(select_documents(game, values), tolerance=tolerance) if values else None
     exact = {
         "shapley": shapley(game, tolerance=tolerance).scores[:, 0],
         "loo": leave_one_out(game).scores[:, 0],
     }
-    for i, own in enumerate(features):
-        scores = {name: rows[i, : len(own)] for name, rows in exact.items()}
+    for i, feature in enumerate(features):
+        scores = {name: rows[i, : len(feature)] for name, rows in exact.items()}
         scores |= {name: rows[i] for name, rows in pooled.items()}
-        if i in several:
-            scores["lime"] = limits.scores[several.index(i), 0, : len(own)]
+        if i in values:
+            scores["lime"] = limits.scores[values.index(i), 0, : len(feature)]
         else:
             scores["lime"] = scores["loo"]  # the line through the text with and without its word
-        alone = replace(extract_document(game, i), error=None)
+        single = replace(extract_document(game, i), error=None)
         yield SimpleNamespace(
-            features=own,
-            game=alone,
+            features=feature,
+            game=single,
             scores=scores,
             logits=class_weights(len(model.classes), outputs.shape[1]) @ outputs[i],
-            **_faithfulness(alone, scores, tolerance),
+            **_faithfulness(single, scores, tolerance),
         )
 
 
 def _faithfulness(game, scores, tolerance):
-    full, left = full_value(game)[0], random_removal_mean(game, tolerance=tolerance).value
-    orders = np.array([np.argsort(-own, kind="stable") for own in scores.values()])
+    full, remaining = full_value(game)[0], random_removal_mean(game, tolerance=tolerance).value
+    orders = np.array([np.argsort(-score, kind="stable") for score in scores.values()])
     areas = deletion_area(deletion_curves(game, orders))
     greedy = deletion_area(deletion_curves(game, greedy_order(game)[None]))[0]
     return {
         "full": full,
         "empty": empty_value(game)[0],
-        "chance": full - left,
+        "chance": full - remaining,
         "low": size_extremes(game).low,
         "greedy": greedy,
         "areas": dict(zip(scores, areas, strict=True)),
@@ -160,18 +162,20 @@ def gaps(found, want):
     """Return how far each number of the engine's answer is from what is wanted."""
     out = {"predict": np.abs(np.array(found["predict"]["logits"]) - want.logits).max()}
     for method in METHODS_SHOWN:
-        own = found[method]
-        assert own["features"] == list(want.features.strings)
-        assert [[tuple(s) for s in spans] for spans in own["spans"]] == [
+        own_value = found[method]
+        assert own_value["features"] == list(want.features.strings)
+        assert [[tuple(s) for s in spans] for spans in own_value["spans"]] == [
             list(spans) for spans in want.features.spans
         ]
-        out[method] = np.abs(np.array(own["scores"]) - want.scores[method]).max()
-        judged = own["faithfulness"]
+        out[method] = np.abs(np.array(own_value["scores"]) - want.scores[method]).max()
+        judged = own_value["faithfulness"]
         out[f"{method} area"] = abs(judged["area"] - want.areas[method])
         out["chance"] = abs(judged["chance"] - want.chance)
         # The engine's is lowered by what the tables may be off, which its bound says.
         low = np.array(judged["lowest"][1:]) + judged["valueBound"]
         out["lowest"] = np.abs(low - want.low).max()
         out["greedy"] = abs(judged["greedy"] - want.greedy)
-        out["value"] = max(abs(own["value"] - want.full), abs(own["baseValue"] - want.empty))
+        out["value"] = max(
+            abs(own_value["value"] - want.full), abs(own_value["baseValue"] - want.empty)
+        )
     return out

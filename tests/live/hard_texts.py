@@ -42,13 +42,13 @@ def hard_texts(model, count, *, longest=300, seed=0):
     for i in range(count):
         # Mostly sentences; one text in twenty is a review, some of them past the window.
         size = int(rng.integers(40, longest)) if i % 20 == 5 else int(rng.integers(2, 40))
-        drawn = rng.choice(words, size, p=chance).tolist()
+        samples = rng.choice(words, size, p=chance).tolist()
         if i % 3 == 0:
-            drawn = rng.choice(drawn[: 1 + size // 3], size).tolist()
-        for others in (_RIGHT_TO_LEFT, _EMOJI, _UNKNOWN):
+            samples = rng.choice(samples[: 1 + size // 3], size).tolist()
+        for other_values in (_RIGHT_TO_LEFT, _EMOJI, _UNKNOWN):
             if rng.random() < 0.3:
-                drawn[int(rng.integers(size))] = str(rng.choice(others))
+                samples[int(rng.integers(size))] = str(rng.choice(other_values))
         if i % 7 == 0:
-            drawn = [word.upper() for word in drawn]
-        texts.append(" ".join(drawn))
+            samples = [word.upper() for word in samples]
+        texts.append(" ".join(samples))
     return texts

@@ -15,11 +15,11 @@ from limelight.live.live_page import METHODS_SHOWN
 from limelight.rendering.palette import color_ramp
 from limelight.rendering.wording import headline, typeset_sentence
 
-from browsing import until, watched_page
-from engine_runs import expected, gaps
+from browsing import wait_until, watched_page
+from engine_runs import expected_results, gaps
 from hard_texts import hard_texts
 from tiny_models import tiny_model
-from two_classes import fitted
+from two_classes import fit_count_pipeline
 
 pytestmark = pytest.mark.usefixtures("browser")
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -33,14 +33,14 @@ def page_file(shipped, tmp_path_factory):
 
 
 @pytest.fixture
-def opened(browser, page_file):
+def open_page(browser, page_file):
     """Open the shipped model's page; nothing may be asked for and nothing may complain."""
     return lambda **options: watched_page(browser, page_file, **options)
 
 
-def typed(page, text):
+def type_text(page, text):
     page.fill("#text", text)
-    until(
+    wait_until(
         page, "text => document.querySelector('limelight-words').explanation?.text === text", text
     )
 
@@ -51,21 +51,21 @@ def scores(page):
     )
 
 
-def test_typing_changes_prediction_colors_bars_and_curve(opened, shipped):
-    with opened() as page:
+def test_typing_changes_prediction_colors_bars_and_curve(open_page, shipped):
+    with open_page() as page:
         assert "The model predicts negative" in page.inner_text("#prediction-sentence")
-        typed(page, "a superb, superb film")
+        type_text(page, "a superb, superb film")
         assert "The model predicts positive" in page.inner_text("#prediction-sentence")
         assert page.inner_text("limelight-words") == "a superb, superb film"
         top = page.eval_on_selector(".top", "node => getComputedStyle(node).backgroundColor")
         assert top == "rgb({}, {}, {})".format(*color_ramp("for")[-1])
         assert page.inner_text("limelight-bars tbody tr:first-child th") == "superb ×2"
-        (want,) = expected(shipped, ["a superb, superb film"], precision="float32")
+        (want,) = expected_results(shipped, ["a superb, superb film"], precision="float32")
         assert scores(page) == pytest.approx(want.scores["shapley"], abs=1e-9)
         assert page.get_attribute("limelight-curve", "aria-valuemax") == "4"
         page.keyboard.press("Control+a")
         page.keyboard.type("awful")  # letter by letter, as fingers do
-        until(page, "document.querySelector('limelight-words').innerText === 'awful'")
+        wait_until(page, "document.querySelector('limelight-words').innerText === 'awful'")
         assert "The model predicts negative" in page.inner_text("#prediction-sentence")
 
 
@@ -79,16 +79,16 @@ def test_the_page_opens_with_the_sentence_of_the_reports(browser, tmp_path, outp
         for method in ("shapley", "alpha-avg"):
             for target in (None, *model.classes):
                 e = limelight.explain(model, text, method, target=target)
-                asked = {"method": method} | ({} if target is None else {"target": target})
+                request = {"method": method} | ({} if target is None else {"target": target})
                 page.goto("about:blank")  # a new fragment alone opens nothing
-                page.goto(f"{address}#{urlencode(asked)}")
+                page.goto(f"{address}#{urlencode(request)}")
                 assert page.inner_text("#prediction-sentence") == typeset_sentence(
                     "".join(headline([e]))
                 )
 
 
-def test_a_text_without_words_has_a_message_and_a_single_word_is_explained(opened):
-    with opened() as page:
+def test_a_text_without_words_has_a_message_and_a_single_word_is_explained(open_page):
+    with open_page() as page:
         page.fill("#text", " ; ")
         page.wait_for_selector("#prediction-sentence .blank")
         assert (
@@ -96,7 +96,7 @@ def test_a_text_without_words_has_a_message_and_a_single_word_is_explained(opene
             == "The text has no words. Give at least one word."
         )
         assert page.inner_text("limelight-words") == ""
-        typed(page, "good")
+        type_text(page, "good")
         page.click("#methods [value=lime]")
         page.wait_for_selector("limelight-words .w")
         assert page.inner_text("limelight-words") == "good"
@@ -111,17 +111,17 @@ def test_a_model_too_peaked_for_double_precision_still_predicts(browser, tmp_pat
         assert "too peaked on this text" in page.inner_text("#precision")
         assert page.inner_text("limelight-words") == ""
         page.click("#methods [value=alpha-avg]")
-        until(page, "document.querySelectorAll('limelight-words .w').length === 3")
+        wait_until(page, "document.querySelectorAll('limelight-words .w').length === 3")
         assert "too peaked on this text" in page.inner_text("#share")
 
 
-def test_methods_are_switched_by_click_and_by_arrow_keys(opened, shipped):
+def test_methods_are_switched_by_click_and_by_arrow_keys(open_page, shipped):
     text = "a great film, but boring"
-    (want,) = expected(shipped, [text], precision="float32")
-    with opened() as page:
+    (want,) = expected_results(shipped, [text], precision="float32")
+    with open_page() as page:
         for method in METHODS_SHOWN:
             page.click(f"#methods [value='{method}']")
-            until(
+            wait_until(
                 page,
                 "id => document.querySelector('limelight-words').explanation.method === id",
                 method,
@@ -129,34 +129,36 @@ def test_methods_are_switched_by_click_and_by_arrow_keys(opened, shipped):
             assert scores(page) == pytest.approx(want.scores[method], abs=1e-9)
         assert page.locator("limelight-words .n10").count() > 0  # attention has no sign
         page.keyboard.press("Home")
-        until(page, "document.activeElement.value === 'shapley'")
+        wait_until(page, "document.activeElement.value === 'shapley'")
         page.keyboard.press("ArrowRight")
         checked = "[...document.querySelectorAll('#methods [aria-checked=true]')].map(b => b.value)"
-        until(page, f"{checked}.join() === 'lime'")
+        wait_until(page, f"{checked}.join() === 'lime'")
 
 
-def test_another_class_is_explained(opened):
-    with opened() as page:
+def test_another_class_is_explained(open_page):
+    with open_page() as page:
         before = scores(page)
         page.select_option("#target", "negative")
-        until(page, "document.querySelector('limelight-words').explanation.target === 'negative'")
+        wait_until(
+            page, "document.querySelector('limelight-words').explanation.target === 'negative'"
+        )
         assert scores(page) == pytest.approx([-score for score in before], abs=1e-9)
         assert "for negative" in page.inner_text("limelight-legend")
 
 
-def test_a_view_is_a_link(opened, browser, page_file):
-    with opened() as page:
-        typed(page, "good & bad #1 😀 <b>")
+def test_a_view_is_a_link(open_page, browser, page_file):
+    with open_page() as page:
+        type_text(page, "good & bad #1 😀 <b>")
         page.click("#methods [value=gxi]")
         page.select_option("#target", "negative")
-        until(page, "location.hash.includes('target=negative')")
-        there = page.evaluate("location.hash")
-    with watched_page(browser, page_file, fragment=there) as page:
+        wait_until(page, "location.hash.includes('target=negative')")
+        target = page.evaluate("location.hash")
+    with watched_page(browser, page_file, fragment=target) as page:
         assert page.input_value("#text") == "good & bad #1 😀 <b>"
-        own = page.evaluate("document.querySelector('limelight-words').explanation")
-        assert (own["method"], own["target"]) == ("gxi", "negative")
+        own_value = page.evaluate("document.querySelector('limelight-words').explanation")
+        assert (own_value["method"], own_value["target"]) == ("gxi", "negative")
         page.evaluate("location.hash = '#text=superb'")
-        until(page, "document.querySelector('#text').value === 'superb'")
+        wait_until(page, "document.querySelector('#text').value === 'superb'")
         assert page.get_attribute("#methods [value=shapley]", "aria-checked") == "true"
     wrong = f"#method=nonsense&target={quote(HOSTILE)}&text={quote(HOSTILE)}"
     with watched_page(browser, page_file, fragment=wrong) as page:
@@ -171,19 +173,19 @@ def test_markup_in_texts_classes_words_and_title_stays_text(browser, tmp_path):
     file.write_text(live_page(model, title=HOSTILE, text=f"{HOSTILE} w1"), "utf-8")
     with watched_page(browser, file) as page:
         assert page.inner_text("h1") == HOSTILE
-        shown = page.inner_text("limelight-classes")
-        assert all(name in shown for name in names)
+        output = page.inner_text("limelight-classes")
+        assert all(name in output for name in names)
         assert HOSTILE in page.inner_text("limelight-words")
         page.select_option("#target", names[1])
-        until(page, "location.hash.includes('target')")
+        wait_until(page, "location.hash.includes('target')")
         assert names[1] in page.inner_text("limelight-legend")
         assert page.evaluate("limelight.classes") == list(names)
         assert page.locator("script").count() == 2
 
 
 @pytest.mark.parametrize("text", ["x" * 500, "שלום 😀 " * 90, "a great film, but boring"])
-def test_the_page_never_scrolls_sideways(opened, text):
-    with opened(width=320, fragment=f"#text={quote(text)}") as page:
+def test_the_page_never_scrolls_sideways(open_page, text):
+    with open_page(width=320, fragment=f"#text={quote(text)}") as page:
         for width in (320, 2000):
             page.set_viewport_size({"width": width, "height": 900})
             page.reload()
@@ -196,8 +198,8 @@ def test_the_page_never_scrolls_sideways(opened, text):
             assert small > 10  # the words of a figure keep their size
 
 
-def test_names_of_classes_are_whole_in_a_frame_on_a_telephone(opened):
-    with opened(width=272) as page:
+def test_names_of_classes_are_whole_in_a_frame_on_a_telephone(open_page):
+    with open_page(width=272) as page:
         lines = page.eval_on_selector_all(
             ".outcome dt",
             "nodes => nodes.map((node) => { const range = document.createRange(); "
@@ -207,23 +209,23 @@ def test_names_of_classes_are_whole_in_a_frame_on_a_telephone(opened):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_system_chooses_the_theme_and_the_button_changes_it(opened, scheme):
+def test_the_system_chooses_the_theme_and_the_button_changes_it(open_page, scheme):
     color = "node => getComputedStyle(node).backgroundColor"
-    with opened(color_scheme=scheme) as page:
+    with open_page(color_scheme=scheme) as page:
         full = {
             theme: "rgb({}, {}, {})".format(*color_ramp("against", theme)[-1]) for theme in THEMES
         }
         assert page.eval_on_selector(".top", color) == full[scheme]
         page.click("#theme")
         (other,) = set(THEMES) - {scheme}
-        until(page, f"({color})(document.querySelector('.top')) === {json.dumps(full[other])}")
+        wait_until(page, f"({color})(document.querySelector('.top')) === {json.dumps(full[other])}")
 
 
 THEMES = ("light", "dark")
 
 
-def test_everything_is_reached_by_keyboard_alone(opened):
-    with opened() as page:
+def test_everything_is_reached_by_keyboard_alone(open_page):
+    with open_page() as page:
         reached = []
         for _ in range(12):
             page.keyboard.press("Tab")
@@ -234,19 +236,19 @@ def test_everything_is_reached_by_keyboard_alone(opened):
                 )
             )
         wanted = ["theme", "text", "target", "shapley", "w", "curve", "SUMMARY"]
-        places = [next(i for i, one in enumerate(reached) if one.startswith(w)) for w in wanted]
+        places = [next(i for i, value in enumerate(reached) if value.startswith(w)) for w in wanted]
         assert places == sorted(places)
         page.focus("limelight-words .w")
         page.keyboard.press("End")
-        said = page.inner_text("#readout")
-        assert re.match(r"boring\s+Shapley −\d.*\(within \d.*rank 1 of 6", said)
+        message = page.inner_text("#readout")
+        assert re.match(r"boring\s+Shapley −\d.*\(within \d.*rank 1 of 6", message)
         page.focus("limelight-curve")
         page.keyboard.press("ArrowRight")
         assert page.get_attribute("limelight-curve", "aria-valuetext").startswith("1 of 6 words")
 
 
-def test_every_control_has_a_name(opened):
-    with opened() as page:
+def test_every_control_has_a_name(open_page):
+    with open_page() as page:
         unnamed = page.eval_on_selector_all(
             "button, select, textarea, summary, [role=slider], [role=radiogroup], .w",
             "nodes => nodes.filter(n => !(n.ariaLabel || n.labels?.length || n.innerText)).length",
@@ -254,17 +256,17 @@ def test_every_control_has_a_name(opened):
         assert unnamed == 0
 
 
-def test_the_page_answers_its_console_with_spans_in_code_points(opened, shipped):
+def test_the_page_answers_its_console_with_spans_in_code_points(open_page, shipped):
     text = "😀 good 😀 bad"
-    with opened() as page:
-        own = page.evaluate("text => limelight.explain(text, 'lime')", text)
-        assert own["features"] == ["😀", "good", "bad"]
-        assert own["spans"] == [[[0, 1], [7, 8]], [[2, 6]], [[9, 12]]]
-        assert 0 < own["bound"] < 1e-4
-        said = page.evaluate("limelight.predict('a superb film')")
+    with open_page() as page:
+        own_value = page.evaluate("text => limelight.explain(text, 'lime')", text)
+        assert own_value["features"] == ["😀", "good", "bad"]
+        assert own_value["spans"] == [[[0, 1], [7, 8]], [[2, 6]], [[9, 12]]]
+        assert 0 < own_value["bound"] < 1e-4
+        evaluation = page.evaluate("limelight.predict('a superb film')")
         chance = shipped.predict_proba(["a superb film"])[0]
-        assert said["prediction"] == "positive"
-        assert said["probabilities"] == pytest.approx(chance, abs=1e-6)
+        assert evaluation["prediction"] == "positive"
+        assert evaluation["probabilities"] == pytest.approx(chance, abs=1e-6)
         assert page.evaluate("limelight.model") == shipped.fingerprint
         heads = page.evaluate("limelight.heads('a superb film').heads.map(({output}) => output)")
         assert np.mean(heads) == pytest.approx(shipped.logits(["a superb film"])[0, 0], abs=1e-5)
@@ -285,19 +287,21 @@ ASK = """
 
 
 @pytest.mark.slow
-def test_texts_are_answered_as_python_does(opened, shipped):
+def test_texts_are_answered_as_python_does(open_page, shipped):
     texts = hard_texts(shipped, int(os.environ.get("LIVE_TEXTS", "27")), seed=11)
     assert len(texts) >= 50
-    with opened() as page:
-        found = page.evaluate(ASK, [texts, list(METHODS_SHOWN)])
+    with open_page() as page:
+        evaluation = page.evaluate(ASK, [texts, list(METHODS_SHOWN)])
     same, near, closest = 0.0, 0.0, 0.0
-    stored = expected(shipped, texts, precision="float32", tolerance=1e-10)
-    own = expected(shipped, texts, tolerance=1e-9)
-    for one, on_tables, on_model in zip(found, stored, own, strict=True):
-        same = max(same, *gaps(one, on_tables).values())
-        apart = gaps(one, on_model)
-        near = max(near, *apart.values())
-        bounds = [(apart[name], one[name]["bound"]) for name in METHODS_SHOWN if name in apart]
+    stored = expected_results(shipped, texts, precision="float32", tolerance=1e-10)
+    own_value = expected_results(shipped, texts, tolerance=1e-9)
+    for value, on_tables, on_model in zip(evaluation, stored, own_value, strict=True):
+        same = max(same, *gaps(value, on_tables).values())
+        distance = gaps(value, on_model)
+        near = max(near, *distance.values())
+        bounds = [
+            (distance[name], value[name]["bound"]) for name in METHODS_SHOWN if name in distance
+        ]
         closest = max(closest, *(gap / bound for gap, bound in bounds))
     print(f"on the tables {same:.1e}, with the model {near:.1e}, of the bound {closest:.3f}")
     assert same < 1e-9
@@ -307,6 +311,6 @@ def test_texts_are_answered_as_python_does(opened, shipped):
 
 
 def test_an_exact_model_without_tables_is_shown_by_serve():
-    model = limelight.wrap(fitted("LogisticRegression"))
+    model = limelight.wrap(fit_count_pipeline("LogisticRegression"))
     with pytest.raises(limelight.InputError, match="limelight serve"):
         live_page(model)

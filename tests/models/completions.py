@@ -61,15 +61,15 @@ class TinyLanguageModel:
         return sum(self.logs(self.tokens(prompt + answer))[before:])
 
     def greedy(self, prompt, most):
-        tokens, found = self.tokens(prompt), []
-        while len(found) < most:
-            logs = self.next_logs(tokens + found)
+        tokens, result = self.tokens(prompt), []
+        while len(result) < most:
+            logs = self.next_logs(tokens + result)
             logs[list(self._unwritten)] = -np.inf
             token = self.vocabulary[int(logs.argmax())]
-            if token == _EOS or (found and found[-1].endswith(".")):
-                return found, "stop"
-            found.append(token)
-        return found, "length"
+            if token == _EOS or (result and result[-1].endswith(".")):
+                return result, "stop"
+            result.append(token)
+        return result, "length"
 
 
 class NetworkLanguageModel(TinyLanguageModel):
@@ -82,8 +82,8 @@ class NetworkLanguageModel(TinyLanguageModel):
         self.vocabulary = [tokenizer.decode([i]) for i in range(len(tokenizer))]
 
     def tokens(self, text):
-        found = self._tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
-        return [text[start:end] for start, end in found]
+        result = self._tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
+        return [text[start:end] for start, end in result]
 
     def _ids(self, tokens):
         return self._tokenizer("".join(tokens))["input_ids"]
@@ -94,8 +94,8 @@ class NetworkLanguageModel(TinyLanguageModel):
         return torch.log_softmax(logits, -1).numpy()
 
     def next_logs(self, tokens):
-        known = [token.isascii() for token in self.vocabulary]  # half a character is no text
-        return np.where(known, self._logs(tokens)[-1], -np.inf)
+        reference = [token.isascii() for token in self.vocabulary]  # half a character is no text
+        return np.where(reference, self._logs(tokens)[-1], -np.inf)
 
     def logs(self, tokens):
         ids = self._ids(tokens)
@@ -133,12 +133,12 @@ class Completions(ThreadingHTTPServer):
     def completion(self, body):
         prompt = body["prompt"]
         read = self.lm.tokens(prompt)
-        written, reason = self.lm.greedy(prompt, body["max_tokens"])
-        tokens = read + written
+        content, reason = self.lm.greedy(prompt, body["max_tokens"])
+        tokens = read + content
         logs = self._altered([None, *self.lm.logs(tokens)[1:]], tokens, body)
         offsets = np.cumsum([0, *map(len, tokens)]).tolist()[:-1]
         if not body.get("echo"):
-            tokens, logs, offsets = (one[len(read) :] for one in (tokens, logs, offsets))
+            tokens, logs, offsets = (value[len(read) :] for value in (tokens, logs, offsets))
         elif self.shows == "begins":
             tokens, logs = ["<s>", *tokens], [None, *self.lm.logs(tokens)]
             offsets = [0, *(offset + 3 for offset in offsets)]
@@ -152,17 +152,17 @@ class Completions(ThreadingHTTPServer):
             logs = [half for log in logs for half in (log, 0.0)]
             ends = [*offsets[1:], len("".join(tokens))]
             offsets = [half for pair in zip(offsets, ends, strict=True) for half in pair]
-            written = written * 2
-        text = (prompt if body.get("echo") else "") + "".join(written[: body["max_tokens"]])
-        found = {"tokens": tokens, "token_logprobs": logs, "text_offset": offsets}
+            content = content * 2
+        text = (prompt if body.get("echo") else "") + "".join(content[: body["max_tokens"]])
+        results = {"tokens": tokens, "token_logprobs": logs, "text_offset": offsets}
         shows = self.alternatives and body.get("logprobs", 0) > 1
-        if shows and written and not body.get("echo"):
-            found["top_logprobs"] = self._alternatives(read, written, body)
+        if shows and content and not body.get("echo"):
+            results["top_logprobs"] = self._alternatives(read, content, body)
         if self.shows == "no offsets":
-            del found["text_offset"]
+            del results["text_offset"]
         return {
-            "choices": [{"text": text, "logprobs": found, "finish_reason": reason}],
-            "usage": {"prompt_tokens": len(read), "completion_tokens": len(written)},
+            "choices": [{"text": text, "logprobs": results, "finish_reason": reason}],
+            "usage": {"prompt_tokens": len(read), "completion_tokens": len(content)},
         }
 
     def _altered(self, logs, tokens, body):
@@ -170,18 +170,18 @@ class Completions(ThreadingHTTPServer):
 
     def _alternatives(self, read, written, body):
         """The likeliest tokens at each place, and what the server says of them there."""
-        found = []
+        results = []
         for i in range(len(written)):
             before = read + written[:i]
             logs = self.lm.next_logs(before)
             best = [int(j) for j in np.argsort(-logs)[: body["logprobs"]]]
-            own = {}
+            own_value = {}
             for token in [self.lm.vocabulary[j] for j in best]:
                 tokens = [*before, token]
-                said = self._altered([None, *self.lm.logs(tokens)[1:]], tokens, body)
-                own[token] = said[-1]
-            found.append(own)
-        return found
+                message = self._altered([None, *self.lm.logs(tokens)[1:]], tokens, body)
+                own_value[token] = message[-1]
+            results.append(own_value)
+        return results
 
 
 class _Place:
@@ -197,12 +197,12 @@ class _Place:
 _NOISE = np.random.default_rng(1)
 
 
-def each(change):
+def change_each(change):
     """Change every log-probability by itself."""
     return lambda logs, _: [None if log is None else change(log) for log in logs]
 
 
-def in_prompts(change):
+def change_prompts(change):
     """Change those of prompts only."""
     return lambda logs, place: change(logs, place) if place.echo else logs
 
@@ -222,24 +222,24 @@ def best(logs, place):
 # What servers make of their log-probabilities, by name: those of RIGHT are only rounded.
 RIGHT = {
     "the truth": lambda logs, _: logs,
-    "noise of 0.02": each(lambda log: min(log + _NOISE.uniform(-0.02, 0.02), 0.0)),
-    "two digits": each(lambda log: round(log, 2)),
-    "half precision": each(lambda log: float(np.float16(log))),
+    "noise of 0.02": change_each(lambda log: min(log + _NOISE.uniform(-0.02, 0.02), 0.0)),
+    "two digits": change_each(lambda log: round(log, 2)),
+    "half precision": change_each(lambda log: float(np.float16(log))),
     # A logit of some tens has steps of a sixteenth, and a batch of another size moves it by one.
-    "bfloat16": each(lambda log: min(log + 0.0625 * _NOISE.choice([0] * 14 + [1, -1]), 0.0)),
-    "a little above 0": each(lambda log: 0.001 if log > -0.001 else log),
+    "bfloat16": change_each(lambda log: min(log + 0.0625 * _NOISE.choice([0] * 14 + [1, -1]), 0.0)),
+    "a little above 0": change_each(lambda log: 0.001 if log > -0.001 else log),
 }
 WRONG = {
-    "the next token in prompts": in_prompts(ahead),
+    "the next token in prompts": change_prompts(ahead),
     "the next token everywhere": ahead,
-    "the token before in prompts": in_prompts(behind),
+    "the token before in prompts": change_prompts(behind),
     "the token before everywhere": behind,
-    "the likeliest token in prompts": in_prompts(best),
-    "0 everywhere": each(lambda _: 0.0),
-    "-1.5 everywhere": each(lambda _: -1.5),
-    "above 0": each(lambda log: -log + 0.02),
-    "a third more in prompts": in_prompts(each(lambda log: log - 0.33)),
-    "another temperature in prompts": in_prompts(each(lambda log: 1.25 * log)),
+    "the likeliest token in prompts": change_prompts(best),
+    "0 everywhere": change_each(lambda _: 0.0),
+    "-1.5 everywhere": change_each(lambda _: -1.5),
+    "above 0": change_each(lambda log: -log + 0.02),
+    "a third more in prompts": change_prompts(change_each(lambda log: log - 0.33)),
+    "another temperature in prompts": change_prompts(change_each(lambda log: 1.25 * log)),
 }
 ALTERED = {**RIGHT, **WRONG}
 
@@ -268,11 +268,11 @@ class _Handler(BaseHTTPRequestHandler):
         elif isinstance(fault, dict | bytes):
             self._send(200, fault)
         elif fault is not None:
-            status, said, more = fault
-            self._send(status, {"error": {"message": said}}, more)
+            status, message, more = fault
+            self._send(status, {"error": {"message": message}}, more)
         elif self.path != "/v1/completions" or body["model"] != server.name:
-            said = f"The model `{body['model']}` does not exist."
-            self._send(404, {"error": {"message": said}})
+            message = f"The model `{body['model']}` does not exist."
+            self._send(404, {"error": {"message": message}})
         else:
             self._send(200, server.completion(body))
 

@@ -95,12 +95,12 @@ def stems(text):
     return [word.strip(".,;:!")[:4] for word in text.split()]
 
 
-def spaced(text):
+def split_at_spaces(text):
     """Return what stands between spaces."""
     return text.lower().split()
 
 
-def without_repeats(text):
+def unique_words(text):
     """Return every word once."""
     return list(dict.fromkeys(re.findall(r"\w\w+", text.lower())))
 
@@ -143,7 +143,7 @@ def shout(text):
     return text.lower().replace("!", " ")
 
 
-def squeezed(text):
+def squeeze_spaces(text):
     """Write in small letters with single spaces."""
     return re.sub(r"\s+", " ", text.lower())
 
@@ -153,7 +153,7 @@ def first_letters(text):
     return text.lower()[:20]
 
 
-def without_letters(text):
+def drop_letters(text):
     """Drop the letter x."""
     return text.replace("x", "")
 
@@ -235,10 +235,16 @@ PATTERNS = (
     *(r"\w+(?:-\w+)*", r"\w+ \w+|\w+", r"[^,.]+", r"\w{2,4}"),
 )
 TOKENIZERS = (
-    *(marks_two_after_not, marks_after_not_past_adverbs, marks_to_full_stop, stems, spaced),
-    *(without_repeats, repeated_only, first_five, long_texts_only, with_pairs, halves),
+    *(
+        marks_two_after_not,
+        marks_after_not_past_adverbs,
+        marks_to_full_stop,
+        stems,
+        split_at_spaces,
+    ),
+    *(unique_words, repeated_only, first_five, long_texts_only, with_pairs, halves),
 )
-PREPROCESSORS = (joins_not_good, shout, squeezed, first_letters)
+PREPROCESSORS = (joins_not_good, shout, squeeze_spaces, first_letters)
 
 
 def random_vectorizer(rng):
@@ -247,7 +253,7 @@ def random_vectorizer(rng):
     if rng.random() < 0.2:
         options["stop_words"] = ["very", "so", "a"]
     if rng.random() < 0.2:
-        options["strip_accents"] = pick(rng, ("unicode", "ascii", without_letters))
+        options["strip_accents"] = pick(rng, ("unicode", "ascii", drop_letters))
     batch = rng.random()
     if batch < 0.5:
         options["token_pattern"] = pick(rng, PATTERNS)
@@ -323,7 +329,7 @@ def random_classifier(rng):
         NamedRidge,
         lambda: GridSearchCV(LogisticRegression(), {"C": [1.0, 5.0]}, cv=2),
     )
-    others = (
+    other_values = (
         lambda: SGDClassifier(loss="modified_huber", random_state=0),
         lambda: OneVsRestClassifier(OtherMargin()),
         lambda: SVC(kernel="rbf"),
@@ -333,7 +339,7 @@ def random_classifier(rng):
         OtherMargin,
         OtherWeights,
     )
-    return pick(rng, linear if rng.random() < 0.8 else others)()
+    return pick(rng, linear if rng.random() < 0.8 else other_values)()
 
 
 def random_text(rng, longest=7):
@@ -400,7 +406,7 @@ class Tried(NamedTuple):
     says: str = ""
 
 
-def outputs_of(pipeline, texts):
+def pipeline_outputs(pipeline, texts):
     """Return what the pipeline itself says, as one column or one per class."""
     last = pipeline[-1]
     if hasattr(last, "predict_joint_log_proba"):
@@ -410,7 +416,7 @@ def outputs_of(pipeline, texts):
     return np.asarray(answer(texts), dtype=np.float64).reshape(len(texts), -1)
 
 
-def blanked(e, keep):
+def blank_words(e, keep):
     """Return the text with spaces where the removed words stood."""
     letters = list(e.text)
     for spans, stays in zip(e.spans, keep, strict=True):
@@ -419,7 +425,7 @@ def blanked(e, keep):
     return "".join(letters)
 
 
-def deleted(model_input, keep):
+def delete_words(model_input, keep):
     """Return a text without its removed words, as sampled methods write it, for each mask."""
     (words,) = split_segments(model_input, build_features(model_input))
     return ["".join(words.replace_words(row, None)) for row in keep]
@@ -438,7 +444,7 @@ def lime_of_all_subsets(outputs, d):
     return (outputs @ ridge_matrix(Z, lime_mask_weights(d), 0.0))[1:]
 
 
-def tried(seed):
+def try_pipeline(seed):
     """Return what comes of the pipeline and the text of a seed."""
     rng = np.random.default_rng(seed)
     pipeline = None
@@ -465,8 +471,8 @@ def tried(seed):
     if e.bound is None:
         # Its words are asked as text, all subsets of them.
         model_input = model.drop_inexact_games("words", "probability").read(text)
-        texts = deleted(model_input, keep)
-        f = target_column(outputs_of(pipeline, texts), e)
+        texts = delete_words(model_input, keep)
+        f = target_column(pipeline_outputs(pipeline, texts), e)
         by_shapley = f @ shapley_matrix(len(e))
         # All masks of a few words are asked, so that nothing is sampled.
         error = 1e-9 * np.abs(f).max() if e.stderr is None else 6 * e.stderr
@@ -475,8 +481,8 @@ def tried(seed):
     # LIME of a single word is not defined.
     lime = limelight.explain(model, text, "lime", tolerance=1e-9) if len(e) > 1 else None
     ratio = 0.0
-    for texts in ([blanked(e, row) for row in keep], deleted(model.read(text), keep)):
-        f = target_column(outputs_of(pipeline, texts), e)
+    for texts in ([blank_words(e, row) for row in keep], delete_words(model.read(text), keep)):
+        f = target_column(pipeline_outputs(pipeline, texts), e)
         by_shapley = f @ shapley_matrix(len(e))
         ratio = max(ratio, np.abs(e.scores - by_shapley).max() / e.bound)
         if lime is not None:
@@ -487,7 +493,7 @@ def tried(seed):
         keep = enumerate_masks(len(places))
         texts = [bags.blank_features(model.read(text), places, row) for row in keep]
         f, computed = (
-            outputs_of(pipeline, texts),
+            pipeline_outputs(pipeline, texts),
             model.game(model.read(text), places, "delete")(keep),
         )
         room = model.bag.rounding * 1e6 * max(np.abs(f).max(), np.abs(model.bag.intercept).max())
@@ -501,7 +507,7 @@ if __name__ == "__main__":
     kinds, largest, reasons = Counter(), Counter(), Counter()
     for seed in range(int(first or 0), int(first or 0) + int(count)):
         try:
-            outcome = tried(seed)
+            outcome = try_pipeline(seed)
         except Exception as error:
             outcome = Tried("error", np.inf, repr(error))
         kinds[outcome.kind] += 1

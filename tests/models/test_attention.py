@@ -18,7 +18,7 @@ families = pytest.mark.parametrize("family", FAMILIES)
 
 
 @cache
-def loaded(family="bert"):
+def load_model(family="bert"):
     """Shared: wrapping checks a network, and no test here changes it."""
     model, tokenizer = tiny(family)
     return limelight.wrap(model, tokenizer=tokenizer)
@@ -28,15 +28,15 @@ def attention_by_hand(family):
     """The weights of a fresh model made for it, and the row that the head reads."""
     model, tokenizer = tiny(family)
     model.set_attn_implementation("eager")
-    given = tokenizer(TEXT, return_tensors="pt", return_token_type_ids=False)
+    arguments = tokenizer(TEXT, return_tensors="pt", return_token_type_ids=False)
     with torch.no_grad():
-        out = model(**given, output_attentions=True)
+        out = model(**arguments, output_attentions=True)
     alpha = np.stack([layer[0].double().numpy() for layer in out.attentions])
     return alpha, -1 if family == "gpt2" else 0
 
 
-def by_word(family, scores):
-    token = loaded(family).read(TEXT).encoding.token
+def sum_by_word(family, scores):
+    token = load_model(family).read(TEXT).encoding.token
     return np.array([scores[token == j].sum() for j in range(token.max() + 1)])
 
 
@@ -47,24 +47,24 @@ def by_word(family, scores):
 )
 def test_a_layer_is_chosen_by_name_or_number(family, layer, number):
     alpha, row = attention_by_hand(family)
-    e = limelight.explain(loaded(family), TEXT, "alpha-avg", layer=layer, features="positions")
-    expected = by_word(family, alpha[number, :, row].mean(axis=0))
+    e = limelight.explain(load_model(family), TEXT, "alpha-avg", layer=layer, features="positions")
+    expected = sum_by_word(family, alpha[number, :, row].mean(axis=0))
     np.testing.assert_allclose(e.scores, expected, rtol=1e-5, atol=1e-8)
     assert e.heads.shape == (3, 9)
-    e = limelight.explain(loaded(family), TEXT, "alpha-max", layer=layer, features="positions")
-    expected = by_word(family, alpha[number, :, row].max(axis=0))
+    e = limelight.explain(load_model(family), TEXT, "alpha-max", layer=layer, features="positions")
+    expected = sum_by_word(family, alpha[number, :, row].max(axis=0))
     np.testing.assert_allclose(e.scores, expected, rtol=1e-5, atol=1e-8)
 
 
 def test_the_head_is_seen_to_read_what_it_reads():
     """The mean of all positions, the last of a causal model, and one in the middle."""
-    found = {}
+    results = {}
     for name in ("modernbert", "ctrl"):
         network, tokenizer = unusual(name)
         model = limelight.wrap(network, tokenizer=tokenizer)
-        found[name] = next(model.attention(model.read(TEXT))).readout_weights
-    np.testing.assert_allclose(found["modernbert"], 1 / len(found["modernbert"]))
-    assert found["ctrl"].tolist() == [0.0] * (len(found["ctrl"]) - 1) + [1.0]
+        results[name] = next(model.attention(model.read(TEXT))).readout_weights
+    np.testing.assert_allclose(results["modernbert"], 1 / len(results["modernbert"]))
+    assert results["ctrl"].tolist() == [0.0] * (len(results["ctrl"]) - 1) + [1.0]
     network, tokenizer = tiny("bert")
     pooler = network.bert.pooler
     usual = type(pooler).forward
@@ -76,7 +76,9 @@ def test_the_head_is_seen_to_read_what_it_reads():
         assert reads.tolist() == np.eye(len(reads))[3].tolist()
     e = limelight.explain(model, TEXT, "alpha-avg", features="positions")
     alpha, _ = attention_by_hand("bert")
-    np.testing.assert_allclose(e.scores, by_word("bert", alpha[-1, :, 3].mean(axis=0)), rtol=1e-5)
+    np.testing.assert_allclose(
+        e.scores, sum_by_word("bert", alpha[-1, :, 3].mean(axis=0)), rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,12 +119,12 @@ def test_a_network_that_scales_its_embedding_in_place_has_gradients():
 
 def test_the_mean_of_the_layers_and_a_layer_that_is_not_there():
     alpha, row = attention_by_hand("bert")
-    e = limelight.explain(loaded(), TEXT, "alpha-avg", layer="mean", features="positions")
-    expected = by_word("bert", alpha[:, :, row].mean(axis=(0, 1)))
+    e = limelight.explain(load_model(), TEXT, "alpha-avg", layer="mean", features="positions")
+    expected = sum_by_word("bert", alpha[:, :, row].mean(axis=(0, 1)))
     np.testing.assert_allclose(e.scores, expected, rtol=1e-5)
     for layer in ("middle", 2):
         with pytest.raises(limelight.InputError) as error:
-            limelight.explain(loaded(), TEXT, "alpha-avg", layer=layer)
+            limelight.explain(load_model(), TEXT, "alpha-avg", layer=layer)
         assert str(error.value) == (
             f"layer must be 'first', 'last', 'mean' or a number from 0 to 1, not {layer!r}."
         )
@@ -134,8 +136,8 @@ def test_rollout_is_the_sum_over_all_ways(family):
     low, high = (np.eye(alpha.shape[-1]) / 2 + layer.mean(axis=0) / 2 for layer in alpha)
     T = len(low)
     ways = np.array([sum(high[row, s] * low[s, t] for s in range(T)) for t in range(T)])
-    e = limelight.explain(loaded(family), TEXT, "rollout", features="positions")
-    np.testing.assert_allclose(e.scores, by_word(family, ways), rtol=1e-5)
+    e = limelight.explain(load_model(family), TEXT, "rollout", features="positions")
+    np.testing.assert_allclose(e.scores, sum_by_word(family, ways), rtol=1e-5)
     assert ways.sum() == pytest.approx(1)
 
 
@@ -156,9 +158,9 @@ def flow_by_linear_program(layers, top, bottom):
             rows.append(row)
     closed = {(layer, s, t) for layer, s, t in edge
               if (layer == L - 1 and s != top) or (layer == 0 and t != bottom)}  # fmt: skip
-    limits = [(0, 0 if one in closed else layers[one]) for one in edge]
-    found = linprog(gain, A_eq=np.array(rows), b_eq=np.zeros(len(rows)), bounds=limits)
-    return -found.fun
+    limits = [(0, 0 if value in closed else layers[value]) for value in edge]
+    result = linprog(gain, A_eq=np.array(rows), b_eq=np.zeros(len(rows)), bounds=limits)
+    return -result.fun
 
 
 def test_flow_is_the_answer_of_a_linear_program():
@@ -188,23 +190,23 @@ def test_attention_times_gradient_adds_up_to_the_output_of_the_papers_classifier
     e = limelight.explain(model, "w1 w5 w8", "alpha-grad", target=1)
     batch = prepare_batch(model, ["w1 w5 w8"], target=1)
     arrays = batch.collapsed_inputs
-    rest = (arrays.alpha * arrays.target_u(batch.target_gradient))[0].mean(axis=0)
-    other = rest[0] + rest[4:].sum()
+    remainder = (arrays.alpha * arrays.target_u(batch.target_gradient))[0].mean(axis=0)
+    other = remainder[0] + remainder[4:].sum()
     assert e.scores.sum() + other == pytest.approx(e.prediction["class 1"])
 
 
 def test_attention_times_gradient_is_the_change_when_attention_changes():
     """Finite differences: scale the weights of the last layer at one position, at the read row."""
-    model = loaded.__wrapped__()
+    model = load_model.__wrapped__()
     e = limelight.explain(model, TEXT, "alpha-grad", target=1, features="positions")
     network = model.network.double()
     network.set_attn_implementation("eager")
-    given = model.tokenizer(TEXT, return_tensors="pt", return_token_type_ids=False)
+    arguments = model.tokenizer(TEXT, return_tensors="pt", return_token_type_ids=False)
     token = model.read(TEXT).encoding.token
     last = network.bert.encoder.layer[-1].attention.self
 
     def output(place, step):
-        def scaled(module, inputs, outputs):
+        def scale_output(module, inputs, outputs):
             context, alpha = outputs[0], outputs[1]
             T = alpha.shape[-1]
             value = module.value(inputs[0]).view(1, T, 3, -1).transpose(1, 2)
@@ -212,12 +214,12 @@ def test_attention_times_gradient_is_the_change_when_attention_changes():
             row[:, 0] += step * alpha[:, :, 0, place, None] * value[:, :, place]
             return (row.view(context.shape), alpha)
 
-        handle = last.register_forward_hook(scaled)
+        handle = last.register_forward_hook(scale_output)
         with torch.no_grad():
-            found = network(**given, output_attentions=True).logits[0, 1]
+            result = network(**arguments, output_attentions=True).logits[0, 1]
         handle.remove()
-        return float(found)
+        return float(result)
 
     step = 1e-4
     slope = np.array([(output(t, step) - output(t, -step)) / (2 * step) for t in range(len(token))])
-    np.testing.assert_allclose(e.scores, by_word("bert", slope), rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(e.scores, sum_by_word("bert", slope), rtol=1e-3, atol=1e-5)

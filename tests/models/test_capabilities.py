@@ -63,17 +63,17 @@ def test_tolerance_means_one_thing_per_way_and_the_table_says_which():
 
 
 def test_a_capability_may_be_withdrawn_from_one_instance(monkeypatch):
-    one, other = transformer(), transformer()
+    value, other = transformer(), transformer()
     why = "its attention rows do not add up to one"
-    monkeypatch.setitem(vars(one), "capabilities", {**one.capabilities, "attention": why})
+    monkeypatch.setitem(vars(value), "capabilities", {**value.capabilities, "attention": why})
     assert limelight.explain(other, "a good film", "alpha-avg").method == "alpha-avg"
     with pytest.raises(InputError) as error:
-        limelight.explain(one, "a good film", "alpha-avg")
+        limelight.explain(value, "a good film", "alpha-avg")
     assert str(error.value) == (
         "method 'alpha-avg' needs attention weights, but its attention rows do not add up to one. "
         "Use 'shapley', 'lime' or 'loo'."
     )
-    assert limelight.explain(one, "a good film", "gxi").method == "gxi"
+    assert limelight.explain(value, "a good film", "gxi").method == "gxi"
 
 
 def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
@@ -152,9 +152,9 @@ def test_a_game_is_the_model_on_masked_texts():
     model = tiny_model(2, outputs=3)
     game = limelight.game(model, "w1 w2 w3 w1", replacement="delete")
     assert (len(game), game.features, game.replacement) == (3, ("w1", "w2", "w3"), "delete")
-    found = game([[True, True, True], [False, True, True]])
-    np.testing.assert_allclose(found, model.logits(["w1 w2 w3 w1", "w2 w3"]), rtol=1e-12)
-    np.testing.assert_allclose(game(np.array([[0, 1, 1]])), found[1:])
+    result = game([[True, True, True], [False, True, True]])
+    np.testing.assert_allclose(result, model.logits(["w1 w2 w3 w1", "w2 w3"]), rtol=1e-12)
+    np.testing.assert_allclose(game(np.array([[0, 1, 1]])), result[1:])
     with pytest.raises(InputError, match=r"booleans of the shape \(n, 3\), true where a feature"):
         game([[True, True]])
 

@@ -21,12 +21,12 @@ from random_pipelines import (
     NamedRidge,
     OtherWeights,
     SquaredRidge,
-    blanked,
+    blank_words,
     marks_after_not_past_adverbs,
-    outputs_of,
-    spaced,
+    pipeline_outputs,
+    split_at_spaces,
     target_column,
-    tried,
+    try_pipeline,
 )
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -49,7 +49,7 @@ UNKNOWN = [
 ]
 
 
-def fitted(vectorizer, last=None, scale=1.0):
+def fit_pipeline(vectorizer, last=None, scale=1.0):
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(WORDS, 8)) for _ in range(80)] + ["new york good"] * 5
     y = rng.integers(0, 2, len(texts))
@@ -59,7 +59,7 @@ def fitted(vectorizer, last=None, scale=1.0):
 
 
 def own_tokenizer():
-    return fitted(TfidfVectorizer(tokenizer=spaced, token_pattern=None))
+    return fit_pipeline(TfidfVectorizer(tokenizer=split_at_spaces, token_pattern=None))
 
 
 def terminal(result):
@@ -71,22 +71,24 @@ def terminal(result):
 def all_subsets(pipeline, e):
     d = len(e)
     keep = enumerate_masks(d)
-    f = target_column(outputs_of(pipeline, [blanked(e, row) for row in keep]), e)
+    f = target_column(pipeline_outputs(pipeline, [blank_words(e, row) for row in keep]), e)
     return f @ shapley_matrix(d)
 
 
 @pytest.mark.parametrize(
     ("pipeline", "text"),
     [
-        (fitted(TfidfVectorizer(token_pattern=r"new\s+york|\w\w+")), "new good york film"),
-        (fitted(TfidfVectorizer(token_pattern=r"\w+\s*")), "good film plot dull"),
+        (fit_pipeline(TfidfVectorizer(token_pattern=r"new\s+york|\w\w+")), "new good york film"),
+        (fit_pipeline(TfidfVectorizer(token_pattern=r"\w+\s*")), "good film plot dull"),
         (
-            fitted(TfidfVectorizer(tokenizer=marks_after_not_past_adverbs, token_pattern=None)),
+            fit_pipeline(
+                TfidfVectorizer(tokenizer=marks_after_not_past_adverbs, token_pattern=None)
+            ),
             "not very so quite good film",
         ),
-        (fitted(TfidfVectorizer(), ClippedRidge(alpha=0.01)), "good bad film plot"),
-        (fitted(CappedColumns(), Ridge(), scale=1e-8), "good good bad film"),
-        (fitted(TfidfVectorizer(), SquaredRidge(), scale=1e-8), "good bad film plot"),
+        (fit_pipeline(TfidfVectorizer(), ClippedRidge(alpha=0.01)), "good bad film plot"),
+        (fit_pipeline(CappedColumns(), Ridge(), scale=1e-8), "good good bad film"),
+        (fit_pipeline(TfidfVectorizer(), SquaredRidge(), scale=1e-8), "good bad film plot"),
     ],
     ids=["spaces inside", "spaces after", "negation", "clipped", "small columns", "small squares"],
 )
@@ -97,7 +99,7 @@ def test_what_looks_exact_and_is_not_has_no_bound(pipeline, text):
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 def test_small_outputs_of_a_linear_pipeline_are_exact(scale):
-    pipeline = fitted(TfidfVectorizer(), NamedRidge(), scale=scale)
+    pipeline = fit_pipeline(TfidfVectorizer(), NamedRidge(), scale=scale)
     e = limelight.explain(limelight.wrap(pipeline), "good dull film", "shapley", tolerance=1e-9)
     assert np.abs(e.scores - all_subsets(pipeline, e)).max() <= e.bound < 1e-7 * scale
     model = limelight.wrap(pipeline)
@@ -125,14 +127,14 @@ def test_a_checked_bound_is_not_called_proven_anywhere(tmp_path):
     assert "exact, with a bound that is checked on each text and not proven" in terminal(table)
     assert "proven bound" not in terminal(table)
     run = limelight.explain_data(model, [text, "bad cast"], "shapley", output=tmp_path / "run")
-    assert [one.bound_kind for one in run] == ["checked", "checked"]
+    assert [value.bound_kind for value in run] == ["checked", "checked"]
     judged = limelight.judge(model, [" ".join(WORDS[i : i + 6]) for i in range(6)], ["shapley"])
     assert judged.ceiling_kind == "checked"
     assert "not proven" in judged.to_html()
 
 
 def test_a_proven_bound_is_called_proven(tmp_path):
-    model = limelight.wrap(fitted(TfidfVectorizer()))
+    model = limelight.wrap(fit_pipeline(TfidfVectorizer()))
     e = limelight.explain(model, "good film", "shapley")
     assert e.bound_kind == "proven"
     assert "bound_kind" not in json.loads(e.to_json())
@@ -149,7 +151,7 @@ def test_a_bound_is_of_a_known_kind():
 
 
 def test_a_letter_that_python_lowers_by_its_neighbors_is_checked():
-    model = limelight.wrap(fitted(TfidfVectorizer()))
+    model = limelight.wrap(fit_pipeline(TfidfVectorizer()))
     kinds = {
         text: limelight.explain(model, text, "shapley").bound_kind
         for text in ("good film", "naïve film", "good ΟΔΟΣ", "good İstanbul")
@@ -159,13 +161,13 @@ def test_a_letter_that_python_lowers_by_its_neighbors_is_checked():
 
 def test_all_other_letters_become_small_one_by_one():
     letters = [chr(i) for i in range(sys.maxunicode + 1) if not 0xD800 <= i < 0xE000]
-    others = [letter for letter in letters if letter not in "\u03a3\u0130"]
-    assert all(len(letter.lower()) == 1 for letter in others)
-    assert all(letter.isalnum() == letter.lower().isalnum() for letter in others)
+    other_values = [letter for letter in letters if letter not in "\u03a3\u0130"]
+    assert all(len(letter.lower()) == 1 for letter in other_values)
+    assert all(letter.isalnum() == letter.lower().isalnum() for letter in other_values)
     for before, after in (("a", "b"), ("A'", "'b")):
         assert all(
             f"{before}{letter}{after}".lower() == before.lower() + letter.lower() + after.lower()
-            for letter in others
+            for letter in other_values
         )
     # The two that are excepted are no mistake.
     assert len("\u0130".lower()) == 2
@@ -184,12 +186,12 @@ def test_patterns_are_known_only_where_nothing_around_a_token_matters():
 )
 def test_removing_tokens_of_a_known_pattern_changes_no_others(pattern, text, keep):
     matches = list(re.finditer(pattern, text))
-    left = list(text)
+    remaining = list(text)
     for match, stays in zip(matches, keep, strict=False):
         if not stays:
-            left[match.start() : match.end()] = " " * len(match[0])
-    kept = [match[0] for match, stays in zip(matches, keep, strict=False) if stays]
-    assert re.findall(pattern, "".join(left)) == kept
+            remaining[match.start() : match.end()] = " " * len(match[0])
+    kept_words = [match[0] for match, stays in zip(matches, keep, strict=False) if stays]
+    assert re.findall(pattern, "".join(remaining)) == kept_words
 
 
 def test_the_sets_that_are_tried_part_near_words_at_every_distance():
@@ -235,7 +237,7 @@ def test_the_message_names_code_that_is_not_of_scikit_learn(estimator, message):
 
 
 def test_a_function_that_was_assigned_to_a_fitted_classifier_is_seen():
-    pipeline = fitted(TfidfVectorizer())
+    pipeline = fit_pipeline(TfidfVectorizer())
     pipeline[-1].decision_function = lambda rows: np.zeros(rows.shape[0])
     assert (
         "changes decision_function of scikit-learn's LogisticRegression"
@@ -246,13 +248,13 @@ def test_a_function_that_was_assigned_to_a_fitted_classifier_is_seen():
 def test_random_pipelines_are_within_their_bounds_of_all_subsets():
     """Exact or sampled, called with words removed; PIPELINE_SEEDS=84 tries more than 2,000."""
     count = 24 * int(os.environ.get("PIPELINE_SEEDS", "1"))
-    outcomes = [tried(seed) for seed in range(count)]
+    outcomes = [try_pipeline(seed) for seed in range(count)]
     assert max(outcome.ratio for outcome in outcomes) <= 1
     kinds = {outcome.kind for outcome in outcomes}
     assert kinds >= {"exact: proven", "exact: checked", "sampled: the model"}
 
 
-@pytest.mark.parametrize("pipeline", [fitted(TfidfVectorizer()), own_tokenizer()])
+@pytest.mark.parametrize("pipeline", [fit_pipeline(TfidfVectorizer()), own_tokenizer()])
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_a_text_without_words_raises_an_error_with_any_reader(pipeline, text):
     with pytest.raises(limelight.InputError, match="no words"):
@@ -260,7 +262,7 @@ def test_a_text_without_words_raises_an_error_with_any_reader(pipeline, text):
 
 
 def test_single_letters_and_marks_are_words_that_do_nothing():
-    e = limelight.explain(limelight.wrap(fitted(TfidfVectorizer())), "a !", "shapley")
+    e = limelight.explain(limelight.wrap(fit_pipeline(TfidfVectorizer())), "a !", "shapley")
     assert e.features == ("a", "!")
     assert (np.abs(e.scores) <= e.bound).all()
 
@@ -275,7 +277,7 @@ def test_a_setting_without_effect_on_a_sampled_text_raises_an_error(setting):
     vectorizer = TfidfVectorizer(
         tokenizer=words_and_a_joined_word_of_long_texts, token_pattern=None
     )
-    model = limelight.wrap(fitted(vectorizer))
+    model = limelight.wrap(fit_pipeline(vectorizer))
     (name,) = setting
     exact = limelight.explain(model, "good film", "lime", **setting)
     assert exact.bound is not None

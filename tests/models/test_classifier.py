@@ -13,7 +13,7 @@ from limelight.models.attention.tables import predict_logits, sinusoidal_positio
 from tiny_models import random_texts, tiny_model
 
 
-def by_the_equations(model, text):
+def outputs_from_equations(model, text):
     """Oracle: Eq. 1–9 one token at a time, with full keys, queries and values."""
     model_input = model.read(text)
     ids = padded_ids([model_input.encoding.ids], T_max=model.T_max)[0]
@@ -41,7 +41,7 @@ def test_predictions_follow_the_equations(outputs, seed, scale):
     model = tiny_model(seed, outputs=outputs, position_scale=scale, position_base=17.0)
     (text,) = random_texts(1, seed)
     np.testing.assert_allclose(
-        model.logits([text])[0], by_the_equations(model, text), rtol=1e-9, atol=1e-12
+        model.logits([text])[0], outputs_from_equations(model, text), rtol=1e-9, atol=1e-12
     )
 
 
@@ -49,7 +49,7 @@ def test_the_comparison_with_the_equations_can_fail():
     model, nearly = tiny_model(1), tiny_model(1, position_scale=1 + 1e-6)
     with pytest.raises(AssertionError):
         np.testing.assert_allclose(
-            nearly.logits(["w1 w2"])[0], by_the_equations(model, "w1 w2"), rtol=1e-9
+            nearly.logits(["w1 w2"])[0], outputs_from_equations(model, "w1 w2"), rtol=1e-9
         )
 
 
@@ -57,7 +57,9 @@ def test_logits_too_far_apart_for_factors_are_predicted_all_the_same():
     model = tiny_model(3, scale=4.0)
     assert model._factored_tables is None
     text = "w1 w5 never w5"
-    np.testing.assert_allclose(model.logits([text])[0], by_the_equations(model, text), rtol=1e-9)
+    np.testing.assert_allclose(
+        model.logits([text])[0], outputs_from_equations(model, text), rtol=1e-9
+    )
     near = tiny_model(3, scale=0.5)
     assert near._factored_tables is not None
     rows = [near.read(t).encoding.ids for t in random_texts(9)]
@@ -105,9 +107,9 @@ def test_weights_are_frozen_copies():
     model = tiny_model()
     with pytest.raises(ValueError, match="read-only"):
         model.W_q[0] = 0
-    own = model.W_k.copy()
-    frozen = replace(model, W_k=own)
-    own[0] = 0
+    own_value = model.W_k.copy()
+    frozen = replace(model, W_k=own_value)
+    own_value[0] = 0
     np.testing.assert_array_equal(frozen.W_k, model.W_k)
 
 
@@ -116,8 +118,8 @@ def test_one_string_is_not_a_list_of_texts():
         tiny_model().logits("w1")
     with pytest.raises(InputError, match=r"text 1 \(counting from 0\): the text has no words"):
         tiny_model().logits(["w1", " "])
-    found = tiny_model().logits(text for text in ("w1", "w2 w3"))
-    np.testing.assert_array_equal(found, tiny_model().logits(["w1", "w2 w3"]))
+    result = tiny_model().logits(text for text in ("w1", "w2 w3"))
+    np.testing.assert_array_equal(result, tiny_model().logits(["w1", "w2 w3"]))
     assert len(tiny_model().logits([])) == 0
 
 

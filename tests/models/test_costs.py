@@ -12,7 +12,7 @@ WORDS = [f"w{i}" for i in range(300)]
 SLOPES = np.random.default_rng(3).normal(size=(len(WORDS), 5))
 
 
-def counted(calls):
+def count_call(calls):
     """A model of five scores that counts the texts it is asked about."""
     place = {word: i for i, word in enumerate(WORDS)}
 
@@ -24,7 +24,7 @@ def counted(calls):
     return limelight.wrap(score, classes=list("abcde"), scale="score")
 
 
-def loaded():
+def load_model():
     pytest.importorskip("torch")
     from tiny_transformers import tiny
 
@@ -35,20 +35,20 @@ def loaded():
 @pytest.mark.parametrize("count", [2, 7])
 def test_all_classes_of_many_texts_cost_as_much_as_one_class(monkeypatch, count):
     monkeypatch.setattr(text_game, "_MAX_CACHED_ROWS", 150)  # answers of one text, not of all
-    many = [" ".join(WORDS[11 * i : 11 * i + 13]) for i in range(count)]
+    large_sample = [" ".join(WORDS[11 * i : 11 * i + 13]) for i in range(count)]
     one_class, all_classes = [], []
-    limelight.explain(counted(one_class), many, "lime", samples=130, target=0)
-    found = limelight.explain_classes(counted(all_classes), many, "lime", samples=130)
-    assert [len(by_class) for by_class in found] == [5] * count
+    limelight.explain(count_call(one_class), large_sample, "lime", samples=130, target=0)
+    result = limelight.explain_classes(count_call(all_classes), large_sample, "lime", samples=130)
+    assert [len(by_class) for by_class in result] == [5] * count
     assert sum(all_classes) == sum(one_class)
 
 
 def test_texts_explained_together_are_explained_as_alone():
-    many = [" ".join(WORDS[11 * i : 11 * i + 13]) for i in range(3)]
-    together = limelight.explain(counted([]), many, "lime", samples=130, target=2)
-    for text, found in zip(many, together, strict=True):
-        alone = limelight.explain(counted([]), text, "lime", samples=130, target=2)
-        np.testing.assert_array_equal(found.scores, alone.scores)
+    large_sample = [" ".join(WORDS[11 * i : 11 * i + 13]) for i in range(3)]
+    together = limelight.explain(count_call([]), large_sample, "lime", samples=130, target=2)
+    for text, result in zip(large_sample, together, strict=True):
+        single = limelight.explain(count_call([]), text, "lime", samples=130, target=2)
+        np.testing.assert_array_equal(result.scores, single.scores)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_lime_draws_five_samples_for_each_word_by_default(d, settings, samples):
 
 def test_a_long_text_has_enough_samples_by_default():
     calls = []
-    e = limelight.explain(counted(calls), " ".join(WORDS), "lime", target=0)
+    e = limelight.explain(count_call(calls), " ".join(WORDS), "lime", target=0)
     assert e.settings["samples"] is None
     assert e.diagnostics["samples_drawn"] == 1500
     assert sum(calls) == pytest.approx(1500, abs=3)
@@ -77,28 +77,28 @@ def test_a_long_text_has_enough_samples_by_default():
 
 def test_most_samples_are_at_least_two():
     with pytest.raises(limelight.InputError, match="max_samples must be at least 2, not 1"):
-        limelight.explain(counted([]), "w1 w2", "lime", max_samples=1)
+        limelight.explain(count_call([]), "w1 w2", "lime", max_samples=1)
 
 
 def test_integrated_gradients_hold_a_few_nodes_at_a_time(monkeypatch):
-    model, text = loaded(), "a superb film but the plot is predictable ."
+    model, text = load_model(), "a superb film but the plot is predictable ."
     usual = limelight.explain(model, text, "ig", steps=32, max_steps=32)
-    asked = []
+    request = []
     inner = type(model).gradients
 
-    def watched(self, model_input, points, weigh):
-        asked.append(len(points))
+    def watch_page(self, model_input, points, weigh):
+        request.append(len(points))
         return inner(self, model_input, points, weigh)
 
-    monkeypatch.setattr(type(model), "gradients", watched)
+    monkeypatch.setattr(type(model), "gradients", watch_page)
     monkeypatch.setattr(integrated_methods, "_NODES_PER_CALL", 5)
-    found = limelight.explain(model, text, "ig", steps=32, max_steps=32)
-    np.testing.assert_allclose(found.scores, usual.scores, rtol=1e-5, atol=1e-7)
-    assert asked == [2, 5, 5, 5, 5, 5, 5, 2]  # both ends, then 32 nodes
+    explanation = limelight.explain(model, text, "ig", steps=32, max_steps=32)
+    np.testing.assert_allclose(explanation.scores, usual.scores, rtol=1e-5, atol=1e-7)
+    assert request == [2, 5, 5, 5, 5, 5, 5, 2]  # both ends, then 32 nodes
 
 
 def test_the_attention_of_a_window_is_computed_only_if_needed():
-    model = loaded()
+    model = load_model()
     long = model.with_windows(7)
     model_input = long.read("a superb film but the plot is predictable . a good film")
     assert len(model_input.windows.spans) > 1

@@ -17,7 +17,7 @@ main(["explain", "a text", "--model", sys.argv[1]])
 """
 
 
-def written(tmp_path, **config):
+def write_model(tmp_path, **config):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"} | config))
     return tmp_path
 
@@ -30,7 +30,7 @@ def complaint(folder):
 
 
 def test_weights_that_are_none(tmp_path):
-    folder = written(tmp_path)
+    folder = write_model(tmp_path)
     (folder / "pytorch_model.bin").write_bytes(b"no weights at all")
     assert complaint(folder) == (
         f"the Hugging Face model '{folder}' cannot be loaded: its .bin file is damaged, or "
@@ -41,7 +41,7 @@ def test_weights_that_are_none(tmp_path):
 
 @pytest.mark.parametrize("size", ["x", -1, 0, None, 1e300, [1]])
 def test_sizes_that_are_none(tmp_path, size):
-    folder = written(tmp_path, hidden_size=size)
+    folder = write_model(tmp_path, hidden_size=size)
     (folder / "pytorch_model.bin").write_bytes(b"")
     assert "cannot be loaded" in complaint(folder)
 
@@ -55,16 +55,16 @@ def test_sizes_that_are_none(tmp_path, size):
     ],
 )
 def test_sizes_that_no_memory_holds(tmp_path, sizes, sentence):
-    said = complaint(written(tmp_path, **sizes))
-    assert said.startswith(
+    message = complaint(write_model(tmp_path, **sizes))
+    assert message.startswith(
         f"'{tmp_path / 'config.json'}' must be the configuration of a model, but "
     )
-    assert sentence in said
+    assert sentence in message
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/dev/null", "/nowhere"])
 def test_files_that_never_end(tmp_path, target):
-    folder = written(tmp_path)
+    folder = write_model(tmp_path)
     (folder / "model.safetensors").symlink_to(target)
     assert complaint(folder) == (
         f"'{folder / 'model.safetensors'}' must be a file, not a device, a pipe or a broken link."
@@ -72,7 +72,7 @@ def test_files_that_never_end(tmp_path, target):
 
 
 def test_files_of_a_gigabyte_of_json(tmp_path):
-    folder = written(tmp_path)
+    folder = write_model(tmp_path)
     with (folder / "tokenizer.json").open("wb") as file:
         file.truncate(1 << 30)  # it takes no room
     assert complaint(folder).endswith("must have at most 268,435,456 bytes, but it has more.")
@@ -80,7 +80,7 @@ def test_files_of_a_gigabyte_of_json(tmp_path):
 
 def test_foreign_code_is_not_run(tmp_path):
     classes = {"AutoConfig": "own.Config", "AutoModelForSequenceClassification": "own.Model"}
-    folder = written(tmp_path, model_type="own", auto_map=classes)
+    folder = write_model(tmp_path, model_type="own", auto_map=classes)
     (folder / "own.py").write_text("raise SystemExit('foreign code was run')")
     assert "cannot be loaded" in complaint(folder)
 
@@ -100,11 +100,11 @@ def test_foreign_code_is_not_run(tmp_path):
 def test_kernels_are_not_fetched(tmp_path, keys, monkeypatch):
     from transformers import AutoModelForSequenceClassification
 
-    def reached(*_, **__):
+    def reach_network(*_, **__):
         raise SystemExit("transformers has seen the configuration")
 
-    monkeypatch.setattr(AutoModelForSequenceClassification, "from_pretrained", reached)
-    folder = written(tmp_path, **keys)
+    monkeypatch.setattr(AutoModelForSequenceClassification, "from_pretrained", reach_network)
+    folder = write_model(tmp_path, **keys)
     assert complaint(folder).startswith(f"the Hugging Face model '{folder}' must use eager, ")
 
 
@@ -131,7 +131,7 @@ def test_ways_of_transformers_own_are_taken(tmp_path, name):
     ],
 )
 def test_parts_of_other_places_are_not_fetched(tmp_path, files, sentence):
-    folder = written(tmp_path, **files.pop("config.json", {}))
+    folder = write_model(tmp_path, **files.pop("config.json", {}))
     for name, content in files.items():
         (folder / name).write_text(json.dumps(content))
     assert complaint(folder).startswith(f"the Hugging Face model '{folder}' {sentence}")
@@ -139,7 +139,7 @@ def test_parts_of_other_places_are_not_fetched(tmp_path, files, sentence):
 
 def test_the_light_install_names_the_extra(tmp_path):
     run = subprocess.run(
-        [sys.executable, "-c", LIGHT, str(written(tmp_path))], capture_output=True, text=True
+        [sys.executable, "-c", LIGHT, str(write_model(tmp_path))], capture_output=True, text=True
     )
     assert run.returncode == 2
     assert run.stderr == (

@@ -19,27 +19,28 @@ torch = pytest.importorskip("torch")
 def test_every_method_gives_the_same_numbers(method, outputs):
     model = tiny_model(4, outputs=outputs, scale=0.8)
     texts = [text for text in random_texts(13, 5) if len(set(text.split())) > 1]
-    here = limelight.explain(model, texts, method)
-    there = limelight.explain(model.to_device("cpu"), texts, method)
-    for one, other in zip(here, there, strict=True):
-        allowed = (one.bound or 0) + (other.bound or 0) + 1e-9
-        np.testing.assert_allclose(other.scores, one.scores, rtol=1e-9, atol=allowed)
-        np.testing.assert_allclose(other.base_value, one.base_value, rtol=1e-9, atol=1e-12)
-        assert list(other.prediction) == list(one.prediction)
-        assert other.settings == one.settings
-        assert other.model == one.model  # a device is not part of a model
+    index = limelight.explain(model, texts, method)
+    target = limelight.explain(model.to_device("cpu"), texts, method)
+    for value, other in zip(index, target, strict=True):
+        allowed = (value.bound or 0) + (other.bound or 0) + 1e-9
+        np.testing.assert_allclose(other.scores, value.scores, rtol=1e-9, atol=allowed)
+        np.testing.assert_allclose(other.base_value, value.base_value, rtol=1e-9, atol=1e-12)
+        assert list(other.prediction) == list(value.prediction)
+        assert other.settings == value.settings
+        assert other.model == value.model  # a device is not part of a model
 
 
 def test_games_are_tensors_of_the_device_and_equal_ours():
     model = tiny_model(4, outputs=3)
     texts = random_texts(9, 2)
-    here, there = (
-        prepare_batch(one, texts).collapsed_inputs.game for one in (model, model.to_device("cpu"))
+    index, target = (
+        prepare_batch(value, texts).collapsed_inputs.game
+        for value in (model, model.to_device("cpu"))
     )
-    assert isinstance(there.a, torch.Tensor)
+    assert isinstance(target.a, torch.Tensor)
     for name in ("D0", "a", "b", "N0", "A", "B", "sizes", "error"):
-        np.testing.assert_allclose(getattr(there, name).numpy(), getattr(here, name), rtol=1e-12)
-    assert isinstance(here, RatioGame)
+        np.testing.assert_allclose(getattr(target, name).numpy(), getattr(index, name), rtol=1e-12)
+    assert isinstance(index, RatioGame)
 
 
 def test_more_texts_are_explained_at_a_time():

@@ -115,16 +115,16 @@ def test_the_base_value_is_that_of_the_replacement_that_was_used():
 
 
 def test_a_model_that_rejects_the_empty_text_is_not_called_twice():
-    asked = []
+    request = []
 
-    def counted(texts):
-        asked.extend(texts)
+    def count_call(texts):
+        request.extend(texts)
         return limelight.load().predict_proba(texts)
 
-    model = limelight.wrap(counted, classes=["negative", "positive"])
+    model = limelight.wrap(count_call, classes=["negative", "positive"])
     limelight.explain(model, "one two three four five six seven", "lime")
     # The text, all masks but the empty one, and the empty text twice, once beside the whole.
-    assert len(asked) == 1 + (2**7 - 1) + 3
+    assert len(request) == 1 + (2**7 - 1) + 3
 
 
 @pytest.mark.parametrize("fault", [ConnectionError("timeout"), MemoryError("out of memory")])
@@ -140,11 +140,11 @@ def test_an_error_of_the_machine_is_no_rejection(fault):
 
 
 def test_a_temporary_rejection_does_not_count():
-    said = []
+    messages = []
 
     def once(texts):
-        if "" in texts and not said:
-            said.append("no")
+        if "" in texts and not messages:
+            messages.append("no")
             raise ValueError("not yet")
         return np.full((len(texts), 2), 0.5)
 

@@ -28,36 +28,36 @@ ANSWER = "mars is red ."
 
 @pytest.fixture
 def server():
-    with completions() as one:
-        yield one
+    with completions() as value:
+        yield value
 
 
 @pytest.fixture
 def slept(monkeypatch):
     """The seconds that were waited, none of which pass."""
-    found = []
-    monkeypatch.setattr(endpoint, "_sleep", found.append)
-    return found
+    results = []
+    monkeypatch.setattr(endpoint, "_sleep", results.append)
+    return results
 
 
-def wrapped(server, **options):
+def wrap_model(server, **options):
     return limelight.wrap_endpoint(
         server.url, **{"model": "tiny", "template": TEMPLATE, "estimate": None} | options
     )
 
 
-def by_direct_calls(lm, answer=ANSWER, template=TEMPLATE):
+def outputs_from_calls(lm, answer=ANSWER, template=TEMPLATE):
     """All masks of the sentences, and log p of the answer after what is left of the text."""
     masks = np.array(list(itertools.product([False, True], repeat=len(UNITS))))
-    kept = [" ".join(itertools.compress(UNITS, mask)) for mask in masks]
-    values = [lm.log_probability(template.replace("{text}", text), " " + answer) for text in kept]
+    keep = [" ".join(itertools.compress(UNITS, mask)) for mask in masks]
+    values = [lm.log_probability(template.replace("{text}", text), " " + answer) for text in keep]
     return masks, np.array(values)
 
 
 @pytest.mark.parametrize("method", ["shapley", "loo"])
 def test_scores_of_sentences_are_those_of_all_subsets_by_direct_calls(server, method):
-    e = limelight.explain(wrapped(server), CONTEXT, method, features="sentences", answer=ANSWER)
-    masks, values = by_direct_calls(server.lm)
+    e = limelight.explain(wrap_model(server), CONTEXT, method, features="sentences", answer=ANSWER)
+    masks, values = outputs_from_calls(server.lm)
     expected = values[-1] - values[[len(masks) - 1 - 2 ** (4 - j) for j in range(5)]]
     if method == "shapley":
         expected = shapley_by_subsets(masks, values)
@@ -69,11 +69,11 @@ def test_scores_of_sentences_are_those_of_all_subsets_by_direct_calls(server, me
 @pytest.mark.parametrize("shows", ["begins", "hides the first", "no offsets", "in halves"])
 def test_the_tokens_of_an_answer_are_found_however_a_server_writes_them(shows):
     with completions(shows) as server:
-        model = wrapped(server)
-        found = model.outputs([model.read(CONTEXT, queries=(AnswerQuery(ANSWER),))])
+        model = wrap_model(server)
+        result = model.outputs([model.read(CONTEXT, queries=(AnswerQuery(ANSWER),))])
         prompt = TEMPLATE.replace("{text}", CONTEXT)
         expected = server.lm.log_probability(prompt, " " + ANSWER)
-        assert found[0, 0] == pytest.approx(expected, abs=1e-9)
+        assert result[0, 0] == pytest.approx(expected, abs=1e-9)
 
 
 ASKING = ("shapley", "banzhaf", "lime", "loo", "context-cite", "interactions", "owen")
@@ -90,25 +90,25 @@ def test_a_server_and_the_same_model_in_memory_say_the_same(server, text, answer
     network, tokenizer = language_model("gpt2")
     server.lm = NetworkLanguageModel(network, tokenizer)
     template = "So {text}\nthe"
-    there = wrapped(server, template=template, per_token=per_token)
-    here = limelight.wrap(network, tokenizer=tokenizer, template=template, per_token=per_token)
+    target = wrap_model(server, template=template, per_token=per_token)
+    index = limelight.wrap(network, tokenizer=tokenizer, template=template, per_token=per_token)
     for method in ASKING:
-        e, other = (limelight.explain(lm, text, method, answer=answer) for lm in (there, here))
+        e, other = (limelight.explain(lm, text, method, answer=answer) for lm in (target, index))
         np.testing.assert_allclose(e.scores, other.scores, atol=1e-5, err_msg=method)
         assert e.query.length == other.query.length > 2
         assert e.query.to_dict() == other.query.to_dict()
         assert e.prediction["answer"] == pytest.approx(other.prediction["answer"], abs=1e-5)
-    each = [limelight.explain_sentences(lm, text, "loo", answer=answer) for lm in (there, here)]
-    for e, other in zip(*each, strict=True):
+    value = [limelight.explain_sentences(lm, text, "loo", answer=answer) for lm in (target, index)]
+    for e, other in zip(*value, strict=True):
         np.testing.assert_allclose(e.scores, other.scores, atol=1e-5)
 
 
 def test_a_server_that_counts_from_the_next_token_on_is_found_out():
     with completions("one too far") as server:
         with pytest.raises(InputError, match=r"with log-probability .*, but returns .* as vLLM"):
-            limelight.explain(wrapped(server), CONTEXT, "loo", answer=ANSWER)
+            limelight.explain(wrap_model(server), CONTEXT, "loo", answer=ANSWER)
         with pytest.raises(InputError, match=r", but returns .* for it in a prompt"):
-            limelight.explain(wrapped(server), CONTEXT, "loo")
+            limelight.explain(wrap_model(server), CONTEXT, "loo")
 
 
 def ask_about(server, *, given, sure, alternatives, says, shows="plain"):
@@ -116,52 +116,54 @@ def ask_about(server, *, given, sure, alternatives, says, shows="plain"):
     server.says, server.shows, server.alternatives = says, shows, alternatives
     server.lm.sureness = 30.0 if sure else 1.0
     answer = {"answer": ANSWER} if given else {}
-    return limelight.explain(wrapped(server), CONTEXT, "loo", features="sentences", **answer)
+    return limelight.explain(wrap_model(server), CONTEXT, "loo", features="sentences", **answer)
 
 
 @pytest.mark.parametrize("alternatives", [True, False])
 @pytest.mark.parametrize("sure", [True, False])
-@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("arguments", [True, False])
 @pytest.mark.parametrize("says", WRONG)
 def test_a_server_with_wrong_log_probabilities_raises_an_error(
-    server, says, given, sure, alternatives
+    server, says, arguments, sure, alternatives
 ):
     if says == "another temperature in prompts" and sure and not alternatives:
         pytest.skip("what it writes has log-probability 0 at any temperature")
     with pytest.raises(InputError, match=r"the server at .* as vLLM"):
-        ask_about(server, given=given, sure=sure, alternatives=alternatives, says=says)
+        ask_about(server, given=arguments, sure=sure, alternatives=alternatives, says=says)
 
 
 @pytest.mark.parametrize("alternatives", [True, False])
 @pytest.mark.parametrize("sure", [True, False])
-@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("arguments", [True, False])
 @pytest.mark.parametrize("says", RIGHT)
-def test_a_server_that_rounds_raises_no_error(server, says, given, sure, alternatives):
-    e = ask_about(server, given=given, sure=sure, alternatives=alternatives, says=says)
+def test_a_server_that_rounds_raises_no_error(server, says, arguments, sure, alternatives):
+    e = ask_about(server, given=arguments, sure=sure, alternatives=alternatives, says=says)
     assert len(e.scores) == 5
 
 
 @pytest.mark.parametrize("shows", ["begins", "hides the first", "no offsets", "in halves"])
 def test_a_server_that_writes_tokens_in_another_way_raises_no_error(server, shows):
-    for given in (True, False):
-        ask_about(server, given=given, sure=False, alternatives=True, says="the truth", shows=shows)
+    for arguments in (True, False):
+        ask_about(
+            server, given=arguments, sure=False, alternatives=True, says="the truth", shows=shows
+        )
 
 
 def test_what_the_server_writes_is_explained_and_is_the_same_when_it_is_given(server):
-    model = wrapped(server, max_new_tokens=1)
-    written, reason = server.lm.greedy(TEMPLATE.replace("{text}", CONTEXT), 1)
+    model = wrap_model(server, max_new_tokens=1)
+    content, reason = server.lm.greedy(TEMPLATE.replace("{text}", CONTEXT), 1)
     e = limelight.explain(model, CONTEXT, "loo", features="sentences")
     assert reason == "length"
     assert "cut after 1 token. " in " ".join(e.warnings)
-    given = "".join(written).removeprefix(" ")
-    again = limelight.explain(model, CONTEXT, "loo", features="sentences", answer=given)
+    arguments = "".join(content).removeprefix(" ")
+    again = limelight.explain(model, CONTEXT, "loo", features="sentences", answer=arguments)
     np.testing.assert_array_equal(e.scores, again.scores)
-    assert model.generate(CONTEXT).text == given
+    assert model.generate(CONTEXT).text == arguments
 
 
 def test_a_run_goes_on_only_where_the_server_stops_alike(server, tmp_path):
     def explained(**options):
-        model = wrapped(server, max_new_tokens=2, **options)
+        model = wrap_model(server, max_new_tokens=2, **options)
         path = tmp_path / "run"
         return limelight.explain_data(model, [CONTEXT], "loo", output=path, progress=False)
 
@@ -172,15 +174,15 @@ def test_a_run_goes_on_only_where_the_server_stops_alike(server, tmp_path):
 
 def test_parts_of_an_answer_add_up_to_it_and_per_token_is_their_mean(server):
     answer = AnswerQuery("mars is red . the sky is blue .")
-    model, mean = wrapped(server), wrapped(server, per_token=True)
-    (whole,) = model.outputs([model.read(CONTEXT, queries=(answer,))])
+    model, mean = wrap_model(server), wrap_model(server, per_token=True)
+    (full,) = model.outputs([model.read(CONTEXT, queries=(answer,))])
     (parts,) = model.outputs([model.read(CONTEXT, queries=answer.sentences())])
-    assert parts.sum() == pytest.approx(whole[0], abs=1e-9)
+    assert parts.sum() == pytest.approx(full[0], abs=1e-9)
     assert len(parts) == 2
     prompt = TEMPLATE.replace("{text}", CONTEXT)
     assert parts[0] == pytest.approx(server.lm.log_probability(prompt, " mars is red ."))
-    (each,) = mean.outputs([mean.read(CONTEXT, queries=(answer,))])
-    assert each[0] == pytest.approx(whole[0] / len(server.lm.tokens(" " + answer.text)))
+    (value,) = mean.outputs([mean.read(CONTEXT, queries=(answer,))])
+    assert value[0] == pytest.approx(full[0] / len(server.lm.tokens(" " + answer.text)))
     assert mean.fingerprint != model.fingerprint
 
 
@@ -199,7 +201,7 @@ BROKEN = (500, "oops", {})
 )
 def test_a_temporary_failure_is_repeated(server, slept, faults, waits):
     server.faults = list(faults)
-    model = wrapped(server)
+    model = wrap_model(server)
     answer = model.generate(CONTEXT)
     assert slept == waits
     assert answer.text.strip()
@@ -209,7 +211,7 @@ def test_a_temporary_failure_is_repeated(server, slept, faults, waits):
 def test_a_date_to_wait_for_is_understood(server, slept):
     until = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
     server.faults = [(429, "slow down", {"Retry-After": until})]
-    wrapped(server).generate(CONTEXT)
+    wrap_model(server).generate(CONTEXT)
     assert 55 < slept[0] <= 60
 
 
@@ -228,24 +230,24 @@ def test_a_date_to_wait_for_is_understood(server, slept):
 def test_a_permanent_failure_raises_an_error(server, slept, faults, sentence):
     server.faults = list(faults)
     with pytest.raises(InputError, match=sentence):
-        limelight.explain(wrapped(server), CONTEXT, "loo")
+        limelight.explain(wrap_model(server), CONTEXT, "loo")
     assert len(server.bodies) == len(faults)
 
 
 def test_a_server_that_scores_no_prompts_raises_an_error_at_once(server, slept):
     server.faults = [None, (500, "Only no echo is supported", {})]  # as llama-server says it
     with pytest.raises(InputError, match=r"no echo is supported\. The server must return .* vLLM"):
-        limelight.explain(wrapped(server), CONTEXT, "loo")
+        limelight.explain(wrap_model(server), CONTEXT, "loo")
     server.faults = ["no log-probabilities"]
     with pytest.raises(
         InputError, match="does not return the log-probability of each token of the answer"
     ):
-        limelight.explain(wrapped(server), CONTEXT, "loo", answer=ANSWER)
+        limelight.explain(wrap_model(server), CONTEXT, "loo", answer=ANSWER)
     assert slept == []
 
 
 @pytest.mark.parametrize(
-    "shown",
+    "output",
     [
         {"logprobs": {"tokens": [1, None], "token_logprobs": ["a", {}], "text_offset": [None]}},
         {"logprobs": {"tokens": [], "token_logprobs": []}},
@@ -254,25 +256,25 @@ def test_a_server_that_scores_no_prompts_raises_an_error_at_once(server, slept):
         {},
     ],
 )
-def test_an_impossible_reply_raises_an_error(server, shown):
-    written = {"choices": [{"text": " mars", "logprobs": None}], "usage": 7}
-    server.faults = [written, {"choices": [{"text": "", **shown}], "usage": {}}]
+def test_an_impossible_reply_raises_an_error(server, output):
+    content = {"choices": [{"text": " mars", "logprobs": None}], "usage": 7}
+    server.faults = [content, {"choices": [{"text": "", **output}], "usage": {}}]
     with pytest.raises(
         InputError, match="does not return the log-probability of each token of the answer"
     ):
-        limelight.explain(wrapped(server), CONTEXT, "loo")
+        limelight.explain(wrap_model(server), CONTEXT, "loo")
 
 
 def test_a_wrong_name_and_a_slow_server(server, slept):
     with pytest.raises(InputError, match="answers 404: The model `tinny` does not exist"):
-        limelight.explain(wrapped(server, model="tinny"), CONTEXT, "loo")
+        limelight.explain(wrap_model(server, model="tinny"), CONTEXT, "loo")
     server.faults = ["slow"] * 5
     with pytest.raises(InputError, match=r"does not answer \(TimeoutError.*5 times"):
-        wrapped(server, timeout=0.05).generate(CONTEXT)
+        wrap_model(server, timeout=0.05).generate(CONTEXT)
 
 
 def test_an_answer_that_shares_a_token_with_the_prompt_raises_an_error(server):
-    model = wrapped(server, template="{text} answer:")
+    model = wrap_model(server, template="{text} answer:")
     with pytest.raises(
         InputError, match=r"each token of the answer '\) mars', but the last tokens .* ':\)'"
     ):
@@ -281,24 +283,24 @@ def test_an_answer_that_shares_a_token_with_the_prompt_raises_an_error(server):
 
 def test_the_key_is_in_the_header_and_nowhere_else(server, slept, monkeypatch):
     monkeypatch.setenv("TINY_KEY", KEY)
-    model = wrapped(server, key_variable="TINY_KEY")
+    model = wrap_model(server, key_variable="TINY_KEY")
     e = limelight.explain(model, CONTEXT, "loo", features="sentences")
-    assert {one["Authorization"] for one in server.headers} == {f"Bearer {KEY}"}
-    kept = [repr(model), str(vars(model)), model.fingerprint, e.to_json(), e.to_html()]
-    kept += [str(body) for body in server.bodies] + server.paths
-    kept.append(pickle.dumps(wrapped(server, key_variable="TINY_KEY")).decode("latin-1"))
+    assert {header["Authorization"] for header in server.headers} == {f"Bearer {KEY}"}
+    keep = [repr(model), str(vars(model)), model.fingerprint, e.to_json(), e.to_html()]
+    keep += [str(body) for body in server.bodies] + server.paths
+    keep.append(pickle.dumps(wrap_model(server, key_variable="TINY_KEY")).decode("latin-1"))
     server.faults = [(401, f"Incorrect API key provided: {KEY}.", {})]
     with pytest.raises(InputError, match="Incorrect API key provided: …") as refused:
         model.generate(CONTEXT)
-    kept += [str(refused.value), repr(refused.value.__cause__)]
-    assert not any(KEY in one for one in kept)
+    keep += [str(refused.value), repr(refused.value.__cause__)]
+    assert not any(KEY in value for value in keep)
     monkeypatch.setenv("TINY_KEY", "two\nlines")
     with pytest.raises(InputError, match="TINY_KEY contains characters that no key has") as refused:
         model.generate(CONTEXT)
     assert "two" not in str(refused.value)
     monkeypatch.delenv("TINY_KEY")
     with pytest.raises(InputError, match="TINY_KEY is not set"):
-        wrapped(server, key_variable="TINY_KEY")
+        wrap_model(server, key_variable="TINY_KEY")
 
 
 @pytest.mark.parametrize(
@@ -311,7 +313,7 @@ def test_the_key_is_in_the_header_and_nowhere_else(server, slept, monkeypatch):
     ],
 )
 def test_options_of_another_type_raise_an_error(server, options, sentence):
-    model = wrapped(server)
+    model = wrap_model(server)
     for name, value in options.items():  # types are checked while tests run
         object.__setattr__(model, name, value)
     with pytest.raises(InputError, match=sentence):
@@ -321,17 +323,17 @@ def test_options_of_another_type_raise_an_error(server, options, sentence):
 @pytest.mark.parametrize("pasted", [KEY, "skverysecret4711"])
 def test_a_key_in_the_place_of_its_variable_is_not_shown(server, pasted):
     with pytest.raises(InputError, match="the name of an environment variable") as refused:
-        wrapped(server, key_variable=pasted)
+        wrap_model(server, key_variable=pasted)
     assert str(pasted) not in str(refused.value)
 
 
 def test_the_tokens_of_an_answer_do_not_depend_on_what_is_left_of_the_text(server):
     text = "the moon is dark . mars is red [1]"
-    model = wrapped(server, template="a {text}")
+    model = wrap_model(server, template="a {text}")
     e = limelight.explain(model, text, "loo", features="sentences", answer="red .")
-    kept = [text, "mars is red [1]", "the moon is dark ."]
-    full, *without = [server.lm.log_probability(f"a {one}", " red .") for one in kept]
-    np.testing.assert_allclose(e.scores, [full - one for one in without], atol=1e-9)
+    keep = [text, "mars is red [1]", "the moon is dark ."]
+    full, *without = [server.lm.log_probability(f"a {value}", " red .") for value in keep]
+    np.testing.assert_allclose(e.scores, [full - element for element in without], atol=1e-9)
     echoed = [body["prompt"] for body in server.bodies if body.get("echo")]
     assert f"a {text} red ." in echoed
 
@@ -339,30 +341,30 @@ def test_the_tokens_of_an_answer_do_not_depend_on_what_is_left_of_the_text(serve
 def test_a_template_without_words_needs_a_server_that_scores_the_first_token():
     for shows in ("plain", "hides the first"):
         with completions(shows) as server:
-            model = wrapped(server, template="{text}")
+            model = wrap_model(server, template="{text}")
             with pytest.raises(InputError, match=r"Put words into the template before \{text"):
                 limelight.explain(model, CONTEXT, "shapley", features="sentences", answer=ANSWER)
     with completions("begins") as server:
-        model = wrapped(server, template="{text}")
+        model = wrap_model(server, template="{text}")
         e = limelight.explain(model, CONTEXT, "shapley", features="sentences", answer=ANSWER)
-        masks, values = by_direct_calls(server.lm, template="{text}")
+        masks, values = outputs_from_calls(server.lm, template="{text}")
         np.testing.assert_allclose(e.scores, shapley_by_subsets(masks, values), atol=1e-9)
 
 
 def test_the_message_names_numbers_that_are_missing_or_not_finite(server):
     prompt = TEMPLATE.replace("{text}", CONTEXT)
-    written = server.completion({"prompt": prompt, "max_tokens": 1})
-    written["choices"][0]["logprobs"]["token_logprobs"] = [None]
-    server.faults = [written]
+    content = server.completion({"prompt": prompt, "max_tokens": 1})
+    content["choices"][0]["logprobs"]["token_logprobs"] = [None]
+    server.faults = [content]
     with pytest.raises(InputError, match=r"writes '.*' with log-probability none, .*\. The s"):
-        limelight.explain(wrapped(server), CONTEXT, "loo")
+        limelight.explain(wrap_model(server), CONTEXT, "loo")
     for log in (float("-inf"), float("nan")):
         echoed = server.completion({"prompt": f"{prompt} {ANSWER}", "max_tokens": 1, "echo": True})
         logs = echoed["choices"][0]["logprobs"]["token_logprobs"]
         echoed["choices"][0]["logprobs"]["token_logprobs"] = [*logs[:-2], log, logs[-1]]
         server.faults = [echoed]
         with pytest.raises(InputError, match=rf"the logarithm {log} for ' \.', which is not fin"):
-            limelight.explain(wrapped(server), CONTEXT, "loo", answer=ANSWER)
+            limelight.explain(wrap_model(server), CONTEXT, "loo", answer=ANSWER)
 
 
 def test_a_redirect_is_not_followed(server, monkeypatch):
@@ -370,7 +372,7 @@ def test_a_redirect_is_not_followed(server, monkeypatch):
     with completions() as other:
         server.faults = [(308, "", {"Location": f"{other.url}/completions"})]
         with pytest.raises(InputError, match="Give the address to which it leads"):
-            wrapped(server, key_variable="TINY_KEY").generate(CONTEXT)
+            wrap_model(server, key_variable="TINY_KEY").generate(CONTEXT)
         assert other.bodies == []
 
 
@@ -418,35 +420,35 @@ def test_addresses_lead_to_the_completions():
 )
 def test_impossible_options_raise_an_error(server, options, sentence):
     with pytest.raises(InputError, match=sentence):
-        wrapped(server, **options)
+        wrap_model(server, **options)
     assert server.bodies == []
 
 
 def test_requests_are_spread_over_the_minute(server, slept, monkeypatch):
     monkeypatch.setattr(endpoint, "_now", lambda: sum(slept))
-    model = wrapped(server, requests_per_minute=30, parallel=1)
+    model = wrap_model(server, requests_per_minute=30, parallel=1)
     model.outputs([model.read(CONTEXT, queries=(AnswerQuery(ANSWER),))] * 2)
     assert len(server.bodies) == 5  # equal texts are asked once; the others see whether it is right
     assert slept == pytest.approx([2.0, 2.0, 2.0, 2.0])
 
 
 def test_requests_are_under_way_together(server):
-    model = wrapped(server, parallel=3)
-    several = [
+    model = wrap_model(server, parallel=3)
+    values = [
         model.read(f"{CONTEXT} {word}", queries=(AnswerQuery(ANSWER),))
         for word in ("a", "it", "is")
     ]
-    first = model.outputs(several)  # known from reading, and asked for no more than once
+    first = model.outputs(values)  # known from reading, and asked for no more than once
     server.meeting = threading.Barrier(3)
-    np.testing.assert_array_equal(model.outputs(several), first)
+    np.testing.assert_array_equal(model.outputs(values), first)
     assert not server.meeting.broken
 
 
 def test_the_cost_is_announced_before_the_calls(server):
-    told = []
-    model = wrapped(server, estimate=lambda cost: told.append((cost, len(server.bodies))))
+    output = []
+    model = wrap_model(server, estimate=lambda cost: output.append((cost, len(server.bodies))))
     limelight.explain(model, CONTEXT, "shapley", features="sentences", answer=ANSWER)
-    ((cost, before),) = told
+    ((cost, before),) = output
     assert before <= 5
     assert cost.calls >= len(server.bodies) - before >= 28
     longest = max(len(server.lm.tokens(body["prompt"])) + 1 for body in server.bodies)
@@ -455,19 +457,21 @@ def test_the_cost_is_announced_before_the_calls(server):
 
 
 def test_methods_are_compared_and_judged_on_a_server(server):
-    model = wrapped(server)
+    model = wrap_model(server)
     comparison = limelight.compare(model, CONTEXT, methods=["shapley", "loo"], features="sentences")
     assert comparison["loo"].scores.shape == (5,)
     answer = model.generate(CONTEXT).text
-    masks, values = by_direct_calls(server.lm, answer)
-    found = limelight.judge(model, [CONTEXT], ["shapley", "loo"], features="sentences")
+    masks, values = outputs_from_calls(server.lm, answer)
+    judgment = limelight.judge(model, [CONTEXT], ["shapley", "loo"], features="sentences")
     scores = shapley_by_subsets(masks, values)
     lds = spearmanr(masks @ scores, values).statistic
-    assert found["shapley"]["lds"].value == pytest.approx(lds, abs=1e-9)
+    assert judgment["shapley"]["lds"].value == pytest.approx(lds, abs=1e-9)
     best = np.argsort(-scores)[:3]
     without = ~np.isin(np.arange(5), best)
-    left = values[np.flatnonzero((masks == without).all(axis=1))[0]]
-    assert found["shapley"]["top_3_drop"].value == pytest.approx(values[-1] - left, abs=1e-9)
+    remaining = values[np.flatnonzero((masks == without).all(axis=1))[0]]
+    assert judgment["shapley"]["top_3_drop"].value == pytest.approx(
+        values[-1] - remaining, abs=1e-9
+    )
 
 
 def test_a_served_page_shows_what_explain_says(server):
@@ -475,13 +479,15 @@ def test_a_served_page_shows_what_explain_says(server):
     from limelight.serving.app import ServedModel, model_facts
     from limelight.serving.texts import TextRequest, explain_text
 
-    model = wrapped(server)
+    model = wrap_model(server)
     assert model_facts(ServedModel(name="tiny", model=model))["default_methods"] == ["banzhaf"]
-    asked = TextRequest(tab="t", panel="p", text=CONTEXT, methods=["loo"], answer=ANSWER)
-    found = msgspec.json.decode(msgspec.json.encode(explain_text(model, asked, lambda *_: None)))
-    e = limelight.Explanation.from_json(msgspec.json.encode(found["explanations"][0]))
+    request = TextRequest(tab="t", panel="p", text=CONTEXT, methods=["loo"], answer=ANSWER)
+    decoded = msgspec.json.decode(
+        msgspec.json.encode(explain_text(model, request, lambda *_: None))
+    )
+    e = limelight.Explanation.from_json(msgspec.json.encode(decoded["explanations"][0]))
     assert e == limelight.explain(model, CONTEXT, "loo", answer=ANSWER)
-    assert found["prediction"]["value"] == pytest.approx(e.prediction["answer"])
+    assert decoded["prediction"]["value"] == pytest.approx(e.prediction["answer"])
 
 
 def test_the_shell_takes_an_endpoint(server, monkeypatch, request):
@@ -489,7 +495,9 @@ def test_the_shell_takes_an_endpoint(server, monkeypatch, request):
     at = ("--endpoint", server.url, "--template", TEMPLATE)
     done = run("explain", *at, "--model", "tiny", "-m", "loo", "--format", "json", CONTEXT)
     e = limelight.Explanation.from_json(done.out)
-    np.testing.assert_allclose(e.scores, limelight.explain(wrapped(server), CONTEXT, "loo").scores)
+    np.testing.assert_allclose(
+        e.scores, limelight.explain(wrap_model(server), CONTEXT, "loo").scores
+    )
     refused = run("explain", *at, CONTEXT)
     assert refused.code == 2
     assert "--endpoint needs --model NAME and --template TEXT" in refused.err
@@ -507,26 +515,26 @@ def test_the_shell_judges_the_answers_of_a_column(server, request, tmp_path):
     done = request.getfixturevalue("limelight")(
         "judge", *at, "-m", "loo,shapley", "--answer-column", "said", "--format", "json"
     )
-    found = limelight.Judgment.from_json(done.out)
+    result = limelight.Judgment.from_json(done.out)
     expected = limelight.judge(
-        wrapped(server), [CONTEXT] * 2, ["loo", "shapley"], answer=[ANSWER, None]
+        wrap_model(server), [CONTEXT] * 2, ["loo", "shapley"], answer=[ANSWER, None]
     )
-    for one, other in zip(found.texts, expected.texts, strict=True):  # an empty cell is no answer
-        assert one.deletion.areas == other.deletion.areas
-    assert found.texts[0].deletion.areas != found.texts[1].deletion.areas
+    for text, other in zip(result.texts, expected.texts, strict=True):  # an empty cell is no answer
+        assert text.deletion.areas == other.deletion.areas
+    assert result.texts[0].deletion.areas != result.texts[1].deletion.areas
 
 
 def test_a_server_that_ignores_the_text_gives_a_warning(server):
     prompt = TEMPLATE.replace("{text}", CONTEXT)
-    whole = server.completion
+    full = server.completion
 
     def forgetful(body):
         """Answer about the same text whatever text came."""
         _, _, after = body["prompt"].rpartition("\nanswer :")
-        return whole(body | {"prompt": prompt + after})
+        return full(body | {"prompt": prompt + after})
 
     server.completion = forgetful
-    e = limelight.explain(wrapped(server), CONTEXT, "loo", features="sentences", answer=ANSWER)
+    e = limelight.explain(wrap_model(server), CONTEXT, "loo", features="sentences", answer=ANSWER)
     assert (e.scores == 0).all()
     assert (
         sum(
@@ -535,8 +543,8 @@ def test_a_server_that_ignores_the_text_gives_a_warning(server):
         )
         == 1
     )
-    server.completion = whole
-    e = limelight.explain(wrapped(server), CONTEXT, "loo", features="sentences", answer=ANSWER)
+    server.completion = full
+    e = limelight.explain(wrap_model(server), CONTEXT, "loo", features="sentences", answer=ANSWER)
     assert not any("every masked text" in warning for warning in e.warnings)
 
 
@@ -545,10 +553,12 @@ def test_a_server_that_ignores_the_text_gives_a_warning(server):
     [{"methods": ["shapley", "loo"]}, {}, {"methods": ["shapley", "loo"], "budget": "60 calls"}],
 )
 def test_a_comparison_announces_the_calls_that_it_makes(server, options):
-    told = []
-    model = wrapped(server, estimate=lambda cost: told.append((cost.calls, len(server.bodies))))
+    output = []
+    model = wrap_model(
+        server, estimate=lambda cost: output.append((cost.calls, len(server.bodies)))
+    )
     limelight.compare(model, CONTEXT, features="sentences", **options)
-    ((calls, before),) = told
+    ((calls, before),) = output
     assert calls == len(server.bodies) - before == 2**5
 
 
@@ -577,24 +587,24 @@ HUGE = int("9" * 400)
     ],
 )
 def test_impossible_numbers_of_a_server_raise_an_error(server, changed, sentence):
-    whole = server.completion
+    full = server.completion
 
     def wrong(body):
-        found = whole(body)
-        logprobs = found["choices"][0]["logprobs"]
+        result = full(body)
+        logprobs = result["choices"][0]["logprobs"]
         for name, number in changed.items():
             if name in logprobs and body.get("echo"):
                 logprobs[name][-3] = number
-            elif name in found["usage"]:
-                found["usage"][name] = number
-        return found
+            elif name in result["usage"]:
+                result["usage"][name] = number
+        return result
 
     server.completion = wrong
     if sentence is None:
-        limelight.explain(wrapped(server), CONTEXT, "loo", answer=ANSWER)
+        limelight.explain(wrap_model(server), CONTEXT, "loo", answer=ANSWER)
         return
     with pytest.raises(InputError, match=sentence) as refused:
-        limelight.explain(wrapped(server), CONTEXT, "loo", answer=ANSWER)
+        limelight.explain(wrap_model(server), CONTEXT, "loo", answer=ANSWER)
     assert len(str(refused.value)) < 500
 
 
@@ -603,9 +613,9 @@ def test_an_endless_wait_raises_an_error(server, slept):
         server.faults = [(429, "no", {"Retry-After": header.encode().decode("latin-1")})]
         if header.startswith("9"):
             with pytest.raises(InputError, match="requests a wait of over a million s"):
-                wrapped(server).generate(CONTEXT)
+                wrap_model(server).generate(CONTEXT)
         else:
-            assert wrapped(server).generate(CONTEXT).text.strip()
+            assert wrap_model(server).generate(CONTEXT).text.strip()
     assert all(seconds <= 120 for seconds in slept)
 
 
@@ -627,7 +637,7 @@ def test_a_server_that_drips_is_given_up_when_the_time_is_over(server, monkeypat
 
     monkeypatch.setattr(endpoint, "_Timer", Alarm)
     monkeypatch.setattr(endpoint, "_ATTEMPTS", 1)
-    model = wrapped(server, timeout=30)
+    model = wrap_model(server, timeout=30)
     server.drips, server.pause = part, lambda: None
     assert model.generate(CONTEXT).text.strip()  # a pause alone does no harm
     in_time, ended = [], threading.Event()
@@ -667,15 +677,15 @@ def test_messages_show_little_of_what_a_server_sent_and_never_a_key(
     server, slept, monkeypatch, fault
 ):
     monkeypatch.setenv("TINY_KEY", KEY)
-    whole = server.completion
+    full = server.completion
     match fault:
         case ("status", line):
             server.status_line = line
         case (str(kind), token):
 
             def wrong(body):
-                found = whole(body)
-                logprobs = found["choices"][0]["logprobs"]
+                result = full(body)
+                logprobs = result["choices"][0]["logprobs"]
                 if kind == "alternative" and "top_logprobs" in logprobs:
                     logprobs["top_logprobs"][0] = {token: -0.1, " mars": -5.0}
                 elif kind in ("finite", "positive") and body.get("echo"):
@@ -692,17 +702,17 @@ def test_messages_show_little_of_what_a_server_sent_and_never_a_key(
                     }
                 elif kind == "tokens" and body.get("echo"):
                     logprobs["tokens"][-2] = token
-                return found
+                return result
 
             server.completion = wrong
         case _:
             server.faults = [fault] * 5
-    model = wrapped(server, key_variable="TINY_KEY")
+    model = wrap_model(server, key_variable="TINY_KEY")
     with pytest.raises(InputError) as refused:
         model.outputs([model.read(CONTEXT, queries=(AnswerQuery(ANSWER),))])
-    for shown in (str(refused.value), str(refused.value.__cause__)):
-        assert KEY not in shown
-        assert KEY[:12] not in shown
-        assert shown.isprintable()
-        assert max(map(len, re.findall("y+", shown)), default=0) <= 80
-        assert len(shown) < 520
+    for output in (str(refused.value), str(refused.value.__cause__)):
+        assert KEY not in output
+        assert KEY[:12] not in output
+        assert output.isprintable()
+        assert max(map(len, re.findall("y+", output)), default=0) <= 80
+        assert len(output) < 520

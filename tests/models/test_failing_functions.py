@@ -9,7 +9,7 @@ from limelight.errors import InputError
 TEXT = "a b c d e f"
 
 
-def failing(bad, error):
+def fail_midway(bad, error):
     calls = []
 
     def function(texts):
@@ -22,7 +22,7 @@ def failing(bad, error):
 
 
 def test_the_text_is_named_and_the_error_kept():
-    model, calls = failing(lambda text: text == "a b c d f", KeyError("lost"))
+    model, calls = fail_midway(lambda text: text == "a b c d f", KeyError("lost"))
     with pytest.raises(InputError) as error:
         limelight.explain(model, TEXT, "shapley")
     assert str(error.value) == "the function fails on the text 'a b c d f' (KeyError: 'lost')."
@@ -31,7 +31,7 @@ def test_the_text_is_named_and_the_error_kept():
 
 
 def test_a_long_text_is_shortened():
-    model, _ = failing(lambda _: True, ValueError("too long"))
+    model, _ = fail_midway(lambda _: True, ValueError("too long"))
     with pytest.raises(InputError, match=r"'word word .*…' \(ValueError: too long\)\.$") as error:
         limelight.explain(model, "word " * 500, "loo")
     assert len(str(error.value)) < 200
@@ -65,6 +65,6 @@ def test_memory_that_runs_out_still_halves_the_batch(error):
 
 
 def test_an_interrupt_passes():
-    model, _ = failing(lambda _: True, KeyboardInterrupt())
+    model, _ = fail_midway(lambda _: True, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         limelight.explain(model, TEXT, "loo")

@@ -43,47 +43,49 @@ def trained(last, texts=TEXTS, labels=LABELS):
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_fingerprints_of_pipelines_differ_by_their_parameters(last):
-    one, again = (limelight.wrap(trained(last())) for _ in range(2))
-    assert one.fingerprint == again.fingerprint
-    assert one.fingerprint.startswith("Pipeline ")
+    value, again = (limelight.wrap(trained(last())) for _ in range(2))
+    assert value.fingerprint == again.fingerprint
+    assert value.fingerprint.startswith("Pipeline ")
     upside_down = limelight.wrap(trained(last(), labels=[1 - label for label in LABELS]))
     other_words = limelight.wrap(trained(last(), texts=[t + " plot" for t in TEXTS]))
-    assert len({one.fingerprint, upside_down.fingerprint, other_words.fingerprint}) == 3
+    assert len({value.fingerprint, upside_down.fingerprint, other_words.fingerprint}) == 3
     assert repr(trained(last())) == repr(upside_down.function.__self__)  # which tells nothing
 
 
 def test_functions_inside_a_pipeline_count():
-    def shouting(factor):
+    def repeat_texts(factor):
         return FunctionTransformer(lambda texts: [text * factor for text in texts])
 
-    digests = {object_fingerprint(make_pipeline(shouting(n), CountVectorizer())) for n in (1, 2, 2)}
+    digests = {
+        object_fingerprint(make_pipeline(repeat_texts(n), CountVectorizer())) for n in (1, 2, 2)
+    }
     assert len(digests) == 2
 
 
 STOP, ENDS = {"the"}, re.compile("s$")
 
 
-def stemmed(text):
-    return [word for word in map(without_end, text.split()) if word not in STOP]
+def stem_words(text):
+    return [word for word in map(strip_ending, text.split()) if word not in STOP]
 
 
-def without_end(word):
+def strip_ending(word):
     return ENDS.sub("", word)
 
 
 def test_what_a_function_finds_in_its_module_counts(monkeypatch):
     """A list of stop words, a pattern, and what another function there finds."""
-    here = object_fingerprint(CountVectorizer(tokenizer=stemmed))
-    assert object_fingerprint(CountVectorizer(tokenizer=stemmed)) == here
+    index = object_fingerprint(CountVectorizer(tokenizer=stem_words))
+    assert object_fingerprint(CountVectorizer(tokenizer=stem_words)) == index
     for name, value in {"STOP": {"the", "a"}, "ENDS": re.compile("es$")}.items():
         with monkeypatch.context() as patch:
             patch.setitem(globals(), name, value)
-            assert object_fingerprint(CountVectorizer(tokenizer=stemmed)) != here
-    assert object_fingerprint(CountVectorizer(tokenizer=stemmed)) == here
+            assert object_fingerprint(CountVectorizer(tokenizer=stem_words)) != index
+    assert object_fingerprint(CountVectorizer(tokenizer=stem_words)) == index
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("value", "other"),
     [
         (partial(sorted, key=len), partial(sorted, key=str)),
         (re.compile("a"), re.compile("b")),
@@ -98,18 +100,18 @@ def test_what_a_function_finds_in_its_module_counts(monkeypatch):
         ([[1], 2], [[1, 2]]),
     ],
 )
-def test_different_things_have_different_fingerprints(one, other):
-    assert object_fingerprint(one) != object_fingerprint(other)
-    assert object_fingerprint(one) == object_fingerprint(one)
+def test_different_things_have_different_fingerprints(value, other):
+    assert object_fingerprint(value) != object_fingerprint(other)
+    assert object_fingerprint(value) == object_fingerprint(value)
 
 
 def test_where_a_vectorizer_keeps_its_stop_words_does_not_count():
     """It remembers their address, which no other process has."""
     fitted = CountVectorizer(stop_words=["the"]).fit(["the good film"])
-    here = object_fingerprint(fitted)
+    index = object_fingerprint(fitted)
     fitted._stop_words_id += 16
-    assert object_fingerprint(fitted) == here
-    assert object_fingerprint(CountVectorizer(stop_words=["a"]).fit(["the good film"])) != here
+    assert object_fingerprint(fitted) == index
+    assert object_fingerprint(CountVectorizer(stop_words=["a"]).fit(["the good film"])) != index
 
 
 def test_what_holds_itself_has_a_fingerprint():
@@ -123,8 +125,8 @@ def test_a_fingerprint_is_the_same_in_another_process():
         "from limelight.models.fingerprints import object_fingerprint\n"
         "print(object_fingerprint([{'b', 'a', 'c'}, {'x': 1.5, 'y': None}, (1, 'z')]))"
     )
-    found = outputs_under_hash_seeds(program)
-    assert found == {object_fingerprint([{"b", "a", "c"}, {"x": 1.5, "y": None}, (1, "z")]) + "\n"}
+    result = outputs_under_hash_seeds(program)
+    assert result == {object_fingerprint([{"b", "a", "c"}, {"x": 1.5, "y": None}, (1, "z")]) + "\n"}
 
 
 def test_a_network_whose_weights_change_has_another_fingerprint():
@@ -272,12 +274,14 @@ def test_fingerprints_of_span_functions_and_endpoints_differ_by_their_options():
         limelight.wrap(spans, tags=["A"], mask="x"),
         limelight.wrap(spans, tags=["A"], words=lambda text: [(0, len(text))]),
     ]
-    assert len({one.fingerprint for one in kinds}) == len(kinds)
-    asked = {"model": "m", "template": "{text}?"}
+    assert len({kind.fingerprint for kind in kinds}) == len(kinds)
+    request = {"model": "m", "template": "{text}?"}
     changes = ({}, {"model": "n"}, {"template": "{text}!"}, {"per_token": True})
-    servers = [limelight.wrap_endpoint("http://localhost:1/v1", **asked | one) for one in changes]
-    servers.append(limelight.wrap_endpoint("http://localhost:2/v1", **asked))
-    assert len({one.fingerprint for one in servers}) == len(servers)
+    servers = [
+        limelight.wrap_endpoint("http://localhost:1/v1", **request | change) for change in changes
+    ]
+    servers.append(limelight.wrap_endpoint("http://localhost:2/v1", **request))
+    assert len({server.fingerprint for server in servers}) == len(servers)
 
 
 def test_fingerprints_of_images_and_pairs_differ():
@@ -285,8 +289,8 @@ def test_fingerprints_of_images_and_pairs_differ():
         return [[0.5, 0.5] for _ in given]
 
     options = ({}, {"pairs": True}, {"images": True}, {"multi_label": True}, {"scale": "score"})
-    kinds = [limelight.wrap(score, classes=["a", "b"], **one) for one in options]
-    assert len({one.fingerprint for one in kinds}) == len(kinds)
+    kinds = [limelight.wrap(score, classes=["a", "b"], **option) for option in options]
+    assert len({kind.fingerprint for kind in kinds}) == len(kinds)
     same = limelight.wrap(score, classes=["a", "b"], batch_size=3)
     assert same.fingerprint == kinds[0].fingerprint  # it changes no number
 
@@ -336,7 +340,7 @@ def test_a_helper_from_another_module_of_the_user_counts(tmp_path, monkeypatch):
             "def by_module(texts):\n    return [mine_helper.weigh(1) for text in texts]\n"
         )
         module = importlib.import_module("mine_model")
-        prints.append([function_fingerprint(one) for one in (module.by_name, module.by_module)])
+        prints.append([function_fingerprint(value) for value in (module.by_name, module.by_module)])
     for first, second in zip(*prints, strict=True):
         assert first.digest != second.digest
         assert first.unchecked_parts == second.unchecked_parts == ()

@@ -93,7 +93,7 @@ def other_words():
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("not json", "config.json is not valid JSON (Expecting value: line 1"),
         ("[]", "must have the format 'limelight.attention/3'"),
@@ -103,9 +103,9 @@ def other_words():
         ('{"format": "limelight.attention/3"}', "must have the SHA-256"),
     ],
 )
-def test_a_foreign_folder_raises_an_error(folder, content, said):
+def test_a_foreign_folder_raises_an_error(folder, content, message):
     (folder / "config.json").write_text(content)
-    assert said in complaint(folder)
+    assert message in complaint(folder)
 
 
 def test_wrong_types_in_the_configuration_raise_an_error(folder):
@@ -160,13 +160,13 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
     with atomic_folder(tmp_path / "f") as part:
         (part / "a").write_text("old")
 
-    def interrupted():
+    def raise_interrupt():
         with atomic_folder(tmp_path / "f") as part:
             (part / "a").write_text("new")
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        interrupted()
+        raise_interrupt()
     assert (tmp_path / "f" / "a").read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
 

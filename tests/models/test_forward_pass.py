@@ -91,19 +91,19 @@ def test_rows_of_masked_texts_are_those_of_a_loop_over_pieces(
 
 
 def test_shorter_rows_are_padded_to_a_rectangle():
-    found = stack_rows([np.array([5, 6]), np.array([7])])
-    assert found.tolist() == [[5, 6], [7, MASKED_OUT]]
+    result = stack_rows([np.array([5, 6]), np.array([7])])
+    assert result.tolist() == [[5, 6], [7, MASKED_OUT]]
 
 
-def passing_of(network, *, half):
+def make_forward_pass(network, *, half):
     return ForwardPass(network, half=half, describe=str, example=lambda: IDS)
 
 
 @pytest.fixture
-def halving(monkeypatch):
+def half_precision_network(monkeypatch):
     """A network whose outputs are computed by its copy in half precision, on any device."""
     network, _ = tiny("bert")
-    passing = passing_of(network, half=True)
+    passing = make_forward_pass(network, half=True)
     monkeypatch.setattr(passing, "_uses_half", True)
     return network, passing
 
@@ -111,9 +111,11 @@ def halving(monkeypatch):
 IDS = np.array([[2, 5, 6, 3], [2, 7, 3, MASKED_OUT]])
 
 
-def test_the_copy_in_half_precision_is_the_same_function_and_leaves_the_network_alone(halving):
-    network, passing = halving
-    single = passing_of(network, half=False)(IDS)
+def test_the_copy_in_half_precision_is_the_same_function_and_leaves_the_network_alone(
+    half_precision_network,
+):
+    network, passing = half_precision_network
+    single = make_forward_pass(network, half=False)(IDS)
     passing.refresh()
     half = passing(IDS)
     assert {p.dtype for p in network.parameters()} == {torch.float32}
@@ -121,8 +123,8 @@ def test_the_copy_in_half_precision_is_the_same_function_and_leaves_the_network_
     np.testing.assert_allclose(half, single, atol=5e-3)
 
 
-def test_the_copy_is_made_again_when_weights_change(halving):
-    network, passing = halving
+def test_the_copy_is_made_again_when_weights_change(half_precision_network):
+    network, passing = half_precision_network
     passing.refresh()
     before, copied = passing(IDS), passing._half_network
     passing.refresh()
@@ -133,10 +135,10 @@ def test_the_copy_is_made_again_when_weights_change(halving):
     np.testing.assert_allclose(passing(IDS) - before, 1.0, atol=5e-3)
 
 
-def test_a_network_too_large_for_half_precision_runs_in_single_precision(halving):
-    network, passing = halving
+def test_a_network_too_large_for_half_precision_runs_in_single_precision(half_precision_network):
+    network, passing = half_precision_network
     with torch.no_grad():
         network.classifier.weight *= 1e6
     passing.refresh()
     assert passing._half_network is None
-    np.testing.assert_array_equal(passing(IDS), passing_of(network, half=False)(IDS))
+    np.testing.assert_array_equal(passing(IDS), make_forward_pass(network, half=False)(IDS))

@@ -101,8 +101,8 @@ NOT_NUMBERS = (
             "1.4. Pass multi_label=True if a text can have several classes.",
         ),
         *(
-            (lambda _, found=found: found, options, NOT_NUMBERS.format(shown))
-            for found, options, shown in (
+            (lambda _, results=result: results, options, NOT_NUMBERS.format(output))
+            for result, options, output in (
                 (None, {}, "None"),
                 ([["0.5", "0.5"]], {}, "[['0.5', '0.5']]"),
                 ([{"label": "good"}], {}, "[{'label': 'good'}]"),
@@ -174,12 +174,12 @@ def test_probabilities_come_back_as_they_were():
     for row in ([0.3, 0.7], [0.2, 0.3, 0.5], [0.25]):
         names = [f"c{i}" for i in range(max(2, len(row)))]
         model = limelight.wrap(chances(row), classes=names)
-        whole = row if len(row) > 1 else [1 - row[0], row[0]]
-        np.testing.assert_allclose(model.predict_proba(["x"])[0], whole, rtol=1e-12)
+        full = row if len(row) > 1 else [1 - row[0], row[0]]
+        np.testing.assert_allclose(model.predict_proba(["x"])[0], full, rtol=1e-12)
         e = limelight.explain(model, "x y", "loo", scale="probability", target=1)
         assert e.scale == "probability"
-    many = limelight.wrap(chances([0.5, 0.9]), classes=["a", "b"], multi_label=True)
-    np.testing.assert_allclose(many.predict_proba(["x"])[0], [0.5, 0.9])
+    large_sample = limelight.wrap(chances([0.5, 0.9]), classes=["a", "b"], multi_label=True)
+    np.testing.assert_allclose(large_sample.predict_proba(["x"])[0], [0.5, 0.9])
 
 
 def test_a_warning_counts_outputs_of_infinite_log_odds():
@@ -196,14 +196,14 @@ def test_a_warning_counts_outputs_of_infinite_log_odds():
             "function return logits."
         )
         assert np.abs(e.scores).max() > 27
-    some = limelight.explain(model, "a good film", "loo", target="best")
-    assert some.warnings[-1].startswith("2 of 5 outputs")  # without "good", and without any word
+    values = limelight.explain(model, "a good film", "loo", target="best")
+    assert values.warnings[-1].startswith("2 of 5 outputs")  # without "good", and without any word
     sampled = limelight.explain(model, "a good film", "lime-sampled", samples=50, target="bad")
     assert sampled.warnings[-1].startswith("51 of 51 outputs")  # and the base value
     for unheld in ({"scale": "probability"}, {"target": "x"}):
         soft = limelight.wrap(chances([0.3, 0.7]), classes=["y", "x"])
-        asked = model if "scale" in unheld else soft
-        assert not limelight.explain(asked, "a good film", "loo", **unheld).warnings
+        request = model if "scale" in unheld else soft
+        assert not limelight.explain(request, "a good film", "loo", **unheld).warnings
 
 
 @pytest.mark.parametrize("method", ["loo", "lime", "shapley", "lime-sampled"])
@@ -223,12 +223,12 @@ def test_a_model_with_random_outputs_gives_a_warning(method):
 
 
 def test_a_function_may_do_with_its_list_what_it_likes():
-    def emptied(texts):
+    def empty_outputs(texts):
         answers = np.full((len(texts), 2), 0.5)
         texts.clear()
         return answers
 
-    model = limelight.wrap(emptied, classes=["a", "b"])
+    model = limelight.wrap(empty_outputs, classes=["a", "b"])
     assert limelight.explain(model, "one two", "loo").scores.tolist() == [0, 0]
 
 
@@ -246,9 +246,9 @@ def test_a_page_shows_the_probabilities_of_the_function():
     from limelight.rendering.wording import class_outcomes
 
     model = limelight.wrap(chances([0.2, 0.3, 0.5]), classes=["a", "b", "c"])
-    shown = class_outcomes(limelight.explain(model, "x y", "loo"))
-    np.testing.assert_allclose([one.probability for one in shown], [0.2, 0.3, 0.5])
-    assert [one.name for one in shown if one.chosen] == ["c"]
+    output = class_outcomes(limelight.explain(model, "x y", "loo"))
+    np.testing.assert_allclose([value.probability for value in output], [0.2, 0.3, 0.5])
+    assert [element.name for element in output if element.chosen] == ["c"]
 
 
 def test_a_method_of_gradients_raises_an_error_for_a_function():
@@ -303,8 +303,8 @@ def test_shapley_agrees_with_all_subsets(text, pairs):
     error = np.zeros(d) if e.stderr is None else e.stderr
 
     def f(inside):
-        kept = {e.features[j] for j in inside}
-        return log_odds_value(" ".join(w if w in kept else "zzz" for w in words), 1)
+        keep = {e.features[j] for j in inside}
+        return log_odds_value(" ".join(w if w in keep else "zzz" for w in words), 1)
 
     value = {S: f(S) for k in range(d + 1) for S in combinations(range(d), k)}
     for j in range(d):
@@ -330,11 +330,11 @@ def test_on_the_papers_classifier_sampling_finds_the_exact_scores(text):
     more = {"lime": {"samples": 2000}, "shapley": {"pairs": 100}}
     for method in ("loo", "lime", "shapley"):
         exact = limelight.explain(PAPER, text, method, target=2)
-        found = limelight.explain(model, text, method, target=2, **more.get(method, {}))
-        assert (found.stderr is None) == (method == "loo" or text != LONG)
-        error = exact.bound + 1e-9 if found.stderr is None else 5 * found.stderr + 1e-9
-        assert (np.abs(found.scores - exact.scores) <= error).all(), method
-        assert found.base_value == pytest.approx(exact.base_value)
+        explanation = limelight.explain(model, text, method, target=2, **more.get(method, {}))
+        assert (explanation.stderr is None) == (method == "loo" or text != LONG)
+        error = exact.bound + 1e-9 if explanation.stderr is None else 5 * explanation.stderr + 1e-9
+        assert (np.abs(explanation.scores - exact.scores) <= error).all(), method
+        assert explanation.base_value == pytest.approx(exact.base_value)
     same = [limelight.explain(m, text, "lime-sampled", target=2) for m in (PAPER, model)]
     np.testing.assert_allclose(same[0].scores, same[1].scores, rtol=1e-9)
 
@@ -369,27 +369,27 @@ def test_all_classes_come_from_the_same_calls():
 
     model = limelight.wrap(predict, classes=PAPER.classes, mask="zzz")
     limelight.explain(model, TEXT, "lime", target=0, samples=100)
-    one = len(seen)
+    value = len(seen)
     seen.clear()
     every = limelight.explain_classes(model, TEXT, "lime", samples=100)
     assert list(every) == list(PAPER.classes)
-    assert len(seen) == one
+    assert len(seen) == value
 
 
 def test_deleting_takes_the_space_along_and_masking_does_not():
-    asked = []
+    request = []
 
     def predict(texts):
-        asked.extend(texts)
+        request.extend(texts)
         return np.full((len(texts), 2), 0.5)
 
     limelight.explain(limelight.wrap(predict, classes=["a", "b"]), "one, two  three", "loo")
-    assert set(asked) == {"one, two  three", ", two  three", "one two  three", "one, three",
+    assert set(request) == {"one, two  three", ", two  three", "one two  three", "one, three",
                           "one, two  ", ""}  # fmt: skip
-    asked.clear()
+    request.clear()
     masked = limelight.wrap(predict, classes=["a", "b"], mask="#")
     limelight.explain(masked, "one two", "loo", protect=["two"])
-    assert set(asked) == {"one two", "# two"}
+    assert set(request) == {"one two", "# two"}
     with pytest.raises(InputError, match="unknown replacement: 'mask'"):
         limelight.explain(
             limelight.wrap(predict, classes=["a", "b"]), "one two", "loo", replacement="mask"
@@ -416,10 +416,10 @@ def test_a_linear_scikit_learn_model_has_known_answers():
     weight = dict(zip(tfidf.get_feature_names_out(), tfidf.idf_ * regression.coef_[0], strict=True))
     for method in ("loo", "shapley", "lime"):
         e = limelight.explain(model, text, method)
-        known = [text.split().count(w) * weight.get(w, 0.0) for w in e.features]
-        np.testing.assert_allclose(e.scores, known, atol=1e-9)
+        reference = [text.split().count(w) * weight.get(w, 0.0) for w in e.features]
+        np.testing.assert_allclose(e.scores, reference, atol=1e-9)
         assert e.base_value == pytest.approx(regression.intercept_[0])
-    assert np.abs(known).max() > 0.1  # the comparison has something to compare
+    assert np.abs(reference).max() > 0.1  # the comparison has something to compare
 
 
 def test_a_margin_is_a_score_without_probabilities():
@@ -451,8 +451,8 @@ def test_scores_are_shown_as_scores(row):
     e = limelight.explain(
         limelight.wrap(chances(row), classes=names, scale="score"), "x y", "loo", target=1
     )
-    assert [one.probability for one in class_outcomes(e)] == [None] * len(names)
-    assert [one.name for one in class_outcomes(e) if one.chosen] == ["c1"]
+    assert [class_outcome.probability for class_outcome in class_outcomes(e)] == [None] * len(names)
+    assert [value.name for value in class_outcomes(e) if value.chosen] == ["c1"]
     assert "%" not in e.as_html().split("</style>")[-1].split("<script")[0]
     assert limelight.explain(
         limelight.wrap(chances(row), classes=names, scale="score"), "x y", "anchors"
@@ -506,8 +506,8 @@ def test_a_scikit_learn_regression_is_wrapped_as_a_score():
     e = limelight.explain(limelight.wrap(model), "so good", "loo")
     weights = dict(zip(model[0].get_feature_names_out(), model[1].coef_, strict=True))
     assert dict(e.as_list()) == pytest.approx({word: weights[word] for word in ("so", "good")})
-    asked = make_pipeline(CountVectorizer(), KNeighborsRegressor(1)).fit(texts, ratings)
-    e = limelight.explain(limelight.wrap(asked), "so good", "loo")
+    request = make_pipeline(CountVectorizer(), KNeighborsRegressor(1)).fit(texts, ratings)
+    e = limelight.explain(limelight.wrap(request), "so good", "loo")
     assert dict(e.as_list())["so"] == pytest.approx(-1.0)  # "so good" is rated 4, "good" 5
 
 
@@ -526,8 +526,8 @@ def test_a_scikit_learn_model_of_several_outputs_raises_an_error_with_advice():
         "them, limelight.wrap(lambda texts: model.predict_proba(texts)[0], classes=[…]), "
         "or fit a OneVsRestClassifier."
     )
-    one = limelight.wrap(lambda texts: model.predict_proba(texts)[0], classes=["no", "yes"])
-    assert one.predict_proba(["good"])[0, 1] > 0.5
+    value = limelight.wrap(lambda texts: model.predict_proba(texts)[0], classes=["no", "yes"])
+    assert value.predict_proba(["good"])[0, 1] > 0.5
 
 
 def test_what_can_be_explained_already_comes_back_as_it_is():
@@ -613,8 +613,8 @@ def test_the_engine_asks_each_item_once_in_batches_of_alike_length():
         return np.array([[float(len(item))] for item in items])
 
     engine = Engine(answer, size=len, key=lambda item: item, max_batch_size=6)
-    found = engine(["a", "bbb", "cc", "a", "ddd", "e"])
-    assert found[:, 0].tolist() == [1, 3, 2, 1, 3, 1]
+    result = engine(["a", "bbb", "cc", "a", "ddd", "e"])
+    assert result[:, 0].tolist() == [1, 3, 2, 1, 3, 1]
     assert batches == [["bbb", "ddd"], ["cc", "a", "e"]]
     batches.clear()
     Engine(answer, size=len, key=lambda item: item, max_batch_size=100, max_items=1)(["a", "bbb"])
@@ -652,8 +652,8 @@ def test_sampled_lime_is_the_lime_package_on_the_same_masks():
     options = {"samples": 300, "scale": "probability", "target": 1, "num_features": 5}
     e = limelight.explain(model, TEXT, "lime-sampled", feature_selection="none", **options)
     d = len(e.features)
-    drawn, _ = make_lime_sampler(d)(299, text_rng(0, TEXT))
-    keep = np.concatenate([np.ones((1, d), bool), drawn])
+    samples, _ = make_lime_sampler(d)(299, text_rng(0, TEXT))
+    keep = np.concatenate([np.ones((1, d), bool), samples])
     texts = [
         " ".join(w if row[e.features.index(w)] else "zzz" for w in TEXT.split()) for row in keep
     ]
@@ -691,8 +691,8 @@ def test_what_a_reader_sees_as_one_is_one_word(word):
 def test_signs_in_a_row_are_words_of_their_own():
     model = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
     text = "🇩🇪🇫🇷👍🏽👍1️⃣2️⃣ab3 \u0301x"
-    found = ("🇩🇪", "🇫🇷", "👍🏽", "👍", "1️⃣", "2️⃣", "ab3", "\u0301", "x")
-    assert model.read(text).tokens.strings == found
+    result = ("🇩🇪", "🇫🇷", "👍🏽", "👍", "1️⃣", "2️⃣", "ab3", "\u0301", "x")
+    assert model.read(text).tokens.strings == result
 
 
 def test_a_model_of_a_module_is_loaded_by_its_name(tmp_path, monkeypatch):

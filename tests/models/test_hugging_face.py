@@ -23,45 +23,47 @@ families = pytest.mark.parametrize("family", FAMILIES)
 
 
 @functools.cache
-def loaded(family="bert", **changes):
+def load_model(family="bert", **changes):
     model, tokenizer = tiny(family, **changes)
     return limelight.wrap(model, tokenizer=tokenizer)
 
 
-def by_hand(model, text):
+def reference_outputs(model, text):
     """The model's own answer, one text at a time, without our batches."""
-    given = model.tokenizer(text, return_tensors="pt", truncation=True, max_length=model.max_length)
-    given.pop("token_type_ids", None)
+    arguments = model.tokenizer(
+        text, return_tensors="pt", truncation=True, max_length=model.max_length
+    )
+    arguments.pop("token_type_ids", None)
     with torch.no_grad():
-        return model.network(**given).logits[0].double().numpy()
+        return model.network(**arguments).logits[0].double().numpy()
 
 
 @pytest.mark.parametrize("window", [None, "auto"])
 def test_words_that_the_tokenizer_does_not_know_are_counted(window):
-    def said(text):
-        e = limelight.explain(loaded(), text, "loo", window=window)
+    def find_messages(text):
+        e = limelight.explain(load_model(), text, "loo", window=window)
         return [warning for warning in e.warnings if "vocabulary" in warning]
 
-    assert said("a superb film") == []
-    assert said("a 漢 film 字") == [
+    assert find_messages("a superb film") == []
+    assert find_messages("a 漢 film 字") == [
         "2 of 4 tokens are not in the vocabulary. The model reads [UNK] instead."
     ]
-    assert said("漢 字") == [
+    assert find_messages("漢 字") == [
         "2 of 2 tokens are not in the vocabulary. The model reads [UNK] instead."
     ]
 
 
 @families
 def test_outputs_are_the_models_own_whatever_stands_in_the_batch(family):
-    model = loaded(family)
+    model = load_model(family)
     texts = [TEXT, "good", "bad film. " * 30, "a plot is good"]
-    expected = [by_hand(model, text) for text in texts]
+    expected = [reference_outputs(model, text) for text in texts]
     np.testing.assert_allclose(model.logits(texts), expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(model.predict_proba(texts).sum(axis=1), 1)
 
 
 def test_words_are_whole_and_stand_where_they_are_in_the_text():
-    model_input = loaded().read(TEXT)
+    model_input = load_model().read(TEXT)
     assert model_input.tokens.strings == (
         "a", "superb", "film", ",", "but", "the", "plot", "is", "predictable", ".", "superb", "!"
     )  # fmt: skip
@@ -69,13 +71,13 @@ def test_words_are_whole_and_stand_where_they_are_in_the_text():
         *(model_input.tokens.strings, model_input.tokens.spans), strict=True
     ):
         assert TEXT[start:end].lower() == string
-    e = limelight.explain(loaded(), TEXT, "gxi")
+    e = limelight.explain(load_model(), TEXT, "gxi")
     assert e.features.count("superb") == 1
     assert len(e.spans[e.features.index("superb")]) == 2
 
 
 def test_byte_level_words_lose_their_space_and_keep_their_case():
-    e = limelight.explain(loaded("gpt2"), "A film is a Film", "gxi")
+    e = limelight.explain(load_model("gpt2"), "A film is a Film", "gxi")
     assert e.features == ("A", "film", "is", "a", "Film")
     assert e.spans[1] == ((2, 6),)
 
@@ -92,24 +94,24 @@ def test_a_tokenizer_without_a_notion_of_words_has_those_between_white_space():
     keep = np.ones((2, 6), bool)
     keep[1, 2] = False
     with torch.no_grad():  # the space before a word goes with it
-        known = [
-            network(torch.tensor([tokenizer(one)["input_ids"]])).logits[0].numpy()
-            for one in (text, "A film a Film é.")
+        reference = [
+            network(torch.tensor([tokenizer(value)["input_ids"]])).logits[0].numpy()
+            for value in (text, "A film a Film é.")
         ]
-    found = limelight.game(model, text, replacement="delete")(keep)
-    np.testing.assert_allclose(found, known, atol=1e-5)
+    result = limelight.game(model, text, replacement="delete")(keep)
+    np.testing.assert_allclose(result, reference, atol=1e-5)
 
 
 def test_pieces_are_shown_on_request():
-    e = limelight.explain(loaded(), "predictable plot", "gxi", features="tokens")
+    e = limelight.explain(load_model(), "predictable plot", "gxi", features="tokens")
     assert e.features == ("predict", "able", "plot")
-    whole = limelight.explain(loaded(), "predictable plot", "gxi")
-    assert whole.scores[0] == pytest.approx(e.scores[0] + e.scores[1])
-    assert whole.settings["aggregation"] == "sum over pieces and occurrences"
+    full = limelight.explain(load_model(), "predictable plot", "gxi")
+    assert full.scores[0] == pytest.approx(e.scores[0] + e.scores[1])
+    assert full.settings["aggregation"] == "sum over pieces and occurrences"
 
 
 def test_languages_without_spaces_have_words():
-    e = limelight.explain(loaded(), "電影很好", "loo")
+    e = limelight.explain(load_model(), "電影很好", "loo")
     assert e.features == ("電", "影", "很", "好")
 
 
@@ -124,7 +126,7 @@ ROADS = ("loo", "gxi", "ig", "lrp", "alpha-avg", "alpha-grad", "rollout")
 )
 def test_every_family_answers_every_method(family, method):
     e = limelight.explain(
-        loaded(family), "a superb film", method, target=1, **CHEAP.get(method, {})
+        load_model(family), "a superb film", method, target=1, **CHEAP.get(method, {})
     )
     assert len(e.features) == 3
     assert np.isfinite(e.scores).all()
@@ -143,7 +145,7 @@ def test_every_family_answers_every_method(family, method):
 @families
 @pytest.mark.parametrize("replacement", ["mask", "unk", "pad", "delete"])
 def test_leave_one_out_is_what_really_happens(family, replacement):
-    model = loaded(family)
+    model = load_model(family)
     if family == "gpt2" and replacement in ("mask", "unk"):
         with pytest.raises(InputError, match="Choose from: auto, delete, pad"):
             limelight.explain(model, TEXT, "loo", replacement=replacement)
@@ -172,19 +174,19 @@ def test_leave_one_out_is_what_really_happens(family, replacement):
 def test_pieces_of_one_character_are_one_feature():
     """A byte-level tokenizer cuts an emoji into four; a text cannot show them apart."""
     text = "😀 film 电"
-    e = limelight.explain(loaded("gpt2"), text, "loo", features="tokens")
+    e = limelight.explain(load_model("gpt2"), text, "loo", features="tokens")
     assert e.features == ("😀", "film", "电")
     assert e.spans == (((0, 1),), ((2, 6),), ((7, 8),))
     assert e.settings["aggregation"] == "sum over pieces of one character"
-    both = limelight.explain(loaded("gpt2"), text, "loo", features="tokens", replacement="pad")
-    pieces = loaded("gpt2").read(text, subwords=True).encoding
+    pair = limelight.explain(load_model("gpt2"), text, "loo", features="tokens", replacement="pad")
+    pieces = load_model("gpt2").read(text, subwords=True).encoding
     assert (np.bincount(pieces.token[pieces.token >= 0]) == [4, 1, 3]).all()
-    assert np.abs(both.scores).min() > 0.01
+    assert np.abs(pair.scores).min() > 0.01
 
 
 def test_the_default_replacement_is_the_mask_token_if_there_is_one():
-    assert limelight.explain(loaded(), TEXT, "loo").settings["replacement"] == "mask"
-    assert limelight.explain(loaded("gpt2"), TEXT, "loo").settings["replacement"] == "delete"
+    assert limelight.explain(load_model(), TEXT, "loo").settings["replacement"] == "mask"
+    assert limelight.explain(load_model("gpt2"), TEXT, "loo").settings["replacement"] == "delete"
 
 
 def test_an_unknown_token_that_is_padding_too_replaces_no_word():
@@ -200,7 +202,7 @@ def test_an_unknown_token_that_is_padding_too_replaces_no_word():
 
 
 def test_a_long_text_is_cut_with_a_warning_and_deleting_lets_later_words_in():
-    model, text = loaded(), "good film " * 20
+    model, text = load_model(), "good film " * 20
     e = limelight.explain(model, text, "loo", replacement="delete", features="positions", target=2)
     assert len(e.features) == LIMIT - 2
     assert e.warnings[0] == (
@@ -208,25 +210,29 @@ def test_a_long_text_is_cut_with_a_warning_and_deleting_lets_later_words_in():
         "Use window='auto' (--window auto) to explain all."
     )
     assert text[: e.explained_end].split() == text.split()[:29]
-    whole = model.logits([text])[0]
+    full = model.logits([text])[0]
     without = model.logits([text.replace("good ", "", 1)])[0]
-    assert e.scores[0] == pytest.approx(whole[2] - without[2], abs=1e-5)
+    assert e.scores[0] == pytest.approx(full[2] - without[2], abs=1e-5)
     only_shorter = model.logits([" ".join(text.split()[1:29])])[0]
     assert abs(only_shorter[2] - without[2]) > 1e-2  # the word that came in matters
 
 
 def test_several_labels_have_a_probability_each():
-    model = loaded(problem_type="multi_label_classification")
+    model = load_model(problem_type="multi_label_classification")
     chances = model.predict_proba([TEXT])[0]
-    np.testing.assert_allclose(chances, 1 / (1 + np.exp(-by_hand(model, TEXT))), rtol=1e-4)
+    np.testing.assert_allclose(
+        chances, 1 / (1 + np.exp(-reference_outputs(model, TEXT))), rtol=1e-4
+    )
     e = limelight.explain(model, TEXT, "loo", scale="probability", target=0)
-    assert e.prediction["LABEL_0"] == pytest.approx(by_hand(model, TEXT)[0], abs=1e-5)
+    assert e.prediction["LABEL_0"] == pytest.approx(reference_outputs(model, TEXT)[0], abs=1e-5)
     for i, chance in enumerate(chances):
         e = limelight.explain(model, TEXT, "anchors", target=i, **CHEAP["anchors"])
         assert e.diagnostics["holds"] == ("" if chance > 0.5 else "not ") + f"LABEL_{i}"
 
 
-IDENTITY, SIGMOID = (f"torch.nn.modules.{one}" for one in ("linear.Identity", "activation.Sigmoid"))
+IDENTITY, SIGMOID = (
+    f"torch.nn.modules.{element}" for element in ("linear.Identity", "activation.Sigmoid")
+)
 
 
 @pytest.mark.parametrize(
@@ -250,10 +256,10 @@ IDENTITY, SIGMOID = (f"torch.nn.modules.{one}" for one in ("linear.Identity", "a
 def test_one_output_is_a_score_unless_the_configuration_says_otherwise(
     recorded, is_score, warned, window
 ):
-    model = loaded.__wrapped__(labels=1, **recorded)
+    model = load_model.__wrapped__(labels=1, **recorded)
     e = limelight.explain(model, TEXT, "loo", window=window)
-    said = any("one output and no problem_type" in warning for warning in e.warnings)
-    assert (e.scale == "score", said) == (is_score, warned)
+    message = any("one output and no problem_type" in warning for warning in e.warnings)
+    assert (e.scale == "score", message) == (is_score, warned)
     output = model.logits([TEXT])[0, 0]
     if is_score:
         assert (model.classes, e.target) == (("score",), "score")
@@ -281,26 +287,28 @@ def test_the_advice_about_one_output_works(tmp_path):
 
 
 def test_several_outputs_of_a_cross_encoder_have_a_sigmoid_each_if_it_records_one():
-    model = loaded.__wrapped__(sbert_ce_default_activation_function=SIGMOID)
+    model = load_model.__wrapped__(sbert_ce_default_activation_function=SIGMOID)
     chances = model.predict_proba([TEXT])[0]
-    np.testing.assert_allclose(chances, 1 / (1 + np.exp(-by_hand(model, TEXT))), rtol=1e-4)
+    np.testing.assert_allclose(
+        chances, 1 / (1 + np.exp(-reference_outputs(model, TEXT))), rtol=1e-4
+    )
 
 
 def test_a_single_output_is_the_logit_of_its_label():
-    model = loaded(labels=1, problem_type="multi_label_classification")
+    model = load_model(labels=1, problem_type="multi_label_classification")
     assert model.classes == ("not LABEL_0", "LABEL_0")
     up, down = (limelight.explain(model, TEXT, "gxi", target=i) for i in (1, 0))
     np.testing.assert_allclose(up.scores, -down.scores)
 
 
 def test_a_regression_has_a_score_and_no_probabilities():
-    model = loaded.__wrapped__(labels=1, problem_type="regression")
+    model = load_model.__wrapped__(labels=1, problem_type="regression")
     assert model.classes == ("score",)
     with pytest.raises(InputError, match="are scores, not log-odds, so it has no probabilities"):
         model.predict_proba([TEXT])
     with pytest.raises(InputError, match=r"unknown scale: 'probability'\. Choose from: score"):
         limelight.explain(model, TEXT, "gxi", scale="probability")
-    score = by_hand(model, TEXT)[0]
+    score = reference_outputs(model, TEXT)[0]
     for target in (None, "score", "predicted", 0):
         e = limelight.explain(model, TEXT, "loo", target=target)
         assert e.prediction == {"score": pytest.approx(score, abs=1e-5)}
@@ -315,7 +323,7 @@ def test_a_regression_has_a_score_and_no_probabilities():
 
 
 def test_several_scores_have_no_probabilities_either():
-    model = loaded(problem_type="regression")
+    model = load_model(problem_type="regression")
     assert model.classes == ("LABEL_0", "LABEL_1", "LABEL_2")
     with pytest.raises(InputError, match="no probabilities"):
         model.predict_proba([TEXT])
@@ -332,18 +340,18 @@ def test_a_single_score_is_shown_and_predicted_as_one(tmp_path, limelight):
     model, tokenizer = tiny("bert", labels=1, problem_type="regression")
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    shown = limelight("explain", "-m", "gxi", "--model", tmp_path / "model", TEXT).out
-    assert re.search(r"The model predicts score [+-]\d\.\d{3}\.", shown)
+    output = limelight("explain", "-m", "gxi", "--model", tmp_path / "model", TEXT).out
+    assert re.search(r"The model predicts score [+-]\d\.\d{3}\.", output)
     table = limelight("predict", "--model", tmp_path / "model", TEXT).out
     assert table.split()[:2] == ["score", "text"]
-    found = limelight("predict", "--model", tmp_path / "model", "--format", "json", TEXT)
-    assert {k: json.loads(found.out)[k] for k in ("class", "probability", "probabilities")} == {
+    result = limelight("predict", "--model", tmp_path / "model", "--format", "json", TEXT)
+    assert {k: json.loads(result.out)[k] for k in ("class", "probability", "probabilities")} == {
         "class": None, "probability": None, "probabilities": {}
     }  # fmt: skip
 
 
 def test_classes_of_the_same_name_get_different_names():
-    model = loaded.__wrapped__()  # a network of its own, which is changed
+    model = load_model.__wrapped__()  # a network of its own, which is changed
     model.network.config.id2label = {0: "x", 1: "y", 2: "x"}
     assert model.classes == ("x #0", "y", "x #2")
     e = limelight.explain(model, TEXT, "gxi", target="x #2")
@@ -361,10 +369,13 @@ def test_a_wrong_number_of_outputs_raises_an_error():
 
 
 def test_a_model_without_padding_gets_single_texts():
-    model = loaded("gpt2", pad_token_id=None)
+    model = load_model("gpt2", pad_token_id=None)
     texts = [TEXT, "good"]
     np.testing.assert_allclose(
-        model.logits(texts), [by_hand(model, text) for text in texts], rtol=1e-4, atol=1e-5
+        model.logits(texts),
+        [reference_outputs(model, text) for text in texts],
+        rtol=1e-4,
+        atol=1e-5,
     )
     assert np.isfinite(limelight.explain(model, "a good film", "lime", samples=30).scores).all()
     with pytest.raises(limelight.DomainError, match="this model has none of them"):
@@ -372,12 +383,12 @@ def test_a_model_without_padding_gets_single_texts():
 
 
 def test_compare_shows_what_is_faithful_to_deep_models():
-    comparison = limelight.compare(loaded(), "a good film", samples=40, pairs=2)
+    comparison = limelight.compare(load_model(), "a good film", samples=40, pairs=2)
     assert [e.method for e in comparison] == ["shapley", "lime", "lrp", "ig", "loo", "alpha-avg"]
 
 
 def test_a_method_that_is_no_better_than_chance_has_a_warning_with_numbers():
-    model = loaded()
+    model = load_model()
     chance = limelight.explain(model, TEXT, "gxi").warnings[-1]
     assert chance.startswith("G×I is unreliable on deep models: on 110 IMDB reviews with MiniLM")
     assert "no better than a random order (share −0.02, LRP 0.66, Shapley values 0.88)" in chance
@@ -388,17 +399,17 @@ def test_a_method_that_is_no_better_than_chance_has_a_warning_with_numbers():
 
 def test_scores_that_are_rounding_are_not_ranked():
     """BERT normalizes what it embeds, so the mean of the gradient is 0 and G-avg rounding."""
-    comparison = limelight.compare(loaded(), TEXT, methods=["loo", "g-avg", "g-l2"])
+    comparison = limelight.compare(load_model(), TEXT, methods=["loo", "g-avg", "g-l2"])
     noise = comparison["g-avg"]
     assert 0 < np.abs(noise.scores).max() < noise.diagnostics["rounding"]
     assert f"rounding errors (at most {np.abs(noise.scores).max():.0e})" in noise.warnings[-1]
-    found = comparison.agreement
-    assert found.noise_methods == ("g-avg",)
-    for table in (found.rank_correlation, found.top3_overlap):
+    result = comparison.agreement
+    assert result.noise_methods == ("g-avg",)
+    for table in (result.rank_correlation, result.top3_overlap):
         assert table[1] == (None,) * 3
         assert [row[1] for row in table] == [None] * 3
         assert table[0][2] is not None
-    assert found.sign_conflicts[0][1] is None
+    assert result.sign_conflicts[0][1] is None
 
 
 def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
@@ -412,8 +423,8 @@ def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
         limelight.wrap(model, tokenizer=tokenizer),
         limelight.wrap(pipeline("text-classification", model=model, tokenizer=tokenizer)),
     ]
-    for one in ways[1:]:
-        np.testing.assert_allclose(one.logits([TEXT]), ways[0].logits([TEXT]), atol=1e-5)
+    for way in ways[1:]:
+        np.testing.assert_allclose(way.logits([TEXT]), ways[0].logits([TEXT]), atol=1e-5)
     assert ways[0].classes == ("LABEL_0", "LABEL_1", "LABEL_2")
     assert ways[1].fingerprint == ways[2].fingerprint
 
@@ -474,8 +485,8 @@ def test_a_folder_is_loaded_and_explained_without_the_network(tmp_path, monkeypa
     for way in ("connect", "connect_ex", "sendto"):
         monkeypatch.setattr(socket.socket, way, refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    found = limelight.load(tmp_path / "model")
-    comparison = limelight.compare(found, TEXT, methods=["gxi", "loo"])
+    result = limelight.load(tmp_path / "model")
+    comparison = limelight.compare(result, TEXT, methods=["gxi", "loo"])
     assert [e.method for e in comparison] == ["gxi", "loo"]
     assert used == []  # nor was a refusal caught on the way
 
@@ -488,8 +499,8 @@ def test_offline_mode_is_respected(monkeypatch):
     used = []
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # HF_HUB_OFFLINE=1, read at its import
     monkeypatch.setattr(socket.socket, "connect", lambda *_: used.append(1))
-    said = "the Hugging Face model 'no-owner/no-model' cannot be loaded: "
-    with pytest.raises(InputError, match=said):
+    message = "the Hugging Face model 'no-owner/no-model' cannot be loaded: "
+    with pytest.raises(InputError, match=message):
         limelight.load("hub:no-owner/no-model")
     assert used == []
 
@@ -514,22 +525,22 @@ def test_broken_weights_raise_an_error(tmp_path):
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     weights, config = tmp_path / "model.safetensors", tmp_path / "config.json"
-    whole = config.read_text()
-    config.write_text(whole.replace('"hidden_size": ', '"hidden_size": 3'))
+    full = config.read_text()
+    config.write_text(full.replace('"hidden_size": ', '"hidden_size": 3'))
     with pytest.raises(InputError, match=r"are not those of its config\.json"):
         limelight.load(tmp_path)
-    config.write_text(whole)
+    config.write_text(full)
     weights.write_bytes(weights.read_bytes()[:1000])
     with pytest.raises(InputError, match="cannot be loaded: "):
         limelight.load(tmp_path)
 
 
 def test_texts_are_strings_and_may_be_none_at_all():
-    model = loaded()
-    for whole in (model, loaded(labels=1, problem_type="multi_label_classification")):
-        for one in (whole, whole.with_windows("auto")):
-            assert one.predict_proba([]).shape == (0, len(whole.classes))
-            assert one.logits([]).shape == (0, one.logits([TEXT]).shape[1])
+    model = load_model()
+    for full in (model, load_model(labels=1, problem_type="multi_label_classification")):
+        for value in (full, full.with_windows("auto")):
+            assert value.predict_proba([]).shape == (0, len(full.classes))
+            assert value.logits([]).shape == (0, value.logits([TEXT]).shape[1])
     with pytest.raises(InputError, match="text 1 must be a string, not int"):
         model.logits(["a", 3])
     for ask in (model.logits, lambda texts: limelight.explain(model, texts, "gxi")):
@@ -538,7 +549,7 @@ def test_texts_are_strings_and_may_be_none_at_all():
 
 
 def test_outputs_that_are_not_finite_raise_an_error():
-    model = loaded.__wrapped__()  # a network of its own, which is changed
+    model = load_model.__wrapped__()  # a network of its own, which is changed
     with torch.no_grad():
         model.network.classifier.bias.fill_(torch.nan)
     with pytest.raises(InputError, match="not finite"):
@@ -547,7 +558,7 @@ def test_outputs_that_are_not_finite_raise_an_error():
 
 @pytest.mark.parametrize("method", ["alpha-grad", "gxi", "ig"])
 def test_gradients_need_no_trainable_weights_and_no_gradient_mode(method):
-    model = loaded.__wrapped__()
+    model = load_model.__wrapped__()
     usual = limelight.explain(model, TEXT, method).scores
     model.network.requires_grad_(False)
     np.testing.assert_array_equal(limelight.explain(model, TEXT, method).scores, usual)
@@ -583,32 +594,32 @@ def test_somebodys_own_class_may_stand_on_a_sequence_classifier():
     class Toxic(type(model)):
         pass
 
-    own = Toxic(model.config).eval()
-    own.load_state_dict(model.state_dict())
-    found = [limelight.wrap(one, tokenizer=tokenizer) for one in (model, own)]
-    np.testing.assert_array_equal(*(one.logits(["a superb film"]) for one in found))
+    own_value = Toxic(model.config).eval()
+    own_value.load_state_dict(model.state_dict())
+    results = [limelight.wrap(value, tokenizer=tokenizer) for value in (model, own_value)]
+    np.testing.assert_array_equal(*(element.logits(["a superb film"]) for element in results))
 
 
 def test_a_compiled_model_is_replaced_by_its_original():
     model, tokenizer = tiny("bert")
     compiled = torch.compile(model, backend="eager")
-    usual, found = (limelight.wrap(one, tokenizer=tokenizer) for one in (model, compiled))
-    assert compiled._orig_mod is found.network is model
-    assert found.fingerprint == usual.fingerprint
+    usual, result = (limelight.wrap(value, tokenizer=tokenizer) for value in (model, compiled))
+    assert compiled._orig_mod is result.network is model
+    assert result.fingerprint == usual.fingerprint
     for method in ("gxi", "rollout", "loo"):
-        scores = (limelight.explain(one, TEXT, method).scores for one in (usual, found))
+        scores = (limelight.explain(element, TEXT, method).scores for element in (usual, result))
         np.testing.assert_array_equal(*scores)
 
 
 def test_a_text_of_one_word_can_be_explained_in_subwords():
     model, tokenizer = tiny("bert")
-    one = limelight.wrap(model, tokenizer=tokenizer)
+    value = limelight.wrap(model, tokenizer=tokenizer)
     advice = r"this text has 1\. Give a longer text, or use features='tokens'\.$"
     with pytest.raises(InputError, match=advice):
-        limelight.explain(one, "predictable", "lime-sampled")
-    assert len(limelight.explain(one, "predictable", "lime", features="tokens").scores) == 2
+        limelight.explain(value, "predictable", "lime-sampled")
+    assert len(limelight.explain(value, "predictable", "lime", features="tokens").scores) == 2
     with pytest.raises(InputError, match=r"this text has 1\. Give a longer text\.$"):
-        limelight.explain(one, "film", "lime-sampled", features="tokens")
+        limelight.explain(value, "film", "lime-sampled", features="tokens")
 
 
 def test_a_missing_extra_says_what_to_install(tmp_path, monkeypatch):
@@ -631,10 +642,10 @@ def test_the_command_line_takes_a_folder(tmp_path, limelight, monkeypatch):
     folder = tmp_path / "model"
     assert "LABEL" in limelight("predict", "--model", folder, TEXT).out
     assert "superb" in limelight("explain", "-m", "gxi", "--model", folder, TEXT).out
-    many = limelight(
+    large_sample = limelight(
         "compare", "-m", "gxi,loo,rollout", "--model", folder, "--format", "json", TEXT
     )
-    assert '"method":"rollout"' in many.out.replace(" ", "")
+    assert '"method":"rollout"' in large_sample.out.replace(" ", "")
     (tmp_path / "data.csv").write_text("text,label\ngood film,1\nbad film,0\n")
     assert (
         "accuracy" in limelight("evaluate", "--data", tmp_path / "data.csv", "--model", folder).out
@@ -649,12 +660,12 @@ def test_a_real_model_agrees_with_its_own_pipeline(shared):
 
     model = limelight.load(folder)
     assert model.classes == ("negative", "positive")
-    own = pipeline("text-classification", str(folder), dtype=torch.float32, top_k=None)
-    said = {answer["label"]: answer["score"] for answer in own([TEXT])[0]}
+    own_value = pipeline("text-classification", str(folder), dtype=torch.float32, top_k=None)
+    message = {answer["label"]: answer["score"] for answer in own_value([TEXT])[0]}
     assert dict(zip(model.classes, model.predict_proba([TEXT])[0], strict=True)) == (
-        pytest.approx(said, abs=1e-5)
+        pytest.approx(message, abs=1e-5)
     )
-    assert said["positive"] > 0.9
+    assert message["positive"] > 0.9
     e = limelight.explain(model, TEXT, "lime", samples=200)
     assert e.top(1)[0][0] == "superb"
     ig = limelight.explain(model, TEXT, "ig")
@@ -697,10 +708,10 @@ def test_pieces_are_the_words_of_a_script_without_spaces():
         "iP",
         "hone",
     ]
-    own = Tokenizer(models.Unigram([(w, -float(i)) for i, w in enumerate(words)], unk_id=1))
-    own.pre_tokenizer = pre_tokenizers.Metaspace()
+    own_value = Tokenizer(models.Unigram([(w, -float(i)) for i, w in enumerate(words)], unk_id=1))
+    own_value.pre_tokenizer = pre_tokenizers.Metaspace()
     marks = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=own, **marks)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=own_value, **marks)
     size = {"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 1}
     network = BertForSequenceClassification(BertConfig(vocab_size=len(words), **size)).eval()
     model = limelight.wrap(network, tokenizer=tokenizer)
@@ -724,17 +735,17 @@ def test_texts_that_are_tokenized_together_are_read_as_each_alone(family):
         "a\x00b film",
     ]
     pairs = [("a film", "the film is bad"), ("good", "bad film")]
-    for several in (texts, pairs, [*texts, *pairs]):
+    for values in (texts, pairs, [*texts, *pairs]):
         for pieces in (False, True):
-            found = list(model.read_batch(several, subwords=pieces))
-            for text, one in zip(several, found, strict=True):
-                alone = model.read(text, subwords=pieces)
-                told, other = (
-                    (x.tokens.strings, x.tokens.spans, x.warnings, x.parts) for x in (one, alone)
+            result = list(model.read_batch(values, subwords=pieces))
+            for text, value in zip(values, result, strict=True):
+                single = model.read(text, subwords=pieces)
+                output, other = (
+                    (x.tokens.strings, x.tokens.spans, x.warnings, x.parts) for x in (value, single)
                 )
-                assert told == other
-                np.testing.assert_array_equal(one.encoding.row, alone.encoding.row)
-                np.testing.assert_array_equal(one.encoding.token, alone.encoding.token)
+                assert output == other
+                np.testing.assert_array_equal(value.encoding.row, single.encoding.row)
+                np.testing.assert_array_equal(value.encoding.token, single.encoding.token)
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
@@ -747,9 +758,9 @@ def test_words_stand_where_their_pieces_do(family):
         text = "a" + "".join(rng.choice(signs, 40))
         encoded, by_hand = tokenizer(text, return_offsets_mapping=True), {}
         for word, (start, end) in zip(encoded.word_ids(), encoded["offset_mapping"], strict=True):
-            shown = [i for i in range(start, end) if not text[i].isspace()]
-            if word is not None and shown:
-                by_hand.setdefault(word, []).extend(shown)
-        spans = tuple((min(own), max(own) + 1) for own in by_hand.values())
+            output = [i for i in range(start, end) if not text[i].isspace()]
+            if word is not None and output:
+                by_hand.setdefault(word, []).extend(output)
+        spans = tuple((min(own_value), max(own_value) + 1) for own_value in by_hand.values())
         model_input = model.read(text)
         assert model_input.tokens.spans == spans[: len(model_input.tokens)]

@@ -76,16 +76,16 @@ def photo(height=24, width=24, channels=3, seed=0):
     return np.random.default_rng(seed).integers(0, 256, (height, width, channels), dtype=np.uint8)
 
 
-def by_hand(model, pixels, keep, rows, gone=0.0):
+def network_logits(model, pixels, keep, rows, gone=0.0):
     """Return the logits of the bare network, patches that do not stay set to ``gone`` by hand."""
     values = model.tokenizer(pixels, return_tensors="pt", input_data_format="channels_last")
     values = values["pixel_values"].clone()
     gone = torch.as_tensor(gone) * torch.ones_like(values)
     edges = [-(-k * values.shape[2] // rows) for k in range(rows + 1)]
     for i, (top, bottom) in enumerate(pairwise(edges)):
-        for j, (left, right) in enumerate(pairwise(edges)):
+        for j, (remaining, right) in enumerate(pairwise(edges)):
             if not keep[i * rows + j]:
-                values[:, :, top:bottom, left:right] = gone[:, :, top:bottom, left:right]
+                values[:, :, top:bottom, remaining:right] = gone[:, :, top:bottom, remaining:right]
     with torch.no_grad():
         return model.network(values.to(model.network.dtype)).logits[0].double().numpy()
 
@@ -99,82 +99,82 @@ def test_removing_patches_is_replacing_pixels_by_hand(family):
     game = limelight.game(model, pixels)
     masks = np.random.default_rng(1).random((5, rows * rows)) < 0.5
     masks[0] = True
-    expected = [by_hand(model, pixels, keep, rows) for keep in masks]
+    expected = [network_logits(model, pixels, keep, rows) for keep in masks]
     assert np.abs(game(masks) - expected).max() < 1e-5
     assert np.abs(model.outputs([model_input]) - expected[0]).max() < 1e-5
     black = model.tokenizer(0 * pixels, return_tensors="np", input_data_format="channels_last")
     soft = model.tokenizer(blur(pixels), return_tensors="np", input_data_format="channels_last")
     for name, gone in (("black", black), ("blurred", soft)):
-        found = limelight.game(model, pixels, replacement=name)(masks[1:])
-        one = [by_hand(model, pixels, k, rows, gone["pixel_values"]) for k in masks[1:]]
-        assert np.abs(found - one).max() < 1e-5
+        result = limelight.game(model, pixels, replacement=name)(masks[1:])
+        value = [network_logits(model, pixels, k, rows, gone["pixel_values"]) for k in masks[1:]]
+        assert np.abs(result - value).max() < 1e-5
 
 
 @pytest.mark.parametrize("family", TRANSFORMERS)
 def test_gradients_and_attention_are_those_of_the_bare_network(family):
     model, pixels = tiny_images(family), photo()
-    assert all(has(model, one) for one in ("attention", "gradients", "lrp"))
+    assert all(has(model, value) for value in ("attention", "gradients", "lrp"))
     model_input, network = model.read(pixels), model.network
     values = torch.as_tensor(model_input.encoding.values[None])
     special = {"deit": 2}.get(family, 1)
     assert model.token_positions(model_input).tolist() == [-1] * special + list(range(9))
 
-    kept = {}
+    keep = {}
 
     def hold(_module, _given, rows):
-        kept["rows"] = rows.detach().requires_grad_()
-        return kept["rows"] * 1
+        keep["rows"] = rows.detach().requires_grad_()
+        return keep["rows"] * 1
 
     handle = network.get_input_embeddings().register_forward_hook(hold)
     try:
         logits = network(values).logits
-        (gradient,) = torch.autograd.grad(logits[0, 1], kept["rows"])
+        (gradient,) = torch.autograd.grad(logits[0, 1], keep["rows"])
     finally:
         handle.remove()
     e = limelight.explain(model, pixels, "gxi", target=1)
-    by_autograd = (gradient[0] * kept["rows"].detach()[0]).sum(-1).double().numpy()
+    by_autograd = (gradient[0] * keep["rows"].detach()[0]).sum(-1).double().numpy()
     assert np.abs(e.scores - by_autograd).max() < 1e-5 * np.abs(by_autograd).max()
 
     ig = limelight.explain(model, pixels, "ig", target=1, steps=200)
     gap = model.outputs([model_input])[0, 1] - ig.base_value - ig.scores.sum()
     assert abs(gap) < 2e-3 * abs(ig.scores).sum()
-    base = by_hand(model, pixels, np.zeros(9, bool), 3)
+    base = network_logits(model, pixels, np.zeros(9, bool), 3)
     assert abs(ig.base_value - base[1]) < 1e-5
 
     usual = network.config._attn_implementation
     network.set_attn_implementation("eager")
     alpha = network(values, output_attentions=True).attentions
     network.set_attn_implementation(usual)
-    (shown,) = model.attention(model_input)
-    assert shown.alpha.shape == (3, 2, 9 + special, 9 + special)
-    assert np.abs(shown.alpha - torch.stack(alpha)[:, 0].detach().numpy()).max() < 1e-6
+    (output,) = model.attention(model_input)
+    assert output.alpha.shape == (3, 2, 9 + special, 9 + special)
+    assert np.abs(output.alpha - torch.stack(alpha)[:, 0].detach().numpy()).max() < 1e-6
 
 
 @pytest.mark.parametrize("family", TRANSFORMERS)
 def test_frozen_weights_share_out_what_the_patches_do(family):
     model, pixels = tiny_images(family), photo()
     model_input = model.read(pixels)
-    here = model.embed(model_input)
+    index = model.embed(model_input)
     first = np.eye(3)[1:2]
-    whole = model.frozen_gradient(model_input, here[None], first)
-    assert np.abs(whole.outputs - model.outputs([model_input])).max() < 1e-4
+    full = model.frozen_gradient(model_input, index[None], first)
+    assert np.abs(full.outputs - model.outputs([model_input])).max() < 1e-4
     e = limelight.explain(model, pixels, "lrp", target=1)
-    product = (whole.gradient[0] * here).sum(axis=-1)[-9:]
+    product = (full.gradient[0] * index).sum(axis=-1)[-9:]
     assert np.abs(e.scores - product).max() < 1e-5 * np.abs(product).max()
 
 
 def test_a_network_without_patches_has_reasons_for_missing_capabilities():
-    for family, said in (
+    for family, message in (
         ("swin", "more than vectors"),
         ("convnext", "does not return an embedding"),
     ):
         model = tiny_images(family)
-        for one in ("attention", "attention_only", "gradients", "lrp"):
-            assert said in reason_missing(model, one)
+        for value in ("attention", "attention_only", "gradients", "lrp"):
+            assert message in reason_missing(model, value)
         assert "does not return a hidden state for every token and layer" in reason_missing(
             model, "hidden_states"
         )
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             limelight.explain(model, photo(), "gxi")
         for method in ("shapley", "lime", "loo", "banzhaf"):
             e = limelight.explain(model, photo(), method, grid=2)
@@ -187,7 +187,7 @@ def test_the_values_of_a_small_game_are_those_of_all_subsets_by_hand():
     masks = (np.arange(16)[:, None] >> np.arange(4)) % 2 == 1
     # Patches of a 3 × 3 grid belong to the cell of a 2 × 2 grid that holds their middle.
     place = build_features(model.read(pixels), "2 × 2 patches").feature_index
-    values = np.array([by_hand(model, pixels, keep[place], 3)[1] for keep in masks])
+    values = np.array([network_logits(model, pixels, keep[place], 3)[1] for keep in masks])
     exact = np.zeros(4)
     for j in range(4):
         for s in range(16):
@@ -212,14 +212,14 @@ def test_segments_are_removed_pixel_by_pixel_and_pool_what_lies_in_them():
     assert e.image.regions is not None
     assert e.features == ("segment 1", "segment 2")
     values = torch.as_tensor(model.read(pixels).encoding.values[None])
-    whole = model.network(values).logits[0, 1].item()
+    full = model.network(values).logits[0, 1].item()
     values[:, :, :, :6] = 0
     without = model.network(values).logits[0, 1].item()
-    assert abs(e.scores[0] - (whole - without)) < 1e-5
+    assert abs(e.scores[0] - (full - without)) < 1e-5
     gxi = limelight.explain(model, pixels, "gxi", features=halves, target=1)
-    each = limelight.explain(model, pixels, "gxi", target=1).scores.reshape(3, 3)
+    value = limelight.explain(model, pixels, "gxi", target=1).scores.reshape(3, 3)
     # The middle column of patches has its middle in the second half.
-    assert np.allclose(gxi.scores, [each[:, :1].sum(), each[:, 1:].sum()], atol=1e-5)
+    assert np.allclose(gxi.scores, [value[:, :1].sum(), value[:, 1:].sum()], atol=1e-5)
 
 
 def test_a_processor_that_cuts_shows_where_its_patches_are():
@@ -233,11 +233,11 @@ def test_a_processor_that_cuts_shows_where_its_patches_are():
     assert (
         np.abs(np.array([*boxes[:, :2].min(0), *boxes[:, 2:].max(0)]) - [36, 4, 92, 60]).max() <= 1
     )
-    assert any("cuts a part of" in one for one in model_input.warnings)
+    assert any("cuts a part of" in warning for warning in model_input.warnings)
     assert model.read(photo(28, 28)).warnings != ()
-    whole = tiny_images("vit").read(photo(50, 30))
-    assert whole.warnings == ()
-    assert np.array(whole.image.boxes).max(0).tolist() == [20, 33, 30, 50]
+    full = tiny_images("vit").read(photo(50, 30))
+    assert full.warnings == ()
+    assert np.array(full.image.boxes).max(0).tolist() == [20, 33, 30, 50]
 
 
 def test_a_processor_may_leave_size_and_scale_as_they_are():
@@ -246,9 +246,9 @@ def test_a_processor_may_leave_size_and_scale_as_they_are():
     model, pixels = limelight.wrap(network, processor=as_it_is), photo(12, 12)
     values = torch.as_tensor(pixels).permute(2, 0, 1)[None].float()
     with torch.inference_mode():
-        whole, gone = network(values).logits, network(torch.full_like(values, 127.5)).logits
-    found = limelight.game(model, pixels)(np.array([[True] * 9, [False] * 9]))
-    assert np.allclose(found, torch.cat([whole, gone]).numpy(), atol=1e-5)
+        full, gone = network(values).logits, network(torch.full_like(values, 127.5)).logits
+    result = limelight.game(model, pixels)(np.array([[True] * 9, [False] * 9]))
+    assert np.allclose(result, torch.cat([full, gone]).numpy(), atol=1e-5)
 
 
 def test_gray_and_colors_are_turned_into_each_other():
@@ -258,13 +258,13 @@ def test_gray_and_colors_are_turned_into_each_other():
     assert np.array_equal(model.outputs([model.read(gray)]), model.outputs([model.read(same)]))
     torch.manual_seed(0)
     config = ViTConfig(**_SMALL, **_PLAIN, num_channels=1)
-    one = limelight.wrap(
+    value = limelight.wrap(
         ViTForImageClassification(config).eval(),
         processor=ViTImageProcessorPil(
             size={"height": 12, "width": 12}, image_mean=[0.3], image_std=[0.3]
         ),
     )
-    model_input = one.read(photo())
+    model_input = value.read(photo())
     assert any("colors of this image were removed" in warning for warning in model_input.warnings)
     with pytest.raises(InputError, match="images must have 1 or 3 channels"):
         limelight.wrap(
@@ -275,7 +275,7 @@ def test_gray_and_colors_are_turned_into_each_other():
 
 def test_another_object_and_a_model_of_texts_raise_an_error(tmp_path):
     model, text_model = tiny_images("vit"), tiny_model()
-    for given, said in (
+    for arguments, message in (
         ("a film", "'a film' is no file"),
         (tmp_path, "must be the path of a file"),
         (photo(1, 1), "at least 2 × 2 pixels"),
@@ -283,12 +283,12 @@ def test_another_object_and_a_model_of_texts_raise_an_error(tmp_path):
         (photo(channels=2), "1, 3 or 4 channels"),
         (("a", "b"), "this model reads single images"),
     ):
-        with pytest.raises(InputError, match=said):
-            limelight.explain(model, given)
-    for given in (photo(), read_image(photo()), b"PNG", tmp_path / "a.png"):
+        with pytest.raises(InputError, match=message):
+            limelight.explain(model, arguments)
+    for arguments in (photo(), read_image(photo()), b"PNG", tmp_path / "a.png"):
         with pytest.raises(InputError, match=r"an image .* needs a model that reads images, but"):
-            limelight.explain(text_model, given)
-    for asked, said in (
+            limelight.explain(text_model, arguments)
+    for request, message in (
         ({"grid": 4}, r"a grid of 4 × 4 is too fine"),
         ({"grid": 0}, "grid must be a positive whole number, not 0"),
         (
@@ -305,8 +305,8 @@ def test_another_object_and_a_model_of_texts_raise_an_error(tmp_path):
         ({"protect": ["row 1, column 1"]}, "pass groups of patches as features"),
         ({"method": "owen"}, "'sentences' are parts of a text, but this is an image"),
     ):
-        with pytest.raises(InputError, match=said):
-            limelight.explain(model, photo(), **asked)
+        with pytest.raises(InputError, match=message):
+            limelight.explain(model, photo(), **request)
     with pytest.raises(InputError, match="'patches' are parts of an image, but this is a text"):
         limelight.explain(text_model, "a film", features="patches")
     with pytest.raises(InputError, match="its processor"):
@@ -319,20 +319,22 @@ def test_verbs_take_images_of_all_kinds_and_tell_them_apart(tmp_path):
     model = tiny_images("vit")
     file = tmp_path / "shirt.png"
     Image.fromarray(photo()).save(file)
-    several = [photo(), file, str(file), Image.open(file), read_image(file)]
-    found = limelight.explain(model, several, "loo")
-    assert all(np.array_equal(e.scores, found[0].scores) for e in found)
-    assert found[1].text == f"shirt.png (24 × 24, {read_image(file).digest})"
+    values = [photo(), file, str(file), Image.open(file), read_image(file)]
+    explanation = limelight.explain(model, values, "loo")
+    assert all(np.array_equal(e.scores, explanation[0].scores) for e in explanation)
+    assert explanation[1].text == f"shirt.png (24 × 24, {read_image(file).digest})"
     stacked = limelight.explain(model, [photo(), photo(seed=1)], "loo")
     with pytest.raises(InputError, match="Pass several images as a list"):
         limelight.explain(model, np.stack([photo(), photo(seed=1)]), "loo")
     assert stacked[0].text != stacked[1].text
     by_class = limelight.explain_classes(model, file, "loo")
     assert set(by_class) == set(model.classes)
-    assert limelight.predict(model, file)["text"] == found[1].text
+    assert limelight.predict(model, file)["text"] == explanation[1].text
     c = limelight.compare(model, file, methods=["loo", "lrp", "alpha-avg", "rollout"])
     assert [len(e) for e in c] == [9] * 4
-    assert any("of the attention goes to the patches" in said for said in c["rollout"].warnings)
+    assert any(
+        "of the attention goes to the patches" in warning for warning in c["rollout"].warnings
+    )
     assert limelight.compare(model, file, methods=["loo"]).to_json()
     e = limelight.explain(model, file, "shapley", replacement="blurred")
     assert e.settings["replacement"] == "blurred"
@@ -350,13 +352,13 @@ def test_the_shared_vit_says_what_direct_calls_of_it_say():
     pixels = read_image(row["image"]).pixels
     masks = np.random.default_rng(0).random((40, 49)) < 0.5
     game = limelight.game(model, row["image"])
-    by_calls = np.array([by_hand(model, pixels, keep, 7) for keep in masks])
+    by_calls = np.array([network_logits(model, pixels, keep, 7) for keep in masks])
     assert np.abs(game(masks) - by_calls).max() < 1e-4
 
     # Nine parts of the image, of which direct calls tell all 512 subsets.
     masks = (np.arange(512)[:, None] >> np.arange(9)) % 2 == 1
     place = build_features(model.read(row["image"]), "3 × 3 patches").feature_index
-    by_calls = np.array([by_hand(model, pixels, keep[place], 7) for keep in masks])
+    by_calls = np.array([network_logits(model, pixels, keep[place], 7) for keep in masks])
     e = limelight.explain(model, row["image"], "shapley", grid=3, pairs=400)
     assert e.target == model.classes[int(by_calls[-1].argmax())]
     values = by_calls[:, model.classes.index(e.target)]

@@ -31,7 +31,7 @@ def reviews(shared):
     return [data.texts[i] for i in chosen], [int(data.labels[i]) for i in chosen]
 
 
-def fitted(reviews, **options):
+def fit_pipeline(reviews, **options):
     pytest.importorskip("sklearn")
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -48,51 +48,51 @@ def word_weights(pipeline):
     return dict(zip(names, tfidf.idf_ * regression.coef_[0], strict=True))
 
 
-def of_words(reviews, count):
+def text_with_length(reviews, count):
     texts = (text.replace("<br />", " ") for text in reviews[0])
     return min(texts, key=lambda text: abs(len(text.split()) - count))
 
 
 @pytest.mark.parametrize("method", ["loo", "shapley", "lime", "lime-sampled"])
 def test_a_linear_model_of_real_reviews_has_known_scores(reviews, method):
-    pipeline = fitted(reviews, C=1e-4, norm=None)
+    pipeline = fit_pipeline(reviews, C=1e-4, norm=None)
     model = wrap_scikit(pipeline, mask=".")  # a stop keeps the words beside it apart
-    text = of_words(reviews, 60)
+    text = text_with_length(reviews, 60)
     more = {"lime-sampled": {"ridge": 0.0}, "shapley": {"pairs": 3}}.get(method, {})
     e = limelight.explain(model, text, method, **more)
     weight = word_weights(pipeline)
-    known = [
+    reference = [
         len(places) * sum(weight.get(token, 0.0) for token in TOKEN.findall(word.lower()))
         for word, places in zip(e.features, e.spans, strict=True)
     ]
-    assert np.abs(known).max() > 0.03
-    np.testing.assert_allclose(e.scores, known, atol=1e-7)
+    assert np.abs(reference).max() > 0.03
+    np.testing.assert_allclose(e.scores, reference, atol=1e-7)
     assert e.base_value == pytest.approx(pipeline[1].intercept_[0], abs=1e-9)
     assert (e.stderr is None) == (method == "loo")
     if e.stderr is not None:  # nothing varied, which is not the same as certainty
         assert 0 < e.stderr.max() < 0.1
         assert any("may be missing" in warning for warning in e.warnings)
-    shifted = np.roll(known, 1)
+    shifted = np.roll(reference, 1)
     assert not np.allclose(e.scores, shifted, atol=1e-7)
 
 
 @pytest.fixture(scope="module")
-def by_subsets(reviews):
+def subset_outputs(reviews):
     """A normalized model, a sentence of nine words, and the logit of each of its subsets."""
-    pipeline = fitted(reviews, C=10.0)
+    pipeline = fit_pipeline(reviews, C=10.0)
     model = limelight.wrap(pipeline.predict_proba, classes=["negative", "positive"])  # asked
     weight = word_weights(pipeline)
     strong = sorted(weight, key=lambda word: -abs(weight[word]))[:40]
     words = ["the", *strong[::5]]
     masks = np.array(list(product([False, True], repeat=len(words))))
-    texts = [" ".join(w for w, kept in zip(words, row, strict=True) if kept) for row in masks]
+    texts = [" ".join(w for w, keep in zip(words, row, strict=True) if keep) for row in masks]
     value = pipeline.decision_function(texts)
     return model, " ".join(words), masks, value
 
 
 @pytest.mark.usefixtures("short_texts_are_sampled")
-def test_shapley_values_of_a_normalised_model_are_those_of_all_subsets(by_subsets):
-    model, text, masks, value = by_subsets
+def test_shapley_values_of_a_normalised_model_are_those_of_all_subsets(subset_outputs):
+    model, text, masks, value = subset_outputs
     d, exact = masks.shape[1], shapley_by_subsets(masks, value)
     every = limelight.explain(model, text, "shapley", pairs=400)
     np.testing.assert_allclose(every.scores, exact, atol=1e-7)
@@ -103,8 +103,8 @@ def test_shapley_values_of_a_normalised_model_are_those_of_all_subsets(by_subset
 
 
 @pytest.mark.usefixtures("short_texts_are_sampled")
-def test_lime_of_a_normalised_model_is_least_squares_on_all_subsets(by_subsets):
-    model, text, masks, value = by_subsets
+def test_lime_of_a_normalised_model_is_least_squares_on_all_subsets(subset_outputs):
+    model, text, masks, value = subset_outputs
     solution = lime_by_subsets(masks, value)
     every = limelight.explain(model, text, "lime", samples=4000)
     np.testing.assert_allclose(every.scores, solution[1:], atol=1e-7)
@@ -125,14 +125,14 @@ def test_anchors_of_the_papers_classifier_as_a_function_hold_as_often_as_all_mas
         classes=paper.classes,
         scale="logit",
         mask="zzz",
-        words=lambda given: tokenize(given).spans,
+        words=lambda arguments: tokenize(arguments).spans,
     )
     options = {"samples": 500, "threshold": 0.9, "batch": 50, "max_samples": 20_000}
     ours, e = (limelight.explain(m, text, "anchors", **options) for m in (paper, function))
     assert asdict(e.anchor) == asdict(ours.anchor)
     np.testing.assert_allclose(e.scores, ours.scores, atol=1e-12)
-    held = list(e.anchor.features)
-    assert held
+    contained = list(e.anchor.features)
+    assert contained
     assert e.diagnostics["precision_by"] == "sampling"
 
     def precision(kept):
@@ -144,11 +144,11 @@ def test_anchors_of_the_papers_classifier_as_a_function_hold_as_often_as_all_mas
         best = paper.logits([text]).argmax()
         return float((paper.logits(texts).argmax(axis=1) == best).mean())
 
-    exact = precision(held)
+    exact = precision(contained)
     error = np.sqrt(exact * (1 - exact) / 500)
     assert abs(e.anchor.precision - exact) <= 5 * error + 1e-12
-    for j in held:
-        loss = exact - precision([i for i in held if i != j])
+    for j in contained:
+        loss = exact - precision([i for i in contained if i != j])
         sign = 1 if e.diagnostics["holds"] == e.target else -1
         assert abs(sign * e.scores[j] - loss) <= 5 * e.stderr[j] + 1e-12
         assert loss > 0

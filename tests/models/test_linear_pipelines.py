@@ -64,7 +64,7 @@ def pairs_of_words(text):
     return words + [" ".join(two) for two in itertools.pairwise(words)]
 
 
-def negated(text):
+def negate_words(text):
     return text.lower().replace("not good", "not_good")
 
 
@@ -72,8 +72,8 @@ class PerLength(CountVectorizer):
     """Counts over the length of the text, which a deleted word changes for the others."""
 
     def transform(self, raw_documents):
-        found = super().transform(raw_documents)
-        return found.multiply(1 / np.maximum(found.sum(axis=1), 1)).tocsr()
+        result = super().transform(raw_documents)
+        return result.multiply(1 / np.maximum(result.sum(axis=1), 1)).tocsr()
 
     def fit_transform(self, raw_documents, y=None):
         super().fit_transform(raw_documents, y)
@@ -129,20 +129,20 @@ def corpus(seed, classes):
     return texts, rng.integers(0, classes, 40).tolist()
 
 
-def fitted(vectorizer, classifier, *, classes=2, seed=0, between=()):
+def fit_pipeline(vectorizer, classifier, *, classes=2, seed=0, between=()):
     texts, labels = corpus(seed, classes)
     names = labels if isinstance(classifier, Ridge) else [f"class {y}" for y in labels]
     return make_pipeline(vectorizer, *between, classifier).fit(texts, names)
 
 
-def outputs_of(pipeline, texts):
+def pipeline_outputs(pipeline, texts):
     """What the pipeline itself says, as one column or one per class."""
     last, rows = pipeline[-1], pipeline[:-1].transform(texts)
     if hasattr(last, "predict_joint_log_proba"):
-        found = last.predict_joint_log_proba(rows)
-        return found[:, 1:] - found[:, :1] if found.shape[1] == 2 else found
-    found = last.decision_function(rows) if hasattr(last, "classes_") else last.predict(rows)
-    return np.asarray(found, dtype=np.float64).reshape(len(texts), -1)
+        result = last.predict_joint_log_proba(rows)
+        return result[:, 1:] - result[:, :1] if result.shape[1] == 2 else result
+    result = last.decision_function(rows) if hasattr(last, "classes_") else last.predict(rows)
+    return np.asarray(result, dtype=np.float64).reshape(len(texts), -1)
 
 
 def without(e, keep):
@@ -158,7 +158,7 @@ def exact_scores(pipeline, e, classes):
     """Shapley values and LIME's limit from the pipeline's answers to all subsets of the words."""
     d = len(e.scores)
     keep = enumerate_masks(d)
-    f = outputs_of(pipeline, [without(e, row) for row in keep])
+    f = pipeline_outputs(pipeline, [without(e, row) for row in keep])
     index = classes.index(e.target)
     column = f[:, -1] if index == len(classes) - 1 else -f[:, 0] if f.shape[1] == 1 else f[:, index]
     Z = np.concatenate([np.ones((len(keep), 1)), keep], axis=1)
@@ -185,13 +185,13 @@ def check_exact(pipeline, text=TEXT):
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("vectorizer", VECTORIZERS)
 def test_every_vectorizer_is_exact(vectorizer, classes):
-    check_exact(fitted(VECTORIZERS[vectorizer](), LogisticRegression(), classes=classes))
+    check_exact(fit_pipeline(VECTORIZERS[vectorizer](), LogisticRegression(), classes=classes))
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("classifier", CLASSIFIERS)
 def test_every_classifier_is_exact(classifier, classes):
-    check_exact(fitted(TfidfVectorizer(), CLASSIFIERS[classifier](), classes=classes))
+    check_exact(fit_pipeline(TfidfVectorizer(), CLASSIFIERS[classifier](), classes=classes))
 
 
 @pytest.mark.slow
@@ -199,18 +199,18 @@ def test_every_vectorizer_with_every_classifier_is_exact():
     """A third of them, two and three classes in turn; PIPELINE_SEEDS=8 tries all, each 8 times."""
     seeds = range(int(os.environ.get("PIPELINE_SEEDS", "1")))
     every = itertools.product(enumerate(VECTORIZERS), enumerate(CLASSIFIERS), seeds)
-    several = [
-        (one, other, 2 + (i + j + seed) % 2, seed)
-        for (i, one), (j, other), seed in every
+    values = [
+        (value, other, 2 + (i + j + seed) % 2, seed)
+        for (i, value), (j, other), seed in every
         if len(seeds) > 1 or (i + j) % 3 == 0
     ]
     worst = [
         check_exact(
-            fitted(VECTORIZERS[one](), CLASSIFIERS[other](), classes=classes, seed=seed),
+            fit_pipeline(VECTORIZERS[element](), CLASSIFIERS[other](), classes=classes, seed=seed),
             " ".join(np.random.default_rng(seed).choice(WORDS, 7)).capitalize(),
         )
-        for one, other, classes, seed in several
-        if not (one in SIGNED and other in COUNTING)
+        for element, other, classes, seed in values
+        if not (element in SIGNED and other in COUNTING)
     ]
     assert len(worst) > (250 * len(seeds) if len(seeds) > 1 else 80)
     assert 1e-4 < max(worst) <= 1
@@ -231,23 +231,25 @@ STEPS = {
 def test_linear_steps_between_are_exact(steps):
     vectorizer, between = STEPS[steps]
     check_exact(
-        fitted(vectorizer(), LogisticRegression(), classes=3, between=[one() for one in between])
+        fit_pipeline(
+            vectorizer(), LogisticRegression(), classes=3, between=[value() for value in between]
+        )
     )
 
 
-def searched(inside):
+def search_result(inside):
     texts, labels = corpus(0, 2)
     if inside:  # of the classifier alone, in a pipeline of pipelines
         search = GridSearchCV(LogisticRegression(), {"C": [1, 10]}, cv=2)
         parts = make_pipeline(CountVectorizer(), TfidfTransformer()), make_pipeline(search)
         return make_pipeline(*parts).fit(texts, labels)
-    whole = make_pipeline(TfidfVectorizer(), LogisticRegression())
-    return GridSearchCV(whole, {"logisticregression__C": [1, 10]}, cv=2).fit(texts, labels)
+    full = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    return GridSearchCV(full, {"logisticregression__C": [1, 10]}, cv=2).fit(texts, labels)
 
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_fitted_search_is_what_it_found_best(inside):
-    pipeline = searched(inside)
+    pipeline = search_result(inside)
     model, text = limelight.wrap(pipeline), "good film, dull plot"
     e = limelight.explain(model, text, "shapley", tolerance=1e-9)
     f = pipeline.decision_function([without(e, row) for row in enumerate_masks(4)])
@@ -271,7 +273,7 @@ def test_independent_labels_choose_no_class(last):
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 def test_adversarial_weights_and_frequencies_are_exact(scale):
-    pipeline = fitted(TfidfVectorizer(), LogisticRegression())
+    pipeline = fit_pipeline(TfidfVectorizer(), LogisticRegression())
     rng = np.random.default_rng(5)
     n = len(WORDS)
     pipeline[0].idf_ = 10 ** rng.uniform(-4, 4, n)
@@ -354,47 +356,47 @@ def test_adversarial_weights_and_frequencies_are_exact(scale):
 def test_a_pipeline_that_is_not_linear_is_sampled_for_a_reason(
     vectorizer, classifier, between, why
 ):
-    model = limelight.wrap(fitted(vectorizer, classifier, between=between))
+    model = limelight.wrap(fit_pipeline(vectorizer, classifier, between=between))
     assert why in model.capabilities["exact_game"]
-    found = limelight.explain(model, TEXT, "shapley", pairs=2)
-    assert found.bound is None
+    explanation = limelight.explain(model, TEXT, "shapley", pairs=2)
+    assert explanation.bound is None
 
 
 def test_a_text_whose_words_change_others_is_sampled_with_a_warning(tmp_path):
     """Without "very" the preprocessor reads "not good" as one word; other texts stay exact."""
-    pipeline = fitted(TfidfVectorizer(preprocessor=negated), LogisticRegression())
+    pipeline = fit_pipeline(TfidfVectorizer(preprocessor=negate_words), LogisticRegression())
     model, texts = limelight.wrap(pipeline), ["good film", "not very good film", "dull plot"]
-    found = limelight.explain(model, texts, "shapley", tolerance=1e-9)
-    assert [e.bound is None for e in found] == [False, True, False]
-    assert "reads some words differently if other words are removed" in found[1].warnings[0]
-    assert not found[0].warnings
+    explanation = limelight.explain(model, texts, "shapley", tolerance=1e-9)
+    assert [e.bound is None for e in explanation] == [False, True, False]
+    assert "reads some words differently if other words are removed" in explanation[1].warnings[0]
+    assert not explanation[0].warnings
     words = np.array(texts[1].split())
     f = pipeline.decision_function([" ".join(words[row]) for row in enumerate_masks(4)])
-    np.testing.assert_allclose(found[1].scores, f @ shapley_matrix(4), atol=1e-9)
+    np.testing.assert_allclose(explanation[1].scores, f @ shapley_matrix(4), atol=1e-9)
     run = limelight.explain_data(model, texts, "shapley", output=tmp_path / "run")
-    np.testing.assert_allclose(list(run)[1].scores, found[1].scores, rtol=1e-6)
+    np.testing.assert_allclose(list(run)[1].scores, explanation[1].scores, rtol=1e-6)
     assert limelight.compare(model, texts[1], budget="100 calls").warnings == ()
 
 
 @pytest.mark.parametrize("classifier", ["logistic", "multinomial", "sgd", "one against rest"])
 @pytest.mark.parametrize("classes", [2, 4])
 def test_probabilities_are_those_of_the_pipeline(classifier, classes):
-    pipeline = fitted(TfidfVectorizer(), CLASSIFIERS[classifier](), classes=classes)
-    found = limelight.wrap(pipeline).predict_proba([TEXT, "dull plot"])
-    np.testing.assert_allclose(found, pipeline.predict_proba([TEXT, "dull plot"]), atol=1e-9)
+    pipeline = fit_pipeline(TfidfVectorizer(), CLASSIFIERS[classifier](), classes=classes)
+    result = limelight.wrap(pipeline).predict_proba([TEXT, "dull plot"])
+    np.testing.assert_allclose(result, pipeline.predict_proba([TEXT, "dull plot"]), atol=1e-9)
 
 
 def test_probabilities_of_one_class_against_the_rest_are_explained():
-    pipeline = fitted(TfidfVectorizer(), CLASSIFIERS["sgd"](), classes=3)
+    pipeline = fit_pipeline(TfidfVectorizer(), CLASSIFIERS["sgd"](), classes=3)
     model = limelight.wrap(pipeline)
     assert model.link == "ovr"
     e = limelight.explain(model, TEXT, "loo", scale="probability", target=1)
-    whole, less = pipeline.predict_proba([TEXT, TEXT.replace("cast", " ")])[:, 1]
-    assert dict(zip(e.features, e.scores, strict=True))["cast"] == pytest.approx(whole - less)
+    full, less = pipeline.predict_proba([TEXT, TEXT.replace("cast", " ")])[:, 1]
+    assert dict(zip(e.features, e.scores, strict=True))["cast"] == pytest.approx(full - less)
 
 
 def test_probabilities_are_sampled_because_they_have_no_exact_formula():
-    pipeline = fitted(TfidfVectorizer(), LogisticRegression(C=10))
+    pipeline = fit_pipeline(TfidfVectorizer(), LogisticRegression(C=10))
     model, text = limelight.wrap(pipeline), "good dull film"
     e = limelight.explain(model, text, "shapley", scale="probability")
     texts = [without(e, row) for row in enumerate_masks(3)]
@@ -403,26 +405,30 @@ def test_probabilities_are_sampled_because_they_have_no_exact_formula():
 
 
 def test_the_table_of_methods_says_why_a_pipeline_is_sampled():
-    asked = limelight.wrap(fitted(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression()))
-    row = limelight.methods(asked)["shapley"]
+    request = limelight.wrap(
+        fit_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression())
+    )
+    row = limelight.methods(request)["shapley"]
     assert "because columns of the vectorizer contain several words" in row.cost
-    exact = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
+    exact = limelight.wrap(fit_pipeline(TfidfVectorizer(), LogisticRegression()))
     assert "because" not in limelight.methods(exact)["shapley"].cost
 
 
 def test_words_of_the_same_column_are_a_single_feature_with_a_warning():
-    model = limelight.wrap(fitted(VECTORIZERS["hash, few columns"](), LogisticRegression()))
+    model = limelight.wrap(fit_pipeline(VECTORIZERS["hash, few columns"](), LogisticRegression()))
     e = limelight.explain(model, TEXT)
     assert any(" / " in name for name in e.features)
     assert any("puts some words into one column" in warning for warning in e.warnings)
-    plain = limelight.explain(limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression())), TEXT)
+    plain = limelight.explain(
+        limelight.wrap(fit_pipeline(TfidfVectorizer(), LogisticRegression())), TEXT
+    )
     assert "good" in plain.features
     assert "Good" not in plain.features
     assert not any("puts some words into one column" in warning for warning in plain.warnings)
 
 
 def test_a_pipeline_that_was_fitted_again_is_found_out():
-    pipeline = fitted(TfidfVectorizer(), LogisticRegression())
+    pipeline = fit_pipeline(TfidfVectorizer(), LogisticRegression())
     model = limelight.wrap(pipeline)
     texts, labels = corpus(1, 2)
     pipeline.fit(texts, [f"class {y}" for y in labels])
@@ -433,12 +439,12 @@ def test_a_pipeline_that_was_fitted_again_is_found_out():
 
 
 def test_a_pipeline_may_be_called_by_another_name():
-    pipeline = fitted(TfidfVectorizer(), LogisticRegression())
+    pipeline = fit_pipeline(TfidfVectorizer(), LogisticRegression())
     assert limelight.wrap(pipeline, name="mine").fingerprint.startswith("mine ")
 
 
 def test_words_that_are_one_are_protected_together():
-    model = limelight.wrap(fitted(VECTORIZERS["hash, few columns"](), LogisticRegression()))
+    model = limelight.wrap(fit_pipeline(VECTORIZERS["hash, few columns"](), LogisticRegression()))
     (name,) = [x for x in limelight.explain(model, TEXT).features if "film" in x.split(" / ")]
     assert " / " in name
     assert name not in limelight.explain(model, TEXT, protect=["film"]).features
@@ -446,14 +452,14 @@ def test_words_that_are_one_are_protected_together():
 
 def test_a_classifier_of_pairs_of_classes_is_sampled():
     machine = SVC(kernel="linear", decision_function_shape="ovo")
-    model = limelight.wrap(fitted(TfidfVectorizer(), machine, classes=3))
+    model = limelight.wrap(fit_pipeline(TfidfVectorizer(), machine, classes=3))
     assert (
         "SVC does not predict the class with the largest score" in model.capabilities["exact_game"]
     )
 
 
 def test_a_word_that_the_pipeline_does_not_know_does_nothing():
-    model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
+    model = limelight.wrap(fit_pipeline(TfidfVectorizer(), LogisticRegression()))
     e = limelight.explain(model, "a good unheardof film", "shapley")
     assert dict(zip(e.features, e.scores, strict=True))["unheardof"] == pytest.approx(
         0, abs=e.bound
@@ -461,14 +467,14 @@ def test_a_word_that_the_pipeline_does_not_know_does_nothing():
 
 
 def test_positions_are_exact_where_columns_can_be_shared():
-    pipeline = fitted(TfidfVectorizer(norm="l1"), LogisticRegression())
+    pipeline = fit_pipeline(TfidfVectorizer(norm="l1"), LogisticRegression())
     model = limelight.wrap(pipeline)
     e = limelight.explain(model, TEXT, "shapley", features="positions", tolerance=1e-9)
     by_shapley, _, _ = exact_scores(pipeline, e, model.classes)
     assert len(e.scores) == len(limelight.explain(model, TEXT).scores) + 1  # "good" stands twice
     assert np.abs(e.scores - by_shapley).max() <= e.bound
     # Under the other norm a word cannot be shared out among its places, and the model is asked.
-    squares = fitted(TfidfVectorizer(), LogisticRegression())
+    squares = fit_pipeline(TfidfVectorizer(), LogisticRegression())
     e = limelight.explain(limelight.wrap(squares), TEXT, "shapley", features="positions", pairs=300)
     by_shapley, _, _ = exact_scores(squares, e, ("class 0", "class 1"))
     assert e.bound is None
@@ -476,7 +482,7 @@ def test_positions_are_exact_where_columns_can_be_shared():
 
 
 def test_sentences_end_where_a_stop_stands_that_the_model_does_not_read():
-    model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
+    model = limelight.wrap(fit_pipeline(TfidfVectorizer(), LogisticRegression()))
     e = limelight.explain(model, "Good film. Dull plot, bad cast! New music.", features="sentences")
     assert e.features == ("Good film.", "Dull plot, bad cast!", "New music.")
     text = "good film. dull plot."
@@ -487,14 +493,16 @@ def test_sentences_end_where_a_stop_stands_that_the_model_does_not_read():
 
 
 def test_verify_goes_back_to_the_pipeline():
-    pipeline = fitted(TfidfVectorizer(sublinear_tf=True), LinearSVC(dual="auto"), classes=3)
+    pipeline = fit_pipeline(TfidfVectorizer(sublinear_tf=True), LinearSVC(dual="auto"), classes=3)
     checks = list(limelight.verify(limelight.wrap(pipeline), f"{TEXT} {' '.join(WORDS)}"))
-    assert {"lime", "shapley", "banzhaf", "interactions", "loo"} <= {one.method for one in checks}
-    assert all(one.passed for one in checks)
+    assert {"lime", "shapley", "banzhaf", "interactions", "loo"} <= {
+        check.method for check in checks
+    }
+    assert all(value.passed for value in checks)
 
 
 def test_protected_words_stay_in_the_norm():
-    pipeline = fitted(TfidfVectorizer(), LogisticRegression())
+    pipeline = fit_pipeline(TfidfVectorizer(), LogisticRegression())
     model = limelight.wrap(pipeline)
     e = limelight.explain(model, TEXT, "shapley", protect=["film"], tolerance=1e-9)
     by_shapley, _, base = exact_scores(pipeline, e, model.classes)
@@ -503,7 +511,7 @@ def test_protected_words_stay_in_the_norm():
 
 
 def test_a_regression_is_taken_as_it_is():
-    pipeline = fitted(TfidfVectorizer(), Ridge())
+    pipeline = fit_pipeline(TfidfVectorizer(), Ridge())
     model = limelight.wrap(pipeline)
     assert model.classes == ("prediction",)
     e = limelight.explain(model, TEXT, "shapley")
@@ -512,7 +520,7 @@ def test_a_regression_is_taken_as_it_is():
 
 def test_the_mean_field_is_twice_coefficient_times_value_less_a_share_of_the_output():
     """φ_j ≈ 2u_j − q_j f, where coefficient × value says u_j."""
-    pipeline = fitted(TfidfVectorizer(use_idf=False), LogisticRegression(fit_intercept=False))
+    pipeline = fit_pipeline(TfidfVectorizer(use_idf=False), LogisticRegression(fit_intercept=False))
     model, text = limelight.wrap(pipeline), " ".join(WORDS)
     e = limelight.explain(model, text, "shapley")
     row = pipeline[0].transform([text]).toarray()[0]
@@ -524,16 +532,16 @@ def test_the_mean_field_is_twice_coefficient_times_value_less_a_share_of_the_out
 
 
 def test_a_judge_has_a_proven_ceiling_for_them():
-    model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression(C=10)))
+    model = limelight.wrap(fit_pipeline(TfidfVectorizer(), LogisticRegression(C=10)))
     texts = [" ".join(np.random.default_rng(i).choice(WORDS, 8)) for i in range(6)]
-    found = limelight.judge(model, texts, methods=["shapley", "loo"])
-    assert all(not text.best for text in found.texts)  # no order stands for the ceiling
-    assert 0.5 < found["shapley"].share <= 1
+    judgment = limelight.judge(model, texts, methods=["shapley", "loo"])
+    assert all(not text.best for text in judgment.texts)  # no order stands for the ceiling
+    assert 0.5 < judgment["shapley"].share <= 1
 
 
 @pytest.mark.parametrize("classifier", ["logistic", "multinomial", "one against rest"])
 def test_it_can_be_sent_to_another_process(classifier):
-    model = limelight.wrap(fitted(TfidfVectorizer(), CLASSIFIERS[classifier](), classes=3))
+    model = limelight.wrap(fit_pipeline(TfidfVectorizer(), CLASSIFIERS[classifier](), classes=3))
     before = limelight.explain(model, TEXT)
     after = limelight.explain(pickle.loads(pickle.dumps(model)), TEXT)
     np.testing.assert_array_equal(before.scores, after.scores)
@@ -545,17 +553,17 @@ def test_a_run_of_several_processes_equals_that_of_one(tmp_path, monkeypatch):
     from limelight.runs import job
 
     monkeypatch.setattr(job, "usable_cores", lambda: 2)
-    model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
+    model = limelight.wrap(fit_pipeline(TfidfVectorizer(), LogisticRegression()))
     texts = {"text": [" ".join(np.random.default_rng(i).choice(WORDS, 9)) for i in range(40)]}
     settings = {"method": "shapley", "shard_texts": 10}
     estimates = []
     settings["progress"] = lambda progress: estimates.append(progress.estimate)
-    one = limelight.explain_data(model, texts, output=tmp_path / "one", **settings)
+    value = limelight.explain_data(model, texts, output=tmp_path / "one", **settings)
     monkeypatch.setattr(job, "_START_SECONDS", -1.0)
     two = limelight.explain_data(model, texts, output=tmp_path / "two", **settings)
     sentences = [estimate.sentence for estimate in estimates if estimate is not None]
     assert [re.search(r"with (\d) worker", sentence)[1] for sentence in sentences] == ["1", "2"]
-    for first, second in zip(one, two, strict=True):
+    for first, second in zip(value, two, strict=True):
         np.testing.assert_allclose(first.scores, second.scores, rtol=1e-12)
         assert first.bound == pytest.approx(second.bound)
 
@@ -576,23 +584,25 @@ def test_a_program_starts_processes_without_being_run_again(tmp_path):
         "                             shard_texts=10)\n"
         "print(len(run), run.failed)\n"
     )
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, program], capture_output=True, text=True, cwd=tmp_path, check=True
     )
-    assert found.stdout == "begun\n20 0\n"
+    assert process.stdout == "begun\n20 0\n"
 
 
 def test_a_pipeline_in_a_file_of_skops_is_the_one_that_was_stored(tmp_path):
     skops = pytest.importorskip("skops.io")
-    pipeline = fitted(TfidfVectorizer(), LogisticRegression(), classes=3)
+    pipeline = fit_pipeline(TfidfVectorizer(), LogisticRegression(), classes=3)
     skops.dump(pipeline, tmp_path / "pipeline.skops")
-    stored, kept = limelight.load(tmp_path / "pipeline.skops"), limelight.wrap(pipeline)
-    assert stored.fingerprint == kept.fingerprint
+    stored, keep = limelight.load(tmp_path / "pipeline.skops"), limelight.wrap(pipeline)
+    assert stored.fingerprint == keep.fingerprint
     np.testing.assert_array_equal(
-        limelight.explain(stored, TEXT).scores, limelight.explain(kept, TEXT).scores
+        limelight.explain(stored, TEXT).scores, limelight.explain(keep, TEXT).scores
     )
-    own = fitted(TfidfVectorizer(tokenizer=stems, token_pattern=None), LogisticRegression())
-    skops.dump(own, tmp_path / "own.skops")
+    own_value = fit_pipeline(
+        TfidfVectorizer(tokenizer=stems, token_pattern=None), LogisticRegression()
+    )
+    skops.dump(own_value, tmp_path / "own.skops")
     with pytest.raises(limelight.InputError, match=r"does not trust: .*\.stems\."):
         limelight.load(tmp_path / "own.skops")
     (tmp_path / "own.skops").write_bytes(b"no archive")
@@ -607,7 +617,7 @@ def test_without_skops_its_files_name_what_to_install(tmp_path, monkeypatch):
 
 
 def test_the_r2_of_lime_is_that_of_the_regression_on_all_subsets():
-    model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
+    model = limelight.wrap(fit_pipeline(TfidfVectorizer(), LogisticRegression()))
     text = "good film, dull plot, good end"
     e = limelight.explain(model, text, "lime", fit=True, per_head=True)
     keep = enumerate_masks(len(e.features))[:-1]  # the untouched text is never drawn

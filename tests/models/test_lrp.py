@@ -42,14 +42,14 @@ FAMILIES = (
 families = pytest.mark.parametrize("family", FAMILIES)
 
 
-def network_of(family):
+def make_network(family):
     network, tokenizer = unusual(family) if family in ("bart", "modernbert") else tiny(family)
     return network.double(), tokenizer
 
 
 @cache
-def loaded(family):
-    network, tokenizer = network_of(family)
+def load_model(family):
+    network, tokenizer = make_network(family)
     return limelight.wrap(network, tokenizer=tokenizer)
 
 
@@ -75,7 +75,7 @@ class Tape:
         self.recording, self.place = False, 0
 
 
-def normalized(module, tape, *, centered, eps):
+def normalize_states(module, tape, *, centered, eps):
     def forward(x):
         if centered:
             x = x - x.mean(-1, keepdim=True)
@@ -98,9 +98,12 @@ def replaced_modules(network, tape):
     for module in network.modules():
         name, usual = type(module).__name__, module.forward
         if name == "LayerNorm":
-            yield module, normalized(module, tape, centered=True, eps=module.eps)
+            yield module, normalize_states(module, tape, centered=True, eps=module.eps)
         elif name in ("LlamaRMSNorm", "T5LayerNorm"):
-            yield module, normalized(module, tape, centered=False, eps=module.variance_epsilon)
+            yield (
+                module,
+                normalize_states(module, tape, centered=False, eps=module.variance_epsilon),
+            )
         elif module in gates:
             yield module, lambda x, f=usual: tape(lambda: f(x))
         elif name.endswith(("GELUActivation", "Tanh", "ReLU", "GELU", "SiLUActivation")):
@@ -127,42 +130,44 @@ def relevance_by_replay(family, ids, monkeypatch, *, at=1.0, start=None):
     The embedding of each word stands at start + at · (embedded − start), a row of the table being
     one piece of the text, and what moved is embedded − start.
     """
-    network, tokenizer = network_of(family)
+    network, tokenizer = make_network(family)
     network.set_attn_implementation("eager")
     table, tape = network.get_input_embeddings().weight.data, Tape()
     words = [int(i) for i in ids if int(i) not in tokenizer.all_special_ids]
     assert len(set(words)) == len(words)
     moved = table[words] - (0 if start is None else table[start])
     table[words] -= (1 - at) * moved
-    given = torch.tensor(ids[None])
+    arguments = torch.tensor(ids[None])
 
     def output():
-        return float(network(input_ids=given, attention_mask=torch.ones_like(given)).logits[0, 1])
+        return float(
+            network(input_ids=arguments, attention_mask=torch.ones_like(arguments)).logits[0, 1]
+        )
 
     with torch.no_grad(), on_tape(network, tape, monkeypatch):
-        whole, found = output(), []
+        full, result = output(), []
         for piece, step in zip(words, moved, strict=True):
             tape.rewind()
             table[piece] -= step
-            found.append(whole - output())
+            result.append(full - output())
             table[piece] += step
     assert len(tape.kept) > 6
-    return np.array(found)
+    return np.array(result)
 
 
-def ids_of(model):
+def token_ids(model):
     pieces = model.read(TEXT).encoding
     return pieces.ids[pieces.read_indices]
 
 
-def by_word(model, scores):
+def sum_by_word(model, scores):
     """Sum scores of the pieces of words over the words."""
     token = model.read(TEXT).encoding.token
     token = token[token >= 0]
     return np.array([scores[token == j].sum() for j in range(token.max() + 1)])
 
 
-def explained(model, method="lrp", **settings):
+def lrp_scores(model, method="lrp", **settings):
     return limelight.explain(model, TEXT, method, target=TARGET, features="positions", **settings)
 
 
@@ -172,75 +177,80 @@ def assert_near(found, expected):
 
 @families
 def test_lrp_is_what_a_piece_adds_when_every_weight_is_replayed(family, monkeypatch):
-    model = loaded(family)
-    expected = by_word(model, relevance_by_replay(family, ids_of(model), monkeypatch))
-    assert_near(explained(model).scores, expected)
+    model = load_model(family)
+    expected = sum_by_word(model, relevance_by_replay(family, token_ids(model), monkeypatch))
+    assert_near(lrp_scores(model).scores, expected)
     with pytest.raises(AssertionError):  # the plain gradient is another
-        assert_near(explained(model, "gxi").scores, expected)
+        assert_near(lrp_scores(model, "gxi").scores, expected)
 
 
 def test_steps_integrate_from_the_replacement(monkeypatch):
-    model = loaded("bert")
+    model = load_model("bert")
     mask, expected = model.tokenizer.mask_token_id, 0
     for node, weight in zip(*np.polynomial.legendre.leggauss(3), strict=True):
-        expected += (weight / 2) * by_word(
+        expected += (weight / 2) * sum_by_word(
             model,
-            relevance_by_replay("bert", ids_of(model), monkeypatch, at=(node + 1) / 2, start=mask),
+            relevance_by_replay(
+                "bert", token_ids(model), monkeypatch, at=(node + 1) / 2, start=mask
+            ),
         )
-    assert_near(explained(model, steps=3).scores, expected)
+    assert_near(lrp_scores(model, steps=3).scores, expected)
     with pytest.raises(AssertionError):
-        assert_near(explained(model, steps=4).scores, expected)
+        assert_near(lrp_scores(model, steps=4).scores, expected)
 
 
 def test_without_biases_all_of_the_output_is_passed_on():
-    e = explained(loaded("llama"))
+    e = lrp_scores(load_model("llama"))
     output = e.prediction[e.target]
     assert e.diagnostics["to_biases"] == pytest.approx(0, abs=1e-6 * abs(output))
     assert e.scores.sum() + e.diagnostics["to_other_tokens"] == pytest.approx(output, rel=1e-6)
-    with_biases = explained(loaded("bert"))
+    with_biases = lrp_scores(load_model("bert"))
     assert abs(with_biases.diagnostics["to_biases"]) > 1e-3
 
 
 @pytest.mark.parametrize("family", ["bart", "t5"])
 def test_a_piece_that_enters_encoder_and_decoder_counts_at_both(family):
     """The plain gradient, by central differences of the table's row: both read the same row."""
-    model = loaded(family)
-    network, _ = network_of(family)
-    table, given = network.get_input_embeddings().weight.data, torch.tensor(ids_of(model)[None])
+    model = load_model(family)
+    network, _ = make_network(family)
+    table, arguments = (
+        network.get_input_embeddings().weight.data,
+        torch.tensor(token_ids(model)[None]),
+    )
     slopes, h = [], 1e-3
-    for piece in ids_of(model):
+    for piece in token_ids(model):
         row, ends = table[piece].clone(), []
         for sign in (1, -1):
             table[piece] = row * (1 + sign * h)
             with torch.no_grad():
-                ends.append(float(network(input_ids=given).logits[0, TARGET]))
+                ends.append(float(network(input_ids=arguments).logits[0, TARGET]))
         table[piece] = row
         slopes.append((ends[0] - ends[1]) / (2 * h))
     inside = model.read(TEXT).encoding.token >= 0
-    expected = by_word(model, np.array(slopes)[inside])
+    expected = sum_by_word(model, np.array(slopes)[inside])
     # T5 takes its root mean squares in single precision, whatever the network's is.
     size = np.abs(expected).max()
-    np.testing.assert_allclose(explained(model, "gxi").scores, expected, rtol=0, atol=1e-3 * size)
+    np.testing.assert_allclose(lrp_scores(model, "gxi").scores, expected, rtol=0, atol=1e-3 * size)
 
 
 def test_a_whole_text_in_windows_is_the_mean_of_its_windows():
-    model = loaded("bert")
+    model = load_model("bert")
     text = "a superb film . the plot is bad ."
-    whole = limelight.explain(model, text, "lrp", window=6, features="positions", target=TARGET)
+    full = limelight.explain(model, text, "lrp", window=6, features="positions", target=TARGET)
     parts = [
         limelight.explain(model, part, "lrp", features="positions", target=TARGET).scores
         for part in ("a superb film .", "the plot is", "bad .")
     ]
-    assert len(parts) == len(whole.diagnostics["windows"]) == 3
-    np.testing.assert_allclose(whole.scores, np.concatenate(parts) / 3, rtol=1e-6)
+    assert len(parts) == len(full.diagnostics["windows"]) == 3
+    np.testing.assert_allclose(full.scores, np.concatenate(parts) / 3, rtol=1e-6)
 
 
 def test_a_network_with_other_outputs_when_frozen_raises_an_error(monkeypatch):
-    model = loaded("bert")
+    model = load_model("bert")
     usual = rules._RULES["gelu"]
-    monkeypatch.setitem(rules._RULES, "gelu", lambda *given: 2 * usual(*given))
+    monkeypatch.setitem(rules._RULES, "gelu", lambda *arguments: 2 * usual(*arguments))
     with pytest.raises(DomainError, match="freezing its weights changes its outputs by"):
-        explained(model)
+        lrp_scores(model)
 
 
 class Curved(nn.Module):
@@ -254,7 +264,7 @@ def test_what_is_not_known_to_weigh_withdraws_the_capability_of_that_instance_al
     model = limelight.wrap(network, tokenizer=tokenizer)
     why = "LRP has no rule for the operation 'Exp' of BertForSequenceClassification"
     assert reason_missing(model, "lrp") == why
-    assert has(loaded("bert"), "lrp")
+    assert has(load_model("bert"), "lrp")
     with pytest.raises(InputError) as error:
         limelight.explain(model, TEXT, "lrp")
     assert str(error.value) == (
@@ -328,20 +338,20 @@ def test_on_the_papers_classifier_lrp_is_attention_times_value():
         )
     (gradient,) = torch.autograd.grad(total, e)
     product = (gradient * e).sum(-1).detach().numpy()[1 : 1 + len(model_input.tokens)]
-    found = limelight.explain(model, text, "lrp", features="positions")
-    np.testing.assert_allclose(found.scores, product, rtol=1e-9)
+    explanation = limelight.explain(model, text, "lrp", features="positions")
+    np.testing.assert_allclose(explanation.scores, product, rtol=1e-9)
     worth = limelight.explain(model, text, "alpha-grad", features="positions")
-    np.testing.assert_array_equal(found.scores, worth.scores)
+    np.testing.assert_array_equal(explanation.scores, worth.scores)
 
 
 def test_steps_below_one_and_paths_without_a_start_raise_an_error():
     with pytest.raises(InputError, match="steps must be at least 1, not 0"):
-        explained(loaded("bert"), steps=0)
+        lrp_scores(load_model("bert"), steps=0)
     network, tokenizer = tiny("gpt2", pad_token_id=None)
     bare = limelight.wrap(network, tokenizer=tokenizer)
-    assert explained(bare).scores.any()
+    assert lrp_scores(bare).scores.any()
     with pytest.raises(DomainError, match="this model has none of them"):
-        explained(bare, steps=2)
+        lrp_scores(bare, steps=2)
 
 
 TEXTS = ["a film but.", "good", "the plot is so bad that a film but good is bad.", "a film"]
@@ -349,23 +359,23 @@ TEXTS = ["a film but.", "good", "the plot is so bad that a film but good is bad.
 
 @families
 def test_texts_together_score_as_they_do_alone(family, monkeypatch):
-    model = loaded(family)
-    alone = [limelight.explain(model, text, "lrp", target=TARGET) for text in TEXTS]
+    model = load_model(family)
+    single = [limelight.explain(model, text, "lrp", target=TARGET) for text in TEXTS]
     monkeypatch.setitem(frozen_network._COST, "cpu", 1)
     monkeypatch.setattr(type(model), "inputs_per_batch", 3)
-    asked = model.engine.calls
-    several = limelight.explain(model, TEXTS, "lrp", target=TARGET)
-    assert model.engine.calls - asked <= 2 * len(TEXTS)
-    for one, other in zip(alone, several, strict=True):
-        assert other.features == one.features
-        np.testing.assert_allclose(other.scores, one.scores, atol=1e-9)
-        assert other.base_value == pytest.approx(one.base_value, abs=1e-9)
-        for name, value in one.diagnostics.items():
+    request = model.engine.calls
+    values = limelight.explain(model, TEXTS, "lrp", target=TARGET)
+    assert model.engine.calls - request <= 2 * len(TEXTS)
+    for element, other in zip(single, values, strict=True):
+        assert other.features == element.features
+        np.testing.assert_allclose(other.scores, element.scores, atol=1e-9)
+        assert other.base_value == pytest.approx(element.base_value, abs=1e-9)
+        for name, value in element.diagnostics.items():
             assert other.diagnostics[name] == pytest.approx(value, abs=1e-9)
 
 
 def test_of_texts_together_the_one_at_fault_is_named(monkeypatch):
-    model = loaded("bert")
+    model = load_model("bert")
     usual = frozen_network.input_products
 
     def fails_on_the_longest(network, rows, *args, **options):
@@ -382,7 +392,7 @@ def test_of_texts_together_the_one_at_fault_is_named(monkeypatch):
 
 
 def test_memory_that_runs_out_halves_the_texts_taken_together(monkeypatch):
-    model, sizes = loaded("bert"), []
+    model, sizes = load_model("bert"), []
     usual = frozen_network.input_products
 
     def small(network, rows, *args, **options):
@@ -391,11 +401,11 @@ def test_memory_that_runs_out_halves_the_texts_taken_together(monkeypatch):
             raise RuntimeError("CUDA out of memory")
         return usual(network, rows, *args, **options)
 
-    alone = limelight.explain(model, TEXTS[-1], "lrp")
+    single = limelight.explain(model, TEXTS[-1], "lrp")
     monkeypatch.setattr(frozen_network, "input_products", small)
     monkeypatch.setitem(frozen_network._COST, "cpu", 1)
     monkeypatch.setattr(type(model), "inputs_per_batch", 4)
-    found = limelight.explain(model, TEXTS, "lrp")
+    explanation = limelight.explain(model, TEXTS, "lrp")
     assert sizes[0] == 4
     assert max(sizes[1:]) == 2
-    np.testing.assert_allclose(found[-1].scores, alone.scores, atol=1e-9)
+    np.testing.assert_allclose(explanation[-1].scores, single.scores, atol=1e-9)

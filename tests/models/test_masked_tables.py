@@ -27,11 +27,11 @@ cases = {
 }
 
 
-def changed(model, text, features, keep, protect, *, delete):
+def rewritten_outputs(model, text, features, keep, protect, *, delete):
     """Oracle: rewrite the text word by word, then ask the model."""
     outputs = []
     for mask in keep:
-        kept = {s for s, stays in zip(features.strings, mask, strict=True) if stays}
+        kept_words = {s for s, stays in zip(features.strings, mask, strict=True) if stays}
         new = []
         for t, word in enumerate(text.split()):
             inside = t < len(features.feature_index)
@@ -40,7 +40,7 @@ def changed(model, text, features, keep, protect, *, delete):
                     not inside or features.feature_index[t] < 0 or mask[features.feature_index[t]]
                 )
             else:
-                stays = word in protect or word in kept or word not in features.strings
+                stays = word in protect or word in kept_words or word not in features.strings
             if stays or not delete:
                 new.append(word if stays else "unheard-of")
         outputs.append(
@@ -62,7 +62,7 @@ def deletions(model, model_input, features, keep):
     return game(keep), game(np.tile(keep, (10, 1)))[: len(keep)]
 
 
-def read_with(model, text, kind, protect):
+def read_features(model, text, kind, protect):
     model_input = model.read(text)
     if not set(text.split()[: model.T_max - 1]) - set(protect):
         protect = ()
@@ -72,47 +72,47 @@ def read_with(model, text, kind, protect):
 @given(**cases)
 def test_replacement_is_the_prediction_of_the_changed_text(text, seed, outputs, kind, protect):
     model = tiny_model(seed, outputs=outputs)
-    model_input, features, protect = read_with(model, text, kind, protect)
+    model_input, features, protect = read_features(model, text, kind, protect)
     keep = some_masks(len(features), seed)
-    found = model.game(model_input, features, "unk")(keep)
-    wanted = changed(model, text, features, keep, protect, delete=False)
-    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    result = model.game(model_input, features, "unk")(keep)
+    wanted = rewritten_outputs(model, text, features, keep, protect, delete=False)
+    np.testing.assert_allclose(result, wanted, rtol=1e-9, atol=1e-9)
 
 
 @given(**cases)
 def test_deletion_is_the_prediction_of_the_shortened_text(text, seed, outputs, kind, protect):
     model = tiny_model(seed, outputs=outputs)
-    model_input, features, protect = read_with(model, text, kind, protect)
+    model_input, features, protect = read_features(model, text, kind, protect)
     keep = some_masks(len(features), seed)
-    wanted = changed(model, text, features, keep, protect, delete=True)
-    for found in deletions(model, model_input, features, keep):
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    wanted = rewritten_outputs(model, text, features, keep, protect, delete=True)
+    for deletion in deletions(model, model_input, features, keep):
+        np.testing.assert_allclose(deletion, wanted, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("kept", [1 << 18, 0])
+@pytest.mark.parametrize("kept_words", [1 << 18, 0])
 @pytest.mark.parametrize("count", [2, 11, 12, 20])
 def test_deletion_is_the_same_with_hidden_units_and_for_texts_of_too_many_words(
-    count, kept, monkeypatch
+    count, kept_words, monkeypatch
 ):
-    monkeypatch.setattr(masked, "_MAX_TERMS", kept)
+    monkeypatch.setattr(masked, "_MAX_TERMS", kept_words)
     w_a = np.random.default_rng(0).standard_normal(tiny_model(0).W_q.shape[:2])
     text = " ".join(WORDS[i % 7] for i in range(count))
     for model in (tiny_model(2, outputs=5), tiny_model(2, attention="additive", w_a=w_a)):
-        model_input, features, _ = read_with(model, text, "words", ())
+        model_input, features, _ = read_features(model, text, "words", ())
         keep = some_masks(len(features), count)
-        wanted = changed(model, text, features, keep, (), delete=True)
-        for found in deletions(model, model_input, features, keep):
-            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+        wanted = rewritten_outputs(model, text, features, keep, (), delete=True)
+        for deletion in deletions(model, model_input, features, keep):
+            np.testing.assert_allclose(deletion, wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_hidden_units_are_evaluated_once_for_each_word_and_position(monkeypatch):
-    asked = []
+    request = []
 
-    def counted(given, weight):
-        asked.append(len(given))
+    def count_call(given, weight):
+        request.append(len(given))
         return unit_logits(given, weight)
 
-    monkeypatch.setattr(tables, "unit_logits", counted)
+    monkeypatch.setattr(tables, "unit_logits", count_call)
     w_a = np.random.default_rng(0).standard_normal(tiny_model(0).W_q.shape[:2])
     model = tiny_model(2, attention="additive", w_a=w_a)
     model_input = model.read("w1 w2 w3 w4 w5")
@@ -120,7 +120,7 @@ def test_hidden_units_are_evaluated_once_for_each_word_and_position(monkeypatch)
     game = model.game(model_input, features, "delete")
     for _ in range(3):
         game(np.tile(some_masks(len(features), 1), (10, 1)))
-    assert sum(asked) == (len(features) + 2) * model.T_max  # [cls] and UNK beside the words
+    assert sum(request) == (len(features) + 2) * model.T_max  # [cls] and UNK beside the words
 
 
 def test_masks_of_a_peaked_model_are_predicted_only_where_nothing_counts(monkeypatch):
@@ -152,8 +152,8 @@ def test_words_cut_off_move_into_the_window_when_others_are_deleted():
     game = model.game(model_input, features, "delete")
     shortened = model.vocabulary.encode([*WORDS[2:12], "w15", "w16"])
     np.testing.assert_allclose(game(keep), model.logits_of_ids([shortened]), rtol=1e-12)
-    whole = model.vocabulary.encode(WORDS[:12])  # what lies beyond the window is not read
-    np.testing.assert_allclose(game(keep | True), model.logits_of_ids([whole]), rtol=1e-12)
+    full = model.vocabulary.encode(WORDS[:12])  # what lies beyond the window is not read
+    np.testing.assert_allclose(game(keep | True), model.logits_of_ids([full]), rtol=1e-12)
 
 
 def test_deleting_and_replacing_differ():
@@ -181,9 +181,9 @@ def test_huge_logits_lose_no_digits(replacement, spread):
         features = build_features(model_input)
         keep = some_masks(len(features), seed)
         delete = replacement == "delete"
-        wanted = changed(model, text, features, keep, (), delete=delete)
-        found = model.game(model_input, features, replacement)(keep)
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+        wanted = rewritten_outputs(model, text, features, keep, (), delete=delete)
+        result = model.game(model_input, features, replacement)(keep)
+        np.testing.assert_allclose(result, wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_no_masks_give_no_outputs():

@@ -18,16 +18,16 @@ TEXTS = [TEXT, "good", "bad film. " * 5, "superb film"]
 TOLERANCE = 1e-5  # of the largest output: what float32 rounds when a batch adds in another order
 
 
-def wrapped(network, tokenizer=None):
+def wrap_model(network, tokenizer=None):
     return limelight.wrap(network, tokenizer=tokenizer or word_pieces())
 
 
 def animal(family):
-    return wrapped(animals.build(family), animals.word_pieces())
+    return wrap_model(animals.build(family), animals.word_pieces())
 
 
 def test_an_ordinary_network_has_nothing_to_say():
-    check = wrapped(tiny("bert")[0]).check
+    check = wrap_model(tiny("bert")[0]).check
     assert (
         check.missing_capabilities,
         check.unusable_replacements,
@@ -47,7 +47,7 @@ def mask_outside():
     network, tokenizer = tiny("bert")
     tokenizer.add_special_tokens({"mask_token": "<mask>"})
     assert tokenizer.mask_token_id == network.config.vocab_size
-    return wrapped(network, tokenizer)
+    return wrap_model(network, tokenizer)
 
 
 def test_a_mask_outside_the_embedding_is_withdrawn_and_others_remain(mask_outside):
@@ -72,15 +72,18 @@ def test_it_is_withdrawn_in_windows_too(mask_outside):
 
 
 def test_a_word_outside_the_embedding_is_named(mask_outside):
-    for asked in (mask_outside.logits, lambda texts: limelight.explain(mask_outside, texts, "loo")):
+    for request in (
+        mask_outside.logits,
+        lambda texts: limelight.explain(mask_outside, texts, "loo"),
+    ):
         with pytest.raises(InputError, match="reads '<mask>' as the token 17, but the embedding"):
-            asked(["a <mask> film"])
+            request(["a <mask> film"])
 
 
 def test_a_tokenizer_of_another_model_raises_an_error():
     network, _ = tiny("bert", vocab_size=3)
     with pytest.raises(InputError, match="as the token 3, but the embedding of the model has"):
-        wrapped(network)
+        wrap_model(network)
 
 
 @pytest.mark.parametrize("family", ["xlnet", "fnet", "yoso"])
@@ -94,8 +97,8 @@ def test_a_network_that_changes_with_padding_gets_texts_of_equal_length(family):
     assert not set(model.check.warnings) - set(limelight.explain(model, TEXT, "loo").warnings)
     sizes = []
     forward = model.network.forward
-    model.network.forward = lambda **given: (
-        sizes.append(given["attention_mask"].min().item()) or forward(**given)
+    model.network.forward = lambda **arguments: (
+        sizes.append(arguments["attention_mask"].min().item()) or forward(**arguments)
     )
     limelight.explain(model, TEXT, "loo", replacement="delete")
     assert set(sizes) == {1}  # nothing was padded
@@ -106,17 +109,17 @@ def test_a_network_that_changes_with_padding_gets_texts_of_equal_length(family):
 def test_texts_alone_or_in_a_list_in_any_order_have_equal_scores(family):
     if family in FAMILIES:
         network, tokenizer = tiny(family)
-        model = wrapped(network, tokenizer)
+        model = wrap_model(network, tokenizer)
     else:
         model = animal(family)
-    alone = [limelight.explain(model, text, "loo", target=1) for text in TEXTS]
+    single = [limelight.explain(model, text, "loo", target=1) for text in TEXTS]
     together = limelight.explain(model, TEXTS, "loo", target=1)
     backwards = limelight.explain(model, TEXTS[::-1], "loo", target=1)[::-1]
-    for one, *others in zip(alone, together, backwards, strict=True):
-        size = max(map(abs, one.prediction.values()))
-        for same in others:
-            np.testing.assert_allclose(same.scores, one.scores, atol=2 * TOLERANCE * size)
-            assert same.prediction == pytest.approx(one.prediction, abs=TOLERANCE * size)
+    for value, *other_values in zip(single, together, backwards, strict=True):
+        size = max(map(abs, value.prediction.values()))
+        for same in other_values:
+            np.testing.assert_allclose(same.scores, value.scores, atol=2 * TOLERANCE * size)
+            assert same.prediction == pytest.approx(value.prediction, abs=TOLERANCE * size)
 
 
 def test_a_learned_sink_is_counted():
@@ -127,17 +130,17 @@ def test_a_learned_sink_is_counted():
                 sink.fill_(2.0)
     e = limelight.explain(model, "a superb film", "alpha-avg")
     (warning,) = [n for n in e.warnings if "attention goes" in n]
-    words, others, sink = (int(n) for n in re.findall(r"(\d+)%", warning))
+    words, other_values, sink = (int(n) for n in re.findall(r"(\d+)%", warning))
     assert "to the attention sink of the model" in warning
     assert words == round(100 * e.scores.sum())
-    assert abs(words + others + sink - 100) <= 1
+    assert abs(words + other_values + sink - 100) <= 1
     assert sink > 5
 
 
 def test_a_network_with_random_outputs_gives_a_warning():
     network, tokenizer = tiny("bert")
     network.classifier.register_forward_hook(lambda _m, _g, out: out + torch.rand_like(out))
-    (warning,) = wrapped(network, tokenizer).check.warnings
+    (warning,) = wrap_model(network, tokenizer).check.warnings
     assert re.match(r"The model returns different outputs for the same text \(by ", warning)
 
 
@@ -160,7 +163,7 @@ def test_a_function_with_random_outputs_gives_a_warning(method):
 def test_dropout_that_was_left_on_is_off_while_we_ask():
     network, tokenizer = tiny("bert")
     network.train()
-    model = wrapped(network, tokenizer)
+    model = wrap_model(network, tokenizer)
     assert model.check.warnings == ()
     np.testing.assert_array_equal(model.logits([TEXT]), model.logits([TEXT]))
     assert network.training
@@ -169,7 +172,7 @@ def test_dropout_that_was_left_on_is_off_while_we_ask():
 @pytest.mark.parametrize(("kind", "digits"), [("bfloat16", 2), ("float16", 3)])
 def test_half_precision_gives_a_warning(kind, digits):
     network, tokenizer = tiny("bert")
-    model = wrapped(network.to(getattr(torch, kind)), tokenizer)
+    model = wrap_model(network.to(getattr(torch, kind)), tokenizer)
     assert model.check.warnings == (
         f"The model computes in half precision ({kind}). Its outputs have about {digits} digits, "
         "and smaller effects are rounding.",
@@ -183,14 +186,14 @@ def test_a_second_embedding_withdraws_gradients():
     network, tokenizer = tiny("bert")
     second, forward = torch.nn.Embedding(17, 3), network.forward
 
-    def both(input_ids, **given):
+    def call_both(input_ids, **given):
         out = forward(input_ids=input_ids, **given)
         weight = torch.arange(1, input_ids.shape[1] + 1)[None, :, None]
         out.logits = out.logits + (weight * second(input_ids)).mean(dim=1)
         return out
 
-    network.forward = both
-    model = wrapped(network, tokenizer)
+    network.forward = call_both
+    model = wrap_model(network, tokenizer)
     with pytest.raises(InputError) as error:
         limelight.explain(model, TEXT, "gxi")
     assert str(error.value) == (
@@ -203,7 +206,7 @@ def test_a_second_embedding_withdraws_gradients():
 def test_a_network_without_gradients_raises_an_error_if_they_are_needed():
     network, tokenizer = tiny("bert")
     network.classifier.register_forward_hook(lambda _m, _g, out: out.round())
-    model = wrapped(network, tokenizer)
+    model = wrap_model(network, tokenizer)
     with pytest.raises(InputError, match="is zero for every text"):
         limelight.explain(model, TEXT, "gxi")
     assert limelight.explain(model, TEXT, "loo").features
@@ -211,7 +214,7 @@ def test_a_network_without_gradients_raises_an_error_if_they_are_needed():
 
 def test_a_text_on_which_a_network_fails_is_shown():
     network, tokenizer = tiny("gpt2")
-    model, forward = wrapped(network, tokenizer), network.forward
+    model, forward = wrap_model(network, tokenizer), network.forward
 
     def fails(input_ids, **given):
         if "A is a Film" in tokenizer.batch_decode(input_ids, skip_special_tokens=True):
@@ -231,7 +234,7 @@ def test_wrapping_a_network_that_fails_raises_an_error():
     network, tokenizer = tiny("bert")
     network.forward = lambda **_: 1 / 0
     with pytest.raises(InputError) as error:
-        wrapped(network, tokenizer)
+        wrap_model(network, tokenizer)
     assert str(error.value) == (
         "BertForSequenceClassification cannot be called with a text alone (ZeroDivisionError: "
         "division by zero)."
@@ -243,15 +246,15 @@ def test_wrapping_weights_that_are_not_finite_raises_an_error():
     with torch.no_grad():
         network.classifier.bias.fill_(torch.nan)
     with pytest.raises(InputError, match=r"returns numbers that are not finite. Check its weights"):
-        wrapped(network, tokenizer)
+        wrap_model(network, tokenizer)
 
 
 def test_a_text_on_which_a_tokenizer_fails_is_shown():
     network, tokenizer = tiny("bert")
-    kept = [(word, i) for word, i in tokenizer.get_vocab().items() if word != "[UNK]"]
-    tokenizer.backend_tokenizer.model = models.WordPiece(dict(kept), unk_token="[UNK]")
+    keep = [(word, i) for word, i in tokenizer.get_vocab().items() if word != "[UNK]"]
+    tokenizer.backend_tokenizer.model = models.WordPiece(dict(keep), unk_token="[UNK]")
     with pytest.raises(InputError) as error:
-        wrapped(network, tokenizer)
+        wrap_model(network, tokenizer)
     assert str(error.value) == (
         "the tokenizer fails on the text 'The plot is bad, but the acting is good.' (Exception: "
         "WordPiece error: Missing [UNK] token from the vocabulary)."
@@ -263,16 +266,16 @@ def test_a_scikit_pipeline_that_fails_on_a_text_is_named_with_it():
     from sklearn.pipeline import make_pipeline
     from sklearn.tree import DecisionTreeClassifier
 
-    def cut(text):
+    def split_words(text):
         if text.strip() == "a good":
             raise KeyError("film")
         return text.split()
 
-    pipeline = make_pipeline(CountVectorizer(analyzer=cut), DecisionTreeClassifier())
+    pipeline = make_pipeline(CountVectorizer(analyzer=split_words), DecisionTreeClassifier())
     pipeline.fit(["a good film", "a bad film"], ["x", "y"])
     pipeline.steps[0][1].set_params(analyzer=lambda text: text.split())
     model = limelight.wrap(pipeline)
-    pipeline.steps[0][1].set_params(analyzer=cut)
+    pipeline.steps[0][1].set_params(analyzer=split_words)
     with pytest.raises(InputError, match=r"fails on the text 'a good ?' \(KeyError: 'film'\)\.$"):
         limelight.explain(model, "a good film", "loo")
 
@@ -280,5 +283,5 @@ def test_a_scikit_pipeline_that_fails_on_a_text_is_named_with_it():
 def test_the_probe_reads_nothing_of_the_random_stream():
     network, tokenizer = tiny("gpt2", vocab_size=len(byte_pairs()))
     before = torch.get_rng_state()
-    wrapped(network, tokenizer)
+    wrap_model(network, tokenizer)
     assert torch.equal(before, torch.get_rng_state())

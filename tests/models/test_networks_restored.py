@@ -20,14 +20,14 @@ HOOKS = (
 )
 
 
-def loaded(family="bert"):
+def load_model(family="bert"):
     network, tokenizer = tiny(family)
     return limelight.wrap(network, tokenizer=tokenizer)
 
 
 def half_trained(family="bert"):
     """A model in a state of its own: modes, frozen weights, gradients, hooks and options mixed."""
-    model = loaded(family)
+    model = load_model(family)
     network = model.network
     network.train()
     next(network.children()).eval()
@@ -88,8 +88,8 @@ def test_a_model_stays_as_it_was(family, method):
 @pytest.mark.parametrize("where", ["classifier", "last layer", "embedding"])
 def test_a_model_stays_as_it_was_when_it_breaks(method, where, monkeypatch):
     model = half_trained()
-    asked = limelight.explain(model, TEXT, "loo")  # what transformers builds at first is built
-    assert asked.features
+    request = limelight.explain(model, TEXT, "loo")  # what transformers builds at first is built
+    assert request.features
     network = model.network
     broken = {
         "classifier": network.classifier,

@@ -59,7 +59,7 @@ def classifier(network, tokenizer, template=TEMPLATE, labels=LABELS):
     return limelight.wrap(network, tokenizer=tokenizer, template=template, labels=labels)
 
 
-def by_hand(network, ids, words):
+def reference_outputs(network, ids, words):
     """Oracle: the log-odds of the second token after one row of ids, straight from transformers."""
     with torch.no_grad():
         first, second = torch.log_softmax(network(torch.tensor([ids])).logits[0, -1].double(), 0)[
@@ -68,7 +68,7 @@ def by_hand(network, ids, words):
     return [float(second - first)]
 
 
-def prompted(tokenizer, template, text):
+def prompt_ids(tokenizer, template, text):
     """Oracle: the ids of a prompt, without the [SEP] that the tokenizer closes texts with."""
     ids = tokenizer(template.replace("{text}", text))["input_ids"]
     return ids[:-1] if ids[-1] == 3 else ids
@@ -82,7 +82,9 @@ def test_the_output_is_the_log_odds_of_the_label_words_after_the_prompt():
     network, tokenizer = language_model()
     model = classifier(network, tokenizer)
     wanted = [
-        by_hand(network, prompted(tokenizer, TEMPLATE, text), tokens(tokenizer, "bad", "good"))
+        reference_outputs(
+            network, prompt_ids(tokenizer, TEMPLATE, text), tokens(tokenizer, "bad", "good")
+        )
         for text in TEXTS
     ]
     assert model.classes == ("negative", "positive")
@@ -101,10 +103,10 @@ def test_of_three_words_each_is_compared_with_all():
     words = tokens(tokenizer, "bad", "plot", "good")
     for text in TEXTS:
         with torch.no_grad():
-            ids = torch.tensor([prompted(tokenizer, TEMPLATE, text)])
+            ids = torch.tensor([prompt_ids(tokenizer, TEMPLATE, text)])
             logits = network(ids).logits[0, -1, words].double().numpy()
-        found = model.logits([text])[0]
-        np.testing.assert_allclose(found, logits - logits.mean(), rtol=1e-5, atol=1e-5)
+        result = model.logits([text])[0]
+        np.testing.assert_allclose(result, logits - logits.mean(), rtol=1e-5, atol=1e-5)
         p = np.exp(logits) / np.exp(logits).sum()
         np.testing.assert_allclose(model.predict_proba([text])[0], p, rtol=1e-5)
 
@@ -113,7 +115,7 @@ def test_byte_level_words_begin_with_their_space():
     network, tokenizer = language_model("gpt2")
     labels = {"no": "g", "yes": "film"}
     wanted = [
-        by_hand(
+        reference_outputs(
             network,
             tokenizer(f"So: {text}\nthe")["input_ids"],
             tokens(tokenizer, "Ġg", "Ġfilm"),
@@ -128,7 +130,9 @@ def test_byte_level_words_begin_with_their_space():
     bare = classifier(network, tokenizer, "So: {text}\n", {"no": "g", "yes": "f"})
     np.testing.assert_allclose(
         bare.logits(TEXTS[:1])[0],
-        by_hand(network, tokenizer(f"So: {TEXTS[0]}\n")["input_ids"], tokens(tokenizer, "g", "f")),
+        reference_outputs(
+            network, tokenizer(f"So: {TEXTS[0]}\n")["input_ids"], tokens(tokenizer, "g", "f")
+        ),
         rtol=1e-5,
         atol=1e-6,
     )
@@ -138,11 +142,15 @@ def test_the_space_before_a_word_goes_with_it():
     network, tokenizer = language_model("gpt2")
     model = classifier(network, tokenizer, "{text}\nthe", {"no": "g", "yes": "film"})
     keep = np.array([[True, False, True], [False, True, False]])
-    for mask, found in zip(keep, limelight.game(model, "so bad films")(keep), strict=True):
-        words = [word for word, kept in zip(["so", " bad", " films"], mask, strict=True) if kept]
+    for mask, result in zip(keep, limelight.game(model, "so bad films")(keep), strict=True):
+        words = [
+            word
+            for word, kept_words in zip(["so", " bad", " films"], mask, strict=True)
+            if kept_words
+        ]
         ids = tokenizer("".join(words) + "\nthe")["input_ids"]
-        wanted = by_hand(network, ids, tokens(tokenizer, "Ġg", "Ġfilm"))
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+        wanted = reference_outputs(network, ids, tokens(tokenizer, "Ġg", "Ġfilm"))
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("replacement", ["delete", "unk", "mask"])
@@ -154,11 +162,13 @@ def test_words_of_the_text_go_and_those_of_the_template_stay(replacement):
     assert game.features == tuple(words)
     keep = np.random.default_rng(0).random((23, 5)) < 0.5
     instead = {"delete": "", "unk": "[UNK]", "mask": "[MASK]"}[replacement]
-    for mask, found in zip(keep, game(keep), strict=True):
-        text = " ".join(word if kept else instead for word, kept in zip(words, mask, strict=True))
-        ids = prompted(tokenizer, TEMPLATE, text)
-        wanted = by_hand(network, ids, tokens(tokenizer, "bad", "good"))
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    for mask, result in zip(keep, game(keep), strict=True):
+        text = " ".join(
+            word if kept_words else instead for word, kept_words in zip(words, mask, strict=True)
+        )
+        ids = prompt_ids(tokenizer, TEMPLATE, text)
+        wanted = reference_outputs(network, ids, tokens(tokenizer, "bad", "good"))
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_a_long_text_is_cut_and_the_template_is_not():
@@ -171,7 +181,7 @@ def test_a_long_text_is_cut_and_the_template_is_not():
     assert len(ids) == LIMIT
     np.testing.assert_allclose(
         model.outputs([model_input])[0],
-        by_hand(network, ids, tokens(tokenizer, "bad", "good")),
+        reference_outputs(network, ids, tokens(tokenizer, "bad", "good")),
         rtol=1e-5,
         atol=1e-6,
     )
@@ -188,8 +198,8 @@ def test_windows_are_prompts_of_their_own():
     outputs = []
     for window in e.diagnostics["windows"]:
         start, end = window["span"]
-        ids = prompted(tokenizer, TEMPLATE, text[start:end])
-        outputs.append(by_hand(network, ids, tokens(tokenizer, "bad", "good")))
+        ids = prompt_ids(tokenizer, TEMPLATE, text[start:end])
+        outputs.append(reference_outputs(network, ids, tokens(tokenizer, "bad", "good")))
     assert len(outputs) > 1
     np.testing.assert_allclose(list(e.prediction.values()), np.mean(outputs, axis=0), rtol=1e-5)
 
@@ -203,11 +213,11 @@ def test_messages_go_through_the_chat_template():
     ]
     model = classifier(network, tokenizer, messages)
     for text in TEXTS:
-        said = [{**m, "content": m["content"].replace("{text}", text)} for m in messages]
-        written = tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
-        ids = tokenizer(written, add_special_tokens=False)["input_ids"]
+        message = [{**m, "content": m["content"].replace("{text}", text)} for m in messages]
+        content = tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+        ids = tokenizer(content, add_special_tokens=False)["input_ids"]
         assert ids[-1] == 2  # the assistant's turn begins, and no second [CLS] stands in front
-        wanted = by_hand(network, ids, tokens(tokenizer, "bad", "good"))
+        wanted = reference_outputs(network, ids, tokens(tokenizer, "bad", "good"))
         np.testing.assert_allclose(model.logits([text])[0], wanted, rtol=1e-5, atol=1e-6)
     assert limelight.explain(model, TEXTS[0], "loo").features == ("a", "superb", "film", ".")
 
@@ -221,7 +231,7 @@ def test_what_the_assistant_has_begun_to_say_goes_on():
     ]
     model = classifier(network, tokenizer, messages)
     ids = tokenizer("[CLS]good bad[SEP][CLS]assistant the film is", add_special_tokens=False)
-    wanted = by_hand(network, ids["input_ids"], tokens(tokenizer, "bad", "good"))
+    wanted = reference_outputs(network, ids["input_ids"], tokens(tokenizer, "bad", "good"))
     np.testing.assert_allclose(model.logits(["bad"])[0], wanted, rtol=1e-5, atol=1e-6)
 
 
@@ -236,7 +246,7 @@ def test_a_piece_that_is_partly_the_templates_stays():
     assert model.read("so bad.").tokens.strings == ("so", "bad")
     (ids,) = (tokenizer("so bad.\n")["input_ids"],)
     assert ids[-1] == 256
-    wanted = by_hand(network, ids, tokens(tokenizer, "g", "f"))
+    wanted = reference_outputs(network, ids, tokens(tokenizer, "g", "f"))
     np.testing.assert_allclose(model.logits(["so bad."])[0], wanted, rtol=1e-5, atol=1e-6)
 
 
@@ -270,7 +280,7 @@ def test_attention_is_read_where_the_next_word_is_read():
     model = classifier(network, tokenizer)
     text = "a good film"
     e = limelight.explain(model, text, "alpha-avg")
-    ids = prompted(tokenizer, TEMPLATE, text)
+    ids = prompt_ids(tokenizer, TEMPLATE, text)
     with torch.no_grad():
         last = network(torch.tensor([ids]), output_attentions=True).attentions[-1][0]
     np.testing.assert_allclose(e.scores, last.mean(dim=0)[-1, 4:7].numpy(), rtol=1e-4)
@@ -307,11 +317,11 @@ def test_the_language_model_stays_as_it_was():
 
 def test_template_and_labels_are_part_of_the_model():
     network, tokenizer = language_model()
-    one = classifier(network, tokenizer).fingerprint
-    assert one == classifier(network, tokenizer).fingerprint
-    assert one != classifier(network, tokenizer, "{text} is").fingerprint
+    value = classifier(network, tokenizer).fingerprint
+    assert value == classifier(network, tokenizer).fingerprint
+    assert value != classifier(network, tokenizer, "{text} is").fingerprint
     other = {"negative": "bad", "positive": "superb"}
-    assert one != classifier(network, tokenizer, labels=other).fingerprint
+    assert value != classifier(network, tokenizer, labels=other).fingerprint
 
 
 @pytest.mark.parametrize(
@@ -400,12 +410,12 @@ def test_the_shell_asks_a_language_model(folder, limelight):
         "--labels",
         "negative=bad,positive=good",
     )
-    told = limelight("predict", *model, "--format", "json", TEXTS[0])
-    assert told.code == 0, told.err
+    output = limelight("predict", *model, "--format", "json", TEXTS[0])
+    assert output.code == 0, output.err
     wanted = classifier(*language_model()).predict_proba(TEXTS[:1])[0]
-    assert json.loads(told.out)["probabilities"]["positive"] == pytest.approx(wanted[1], rel=1e-4)
-    shown = limelight("explain", *model, "-m", "loo", TEXTS[0])
-    assert "superb" in shown.out
+    assert json.loads(output.out)["probabilities"]["positive"] == pytest.approx(wanted[1], rel=1e-4)
+    view = limelight("explain", *model, "-m", "loo", TEXTS[0])
+    assert "superb" in view.out
 
 
 @pytest.mark.parametrize(

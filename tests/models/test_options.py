@@ -19,7 +19,7 @@ from limelight.theory import path_quadrature
 from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
 from limelight.theory.ratio_game import extract_document, value
 from limelight.verification import verify
-from option_models import KINDS, model_with
+from option_models import KINDS, make_model
 
 from tiny_models import SIZES, tiny_model, update_digests
 
@@ -27,7 +27,7 @@ TEXT = "w1 w5 never w5 w8 w2"
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
-def by_torch(model, ids, *, gradient_of=None):
+def torch_outputs(model, ids, *, gradient_of=None):
     """Oracle: the model as its definition says; its outputs, or a gradient at the window."""
     weights = {
         name: None if (w := getattr(model, name)) is None else torch.tensor(w.astype(np.float64))
@@ -42,9 +42,9 @@ def by_torch(model, ids, *, gradient_of=None):
     e = (e + torch.tensor(np.tile(wave, copies))).requires_grad_(True)
     heads = []
     for i in range(K):
-        own = e[:, i * d_e : (i + 1) * d_e] if model.head_embeddings else e
+        own_value = e[:, i * d_e : (i + 1) * d_e] if model.head_embeddings else e
 
-        def read(name, bias, own=own, i=i):
+        def read(name, bias, own=own_value, i=i):
             x = own @ weights[name][i].T
             return x if weights[bias] is None else x + weights[bias][i]
 
@@ -68,31 +68,31 @@ def window(model, text):
 
 @kinds
 def test_outputs_are_those_of_the_definition(kind):
-    model = model_with(kind)
+    model = make_model(kind)
     np.testing.assert_allclose(
-        model.logits([TEXT])[0], by_torch(model, window(model, TEXT)), rtol=1e-10
+        model.logits([TEXT])[0], torch_outputs(model, window(model, TEXT)), rtol=1e-10
     )
 
 
 @kinds
 def test_gradients_are_those_of_autograd_at_every_position(kind):
-    model = model_with(kind)
+    model = make_model(kind)
     batch = prepare_batch(model, [TEXT], target=1, scale="score")
-    G, e = by_torch(model, window(model, TEXT), gradient_of=1)
+    G, e = torch_outputs(model, window(model, TEXT), gradient_of=1)
     weights = batch.target_gradient
     np.testing.assert_allclose(
         batch.collapsed_inputs.gradient(weights)[0], G, rtol=1e-9, atol=1e-12
     )
     heads = batch.collapsed_inputs.head_gradients(weights)[0]
     np.testing.assert_allclose(heads.mean(axis=0), G, rtol=1e-9, atol=1e-12)
-    asked = {"target": 1, "scale": "score", "features": "positions"}
-    scores = limelight.explain(model, TEXT, "gxi", **asked).scores
+    request = {"target": 1, "scale": "score", "features": "positions"}
+    scores = limelight.explain(model, TEXT, "gxi", **request).scores
     np.testing.assert_allclose(scores, (G * e).sum(axis=1)[1 : 1 + len(scores)], rtol=1e-9)
 
 
 @kinds
 def test_the_game_is_the_model_on_all_sets_of_words(kind):
-    model = model_with(kind)
+    model = make_model(kind)
     batch = prepare_batch(model, [TEXT], target=1)
     game = extract_document(batch.ratio_game, 0)
     ids, feature_index = window(model, TEXT), batch.features[0].feature_index
@@ -102,25 +102,25 @@ def test_the_game_is_the_model_on_all_sets_of_words(kind):
         for t, j in enumerate(feature_index):
             if not keep[j]:
                 masked[1 + t] = UNK
-        no, yes = by_torch(model, masked)
+        no, yes = torch_outputs(model, masked)
         np.testing.assert_allclose(value(game, keep[None])[0, 0], yes - no, rtol=1e-9, atol=1e-11)
 
 
 @kinds
 def test_deletion_is_the_prediction_of_the_shortened_text(kind):
-    model, words = model_with(kind), ["w1", "w5", "never", "w8", "w2"]
+    model, words = make_model(kind), ["w1", "w5", "never", "w8", "w2"]
     model_input = model.read(" ".join(words))
     keep = np.array(list(product([True, False], repeat=len(words))))
-    found = model.game(model_input, build_features(model_input), "delete")(keep)
-    left = [[w for w, stays in zip(words, row, strict=True) if stays] for row in keep]
-    wanted = model.logits_of_ids([model.vocabulary.encode(row) for row in left])
-    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+    result = model.game(model_input, build_features(model_input), "delete")(keep)
+    remaining = [[w for w, stays in zip(words, row, strict=True) if stays] for row in keep]
+    wanted = model.logits_of_ids([model.vocabulary.encode(row) for row in remaining])
+    np.testing.assert_allclose(result, wanted, rtol=1e-10)
     assert np.ptp(wanted[:, 0]) > 1e-3
 
 
 @kinds
 def test_exact_methods_keep_their_bounds(kind):
-    model = model_with(kind)
+    model = make_model(kind)
     game = extract_document(prepare_batch(model, [TEXT], target=1).ratio_game, 0)
     for method, oracle in (
         ("shapley", shapley_by_enumeration(game)),
@@ -131,7 +131,7 @@ def test_exact_methods_keep_their_bounds(kind):
 
 
 def test_too_few_panels_for_hidden_units_give_a_warning(monkeypatch):
-    model = model_with("additive, all")
+    model = make_model("additive, all")
     steep = replace(model, w_a=40 * model.w_a)
     proven = limelight.explain(steep, TEXT, "ig")
     assert proven.warnings == limelight.explain(steep, TEXT, "loo").warnings
@@ -149,12 +149,12 @@ def test_too_few_panels_for_hidden_units_give_a_warning(monkeypatch):
     [pytest.param(kind, marks=[] if kind.endswith("all") else pytest.mark.slow) for kind in KINDS],
 )
 def test_every_check_of_verify_passes(kind):
-    checks = list(verify(model_with(kind), "w1 w5. never w5 w8 w9 w2 w3 w4 w7"))
+    checks = list(verify(make_model(kind), "w1 w5. never w5 w8 w9 w2 w3 w4 w7"))
     assert [check for check in checks if not check.passed] == []
 
 
 def test_verify_would_warning_a_forgotten_bias(monkeypatch):
-    model = model_with("biases")
+    model = make_model("biases")
     tables = model.tables
     wrong = type(tables)(
         tables.word_logit,
@@ -169,7 +169,7 @@ def test_verify_would_warning_a_forgotten_bias(monkeypatch):
 
 @kinds
 def test_attention_is_that_of_the_heads_alone(kind):
-    model = model_with(kind)
+    model = make_model(kind)
     e = limelight.explain(model, TEXT, "alpha-avg", features="positions")
     rows = model.attention_matrices(model.read(TEXT))
     assert rows.shape[0] == SIZES["K"] == len(e.heads)
@@ -178,7 +178,7 @@ def test_attention_is_that_of_the_heads_alone(kind):
 
 @kinds
 def test_a_folder_brings_the_model_back(kind, tmp_path):
-    model = model_with(kind)
+    model = make_model(kind)
     limelight.save_folder(model, tmp_path / "m")
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     again = limelight.load(tmp_path / "m")
@@ -189,7 +189,7 @@ def test_a_folder_brings_the_model_back(kind, tmp_path):
 
 
 def test_options_change_the_fingerprint():
-    prints = {model_with(kind).fingerprint for kind in KINDS}
+    prints = {make_model(kind).fingerprint for kind in KINDS}
     assert len(prints) == len(KINDS)
 
 
@@ -223,7 +223,7 @@ def test_options_that_do_not_fit_raise_an_error(changes, message):
     ("name", "bad"), [("skip", "sum"), ("head_embeddings", 1), ("attention", ["additive"])]
 )
 def test_a_folder_with_unusable_options_raises_an_error(name, bad, tmp_path):
-    limelight.save_folder(model_with("skip of the mean"), tmp_path / "m")
+    limelight.save_folder(make_model("skip of the mean"), tmp_path / "m")
     place = tmp_path / "m" / "config.json"
     config = json.loads(place.read_text()) | {name: bad}
     place.write_text(json.dumps(config))
@@ -235,7 +235,7 @@ def test_a_folder_with_unusable_options_raises_an_error(name, bad, tmp_path):
 def test_a_folder_that_lost_half_of_additive_attention_raises_an_error(lost, tmp_path):
     """Read as dot products, it would be another model."""
     folder = tmp_path / "m"
-    limelight.save_folder(model_with("additive"), folder)
+    limelight.save_folder(make_model("additive"), folder)
     if lost == "w_a":
         tensors = load_file(folder / "model.safetensors")
         del tensors["w_a"]
@@ -255,16 +255,16 @@ def test_a_folder_that_lost_half_of_additive_attention_raises_an_error(lost, tmp
 
 @pytest.mark.parametrize("kind", ["all", "additive, all"])
 def test_a_device_gives_the_same_numbers(kind):
-    model = model_with(kind)
+    model = make_model(kind)
     np.testing.assert_allclose(
         model.to_device("cpu").logits([TEXT]), model.logits([TEXT]), rtol=1e-12
     )
-    here, there = (
+    index, target = (
         limelight.explain(m, [TEXT], "shapley")[0] for m in (model, model.to_device("cpu"))
     )
-    np.testing.assert_allclose(there.scores, here.scores, atol=1e-9)
-    here, there = (limelight.explain(m, TEXT, "ig") for m in (model, model.to_device("cpu")))
-    np.testing.assert_allclose(there.scores, here.scores, atol=1e-12)
+    np.testing.assert_allclose(target.scores, index.scores, atol=1e-9)
+    index, target = (limelight.explain(m, TEXT, "ig") for m in (model, model.to_device("cpu")))
+    np.testing.assert_allclose(target.scores, index.scores, atol=1e-12)
 
 
 @kinds
@@ -272,7 +272,7 @@ def test_a_device_gives_the_same_numbers(kind):
 def test_the_module_that_is_trained_computes_the_same(kind, repeat):
     from limelight.training import AttentionModule
 
-    model = model_with(kind)
+    model = make_model(kind)
     ids = torch.tensor(np.tile(window(model, TEXT), (repeat, 1)), dtype=torch.long)
     module = AttentionModule.from_classifier(model, dtype=torch.float64)
     f = module(ids)

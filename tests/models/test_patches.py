@@ -92,8 +92,8 @@ def removed_patches(model, pixels, removal):
     """What stands for each removed patch, as an image in numbers from 0 to 1."""
     h, w = model.patch_size
     if removal == "mean":
-        one = np.asarray(model.patch_mean, np.longdouble).reshape(h, w, -1)
-        return np.tile(one, (*model.grid, 1))
+        value = np.asarray(model.patch_mean, np.longdouble).reshape(h, w, -1)
+        return np.tile(value, (*model.grid, 1))
     if removal == "black":
         return np.zeros(pixels.shape, np.longdouble)
     blurred = np.rint(gaussian_filter(pixels.astype(float), (h / 2, w / 2, 0)))
@@ -104,19 +104,19 @@ def outputs_of_all(model, image, removal="mean"):
     """All masks, and f of each class for each of them."""
     masks = all_masks(model.grid[0] * model.grid[1])
     h, w = model.patch_size
-    whole = image.pixels.astype(np.longdouble) / 255
-    kept = masks.reshape(-1, *model.grid).repeat(h, axis=1).repeat(w, axis=2)[..., None]
+    full = image.pixels.astype(np.longdouble) / 255
+    keep = masks.reshape(-1, *model.grid).repeat(h, axis=1).repeat(w, axis=2)[..., None]
     gone = removed_patches(model, image.pixels, removal)
-    return masks, forward(model, np.where(kept, whole, gone))
+    return masks, forward(model, np.where(keep, full, gone))
 
 
-def by_definition(masks, f, method):
+def values_from_definition(masks, f, method):
     """Scores of all patches from the table of f."""
     d = masks.shape[1]
     weights = 1 << np.arange(d)[::-1]
-    at, kept = (lambda rows: f[rows @ weights]), masks.sum(axis=1)
+    at, keep = (lambda rows: f[rows @ weights]), masks.sum(axis=1)
     if method == "lime":
-        removed = d - kept
+        removed = d - keep
         weight = size_weight(d, 0.25)[removed] / [comb(d, int(s)) for s in removed]
         weight = np.sqrt(np.where(removed > 0, weight, 0.0))
         design = np.column_stack([np.ones(len(masks)), masks]) * weight[:, None]
@@ -147,7 +147,7 @@ def mean_pairs(masks, f):
     for i, j in combinations(range(d), 2):
         none = masks[~masks[:, i] & ~masks[:, j]]
         share = np.array([1 / ((d - 1) * comb(d - 2, int(s))) for s in none.sum(axis=1)])
-        first, second = (none | (np.arange(d) == one) for one in (i, j))
+        first, second = (none | (np.arange(d) == value) for value in (i, j))
         pairs[i, j] = pairs[j, i] = (
             (at(first | second) - at(first) - at(second) + at(none)) * share
         ).sum()
@@ -162,10 +162,10 @@ def test_exact_methods_are_what_all_sets_of_twelve_patches_say(removal):
     target = model.classes.index(limelight.explain(model, [image], "loo")[0].target)
     np.testing.assert_allclose(model.logits([image])[0], f[-1].astype(float), atol=1e-12)
     for method in METHODS:
-        (found,) = limelight.explain(model, [image], method, **EXACT[method])
-        expected = by_definition(masks, f[:, target], method)
-        assert np.abs(found.scores - expected).max() < 1e-9, method
-        assert np.abs(found.scores - expected).max() <= found.bound + 1e-12, method
+        (result,) = limelight.explain(model, [image], method, **EXACT[method])
+        expected = values_from_definition(masks, f[:, target], method)
+        assert np.abs(result.scores - expected).max() < 1e-9, method
+        assert np.abs(result.scores - expected).max() <= result.bound + 1e-12, method
 
 
 def test_the_game_of_each_replacement_is_the_formula():
@@ -225,15 +225,15 @@ def broken_bounds(seeds):
         masks, f = outputs_of_all(model, image, model.removal)
         tolerance = float(rng.choice([1e-3, 1e-6, 1e-12]))
         for method in METHODS:
-            given = {} if method == "loo" else {"tolerance": tolerance}
-            (found,) = limelight.explain(model, [image], method, **given)
-            index = model.classes.index(found.target)
+            arguments = {} if method == "loo" else {"tolerance": tolerance}
+            (result,) = limelight.explain(model, [image], method, **arguments)
+            index = model.classes.index(result.target)
             # Of two classes the logit is the output less the other's.
             logit = f[:, index] - (f[:, 1 - index] if len(model.classes) == 2 else 0.0)
-            expected = by_definition(masks, logit, method)
+            expected = values_from_definition(masks, logit, method)
             # The least squares of the definition are in double precision and have no bound.
             room = 1e-13 * float(np.abs(f).max()) if method == "lime" else 0.0
-            if not np.abs(found.scores - expected).max() <= found.bound + room:
+            if not np.abs(result.scores - expected).max() <= result.bound + room:
                 broken.append((seed, method))
     return broken
 
@@ -248,10 +248,11 @@ def test_a_device_knows_the_errors_of_what_stands_for_removed_patches(removal):
     pytest.importorskip("torch")
     model = image_model(3, removal=removal)
     images = [random_image(model, seed) for seed in range(2)]
-    here, there = (
-        prepare_batch(one, images).collapsed_inputs.game for one in (model, model.to_device("cpu"))
+    index, target = (
+        prepare_batch(value, images).collapsed_inputs.game
+        for value in (model, model.to_device("cpu"))
     )
-    np.testing.assert_allclose(there.error.numpy(), here.error, rtol=1e-9)
+    np.testing.assert_allclose(target.error.numpy(), index.error, rtol=1e-9)
 
 
 def test_a_folder_restores_the_same_model_and_a_damaged_one_raises_an_error(tmp_path):
@@ -264,7 +265,7 @@ def test_a_folder_restores_the_same_model_and_a_damaged_one_raises_an_error(tmp_
         assert again.config == model.config
         assert pickle.loads(pickle.dumps(model)).fingerprint == model.fingerprint
     config = json.loads((tmp_path / "m/config.json").read_text())
-    for patches, said in (
+    for patches, message in (
         ({"size": [2, 3]}, "unusable 'patches'"),
         (config["patches"] | {"grid": [3, 3]}, "a matching T_max and patch_mean"),
         (config["patches"] | {"grid": [2, 3.0]}, "whole numbers"),
@@ -273,7 +274,7 @@ def test_a_folder_restores_the_same_model_and_a_damaged_one_raises_an_error(tmp_
         (None, "the tokenizer must be 'basic_english'"),
     ):
         (tmp_path / "m/config.json").write_text(json.dumps(config | {"patches": patches}))
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             load(tmp_path / "m")
 
 
@@ -286,9 +287,9 @@ def test_images_of_other_sizes_and_colors_are_brought_to_those_of_the_model():
         assert (model_input.encoding == 77).all()
         assert model_input.warnings == ("The image has 90 × 40 pixels and is read at 9 × 4.",)
         assert model_input.image.boxes[-1] == (60, 20, 90, 40)
-    own = read_image(np.full((4, 9), 77, np.uint8))
-    assert gray.read(own).warnings == ()
-    assert gray.logits([own]) == pytest.approx(gray.logits([flat]))
+    own_value = read_image(np.full((4, 9), 77, np.uint8))
+    assert gray.read(own_value).warnings == ()
+    assert gray.logits([own_value]) == pytest.approx(gray.logits([flat]))
 
 
 def test_an_unsupported_request_raises_an_error():
@@ -307,10 +308,10 @@ def test_lime_with_another_replacement_than_the_mean_patch_calls_the_model():
     model = image_model(1)
     image = random_image(model)
     (exact,) = limelight.explain(model, [image], "lime")
-    (called,) = limelight.explain(model, [image], "lime", replacement="black", samples=40)
+    (calls,) = limelight.explain(model, [image], "lime", replacement="black", samples=40)
     assert exact.bound is not None
-    assert called.bound is None
-    assert called.diagnostics["masks"] == 2**6  # so few that all of them are evaluated
+    assert calls.bound is None
+    assert calls.diagnostics["masks"] == 2**6  # so few that all of them are evaluated
 
 
 def test_shuffled_weights_leave_the_mean_patch():

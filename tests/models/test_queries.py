@@ -46,8 +46,8 @@ def classifier():
     return limelight.wrap(score, classes=["a", "b"])
 
 
-def words_of(expanded):
-    return [WORDS[place.start : place.end] for one in expanded for place in one.queries]
+def queried_words(expanded):
+    return [WORDS[place.start : place.end] for value in expanded for place in value.queries]
 
 
 def test_a_classifier_has_one_empty_query():
@@ -57,9 +57,9 @@ def test_a_classifier_has_one_empty_query():
 
 def test_a_tagger_has_a_query_for_each_span_or_the_one_that_is_named():
     model = tagger()
-    assert words_of(expand_queries(model, WORDS)) == ["Anna", "Bob", "Rome"]
-    assert words_of(expand_queries(model, QueriedText(WORDS, selector=1))) == ["Bob"]
-    assert words_of(expand_queries(model, QueriedText(WORDS, selector="met"))) == ["met"]
+    assert queried_words(expand_queries(model, WORDS)) == ["Anna", "Bob", "Rome"]
+    assert queried_words(expand_queries(model, QueriedText(WORDS, selector=1))) == ["Bob"]
+    assert queried_words(expand_queries(model, QueriedText(WORDS, selector="met"))) == ["met"]
     assert expand_queries(model, "nobody is here") == []
 
 
@@ -67,7 +67,7 @@ def test_queries_that_a_text_brings_along_are_not_looked_for():
     model = tagger()
     joint = join_queries(expand_queries(model, WORDS))
     calls = model.function.found
-    assert words_of(expand_queries(model, joint)) == ["Anna", "Bob", "Rome"]
+    assert queried_words(expand_queries(model, joint)) == ["Anna", "Bob", "Rome"]
     assert len(read_input(model, joint).queries) == 3
     assert model.function.found == calls
 
@@ -82,13 +82,13 @@ def test_a_text_is_read_with_a_single_query():
 
 def test_a_language_model_has_the_answer_that_is_given_or_generated_or_its_sentences():
     model = writer()
-    (given,) = expand_queries(model, QueriedText(TEXT, selector=ANSWER))
-    assert given.queries == (AnswerQuery(ANSWER),)
+    (arguments,) = expand_queries(model, QueriedText(TEXT, selector=ANSWER))
+    assert arguments.queries == (AnswerQuery(ANSWER),)
     (generated,) = expand_queries(model, TEXT)
     assert generated.queries[0].is_generated
     selected = QueriedText(TEXT, selector="Good film. The plot.")
     sentences = expand_queries(model, selected, by_sentence=True)
-    assert [one.queries[0].part for one in sentences] == ["Good film.", "The plot."]
+    assert [sentence.queries[0].part for sentence in sentences] == ["Good film.", "The plot."]
     assert expand_queries(model, TEXT, generate=False) == [QueriedText(TEXT)]
 
 
@@ -137,10 +137,10 @@ def test_a_model_is_prepared_for_a_question_and_the_question_for_the_model():
 
 
 def test_answers_of_a_list_go_to_their_texts_and_a_text_keeps_its_own():
-    own = QueriedText("b", (AnswerQuery("no"),))
-    first, second = Request(answer=["yes", None]).attach_queries(["a", own])
+    own_value = QueriedText("b", (AnswerQuery("no"),))
+    first, second = Request(answer=["yes", None]).attach_queries(["a", own_value])
     assert first == QueriedText("a", selector="yes")
-    assert second == own
+    assert second == own_value
     with pytest.raises(InputError, match="not 1 answer for 2 texts"):
         Request(answer=["yes"]).attach_queries(["a", "b"])
     texts = ["a", "b"]

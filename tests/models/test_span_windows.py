@@ -35,12 +35,12 @@ def tagger(kind=AutoModelForTokenClassification):
 
 def window_spans(**options):
     """The characters of each window, as the warnings of explanations in all words state them."""
-    found = set()
+    result = set()
     for match in re.finditer(r"\w+", TEXT):
         e = limelight.explain(tagger(), TEXT, "loo", at=match.span(), window="auto", **options)
         (numbers,) = re.findall(r"characters (\d+) to (\d+)", " ".join(e.warnings))
-        found.add(tuple(map(int, numbers)))
-    return sorted(found)
+        result.add(tuple(map(int, numbers)))
+    return sorted(result)
 
 
 def test_windows_cover_the_text_and_the_model_reads_each():
@@ -77,16 +77,16 @@ def test_a_span_has_the_scores_of_its_window_as_a_text(method, features):
 
 def test_the_spans_are_those_of_all_windows():
     model = tagger()
-    found = model.with_windows("auto").spans(TEXT)
+    result = model.with_windows("auto").spans(TEXT)
     expected = [
         (start + query.start, start + query.end, query.tag)
         for start, end in window_spans()
         for query in model.spans(TEXT[start:end])
     ]
-    assert [(query.start, query.end, query.tag) for query in found] == expected
+    assert [(query.start, query.end, query.tag) for query in result] == expected
     # A control: without windows, only the first part of the text has spans.
     limit = model.read(TEXT).cutoff
-    assert max(query.end for query in found) > limit >= max(q.end for q in model.spans(TEXT))
+    assert max(query.end for query in result) > limit >= max(q.end for q in model.spans(TEXT))
 
 
 def test_a_run_has_a_row_for_each_span_of_a_long_text(tmp_path):

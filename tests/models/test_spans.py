@@ -31,7 +31,7 @@ families = pytest.mark.parametrize("family", FAMILIES)
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-def network_of(family="bert", tags=BIO, kind=AutoModelForTokenClassification):
+def make_network(family="bert", tags=BIO, kind=AutoModelForTokenClassification):
     labels = {"labels": 2} if kind is AutoModelForQuestionAnswering else {}
     network, tokenizer = unusual(family) if family == "modernbert" else tiny(family, **labels)
     config = network.config
@@ -45,7 +45,7 @@ def network_of(family="bert", tags=BIO, kind=AutoModelForTokenClassification):
 @cache
 def tagger(*given, **more):
     """Shared: wrapping checks a network, and no test here changes it."""
-    network, tokenizer = network_of(*given, **more)
+    network, tokenizer = make_network(*given, **more)
     return limelight.wrap(network, tokenizer=tokenizer), network, tokenizer
 
 
@@ -73,18 +73,18 @@ class Direct:
                 if word in words:
                     row[i] = self.mask
         with torch.no_grad():
-            found = self.number(self.network(rows, torch.ones_like(rows)).logits)
-        return found.numpy()
+            result = self.number(self.network(rows, torch.ones_like(rows)).logits)
+        return result.numpy()
 
     def times_input(self):
         """The gradient of the number times the embedded text, at each word."""
         table = self.network.get_input_embeddings()
-        given = table(self.ids[None]).detach().requires_grad_()
-        hook = table.register_forward_hook(lambda *_: given.clone())
+        arguments = table(self.ids[None]).detach().requires_grad_()
+        hook = table.register_forward_hook(lambda *_: arguments.clone())
         logits = self.network(self.ids[None], torch.ones_like(self.ids[None])).logits
         hook.remove()
-        (slope,) = torch.autograd.grad(self.number(logits).sum(), given)
-        products = (slope * given).sum(-1)[0].detach().numpy()
+        (slope,) = torch.autograd.grad(self.number(logits).sum(), arguments)
+        products = (slope * arguments).sum(-1)[0].detach().numpy()
         count = 1 + max(word for word in self.word if word is not None)
         return np.array([
             sum(p for p, w in zip(products, self.word, strict=True) if w == word)
@@ -95,7 +95,7 @@ class Direct:
 def all_subsets(direct, words):
     """Every mask of ``words``, true where one stays, and the number for each."""
     masks = np.array(list(product([False, True], repeat=len(words))))
-    removed = [{w for w, kept in zip(words, row, strict=True) if not kept} for row in masks]
+    removed = [{w for w, keep in zip(words, row, strict=True) if not keep} for row in masks]
     return masks, direct.values(removed)
 
 
@@ -103,10 +103,10 @@ def all_subsets(direct, words):
 def test_methods_that_remove_words_match_direct_calls_of_the_network(family):
     model, network, tokenizer = tagger(family)
     direct = Direct(network, tokenizer, TEXT, {1: "B-ORG", 2: "I-ORG"})
-    others = [0, *range(3, 11)]
-    masks, values = all_subsets(direct, others)
-    asked = {"at": SPAN, "target": "ORG"}
-    e = limelight.explain(model, TEXT, "shapley", **asked)
+    other_values = [0, *range(3, 11)]
+    masks, values = all_subsets(direct, other_values)
+    request = {"at": SPAN, "target": "ORG"}
+    e = limelight.explain(model, TEXT, "shapley", **request)
     assert e.features == ("the", "film", "but", "a", "bad", "plot", "is", "good", ".")
     assert e.prediction["ORG"] == pytest.approx(values[-1], abs=1e-9)
     assert e.base_value == pytest.approx(values[0], abs=1e-9)
@@ -114,11 +114,11 @@ def test_methods_that_remove_words_match_direct_calls_of_the_network(family):
     assert not np.allclose(
         e.scores, shapley_by_subsets(masks, direct.values([set()] * 512)), atol=1e-8
     )
-    found = limelight.explain(model, TEXT, "lime", **asked).scores
-    np.testing.assert_allclose(found, lime_by_subsets(masks, values)[1:], atol=1e-7)
-    alone = values[-1] - direct.values([{word} for word in others])
+    result = limelight.explain(model, TEXT, "lime", **request).scores
+    np.testing.assert_allclose(result, lime_by_subsets(masks, values)[1:], atol=1e-7)
+    single = values[-1] - direct.values([{word} for word in other_values])
     np.testing.assert_allclose(
-        limelight.explain(model, TEXT, "loo", **asked).scores, alone, atol=1e-8
+        limelight.explain(model, TEXT, "loo", **request).scores, single, atol=1e-8
     )
 
 
@@ -126,21 +126,21 @@ def test_methods_that_remove_words_match_direct_calls_of_the_network(family):
 def test_gradients_and_relevances_match_autograd_on_the_network(family):
     model, network, tokenizer = tagger(family)
     direct = Direct(network, tokenizer, TEXT, {1: "B-ORG", 2: "I-ORG"})
-    asked = {"at": SPAN, "target": "ORG", "protect_span": False}
-    found = limelight.explain(model, TEXT, "gxi", **asked).scores
-    np.testing.assert_allclose(found, direct.times_input(), atol=1e-8)
+    request = {"at": SPAN, "target": "ORG", "protect_span": False}
+    result = limelight.explain(model, TEXT, "gxi", **request).scores
+    np.testing.assert_allclose(result, direct.times_input(), atol=1e-8)
     with FrozenWeights():
-        known = direct.times_input()
+        reference = direct.times_input()
     np.testing.assert_allclose(
-        limelight.explain(model, TEXT, "lrp", **asked).scores, known, atol=1e-8
+        limelight.explain(model, TEXT, "lrp", **request).scores, reference, atol=1e-8
     )
-    assert not np.allclose(found, known, atol=1e-3)
+    assert not np.allclose(result, reference, atol=1e-3)
     protected = limelight.explain(model, TEXT, "gxi", at=SPAN, target="ORG").scores
-    np.testing.assert_allclose(protected, np.delete(found, [1, 2]), atol=1e-12)
+    np.testing.assert_allclose(protected, np.delete(result, [1, 2]), atol=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("tags", "asked", "read"),
+    ("tags", "requests", "read"),
     [
         (BIO, {"target": "B-ORG"}, ("B-ORG", "B-ORG")),
         (BIO, {"target": "PER"}, ("B-PER", "I-PER")),
@@ -153,28 +153,28 @@ def test_gradients_and_relevances_match_autograd_on_the_network(family):
         (("O", "MISC", "B-ORG", "I-ORG"), {"target": "MISC"}, ("MISC", "MISC")),
     ],
 )
-def test_a_type_is_read_as_its_scheme_says_and_a_tag_at_every_piece(tags, asked, read):
+def test_a_type_is_read_as_its_scheme_says_and_a_tag_at_every_piece(tags, requests, read):
     model, network, tokenizer = tagger("bert", tags)
     words = dict(zip((1, 2), read, strict=True))
-    first = asked.get("first_subwords", False)
+    first = requests.get("first_subwords", False)
     direct = Direct(network, tokenizer, TEXT, words, first=first)
-    e = limelight.explain(model, TEXT, "loo", at=SPAN, **asked)
-    assert e.prediction[asked["target"]] == pytest.approx(direct.values([set()])[0], abs=1e-9)
-    known = direct.values([set()])[0] - direct.values([{word} for word in (0, *range(3, 11))])
-    other = limelight.explain(model, TEXT, "loo", at=SPAN, **asked, against="O").scores
+    e = limelight.explain(model, TEXT, "loo", at=SPAN, **requests)
+    assert e.prediction[requests["target"]] == pytest.approx(direct.values([set()])[0], abs=1e-9)
+    reference = direct.values([set()])[0] - direct.values([{word} for word in (0, *range(3, 11))])
+    other = limelight.explain(model, TEXT, "loo", at=SPAN, **requests, against="O").scores
     outside = Direct(network, tokenizer, TEXT, {1: "O", 2: "O"}, first=first)
     gone = outside.values([set()])[0] - outside.values([{w} for w in (0, *range(3, 11))])
-    np.testing.assert_allclose(other, known - gone, atol=1e-9)
+    np.testing.assert_allclose(other, reference - gone, atol=1e-9)
     # Of two classes, a type and "O", the logit is the output less that of "O".
     two = len(e.classes) == 2
-    np.testing.assert_allclose(e.scores, known - gone if two else known, atol=1e-9)
+    np.testing.assert_allclose(e.scores, reference - gone if two else reference, atol=1e-9)
 
 
 def test_a_word_of_its_own_is_read_as_unit_or_as_beginning():
     model, network, tokenizer = tagger("bert", BILOU)
     direct = Direct(network, tokenizer, TEXT, {3: "U-ORG"})
-    found = limelight.explain(model, TEXT, "loo", at="film", target="ORG").prediction["ORG"]
-    assert found == pytest.approx(direct.values([set()])[0], abs=1e-9)
+    result = limelight.explain(model, TEXT, "loo", at="film", target="ORG").prediction["ORG"]
+    assert result == pytest.approx(direct.values([set()])[0], abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -214,22 +214,22 @@ def test_all_spans_share_their_calls():
     model, *_ = tagger.__wrapped__("roberta")  # of its own: what it is asked is counted
     spans = model.spans(TEXT)
     assert len(spans) > 2
-    one = limelight.explain_spans(model, TEXT, "shapley")
-    asked = model.engine.items
-    assert len(one) == len(spans)
+    value = limelight.explain_spans(model, TEXT, "shapley")
+    request = model.engine.items
+    assert len(value) == len(spans)
     words = {w for s in spans for w in TEXT[s.start : s.end].split()}
     again, _, _ = tagger.__wrapped__("roberta")
     e = limelight.explain(again, TEXT, "shapley", at=0, protect=sorted(words))
-    assert asked <= 1.2 * again.engine.items
-    np.testing.assert_allclose(one[0].scores, e.scores, atol=1e-9)
-    assert [e.target for e in one] == [s.tag for s in spans]
+    assert request <= 1.2 * again.engine.items
+    np.testing.assert_allclose(value[0].scores, e.scores, atol=1e-9)
+    assert [e.target for e in value] == [s.tag for s in spans]
     relevance = limelight.explain_spans(model, TEXT, "lrp")
-    for e, s, together in zip(one, spans, relevance, strict=True):
+    for e, s, together in zip(value, spans, relevance, strict=True):
         assert (e.query.start, e.query.end) == (s.start, s.end)
-        alone = limelight.explain(model, TEXT, "lrp", at=(s.start, s.end), target=s.tag)
-        score = dict(zip(alone.features, alone.scores, strict=True))
-        for word, found in zip(together.features, together.scores, strict=True):
-            assert found == pytest.approx(score[word], abs=1e-9)
+        single = limelight.explain(model, TEXT, "lrp", at=(s.start, s.end), target=s.tag)
+        score = dict(zip(single.features, single.scores, strict=True))
+        for word, result in zip(together.features, together.scores, strict=True):
+            assert result == pytest.approx(score[word], abs=1e-9)
 
 
 def test_repeated_words_stay_apart():
@@ -276,36 +276,36 @@ def test_a_span_that_the_cut_goes_through_is_left_out_and_the_others_are_explain
         "predictable",
         "film",
     ]  # of two pieces, the last is cut
-    found = limelight.explain_spans(model, " ".join(words), "gxi", protect_span=False)
-    assert len(found) == model.max_length - 3
-    assert found[-1].query.end == len(" ".join(words[:-2]))
-    assert "Spans that are cut through are left out" in found[0].warnings[0]
+    result = limelight.explain_spans(model, " ".join(words), "gxi", protect_span=False)
+    assert len(result) == model.max_length - 3
+    assert result[-1].query.end == len(" ".join(words[:-2]))
+    assert "Spans that are cut through are left out" in result[0].warnings[0]
     read = tokenizer(
         " ".join(words), truncation=True, max_length=model.max_length, return_tensors="pt"
     )
     with torch.no_grad():
-        known = network(read["input_ids"], read["attention_mask"]).logits[0, len(found)]
-    assert list(found[-1].prediction.values()) == pytest.approx(known.tolist(), abs=1e-9)
+        reference = network(read["input_ids"], read["attention_mask"]).logits[0, len(result)]
+    assert list(result[-1].prediction.values()) == pytest.approx(reference.tolist(), abs=1e-9)
 
 
 def test_the_explained_span_is_never_removed():
     model, *_ = tagger()
     for replacement in ("delete", "pad"):
-        asked = {"at": "bad", "protect_span": False, "target": "ORG"}
+        request = {"at": "bad", "protect_span": False, "target": "ORG"}
         with pytest.raises(InputError, match="puts nothing in their place"):
-            limelight.explain(model, "bad film", "loo", replacement=replacement, **asked)
+            limelight.explain(model, "bad film", "loo", replacement=replacement, **request)
     e = limelight.explain(
         model, "the bad film", "loo", at="bad", target="ORG", replacement="delete"
     )
     direct = tagger()[1:]
-    for word, left, at in (("the", "bad film", 0), ("film", "the bad", 1)):
-        whole = Direct(*direct, "the bad film", {1: "B-ORG"}).values([set()])[0]
-        gone = whole - Direct(*direct, left, {at: "B-ORG"}).values([set()])[0]
+    for word, remaining, at in (("the", "bad film", 0), ("film", "the bad", 1)):
+        full = Direct(*direct, "the bad film", {1: "B-ORG"}).values([set()])[0]
+        gone = full - Direct(*direct, remaining, {at: "B-ORG"}).values([set()])[0]
         assert dict(e.as_list())[word] == pytest.approx(gone, abs=1e-9)
 
 
 def test_a_folder_and_a_pipeline_are_the_same_model(tmp_path):
-    network, tokenizer = network_of()
+    network, tokenizer = make_network()
     network = network.float()
     network.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
@@ -313,15 +313,15 @@ def test_a_folder_and_a_pipeline_are_the_same_model(tmp_path):
     piped = limelight.wrap(pipeline("ner", model=network, tokenizer=tokenizer, device="cpu"))
     assert repr(loaded.spans(TEXT)) == repr(piped.spans(TEXT))  # tags and scores too
     rows = limelight.predict(loaded, [TEXT, "film"])
-    assert [one["tag"] for one in rows[0]["spans"]] == [one.tag for one in loaded.spans(TEXT)]
-    found = [limelight.explain(m, TEXT, "loo", at="film", target="ORG") for m in (loaded, piped)]
-    np.testing.assert_array_equal(found[0].scores, found[1].scores)
-    assert limelight.Explanation.from_json(found[0].to_json()) == found[0]
-    assert '"query":{"span":[23,27]}' in found[0].to_json()
+    assert [row["tag"] for row in rows[0]["spans"]] == [span.tag for span in loaded.spans(TEXT)]
+    results = [limelight.explain(m, TEXT, "loo", at="film", target="ORG") for m in (loaded, piped)]
+    np.testing.assert_array_equal(results[0].scores, results[1].scores)
+    assert limelight.Explanation.from_json(results[0].to_json()) == results[0]
+    assert '"query":{"span":[23,27]}' in results[0].to_json()
 
 
-def answering():
-    network, tokenizer = network_of(kind=AutoModelForQuestionAnswering)
+def answering_model():
+    network, tokenizer = make_network(kind=AutoModelForQuestionAnswering)
     tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
@@ -332,7 +332,7 @@ def answering():
 
 
 def test_the_log_odds_of_an_answer_match_direct_calls_of_the_network():
-    model, network, tokenizer = answering()
+    model, network, tokenizer = answering_model()
     pair = ("is the film good", "the predictable plot is bad but good")
     encoded = tokenizer(*pair, return_tensors="pt")
     words = list(zip(encoded.sequence_ids(), encoded.word_ids(), strict=True))
@@ -349,10 +349,10 @@ def test_the_log_odds_of_an_answer_match_direct_calls_of_the_network():
         return float(torch.log(p / (1 - p)))
 
     e = limelight.explain(model, pair, "loo", at="predictable plot")
-    others = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 3), (1, 4), (1, 5), (1, 6)]
-    whole = log_odds([])
-    assert e.prediction == {"answer": pytest.approx(whole, abs=1e-9)}
-    np.testing.assert_allclose(e.scores, [whole - log_odds([w]) for w in others], atol=1e-9)
+    other_values = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 3), (1, 4), (1, 5), (1, 6)]
+    full = log_odds([])
+    assert e.prediction == {"answer": pytest.approx(full, abs=1e-9)}
+    np.testing.assert_allclose(e.scores, [full - log_odds([w]) for w in other_values], atol=1e-9)
     (best,) = model.spans(pair) or [None]
     if best is not None:
         assert best.start > len(pair[0])
@@ -365,7 +365,7 @@ def test_the_log_odds_of_an_answer_match_direct_calls_of_the_network():
 NAMES = re.compile(r"\b(Jordan|Acme)\b")
 
 
-def by_rule(texts):
+def rule_spans(texts):
     """ORG where "Inc" stands, surer by a river; a place else."""
     return [
         [
@@ -377,7 +377,7 @@ def by_rule(texts):
 
 
 def test_a_function_of_spans_gets_the_position_of_the_span_in_the_masked_text():
-    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    model = limelight.wrap(rule_spans, tags=["ORG", "LOC"])
     text = "by the river Jordan works at Acme Inc"
     e = limelight.explain(model, text, "loo", at="Jordan")
     assert e.target_phrase == "ORG at “Jordan”"
@@ -386,20 +386,20 @@ def test_a_function_of_spans_gets_the_position_of_the_span_in_the_masked_text():
         p = min(max(p, 1e-3), 1 - 1e-3)
         return np.log(p / (1 - p))
 
-    known = dict.fromkeys(e.features, 0.0)
-    known |= {"river": log_odds(0.6) - log_odds(0.4), "Inc": log_odds(0.6) - log_odds(0.0)}
-    assert dict(e.as_list()) == pytest.approx(known)
+    reference = dict.fromkeys(e.features, 0.0)
+    reference |= {"river": log_odds(0.6) - log_odds(0.4), "Inc": log_odds(0.6) - log_odds(0.0)}
+    assert dict(e.as_list()) == pytest.approx(reference)
     assert e.prediction["O"] == pytest.approx(log_odds(0.4))
-    plain = limelight.wrap(by_rule, tags=["ORG", "LOC"], scale="score")
+    plain = limelight.wrap(rule_spans, tags=["ORG", "LOC"], scale="score")
     e = limelight.explain(plain, text, "loo", at="Jordan")
     assert dict(e.as_list())["Inc"] == pytest.approx(0.6)
-    both = [{(0, 6, "ORG", 0.5), (0, 6, "LOC", 0.9)}, {(0, 11, "ORG", 0.7)}]
+    pair = [{(0, 6, "ORG", 0.5), (0, 6, "LOC", 0.9)}, {(0, 11, "ORG", 0.7)}]
     overlapping = limelight.wrap(
-        lambda texts: [both[0] | both[1] for _ in texts], tags=["ORG", "LOC"]
+        lambda texts: [pair[0] | pair[1] for _ in texts], tags=["ORG", "LOC"]
     )
-    found = limelight.explain_spans(overlapping, "Jordan Acme is bad", "loo")
-    assert [(e.target, e.query.end) for e in found] == [("LOC", 6), ("ORG", 6), ("ORG", 11)]
-    assert found[1].prediction["ORG"] == pytest.approx(log_odds(0.7))  # the surest that covers it
+    result = limelight.explain_spans(overlapping, "Jordan Acme is bad", "loo")
+    assert [(e.target, e.query.end) for e in result] == [("LOC", 6), ("ORG", 6), ("ORG", 11)]
+    assert result[1].prediction["ORG"] == pytest.approx(log_odds(0.7))  # the surest that covers it
 
 
 @pytest.mark.parametrize(
@@ -422,23 +422,23 @@ def test_outputs_that_are_no_spans_raise_an_error(spans, sentence):
 
 
 def test_a_function_may_find_a_part_of_a_word():
-    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    model = limelight.wrap(rule_spans, tags=["ORG", "LOC"])
     text = "Acme's river by xInc"
     (e,) = limelight.explain_spans(model, text, "loo")
     assert e.features == ("'s", "river", "by", "xInc")
-    known = [by_rule([text.replace(word, "")])[0][0] for word in e.features]
-    assert [tag for _, _, tag, _ in known] == ["ORG", "ORG", "ORG", "LOC"]
+    reference = [rule_spans([text.replace(word, "")])[0][0] for word in e.features]
+    assert [tag for _, _, tag, _ in reference] == ["ORG", "ORG", "ORG", "LOC"]
     assert dict(e.as_list())["'s"] == 0.0
     assert dict(e.as_list())["river"] == pytest.approx(np.log(0.6 / 0.4) - np.log(0.4 / 0.6))
-    both = [(0, 5, "ORG", 0.5), (4, 5, "ORG", 1.0)]
-    spaced = limelight.wrap(lambda texts: [both for _ in texts], tags=["ORG"])
-    assert [(one.start, one.end) for one in spaced.spans("Acme is bad")] == [(0, 4)]
+    pair = [(0, 5, "ORG", 0.5), (4, 5, "ORG", 1.0)]
+    spaced = limelight.wrap(lambda texts: [pair for _ in texts], tags=["ORG"])
+    assert [(span.start, span.end) for span in spaced.spans("Acme is bad")] == [(0, 4)]
 
 
 def test_a_tagger_has_no_outputs_of_a_whole_text():
     model, *_ = tagger()
-    for one in (model, limelight.wrap(lambda texts: [[] for _ in texts], tags=["ORG"])):
-        for ask in (one.logits, one.predict_proba, lambda t, m=one: m.outputs([m.read(*t)])):
+    for value in (model, limelight.wrap(lambda texts: [[] for _ in texts], tags=["ORG"])):
+        for ask in (value.logits, value.predict_proba, lambda t, m=value: m.outputs([m.read(*t)])):
             with pytest.raises(InputError, match="has outputs for a span, not for a text"):
                 ask(["the bad film"])
     with pytest.raises(InputError, match="a tagger reads single texts"):
@@ -450,35 +450,41 @@ def test_a_tagger_has_no_outputs_of_a_whole_text():
 def test_all_spans_may_be_scored_too():
     model, *_ = tagger()
     text = "the superb film"
-    found = limelight.explain_spans(model, text, "loo", protect_span=False, target="ORG")
-    assert len(found) == len(model.spans(text)) > 0
-    for e in found:
-        alone = limelight.explain(
+    result = limelight.explain_spans(model, text, "loo", protect_span=False, target="ORG")
+    assert len(result) == len(model.spans(text)) > 0
+    for e in result:
+        single = limelight.explain(
             model, text, "loo", at=(e.query.start, e.query.end), target="ORG", protect_span=False
         )
-        np.testing.assert_allclose(e.scores, alone.scores, atol=1e-9)
+        np.testing.assert_allclose(e.scores, single.scores, atol=1e-9)
 
 
 def test_a_run_for_a_full_tag_takes_other_processes(tmp_path):
-    network, tokenizer = network_of()
+    network, tokenizer = make_network()
     network.float().save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     model, heard = limelight.load(tmp_path / "model"), []
-    asked = {"target": "B-ORG", "protect_span": False}
+    request = {"target": "B-ORG", "protect_span": False}
     data = {"text": ["the superb film", "a bad plot is good"]}
-    here, there = (
+    index, target = (
         limelight.explain_data(
-            model, data, "loo", output=tmp_path / str(n), workers=n, progress=heard.append, **asked
+            model,
+            data,
+            "loo",
+            output=tmp_path / str(n),
+            workers=n,
+            progress=heard.append,
+            **request,
         )
         for n in (None, 1)
     )
     assert [p.done for p in heard if p.finding] == [0, 1] * 2
-    assert [e.target_phrase for e in here] == [e.target_phrase for e in there]
-    for one, other in zip(here, there, strict=True):
-        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-6)
-        start, end = one.query.start, one.query.end
-        alone = limelight.explain(model, one.text, "loo", at=(start, end), **asked)
-        np.testing.assert_allclose(one.scores, alone.scores, atol=1e-5)
+    assert [e.target_phrase for e in index] == [e.target_phrase for e in target]
+    for value, other in zip(index, target, strict=True):
+        np.testing.assert_allclose(value.scores, other.scores, rtol=1e-6)
+        start, end = value.query.start, value.query.end
+        single = limelight.explain(model, value.text, "loo", at=(start, end), **request)
+        np.testing.assert_allclose(value.scores, single.scores, atol=1e-5)
 
 
 class Entity(NamedTuple):
@@ -495,7 +501,7 @@ class LooksLikeSpacy:
         self.meta = {"lang": "en", "name": "rules", "version": "1"}
 
     def __call__(self, text):
-        return SimpleNamespace(ents=[Entity(*one[:3]) for one in by_rule([text])[0]])
+        return SimpleNamespace(ents=[Entity(*value[:3]) for value in rule_spans([text])[0]])
 
 
 def test_a_pipeline_of_spacy_finds_spans_with_a_score_of_one():
@@ -509,7 +515,7 @@ def test_a_pipeline_of_spacy_finds_spans_with_a_score_of_one():
 
 
 def test_no_span_is_no_explanation_and_one_needs_no_name():
-    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    model = limelight.wrap(rule_spans, tags=["ORG", "LOC"])
     assert len(limelight.explain_spans(model, "a bad film")) == 0
     assert "no span" in limelight.explain_spans(model, "a bad film").to_html()
     with pytest.raises(InputError, match=r"the model finds no span in this text. Choose one"):
@@ -522,7 +528,7 @@ def test_no_span_is_no_explanation_and_one_needs_no_name():
 
 
 def test_a_run_has_a_row_for_every_span_and_goes_on(tmp_path):
-    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    model = limelight.wrap(rule_spans, tags=["ORG", "LOC"])
     texts = ["by the river Jordan works at Acme Inc", "a bad film", "Jordan is bad", ""]
     data = {"text": texts, "source": list("abcd")}
     for _ in range(2):
@@ -530,25 +536,25 @@ def test_a_run_has_a_row_for_every_span_and_goes_on(tmp_path):
     assert [e.target_phrase for e in run] == ["ORG at “Jordan”", "ORG at “Acme”", "LOC at “Jordan”"]
     assert run.texts()["source"].to_pylist() == ["a", "a", "c", "d"]
     assert run.failed == 1
-    alone = limelight.explain(model, texts[0], "loo", at="Acme")
-    np.testing.assert_allclose(run.explanation(1).scores, alone.scores, rtol=1e-6)
-    assert run.explanation(1).query == alone.query
+    single = limelight.explain(model, texts[0], "loo", at="Acme")
+    np.testing.assert_allclose(run.explanation(1).scores, single.scores, rtol=1e-6)
+    assert run.explanation(1).query == single.query
     data = {"text": texts[:1] * 2, "place": ["Acme", "13:19"]}
     named = limelight.explain_data(
         model, data, "loo", output=tmp_path / "named", at_column="place", progress=False
     )
     assert [e.target_phrase for e in named] == ["ORG at “Acme”", "ORG at “Jordan”"]
     # Each span is compared with itself, and not with the first one of its text.
-    both = run.compare(named)
-    assert (both.texts, both.only_first, both.only_second) == (2, 2, 0)
-    assert not both.changed_texts.rows
+    pair = run.compare(named)
+    assert (pair.texts, pair.only_first, pair.only_second) == (2, 2, 0)
+    assert not pair.changed_texts.rows
 
 
 def test_labels_of_texts_do_not_apply_to_spans():
-    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    model = limelight.wrap(rule_spans, tags=["ORG", "LOC"])
     data = {"text": ["by the river Jordan works at Acme Inc", "Jordan is bad"], "label": ["+", "-"]}
     table = pa.table(data)
-    assert not any("label" in one for one in limelight.judge(model, table, "loo").warnings)
+    assert not any("label" in warning for warning in limelight.judge(model, table, "loo").warnings)
     with pytest.raises(
         InputError, match=r"labels \(--labels\) does not apply, because this model finds spans"
     ):
@@ -563,30 +569,30 @@ def test_spans_are_judged_one_by_one():
     model, *_ = tagger()
     texts = [TEXT, "a superb film", "the plot is bad"]
     spans = [(i, s) for i, text in enumerate(texts) for s in model.spans(text)]
-    found = limelight.judge(model, texts, methods=["loo", "lrp"], columns=["sanity"])
-    assert len(found.texts) == len(spans)
-    assert all(text.reason is None for text in found.texts)
-    for judged, (i, span) in zip(found.texts, spans, strict=True):
+    judgment = limelight.judge(model, texts, methods=["loo", "lrp"], columns=["sanity"])
+    assert len(judgment.texts) == len(spans)
+    assert all(text.reason is None for text in judgment.texts)
+    for judged, (i, span) in zip(judgment.texts, spans, strict=True):
         e = limelight.explain(model, texts[i], "loo", at=(span.start, span.end))
         assert judged.full == pytest.approx(e.prediction[judged.target], abs=1e-6)
 
 
 def test_labels_and_rationales_of_a_text_go_with_each_of_its_spans():
-    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    model = limelight.wrap(rule_spans, tags=["ORG", "LOC"])
     data = {
         "text": ["a bad film", "by the river Jordan works at Acme Inc"],
         "label": ["LOC", "ORG"],
     }
     marked = [[[0, 1]], [[7, 12]]]  # "river" of the second text
-    found = limelight.judge(model, data, ["loo"], columns=[], rationales=marked)
-    assert [one.target for one in found.texts] == ["ORG", "ORG"]
-    assert len(found.plausibility.texts) == 2
+    judgment = limelight.judge(model, data, ["loo"], columns=[], rationales=marked)
+    assert [text.target for text in judgment.texts] == ["ORG", "ORG"]
+    assert len(judgment.plausibility.texts) == 2
     with pytest.raises(InputError, match="finds no span in these texts"):
         limelight.judge(model, ["a bad film"], ["loo"])
 
 
 def test_a_stored_explanation_is_judged_at_its_span():
-    def by_water(texts):
+    def water_spans(texts):
         """A river speaks for the first name alone, the sea for the second."""
         return [
             [
@@ -596,13 +602,13 @@ def test_a_stored_explanation_is_judged_at_its_span():
             for text in texts
         ]
 
-    model, text = limelight.wrap(by_water, tags=["LOC"]), "by river Jordan and by sea Jordan"
+    model, text = limelight.wrap(water_spans, tags=["LOC"]), "by river Jordan and by sea Jordan"
     stored = [limelight.explain(model, text, "loo", at=i) for i in (0, 1)]
-    found = limelight.judge(model, [text], {"stored": stored}, columns=[])
-    assert [one.reasons for one in found.texts] == [{}, {}]
+    judgment = limelight.judge(model, [text], {"stored": stored}, columns=[])
+    assert [value.reasons for value in judgment.texts] == [{}, {}]
     for e in stored:
-        alone = limelight.judge(model, [text], {"stored": [e]}, columns=[])
-        assert sorted(map(str, (one.reasons.get("stored") for one in alone.texts))) == [
+        single = limelight.judge(model, [text], {"stored": [e]}, columns=[])
+        assert sorted(map(str, (element.reasons.get("stored") for element in single.texts))) == [
             "None",
             "there is no stored explanation of this span of the text.",
         ]

@@ -20,7 +20,7 @@ from weights_oracle import (
 import limelight
 from limelight import DomainError
 from limelight.explainers import prepare_batch
-from path_integrals import by_tanh_sinh
+from path_integrals import integral_by_tanh_sinh
 
 from tiny_models import tiny_model
 
@@ -102,7 +102,7 @@ def answers(kind, seed):
     return model, exact_game(model, batch.inputs[0], batch.features[0])
 
 
-def explained(model, method):
+def explain_or_error(model, method):
     """The explanation, or the sentence in which it is refused."""
     try:
         return limelight.explain(model, TEXT, method, **SETTINGS[method])
@@ -113,7 +113,7 @@ def explained(model, method):
 def assert_bounded(kind, seed):
     model, f = answers(kind, seed)
     for method in METHODS:
-        e = explained(model, method)
+        e = explain_or_error(model, method)
         if isinstance(e, str):
             assert kind == "steep"
             assert e.startswith(
@@ -142,9 +142,9 @@ def exact_ig(model):
     logit, base, u, base_u = exact_path(model, *text)
     if model.attention == "additive":
         units, zero = exact_units(model, *text), 0 * logit
-        scores = by_tanh_sinh(zero, zero, u, base_u, units=units, halvings=14)
+        scores = integral_by_tanh_sinh(zero, zero, u, base_u, units=units, halvings=14)
     else:
-        scores = by_tanh_sinh(logit, base, u, base_u, halvings=14)
+        scores = integral_by_tanh_sinh(logit, base, u, base_u, halvings=14)
     tokens = scores[1:].astype(float)
     return batch.collapsed_inputs.pool_features(tokens[None])[0]
 
@@ -157,9 +157,9 @@ def test_integrated_gradients_are_within_the_bound_of_what_the_weights_say(kind)
         assert np.abs(e.scores - exact_ig(model)).max() <= e.bound
 
 
-@pytest.mark.parametrize("made", [cancelling, cancelling_units])
-def test_without_the_errors_of_the_tables_integrated_gradients_break_their_bound(made):
-    model = made(0)
+@pytest.mark.parametrize("created", [cancelling, cancelling_units])
+def test_without_the_errors_of_the_tables_integrated_gradients_break_their_bound(created):
+    model = created(0)
     exact, e = exact_ig(model), limelight.explain(forgotten(model), TEXT, "ig")
     assert np.abs(e.scores - exact).max() > 10 * e.bound
     assert limelight.explain(model, TEXT, "ig").bound < 1e-3
@@ -192,29 +192,30 @@ def test_no_entry_of_the_tables_exceeds_its_error_bound(kind):
     tables, errors = model.tables, model.table_errors
     with mpmath.workdps(60):
         for (k, word, t), exact in logit.items():
-            found = tables.logit(np.array(word), np.array(t))[k]
-            assert abs(mpmath.mpf(float(found)) - exact) <= errors.logit[word, k]
+            result = tables.logit(np.array(word), np.array(t))[k]
+            assert abs(mpmath.mpf(float(result)) - exact) <= errors.logit[word, k]
         for (k, c, word, t), exact in value.items():
-            found = tables.word_value[word, c, k] + tables.position_value[t, c, k]
-            assert abs(mpmath.mpf(float(found)) - exact) <= errors.value[word, c, k]
+            result = tables.word_value[word, c, k] + tables.position_value[t, c, k]
+            assert abs(mpmath.mpf(float(result)) - exact) <= errors.value[word, c, k]
 
 
-@pytest.mark.parametrize("made", [cancelling, cancelling_units])
-def test_a_device_carries_the_same_errors(made):
+@pytest.mark.parametrize("created", [cancelling, cancelling_units])
+def test_a_device_carries_the_same_errors(created):
     torch = pytest.importorskip("torch")
-    model = made(1)
+    model = created(1)
     texts = [TEXT, "w2 w0", "never w1"]
-    here, there = (
-        prepare_batch(one, texts).collapsed_inputs.game for one in (model, model.to_device("cpu"))
+    index, target = (
+        prepare_batch(element, texts).collapsed_inputs.game
+        for element in (model, model.to_device("cpu"))
     )
-    assert isinstance(there.error, torch.Tensor)
-    np.testing.assert_allclose(there.error.numpy(), here.error, rtol=1e-9)
+    assert isinstance(target.error, torch.Tensor)
+    np.testing.assert_allclose(target.error.numpy(), index.error, rtol=1e-9)
     for method in METHODS:
-        one, other = (
+        value, other = (
             limelight.explain(m, TEXT, method, **SETTINGS[method])
             for m in (model, model.to_device("cpu"))
         )
-        assert other.bound == pytest.approx(one.bound, rel=1e-6)
+        assert other.bound == pytest.approx(value.bound, rel=1e-6)
 
 
 def test_an_ordinary_bound_stays_tiny(shipped):
@@ -236,8 +237,8 @@ def test_values_that_overflow_raise_an_error():
 
 def test_an_infinite_bound_has_a_warning():
     broken = plain(0)
-    known = broken.table_errors
-    infinite = known._replace(value=np.full_like(known.value, np.inf))
+    reference = broken.table_errors
+    infinite = reference._replace(value=np.full_like(reference.value, np.inf))
     broken.__dict__["table_errors"] = infinite
     e = limelight.explain(broken, TEXT, "loo")
     assert e.bound == np.inf

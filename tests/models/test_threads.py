@@ -42,24 +42,26 @@ def _eager_switches():
     sys.setswitchinterval(usual)
 
 
-def explained(model, method, text):
+def explain_text(model, method, text):
     exact = has(model, "exact_game") and method not in DRAWN
     return limelight.explain(model, text, method, **({} if exact else CHEAP.get(method, {}))).scores
 
 
 def check_threads(*models, methods=None):
     """Ask eight threads at once for everything that one thread was asked for."""
-    asked = [
+    request = [
         (m, way, text) for m in models for way in methods or usable_methods(m) for text in TEXTS
     ]
-    alone = [explained(*one) for one in asked]
+    single = [explain_text(*value) for value in request]
     rounds = random.Random(7)
-    order = [i for _ in range(ROUNDS) for i in rounds.sample(range(len(asked)), len(asked))]
+    order = [i for _ in range(ROUNDS) for i in rounds.sample(range(len(request)), len(request))]
     with ThreadPoolExecutor(8) as threads:
-        together = list(threads.map(lambda i: explained(*asked[i]), order))
-    for i, found in zip(order, together, strict=True):
-        most = np.abs(alone[i]).max()
-        np.testing.assert_allclose(found, alone[i], rtol=0, atol=1e-6 * most, err_msg=asked[i][1])
+        together = list(threads.map(lambda i: explain_text(*request[i]), order))
+    for i, result in zip(order, together, strict=True):
+        most = np.abs(single[i]).max()
+        np.testing.assert_allclose(
+            result, single[i], rtol=0, atol=1e-6 * most, err_msg=request[i][1]
+        )
 
 
 @pytest.mark.slow
@@ -82,11 +84,11 @@ def test_threads_share_a_network_that_was_wrapped_twice():
 def test_threads_share_a_language_model_under_two_templates():
     network, tokenizer = language_model()
     words = {"no": "bad", "yes": "good"}
-    asked = [
+    request = [
         limelight.wrap(network, tokenizer=tokenizer, template=template, labels=words)
         for template in ("{text} is", "the film: {text} but")
     ]
-    check_threads(*asked, methods=ROADS)
+    check_threads(*request, methods=ROADS)
 
 
 def test_whoever_lent_a_language_model_may_ask_it_meanwhile():
@@ -94,21 +96,21 @@ def test_whoever_lent_a_language_model_may_ask_it_meanwhile():
     network.eval()
     template, words = "the film: {text} is", {"no": "bad", "yes": "good"}
     model = limelight.wrap(network, tokenizer=tokenizer, template=template, labels=words)
-    ids, found = torch.tensor([[2, 5, 6, 7]]), []
+    ids, result = torch.tensor([[2, 5, 6, 7]]), []
 
-    def asked():
+    def network_logits():
         with torch.no_grad():
             return network(ids).logits
 
     def meanwhile(*_):
         handle.remove()  # else their own question would ask once more
-        with ThreadPoolExecutor(1) as another:
-            found.append(another.submit(asked).result())
+        with ThreadPoolExecutor(1) as other_value:
+            result.append(other_value.submit(network_logits).result())
 
     true = model.logits(["a superb film"])
     handle = network.base_model.register_forward_hook(meanwhile)
     np.testing.assert_allclose(model.logits(["a superb film"]), true, atol=1e-6)
-    assert torch.equal(found[0], asked())
+    assert torch.equal(result[0], network_logits())
 
 
 @pytest.mark.parametrize("ours", [False, True])
@@ -120,8 +122,8 @@ def test_whoever_chooses_kernels_is_alone_with_the_network_already(monkeypatch, 
 
     @contextlib.contextmanager
     def any_shape_kernels(_device):
-        with ThreadPoolExecutor(1) as another:
-            taken.append(another.submit(lock._lock.acquire, blocking=False).result())
+        with ThreadPoolExecutor(1) as other_value:
+            taken.append(other_value.submit(lock._lock.acquire, blocking=False).result())
         yield
 
     monkeypatch.setattr(forward, "_any_shape_kernels", any_shape_kernels)
@@ -142,11 +144,11 @@ def test_threads_share_models_that_are_no_networks():
 def test_a_run_by_threads_stores_what_one_thread_finds(tmp_path):
     model, texts = half_trained(), [f"{text} {word}" for text in TEXTS for word in ("good", "film")]
     options = {"method": list(ROADS), "shard_texts": 1}
-    alone = limelight.explain_data(model, texts, output=tmp_path / "alone", **options)
+    single = limelight.explain_data(model, texts, output=tmp_path / "alone", **options)
     with ThreadPoolExecutor(4) as threads:
         run = limelight.explain_data(
             model, texts, output=tmp_path / "run", executor=threads, **options
         )
     assert run.failed == 0
-    for found, true in zip(run, alone, strict=True):
-        np.testing.assert_allclose(found.scores, true.scores, rtol=1e-6, err_msg=found.method)
+    for result, true in zip(run, single, strict=True):
+        np.testing.assert_allclose(result.scores, true.scores, rtol=1e-6, err_msg=result.method)

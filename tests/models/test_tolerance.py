@@ -54,11 +54,11 @@ everywhere = pytest.mark.parametrize(("make", "text"), MODELS)
 @pytest.mark.parametrize("method", SETTINGS)
 def test_it_is_met_for_every_score(make, text, method):
     model = make()
-    few = limelight.explain(model, text, method, **SETTINGS[method])
-    options = {**SETTINGS[method], "tolerance": float(few.stderr.max()) / 3}
+    subset = limelight.explain(model, text, method, **SETTINGS[method])
+    options = {**SETTINGS[method], "tolerance": float(subset.stderr.max()) / 3}
     e = limelight.explain(model, text, method, **options)
     assert 0 < e.stderr.max() <= options["tolerance"]
-    assert e.diagnostics[DRAWN[method]] > few.diagnostics[DRAWN[method]]
+    assert e.diagnostics[DRAWN[method]] > subset.diagnostics[DRAWN[method]]
     assert e.settings["tolerance"] == options["tolerance"]
     assert not any("tolerance" in warning for warning in e.warnings)
     again = limelight.explain(model, text, method, **options)
@@ -76,8 +76,8 @@ def test_it_is_met_for_every_score(make, text, method):
 )
 def test_an_unreachable_tolerance_gives_a_warning(make, text, method, most, name):
     model = make()
-    few = limelight.explain(model, text, method, **SETTINGS[method])
-    tolerance = float(few.stderr.max()) / 100
+    subset = limelight.explain(model, text, method, **SETTINGS[method])
+    tolerance = float(subset.stderr.max()) / 100
     options = {**SETTINGS[method], "tolerance": tolerance, name: most}
     e = limelight.explain(model, text, method, **options)
     assert e.diagnostics[DRAWN[method]] == most

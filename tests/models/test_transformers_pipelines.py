@@ -51,9 +51,13 @@ def outputs_of_pipeline(network, tokenizer, texts):
     )
     rows = []
     for text in texts:
-        given = dict(zip(("text", "text_pair"), text, strict=True)) if type(text) is tuple else text
-        (found,) = classifier([given])
-        rows.append([score for _, score in sorted((one["label"], one["score"]) for one in found)])
+        arguments = (
+            dict(zip(("text", "text_pair"), text, strict=True)) if type(text) is tuple else text
+        )
+        (result,) = classifier([arguments])
+        rows.append(
+            [score for _, score in sorted((value["label"], value["score"]) for value in result)]
+        )
     return np.array(rows)
 
 
@@ -95,8 +99,8 @@ def test_texts_without_words_are_read_with_token_types_too(family):
 def test_gradients_are_those_at_the_embedded_words_beside_token_types(family):
     network, tokenizer = network_and_tokenizer(family, types=True)
     model = limelight.wrap(network, tokenizer=tokenizer)
-    given = dict(tokenizer("good film bad plot", return_tensors="pt"))
-    ids = given.pop("input_ids")
+    arguments = dict(tokenizer("good film bad plot", return_tensors="pt"))
+    ids = arguments.pop("input_ids")
     table = network.get_input_embeddings()
     points = table(ids).detach().requires_grad_()
     calls = []
@@ -107,15 +111,15 @@ def test_gradients_are_those_at_the_embedded_words_beside_token_types(family):
         return points.clone() if is_text else rows  # CTRL scales it in place
 
     handle = table.register_forward_hook(in_place)
-    output = network(input_ids=ids, **given).logits[0, 1]
+    output = network(input_ids=ids, **arguments).logits[0, 1]
     handle.remove()
     (gradient,) = torch.autograd.grad(output, points)
     assert sum(calls) == 1
     expected = (gradient * points).sum(-1)[0].detach().double().numpy()
     e = limelight.explain(model, "good film bad plot", "gxi", target=1, features="tokens")
     words = model.token_positions(model.read("good film bad plot", subwords=True))
-    own = np.bincount(words[words >= 0], weights=expected[words >= 0])
-    np.testing.assert_allclose(e.scores, own, rtol=1e-4, atol=1e-5)
+    own_value = np.bincount(words[words >= 0], weights=expected[words >= 0])
+    np.testing.assert_allclose(e.scores, own_value, rtol=1e-4, atol=1e-5)
 
 
 def test_taggers_get_token_types():
@@ -127,10 +131,10 @@ def test_taggers_get_token_types():
     )  # fmt: skip
     network = XLMForTokenClassification(config).eval()
     tokenizer.model_input_names = ["input_ids", "attention_mask", "token_type_ids"]
-    given = tokenizer("a superb film", return_tensors="pt")
+    arguments = tokenizer("a superb film", return_tensors="pt")
     with torch.no_grad():
-        expected = network(**given).logits[0, 2].double().numpy()
-        untyped = network(**given | {"token_type_ids": None}).logits[0, 2].double().numpy()
+        expected = network(**arguments).logits[0, 2].double().numpy()
+        untyped = network(**arguments | {"token_type_ids": None}).logits[0, 2].double().numpy()
     assert np.abs(expected - untyped).max() > 0.01
     model = limelight.wrap(network, tokenizer=tokenizer)
     model_input = model.read("a superb film", queries=(SpanQuery(2, 8),))

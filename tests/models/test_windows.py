@@ -23,7 +23,7 @@ SIZE = 14  # twelve pieces between [CLS] and [SEP]
 
 
 @cache
-def loaded(family="bert", **changes):
+def load_model(family="bert", **changes):
     model, tokenizer = tiny(family, **changes)
     return limelight.wrap(model, tokenizer=tokenizer)
 
@@ -32,23 +32,23 @@ def spans(e):
     return [window["span"] for window in e.diagnostics["windows"]]
 
 
-def by_hand(model, text):
-    given = model.tokenizer(text, return_tensors="pt")
+def reference_outputs(model, text):
+    arguments = model.tokenizer(text, return_tensors="pt")
     with torch.no_grad():
-        return model.network(**given).logits[0].double().numpy()
+        return model.network(**arguments).logits[0].double().numpy()
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=40), st.integers(1, 20), st.data())
 def test_windows_adjoin_fit_and_end_behind_words_where_they_can(lengths, room, data):
     ends = np.cumsum(lengths).tolist()
     stops = data.draw(st.sets(st.sampled_from(ends)))
-    found = window_ends(ends[-1], room, words=ends, sentences=stops)
-    sizes = np.diff([0, *found])
-    assert found[-1] == ends[-1]
+    result = window_ends(ends[-1], room, words=ends, sentences=stops)
+    sizes = np.diff([0, *result])
+    assert result[-1] == ends[-1]
     assert (sizes > 0).all()
     assert (sizes <= room).all()
     assert (sizes[:-1] > room // 2).all()
-    for start, end in zip([0, *found], found[:-1], strict=False):
+    for start, end in zip([0, *result], result[:-1], strict=False):
         half = [e for e in stops if start + room // 2 < e <= start + room]
         words = [e for e in ends if start + room // 2 < e <= start + room]
         assert end in half if half else end in words if words else end == start + room
@@ -60,7 +60,7 @@ def test_windows_are_alike():
 
 
 def test_every_word_has_a_value_and_windows_end_behind_sentences():
-    model = loaded()
+    model = load_model()
     e = limelight.explain(model, TEXT, "loo", features="positions", window=SIZE)
     assert [TEXT[a:b].lower() for ((a, b),) in e.spans] == list(e.features)
     assert "".join(e.features) == "".join(TEXT.lower().split())
@@ -77,22 +77,22 @@ def test_every_word_has_a_value_and_windows_end_behind_sentences():
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])
 def test_the_prediction_is_the_mean_over_windows(family):
-    model = loaded(family)
+    model = load_model(family)
     e = limelight.explain(model, TEXT, "gxi", window=SIZE)
-    each = np.array([by_hand(model, TEXT[a:b]) for a, b in spans(e)])
+    value = np.array([reference_outputs(model, TEXT[a:b]) for a, b in spans(e)])
     stored = [list(window["prediction"].values()) for window in e.diagnostics["windows"]]
-    np.testing.assert_allclose(stored, each, atol=1e-5)
-    np.testing.assert_allclose(list(e.prediction.values()), each.mean(axis=0), atol=1e-5)
-    whole = model.with_windows(SIZE)
-    np.testing.assert_allclose(whole.logits([TEXT])[0], each.mean(axis=0), atol=1e-5)
-    np.testing.assert_allclose(whole.predict_proba([TEXT]).sum(), 1)
+    np.testing.assert_allclose(stored, value, atol=1e-5)
+    np.testing.assert_allclose(list(e.prediction.values()), value.mean(axis=0), atol=1e-5)
+    full = model.with_windows(SIZE)
+    np.testing.assert_allclose(full.logits([TEXT])[0], value.mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(full.predict_proba([TEXT]).sum(), 1)
 
 
 @pytest.mark.parametrize("method", ["gxi", "g-l2", "alpha-avg", "alpha-max", "rollout", "flow",
                                     "alpha-grad", "loo"])  # fmt: skip
 def test_scores_are_those_of_each_window_over_their_number(method):
     """With every place a feature of its own, a window's words matter in it alone."""
-    model = loaded()
+    model = load_model()
     options = {"features": "positions", "target": 1}
     e = limelight.explain(model, TEXT, method, window=SIZE, **options)
     parts = [limelight.explain(model, TEXT[a:b], method, **options) for a, b in spans(e)]
@@ -106,7 +106,7 @@ def test_scores_are_those_of_each_window_over_their_number(method):
 @pytest.mark.parametrize("output", ["logit", "probability"])
 def test_gradients_are_those_of_the_mean(output):
     """By one graph over all windows; a probability is that of the mean of the outputs."""
-    model = loaded()
+    model = load_model()
     e = limelight.explain(model, TEXT, "gxi", window=SIZE, scale=output, target=1)
     logits, leaves = [], []
     embedding = model.network.get_input_embeddings()
@@ -128,21 +128,23 @@ def test_gradients_are_those_of_the_mean(output):
 
 @pytest.mark.parametrize("output", ["logit", "probability"])
 def test_integrated_gradients_add_up_to_the_change_of_the_mean(output):
-    e = limelight.explain(loaded(), TEXT, "ig", window=SIZE, scale=output, target=1, max_steps=512)
-    whole = e.prediction["LABEL_1"]
+    e = limelight.explain(
+        load_model(), TEXT, "ig", window=SIZE, scale=output, target=1, max_steps=512
+    )
+    full = e.prediction["LABEL_1"]
     if output == "probability":
         f = np.array(list(e.prediction.values()))
-        whole = (np.exp(f) / np.exp(f).sum())[1]
-    assert e.scores.sum() == pytest.approx(whole - e.base_value, rel=0.02)
+        full = (np.exp(f) / np.exp(f).sum())[1]
+    assert e.scores.sum() == pytest.approx(full - e.base_value, rel=0.02)
 
 
 @pytest.mark.parametrize("replacement", ["mask", "delete"])
 def test_a_word_goes_from_all_windows_at_once(replacement):
-    model = loaded()
+    model = load_model()
     e = limelight.explain(model, TEXT, "loo", window=SIZE, target=2, replacement=replacement)
     j = e.features.index("film")
     put = "[MASK]" if replacement == "mask" else ""
-    without = [by_hand(model, TEXT[a:b].replace("film", put))[2] for a, b in spans(e)]
+    without = [reference_outputs(model, TEXT[a:b].replace("film", put))[2] for a, b in spans(e)]
     assert sum("film" in TEXT[a:b] for a, b in spans(e)) > 1
     assert e.scores[j] == pytest.approx(e.prediction["LABEL_2"] - np.mean(without), abs=1e-5)
 
@@ -152,7 +154,7 @@ def exact_shapley(model, words):
 
     def f(inside):
         text = " ".join(w if i in inside else "[MASK]" for i, w in enumerate(words))
-        return by_hand(model, text)[1]
+        return reference_outputs(model, text)[1]
 
     n = len(words)
     value = {S: f(S) for k in range(n + 1) for S in combinations(range(n), k)}
@@ -169,7 +171,7 @@ def exact_shapley(model, words):
 
 @pytest.mark.usefixtures("short_texts_are_sampled")
 def test_sampled_shapley_values_are_those_of_the_mean_within_their_errors():
-    model, text = loaded(), "good film bad plot the superb film is"
+    model, text = load_model(), "good film bad plot the superb film is"
     e = limelight.explain(
         model, text, "shapley", window=6, features="positions", target=1, pairs=18
     )
@@ -187,7 +189,7 @@ def test_sampled_shapley_values_are_those_of_the_mean_within_their_errors():
 
 
 def test_sampled_lime_covers_its_long_run_value():
-    model = loaded()
+    model = load_model()
     long, short = (
         limelight.explain(model, TEXT, "lime", window=SIZE, samples=n, seed=n) for n in (6000, 300)
     )
@@ -197,7 +199,7 @@ def test_sampled_lime_covers_its_long_run_value():
 
 
 def test_a_text_that_fits_is_read_as_ever():
-    model = loaded()
+    model = load_model()
     for method in ("gxi", "loo"):
         usual = limelight.explain(model, "a good film", method)
         e = limelight.explain(model, "a good film", method, window="auto")
@@ -208,27 +210,27 @@ def test_a_text_that_fits_is_read_as_ever():
 
 
 def test_a_word_that_fits_no_window_is_cut():
-    e = limelight.explain(loaded("gpt2"), "film " + "x" * 40 + " film", "gxi", window=11)
+    e = limelight.explain(load_model("gpt2"), "film " + "x" * 40 + " film", "gxi", window=11)
     assert e.features == ("film", "x" * 40)
     assert len(e.diagnostics["windows"]) == 5
 
 
 def test_the_warning_of_a_cut_text_names_the_remedy():
-    e = limelight.explain(loaded(), "good film " * 20, "gxi")
+    e = limelight.explain(load_model(), "good film " * 20, "gxi")
     assert e.warnings[0].endswith("Use window='auto' (--window auto) to explain all.")
 
 
 def test_several_texts_and_methods_share_one_reading(monkeypatch):
-    model, texts = loaded(), []
+    model, texts = load_model(), []
     assert model.capabilities["lrp"] is None  # which reads a text of its own, once
     kind = type(model.with_windows(SIZE))
     read = kind.read
     monkeypatch.setattr(kind, "read", lambda *it, **how: texts.append(it[1]) or read(*it, **how))
-    found = limelight.compare(
+    comparison = limelight.compare(
         model, [TEXT, "good film"], methods=["gxi", "loo"], window=SIZE, target=1
     )
     assert texts == [TEXT, "good film"]
-    assert [len(c.explanations[0].diagnostics["windows"]) for c in found] == [len(spans(
+    assert [len(c.explanations[0].diagnostics["windows"]) for c in comparison] == [len(spans(
         limelight.explain(model, TEXT, "gxi", window=SIZE))), 1]  # fmt: skip
 
 
@@ -247,7 +249,7 @@ def test_several_texts_and_methods_share_one_reading(monkeypatch):
 )
 def test_impossible_windows_raise_an_error(window, sentence):
     with pytest.raises(InputError) as error:
-        limelight.explain(loaded(), TEXT, "gxi", window=window)
+        limelight.explain(load_model(), TEXT, "gxi", window=window)
     assert str(error.value) == sentence
 
 
@@ -265,12 +267,12 @@ def test_windows_raise_an_error_for_models_without_a_known_limit():
 
 def test_the_command_line_takes_a_window(tmp_path, limelight):
     model, tokenizer = tiny("bert", labels=2)
-    for one in (model, tokenizer):
-        one.save_pretrained(tmp_path)
-    asked = ("explain", "-m", "gxi", "--model", tmp_path, TEXT)
-    assert "read in" in limelight(*asked, "--window", SIZE).out
-    assert "--window auto" in limelight(*asked).out.replace("\n", " ")
-    refused = limelight(*asked, "--window", "99")
+    for value in (model, tokenizer):
+        value.save_pretrained(tmp_path)
+    request = ("explain", "-m", "gxi", "--model", tmp_path, TEXT)
+    assert "read in" in limelight(*request, "--window", SIZE).out
+    assert "--window auto" in limelight(*request).out.replace("\n", " ")
+    refused = limelight(*request, "--window", "99")
     assert refused.code == 2
     assert "window must be 'auto' or a number of tokens up to 31" in refused.err
     assert limelight("compare", "--window", "auto", "w1 w2").code == 2

@@ -43,8 +43,8 @@ def probabilities(classifier, texts, labels=LABELS, **options):
     """What the pipeline itself says of each text, in the order of the labels."""
     rows = []
     for text in texts:
-        found = classifier(text, candidate_labels=labels, **options)
-        scores = dict(zip(found["labels"], found["scores"], strict=True))
+        result = classifier(text, candidate_labels=labels, **options)
+        scores = dict(zip(result["labels"], result["scores"], strict=True))
         rows.append([scores[label] for label in labels])
     return np.array(rows)
 
@@ -66,9 +66,9 @@ def test_scores_are_those_of_all_subsets_by_the_pipeline():
     text = "superb plot bad"
     e = limelight.explain(model, text, "shapley", target="bad", scale="probability")
     masks = np.array([[i >> j & 1 for j in range(3)] for i in range(8)], bool)
-    shown = [" ".join(np.array(text.split())[mask]) for mask in masks]
+    output = [" ".join(np.array(text.split())[mask]) for mask in masks]
     # The pipeline refuses an empty text, so a space stands for it.
-    chances = probabilities(classifier, [text or " " for text in shown])[:, 1]
+    chances = probabilities(classifier, [text or " " for text in output])[:, 1]
     np.testing.assert_allclose(e.scores, shapley_by_subsets(masks, chances), atol=1e-5)
 
 

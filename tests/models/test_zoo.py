@@ -40,16 +40,16 @@ STAMPS = [{"limelight": "0.0.0", "commit": "unknown"}]
 @pytest.mark.slow
 @pytest.mark.parametrize("family", REFUSED)
 def test_several_kinds_are_right_or_raise_an_error(family):
-    found = matrix.slim(visit(family))
-    assert {text.partition(":")[0] for text in found["rest"]} <= {"refused"}, found
-    assert set(found["unchecked"]) <= {"lrp"}
-    refused = {name for names in found["rest"].values() for name in names}
+    result = matrix.slim(visit(family))
+    assert {text.partition(":")[0] for text in result["rest"]} <= {"refused"}, result
+    assert set(result["unchecked"]) <= {"lrp"}
+    refused = {name for names in result["rest"].values() for name in names}
     assert refused - set(ONLY_EXACT) == REFUSED[family]
 
 
 def words(family, *names):
-    found = visit(family, names)
-    return [found["verdicts"][name]["word"] for name in names]
+    result = visit(family, names)
+    return [result["verdicts"][name]["word"] for name in names]
 
 
 def test_padding_that_is_felt_would_be_seen(monkeypatch):
@@ -81,16 +81,16 @@ def test_the_page_shows_what_was_found():
 
 
 def test_the_page_counts_the_families_right():
-    asked = [found for found in matrix.stored()["families"].values() if "right" in found]
-    answer = {name: sum(name in f["right"] + f["unchecked"] for f in asked) for name in DEEP}
+    request = [result for result in matrix.stored()["families"].values() if "right" in result]
+    answer = {name: sum(name in f["right"] + f["unchecked"] for f in request) for name in DEEP}
     page = matrix.PAGE.read_text("utf-8")
     assert f"({answer['lrp']} of the {answer['gxi']} with gradients" in page
 
 
 def test_nothing_that_was_visited_is_wrong_or_broken():
-    for family, found in matrix.stored()["families"].items():
-        said = {text.partition(":")[0] for text in found.get("rest", {})}
-        assert said <= {"refused"}, family
+    for family, result in matrix.stored()["families"].items():
+        message = {text.partition(":")[0] for text in result.get("rest", {})}
+        assert message <= {"refused"}, family
 
 
 def test_every_family_of_this_transformers_was_visited():
@@ -98,30 +98,30 @@ def test_every_family_of_this_transformers_was_visited():
     if stored["transformers"] != transformers.__version__:
         pytest.skip(f"visited with transformers {stored['transformers']}")
     assert set(stored["families"]) == set(animals.FAMILIES)
-    assert sum("right" in found for found in stored["families"].values()) >= 98
+    assert sum("right" in result for result in stored["families"].values()) >= 98
 
 
 def test_every_method_stands_in_a_column():
-    shown = {name for names in matrix.GROUPS.values() for name in names}
-    assert shown == set(DEEP)
+    output = {name for names in matrix.GROUPS.values() for name in names}
+    assert output == set(DEEP)
 
 
 def test_no_method_is_ticked_that_was_not_tried():
-    found = {"right": ["lime"], "unchecked": [], "rest": {}, "warnings": [], "stamps": STAMPS}
-    shown = matrix.matrix({"transformers": "0", "families": {"x": found}})
-    assert "✓" not in shown
-    asked = sorted({name for names in matrix.GROUPS.values() for name in names})
-    shown = matrix.matrix({"transformers": "0", "families": {"x": found | {"right": asked}}})
-    assert shown.count("✓") == len(matrix.GROUPS)
+    results = {"right": ["lime"], "unchecked": [], "rest": {}, "warnings": [], "stamps": STAMPS}
+    output = matrix.matrix({"transformers": "0", "families": {"x": results}})
+    assert "✓" not in output
+    request = sorted({name for names in matrix.GROUPS.values() for name in names})
+    output = matrix.matrix({"transformers": "0", "families": {"x": results | {"right": request}}})
+    assert output.count("✓") == len(matrix.GROUPS)
 
 
 def test_a_second_visit_takes_the_place_of_the_first_for_its_methods_alone():
     newer = [{"limelight": "1.0.0", "commit": "unknown"}]
     old = {"right": ["lime", "lrp"], "unchecked": [], "rest": {"refused: no": ["loo"]}}
     new = {"right": ["loo"], "unchecked": ["lrp"], "rest": {}, "warnings": ["n"], "stamps": newer}
-    found = matrix.merged(old | {"warnings": [], "stamps": STAMPS}, new, ["loo", "lrp"])
-    assert found.pop("stamps") == STAMPS + newer  # its numbers are of both visits
-    assert found == {"right": ["lime", "loo"], "unchecked": ["lrp"], "rest": {}, "warnings": ["n"]}
+    result = matrix.merged(old | {"warnings": [], "stamps": STAMPS}, new, ["loo", "lrp"])
+    assert result.pop("stamps") == STAMPS + newer  # its numbers are of both visits
+    assert result == {"right": ["lime", "loo"], "unchecked": ["lrp"], "rest": {}, "warnings": ["n"]}
 
 
 @pytest.mark.slow
@@ -131,16 +131,16 @@ def test_joint_lrp_that_is_off_would_be_seen(monkeypatch):
 
     def off(model, text, method, **settings):
         """Explain as if a text changed the scores of others in its batch."""
-        found = explain(model, text, method, **settings)
-        if not isinstance(found, list):
-            return found
-        return [replace(one, scores=one.scores * 1.01) for one in found]
+        explanation = explain(model, text, method, **settings)
+        if not isinstance(explanation, list):
+            return explanation
+        return [replace(value, scores=value.scores * 1.01) for value in explanation]
 
     monkeypatch.setattr(limelight, "explain", off)
     assert words("bert", "lrp") == ["wrong"]
 
 
 def test_a_wrong_verdict_would_be_shown():
-    found = {"verdicts": {"lime": {"word": "wrong", "said": "1 2"}}, "warnings": []}
-    stored = {"transformers": "0", "families": {"x": {**matrix.slim(found), "stamps": STAMPS}}}
+    results = {"verdicts": {"lime": {"word": "wrong", "said": "1 2"}}, "warnings": []}
+    stored = {"transformers": "0", "families": {"x": {**matrix.slim(results), "stamps": STAMPS}}}
     assert "1. Wrong: 1 2." in matrix.matrix(stored)

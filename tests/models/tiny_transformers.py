@@ -65,8 +65,8 @@ def byte_pairs():
     """A byte-level tokenizer without special pieces around the text, as GPT-2 has."""
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = [("Ġ", "f"), ("Ġf", "i"), ("Ġfi", "l"), ("Ġfil", "m"), ("Ġ", "g")]
-    whole = [*letters, *("".join(pair) for pair in merges), "<pad>"]
-    tokenizer = Tokenizer(models.BPE({w: i for i, w in enumerate(whole)}, merges))
+    full = [*letters, *("".join(pair) for pair in merges), "<pad>"]
+    tokenizer = Tokenizer(models.BPE({w: i for i, w in enumerate(full)}, merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)

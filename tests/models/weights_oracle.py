@@ -15,7 +15,7 @@ DIGITS = 60
 def exact_tables(model, model_input):
     """The window of a document, and ℓ and u of its words and of UNK in their places."""
     (ids,) = padded_ids([model_input.encoding.ids], T_max=model.T_max).tolist()
-    places = {(one, t) for t, word in enumerate(ids) for one in (word, UNK)}
+    places = {(value, t) for t, word in enumerate(ids) for value in (word, UNK)}
     return ids, *exact_entries(model, places)
 
 
@@ -31,7 +31,7 @@ def exact_entries(model, places):
             if model.w_a is None:
                 logit[k, word, t] = _dot(queries[k], _times(model.W_k[k], e)) / root
             else:
-                units = map(mpmath.tanh, _given(model, queries, k, e))
+                units = map(mpmath.tanh, _add_projection(model, queries, k, e))
                 logit[k, word, t] = _dot(_exact(model.w_a[k]), units)
             outputs = _times(model.W_l[k], _times(model.W_v[k], e))
             for c in range(C):
@@ -45,14 +45,17 @@ def exact_units(model, model_input, features):
         ids, base = _ends(model, model_input, features)
         queries = _queries(model)
 
-        def given(words):
+        def long_doubles(words):
             rows = [
-                [_given(model, queries, k, _vector(model, w, t)) for t, w in enumerate(words)]
+                [
+                    _add_projection(model, queries, k, _vector(model, w, t))
+                    for t, w in enumerate(words)
+                ]
                 for k in range(len(model.W_q))
             ]
             return np.vectorize(_long, otypes=[np.longdouble])(np.array(rows, dtype=object))
 
-        return given(ids), given(base), model.w_a
+        return long_doubles(ids), long_doubles(base), model.w_a
 
 
 def _queries(model):
@@ -60,7 +63,7 @@ def _queries(model):
     return [_times(W, cls) for W in model.W_q]
 
 
-def _given(model, queries, k, e):
+def _add_projection(model, queries, k, e):
     return [q + x for q, x in zip(queries[k], _times(model.W_k[k], e), strict=True)]
 
 
@@ -97,9 +100,9 @@ def exact_game(model, model_input, features, c=-1):
         place += [-1] * (len(ids) - len(place))
         K, C = model.W_l.shape[:2]
         f = {}
-        for kept in product((0, 1), repeat=len(features)):
-            words = [w if j < 0 or kept[j] else UNK for w, j in zip(ids, place, strict=True)]
-            f[kept] = _output(words, logit, value, K, c % C)
+        for keep in product((0, 1), repeat=len(features)):
+            words = [w if j < 0 or keep[j] else UNK for w, j in zip(ids, place, strict=True)]
+            f[keep] = _output(words, logit, value, K, c % C)
         return f
 
 
@@ -111,10 +114,10 @@ def exact_deletion_game(model, model_input, c=-1):
         places = {(w, t) for w in (CLS, UNK, *tokens) for t in range(model.T_max)}
         logit, value = exact_entries(model, places)
         f = {}
-        for kept in product((0, 1), repeat=len(tokens)):
-            words = [CLS, *(w for w, stays in zip(tokens, kept, strict=True) if stays)]
+        for keep in product((0, 1), repeat=len(tokens)):
+            words = [CLS, *(w for w, stays in zip(tokens, keep, strict=True) if stays)]
             words += [UNK] * (model.T_max - len(words))
-            f[kept] = _output(words, logit, value, K, c % C)
+            f[keep] = _output(words, logit, value, K, c % C)
         return f
 
 
@@ -168,12 +171,12 @@ def exact_scores(f, method):
     d = len(next(iter(f)))
     with mpmath.workdps(DIGITS):
         if method == "lime":
-            return _regressed(f, d)
+            return _fit_weights(f, d)
         if method == "loo":
-            whole = (1,) * d
-            return [f[whole] - f[_with(whole, j, 0)] for j in range(d)]
+            full = (1,) * d
+            return [f[full] - f[_with(full, j, 0)] for j in range(d)]
         if method == "interactions":
-            pairs = {pair: _together(f, pair, d) for pair in combinations(range(d), 2)}
+            pairs = {pair: _sum_of_pairs(f, pair, d) for pair in combinations(range(d), 2)}
             return [
                 mpmath.fsum(abs(x) for pair, x in pairs.items() if j in pair) / (d - 1)
                 for j in range(d)
@@ -187,38 +190,38 @@ def _with(kept, j, state):
 
 def _mean_change(f, j, d, method):
     terms = []
-    for kept in f:
-        if kept[j]:
+    for keep in f:
+        if keep[j]:
             continue
         weight = mpmath.mpf(1) / 2 ** (d - 1)
         if method == "shapley":
-            weight = mpmath.mpf(1) / (d * comb(d - 1, sum(kept)))
-        terms.append(weight * (f[_with(kept, j, 1)] - f[kept]))
+            weight = mpmath.mpf(1) / (d * comb(d - 1, sum(keep)))
+        terms.append(weight * (f[_with(keep, j, 1)] - f[keep]))
     return mpmath.fsum(terms)
 
 
-def _together(f, pair, d):
+def _sum_of_pairs(f, pair, d):
     i, j = pair
     terms = []
-    for kept in f:
-        if kept[i] or kept[j]:
+    for keep in f:
+        if keep[i] or keep[j]:
             continue
-        one, two = _with(kept, i, 1), _with(kept, j, 1)
-        weight = mpmath.mpf(1) / ((d - 1) * comb(d - 2, sum(kept)))
-        terms.append(weight * (f[_with(one, j, 1)] - f[one] - f[two] + f[kept]))
+        value, two = _with(keep, i, 1), _with(keep, j, 1)
+        weight = mpmath.mpf(1) / ((d - 1) * comb(d - 2, sum(keep)))
+        terms.append(weight * (f[_with(value, j, 1)] - f[value] - f[two] + f[keep]))
     return mpmath.fsum(terms)
 
 
-def _regressed(f, d, bandwidth=0.25):
+def _fit_weights(f, d, bandwidth=0.25):
     """Weighted least squares over all non-empty removals, sizes drawn uniformly."""
     G, r = mpmath.zeros(d + 1), mpmath.zeros(d + 1, 1)
-    for kept, value in f.items():
-        s = d - sum(kept)
+    for keep, value in f.items():
+        s = d - sum(keep)
         if not s:
             continue
         far = 1 - mpmath.sqrt(1 - mpmath.mpf(s) / d)
         weight = mpmath.exp(-(far**2) / (2 * mpmath.mpf(bandwidth) ** 2)) / comb(d, s)
-        row = [1, *kept]
+        row = [1, *keep]
         for a in range(d + 1):
             r[a] += weight * row[a] * value
             for b in range(d + 1):

@@ -37,7 +37,7 @@ def explanation(text=SENTENCE, method="lime", *, seed=0, kind="words", T_max=256
     rng = np.random.default_rng([seed, *method.encode()])
     scores = rng.normal(size=len(features)) ** 3 / 5
     signed = method not in SIGNLESS
-    given = {
+    arguments = {
         "label": LABELS.get(method, method),
         "signed": signed,
         "classes": ("negative", "positive"),
@@ -56,7 +56,7 @@ def explanation(text=SENTENCE, method="lime", *, seed=0, kind="words", T_max=256
         "warnings": model_input.warnings,
         "settings": {"features": kind, "seed": seed},
     }
-    return Explanation(**(given | fields))
+    return Explanation(**(arguments | fields))
 
 
 def comparison(text=SENTENCE, methods=tuple(LABELS), *, attention=True, **fields):
@@ -89,7 +89,7 @@ def explained_image(method="shapley", *, given=None, grid=(3, 7), splitter=None,
     names = cut.token_names()
     rng = np.random.default_rng([seed, *method.encode()])
     scores, signed = rng.normal(size=len(names)) ** 3 / 5, method not in SIGNLESS
-    own = {
+    own_value = {
         "text": given.label,
         "features": names,
         "spans": ((),) * len(names),
@@ -105,7 +105,7 @@ def explained_image(method="shapley", *, given=None, grid=(3, 7), splitter=None,
         "settings": {"features": "segments" if splitter else "patches"},
         "image": cut.stored_image(np.arange(len(names)), len(names)),
     }
-    return Explanation(**(own | fields))
+    return Explanation(**(own_value | fields))
 
 
 def compared_images(methods=("shapley", "lime", "alpha-avg"), **fields):

@@ -31,7 +31,7 @@ def result(**fields):
     return Counterfactual(**values | fields)
 
 
-def printed(value, width=80, *, color=False):
+def print_to_text(value, width=80, *, color=False):
     system = {"force_terminal": True, "color_system": "truecolor"} if color else {"no_color": True}
     Console(file=(file := io.StringIO()), width=width, **system).print(value)
     return file.getvalue()
@@ -117,14 +117,14 @@ def test_the_sentences_say_what_is_known(fields, change, minimum):
     c = result(**fields)
     assert change_sentence(c) == change
     assert minimum_sentence(c) == minimum
-    assert change in " ".join(printed(c).split())
+    assert change in " ".join(print_to_text(c).split())
 
 
 @pytest.mark.parametrize("width", [30, 44, 120])
 def test_the_terminal_keeps_to_its_width(width):
     stability = (RemovalStability(1, 4, 4, 1.0, 1.0), RemovalStability(2, 60, 50, 0.71, 0.91))
     c = result(stability=stability, warnings=("A long warning about the text " * 3,))
-    lines = printed(c, width).splitlines()
+    lines = print_to_text(c, width).splitlines()
     assert max(map(len, lines)) <= width
     text = " ".join(" ".join(lines).split())
     assert "[-plot-] is [-bad-]" in text
@@ -133,8 +133,8 @@ def test_the_terminal_keeps_to_its_width(width):
 
 
 def test_removed_words_are_struck_out_where_there_are_colors():
-    assert "\x1b[9;" in printed(result(), color=True)
-    assert "[-" not in printed(result(), color=True)
+    assert "\x1b[9;" in print_to_text(result(), color=True)
+    assert "[-" not in print_to_text(result(), color=True)
 
 
 def test_a_page_strikes_the_removed_words_and_shows_both_predictions(browser, tmp_path):
@@ -162,7 +162,7 @@ def test_nothing_of_the_user_is_markup(browser, tmp_path):
         assert "<script>alert(1)" in page.inner_text("del")
     for html in (c.to_html(), c.to_html(fragment=True)):
         assert "<script>alert" not in html
-    assert "\x1b[31m" not in printed(c)
+    assert "\x1b[31m" not in print_to_text(c)
 
 
 def test_a_fragment_has_inline_colors_and_no_script():
@@ -173,9 +173,9 @@ def test_a_fragment_has_inline_colors_and_no_script():
 
 
 def test_a_list_shows_each_text():
-    several = Counterfactuals([result()] * 25)
-    assert printed(several).count("Removing 2 words") == 25
-    assert "and 5 more" in several._repr_html_()
+    values = Counterfactuals([result()] * 25)
+    assert print_to_text(values).count("Removing 2 words") == 25
+    assert "and 5 more" in values._repr_html_()
 
 
 def test_sentences_stand_on_their_own_lines():
@@ -184,9 +184,9 @@ def test_sentences_stand_on_their_own_lines():
         text=text, features=("A bad plot.", "A good film."), spans=(((0, 11),), ((12, 24),)),
         removed=(0,), lower_bound=1, settings={"features": "sentences"},
     )  # fmt: skip
-    assert "Removing 1 sentence changes" in printed(c)
+    assert "Removing 1 sentence changes" in print_to_text(c)
     assert "  [-A bad plot.-]\n  A good film." in "\n".join(
-        line.rstrip() for line in printed(c).splitlines()
+        line.rstrip() for line in print_to_text(c).splitlines()
     )
 
 
@@ -206,6 +206,6 @@ def test_an_image_covers_the_removed_patches():
     html = c.to_html()
     assert html.count('class="removed"') == c.size
     assert "Covered: row 1" in html
-    assert "Removed patches: row 1" in printed(c)
+    assert "Removed patches: row 1" in print_to_text(c)
     without = replace(c, removed=(), prediction_after=None)
     assert 'class="removed"' not in without.to_html()

@@ -30,8 +30,10 @@ def test_rows_are_those_of_the_agreement():
 
 def test_the_pairs_furthest_apart_come_first():
     c = comparison()
-    said = [sentence for _, sentence in least_similar_pairs(c, count=5)]
-    ranks = [float(re.search(r"rank correlation ([+-][0-9.]+)", one)[1]) for one in said]
+    messages = [sentence for _, sentence in least_similar_pairs(c, count=5)]
+    ranks = [
+        float(re.search(r"rank correlation ([+-][0-9.]+)", element)[1]) for element in messages
+    ]
     assert ranks == sorted(ranks)
     lowest = min(value for row in c.agreement.rank_correlation for value in row)
     assert ranks[0] == pytest.approx(lowest, abs=0.005)

@@ -33,7 +33,7 @@ LIVE = re.compile(r' (?:title|role|tabindex|aria-label)="[^"]*"')
 
 
 @pytest.fixture
-def shown(browser, tmp_path):
+def open_elements(browser, tmp_path):
     """Open a page on which an explanation's elements stand."""
     entry, file = tmp_path / "entry.js", tmp_path / "page.html"
     entry.write_text(ENTRY.format(at=os.path.relpath(ELEMENTS, tmp_path)))
@@ -51,34 +51,34 @@ def shown(browser, tmp_path):
 @pytest.mark.parametrize(
     "text", [REVIEW, HOSTILE, "😀 good, שלום good! İstanbul", "good \u202e bad\x07 film", "x " * 90]
 )
-def test_words_and_bars_have_the_markup_of_the_reports(shown, text):
+def test_words_and_bars_have_the_markup_of_the_reports(open_elements, text):
     e = explanation(text, T_max=60)
-    with shown(e) as page:
+    with open_elements(e) as page:
         same = "html => Object.assign(document.createElement('div'), {innerHTML: html}).innerHTML"
         for tag, python in (
             ("limelight-words", words_html(e)),
             ("limelight-bars", score_table_html(e)),
         ):
-            there = page.eval_on_selector(tag, "node => node.innerHTML")
-            assert LIVE.sub("", there) == LIVE.sub("", page.evaluate(same, python)), tag
+            target = page.eval_on_selector(tag, "node => node.innerHTML")
+            assert LIVE.sub("", target) == LIVE.sub("", page.evaluate(same, python)), tag
 
 
-def test_the_two_sides_of_a_pair_have_the_markup_of_the_reports(shown):
+def test_the_two_sides_of_a_pair_have_the_markup_of_the_reports(open_elements):
     e = explanation("a film 😀, a plot\nno film; bad!", kind="positions")
     e = replace(e, parts=((0, 16), (17, 30)))
-    with shown(e) as page:
+    with open_elements(e) as page:
         same = "html => Object.assign(document.createElement('div'), {innerHTML: html}).innerHTML"
         for tag, python in (
             ("limelight-words", words_html(e)),
             ("limelight-bars", score_table_html(e)),
         ):
-            there = page.eval_on_selector(tag, "node => node.innerHTML")
-            assert LIVE.sub("", there) == LIVE.sub("", page.evaluate(same, python)), tag
+            target = page.eval_on_selector(tag, "node => node.innerHTML")
+            assert LIVE.sub("", target) == LIVE.sub("", page.evaluate(same, python)), tag
         assert page.locator("limelight-words .side").all_inner_texts() == ["first", "second"]
 
 
-def test_words_are_walked_by_keyboard_and_say_their_scores(shown):
-    with shown(explanation("good bad so", scores=np.array([0.8, -0.4, 0.0]))) as page:
+def test_words_are_walked_by_keyboard_and_say_their_scores(open_elements):
+    with open_elements(explanation("good bad so", scores=np.array([0.8, -0.4, 0.0]))) as page:
         page.evaluate(
             "addEventListener('limelight-point', (e) => { globalThis.at = e.detail.feature; });"
             "addEventListener('limelight-choose', (e) => { globalThis.chosen = e.detail.feature; })"
@@ -95,33 +95,33 @@ def test_words_are_walked_by_keyboard_and_say_their_scores(shown):
         assert page.eval_on_selector_all("limelight-words .w", stops) == 1
 
 
-def test_a_curve_is_read_by_keyboard_and_shown_as_text(shown):
+def test_a_curve_is_read_by_keyboard_and_shown_as_text(open_elements):
     lines = [
         {"label": "LIME", "kind": "method", "points": [[0, 1.0], [0.5, 0.25], [1, -1.0]]},
         {"label": "chance", "kind": "chance", "points": [[0, 1.0], [1, -1.0]]},
     ]
-    with shown(explanation("good bad", scores=np.array([0.8, -0.4]))) as page:
+    with open_elements(explanation("good bad", scores=np.array([0.8, -0.4]))) as page:
         page.eval_on_selector(
             "limelight-curve", f"node => {{ node.words = 4; node.lines = {json.dumps(lines)}; }}"
         )
         page.focus("limelight-curve")
         page.keyboard.press("ArrowRight")
-        said = page.get_attribute("limelight-curve", "aria-valuetext")
-        assert said == "1 of 4 words removed: LIME +0.625, chance +0.500"
+        message = page.get_attribute("limelight-curve", "aria-valuetext")
+        assert message == "1 of 4 words removed: LIME +0.625, chance +0.500"
         assert "LIME +0.625" in page.inner_text("limelight-curve .legend")
 
 
-def test_classes_escape_their_names(shown):
-    with shown(explanation("good")) as page:
+def test_classes_escape_their_names(open_elements):
+    with open_elements(explanation("good")) as page:
         page.eval_on_selector(
             "limelight-classes",
             "node => { node.outcomes = [{name: '<img src=x onerror=alert(1)>', "
             "probability: 0.9995, logit: -2, chosen: true}]; }",
         )
-        said = page.inner_text("limelight-classes")
-        assert "<img src=x onerror=alert(1)>" in said
-        assert ">99.9%" in said
-        assert "logit −2.000" in said
+        message = page.inner_text("limelight-classes")
+        assert "<img src=x onerror=alert(1)>" in message
+        assert ">99.9%" in message
+        assert "logit −2.000" in message
 
 
 def modules(folder, **sources):
@@ -147,7 +147,7 @@ def test_a_bundle_keeps_private_names_apart_and_runs_each_module_once(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("sources", "said"),
+    ("sources", "message"),
     [
         (
             {"one": "export const x = 1;\n", "two": "export const x = 2;\n"},
@@ -162,9 +162,9 @@ def test_a_bundle_keeps_private_names_apart_and_runs_each_module_once(tmp_path, 
         ),
     ],
 )
-def test_what_cannot_be_bundled_is_refused(tmp_path, sources, said):
+def test_what_cannot_be_bundled_is_refused(tmp_path, sources, message):
     main = modules(
         tmp_path, **sources, main='import { x } from "./one.js";\nimport "./two.js";\nx;\n'
     )
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         bundle_module(main)

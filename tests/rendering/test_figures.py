@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib", reason="figures are an extra")
 STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
 
-def drawn():
+def draw_figures():
     c = comparison()
     tokens = model_tokens(c.explanations[0])
     gradient = np.random.default_rng(0).normal(size=(len(tokens), 11))
@@ -34,11 +34,11 @@ def drawn():
 
 def test_every_figure_is_saved_and_one_in_every_format(tmp_path):
     # What is drawn does not depend on the format: each in turn, and the smallest in all.
-    several, suffixes = drawn(), [*STARTS]
-    saved = [(name, suffixes[i % len(STARTS)]) for i, name in enumerate(several)]
+    values, suffixes = draw_figures(), [*STARTS]
+    saved = [(name, suffixes[i % len(STARTS)]) for i, name in enumerate(values)]
     for name, suffix in {*saved, *(("pairs", suffix) for suffix in STARTS)}:
         path = tmp_path / f"{name}{suffix}"
-        figures.save_figure(several[name], path)
+        figures.save_figure(values[name], path)
         assert path.read_bytes().startswith(STARTS[suffix])
 
 
@@ -49,7 +49,7 @@ def test_bars_have_error_bars_where_there_are_standard_errors():
     assert len(figures.bar_chart(explanation(), k=3).axes[0].patches) == 3
 
 
-def texts_of(drawn):
+def list_texts(drawn):
     """What is written, without the notes about the figure itself."""
     return [text.get_text() for text in drawn if text.get_color() != SOFT]
 
@@ -57,13 +57,15 @@ def texts_of(drawn):
 def test_a_figure_says_class_method_and_scale():
     c = comparison()
     figure = figures.colored_sentence(c)
-    said = [one.get_text() for one in (*figure.axes[0].texts, *figure.legends[0].get_texts())]
-    assert "the logit of “positive”" in said
+    messages = [
+        value.get_text() for value in (*figure.axes[0].texts, *figure.legends[0].get_texts())
+    ]
+    assert "the logit of “positive”" in messages
     for e in c:
         peak = np.abs(e.scores).max()
         number = f"{peak:.{2 - int(np.floor(np.log10(peak)))}f}"
-        assert {e.label, f"up to {number}" if e.signed else f"0 to {number}"} <= {*said}
-    assert {"for positive", "against positive", "size only, no sign", "full color"} <= {*said}
+        assert {e.label, f"up to {number}" if e.signed else f"0 to {number}"} <= {*messages}
+    assert {"for positive", "against positive", "size only, no sign", "full color"} <= {*messages}
     e = explanation(scale="probability", target="a $target$")
     bars = figures.bar_chart(e).axes[0]
     assert bars.get_xlabel() == "lime: the probability of “a $target$”"
@@ -73,11 +75,11 @@ def test_a_figure_says_class_method_and_scale():
 
 
 def test_a_figure_shows_where_a_text_is_cut():
-    whole, cut = (
-        "".join(texts_of(figures.colored_sentence(explanation(REVIEW, T_max=n)).axes[0].texts))
+    full, cut = (
+        "".join(list_texts(figures.colored_sentence(explanation(REVIEW, T_max=n)).axes[0].texts))
         for n in (400, 5)
     )
-    assert "not read" not in whole
+    assert "not read" not in full
     assert cut.startswith("limeI did not expect [not read from here]")
     assert cut.endswith(f"… ({len(REVIEW) - len('I did not expect'):,} characters)")
 
@@ -89,7 +91,7 @@ def test_dollar_signs_hostile_text_and_missing_letters_are_drawn_as_they_are(tmp
         bars = figures.bar_chart(e)
         figures.save_figure(bars, tmp_path / "b.png")
         words = sentence.axes[0].texts
-        assert "".join(texts_of(words)) == f"lime{visible_text(text)}"
+        assert "".join(list_texts(words)) == f"lime{visible_text(text)}"
         labels = bars.axes[0].get_yticklabels()
         strongest = [visible_text(name) for name, _ in e.as_list()]
         assert [name.get_text()[:23] for name in labels] == [name[:23] for name in strongest]
@@ -99,8 +101,8 @@ def test_dollar_signs_hostile_text_and_missing_letters_are_drawn_as_they_are(tmp
 def test_the_words_of_a_sentence_are_all_drawn_inside_the_page():
     figure = figures.colored_sentence(explanation(REVIEW, T_max=400))
     axes = figure.axes[0]
-    drawn = "".join(texts_of(axes.texts))
-    assert "".join(drawn.split()) == "".join(f"lime{REVIEW}".split())
+    samples = "".join(list_texts(axes.texts))
+    assert "".join(samples.split()) == "".join(f"lime{REVIEW}".split())
     page = figure.bbox
     for mark in (*axes.texts, *axes.patches):
         box = mark.get_window_extent()

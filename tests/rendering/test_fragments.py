@@ -11,11 +11,11 @@ from browsing import leave, new_page
 from render_samples import HOSTILE, SENTENCE, comparison, explanation
 
 
-def made(text=SENTENCE):
+def make_fragments(text=SENTENCE):
     return [explanation(text).to_html(fragment=True), comparison(text).to_html(fragment=True)]
 
 
-@pytest.mark.parametrize("fragment", made(HOSTILE) + made(), ids=range(4))
+@pytest.mark.parametrize("fragment", make_fragments(HOSTILE) + make_fragments(), ids=range(4))
 def test_a_fragment_is_one_element_without_head_or_script(fragment):
     tags = set(re.findall(r"<(\w+)", fragment))
     assert fragment.startswith('<div class="limelight fragment">')
@@ -24,14 +24,14 @@ def test_a_fragment_is_one_element_without_head_or_script(fragment):
     assert not re.search(r"\son\w+=|javascript:|url\(|@import|https?://", fragment)
 
 
-@pytest.mark.parametrize("fragment", made(), ids=range(2))
+@pytest.mark.parametrize("fragment", make_fragments(), ids=range(2))
 def test_its_styles_touch_nothing_else(fragment):
     (sheet,) = re.findall(r"<style>(.*?)</style>", fragment, re.S)
     bare = re.sub(r"/\*.*?\*/", "", sheet, flags=re.S)
     bare = re.sub(r"@media[^{]*\{((?:[^{}]*\{[^}]*\})*)\s*\}", r"\1", bare)
-    selectors = [one for rule in re.findall(r"([^{}]+)\{", bare) for one in split(rule)]
+    selectors = [value for rule in re.findall(r"([^{}]+)\{", bare) for value in split(rule)]
     assert len(selectors) > 40
-    assert [one for one in selectors if ".limelight" not in one] == []
+    assert [selector for selector in selectors if ".limelight" not in selector] == []
 
 
 def split(rule):

@@ -47,17 +47,17 @@ class Read(HTMLParser):
         (self.scripts if self.inside[-1:] == ["script"] else self.text).append(data)
 
 
-def data_of(page):
+def read_data(page):
     return re.search(r'id="limelight-data">(.*?)</script>', page, re.DOTALL).group(1)
 
 
 @pytest.mark.parametrize("text", [SENTENCE, HOSTILE, REVIEW])
 def test_the_data_in_a_page_parse_back(text):
     c, e = comparison(text), explanation(text)
-    again = Comparison.from_json(data_of(c.as_html()))
+    again = Comparison.from_json(read_data(c.as_html()))
     assert again.text == c.text
     np.testing.assert_array_equal(again["lime"].scores, c["lime"].scores)
-    assert Explanation.from_json(data_of(e.as_html())).features == e.features
+    assert Explanation.from_json(read_data(e.as_html())).features == e.features
 
 
 def test_the_text_of_the_user_adds_no_element_and_no_attribute():
@@ -97,8 +97,8 @@ def test_any_text_can_be_written_and_read_back(text):
         replace_surrogates(text)
     ).as_html()  # an explanation refuses half a character
     page.encode()
-    assert json.loads(data_of(page))["schema"] == "limelight.explanation/2"
-    assert Explanation.from_json(data_of(page)).text == replace_surrogates(text)
+    assert json.loads(read_data(page))["schema"] == "limelight.explanation/2"
+    assert Explanation.from_json(read_data(page)).text == replace_surrogates(text)
 
 
 def test_nothing_in_data_can_end_its_script():
@@ -130,8 +130,8 @@ def test_a_fragment_needs_no_script_and_styles_only_itself():
         css = re.search(r"<style>(.*?)</style>", fragment, re.DOTALL).group(1)
         flat = re.sub(r"/\*.*?\*/|@media[^{]*\{", "", css, flags=re.DOTALL)
         selectors = [rule.split("{")[0] for rule in flat.split("}") if "{" in rule]
-        each = [one for rule in selectors for one in re.split(r",(?![^()]*\))", rule)]
-        assert all(".limelight" in selector for selector in each)
+        element = [one for rule in selectors for one in re.split(r",(?![^()]*\))", rule)]
+        assert all(".limelight" in selector for selector in element)
 
 
 def test_a_fragment_tells_scores_on_hover():
@@ -153,36 +153,36 @@ def test_text_past_the_window_is_marked_greyed_and_folded():
     assert "not read by the model" in page
     (before,) = re.findall(r'>([^<>]*)</span><span class="stop">not read from here<', page)
     assert before == "expect"
-    left = REVIEW.removeprefix("I did not expect")
-    assert unescape(start) == f"{left[:60]}… ({len(left):,} characters)"
+    remaining = REVIEW.removeprefix("I did not expect")
+    assert unescape(start) == f"{remaining[:60]}… ({len(remaining):,} characters)"
     (folded,) = re.findall(
         r'<details><summary>What the model did not read</summary><p class="words cut"[^>]*>'
         r"([^<]*)</p></details>",
         page,
     )
-    assert unescape(folded) == left
+    assert unescape(folded) == remaining
     assert "did not read" not in explanation(REVIEW, T_max=400).as_html()
 
 
 def test_a_long_unread_rest_is_not_repeated_for_every_method():
     text = "a good film " + "endless " * 50_000
     page = comparison(text, T_max=5).as_html()
-    shown = page.partition('<script type="application/json"')[0]
-    assert len(shown) < 200_000 + len(text)
-    assert re.search(r"… \(399,\d{3} characters\)", shown)
+    output = page.partition('<script type="application/json"')[0]
+    assert len(output) < 200_000 + len(text)
+    assert re.search(r"… \(399,\d{3} characters\)", output)
 
 
 def test_a_tint_reaches_out_only_where_there_is_a_space():
     page = explanation_fragment(explanation("an act, (so)", scores=np.full(6, 0.5)))
-    shown = re.findall(r'<span class="w([ se]*) f10[^>]*>([^<]*)</span>', page)
-    assert [(word, kind.strip()) for kind, word in shown] == [
+    matches = re.findall(r'<span class="w([ se]*) f10[^>]*>([^<]*)</span>', page)
+    assert [(word, kind.strip()) for kind, word in matches] == [
         ("an", "s e"), ("act", "s"), (",", "e"), ("(", "s"), ("so", ""), (")", "e"),
     ]  # fmt: skip
 
 
 def test_error_bars_appear_where_there_are_standard_errors():
-    given = {"scores": np.array([0.8, -0.4]), "stderr": np.array([0.2, 0.1])}
-    page = explanation("good bad", **given).as_html()
+    arguments = {"scores": np.array([0.8, -0.4]), "stderr": np.array([0.2, 0.1])}
+    page = explanation("good bad", **arguments).as_html()
     row = '<tr data-f="0"><th scope="row"><bdi>good</bdi></th><td>+0.800</td><td class="note">0.200'
     assert row in page
     assert '<rect x="50.00" y="3" width="40.00" height="6" class="bar-f">' in page  # to 0.8 of 1
@@ -208,9 +208,9 @@ def test_pooling_keeps_the_largest_value_of_each_square():
 
 def test_cells_are_the_roots_of_the_weights():
     c = comparison()
-    found = attention_data(c)
-    assert found["block"] == 1
-    for matrix, head in zip(c.attention, found["heads"], strict=True):
+    result = attention_data(c)
+    assert result["block"] == 1
+    for matrix, head in zip(c.attention, result["heads"], strict=True):
         cells = np.frombuffer(base64.b64decode(head["cells"]), np.uint8).reshape(matrix.shape)
         np.testing.assert_allclose((cells / 255) ** 2 * head["peak"], matrix, atol=0.005)
         assert (head["strongest"], head["weight"]) == (matrix[0].argmax(), matrix[0].max())
@@ -250,8 +250,8 @@ def test_pairs_and_anchors_are_on_the_page():
 def test_methods_that_a_comparison_leaves_out_are_named_on_page_and_terminal():
     c = limelight.compare(limelight.load(), "superb")
     c = replace(c, warnings=("LIME is left out: it is not defined here.",))
-    shown, _, _ = c.as_html().partition('<script type="application/json"')  # data hold it, too
-    assert "LIME is left out" in shown
+    output, _, _ = c.as_html().partition('<script type="application/json"')  # data hold it, too
+    assert "LIME is left out" in output
     assert "LIME is left out" in c._repr_html_()
     console = Console(width=200, file=io.StringIO())
     console.print(c)
@@ -271,27 +271,29 @@ def test_every_score_and_setting_stands_on_the_page():
     for j, word in enumerate(SENTENCE.split()):
         row = re.search(rf"<bdi>{word}</bdi></th>(.*?)</tr>", every).group(1)
         cells = re.findall(r"<td[^>]*>([^<]*)</td>", row)
-        known = [one[j] for e in c for one in (e.scores, e.stderr) if one is not None]
-        told = [float(cell.replace("−", "-")) for cell in cells]
-        np.testing.assert_allclose(told, known, atol=6e-4)
+        reference = [
+            element[j] for e in c for element in (e.scores, e.stderr) if element is not None
+        ]
+        output = [float(cell.replace("−", "-")) for cell in cells]
+        np.testing.assert_allclose(output, reference, atol=6e-4)
     for name, value in (("seed", "0"), ("output", "logit"), ("classes", "[&#34;negative&#34;")):
         assert f"<dt>{name}</dt><dd>{value}" in page
 
 
 def test_the_page_says_where_methods_disagree():
     c = comparison()
-    table, _, rest = c.as_html().partition("Compared with lime")[2].partition("</table>")
-    found = re.findall(r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>', table)
+    table, _, remainder = c.as_html().partition("Compared with lime")[2].partition("</table>")
+    matches = re.findall(r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>', table)
     chosen = reference_index(c)
     expected = [
         (e.label, *pair_agreement(c, i, chosen)[:2]) for i, e in enumerate(c) if i != chosen
     ]
-    assert found == [
+    assert matches == [
         (name, f"{ranks:+.2f}".replace("-", "−"), "–" if signs is None else str(signs))
         for name, ranks, signs in expected
     ]
     worst, _ = least_similar_pairs(c)[0]
-    assert f"<b>{worst}</b>: rank correlation −0.64, opposite signs 5, " in rest
+    assert f"<b>{worst}</b>: rank correlation −0.64, opposite signs 5, " in remainder
 
 
 def test_captions_name_the_units():

@@ -47,11 +47,11 @@ def test_outlines_enclose_as_many_pixels_as_the_features_have():
 @pytest.mark.parametrize("splitter", [None, ring])
 def test_every_pixel_belongs_to_the_feature_that_it_was_cut_into(splitter):
     e = explained_image(splitter=splitter)
-    found = pixel_features(e.image, 28, 21)
+    result = pixel_features(e.image, 28, 21)
     if splitter:
-        assert (found == ring(sample_image().pixels)).all()
+        assert (result == ring(sample_image().pixels)).all()
     else:
-        assert (found == np.arange(21).reshape(3, 7).repeat(7, 0).repeat(4, 1)).all()
+        assert (result == np.arange(21).reshape(3, 7).repeat(7, 0).repeat(4, 1)).all()
     assert np.abs(resize_pixels(e.image, 28, 21) - sample_image().pixels).max() == 0
     assert resize_pixels(e.image, 14, 7)[0, 0] == pytest.approx(
         sample_image().pixels[:3, :2].mean((0, 1))
@@ -66,8 +66,8 @@ def test_every_patch_has_its_color_and_says_its_score_without_a_script():
         r'fill-opacity="([^"]+)"><title>([^<]+)</title></path>',
         html,
     )
-    assert [int(one[2]) for one in paths] == list(range(21))
-    for (hue, top, _, path, fill, opacity, said), size, score, error, name in zip(
+    assert [int(value[2]) for value in paths] == list(range(21))
+    for (hue, top, _, path, fill, opacity, message), size, score, error, name in zip(
         paths, relative_scores(e), e.scores, e.stderr, e.features, strict=True
     ):
         expected = "" if abs(size) < FAINTEST else "f" if size > 0 else "a"
@@ -76,8 +76,8 @@ def test_every_patch_has_its_color_and_says_its_score_without_a_script():
             assert fill == full_color("for" if size > 0 else "against")
         assert float(opacity) == pytest.approx(color_opacity(size), abs=1e-3)
         assert bool(top) == (abs(size) == 1)
-        shown, plus_minus = said.replace("−", "-").removeprefix(f"{name}: ").split(" ± ")
-        assert float(shown) == pytest.approx(score, abs=0.01)
+        output, plus_minus = message.replace("−", "-").removeprefix(f"{name}: ").split(" ± ")
+        assert float(output) == pytest.approx(score, abs=0.01)
         assert float(plus_minus) == pytest.approx(error, abs=0.01)
         assert path.endswith("z")
     assert "<script" not in html
@@ -122,9 +122,9 @@ def test_parts_are_walked_in_all_directions_and_say_their_numbers(browser, tmp_p
         at = lambda: int(page.evaluate("document.activeElement.dataset.f"))  # noqa: E731
         if splitter is None:
             steps = ("ArrowDown", 7), ("ArrowRight", 8), ("ArrowUp", 1), ("End", 20), ("Home", 0)
-            for key, there in steps:
+            for key, target in steps:
                 page.keyboard.press(key)
-                assert at() == there
+                assert at() == target
             page.keyboard.press("ArrowUp")  # there is nothing above
             assert at() == 0
         assert page.inner_text(".readout").startswith(
@@ -147,9 +147,9 @@ def test_every_method_of_a_comparison_is_looked_at_closer(browser, tmp_path):
         assert sizes[0] == 28
 
 
-def printed(value, width, **options):
-    given = {"color_system": "truecolor", "force_terminal": True} | options
-    console = Console(width=width, file=io.StringIO(), **given)
+def print_to_text(value, width, **options):
+    arguments = {"color_system": "truecolor", "force_terminal": True} | options
+    console = Console(width=width, file=io.StringIO(), **arguments)
     console.print(value)
     return console.file.getvalue()
 
@@ -158,7 +158,7 @@ def printed(value, width, **options):
 @pytest.mark.parametrize("value", [explained_image(), compared_images()], ids=["one", "several"])
 def test_no_line_is_wider_than_the_terminal(value, width):
     for options in ({}, {"no_color": True, "force_terminal": False, "color_system": None}):
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", printed(value, width, **options))
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", print_to_text(value, width, **options))
         assert max(map(len, plain.splitlines())) <= width
         assert ("▀" in plain) == (not options)
 
@@ -166,30 +166,34 @@ def test_no_line_is_wider_than_the_terminal(value, width):
 def test_on_a_terminal_half_a_letter_is_a_pixel_under_its_color():
     e = explained_image()
     j = int(np.abs(e.scores).argmax())
-    left, top, _, _ = e.image.boxes[j]
-    letters = re.findall(r"\x1b\[38;2;(\d+);(\d+);(\d+);48;2;(\d+);(\d+);(\d+)m▀", printed(e, 40))
+    remaining, top, _, _ = e.image.boxes[j]
+    letters = re.findall(
+        r"\x1b\[38;2;(\d+);(\d+);(\d+);48;2;(\d+);(\d+);(\d+)m▀", print_to_text(e, 40)
+    )
     _, rows = np.split(np.array(letters, dtype=int).reshape(-1, 28, 2, 3), 2)  # below the original
-    shown = rows.transpose(0, 2, 1, 3).reshape(-1, 28, 3)[top + 1, left + 1]
+    output = rows.transpose(0, 2, 1, 3).reshape(-1, 28, 3)[top + 1, remaining + 1]
     y = round((top + 1.5) * 21 / (2 * len(rows)) - 0.5)
-    pale = 128 + sample_image().pixels[y, left + 1] @ [0.299, 0.587, 0.114] / 2
+    pale = 128 + sample_image().pixels[y, remaining + 1] @ [0.299, 0.587, 0.114] / 2
     full = tuple(
         int(full_color("for" if e.scores[j] > 0 else "against")[k : k + 2], 16) for k in (1, 3, 5)
     )
-    assert shown == pytest.approx(
+    assert output == pytest.approx(
         np.array(mix_colors((pale,) * 3, full, color_opacity(1.0))), abs=3
     )
 
 
 def test_without_colors_methods_are_a_table_of_their_scores():
-    several = compared_images()
-    plain = printed(several, 100, no_color=True, color_system=None)
-    first = several.explanations[0]
+    values = compared_images()
+    plain = print_to_text(values, 100, no_color=True, color_system=None)
+    first = values.explanations[0]
     j = int(np.abs(first.scores).argmax())
     (row,) = [
         line for line in plain.splitlines() if line.startswith(f"{first.feature_labels[j]}  ")
     ]
-    known = [said for e in several for said in (format_score(e, j), format_stderr(e, j)) if said]
-    assert re.findall(r"[+-]?\d\.\d+", row) == known
+    reference = [
+        message for e in values for message in (format_score(e, j), format_stderr(e, j)) if message
+    ]
+    assert re.findall(r"[+-]?\d\.\d+", row) == reference
 
 
 def test_a_figure_has_every_part_of_every_method(tmp_path):
@@ -197,8 +201,8 @@ def test_a_figure_has_every_part_of_every_method(tmp_path):
     from limelight.rendering.figures import colored_sentence, explanation_figure
 
     figure = colored_sentence(compared_images())
-    drawn = [len(axes.patches) for axes in figure.axes]
-    assert drawn == [0, 21, 21, 21]
+    samples = [len(axes.patches) for axes in figure.axes]
+    assert samples == [0, 21, 21, 21]
     e = explained_image(splitter=ring)
     (_, axes) = explanation_figure(e).axes
     covers = sorted(patch.get_facecolor()[3] for patch in axes.patches)

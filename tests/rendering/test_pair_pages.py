@@ -19,8 +19,8 @@ TEXT = "\n".join(SIDES)
 PARTS = ((0, 9), (10, 23))
 
 
-def explained(method="loo", **fields):
-    given = {
+def make_explanation(method="loo", **fields):
+    arguments = {
         "text": TEXT,
         "parts": PARTS,
         "features": ("a", "dog", "a", "dog", "no", "cat"),
@@ -32,27 +32,27 @@ def explained(method="loo", **fields):
         "target": "contradiction",
         "prediction": {"contradiction": 1.5},
     }
-    return Explanation(**(given | fields))
+    return Explanation(**(arguments | fields))
 
 
-def shown(renderable, **options):
+def render_text(renderable, **options):
     console = Console(file=io.StringIO(), width=80, **options)
     console.print(renderable)
     return console.file.getvalue()
 
 
 def test_json_keeps_the_parts_and_does_without_them():
-    e = explained()
+    e = make_explanation()
     assert json.loads(e.to_json())["parts"] == [[0, 9], [10, 23]]
     assert Explanation.from_json(e.to_json()) == e
-    alone = replace(e, parts=())
-    assert "parts" not in json.loads(alone.to_json())
-    assert Explanation.from_json(alone.to_json()) == alone
-    assert alone != e
-    compared = Comparison(explanations=(e, explained("gxi")))
+    single = replace(e, parts=())
+    assert "parts" not in json.loads(single.to_json())
+    assert Explanation.from_json(single.to_json()) == single
+    assert single != e
+    compared = Comparison(explanations=(e, make_explanation("gxi")))
     assert Comparison.from_json(compared.to_json()) == compared
     with pytest.raises(InputError, match="explanations of the same parts"):
-        Comparison(explanations=(e, replace(explained("gxi"), parts=())))
+        Comparison(explanations=(e, replace(make_explanation("gxi"), parts=())))
 
 
 @pytest.mark.parametrize(
@@ -68,69 +68,69 @@ def test_json_keeps_the_parts_and_does_without_them():
 )
 def test_parts_that_are_not_a_pair_are_refused(parts):
     with pytest.raises(InputError, match="parts must be the"):
-        explained(parts=parts)
+        make_explanation(parts=parts)
 
 
 def test_the_pieces_name_each_side_once_and_are_the_text_again():
-    cut = split_text(explained())
+    cut = split_text(make_explanation())
     assert "".join(piece.text for piece in cut) == TEXT
     assert [piece.side for piece in cut if piece.side] == ["first", "second"]
     at = [i for i, piece in enumerate(cut) if piece.side]
     assert "".join(piece.text for piece in cut[at[0] : at[1]]) == SIDES[0] + "\n"
     unscored = replace(
-        explained(),
+        make_explanation(),
         features=("a", "dog"),
         spans=(((0, 1),), ((2, 5),)),
         scores=np.array([1.0, 2.0]),
     )
     assert [piece.side for piece in split_text(unscored) if piece.side] == ["first", "second"]
-    assert not any(piece.side for piece in split_text(replace(explained(), parts=())))
+    assert not any(piece.side for piece in split_text(replace(make_explanation(), parts=())))
 
 
 def test_the_terminal_shows_two_labeled_lines_and_the_side_of_every_word():
-    said = shown(explained())
-    assert "   first: A[+0.10] dog[-0.40] <b>" in said
-    assert "  second: a[+0.05] dog[+0.30]; *no[+0.90]* cat[-0.20]" in said
-    assert "dog (first)" in said
-    assert "dog (second)" in said
-    assert "first:" not in shown(replace(explained(), parts=()))
-    compared = shown(Comparison(explanations=(explained(), explained("gxi"))))
+    message = render_text(make_explanation())
+    assert "   first: A[+0.10] dog[-0.40] <b>" in message
+    assert "  second: a[+0.05] dog[+0.30]; *no[+0.90]* cat[-0.20]" in message
+    assert "dog (first)" in message
+    assert "dog (second)" in message
+    assert "first:" not in render_text(replace(make_explanation(), parts=()))
+    compared = render_text(Comparison(explanations=(make_explanation(), make_explanation("gxi"))))
     assert compared.count("second: a[") == 2
 
 
 @pytest.mark.parametrize("of", [Explanation.as_html, Explanation._repr_html_])
 def test_pages_and_cards_label_the_sides_and_escape_the_text(of):
-    page = of(explained())
+    page = of(make_explanation())
     labels = re.findall(r'<span class="side">(\w+)</span>', page)
     assert labels[:2] == ["first", "second"]
     assert "<b>" not in page.replace("<b>LOO</b>", "").split('class="words')[1].split("</p>")[0]
     assert "dog (second)" in page
-    assert 'class="side"' not in of(replace(explained(), parts=())).split("</style>")[-1]
+    assert 'class="side"' not in of(replace(make_explanation(), parts=())).split("</style>")[-1]
 
 
 def test_the_pieces_of_a_page_and_its_numbers_name_the_side():
-    page = Comparison(explanations=(explained(), explained("gxi"))).as_html()
+    page = Comparison(explanations=(make_explanation(), make_explanation("gxi"))).as_html()
     assert page.count('<span class="side">second</span>') == 2  # where no script runs
     assert '"parts":[[0,9],[10,23]]' in page
 
 
 def test_csv_says_on_which_side_a_word_stands():
-    header, *rows = "".join(explanations_csv([(0, explained())])).splitlines()
+    header, *rows = "".join(explanations_csv([(0, make_explanation())])).splitlines()
     assert header.endswith(",spans,side")
     assert [row.rsplit(",", 1)[1] for row in rows] == ["first"] * 2 + ["second"] * 4
-    alone = "".join(explanations_csv([(0, replace(explained(), parts=()))])).splitlines()
-    assert all(row.endswith(",") for row in alone[1:])
+    single = "".join(explanations_csv([(0, replace(make_explanation(), parts=()))])).splitlines()
+    assert all(row.endswith(",") for row in single[1:])
 
 
 def test_a_figure_sets_the_second_side_on_a_line_of_its_own():
     pytest.importorskip("matplotlib")
     from limelight.rendering.figures import bar_chart, colored_sentence
 
-    figure = colored_sentence(Comparison(explanations=(explained(),)))
+    figure = colored_sentence(Comparison(explanations=(make_explanation(),)))
     places = {text.get_text().strip(): text.get_position() for text in figure.axes[0].texts}
     assert places["second:"][1] > places["first:"][1]
     assert places["second:"][0] == places["first:"][0]
     assert places["cat"][1] == places["second:"][1]
-    names = [label.get_text() for label in bar_chart(explained()).axes[0].get_yticklabels()]
+    names = [label.get_text() for label in bar_chart(make_explanation()).axes[0].get_yticklabels()]
     assert "dog (first)" in names
     assert "dog (second)" in names

@@ -41,7 +41,7 @@ def gap(name="great"):
 
 def summary(name="great", *, signed=True, words=None, views=1, **other):
     """Return a summary of equal views; ``other`` replaces tables."""
-    found = Explanation(
+    result = Explanation(
         text=f"a {name} b", features=(name,), spans=(((2, 2 + len(name)),),),
         scores=np.array([0.5]), method="lime", target=name, prediction={name: 1.0}, signed=signed,
     )  # fmt: skip
@@ -58,15 +58,15 @@ def summary(name="great", *, signed=True, words=None, views=1, **other):
             word(name, 0.7, kind="phrase"),
         ],
         "examples": [
-            {"word": one["word"], "row": 3, "id": "r3", "score": -0.0625, "before": name,
-             "match": one["word"], "after": name} for one in words
+            {"word": value["word"], "row": 3, "id": "r3", "score": -0.0625, "before": name,
+             "match": value["word"], "after": name} for value in words
         ],
         "differing_words": [gap(name)],
         "mistakes": [{
             "row": 1, "id": name, "predicted": name, "label": name, "confidence": 0.9,
-            "margin": False, "words": [], "explanation": found,
+            "margin": False, "words": [], "explanation": result,
         }],
-        "representatives": [{"row": 2, "id": name, "covered": 0.25, "explanation": found}],
+        "representatives": [{"row": 2, "id": name, "covered": 0.25, "explanation": result}],
         "slices": [right | {
             "slice": name, "texts": 10, "predicted": 8, "predicted_low": 0.49,
             "predicted_high": 0.94,
@@ -91,7 +91,7 @@ def summary(name="great", *, signed=True, words=None, views=1, **other):
     )  # fmt: skip
 
 
-def printed(value, width, *, color=False):
+def print_to_text(value, width, *, color=False):
     # Rich keeps what a style looks like: under two systems of colors others would get this one.
     system = {"force_terminal": True, "color_system": "truecolor"} if color else {"no_color": True}
     Console(file=(file := io.StringIO()), width=width, **system).print(value)
@@ -100,7 +100,7 @@ def printed(value, width, *, color=False):
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_the_terminal_keeps_to_its_width_and_says_what_matters(width):
-    lines = printed(summary(), width).splitlines()
+    lines = print_to_text(summary(), width).splitlines()
     assert max(map(len, lines)) <= width
     text = " ".join(" ".join(lines).split())
     assert "10 texts, LIME: what drives great" in text
@@ -113,16 +113,16 @@ def test_the_terminal_keeps_to_its_width_and_says_what_matters(width):
 
 
 def test_of_a_model_that_is_right_everywhere_no_mistakes_are_spoken_of():
-    assert "Where the model is wrong" in printed(summary(), 80)
+    assert "Where the model is wrong" in print_to_text(summary(), 80)
     views = [summary().views.records()[0] | {"right": 10, "compared": 0}]
-    whole = replace(
+    full = replace(
         summary(differing_words=[], mistakes=[]), views=build_table(COLUMNS["views"], views)
     )
-    assert "wrong" not in printed(whole, 80)
+    assert "wrong" not in print_to_text(full, 80)
 
 
 def test_nothing_of_the_users_is_obeyed_by_terminal_or_page():
-    assert "\x1b[31m" not in printed(summary(EVIL), 200)
+    assert "\x1b[31m" not in print_to_text(summary(EVIL), 200)
     for page in (summary_page(summary(EVIL, views=2)), run_comparison_page(comparison(EVIL))):
         assert "<img" not in page
         assert "\x1b" not in page
@@ -144,7 +144,7 @@ def comparison(name="great"):
 
 
 def test_a_comparison_is_shown_in_a_terminal_as_csv_and_as_json():
-    text = " ".join(printed(comparison(), 100).split())
+    text = " ".join(print_to_text(comparison(), 100).split())
     assert "great great +0.500 -0.250 -0.750 [-0.900, -0.600] 6" in text
     assert "Predictions that changed: 1, 20.0% [4.0%, 62.0%]" in text
     head, row = comparison().to_csv().splitlines()
@@ -165,8 +165,8 @@ def test_the_page_asks_nothing_of_the_network():
 
 
 def test_rows_beyond_the_first_wait_hidden():
-    many = [word(f"word{i}", 1 - i / 5000) for i in range(3000)]
-    page = summary_page(summary(words=many))
+    large_sample = [word(f"word{i}", 1 - i / 5000) for i in range(3000)]
+    page = summary_page(summary(words=large_sample))
     assert page.count("<tr title=") == 3002
     assert page.count(" hidden><th") == 2980
     assert "Show more of 3,000" in page
@@ -180,7 +180,7 @@ def test_bars_reach_as_far_as_their_means():
 
 
 def test_methods_without_signs_have_neither_side():
-    text = printed(summary(signed=False), 80)
+    text = print_to_text(summary(signed=False), 80)
     assert "Largest: the method gives no sign" in text
     assert "Against great" not in text
     assert "bar-n" in summary_page(summary(signed=False))
@@ -200,7 +200,7 @@ def test_views_are_switched_and_a_word_shows_its_texts(browser, tmp_path):
         page.keyboard.press("ArrowRight")  # the tabs are a ring
         assert page.evaluate("location.hash") == ""
         page.click("[role=tabpanel]:visible [data-w='0']")
-        said = page.inner_text("[role=tabpanel]:visible .examples li")
-        assert said.startswith("r3 −0.0625")
-        assert "<img" in said
+        message = page.inner_text("[role=tabpanel]:visible .examples li")
+        assert message.startswith("r3 −0.0625")
+        assert "<img" in message
         assert page.locator("img").count() == 0

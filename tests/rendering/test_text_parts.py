@@ -43,8 +43,8 @@ def test_overlapping_and_odd_spans_lose_no_character(text, spans):
 
 
 def test_features_are_cut_out_in_order():
-    found = [(piece.text, piece.feature) for piece in split_text(explanation("Good, good film"))]
-    assert found == [("Good", 0), (",", 1), (" ", None), ("good", 0), (" ", None), ("film", 2)]
+    results = [(piece.text, piece.feature) for piece in split_text(explanation("Good, good film"))]
+    assert results == [("Good", 0), (",", 1), (" ", None), ("good", 0), (" ", None), ("film", 2)]
 
 
 def test_text_past_the_window_is_not_seen():
@@ -55,17 +55,17 @@ def test_text_past_the_window_is_not_seen():
 
 
 def test_a_long_unread_rest_is_shortened_and_its_length_shown():
-    rest = shorten_unread(split_text(explanation(REVIEW, T_max=5)))[-1]
-    assert rest.text.endswith(f"… ({len(REVIEW) - len('I did not expect')} characters)")
+    remainder = shorten_unread(split_text(explanation(REVIEW, T_max=5)))[-1]
+    assert remainder.text.endswith(f"… ({len(REVIEW) - len('I did not expect')} characters)")
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=40))
 def test_no_control_character_survives(text):
-    shown = visible_text(text)
-    assert not any(ord(c) < 32 and c not in "\n\t" for c in shown)
-    assert not any(0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in shown)
-    assert not set(shown) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028")
-    assert visible_text(shown) == shown
+    output = visible_text(text)
+    assert not any(ord(c) < 32 and c not in "\n\t" for c in output)
+    assert not any(0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in output)
+    assert not set(output) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028")
+    assert visible_text(output) == output
 
 
 def test_an_escape_sequence_is_shown_not_obeyed():

@@ -30,8 +30,13 @@ units = pytest.mark.parametrize("unit", NOUNS, ids=["sentences", "paragraphs", "
 
 def answer(texts):
     def value(text):
-        found = {w: text.lower().count(w) for w in ("superb", "good", "bad", "dull", "film")}
-        return found["superb"] + found["good"] - found["bad"] * (1 + found["film"]) - found["dull"]
+        results = {w: text.lower().count(w) for w in ("superb", "good", "bad", "dull", "film")}
+        return (
+            results["superb"]
+            + results["good"]
+            - results["bad"] * (1 + results["film"])
+            - results["dull"]
+        )
 
     return np.array([[value(text)] for text in texts], float)
 
@@ -41,22 +46,22 @@ def model():
     return limelight.wrap(answer, classes=CLASSES, scale="logit", name="ours")
 
 
-def printed(found):
+def print_to_text(found):
     output = io.StringIO()
     Console(file=output, width=160, highlight=False).print(found)
     return re.sub(r"\s+", " ", output.getvalue())
 
 
-def seen(page):
+def visible_content(page):
     """What a reader sees of a page, and what a screen reader says."""
     page = re.sub(r"<(script|style|limelight-\w+ hidden)\b.*?</\1>", " ", page, flags=re.S)
-    said = re.findall(r'(?:title|aria-label|placeholder)="([^"]*)"', page)
-    return html.unescape(" ".join([re.sub(r"<[^>]*>", " ", page), *said]))
+    matches = re.findall(r'(?:title|aria-label|placeholder)="([^"]*)"', page)
+    return html.unescape(" ".join([re.sub(r"<[^>]*>", " ", page), *matches]))
 
 
 def check(view, noun):
-    found = re.search(r"(?i).{0,60}\bwords?\b.{0,40}", view)
-    assert found is None, found.group()
+    result = re.search(r"(?i).{0,60}\bwords?\b.{0,40}", view)
+    assert result is None, result.group()
     assert re.search(rf"(?i)\b{noun}s?\b", view)
 
 
@@ -67,10 +72,10 @@ def test_explanations_and_comparisons(unit):
     pairs = limelight.explain(model(), TEXTS[0], "interactions", features=unit)
     anchor = limelight.explain(model(), TEXTS[0], "anchors", features=unit)
     c = limelight.compare(model(), TEXTS[0], methods=["shapley", "lime", "loo"], features=unit)
-    for found in (e, pairs, anchor, c):
-        check(printed(found), noun)
-        check(seen(found.to_html()), noun)
-        check(seen(found._repr_html_()), noun)
+    for result in (e, pairs, anchor, c):
+        check(print_to_text(result), noun)
+        check(visible_content(result.to_html()), noun)
+        check(visible_content(result._repr_html_()), noun)
 
 
 @pytest.mark.parametrize("method", ["shapley", "lime"])
@@ -79,7 +84,7 @@ def test_warnings_of_sampled_scores(method):
     settings = {"pairs": 2} if method == "shapley" else {"samples": 30}
     e = limelight.explain(model(), text, method, features="sentences", **settings)
     assert e.warnings
-    check(printed(e), "sentence")
+    check(print_to_text(e), "sentence")
 
 
 @units
@@ -91,8 +96,8 @@ def test_judgments(unit):
         features=unit,
         columns=["additivity", "loo_tau", "ferret"],
     )
-    check(printed(j), NOUNS[unit])
-    check(seen(j.to_html()), NOUNS[unit])
+    check(print_to_text(j), NOUNS[unit])
+    check(visible_content(j.to_html()), NOUNS[unit])
     assert f'"units":"{NOUNS[unit]}s"' in j.to_html()  # for what the script says
 
 
@@ -108,7 +113,7 @@ def test_summaries_of_runs_and_their_differences(unit, tmp_path):
     ]
     summary = runs[0].summary(by="length")
     difference = runs[0].compare(runs[1])
-    for found in (summary, difference):
-        check(printed(found), NOUNS[unit])
-        check(seen(found.to_html()), NOUNS[unit])
-        assert '"feature_kind"' in found.to_json()
+    for result in (summary, difference):
+        check(print_to_text(result), NOUNS[unit])
+        check(visible_content(result.to_html()), NOUNS[unit])
+        assert '"feature_kind"' in result.to_json()

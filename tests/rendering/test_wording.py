@@ -15,7 +15,7 @@ from render_samples import explanation
 
 
 @pytest.mark.parametrize(
-    ("probability", "said"),
+    ("probability", "message"),
     [
         (1.0, "100.0%"),
         (0.9991, ">99.9%"),
@@ -26,14 +26,14 @@ from render_samples import explanation
         (0.0, "0.0%"),
     ],
 )
-def test_a_percentage_never_rounds_to_certainty(probability, said):
-    assert format_percent(probability) == said
+def test_a_percentage_never_rounds_to_certainty(probability, message):
+    assert format_percent(probability) == message
 
 
 @pytest.mark.parametrize(("logit", "chosen"), [(1e-9, "positive"), (0.0, "negative")])
 def test_one_logit_chooses_the_second_class_only_above_zero(logit, chosen):
-    said = class_outcomes(explanation(prediction={"positive": logit}))
-    assert [outcome.name for outcome in said if outcome.chosen] == [chosen]
+    message = class_outcomes(explanation(prediction={"positive": logit}))
+    assert [outcome.name for outcome in message if outcome.chosen] == [chosen]
 
 
 SAYS_NO = "The model predicts negative (95.0%). Scores are for "
@@ -158,36 +158,36 @@ def test_a_view_opens_with_what_is_said_for_whom_scores_speak_and_what_colors_me
 
 
 def test_methods_with_and_without_signs_are_both_explained_and_terminals_have_no_colors():
-    both = [explanation(**TWO), explanation(**TWO, signed=False)]
-    assert "".join(headline(both, SIGNS)) == (
+    pair = [explanation(**TWO), explanation(**TWO, signed=False)]
+    assert "".join(headline(pair, SIGNS)) == (
         f"{SAYS_NO}“positive”, the second class (logit -2.944): [+] words push towards it, [-] "
         "words towards “negative”. "
         "Where a method gives no sign, words with a number matter, for or against it."
     )
-    assert "".join(headline([*both, explanation(**TWO, **ONLY_FOR)], SIGNS)).endswith(
+    assert "".join(headline([*pair, explanation(**TWO, **ONLY_FOR)], SIGNS)).endswith(
         "words with a number matter, for or against it; with generic attention they push towards "
         "it, and what pushes away from it is not seen."
     )
-    assert "".join(headline([both[0], explanation(**TWO, **ONLY_FOR)], SIGNS)).endswith(
+    assert "".join(headline([pair[0], explanation(**TWO, **ONLY_FOR)], SIGNS)).endswith(
         "no sign, words with a number push towards it; what pushes away from it is not seen."
     )
 
 
 def test_every_method_without_evidence_against_a_class_is_known_by_name():
     unsigned = [row for row in limelight.methods() if not row.signed]
-    found = [row.id for row in unsigned if row.blind.startswith("evidence against the class")]
-    assert tuple(found) == ONE_SIDED
+    results = [row.id for row in unsigned if row.blind.startswith("evidence against the class")]
+    assert tuple(results) == ONE_SIDED
 
 
 def test_labels_of_their_own_are_all_chosen_or_none():
     for fields, chosen in ((TOPICS, ["a", "b"]), (LOW, [])):
-        found = class_outcomes(explanation(**fields, target="a", link="sigmoid"))
-        assert [one.name for one in found if one.chosen] == chosen
+        result = class_outcomes(explanation(**fields, target="a", link="sigmoid"))
+        assert [value.name for value in result if value.chosen] == chosen
 
 
 def test_the_output_without_words_is_described_for_a_class():
-    said = base_sentence(explanation(**TOPICS, target="a", against="b", base_value=-0.25))
-    assert said == "Baseline (all words removed): logit of “a” minus “b” -0.250."
+    message = base_sentence(explanation(**TOPICS, target="a", against="b", base_value=-0.25))
+    assert message == "Baseline (all words removed): logit of “a” minus “b” -0.250."
     assert base_sentence(explanation(base_value=None)) == ""
 
 

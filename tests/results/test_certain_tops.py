@@ -56,13 +56,13 @@ def test_a_difference_has_the_error_of_the_draws(sampled):
 
 def test_differences_hold_the_exact_value_in_most_runs():
     exact = limelight.explain(MODEL, TEXT, "shapley", pairs=10_000).scores
-    true_difference, held, independent = exact[2] - exact[5], 0, []
+    true_difference, contained, independent = exact[2] - exact[5], 0, []
     for seed in range(40):
         e = limelight.explain(MODEL, TEXT, Shapley(pairs=15, seed=seed))
         low, high = e.difference("w2", "w5").interval
-        held += low <= true_difference <= high
+        contained += low <= true_difference <= high
         independent.append(e.difference("w2", "w5").stderr / math.hypot(*e.stderr[[2, 5]]))
-    assert held >= 33
+    assert contained >= 33
     # An order that gives an effect to one word takes it from the other, so errors are opposed.
     assert np.median(independent) > 1.1
 
@@ -114,8 +114,8 @@ def test_sampling_until_the_top_is_certain_stops_early():
     assert not [warning for warning in e.warnings if "not certain" in warning]
     again = limelight.explain(MODEL, TEXT, "shapley", until="top 3")
     assert again == e
-    everything = limelight.explain(MODEL, TEXT, "shapley", until="top 12", max_pairs=40)
-    assert not [warning for warning in everything.warnings if "not certain" in warning]
+    total = limelight.explain(MODEL, TEXT, "shapley", until="top 12", max_pairs=40)
+    assert not [warning for warning in total.warnings if "not certain" in warning]
 
 
 def test_a_tie_ends_at_the_largest_sample_with_a_warning():
@@ -227,7 +227,7 @@ def test_ranges_return_the_numbers(sizes):
 
 
 def test_views_say_what_is_certain(sampled):
-    others = {
+    other_values = {
         (): "It is not certain which words are the strongest (95 % confidence).",
         (1,): "The strongest word is certain (95 % confidence).",
         (3,): "The top 3 words are certain (95 % confidence).",
@@ -235,7 +235,7 @@ def test_views_say_what_is_certain(sampled):
         (1, 3, 5, 7, 9): "The top 1, 3, 5 and 9 words are certain (95 % confidence).",
         tuple(range(1, 12)): "The ranks of all words are certain (95 % confidence).",
     }
-    for sizes, sentence in others.items():
+    for sizes, sentence in other_values.items():
         e = replace(sampled, certain_tops=sizes)
         assert ranks_sentence(e) == sentence
         assert sentence[:20] in e.to_html()

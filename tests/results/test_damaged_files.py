@@ -43,13 +43,13 @@ def places(record, before=()):
             yield from places(value, (*before, key))
 
 
-def damaged(record, rng):
+def damage_copy(record, rng):
     """Yield the record with another value, or none, in places drawn at random."""
     every = list(places(record))
     while True:
         *path, last = rng.choice(every)
-        whole = copy.deepcopy(record)
-        inner = whole
+        full = copy.deepcopy(record)
+        inner = full
         for key in path:
             inner = inner[key]
         value = rng.choice([*VALUES, "left out", "twice"])
@@ -59,7 +59,7 @@ def damaged(record, rng):
             inner.append(inner[last])
         else:
             inner[last] = value
-        yield json.dumps(whole)
+        yield json.dumps(full)
 
 
 def use(value):
@@ -73,14 +73,14 @@ def use(value):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # 1e308 overflows where it is drawn
 @pytest.mark.parametrize("kind", [Judgment, Explanation, Comparison])
 def test_a_damaged_file_is_an_error_or_a_valid_result(results, kind):
-    rng, whole = random.Random(7), results[kind].to_json()
-    contents = [whole[: rng.randrange(len(whole))] for _ in range(20)]
-    contents += [f"{whole[:k]}{'[' * 5000}{whole[k:]}" for k in rng.sample(range(len(whole)), 20)]
+    rng, full = random.Random(7), results[kind].to_json()
+    contents = [full[: rng.randrange(len(full))] for _ in range(20)]
+    contents += [f"{full[:k]}{'[' * 5000}{full[k:]}" for k in rng.sample(range(len(full)), 20)]
     for _ in range(60):
-        flipped = bytearray(whole.encode())
+        flipped = bytearray(full.encode())
         flipped[rng.randrange(len(flipped))] = rng.randrange(256)
         contents.append(bytes(flipped))
-    changed = damaged(json.loads(whole), rng)
+    changed = damage_copy(json.loads(full), rng)
     contents += [next(changed) for _ in range(200)]
     refused, read = [], []
     for content in contents:
@@ -95,12 +95,12 @@ def test_a_damaged_file_is_an_error_or_a_valid_result(results, kind):
         use(value)
 
 
-def record_of(results):
+def read_record(results):
     return json.loads(results[Judgment].to_json())
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda r: r["second"]["methods"].pop(), "its 'second' must have the same methods"),
         (lambda r: r["second"]["texts"].pop(), "its 'second' must have the same methods and texts"),
@@ -124,11 +124,11 @@ def record_of(results):
         (lambda r: r.update(verdict="\ud800"), "this is not a limelight judgment"),
     ],
 )
-def test_parts_of_a_judgment_that_do_not_fit_are_refused(results, change, said):
-    record = record_of(results)
+def test_parts_of_a_judgment_that_do_not_fit_are_refused(results, change, message):
+    record = read_record(results)
     assert Judgment.from_json(json.dumps(record)) == results[Judgment]
     change(record)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         Judgment.from_json(json.dumps(record))
 
 
@@ -137,10 +137,10 @@ def broken(model, text):
 
 
 def test_whatever_was_judged_can_be_stored():
-    several = {"a": [*limelight.explain(MODEL, TEXTS, "loo"), *limelight.explain(MODEL, TEXTS)]}
-    found = judge(MODEL, ["w1 \ud800 w2 w3", *TEXTS], {**several, "a 2": "loo", "b": broken})
-    assert [m.method for m in found.methods] == ["a", "a 2", "a 2 2", "b"]
-    use(found)
+    values = {"a": [*limelight.explain(MODEL, TEXTS, "loo"), *limelight.explain(MODEL, TEXTS)]}
+    judgment = judge(MODEL, ["w1 \ud800 w2 w3", *TEXTS], {**values, "a 2": "loo", "b": broken})
+    assert [m.method for m in judgment.methods] == ["a", "a 2", "a 2 2", "b"]
+    use(judgment)
     use(judge(MODEL, TEXTS, ["lime"], bandwidth=np.float64(0.5), columns=[]))
     use(judge(MODEL, TEXTS, ["lime"], bandwidth=np.inf, columns=[]))
 
@@ -164,8 +164,8 @@ def test_a_wrong_option_of_judge_raises_an_error_before_any_method_runs(options,
 
 
 def test_a_file_that_names_no_schema_is_refused(results):
-    for kind, found in results.items():
-        record = json.loads(found.to_json())
+    for kind, result in results.items():
+        record = json.loads(result.to_json())
         del record["schema"]
         with pytest.raises(InputError, match=r"this is not a limelight .*schema"):
             kind.from_json(json.dumps(record))

@@ -163,5 +163,5 @@ def test_a_comparison_is_about_one_text():
 
 
 def test_a_score_of_zero_has_no_sign_to_conflict_with():
-    one, other = explanation((0.0, 1.0, 2.0)), explanation((1.0, 2.0, -1.0), "gxi")
-    assert measure_agreement([one, other]).sign_conflicts == ((0, 1), (1, 0))
+    value, other = explanation((0.0, 1.0, 2.0)), explanation((1.0, 2.0, -1.0), "gxi")
+    assert measure_agreement([value, other]).sign_conflicts == ((0, 1), (1, 0))

@@ -78,7 +78,7 @@ TABLE = Table(
 )
 
 
-def printed(table, width, encoding="utf-8"):
+def print_to_text(table, width, encoding="utf-8"):
     raw = io.BytesIO()
     console = Console(file=io.TextIOWrapper(raw, encoding=encoding), width=width)
     console.print(View(lambda _, look: [table_text(table, look)], width, None))
@@ -87,20 +87,20 @@ def printed(table, width, encoding="utf-8"):
 
 
 def test_a_terminal_prints_a_table_at_its_width():
-    assert printed(TABLE, 60) == [
+    assert print_to_text(TABLE, 60) == [
         "Some",
         "name         sc.    interval",
         "<b>one␛    -0.12  [0.2, 1.0]  #########",
         "=a very …      –",
         "and 1,20…",
     ]
-    assert printed(TABLE, 30)[1:3] == ["name         sc.", "<b>one␛    -0.12  #########"]
+    assert print_to_text(TABLE, 30)[1:3] == ["name         sc.", "<b>one␛    -0.12  #########"]
     for width in (12, 16, 20, 25):
-        assert max(map(cell_len, printed(TABLE, width))) <= width
+        assert max(map(cell_len, print_to_text(TABLE, width))) <= width
 
 
 def test_a_terminal_without_unicode_prints_it_too():
-    assert printed(TABLE, 60, "ascii")[2] == "<b>one?    -0.12  [0.2, 1.0]  #########"
+    assert print_to_text(TABLE, 60, "ascii")[2] == "<b>one?    -0.12  [0.2, 1.0]  #########"
 
 
 def test_a_table_names_its_columns_in_one_line():

@@ -29,13 +29,13 @@ def arrays(numbers, *shape):
 
 
 @st.composite
-def spans_in(draw, text):
+def draw_spans(draw, text):
     cuts = st.integers(0, len(text))
     return tuple(sorted((draw(cuts), draw(cuts))) for _ in range(draw(st.integers(0, 3))))
 
 
 @st.composite
-def pairs_of(draw, d):
+def make_pairs(draw, d):
     n = draw(st.integers(0, 3)) if d else 0
     return {
         "features": draw(arrays(st.integers(0, max(d - 1, 0)), n, 2)).astype(np.int64),
@@ -47,11 +47,11 @@ def pairs_of(draw, d):
 
 
 @st.composite
-def anchors_of(draw, d):
-    kept = draw(st.lists(st.integers(0, d - 1), unique=True)) if d else []
+def draw_anchor(draw, d):
+    keep = draw(st.lists(st.integers(0, d - 1), unique=True)) if d else []
     low, high = sorted((draw(share), draw(share)))
     return {
-        "features": tuple(kept),
+        "features": tuple(keep),
         "precision": draw(share),
         "precision_interval": (low, high),
         "coverage": draw(share),
@@ -67,7 +67,7 @@ def fields_of_explanations(draw):
     return {
         "text": text,
         "features": tuple(strings),
-        "spans": tuple(tuple(map(tuple, draw(spans_in(text)))) for _ in strings),
+        "spans": tuple(tuple(map(tuple, draw(draw_spans(text)))) for _ in strings),
         "scores": draw(arrays(finite, d)),
         "stderr": draw(st.none() | arrays(at_least_0, d)),
         "bound": draw(st.none() | st.floats(min_value=0, allow_nan=False)),
@@ -80,8 +80,8 @@ def fields_of_explanations(draw):
         "base_value": draw(st.none() | finite),
         "intercept": draw(st.none() | finite),
         "heads": draw(arrays(finite, heads, d)) if heads else None,
-        "pairs": draw(st.none() | pairs_of(d)),
-        "anchor": draw(st.none() | anchors_of(d)),
+        "pairs": draw(st.none() | make_pairs(d)),
+        "anchor": draw(st.none() | draw_anchor(d)),
         "cut": draw(st.none() | st.integers(0, len(text))),
         "warnings": tuple(draw(st.lists(texts, max_size=2))),
         "settings": draw(settings),
@@ -91,7 +91,7 @@ def fields_of_explanations(draw):
     }
 
 
-def made(**changes):
+def make_explanation(**changes):
     fields = {
         "text": "a bad plot",
         "features": ("a", "bad"),
@@ -112,7 +112,7 @@ def test_whatever_can_exist_reads_back_equal(fields):
     for name, kind in (("pairs", Pairs), ("anchor", Anchor)):
         if (parts := fields.get(name)) is not None:
             fields = fields | {name: kind(**parts)}
-    e = made(**fields)
+    e = make_explanation(**fields)
     again = Explanation.from_json(e.to_json())
     assert again == e
     assert again.to_json() == e.to_json()
@@ -121,12 +121,12 @@ def test_whatever_can_exist_reads_back_equal(fields):
 
 @given(settings, settings)
 def test_different_settings_are_written_differently(one, other):
-    a, b = made(settings=one), made(settings=other)
+    a, b = make_explanation(settings=one), make_explanation(settings=other)
     assert (a.to_json() == b.to_json()) == (repr(dict(a.settings)) == repr(dict(b.settings)))
 
 
-def changed(**changes):
-    record = json.loads(made(stderr=np.array([0.1, 0.2]), bound=0.5).to_json())
+def change_record(**changes):
+    record = json.loads(make_explanation(stderr=np.array([0.1, 0.2]), bound=0.5).to_json())
     features = changes.pop("first", {})
     record["features"][0] |= features
     record["settings"] |= changes.pop("settings", {})
@@ -134,62 +134,79 @@ def changed(**changes):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
-        (changed(bound=-1.0), "bound must be at least 0, not -1.0."),
-        (changed(first={"stderr": -0.5}), "stderr must be at least 0, not -0.5."),
-        (changed(first={"spans": [[0, 11]]}), "inside the text of 10 characters, not (0, 11)."),
-        (changed(first={"spans": [[3, 1]]}), "inside the text of 10 characters, not (3, 1)."),
-        (changed(first={"spans": [[-1, 1]]}), "inside the text of 10 characters, not (-1, 1)."),
-        (changed(heads=[[1.0, 2.0, 3.0]]), "heads must have one number per feature (2), not"),
-        (changed(heads=[[1.0, 2.0], [3.0]]), "one number per feature (2) in each row."),
-        (changed(heads=[]), "heads must have one number per feature (2), not"),
+        (change_record(bound=-1.0), "bound must be at least 0, not -1.0."),
+        (change_record(first={"stderr": -0.5}), "stderr must be at least 0, not -0.5."),
         (
-            changed(anchor=[2], precision=1.0, precision_interval=[0.9, 1.0], coverage=0.5),
+            change_record(first={"spans": [[0, 11]]}),
+            "inside the text of 10 characters, not (0, 11).",
+        ),
+        (change_record(first={"spans": [[3, 1]]}), "inside the text of 10 characters, not (3, 1)."),
+        (
+            change_record(first={"spans": [[-1, 1]]}),
+            "inside the text of 10 characters, not (-1, 1).",
+        ),
+        (change_record(heads=[[1.0, 2.0, 3.0]]), "heads must have one number per feature (2), not"),
+        (change_record(heads=[[1.0, 2.0], [3.0]]), "one number per feature (2) in each row."),
+        (change_record(heads=[]), "heads must have one number per feature (2), not"),
+        (
+            change_record(anchor=[2], precision=1.0, precision_interval=[0.9, 1.0], coverage=0.5),
             "an anchor must name features from 0 to 1, not 2.",
         ),
         (
-            changed(anchor=[1], precision=1.5, precision_interval=[0.9, 1.0], coverage=0.5),
+            change_record(anchor=[1], precision=1.5, precision_interval=[0.9, 1.0], coverage=0.5),
             "must be from 0 to 1",
         ),
         (
-            changed(pairs=[{"features": [0, 7], "score": 1.0, "stderr": None}]),
+            change_record(pairs=[{"features": [0, 7], "score": 1.0, "stderr": None}]),
             "pairs must name features from 0 to 1, not 7.",
         ),
         (
-            changed(pairs=[{"features": [0, 10**30], "score": 1.0, "stderr": None}]),
+            change_record(pairs=[{"features": [0, 10**30], "score": 1.0, "stderr": None}]),
             "pairs must name features from 0 to 1",
         ),
         (
-            changed(settings={"cut_at": 11}),
+            change_record(settings={"cut_at": 11}),
             "cut must be inside the text of 10 characters, not 11.",
         ),
-        (changed(settings={"cut_at": "x"}), "the setting 'cut_at' of this file cannot be used"),
-        (changed(settings={"classes": 5}), "the setting 'classes' of this file cannot be used"),
-        (changed(bound=math.nan), "this is not a limelight explanation: JSON is malformed"),
-        (changed(bound="nan"), "this is not a limelight explanation: Invalid enum value 'nan'"),
-        (changed(first={"score": None}), "Expected `float`, got `null`"),
+        (
+            change_record(settings={"cut_at": "x"}),
+            "the setting 'cut_at' of this file cannot be used",
+        ),
+        (
+            change_record(settings={"classes": 5}),
+            "the setting 'classes' of this file cannot be used",
+        ),
+        (change_record(bound=math.nan), "this is not a limelight explanation: JSON is malformed"),
+        (
+            change_record(bound="nan"),
+            "this is not a limelight explanation: Invalid enum value 'nan'",
+        ),
+        (change_record(first={"score": None}), "Expected `float`, got `null`"),
         ("[" * 100_000, "this is not a limelight explanation"),
         (
-            changed(settings={"x": 1}).replace('"x": 1', '"x": ' + "[" * 99_999 + "]" * 99_999),
+            change_record(settings={"x": 1}).replace(
+                '"x": 1', '"x": ' + "[" * 99_999 + "]" * 99_999
+            ),
             "deep",
         ),
         (
-            changed(settings={"x": 1}).replace('"x": 1', '"x": ' + "[" * 99 + "]" * 99),
+            change_record(settings={"x": 1}).replace('"x": 1', '"x": ' + "[" * 99 + "]" * 99),
             "32 levels deep",
         ),
-        (changed(warnings=["\ud800"]), "this is not a limelight explanation"),
+        (change_record(warnings=["\ud800"]), "this is not a limelight explanation"),
         ("\ud800", "this is not a limelight explanation"),
     ],
 )
-def test_what_cannot_exist_is_refused_on_reading(content, said):
+def test_what_cannot_exist_is_refused_on_reading(content, message):
     with pytest.raises(InputError) as error:
         Explanation.from_json(content)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_the_refused_files_differ_from_one_that_is_read_in_that_alone():
-    assert Explanation.from_json(changed()).bound == 0.5
+    assert Explanation.from_json(change_record()).bound == 0.5
 
 
 @pytest.mark.parametrize(
@@ -208,15 +225,17 @@ def test_the_refused_files_differ_from_one_that_is_read_in_that_alone():
 )
 def test_no_method_can_find_it_either(change):
     with pytest.raises(InputError):
-        made(**change)
+        make_explanation(**change)
 
 
 def test_a_setting_with_the_name_of_a_fact_is_not_written():
     with pytest.raises(InputError, match="files already use the name 'link'"):
-        made(settings={"link": "softmax"}).to_json()
+        make_explanation(settings={"link": "softmax"}).to_json()
 
 
 def test_numbers_of_numpy_are_numbers():
-    e = made(bound=np.float64(0.5), settings={"n": np.int64(3), "t": (1, np.float64(2.5))})
+    e = make_explanation(
+        bound=np.float64(0.5), settings={"n": np.int64(3), "t": (1, np.float64(2.5))}
+    )
     assert Explanation.from_json(e.to_json()) == e
     assert e.settings["t"] == [1, 2.5]

@@ -32,9 +32,9 @@ def test_a_pixel_of_a_grid_has_the_score_of_its_patch():
     e = limelight.explain(MODEL, pixels, "loo", grid=3, replacement="black")
     scores = e.to_array()
     assert scores.shape == (11, 17)
-    for j, (left, top, right, bottom) in enumerate(e.image.boxes):
+    for j, (remaining, top, right, bottom) in enumerate(e.image.boxes):
         is_patch = np.zeros((11, 17), bool)
-        is_patch[top:bottom, left:right] = True
+        is_patch[top:bottom, remaining:right] = True
         assert (scores[is_patch] == e.scores[j]).all()
         assert effect_of(pixels, is_patch) == pytest.approx(e.scores[j], abs=1e-6)
     assert np.isfinite(scores).all()

@@ -99,9 +99,9 @@ def test_the_plots_of_shapiq_show_the_words():
 
     e = explain("shapley")
     figure = e.to_shapiq().plot_waterfall(feature_names=np.array(e.features), show=False)
-    shown = " ".join(label.get_text() for label in pyplot.gca().get_yticklabels())
+    output = " ".join(label.get_text() for label in pyplot.gca().get_yticklabels())
     assert figure is not None
-    assert "dul" in shown  # shapiq abbreviates words
+    assert "dul" in output  # shapiq abbreviates words
     pairs = explain("interactions", top=None)
     figure, _ = shapiq.network_plot(
         interaction_values=pairs.to_shapiq(e), feature_names=list(pairs.features), show=False

@@ -49,16 +49,16 @@ def test_a_value_that_differs_anywhere_is_another(lime, change):
 
 
 def test_a_negative_zero_is_a_zero(lime):
-    one, other = (replace(lime, scores=np.array([zero, 1.0, 2.0])) for zero in (0.0, -0.0))
-    assert one == other
-    assert hash(one) == hash(other)
+    value, other = (replace(lime, scores=np.array([zero, 1.0, 2.0])) for zero in (0.0, -0.0))
+    assert value == other
+    assert hash(value) == hash(other)
 
 
 def test_pairs_and_anchors_take_part(lime):
-    one, other = (limelight.explain(MODEL, TEXT, "interactions", target=t) for t in (1, 2))
-    assert one == limelight.explain(MODEL, TEXT, "interactions", target=1)
-    assert replace(one, pairs=other.pairs) != one
-    assert one != lime
+    value, other = (limelight.explain(MODEL, TEXT, "interactions", target=t) for t in (1, 2))
+    assert value == limelight.explain(MODEL, TEXT, "interactions", target=1)
+    assert replace(value, pairs=other.pairs) != value
+    assert value != lime
     assert lime != "lime"
 
 
@@ -93,9 +93,9 @@ def many_classes():
     ids=lambda value: type(value).__name__,
 )
 def test_a_value_says_what_it_is_in_one_line(value):
-    for said in (repr(value), str(value)):
-        assert "\n" not in said
-        assert 10 < len(said) < 200
+    for message in (repr(value), str(value)):
+        assert "\n" not in message
+        assert 10 < len(message) < 200
 
 
 def test_a_comparison_is_a_table():
@@ -106,16 +106,16 @@ def test_a_comparison_is_a_table():
 
 
 def test_a_list_is_shown_as_one():
-    found = limelight.explain(MODEL, [TEXT, "w2 <b>"] * 15, "loo", target=1)
-    assert isinstance(found, Explanations)
-    page = found._repr_html_()
+    explanation = limelight.explain(MODEL, [TEXT, "w2 <b>"] * 15, "loo", target=1)
+    assert isinstance(explanation, Explanations)
+    page = explanation._repr_html_()
     assert page.count("The model predicts") == 20
     assert "and 10 more texts" in page
     assert "<b>&lt;" not in page
     assert "<b></" not in page
     console = Console(width=90, record=True, file=None)
     with console.capture() as captured:
-        console.print(Explanations(found[:2]))
+        console.print(Explanations(explanation[:2]))
     assert captured.get().count("The model predicts") == 2
     assert "No explanations." in Explanations()._repr_html_()
 

@@ -18,7 +18,7 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory):
+def read_stored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "run"
     data = {"text": TEXTS, "counterfactual": list("abcdef")}
     return limelight.explain_data(
@@ -27,8 +27,8 @@ def stored(tmp_path_factory):
     )  # fmt: skip
 
 
-def test_a_run_stores_what_the_function_returns(stored):
-    rows = stored.texts().to_pylist()
+def test_a_run_stores_what_the_function_returns(read_stored):
+    rows = read_stored.texts().to_pylist()
     assert len(rows) == len(TEXTS)
     results = limelight.counterfactual(limelight.load(), TEXTS[:-1])
     for row, c in zip(rows, results, strict=False):
@@ -42,17 +42,17 @@ def test_a_run_stores_what_the_function_returns(stored):
     assert [row["data.counterfactual"] for row in rows] == list("abcdef")
 
 
-def test_sql_reads_the_fields_of_a_counterfactual(stored):
+def test_sql_reads_the_fields_of_a_counterfactual(read_stored):
     query = "SELECT id FROM texts WHERE counterfactual.size = 1 ORDER BY row"
     results = limelight.counterfactual(limelight.load(), TEXTS[:-1])
     expected = [str(i) for i, c in enumerate(results) if c.size == 1]
     assert expected
-    assert stored.sql(query)["id"].to_pylist() == expected
+    assert read_stored.sql(query)["id"].to_pylist() == expected
 
 
-def test_the_summary_counts_texts_that_depend_on_a_single_word(stored):
+def test_the_summary_counts_texts_that_depend_on_a_single_word(read_stored):
     results = limelight.counterfactual(limelight.load(), TEXTS[:-1])
-    summary = stored.summary()
+    summary = read_stored.summary()
     assert len(summary.decisions.records()) == 2  # one for each method
     for counts in summary.decisions.records():
         assert counts["texts"] == len(results)
@@ -65,11 +65,11 @@ def test_the_summary_counts_texts_that_depend_on_a_single_word(stored):
     assert json.loads(summary.to_json())["decisions"][0]["single"] == counts["single"]
 
 
-def test_a_run_continues_only_with_the_same_option(stored):
+def test_a_run_continues_only_with_the_same_option(read_stored):
     data = {"text": TEXTS, "counterfactual": list("abcdef")}
     with pytest.raises(InputError, match="its counterfactual is True, not False"):
         limelight.explain_data(
-            limelight.load(), data, ["loo", "lime"], output=stored.path, progress=False
+            limelight.load(), data, ["loo", "lime"], output=read_stored.path, progress=False
         )
 
 
@@ -90,11 +90,11 @@ def test_a_model_of_scores_raises_an_error_before_the_run(tmp_path):
         )
 
 
-def test_the_same_run_has_the_same_bytes(stored, tmp_path):
+def test_the_same_run_has_the_same_bytes(read_stored, tmp_path):
     data = {"text": TEXTS, "counterfactual": list("abcdef")}
     again = limelight.explain_data(
         limelight.load(), data, ["loo", "lime"], output=tmp_path / "run", counterfactual=True,
         progress=False, workers=1,
     )  # fmt: skip
-    for first, second in zip(stored.paths, again.paths, strict=True):
+    for first, second in zip(read_stored.paths, again.paths, strict=True):
         assert first.read_bytes() == second.read_bytes()

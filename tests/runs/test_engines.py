@@ -319,11 +319,11 @@ def test_a_wrong_or_stopped_executor_raises_an_error(model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rate", "said"), [(None, ""), (0.0123, ", 0.012 a second"), (1234.5, ", 1,234 a second")]
+    ("rate", "message"), [(None, ""), (0.0123, ", 0.012 a second"), (1234.5, ", 1,234 a second")]
 )
-def test_how_far_a_run_is_says_how_quick_it_is_also_where_a_text_takes_minutes(rate, said):
+def test_how_far_a_run_is_says_how_quick_it_is_also_where_a_text_takes_minutes(rate, message):
     progress = RunProgress(done=1, failed=0, total=2, per_second=rate)
-    assert progress.sentence == f"1 of 2 texts{said}"
+    assert progress.sentence == f"1 of 2 texts{message}"
 
 
 def tear():

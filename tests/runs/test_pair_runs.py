@@ -35,12 +35,12 @@ def model():
     return limelight.wrap(contradicts, classes=["fine", "contradiction"], scale="logit", pairs=True)
 
 
-def written(folder, ending):
+def write_content(folder, ending):
     return write_table(folder / f"data{ending}", DATA)
 
 
 def test_a_run_over_two_columns_explains_pairs(tmp_path):
-    path = written(tmp_path, ".parquet")
+    path = write_content(tmp_path, ".parquet")
     run = limelight.explain_data(model(), path, "loo", output=tmp_path / "run")
     columns = run.record.data.columns
     assert (columns.text, columns.pair, columns.label) == ("premise", "hypothesis", "label")
@@ -143,7 +143,7 @@ def test_the_two_texts_of_a_pair_are_in_two_columns(text, pair):
 
 
 def test_labeled_pairs_are_read_and_measured(tmp_path):
-    path = written(tmp_path, ".csv")
+    path = write_content(tmp_path, ".csv")
     data = limelight.read_labeled(path)
     assert data.texts == tuple(zip(PREMISES, HYPOTHESES, strict=True))
     result = limelight.evaluate(model(), data, labels=model().classes)
@@ -162,7 +162,7 @@ def test_training_on_pairs_is_refused(tmp_path):
     pytest.importorskip("torch")
     from limelight.training import RECIPES, prepare
 
-    data = limelight.read_labeled(written(tmp_path, ".csv"))
+    data = limelight.read_labeled(write_content(tmp_path, ".csv"))
     with pytest.raises(InputError, match="the classifier learns from single texts"):
         prepare(data, RECIPES["paper"])
 
@@ -175,7 +175,7 @@ def test_files_of_pairs_are_judged_and_explained_from_the_shell(tmp_path, limeli
     network, tokenizer = tiny("bert", labels=2)
     network.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    data, model = str(written(tmp_path, ".csv")), ("--model", str(tmp_path / "model"))
+    data, model = str(write_content(tmp_path, ".csv")), ("--model", str(tmp_path / "model"))
     data_options, run = ("--data", data, *model), str(tmp_path / "run")
     judged = limelight(
         "judge", *data_options, "--methods", "loo,gxi", "--columns", "none", "--format", "json"

@@ -320,12 +320,12 @@ class Moody:
 
 
 def test_failed_texts_are_tried_again_on_request_and_only_those(tmp_path):
-    def wrapped():
+    def wrap_model():
         return limelight.wrap(Moody(), classes=["no", "yes"], name="moody")
 
     texts = [text[:30] for text in TEXTS]
     data = {"text": texts}
-    ill, well = wrapped(), wrapped()
+    ill, well = wrap_model(), wrap_model()
     well.function.well = True
     complete = explain_run(well, tmp_path / "whole", data, "loo")
     run = explain_run(ill, tmp_path / "run", data, "loo")

@@ -30,7 +30,7 @@ def chance_of_bad(texts):
     return np.array([[0.6, 0.4] if "bad" in text else [0.3, 0.7] for text in texts])
 
 
-def by_table(texts):
+def table_scores(texts):
     return np.array([[1 - p, p] for p in (STRENGTH.get(text[2:6], 0.3) for text in texts)])
 
 
@@ -73,11 +73,11 @@ def words_at_spaces(text):
     return [match.span() for match in re.finditer(r"\S+", text)]
 
 
-def wrapped(function=chance_of_good, **options):
+def wrap_model(function=chance_of_good, **options):
     return limelight.wrap(function, **{"classes": ["neg", "pos"], **options})
 
 
-def explained(model, folder, **options):
+def explain_text(model, folder, **options):
     options = {"output": folder, "shard_texts": 4, "progress": False, **options}
     return limelight.explain_data(model, DATA, "loo", **options)
 
@@ -88,49 +88,57 @@ def same_name(function, name="__call__"):
 
 
 CHANGES = {
-    "function": (wrapped, lambda: wrapped(chance_of_bad), r"function \(by SHA-256\) of the model"),
+    "function": (
+        wrap_model,
+        lambda: wrap_model(chance_of_bad),
+        r"function \(by SHA-256\) of the model",
+    ),
     "default": (
-        lambda: wrapped(with_default),
-        lambda: wrapped(lambda texts: with_default(texts, 0.7)),
+        lambda: wrap_model(with_default),
+        lambda: wrap_model(lambda texts: with_default(texts, 0.7)),
         r"function \(by SHA-256\)",
     ),
     "closure": (
-        lambda: wrapped(with_closure(0.9)),
-        lambda: wrapped(with_closure(0.8)),
+        lambda: wrap_model(with_closure(0.9)),
+        lambda: wrap_model(with_closure(0.8)),
         r"function \(by SHA-256\)",
     ),
-    "attribute": (lambda: wrapped(Scorer(0.9)), lambda: wrapped(Scorer(0.8)), r"function \(by"),
+    "attribute": (
+        lambda: wrap_model(Scorer(0.9)),
+        lambda: wrap_model(Scorer(0.8)),
+        r"function \(by",
+    ),
     "method of a class": (
-        lambda: wrapped(Scorer(0.9)),
-        lambda: wrapped(OtherScorer(0.9), name="tests.Scorer"),
+        lambda: wrap_model(Scorer(0.9)),
+        lambda: wrap_model(OtherScorer(0.9), name="tests.Scorer"),
         r"function \(by",
     ),
     "same name=": (
-        lambda: wrapped(name="mine"),
-        lambda: wrapped(chance_of_bad, name="mine"),
+        lambda: wrap_model(name="mine"),
+        lambda: wrap_model(chance_of_bad, name="mine"),
         r"function \(by",
     ),
     "classes": (
-        wrapped,
-        lambda: wrapped(classes=["x", "y"]),
+        wrap_model,
+        lambda: wrap_model(classes=["x", "y"]),
         r"list of classes is \['neg', 'pos'\]",
     ),
     "words": (
-        wrapped,
-        lambda: wrapped(words=words_at_spaces),
+        wrap_model,
+        lambda: wrap_model(words=words_at_spaces),
         r"words \(by SHA-256\) of the model",
     ),
     "multi_label": (
-        wrapped,
-        lambda: wrapped(multi_label=True),
+        wrap_model,
+        lambda: wrap_model(multi_label=True),
         "multi_label of the model",
     ),
     "scale": (
-        wrapped,
-        lambda: wrapped(scale="logit"),
+        wrap_model,
+        lambda: wrap_model(scale="logit"),
         "scale of the model is 'prob",
     ),
-    "mask": (wrapped, lambda: wrapped(mask="[M]"), r"mask of the model is None, not '\[M\]'"),
+    "mask": (wrap_model, lambda: wrap_model(mask="[M]"), r"mask of the model is None, not '\[M\]'"),
     "weights": (
         lambda: tiny_model(2),
         lambda: tiny_model(2, scale=2.0),
@@ -142,32 +150,32 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_run_does_not_continue_with_another_model(tmp_path, change):
     first, other, clause = CHANGES[change]
-    run = explained(first(), tmp_path / "run")
+    run = explain_text(first(), tmp_path / "run")
     shard = run.path / "shards" / "00001.parquet"
     stored = shard.read_bytes()
     shard.unlink()
     with pytest.raises(InputError, match=f"contains another run: its {clause}"):
-        explained(other(), run.path)
+        explain_text(other(), run.path)
     assert not shard.exists()
-    explained(first(), run.path)  # made anew: the same function has the same digest
+    explain_text(first(), run.path)  # made anew: the same function has the same digest
     assert shard.read_bytes() == stored
 
 
 @pytest.mark.parametrize(
     ("function", "name", "value"),
-    [(by_table, "STRENGTH", {"good": 0.8}), (through_helper, "LIMIT", 4)],
+    [(table_scores, "STRENGTH", {"good": 0.8}), (through_helper, "LIMIT", 4)],
 )
 def test_a_table_or_a_number_that_a_function_uses_counts(monkeypatch, function, name, value):
-    before = wrapped(function).fingerprint
-    assert wrapped(function).fingerprint == before
+    before = wrap_model(function).fingerprint
+    assert wrap_model(function).fingerprint == before
     monkeypatch.setitem(globals(), name, value)
-    assert wrapped(function).fingerprint != before
+    assert wrap_model(function).fingerprint != before
 
 
 def test_a_helper_of_a_function_counts(monkeypatch):
-    before = wrapped(through_helper).fingerprint
+    before = wrap_model(through_helper).fingerprint
     monkeypatch.setitem(globals(), "help_with", lambda _: [0.1, 0.9])
-    assert wrapped(through_helper).fingerprint != before
+    assert wrap_model(through_helper).fingerprint != before
 
 
 def test_the_weights_of_a_network_in_a_closure_count():
@@ -189,7 +197,7 @@ def test_the_weights_of_a_network_in_a_closure_count():
 CACHE, CALLS = {}, []
 
 
-def remembering(texts):
+def cached_outputs(texts):
     CALLS.append(len(texts))
     for text in texts:
         CACHE[text] = [0.5, 0.5]
@@ -198,12 +206,12 @@ def remembering(texts):
 
 def test_a_cache_or_counter_that_a_call_fills_does_not_end_a_run(tmp_path):
     scorer = Scorer(0.9)
-    for model in (remembering, scorer):
-        before = wrapped(model)
+    for model in (cached_outputs, scorer):
+        before = wrap_model(model)
         before.predict_proba(["a good film"])
-        assert wrapped(model).fingerprint == before.fingerprint
+        assert wrap_model(model).fingerprint == before.fingerprint
     assert scorer.calls == 1
-    assert {"CACHE", "CALLS"} <= set(wrapped(remembering).unchecked_parts)
+    assert {"CACHE", "CALLS"} <= set(wrap_model(cached_outputs).unchecked_parts)
 
 
 def test_a_function_without_a_readable_state_brings_one_warning(tmp_path):
@@ -211,19 +219,19 @@ def test_a_function_without_a_readable_state_brings_one_warning(tmp_path):
 
     lock = threading.Lock()
 
-    def locked(texts):
+    def locked_outputs(texts):
         with lock:
             return chance_of_good(texts)
 
-    said = []
-    options = {"progress": lambda event: said.extend([event.warning] if event.warning else [])}
-    explained(wrapped(locked), tmp_path / "run", **options)
-    warnings = [warning for warning in said if "cannot check whether" in warning]
+    messages = []
+    options = {"progress": lambda event: messages.extend([event.warning] if event.warning else [])}
+    explain_text(wrap_model(locked_outputs), tmp_path / "run", **options)
+    warnings = [warning for warning in messages if "cannot check whether" in warning]
     assert len(warnings) == 1
     assert "whether lock of this function changes" in warnings[0]
-    said.clear()
-    explained(wrapped(chance_of_good), tmp_path / "sure", **options)
-    assert said == []
+    messages.clear()
+    explain_text(wrap_model(chance_of_good), tmp_path / "sure", **options)
+    assert messages == []
 
 
 def test_a_fingerprint_of_a_function_is_the_same_in_another_process(tmp_path):
@@ -259,12 +267,12 @@ def test_two_pipelines_with_one_name_are_two_models():
 
 
 def test_a_run_names_its_model_and_serves_no_other(tmp_path):
-    run = explained(wrapped(name="mine"), tmp_path / "run")
-    assert run.record.model.fingerprint == wrapped(name="mine").fingerprint
-    assert Run(run.path).explanation(0).model == wrapped(name="mine").fingerprint
-    assert run.record.model.fingerprint != wrapped(chance_of_bad, name="mine").fingerprint
+    run = explain_text(wrap_model(name="mine"), tmp_path / "run")
+    assert run.record.model.fingerprint == wrap_model(name="mine").fingerprint
+    assert Run(run.path).explanation(0).model == wrap_model(name="mine").fingerprint
+    assert run.record.model.fingerprint != wrap_model(chance_of_bad, name="mine").fingerprint
     with pytest.raises(InputError, match="the run belongs to another model"):
-        limelight.serve(wrapped(chance_of_bad, name="mine"), run=run, seconds=0.1)
+        limelight.serve(wrap_model(chance_of_bad, name="mine"), run=run, seconds=0.1)
 
 
 class Awkward:
@@ -282,7 +290,7 @@ def test_an_object_that_cannot_be_walked_is_named_and_does_no_harm():
     def answer(texts):
         return chance_of_good(texts) if awkward is not None and endless else None
 
-    model = wrapped(answer)
+    model = wrap_model(answer)
     assert model.unchecked_parts
     assert model.predict_proba(["a good film"])[0, 1] == pytest.approx(0.9)
-    assert wrapped(answer).fingerprint == model.fingerprint
+    assert wrap_model(answer).fingerprint == model.fingerprint

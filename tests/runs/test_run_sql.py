@@ -39,8 +39,8 @@ def test_words_have_one_row_per_text_method_and_word(run):
         for e in [run.explanation(row, method)]
         for word, score, spans in zip(e.features, e.scores, e.spans, strict=True)
     )
-    assert [tuple(one.values()) for one in rows.to_pylist()] == expected
-    assert (16, "loo", "w1", 2) in [(*one[:3], one[4]) for one in expected]
+    assert [tuple(value.values()) for value in rows.to_pylist()] == expected
+    assert (16, "loo", "w1", 2) in [(*element[:3], element[4]) for element in expected]
 
 
 def test_texts_have_one_row_each_with_what_the_model_says(run):

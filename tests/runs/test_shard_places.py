@@ -163,7 +163,7 @@ def test_a_file_larger_than_its_footer_says_is_not_read(shard):
     assert_damaged(shard, "it has 68,719,476,736 bytes, but its footer says ", ["words", "rows"])
 
 
-def changed(table, name, value):
+def change_column(table, name, value):
     cells = table[name].to_pylist()
     cells[3] = value(cells[3])
     return table.set_column(
@@ -172,21 +172,21 @@ def changed(table, name, value):
 
 
 REWRITTEN = {
-    "fewer scores": lambda t: changed(t, "scores", lambda x: x[:-1]),
-    "no scores": lambda t: changed(t, "scores", lambda _: None),
-    "NaN": lambda t: changed(t, "scores", lambda x: [float("nan"), *x[1:]]),
-    "null score": lambda t: changed(t, "scores", lambda x: [None, *x[1:]]),
-    "null feature": lambda t: changed(t, "features", lambda x: [None, *x[1:]]),
-    "fewer places": lambda t: changed(t, "starts", lambda x: x[1:]),
-    "places without ends": lambda t: changed(t, "ends", lambda x: [[], *x[1:]]),
-    "infinite output": lambda t: changed(t, "prediction", lambda x: [float("inf"), *x[1:]]),
-    "too many outputs": lambda t: changed(t, "prediction", lambda x: x * 3),
-    "unknown method": lambda t: changed(t, "method", lambda _: "shapley"),
-    "other order of methods": lambda t: changed(t, "method", lambda _: "lime"),
-    "another text": lambda t: changed(t, "row", lambda x: x + 1),
-    "settings that are no JSON": lambda t: changed(t, "settings", lambda _: "{"),
-    "no settings": lambda t: changed(t, "settings", lambda _: None),
-    "no class": lambda t: changed(t, "target", lambda _: None),
+    "fewer scores": lambda t: change_column(t, "scores", lambda x: x[:-1]),
+    "no scores": lambda t: change_column(t, "scores", lambda _: None),
+    "NaN": lambda t: change_column(t, "scores", lambda x: [float("nan"), *x[1:]]),
+    "null score": lambda t: change_column(t, "scores", lambda x: [None, *x[1:]]),
+    "null feature": lambda t: change_column(t, "features", lambda x: [None, *x[1:]]),
+    "fewer places": lambda t: change_column(t, "starts", lambda x: x[1:]),
+    "places without ends": lambda t: change_column(t, "ends", lambda x: [[], *x[1:]]),
+    "infinite output": lambda t: change_column(t, "prediction", lambda x: [float("inf"), *x[1:]]),
+    "too many outputs": lambda t: change_column(t, "prediction", lambda x: x * 3),
+    "unknown method": lambda t: change_column(t, "method", lambda _: "shapley"),
+    "other order of methods": lambda t: change_column(t, "method", lambda _: "lime"),
+    "another text": lambda t: change_column(t, "row", lambda x: x + 1),
+    "settings that are no JSON": lambda t: change_column(t, "settings", lambda _: "{"),
+    "no settings": lambda t: change_column(t, "settings", lambda _: None),
+    "no class": lambda t: change_column(t, "target", lambda _: None),
     "no column": lambda t: t.drop_columns(["bound"]),
     "another name": lambda t: t.rename_columns(["x" if n == "id" else n for n in t.column_names]),
     "another type": lambda t: t.set_column(

@@ -22,7 +22,7 @@ TEXTS = [*random_texts(6, seed=3), "", "w1"]
 METHODS = ("lime", "shapley", "gxi", "interactions", "anchors", "lime-sampled")
 
 
-def stored(folder, model, methods=METHODS, texts=TEXTS, **changes):
+def store_run(folder, model, methods=METHODS, texts=TEXTS, **changes):
     record = make_record(model, methods, texts, **changes)
     place, work = RunFolder(folder), ShardWork(model, record)
     with place.lock_folder():
@@ -41,7 +41,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def run(model, tmp_path_factory):
-    return stored(tmp_path_factory.mktemp("run") / "run", model)
+    return store_run(tmp_path_factory.mktemp("run") / "run", model)
 
 
 ARRAYS = ("scores", "stderr")
@@ -130,7 +130,7 @@ def test_labels_are_named_as_the_classes_are(run):
 
 
 def test_every_class_has_its_row_on_request(model, tmp_path):
-    run = stored(tmp_path / "run", model, ("lime",), all_classes=True)
+    run = store_run(tmp_path / "run", model, ("lime",), all_classes=True)
     for name in model.classes:
         expected = limelight.explain(model, TEXTS[1], "lime", target=name)
         assert_stored(run.explanation(1, target=name), expected)
@@ -141,7 +141,7 @@ def test_every_class_has_its_row_on_request(model, tmp_path):
 
 
 def test_without_stored_texts_the_text_must_be_given_and_be_the_same(model, tmp_path):
-    run = stored(tmp_path / "run", model, ("gxi",), store_texts=False)
+    run = store_run(tmp_path / "run", model, ("gxi",), store_texts=False)
     with pytest.raises(InputError, match=r"this run stores no texts\. Give the text with text=\."):
         run.explanation(0)
     with pytest.raises(InputError, match="text must be text 0 of the run"):
@@ -166,7 +166,7 @@ def test_a_run_has_the_facts_of_its_plan(run, tmp_path):
 
 
 def test_a_number_that_float32_cannot_hold_is_an_error_and_not_infinity(tmp_path):
-    run = stored(tmp_path / "run", tiny_model(scale=1e20), ("gxi",), TEXTS[:1])
+    run = store_run(tmp_path / "run", tiny_model(scale=1e20), ("gxi",), TEXTS[:1])
     (error,) = run.errors().column("error").to_pylist()
     assert "is too large for a run, which stores numbers as float32" in error
 

@@ -88,8 +88,8 @@ def test_accuracy_and_mistakes_are_those_of_a_loop(run):
     # The same words stand in the summary, its JSON and on the terminal.
     mistake_words = [row["words"] for row in table[:7]]
     assert [text["words"] for text in mistakes] == mistake_words
-    written = json.loads(summary.to_json())["mistakes"]
-    assert [record["words"] for record in written] == mistake_words
+    content = json.loads(summary.to_json())["mistakes"]
+    assert [record["words"] for record in content] == mistake_words
     Console(file=(file := io.StringIO()), width=140).print(summary)
     lines = [record.strip() for record in file.getvalue().splitlines()]
     (head,) = (i for i, record in enumerate(lines) if record.startswith("mistake "))

@@ -105,8 +105,8 @@ def test_a_bracket_of_120_words_is_narrow():
     low, high = positive_probability_bounds(-steps.sum() / 2, steps)
     assert 0 < high - low < 1e-3
     masks = rng.random((100_000, 120)) < 0.5
-    held = (masks @ steps - steps.sum() / 2 > 0).mean()
-    assert low - 5 * 0.5 / np.sqrt(1e5) < held < high + 5 * 0.5 / np.sqrt(1e5)
+    contained = (masks @ steps - steps.sum() / 2 > 0).mean()
+    assert low - 5 * 0.5 / np.sqrt(1e5) < contained < high + 5 * 0.5 / np.sqrt(1e5)
 
 
 def test_a_bracket_around_the_wrong_chance_is_noticed():
@@ -122,7 +122,7 @@ def precision(holds, d, words):
     return holds(bits[bits[:, list(words)].all(axis=1)]).mean()
 
 
-def searched(holds, d, seed=0, **settings):
+def search_result(holds, d, seed=0, **settings):
     return find_anchor(
         holds, d, rng=np.random.default_rng(seed), settings=AnchorSearchSettings(**settings)
     )
@@ -132,9 +132,9 @@ def test_two_words_that_hold_only_together_are_found():
     def holds(keep):
         return keep[:, 3] & keep[:, 5] | (keep.sum(axis=1) > 7)
 
-    found = searched(holds, 9)
-    assert found.features == (3, 5)
-    assert found.reaches_threshold
+    result = search_result(holds, 9)
+    assert result.features == (3, 5)
+    assert result.reaches_threshold
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -146,41 +146,43 @@ def test_anchors_reach_the_threshold_and_are_as_short_as_can_be(seed):
     def holds(keep):
         return keep @ slope > 0.4 * slope.sum()
 
-    found = searched(holds, d, seed)
-    assert found.reaches_threshold
-    assert precision(holds, d, found.features) >= 0.95 - 0.01
+    result = search_result(holds, d, seed)
+    assert result.reaches_threshold
+    assert precision(holds, d, result.features) >= 0.95 - 0.01
     one_shorter = [
         precision(holds, d, [j for j in range(d) if bits >> j & 1])
         for bits in range(2**d)
-        if bits.bit_count() == len(found.features) - 1
+        if bits.bit_count() == len(result.features) - 1
     ]
     assert max(one_shorter, default=0) < 0.95 + 0.01
 
 
 def test_a_prediction_that_always_holds_needs_no_anchor():
-    found = searched(lambda keep: np.ones(len(keep), bool), 6)
-    assert (found.features, found.reaches_threshold) == ((), True)
+    result = search_result(lambda keep: np.ones(len(keep), bool), 6)
+    assert (result.features, result.reaches_threshold) == ((), True)
 
 
 def test_too_small_a_size_is_not_called_reached():
-    found = searched(lambda keep: keep.all(axis=1), 6, max_size=2)
-    assert len(found.features) == 2
-    assert not found.reaches_threshold
+    result = search_result(lambda keep: keep.all(axis=1), 6, max_size=2)
+    assert len(result.features) == 2
+    assert not result.reaches_threshold
 
 
 @pytest.mark.parametrize("limit", [1, 7, 300, 3000])
 def test_the_search_spends_no_more_than_it_may(limit):
-    drawn = []
+    samples = []
 
     def holds(keep):
-        drawn.append(len(keep))
+        samples.append(len(keep))
         return keep.sum(axis=1) > 10
 
-    found = searched(holds, 20, max_samples=limit)
-    assert found.sample_count == sum(drawn) <= limit
+    result = search_result(holds, 20, max_samples=limit)
+    assert result.sample_count == sum(samples) <= limit
     # No anchor at all has the precision 15/16: masks double until that is known, or the limit.
-    found = searched(lambda keep: keep[:, :4].any(axis=1), 20, threshold=15 / 16, max_samples=limit)
-    assert found.sample_count <= limit
+    result = search_result(
+        lambda keep: keep[:, :4].any(axis=1), 20, threshold=15 / 16, max_samples=limit
+    )
+    assert result.sample_count <= limit
 
 
 def test_features_that_are_not_needed_are_left_out():
@@ -189,5 +191,5 @@ def test_features_that_are_not_needed_are_left_out():
         return keep[:, 1] & keep[:, 2] | keep[:, 0] & (keep[:, 3:].sum(axis=1) > 4)
 
     for seed in range(5):
-        found = searched(holds, 12, seed, max_samples=20_000)
-        assert found.features == (1, 2)
+        result = search_result(holds, 12, seed, max_samples=20_000)
+        assert result.features == (1, 2)

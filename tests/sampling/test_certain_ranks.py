@@ -29,10 +29,10 @@ def exact_values(f, d):
     """Return Shapley values by their definition, over all subsets."""
     values = []
     for j in range(d):
-        others, total = [i for i in range(d) if i != j], Fraction(0)
+        other_values, total = [i for i in range(d) if i != j], Fraction(0)
         for size in range(d):
             weight = Fraction(1, d * math.comb(d - 1, size))
-            for subset in combinations(others, size):
+            for subset in combinations(other_values, size):
                 total += weight * Fraction(f(frozenset((*subset, j))) - f(frozenset(subset)))
         values.append(float(total))
     return np.array(values)

@@ -17,8 +17,8 @@ DELTAS = (1 - 1e-12, 0.9, 0.5, 0.1, 0.05, 0.01, 1e-6, 1e-10)
 
 def some_successes(trials):
     edges = (0, 1, 2, 3, trials // 10, trials // 3, trials // 2)
-    drawn = np.random.default_rng(trials).integers(0, trials + 1, 12).tolist()
-    return sorted({k for e in (*edges, *drawn) for k in (e, trials - e) if 0 <= k <= trials})
+    samples = np.random.default_rng(trials).integers(0, trials + 1, 12).tolist()
+    return sorted({k for e in (*edges, *samples) for k in (e, trials - e) if 0 <= k <= trials})
 
 
 @pytest.mark.parametrize("trials", [1, 2, 3, 10, 57, 1000, 9973, 10_000, 10**6])
@@ -28,10 +28,10 @@ def test_the_ends_are_scipys_beta_quantiles(trials):
         failures = trials - successes
         for delta in DELTAS:
             low, high = clopper_pearson_interval(successes, trials, delta=delta)
-            there = betaincinv(successes, failures + 1, delta / 2) if successes else 0.0
-            np.testing.assert_allclose(low, there, rtol=1e-10)
-            there = betainccinv(successes + 1, failures, delta / 2) if failures else 1.0
-            np.testing.assert_allclose(high, there, rtol=1e-10)
+            target = betaincinv(successes, failures + 1, delta / 2) if successes else 0.0
+            np.testing.assert_allclose(low, target, rtol=1e-10)
+            target = betainccinv(successes + 1, failures, delta / 2) if failures else 1.0
+            np.testing.assert_allclose(high, target, rtol=1e-10)
 
 
 def chance_of_so_many(successes, trials, chance):

@@ -22,13 +22,13 @@ def table_game(d, rng):
     return lambda keep: table[keep @ (1 << np.arange(d))][:, None]
 
 
-def enumerated(game, d):
+def enumerate_values(game, d):
     """Shapley values by the definition: what a word adds, over all sets of the others."""
     values = np.zeros(d)
     for j in range(d):
-        others = [i for i in range(d) if i != j]
+        other_values = [i for i in range(d) if i != j]
         for size in range(d):
-            for members in combinations(others, size):
+            for members in combinations(other_values, size):
                 keep = np.zeros((2, d), bool)
                 keep[:, members], keep[1, j] = True, True
                 without, with_it = game(keep)[:, 0]
@@ -50,29 +50,29 @@ def gate(d, rng):
     return lambda keep: (keep[:, :2].all(axis=1) * (keep[:, 2:] @ slope[2:]))[:, None]
 
 
-def fitted(game, d, pairs, seed=0):
+def fit_values(game, d, pairs, seed=0):
     return shapley_values_from_regression(game, d, np.random.default_rng(seed), pairs=pairs)
 
 
 @pytest.mark.parametrize("d", [2, 3, 4, 7, 8])
 def test_all_pairs_of_masks_give_the_values_of_all_subsets_without_error(d):
     game = table_game(d, np.random.default_rng(d))
-    found = fitted(game, d, 2**d)
-    assert found.pairs == 2 ** (d - 1) - 1
-    np.testing.assert_allclose(found.values[0], enumerated(game, d), atol=1e-10)
-    np.testing.assert_array_equal(found.stderr, 0)
+    result = fit_values(game, d, 2**d)
+    assert result.pairs == 2 ** (d - 1) - 1
+    np.testing.assert_allclose(result.values[0], enumerate_values(game, d), atol=1e-10)
+    np.testing.assert_array_equal(result.stderr, 0)
 
 
 def test_other_weights_give_other_values(monkeypatch):
     """Negative control: with all masks of even weight the same fit is not Shapley's."""
     game = table_game(7, np.random.default_rng(7))
 
-    def even(d, pairs, rng):
+    def equal_weights(d, pairs, rng):
         masks = draw_paired_masks(d, pairs, rng)
         return masks._replace(weight=np.ones_like(masks.weight))
 
-    monkeypatch.setattr(kernel, "draw_paired_masks", even)
-    assert np.abs(fitted(game, 7, 64).values[0] - enumerated(game, 7)).max() > 0.01
+    monkeypatch.setattr(kernel, "draw_paired_masks", equal_weights)
+    assert np.abs(fit_values(game, 7, 64).values[0] - enumerate_values(game, 7)).max() > 0.01
 
 
 @pytest.mark.parametrize(("d", "pairs"), [(6, 10), (9, 40), (12, 14), (16, 100), (30, 700)])
@@ -80,9 +80,9 @@ def test_masks_differ_and_weigh_what_the_kernel_says_of_their_size(d, pairs):
     rng, total = np.random.default_rng(0), np.zeros(d // 2)
     for _ in range(200):
         masks = draw_paired_masks(d, pairs, rng)
-        both = np.concatenate([masks.keep, ~masks.keep])
+        pair = np.concatenate([masks.keep, ~masks.keep])
         assert len(masks.keep) == pairs
-        assert len(np.unique(both, axis=0)) == 2 * pairs
+        assert len(np.unique(pair, axis=0)) == 2 * pairs
         size = np.minimum(masks.keep.sum(axis=1), (~masks.keep).sum(axis=1))
         total += np.bincount(size - 1, masks.weight, minlength=d // 2) / 200
     sizes = np.arange(1, d // 2 + 1)
@@ -94,7 +94,7 @@ def test_three_words_that_work_together_only_are_found_by_any_seed():
     """Unbiased enough: the mean over seeds is the truth within its own error."""
     d, values = 12, []
     for seed in range(60):
-        values.append(fitted(and_of_three(d, None), d, 40, seed).values[0])
+        values.append(fit_values(and_of_three(d, None), d, 40, seed).values[0])
     truth = np.append(np.full(3, 1 / 3), np.zeros(d - 3))
     off = np.mean(values, axis=0) - truth
     assert (np.abs(off) < 5 * np.std(values, axis=0) / math.sqrt(60) + 1e-9).all()
@@ -103,27 +103,27 @@ def test_three_words_that_work_together_only_are_found_by_any_seed():
 def test_additive_games_and_pairs_fit_at_once_which_is_no_proof():
     slope = np.random.default_rng(0).standard_normal(11)
     game = lambda keep: (keep @ slope + 2 * keep[:, 0] * keep[:, 3])[:, None]  # noqa: E731
-    found = fitted(game, 11, minimum_pairs(11))
+    result = fit_values(game, 11, minimum_pairs(11))
     wanted = slope.copy()
     wanted[[0, 3]] += 1
-    np.testing.assert_allclose(found.values[0], wanted, atol=1e-10)
-    assert found.has_no_spread.all()
-    assert (found.stderr > 0).all()
+    np.testing.assert_allclose(result.values[0], wanted, atol=1e-10)
+    assert result.has_no_spread.all()
+    assert (result.stderr > 0).all()
 
 
 @pytest.mark.parametrize("family", [and_of_three, largest, gate])
 @pytest.mark.parametrize(("d", "pairs"), [(8, 30), (10, 50)])
 def test_two_standard_errors_hold_the_truth(family, d, pairs):
-    held = []
+    contained = []
     for number in range(12):
         game = family(d, np.random.default_rng(number))
         truth = shapley_values_from_regression(
             game, d, np.random.default_rng(0), pairs=2**d
         ).values[0]
         for seed in range(6):
-            found = fitted(game, d, pairs, 100 * number + seed)
-            held.append(np.abs(found.values[0] - truth) <= 2 * found.stderr[0] + 1e-9)
-    assert np.mean(held) >= 0.93
+            result = fit_values(game, d, pairs, 100 * number + seed)
+            contained.append(np.abs(result.values[0] - truth) <= 2 * result.stderr[0] + 1e-9)
+    assert np.mean(contained) >= 0.93
 
 
 def test_few_words_are_nearer_to_the_truth_than_by_as_many_calls_of_orders():
@@ -151,8 +151,8 @@ def test_the_user_chooses_the_sampler_and_the_settings_name_it():
         scale="logit",
     )
     how = {
-        name: limelight.explain(model, text, "shapley", **own).diagnostics["sampler"]
-        for name, own in {
+        name: limelight.explain(model, text, "shapley", **own_value).diagnostics["sampler"]
+        for name, own_value in {
             "few": {},
             "budget": {"budget": "100 calls"},
             "less": {"budget": "90 calls"},

@@ -20,23 +20,25 @@ def rows(rng, n=64, d=13):
 def test_it_is_scikit_learns_lasso_of_standardised_masks(penalty):
     keep, y = rows(np.random.default_rng(1))
     keep[:, 5] = True  # a column without spread
-    found = fit_lasso(keep, y, penalty=penalty)
+    result = fit_lasso(keep, y, penalty=penalty)
     scaler = StandardScaler()
     z = scaler.fit_transform(keep.astype(float))
     lasso = Lasso(alpha=penalty, tol=1e-12, max_iter=100_000).fit(z, y)
     weight = lasso.coef_ / scaler.scale_
-    np.testing.assert_allclose(found.coefficients, weight, atol=1e-7)
-    np.testing.assert_allclose(found.intercept, lasso.intercept_ - weight @ scaler.mean_, atol=1e-6)
-    assert np.count_nonzero(found.coefficients) == {0.001: 12, 0.01: 12, 0.3: 4, 20.0: 0}[penalty]
+    np.testing.assert_allclose(result.coefficients, weight, atol=1e-7)
+    np.testing.assert_allclose(
+        result.intercept, lasso.intercept_ - weight @ scaler.mean_, atol=1e-6
+    )
+    assert np.count_nonzero(result.coefficients) == {0.001: 12, 0.01: 12, 0.3: 4, 20.0: 0}[penalty]
 
 
 def test_the_standard_errors_are_the_spread_over_draws():
     rng = np.random.default_rng(2)
     fits = [fit_lasso(*rows(rng), penalty=0.05) for _ in range(200)]
-    spread = np.std([one.coefficients for one in fits], axis=0)[:4]
-    told = np.mean([one.stderr for one in fits], axis=0)[:4]
-    assert (told > 0.8 * spread).all()
-    assert (told < 1.5 * spread).all()
+    spread = np.std([fit.coefficients for fit in fits], axis=0)[:4]
+    output = np.mean([value.stderr for value in fits], axis=0)[:4]
+    assert (output > 0.8 * spread).all()
+    assert (output < 1.5 * spread).all()
 
 
 def jackknife(keep, y, penalty):
@@ -57,17 +59,17 @@ def jackknife(keep, y, penalty):
 def test_errors_are_those_of_the_jackknife_where_a_feature_is_always_in(penalty):
     keep, y = rows(np.random.default_rng(4))
     fits, plain = jackknife(keep, y, penalty)
-    found = fit_lasso(keep, y, penalty=penalty)
+    result = fit_lasso(keep, y, penalty=penalty)
     always = (fits != 0).all(axis=0)
     assert always.any()
     # Wider by at most half, for 31 degrees of freedom and for parts that weigh much.
-    assert (found.stderr[always] >= 0.999 * plain[always]).all()
-    assert (found.stderr[always] <= 1.5 * plain[always]).all()
+    assert (result.stderr[always] >= 0.999 * plain[always]).all()
+    assert (result.stderr[always] <= 1.5 * plain[always]).all()
     # Of other features the jackknife knows too little; errors are never below it.
-    assert (found.stderr >= 0.999 * plain).all()
+    assert (result.stderr >= 0.999 * plain).all()
     never = (fits == 0).all(axis=0)
     assert (plain[never] == 0).all()
-    assert (found.stderr[never] > 0.1 * found.stderr[always].max()).all()
+    assert (result.stderr[never] > 0.1 * result.stderr[always].max()).all()
 
 
 @pytest.mark.parametrize("penalty", [0.01, 0.3, 1.0])
@@ -77,12 +79,12 @@ def test_errors_hold_for_features_that_come_and_go(penalty):
     scores = np.array([fit.coefficients for fit in fits])
     # The mean over the other draws: a mean that contains a draw itself is too near to it.
     off = np.abs(scores - scores.mean(axis=0)) * len(scores) / (len(scores) - 1)
-    kept = (scores != 0).mean(axis=0)
-    sometimes = (kept > 0.05) & (kept < 0.98)
+    keep = (scores != 0).mean(axis=0)
+    sometimes = (keep > 0.05) & (keep < 0.98)
     assert sometimes.any()
-    held = off <= 2 * np.array([fit.stderr for fit in fits])
-    assert held[:, sometimes].mean() >= 0.95
-    assert held.mean(axis=0).min() >= 0.85  # of each feature, 60 draws
+    contained = off <= 2 * np.array([fit.stderr for fit in fits])
+    assert contained[:, sometimes].mean() >= 0.95
+    assert contained.mean(axis=0).min() >= 0.85  # of each feature, 60 draws
 
 
 @settings(deadline=None, max_examples=60)
@@ -102,23 +104,23 @@ def test_no_error_is_zero_where_the_output_varies(n, d, penalty, kind, seed):
         "threshold": (keep.sum(axis=1) > 0.7 * d).astype(float),
         "random": rng.normal(size=n),
     }[kind]
-    found = fit_lasso(keep, y, penalty=penalty)
-    assert np.isfinite(found.stderr).all()
+    result = fit_lasso(keep, y, penalty=penalty)
+    assert np.isfinite(result.stderr).all()
     if np.ptp(y):
-        assert (found.stderr > 0).all()
+        assert (result.stderr > 0).all()
     else:
-        assert (found.stderr == 0).all()
-        assert found.has_no_spread
+        assert (result.stderr == 0).all()
+        assert result.has_no_spread
     assert (fit_lasso(keep, y, penalty=penalty, known_range=1.0).stderr > 0).all()
 
 
 def test_rows_that_all_agree_allow_for_three_that_do_not():
     keep = np.random.default_rng(0).random((64, 5)) < 0.5
-    found = fit_lasso(keep, np.full(64, 1.1), penalty=0.01, known_range=2.0)
-    assert found.has_no_spread
+    result = fit_lasso(keep, np.full(64, 1.1), penalty=0.01, known_range=2.0)
+    assert result.has_no_spread
     # Three rows of 64 that are off by 2 move the mean of either half by at most 2 · 3/32.
-    np.testing.assert_allclose(2 * found.stderr, 2 * 3 / 32, rtol=0.2)
-    assert found.intercept == 1.1
+    np.testing.assert_allclose(2 * result.stderr, 2 * 3 / 32, rtol=0.2)
+    assert result.intercept == 1.1
 
 
 def test_a_feature_that_no_row_removes_may_be_worth_all_that_is_known():

@@ -53,8 +53,8 @@ def theirs(keep, distance, column, *, num_features, feature_selection="auto", la
 
 
 def rows(d=D, n=N, seed=0):
-    drawn = draw_lime_masks(d, n - 1, np.random.default_rng(seed))
-    keep = np.concatenate([np.ones((1, d), bool), drawn])
+    samples = draw_lime_masks(d, n - 1, np.random.default_rng(seed))
+    keep = np.concatenate([np.ones((1, d), bool), samples])
     return keep, cosine_distance(keep), size_weight(d, 0.25)[d - keep.sum(axis=1)]
 
 
@@ -114,7 +114,7 @@ def test_the_comparison_can_fail():
         np.testing.assert_allclose(other, beta, rtol=1e-9, atol=1e-11)
 
 
-def captured(words, n=400):
+def capture_masks(words, n=400):
     """Masks and distances that the package itself draws."""
     text = IndexedString(" ".join(words))
     explainer = LimeTextExplainer(random_state=1)
@@ -124,7 +124,7 @@ def captured(words, n=400):
 
 
 def test_distances_and_weights_are_those_of_the_package_on_its_own_masks():
-    explainer, keep, distance = captured(["a", "b", "c", "d", "e", "f", "g"])
+    explainer, keep, distance = capture_masks(["a", "b", "c", "d", "e", "f", "g"])
     assert not keep.any(axis=1).all()  # a mask that keeps nothing is among them
     np.testing.assert_allclose(cosine_distance(keep), distance, rtol=0, atol=2e-12)
     weight = explainer.base.kernel_fn(distance)
@@ -134,10 +134,10 @@ def test_distances_and_weights_are_those_of_the_package_on_its_own_masks():
 
 def test_masks_have_the_distribution_of_the_package():
     d, n = 5, 20_000
-    _, keep, _ = captured([f"v{i}" for i in range(d)], n=n)
-    drawn = draw_lime_masks(d, n - 1, np.random.default_rng(2))
+    _, keep, _ = capture_masks([f"v{i}" for i in range(d)], n=n)
+    samples = draw_lime_masks(d, n - 1, np.random.default_rng(2))
     code = 2 ** np.arange(d)
-    counts = [np.bincount(masks @ code, minlength=2**d) for masks in (keep[1:], drawn)]
+    counts = [np.bincount(masks @ code, minlength=2**d) for masks in (keep[1:], samples)]
     assert counts[0][-1] == counts[1][-1] == 0  # some word is always removed
     total = sum(counts)[:-1]
     difference = (counts[0] - counts[1])[:-1]

@@ -68,9 +68,9 @@ def test_weights_stay_finite_where_psi_vanishes(sizes):
 @settings(deadline=None)
 @given(st.integers(1, 30), seeds, st.data())
 def test_coins_hold_what_is_held(d, seed, data):
-    held = data.draw(st.lists(st.integers(0, d - 1), unique=True))
-    keep = draw_coin_masks(d, 50, np.random.default_rng(seed), fixed_features=held)
-    assert keep[:, held].all()
+    contained = data.draw(st.lists(st.integers(0, d - 1), unique=True))
+    keep = draw_coin_masks(d, 50, np.random.default_rng(seed), fixed_features=contained)
+    assert keep[:, contained].all()
 
 
 def test_coins_are_fair_and_independent():
@@ -161,7 +161,7 @@ def coverage(masks, game, truth, *, rows, runs):
         def __call__(self, n, rng):
             return masks(len(truth), n, rng), np.ones(n)
 
-    held = []
+    contained = []
     for seed in range(runs):
         sample = Sample(
             lambda keep: ((game(keep) - game(~keep)) / 2)[:, None],
@@ -173,8 +173,8 @@ def coverage(masks, game, truth, *, rows, runs):
         sample.grow(rows)
         fit = fit_sampled_lime(sample, ridge=0.0, known_range=1.0)
         inside = np.abs(fit.scores[0] - truth) <= 2 * fit.stderr[0] + 1e-9
-        held.append(inside[truth == 0])
-    return np.mean(held)
+        contained.append(inside[truth == 0])
+    return np.mean(contained)
 
 
 def small_paley_masks(d, n, rng):
@@ -217,8 +217,8 @@ def test_every_balanced_mask_is_as_likely_as_any_other():
 @given(st.integers(1, 50), st.sampled_from([0.05, 0.25, 1.0, np.inf]))
 def test_the_weight_of_a_mask_depends_on_its_cosine_distance_to_the_whole_text(d, bandwidth):
     keep, weight = make_lime_sampler(d, bandwidth=bandwidth)(200, np.random.default_rng(d))
-    whole = np.sqrt(keep.sum(axis=1) * d)  # |Z| |1|; the distance of a mask of nothing is 1
-    distance = 1 - keep.sum(axis=1) / np.where(whole > 0, whole, 1)
+    full = np.sqrt(keep.sum(axis=1) * d)  # |Z| |1|; the distance of a mask of nothing is 1
+    distance = 1 - keep.sum(axis=1) / np.where(full > 0, full, 1)
     np.testing.assert_allclose(weight, np.exp(-((distance / bandwidth) ** 2) / 2), rtol=1e-9)
 
 

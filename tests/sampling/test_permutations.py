@@ -10,67 +10,71 @@ from limelight.sampling.orders import draw_orders, evaluate_orders, shapley_valu
 from limelight.sampling.stopping import StoppingRule
 
 
-def all_of(words):
+def all_present(words):
     """1 where all of the first ``words`` words are there: each of them is worth 1/words."""
     return lambda keep: keep[:, :words].all(axis=1).astype(float)[:, None]
 
 
-def drawn(game, d, pairs, seed=0, **options):
+def sample_values(game, d, pairs, seed=0, **options):
     return shapley_values_from_orders(game, d, np.random.default_rng(seed), pairs=pairs, **options)
 
 
 def test_a_tolerance_is_not_met_by_two_pairs_that_agree():
     """Of three words that only work together, two pairs of orders agree in a third of the cases."""
-    agreeing = [seed for seed in range(30) if drawn(all_of(3), 3, 2, seed).has_no_spread.all()]
+    agreeing = [
+        seed for seed in range(30) if sample_values(all_present(3), 3, 2, seed).has_no_spread.all()
+    ]
     assert agreeing
     for seed in agreeing:
-        found = drawn(
-            all_of(3), 3, 2, seed, stopping=StoppingRule(tolerance=0.05, max_count=10_000)
+        result = sample_values(
+            all_present(3), 3, 2, seed, stopping=StoppingRule(tolerance=0.05, max_count=10_000)
         )
-        assert found.pairs >= 10
-        assert (np.abs(found.values - 1 / 3) <= 5 * found.stderr).all()
-        assert found.stderr.max() <= 0.05
+        assert result.pairs >= 10
+        assert (np.abs(result.values - 1 / 3) <= 5 * result.stderr).all()
+        assert result.stderr.max() <= 0.05
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_word_whose_rare_interaction_has_not_shown_keeps_an_error(seed):
     """Of 50 words that only work together, 10 pairs of orders see 20 at most at work."""
-    found = drawn(all_of(50), 50, 10, seed)
-    unseen = found.values[0] == 0
+    result = sample_values(all_present(50), 50, 10, seed)
+    unseen = result.values[0] == 0
     assert unseen.sum() >= 30
-    assert (np.abs(found.values - 1 / 50) <= 5 * found.stderr).all()
+    assert (np.abs(result.values - 1 / 50) <= 5 * result.stderr).all()
     truth = np.sqrt((0.5**2 * 0.04 - 0.02**2) / 10)  # each draw is 1/2 with chance 2/50
-    assert truth <= found.stderr[0, unseen].max() <= 3 * truth
+    assert truth <= result.stderr[0, unseen].max() <= 3 * truth
 
 
 def test_draws_that_all_agree_are_no_proof():
     """Three of ten pairs may yet be off by as much as f is known to move."""
     slope = np.array([3.0, -1.0, 0.5])
     pair = lambda keep: (keep @ slope + 2 * keep[:, 0] * keep[:, 2])[:, None]  # noqa: E731
-    found = drawn(pair, 3, 10)
-    np.testing.assert_allclose(found.values[0], [4.0, -1.0, 1.5], atol=1e-12)
-    assert found.has_no_spread.all()
-    np.testing.assert_allclose(found.stderr[0], 1.5 * 4.5 / 10)
-    np.testing.assert_allclose(drawn(pair, 3, 10, known_range=20.0).stderr[0], 1.5 * 20 / 10)
+    result = sample_values(pair, 3, 10)
+    np.testing.assert_allclose(result.values[0], [4.0, -1.0, 1.5], atol=1e-12)
+    assert result.has_no_spread.all()
+    np.testing.assert_allclose(result.stderr[0], 1.5 * 4.5 / 10)
+    np.testing.assert_allclose(
+        sample_values(pair, 3, 10, known_range=20.0).stderr[0], 1.5 * 20 / 10
+    )
 
 
 def test_two_words_have_one_pair_of_orders_and_no_error():
-    found = drawn(all_of(2), 2, 10)
-    np.testing.assert_array_equal([found.values[0], found.stderr[0]], [[0.5, 0.5], [0, 0]])
+    result = sample_values(all_present(2), 2, 10)
+    np.testing.assert_array_equal([result.values[0], result.stderr[0]], [[0.5, 0.5], [0, 0]])
 
 
 def test_the_spread_is_that_of_the_draws_written_out():
     """Equal to the definition, from draws asked for one pair at a time."""
     game = lambda keep: np.sin(keep @ np.arange(1.0, 8.0))[:, None]  # noqa: E731
-    found, rng = drawn(game, 7, 40, seed=5), np.random.default_rng(5)
+    result, rng = sample_values(game, 7, 40, seed=5), np.random.default_rng(5)
     orders = [draw_orders(7, n, rng) for n in (1, 39)]
-    asked = evaluate_orders(lambda several: [game(keep) for keep in several], orders)
-    draws = np.concatenate([one for _, one in asked])[:, 0]
+    request = evaluate_orders(lambda values: [game(keep) for keep in values], orders)
+    draws = np.concatenate([value for _, value in request])[:, 0]
     shares = (draws - draws.mean(axis=0)) / 40
     second, largest = (shares**2).sum(axis=0) * 40 / 39, np.abs(shares).max(axis=0)
     carriers = second**2 / (shares**4).sum(axis=0)
     factor = np.maximum(stats.t.ppf(0.975, np.minimum(2 * (carriers + 1), 39)) / 2, 1)
-    np.testing.assert_allclose(found.stderr[0], factor * np.sqrt(second + largest**2), rtol=3e-3)
+    np.testing.assert_allclose(result.stderr[0], factor * np.sqrt(second + largest**2), rtol=3e-3)
 
 
 TEXT = "a b c d e f"
@@ -116,7 +120,7 @@ def test_a_stretch_of_a_pair_is_unbiased_and_its_errors_hold(kind):
         return (cubic if kind == "cubic" else np.tanh(2 * (k @ w)))[:, None]
 
     exact = shapley_values_from_all_masks(game, d)[0]
-    found = {
+    results = {
         spare: [
             shapley_values_from_orders(
                 game, d, np.random.default_rng(seed), pairs=2, spare_calls=spare
@@ -125,18 +129,22 @@ def test_a_stretch_of_a_pair_is_unbiased_and_its_errors_hold(kind):
         ]
         for spare in (0, 14)
     }
-    values = {spare: np.array([one.values[0] for one in some]) for spare, some in found.items()}
+    values = {
+        spare: np.array([value.values[0] for value in subset]) for spare, subset in results.items()
+    }
     error = values[14].std(axis=0) / np.sqrt(600)
     assert (np.abs(values[14].mean(axis=0) - exact) < 5 * error).all()
     assert np.allclose(values[14].sum(axis=1), exact.sum())
     # 14 calls of 48 more: the mean square falls to 0.77.
-    squares = {spare: ((some - exact) ** 2).mean() for spare, some in values.items()}
+    squares = {spare: ((sample - exact) ** 2).mean() for spare, sample in values.items()}
     assert 0.68 < squares[14] / squares[0] < 0.86
-    held = {
-        spare: (np.abs(values[spare] - exact) <= 2 * np.array([one.stderr[0] for one in some]))
-        for spare, some in found.items()
+    contained = {
+        spare: (
+            np.abs(values[spare] - exact) <= 2 * np.array([element.stderr[0] for element in some])
+        )
+        for spare, some in results.items()
     }
-    assert held[14].mean() > max(held[0].mean(), 0.9)
+    assert contained[14].mean() > max(contained[0].mean(), 0.9)
 
 
 @pytest.mark.parametrize(("spare", "most"), [(0, 0), (3, 0), (4, 4), (5, 4), (9, 8), (16, 16)])

@@ -20,7 +20,7 @@ def margin_game(text, model):
     return extract_document(batch.ratio_game, 0)
 
 
-def counted(game):
+def count_call(game):
     """Return a function that evaluates masks, and the list of the numbers of masks."""
     counts = []
 
@@ -45,7 +45,7 @@ LONG_TEXTS = [" ".join(np.random.default_rng(seed).choice(WORDS, 40)) for seed i
 def test_the_search_reaches_the_proven_minimum_of_the_shipped_model(text):
     game = margin_game(text, limelight.load())
     certificate = certify_removals([game], seconds=np.inf)
-    evaluate, counts = counted(game)
+    evaluate, counts = count_call(game)
     full = float(value(game, np.ones((1, game.d), bool))[0, 0])
     searched = search_removals(evaluate, game.d, full_margin=full, calls=600)
     assert searched.calls == sum(counts) <= 600
@@ -61,7 +61,7 @@ def test_no_number_of_calls_is_exceeded_and_no_claim_is_wrong(calls):
     model = tiny_model(3)
     for text in random_texts(12, seed=4, longest=11):
         game = margin_game(text, model)
-        evaluate, counts = counted(game)
+        evaluate, counts = count_call(game)
         full = float(value(game, np.ones((1, game.d), bool))[0, 0])
         searched = search_removals(evaluate, game.d, full_margin=full, calls=calls)
         assert searched.calls == sum(counts) <= calls

@@ -14,7 +14,7 @@ from limelight.sampling.sample import Sample, fit_until_stopped, make_lime_sampl
 from limelight.sampling.stopping import StoppingRule
 
 
-def sample_of(game, d, n, *, seed=0, row0=True, **settings):
+def make_sample(game, d, n, *, seed=0, row0=True, **settings):
     rng = np.random.default_rng(seed)
     sample = Sample(game, make_lime_sampler(d, **settings), rng, d=d, row0=row0)
     sample.grow(n)
@@ -26,7 +26,7 @@ def random_game(seed, d, m=1, *, bend=1.0, offset=0.0):
     return lambda keep: keep @ A + bend * np.sin(keep @ B) + offset
 
 
-def everything(sample):
+def all_rows(sample):
     chunks = list(sample.chunks())
     return [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
 
@@ -40,23 +40,23 @@ def everything(sample):
     offset=st.sampled_from([0.0, 1e6]),
 )
 def test_the_fit_is_sklearns_ridge(d, seed, ridge, row0, offset):
-    sample = sample_of(random_game(seed, d, 2, offset=offset), d, 1500, seed=seed, row0=row0)
-    keep, weight, outputs, _ = everything(sample)
+    sample = make_sample(random_game(seed, d, 2, offset=offset), d, 1500, seed=seed, row0=row0)
+    keep, weight, outputs, _ = all_rows(sample)
     fit = fit_sampled_lime(sample, ridge=ridge)
     for column in range(2):
-        there = Ridge(alpha=ridge).fit(keep, outputs[:, column], sample_weight=weight)
-        np.testing.assert_allclose(fit.scores[column], there.coef_, rtol=1e-8, atol=1e-8)
-        intercept = there.intercept_ + sample.reference_output[column]
+        target = Ridge(alpha=ridge).fit(keep, outputs[:, column], sample_weight=weight)
+        np.testing.assert_allclose(fit.scores[column], target.coef_, rtol=1e-8, atol=1e-8)
+        intercept = target.intercept_ + sample.reference_output[column]
         np.testing.assert_allclose(fit.intercept[column], intercept, rtol=1e-8, atol=1e-8)
-        r2 = there.score(keep, outputs[:, column], sample_weight=weight)
+        r2 = target.score(keep, outputs[:, column], sample_weight=weight)
         np.testing.assert_allclose(fit.r2[column], r2, rtol=1e-7)
 
 
 @pytest.mark.parametrize("row0", [False, True])
 def test_standard_errors_are_the_sandwich_written_out(row0):
     d, n = 5, 31
-    sample = sample_of(random_game(2, d), d, n, row0=row0)
-    keep, weight, outputs, _ = everything(sample)
+    sample = make_sample(random_game(2, d), d, n, row0=row0)
+    keep, weight, outputs, _ = all_rows(sample)
     X = np.column_stack([np.ones(n), keep])
     bread = np.linalg.inv(X.T @ (weight[:, None] * X))
     residual = outputs[:, 0] - X @ bread @ X.T @ (weight * outputs[:, 0])
@@ -67,20 +67,20 @@ def test_standard_errors_are_the_sandwich_written_out(row0):
     variance = (rows**2).sum(axis=0) - rows.sum(axis=0) ** 2 / len(rows) + (rows**2).max(axis=0)
     carriers = (rows**2).sum(axis=0) ** 2 / (rows**4).sum(axis=0)
     quantile = stats.t.ppf(0.975, np.minimum(2 * (carriers + 1), len(rows) - d - 1))
-    written = np.maximum(quantile / 2, 1) * np.sqrt(variance)
-    np.testing.assert_allclose(fit.stderr[0], written[1:], rtol=3e-3)
-    np.testing.assert_allclose(fit.intercept_stderr[0], written[0], rtol=3e-3)
+    content = np.maximum(quantile / 2, 1) * np.sqrt(variance)
+    np.testing.assert_allclose(fit.stderr[0], content[1:], rtol=3e-3)
+    np.testing.assert_allclose(fit.intercept_stderr[0], content[0], rtol=3e-3)
 
 
 def test_a_linear_model_is_recovered_and_a_rare_effect_not_excluded():
     """Three unseen masks that are off by the range of f, 6, would shift β by at most 2 stderr."""
     slope, d, n = np.array([3.0, -1.0, 0.0, 2.0]), 4, 500
-    sample = sample_of(lambda keep: (keep @ slope)[:, None] + 7, d, n)
+    sample = make_sample(lambda keep: (keep @ slope)[:, None] + 7, d, n)
     fit = fit_sampled_lime(sample, ridge=0.0)
     np.testing.assert_allclose(fit.scores[0], slope, atol=1e-12)
     np.testing.assert_allclose([fit.intercept[0], fit.r2[0]], [7, 1])
     assert fit.has_no_spread.all()
-    keep, weight, outputs, _ = everything(sample)
+    keep, weight, outputs, _ = all_rows(sample)
     X = np.column_stack([np.ones(n), keep])
     bread = np.linalg.inv(X.T @ (weight[:, None] * X))
     leverage = weight * ((X @ bread) * X).sum(axis=1)
@@ -91,7 +91,7 @@ def test_a_linear_model_is_recovered_and_a_rare_effect_not_excluded():
 
 
 def test_a_model_that_never_moves_has_zero_scores_and_errors():
-    fit = fit_sampled_lime(sample_of(lambda keep: np.full((len(keep), 1), 1 / 3), 3, 50))
+    fit = fit_sampled_lime(make_sample(lambda keep: np.full((len(keep), 1), 1 / 3), 3, 50))
     np.testing.assert_array_equal(fit.scores, 0)
     np.testing.assert_array_equal(fit.stderr, 0)
     assert (fit.intercept[0], fit.r2[0]) == (1 / 3, 1.0)
@@ -100,12 +100,12 @@ def test_a_model_that_never_moves_has_zero_scores_and_errors():
 
 def test_a_fit_through_its_own_samples_claims_no_precision():
     """20 slopes and an intercept pass through 9 rows; with a penalty there are residuals."""
-    few = sample_of(random_game(0, 20), 20, 9)
-    for ridge, known in ((0.0, False), (1e-12, False), (1.0, True)):
-        fit = fit_sampled_lime(few, ridge=ridge)
+    subset = make_sample(random_game(0, 20), 20, 9)
+    for ridge, reference in ((0.0, False), (1e-12, False), (1.0, True)):
+        fit = fit_sampled_lime(subset, ridge=ridge)
         assert np.isfinite(fit.scores).all()
-        assert np.isfinite([*fit.stderr[0], *fit.intercept_stderr]).all() == known
-        assert np.isposinf(fit.stderr).all() != known
+        assert np.isfinite([*fit.stderr[0], *fit.intercept_stderr]).all() == reference
+        assert np.isposinf(fit.stderr).all() != reference
 
 
 def test_one_row_that_alone_decides_a_slope_claims_no_precision():
@@ -138,14 +138,14 @@ def test_a_tolerance_is_not_met_by_a_fit_through_its_own_samples():
 
 
 def test_all_outputs_share_one_sample_and_each_is_as_if_alone():
-    both = random_game(4, 8, 2)
-    together = fit_sampled_lime(sample_of(both, 8, 900), num_features=3)
+    pair = random_game(4, 8, 2)
+    together = fit_sampled_lime(make_sample(pair, 8, 900), num_features=3)
     for column in range(2):
-        alone = fit_sampled_lime(
-            sample_of(lambda k, c=column: both(k)[:, [c]], 8, 900), num_features=3
+        single = fit_sampled_lime(
+            make_sample(lambda k, c=column: pair(k)[:, [c]], 8, 900), num_features=3
         )
-        np.testing.assert_allclose(together.scores[column], alone.scores[0], atol=1e-12)
-        np.testing.assert_allclose(together.stderr[column], alone.stderr[0], atol=1e-12)
+        np.testing.assert_allclose(together.scores[column], single.scores[0], atol=1e-12)
+        np.testing.assert_allclose(together.stderr[column], single.stderr[0], atol=1e-12)
 
 
 def test_forward_selection_passes_over_a_copy_of_a_chosen_word():
@@ -158,7 +158,7 @@ def test_forward_selection_passes_over_a_copy_of_a_chosen_word():
 
 
 def test_an_unknown_selection_is_named():
-    centered = sample_of(random_game(0, 3), 3, 20).moments.center()
+    centered = make_sample(random_game(0, 3), 3, 20).moments.center()
     with pytest.raises(
         InputError, match=r"unknown feature_selection: 'lasso'\. Choose from: auto, forw"
     ):
@@ -166,16 +166,16 @@ def test_an_unknown_selection_is_named():
 
 
 def test_sampling_stops_when_the_tolerance_is_met():
-    sample = sample_of(random_game(1, 6), 6, 1)
+    sample = make_sample(random_game(1, 6), 6, 1)
     stopping = StoppingRule(tolerance=0.01, max_count=10**6)
     fit, _ = fit_until_stopped(sample, fit_sampled_lime, initial_rows=200, stopping=stopping)
     assert fit.stderr.max() <= 0.01
-    smaller = sample_of(random_game(1, 6), 6, fit.samples // 3)
+    smaller = make_sample(random_game(1, 6), 6, fit.samples // 3)
     assert fit_sampled_lime(smaller).stderr.max() > 0.01  # it did not draw three times too many
 
 
 def test_sampling_stops_at_the_most_it_may_draw():
-    sample = sample_of(random_game(1, 6), 6, 1)
+    sample = make_sample(random_game(1, 6), 6, 1)
     stopping = StoppingRule(tolerance=1e-9, max_count=1234)
     fit, _ = fit_until_stopped(sample, fit_sampled_lime, initial_rows=100, stopping=stopping)
     assert fit.samples == 1234
@@ -185,7 +185,7 @@ def test_sampling_stops_at_the_most_it_may_draw():
 def test_memory_does_not_hold_the_masks_as_numbers():
     d, n = 120, 60_000
     tracemalloc.start()
-    fit_sampled_lime(sample_of(lambda keep: keep[:, :1] * 1.0, d, n))
+    fit_sampled_lime(make_sample(lambda keep: keep[:, :1] * 1.0, d, n))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 15e6  # the masks as floats would take 58 MB
@@ -204,4 +204,4 @@ def test_outputs_of_the_wrong_shape_or_with_nan_raise_an_error(outputs, message)
         return np.zeros((1, 1)) if len(keep) == 1 else outputs
 
     with pytest.raises(InputError, match=message):
-        sample_of(game, 4, 4)
+        make_sample(game, 4, 4)

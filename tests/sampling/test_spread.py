@@ -32,12 +32,12 @@ def of(draws):
 
 def test_squares_of_draws_that_came_in_two_parts_are_about_the_mean_of_all():
     draws = np.random.default_rng(0).standard_normal((7, 3)) + 2
-    found = (
+    result = (
         PowerSums.from_contributions(draws[:3])
         .merge(PowerSums.from_contributions(draws[3:]))
         .centered_squares(7)
     )
-    np.testing.assert_allclose(found, 6 * draws.var(axis=0, ddof=1))
+    np.testing.assert_allclose(result, 6 * draws.var(axis=0, ddof=1))
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 7, 9, 13, 22, 50, 1e6])
@@ -70,9 +70,9 @@ def test_many_tame_draws_have_the_plain_standard_error():
 
 def test_draws_add_up_in_parts():
     draws = np.random.default_rng(1).standard_normal((50, 2))
-    both = of(draws[:20]).merge(of(draws[20:]))
-    for there, here in zip(of(draws), both, strict=True):
-        np.testing.assert_allclose(here, there)
+    pair = of(draws[:20]).merge(of(draws[20:]))
+    for target, index in zip(of(draws), pair, strict=True):
+        np.testing.assert_allclose(index, target)
 
 
 def games(kind, count=8):
@@ -96,7 +96,7 @@ def ask(table):
     return lambda keep: table[keep @ (1 << np.arange(D))][:, None]
 
 
-def by_lime(table, seed, n=300):
+def lime_errors(table, seed, n=300):
     draws = make_lime_sampler(D, sizes="balanced")
     sample = Sample(ask(table), draws, np.random.default_rng(seed), d=D, row0=False)
     sample.grow(n)
@@ -104,24 +104,24 @@ def by_lime(table, seed, n=300):
     return fit.scores[0] - LIME @ table, fit.stderr[0]
 
 
-def by_shapley(table, seed, pairs=10):
+def shapley_errors(table, seed, pairs=10):
     rng = np.random.default_rng(seed)
-    found = shapley_values_from_orders(ask(table), D, rng, pairs=pairs, known_range=1.0)
-    return found.values[0] - SHAPLEY @ table, found.stderr[0]
+    result = shapley_values_from_orders(ask(table), D, rng, pairs=pairs, known_range=1.0)
+    return result.values[0] - SHAPLEY @ table, result.stderr[0]
 
 
 def coverage(sampled, kind, seeds=12):
     """The share of ±2 standard errors that hold the exact value, and its own standard error."""
-    held = []
+    contained = []
     for number, table in enumerate(games(kind)):
         for seed in range(seeds):
             off, stderr = sampled(table, 100 * number + seed)
-            held.append(np.mean(np.abs(off) <= 2 * stderr + 1e-12))
-    return np.mean(held), np.std(held) / np.sqrt(len(held))
+            contained.append(np.mean(np.abs(off) <= 2 * stderr + 1e-12))
+    return np.mean(contained), np.std(contained) / np.sqrt(len(contained))
 
 
 @pytest.mark.parametrize("kind", ["smooth", "peaked", "rare", "0/1"])
-@pytest.mark.parametrize("sampled", [by_lime, by_shapley])
+@pytest.mark.parametrize("sampled", [lime_errors, shapley_errors])
 def test_two_standard_errors_hold_the_truth(sampled, kind):
     share, error = coverage(sampled, kind)
     assert share >= 0.93 - 5 * error
@@ -132,7 +132,7 @@ def test_a_naive_standard_error_does_not():
     """Negative control: the standard deviation of a few draws misses rare effects."""
 
     def naively(table, seed):
-        off, _ = by_shapley(table, seed)
+        off, _ = shapley_errors(table, seed)
         rng = np.random.default_rng(seed)
         values = [
             shapley_values_from_orders(ask(table), D, rng, pairs=1).values[0] for _ in range(10)

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from browsing import watched
+from browsing import watch_page
 
 
 @pytest.fixture(scope="module")
@@ -21,13 +21,15 @@ def opened(browser, request):
     """Open the page of the shipped model, or of another server, at a fragment of its address."""
     with ExitStack() as pages:
 
-        def opening(fragment="", url=None, **options):
+        def open_at(fragment="", url=None, **options):
             address = url or request.getfixturevalue("served").url
-            own = address[: address.index("/", 8) + 1]
-            page = watched(browser, address + fragment, may_ask=(own, "data:", "blob:"), **options)
+            own_value = address[: address.index("/", 8) + 1]
+            page = watch_page(
+                browser, address + fragment, may_ask=(own_value, "data:", "blob:"), **options
+            )
             return pages.enter_context(page)
 
-        yield opening
+        yield open_at
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def serving():
 
     with ExitStack() as servers:
 
-        def started(*given, **keywords):
+        def start_server(*given, **keywords):
             return servers.enter_context(serve(*given, port=0, **keywords))
 
-        yield started
+        yield start_server

@@ -235,7 +235,7 @@ def silent(connection):
         return 0
 
 
-def trickling(connection):
+def send_slowly(connection):
     """Send a byte at a time until the server closes the connection."""
     for _ in range(2000):
         try:
@@ -257,7 +257,7 @@ HALVES = {
 }
 
 
-@pytest.mark.parametrize("ending", [silent, trickling])
+@pytest.mark.parametrize("ending", [silent, send_slowly])
 @pytest.mark.parametrize(
     ("half", "after_an_answer"),
     # A connection that is idle after an answer has uvicorn's own, other time.

@@ -188,9 +188,9 @@ def test_the_summary_of_images_has_a_mean_map_and_thumbnails(serving, opened, mo
     )
     summary = run.summary()
     html = summary.to_html()
-    drawn = html[html.index('class="words mean"') :]
+    samples = html[html.index('class="words mean"') :]
     titles = dict(
-        re.findall(r"<title>(row \d, column \d): (\S+) ±", drawn[: drawn.index("</svg>")])
+        re.findall(r"<title>(row \d, column \d): (\S+) ±", samples[: samples.index("</svg>")])
     )
     means = np.mean([run.explanation(row, "loo").scores for row in range(30)], axis=0)
     significant = {word["word"] for word in summary.words.records() if word["kind"] != "phrase"}

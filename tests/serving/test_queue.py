@@ -17,9 +17,9 @@ from limelight.serving.queue import BatchJob, Event, JobQueue
 
 @pytest.fixture
 def queue():
-    made = JobQueue()
-    yield made
-    made.close()
+    created = JobQueue()
+    yield created
+    created.close()
 
 
 def steps(gate, count=1000):
@@ -55,10 +55,10 @@ def test_a_job_has_its_result_or_the_message_of_its_error(queue):
         raise ZeroDivisionError("by nothing")
 
     async def scenario():
-        asked = [
+        request = [
             queue.submit(k, job, is_quick=True) for k, job in enumerate((lambda _: 7, refuse, fail))
         ]
-        return [await end(question) for question in asked]
+        return [await end(question) for question in request]
 
     assert run(scenario()) == [
         Event(result=7),
@@ -100,8 +100,8 @@ def test_a_newer_question_keeps_the_place_in_the_line(queue):
 
 def test_questions_of_other_askers_are_all_answered(queue):
     async def scenario():
-        asked = [queue.submit(k, lambda _, k=k: k, is_quick=bool(k % 2)) for k in range(20)]
-        return [await end(question) for question in asked]
+        request = [queue.submit(k, lambda _, k=k: k, is_quick=bool(k % 2)) for k in range(20)]
+        return [await end(question) for question in request]
 
     assert run(scenario()) == [Event(result=k) for k in range(20)]
 
@@ -112,12 +112,12 @@ def test_what_is_quick_goes_before_what_has_waited_longer(queue):
     async def scenario():
         busy = queue.submit("busy", steps(gate), is_quick=True)
         await asyncio.wait_for(busy.events.get(), 20)  # it has begun
-        asked = [
+        request = [
             queue.submit(name, lambda _, name=name: ran.append(name), is_quick=name == "quick")
             for name in ("slow", "quick")
         ]
         gate.set()
-        for question in (busy, *asked):
+        for question in (busy, *request):
             await end(question)
 
     run(scenario())
@@ -174,8 +174,8 @@ def test_only_one_thread_asks_the_model(queue):
         inside.pop()
 
     async def scenario():
-        asked = [queue.submit(k, job, is_quick=k % 3 == 0) for k in range(30)]
-        return [await end(question) for question in asked]
+        request = [queue.submit(k, job, is_quick=k % 3 == 0) for k in range(30)]
+        return [await end(question) for question in request]
 
     run(scenario())
     assert max(most) == 1
@@ -190,9 +190,9 @@ def test_a_model_that_does_not_come_back_is_left_and_others_are_answered(queue):
         while ("one", True) not in queue._running:
             await asyncio.sleep(0.001)
         queue.abandon(lost)
-        found = await end(queue.submit("other", lambda _: "answered", is_quick=True))
+        result = await end(queue.submit("other", lambda _: "answered", is_quick=True))
         gate.set()
-        return found
+        return result
 
     assert run(scenario()) == Event(result="answered")
 
@@ -212,9 +212,9 @@ def test_a_model_that_hangs_on_what_nobody_waits_for_is_left_all_the_same(queue,
         newer = queue.submit("tab", lambda _: "answered", is_quick=True)
         await asyncio.wait([first])
         await lines.aclose()
-        found = await end(newer)
+        result = await end(newer)
         gate.set()
-        return found
+        return result
 
     assert run(scenario()) == Event(result="answered")
 
@@ -222,7 +222,7 @@ def test_a_model_that_hangs_on_what_nobody_waits_for_is_left_all_the_same(queue,
 def test_a_question_that_takes_too_long_but_comes_back_keeps_the_one_thread(queue):
     inside, most, gate = [], [], threading.Event()
 
-    def asking(report):
+    def count_running(report):
         for k in range(1000):
             report(k, 1000)
             inside.append(1)
@@ -231,17 +231,17 @@ def test_a_question_that_takes_too_long_but_comes_back_keeps_the_one_thread(queu
             inside.pop()
 
     async def scenario():
-        lines = stream_lines(queue.submit("slow", asking, is_quick=False), queue, seconds=2)
-        told = [line async for line in lines]
-        found = await end(
+        lines = stream_lines(queue.submit("slow", count_running, is_quick=False), queue, seconds=2)
+        output = [line async for line in lines]
+        result = await end(
             queue.submit("next", lambda _: most.append(len(inside) + 1), is_quick=False)
         )
         await asyncio.sleep(0.6)  # what was to give it up finds that it has ended
-        return told[-1], found
+        return output[-1], result
 
-    told, found = run(scenario())
-    assert b"took longer than 2 seconds" in told
-    assert found == Event(result=None)
+    output, result = run(scenario())
+    assert b"took longer than 2 seconds" in output
+    assert result == Event(result=None)
     assert (max(most), queue._generation) == (1, 1)
 
 
@@ -251,9 +251,11 @@ def test_what_nobody_waits_for_any_more_is_not_begun_and_the_newer_one_is(queue)
     async def scenario():
         busy = queue.submit("busy", steps(gate), is_quick=True)
         await asyncio.wait_for(busy.events.get(), 20)
-        left, older = (queue.submit(key, lambda _: ran.append("no"), is_quick=True) for key in "ab")
+        remaining, older = (
+            queue.submit(key, lambda _: ran.append("no"), is_quick=True) for key in "ab"
+        )
         newer = queue.submit("b", lambda _: ran.append("yes"), is_quick=True)
-        assert not queue.cancel(left)
+        assert not queue.cancel(remaining)
         queue.abandon(older)
         gate.set()
         return await end(newer)
@@ -277,11 +279,11 @@ def test_a_model_that_hangs_is_given_up(queue):
             await asyncio.sleep(0.001)
         return refused, await end(queue.submit("other", lambda _: 1, is_quick=True))
 
-    refused, found = run(scenario())
+    refused, result = run(scenario())
     assert refused == Event(
         error="the model does not respond. Stop the server and check the model."
     )
-    assert found == Event(result=1)
+    assert result == Event(result=1)
 
 
 def test_a_full_queue_raises_an_error(queue):
@@ -290,13 +292,13 @@ def test_a_full_queue_raises_an_error(queue):
     async def scenario():
         first = queue.submit("first", steps(gate), is_quick=True)
         await asyncio.wait_for(first.events.get(), 20)
-        asked = [queue.submit(k, lambda _: 1, is_quick=True) for k in range(201)]
+        request = [queue.submit(k, lambda _: 1, is_quick=True) for k in range(201)]
         gate.set()
-        return [await end(question) for question in asked]
+        return [await end(question) for question in request]
 
-    found = run(scenario())
-    assert found[:200] == [Event(result=1)] * 200
-    assert found[200] == Event(error="too many requests are waiting. Try again in a moment.")
+    process = run(scenario())
+    assert process[:200] == [Event(result=1)] * 200
+    assert process[200] == Event(error="too many requests are waiting. Try again in a moment.")
 
 
 def test_a_reader_who_left_ends_the_job(queue):
@@ -318,14 +320,14 @@ def asked_together(queue, answers):
     async def scenario():
         busy = queue.submit("busy", steps(gate), is_quick=True)
         await asyncio.wait_for(busy.events.get(), 20)
-        asked = [
+        request = [
             queue.submit(
                 k, lambda _, k=k: f"alone {k}", is_quick=True, batch_job=BatchJob(kind, k, answers)
             )
             for k, kind in enumerate(("x", "y", "x", "x"))
         ]
         gate.set()
-        return [await end(question) for question in asked]
+        return [await end(question) for question in request]
 
     return run(scenario())
 
@@ -371,12 +373,12 @@ def test_a_text_on_which_the_model_hangs_does_not_delay_the_others(queue):
     async def scenario():
         hanging = queue.submit("a", lambda _: gate.wait(), is_quick=False)
         await asyncio.to_thread(queue_has_begun(queue).wait, 20)
-        others = [queue.submit(k, lambda _, k=k: k, is_quick=False) for k in range(3)]
+        other_values = [queue.submit(k, lambda _, k=k: k, is_quick=False) for k in range(3)]
         now[0] = 59.0  # the first step of a model may take a while
         queue.abandon_stuck_jobs()
         assert hanging.events.empty()
         now[0] = 61.0
-        answers = [await last_line(question, queue) for question in others]
+        answers = [await last_line(question, queue) for question in other_values]
         return answers, await end(hanging)
 
     answers, last_event = run(scenario())
@@ -429,14 +431,14 @@ def test_of_texts_in_a_batch_only_the_one_that_hangs_is_given_up(queue):
                 await asyncio.sleep(0.005)
 
         moving = asyncio.create_task(move_the_clock())
-        found = await asyncio.gather(*lines)
+        result = await asyncio.gather(*lines)
         moving.cancel()
-        return found
+        return result
 
-    bad, *others = run(scenario())
+    bad, *other_values = run(scenario())
     gate.set()
     assert "took too long while others waited" in bad["error"]
-    assert others == [{"result": "B"}, {"result": "C"}, {"result": "late"}]
+    assert other_values == [{"result": "B"}, {"result": "C"}, {"result": "late"}]
 
 
 def test_a_slow_model_is_called_by_a_single_thread(queue):
@@ -462,9 +464,9 @@ def test_a_queue_that_closes_tells_all_who_wait(queue):
     gate = threading.Event()
 
     async def scenario():
-        asked = [queue.submit(k, steps(gate), is_quick=False) for k in range(3)]
-        await asyncio.wait_for(asked[0].events.get(), 20)  # it has begun
+        request = [queue.submit(k, steps(gate), is_quick=False) for k in range(3)]
+        await asyncio.wait_for(request[0].events.get(), 20)  # it has begun
         queue.close()
-        return [await end(question) for question in asked]
+        return [await end(question) for question in request]
 
     assert run(scenario()) == [Event(error="the page was stopped.")] * 3

@@ -34,7 +34,7 @@ HINT = "Open this address in a browser. Press Ctrl-C to end the server.\n"
 
 
 @pytest.fixture
-def started():
+def start_command():
     processes = []
 
     def start(*arguments):
@@ -58,8 +58,8 @@ def started():
     ("stop", "code", "message"),
     [(signal.SIGINT, 0, "Stopped.\n"), (signal.SIGTERM, 143, "Interrupted.\n")],
 )
-def test_the_address_is_printed_and_a_signal_ends_the_server(started, stop, code, message):
-    process, url = started("--port", "0")
+def test_the_address_is_printed_and_a_signal_ends_the_server(start_command, stop, code, message):
+    process, url = start_command("--port", "0")
     page = urllib.request.urlopen(url, timeout=120).read()
     assert b"Which words drive the prediction?" in page
     process.send_signal(stop)
@@ -81,10 +81,10 @@ model = limelight.wrap(score, classes=["a", "b"])
 """
 
 
-def test_an_interrupt_during_requests_prints_one_line(started, tmp_path, monkeypatch):
+def test_an_interrupt_during_requests_prints_one_line(start_command, tmp_path, monkeypatch):
     (tmp_path / "slow_model.py").write_text(SLOW_MODEL)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
-    process, url = started("--port", "0", "--model", "slow_model:model")
+    process, url = start_command("--port", "0", "--model", "slow_model:model")
     answers = []
 
     def ask(number):
@@ -116,8 +116,8 @@ def test_an_interrupt_during_requests_prints_one_line(started, tmp_path, monkeyp
     ("stop", "code", "message"),
     [(signal.SIGINT, 0, "Stopped.\n"), (signal.SIGTERM, 143, "Interrupted.\n")],
 )
-def test_a_signal_ends_the_server_while_a_run_is_read(started, stored, stop, code, message):
-    process, url = started("--port", "0", "--run", str(stored["run"]))
+def test_a_signal_ends_the_server_while_a_run_is_read(start_command, stored, stop, code, message):
+    process, url = start_command("--port", "0", "--run", str(stored["run"]))
     assert url
     process.send_signal(stop)
     _, err = process.communicate(timeout=120)

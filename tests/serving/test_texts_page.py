@@ -16,7 +16,7 @@ import limelight
 from limelight.runs.columns import find_texts, text_columns
 from limelight.serving import serve
 
-from browsing import until, watched_page
+from browsing import wait_until, watched_page
 from large_run import large_run, reviews, small_run
 
 COUNT = 5_000  # rows that no screen holds; benchmarks/serving.py measures more
@@ -48,12 +48,12 @@ def pages(run, judgment):
 
 @pytest.fixture
 def texts(opened, pages):
-    def opening(fragment="", **options):
+    def open_at(fragment="", **options):
         page = opened(f"texts{fragment}", url=pages.url, **options)
         page.wait_for_selector(ROWS)
         return page
 
-    return opening
+    return open_at
 
 
 def visible_positions(page):
@@ -66,7 +66,7 @@ def status(page):
     return page.inner_text("#texts-status")
 
 
-def sort_by(page, name):
+def sort_table(page, name):
     page.click(f".texts-window thead button:has-text('{name}')")
 
 
@@ -97,7 +97,7 @@ def test_a_heading_sorts_both_ways(texts, columns):
         values = np.round(columns[key].astype(float), 4)
         ties = np.arange(len(values))
         for sign in (1, -1) if name == "predicted" else (-1, 1):  # numbers: the largest first
-            sort_by(page, name)
+            sort_table(page, name)
             page.wait_for_selector(
                 f"th[aria-sort={'descending' if sign < 0 else 'ascending'}] >> text={name}"
             )
@@ -107,7 +107,7 @@ def test_a_heading_sorts_both_ways(texts, columns):
 
 def test_mistakes_come_first_the_surest_on_top(texts, columns):
     page = texts()
-    sort_by(page, "mistake")
+    sort_table(page, "mistake")
     wrong = (columns["label"] >= 0) & (columns["label"] != columns["predicted"])
     order = np.lexsort((np.arange(COUNT), -np.round(columns["confidence"], 4), ~wrong))
     page.wait_for_selector("th[aria-sort=descending] >> text=mistake")
@@ -123,19 +123,19 @@ def test_filters_by_class_label_word_and_mistake(texts, run, columns):
         arg=f"{count:,} of",
     )
     page.select_option("[data-filter=label]", "negative")
-    both = (columns["predicted"] == 1) & (columns["label"] == 0)
-    assert status(page) == f"{int(both.sum()):,} of 5,000 texts."
+    pair = (columns["predicted"] == 1) & (columns["label"] == 0)
+    assert status(page) == f"{int(pair.sum()):,} of 5,000 texts."
     page.select_option("[data-filter=which]", "right")
     assert status(page) == "0 of 5,000 texts."
     page.select_option("[data-filter=which]", "")
     page.fill("[data-filter=word]", "Superb")
     having = np.zeros(COUNT, bool)
     having[find_texts(run, "superb")] = True
-    expected = f"{int((both & having).sum()):,} of 5,000 texts."
+    expected = f"{int((pair & having).sum()):,} of 5,000 texts."
     page.wait_for_function(
         "s => document.querySelector('#texts-status').textContent === s", arg=expected
     )
-    assert visible_positions(page)[:10] == np.flatnonzero(both & having)[:10].tolist()
+    assert visible_positions(page)[:10] == np.flatnonzero(pair & having)[:10].tolist()
 
 
 def test_an_open_text_shows_the_scores_of_the_run(texts, run):
@@ -222,14 +222,14 @@ def test_reports_have_their_state_in_the_address_and_can_be_downloaded(
     page = opened("summary#view=1", url=pages.url)
     page.wait_for_selector("#tab-1[aria-selected=true]")
     page.click("#tab-0")
-    until(page, "location.href.endsWith('/summary')")
+    wait_until(page, "location.href.endsWith('/summary')")
     page.click("#tab-1")
-    until(page, "location.href.endsWith('/summary#view=1')")
+    wait_until(page, "location.href.endsWith('/summary#view=1')")
     judged = opened("judgment#sort=2&descending=1&text=4", url=pages.url)
     judged.wait_for_selector("#curve-title >> text=Text 4:")
     assert judged.get_attribute("#texts th:nth-child(3)", "aria-sort") == "descending"
     judged.click("#texts thead button >> nth=1")
-    until(judged, "location.hash === '#sort=1&descending=1&text=4'")
+    wait_until(judged, "location.hash === '#sort=1&descending=1&text=4'")
     for view in (page, judged):
         with view.expect_download() as waiting:
             view.click(".views .download")

@@ -26,7 +26,7 @@ from limelight.serving.texts import (
 TEXT = "The plot is predictable, but the acting is superb."
 
 
-def shown(model, text=TEXT, **asked):
+def encode_answer(model, text=TEXT, **asked):
     answer = explain_text(
         model, TextRequest(tab="t", panel="p", text=text, **asked), lambda *_: None
     )
@@ -35,18 +35,18 @@ def shown(model, text=TEXT, **asked):
 
 @pytest.mark.parametrize("method", ["lime", "shapley", "loo", "alpha-avg", "gxi"])
 def test_the_scores_are_those_of_explain(shipped, method):
-    (told,) = shown(shipped, methods=[method])["explanations"]
-    found = limelight.explain(shipped, TEXT, method)
-    assert limelight.Explanation.from_json(msgspec.json.encode(told)) == found
+    (output,) = encode_answer(shipped, methods=[method])["explanations"]
+    explanation = limelight.explain(shipped, TEXT, method)
+    assert limelight.Explanation.from_json(msgspec.json.encode(output)) == explanation
 
 
 def test_the_prediction_is_there_without_any_method(shipped):
-    said = shown(shipped)["prediction"]
-    chances = {one["name"]: one["probability"] for one in said["outcomes"]}
+    message = encode_answer(shipped)["prediction"]
+    chances = {value["name"]: value["probability"] for value in message["outcomes"]}
     assert chances == pytest.approx(
         dict(zip(shipped.classes, shipped.predict_proba([TEXT])[0], strict=True))
     )
-    assert said["target"] == "positive"
+    assert message["target"] == "positive"
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_the_prediction_is_there_without_any_method(shipped):
 )
 def test_the_page_opens_with_the_sentence_of_the_reports(shipped, kind, methods):
     c = limelight.compare(shipped, TEXT, methods=methods)
-    assert tuple(shown(shipped, methods=methods)["prediction"]["openings"][kind]) == opening_parts(
-        list(c)
-    )
+    assert tuple(
+        encode_answer(shipped, methods=methods)["prediction"]["openings"][kind]
+    ) == opening_parts(list(c))
     assert f"{opening_parts(list(c))[2]}</p>" in c.to_html(fragment=True)
 
 
@@ -75,14 +75,14 @@ def test_what_is_shown_first_is_faithful_and_does_not_wait(shipped):
     network, tokenizer = tiny("bert")
     deep = limelight.wrap(network, tokenizer=tokenizer)
     models = {"exact": shipped, "deep": deep, "function": limelight.wrap(_half, classes=["a", "b"])}
-    facts = {name: model_facts(ServedModel(name="", model=one)) for name, one in models.items()}
-    first = {name: one["default_methods"] for name, one in facts.items()}
+    facts = {name: model_facts(ServedModel(name="", model=value)) for name, value in models.items()}
+    first = {name: element["default_methods"] for name, element in facts.items()}
     assert first == {
         "exact": ["lime", "shapley", "alpha-avg"],
         "deep": ["shapley", "lrp"],
         "function": ["shapley", "lime"],
     }
-    quick = {one["id"] for one in facts["deep"]["methods"] if one["is_quick"]}
+    quick = {fact["id"] for fact in facts["deep"]["methods"] if fact["is_quick"]}
     assert "lrp" in quick
     assert "shapley" not in quick
 
@@ -95,20 +95,20 @@ def test_a_learned_method_is_shown_first_and_by_no_folder(serving, tmp_path, req
     texts = sorted({" ".join(rng.choice(words, 6)) for _ in range(40)})
     model = limelight.wrap(_tone, classes=["bad", "good"], scale="logit")
     learned = limelight.learn(model, texts, output=tmp_path, judged=0)
-    own = ServedModel(name="", model=model, learned=learned)
-    facts = model_facts(own)
+    own_value = ServedModel(name="", model=model, learned=learned)
+    facts = model_facts(own_value)
     assert facts["default_methods"] == ["learned", "shapley"]
-    (row,) = [one for one in facts["methods"] if one["id"] == "learned"]
+    (row,) = [fact for fact in facts["methods"] if fact["id"] == "learned"]
     assert row["is_quick"]
     page = serving(model, learned=tmp_path)
     for named in ("learned", "learned:/etc"):  # a page names no folder of this machine
-        asked = {"tab": "t", "panel": "p", "text": "a superb film", "methods": [named]}
-        request = urllib.request.Request(f"{page.url}text", msgspec.json.encode(asked))
+        requests = {"tab": "t", "panel": "p", "text": "a superb film", "methods": [named]}
+        request = urllib.request.Request(f"{page.url}text", msgspec.json.encode(requests))
         with urllib.request.urlopen(request) as answer:
             last = msgspec.json.decode(answer.read().splitlines()[-1])
-        (told,) = last["result"]["explanations"]
-        found = limelight.explain(model, "a superb film", learned)
-        assert limelight.Explanation.from_json(msgspec.json.encode(told)) == found
+        (output,) = last["result"]["explanations"]
+        explanation = limelight.explain(model, "a superb film", learned)
+        assert limelight.Explanation.from_json(msgspec.json.encode(output)) == explanation
     with pytest.raises(
         InputError, match=r"was learned from the model .* not from .* Serve that model"
     ):
@@ -124,13 +124,15 @@ def _half(texts):
 
 
 def test_a_word_that_is_removed_is_gone_and_the_rest_reads_well(shipped):
-    told = shown(shipped, methods=["loo"], changes=[("superb", 0, None)])
-    assert told["text"] == "The plot is predictable, but the acting is."
-    assert told["change"]["before"] == pytest.approx(shown(shipped)["prediction"]["value"])
-    assert told["change"]["after"] == pytest.approx(
-        shown(shipped, told["text"])["prediction"]["value"]
+    output = encode_answer(shipped, methods=["loo"], changes=[("superb", 0, None)])
+    assert output["text"] == "The plot is predictable, but the acting is."
+    assert output["change"]["before"] == pytest.approx(
+        encode_answer(shipped)["prediction"]["value"]
     )
-    assert told["explanations"][0]["text"] == told["text"]
+    assert output["change"]["after"] == pytest.approx(
+        encode_answer(shipped, output["text"])["prediction"]["value"]
+    )
+    assert output["explanations"][0]["text"] == output["text"]
 
 
 def test_a_change_of_the_text_keeps_the_answer():
@@ -141,77 +143,81 @@ def test_a_change_of_the_text_keeps_the_answer():
     model = limelight.load(folder, template="{text} In short:", max_new_tokens=6)
     assert model_facts(ServedModel(name="", model=model))["default_features"] == "sentences"
     text, gone = "The plot is dull. The acting is awful. It rained.", "The acting is awful."
-    asked = {"methods": ["loo"], "features": "sentences"}
-    before, after = (shown(model, text, changes=c, **asked) for c in ([], [[gone, 0, None]]))
-    written = model.generate(text)
-    assert before["prediction"]["openings"]["signed"][1] == f"“{written.text}”"
-    assert [one["name"] for one in before["prediction"]["outcomes"]] == ["log-probability"]
-    left = text.replace(f" {gone}", "")
-    assert model.generate(left) != written  # it would write something else
-    direct = limelight.explain(model, left, "loo", answer=written.text).prediction["answer"]
+    request = {"methods": ["loo"], "features": "sentences"}
+    before, after = (
+        encode_answer(model, text, changes=c, **request) for c in ([], [[gone, 0, None]])
+    )
+    content = model.generate(text)
+    assert before["prediction"]["openings"]["signed"][1] == f"“{content.text}”"
+    assert [value["name"] for value in before["prediction"]["outcomes"]] == ["log-probability"]
+    remaining = text.replace(f" {gone}", "")
+    assert model.generate(remaining) != content  # it would write something else
+    direct = limelight.explain(model, remaining, "loo", answer=content.text).prediction["answer"]
     assert after["change"]["after"] == pytest.approx(direct, abs=1e-4)
     scores = dict(limelight.explain(model, text, "loo").as_list())
     assert before["prediction"]["value"] - direct == pytest.approx(scores[gone], abs=1e-3)
 
 
 def test_every_occurrence_goes_and_the_first_word_leaves_no_space(shipped):
-    assert shown(shipped, changes=[("the", 0, None)])["text"] == (
+    assert encode_answer(shipped, changes=[("the", 0, None)])["text"] == (
         "plot is predictable, but acting is superb."
     )
 
 
 def test_removal_by_the_methods_is_what_leave_one_out_says(shipped):
-    told = shown(shipped, changes=[("superb", 0, None)])["change"]
+    output = encode_answer(shipped, changes=[("superb", 0, None)])["change"]
     scores = dict(limelight.explain(shipped, TEXT, "loo").as_list())
-    assert told["before"] - told["removed"] == pytest.approx(scores["superb"], rel=1e-9)
-    assert told["replacement"] == "unk"
+    assert output["before"] - output["removed"] == pytest.approx(scores["superb"], rel=1e-9)
+    assert output["replacement"] == "unk"
 
 
 def test_a_replacement_stands_where_the_word_was(shipped):
-    told = shown(shipped, changes=[("superb", 0, "awful"), ("plot", 0, "story")])
-    assert told["text"] == "The story is predictable, but the acting is awful."
-    assert told["change"]["removed"] is None
+    output = encode_answer(shipped, changes=[("superb", 0, "awful"), ("plot", 0, "story")])
+    assert output["text"] == "The story is predictable, but the acting is awful."
+    assert output["change"]["removed"] is None
 
 
 def test_a_change_of_a_word_that_is_no_longer_there_changes_nothing(shipped):
-    told = shown(shipped, changes=[("gone", 0, None), ("the", 5, None)])
-    assert told["text"] == TEXT
-    assert told["change"]["after"] == told["change"]["before"]
+    output = encode_answer(shipped, changes=[("gone", 0, None), ("the", 5, None)])
+    assert output["text"] == TEXT
+    assert output["change"]["after"] == output["change"]["before"]
 
 
 def test_the_class_stays_the_same_for_the_changed_text(tiny_model):
     model = tiny_model(outputs=3)
     text = "w1 w2 w3 w4 w5"
     for word in ("w1", "w2", "w3"):
-        plain = shown(model, text)["prediction"]
-        changed = shown(model, text, changes=[(word, 0, None)])
+        plain = encode_answer(model, text)["prediction"]
+        changed = encode_answer(model, text, changes=[(word, 0, None)])
         assert changed["prediction"]["target"] == plain["target"]
 
 
 def test_protected_words_have_no_score_in_the_text_and_in_what_changes_make_of_it(shipped):
     for changes in ([], [("superb", 0, None)]):
-        told = shown(shipped, methods=["loo"], protect=["plot"], changes=changes)
-        assert "plot" not in [one["text"] for one in told["explanations"][0]["features"]]
+        output = encode_answer(shipped, methods=["loo"], protect=["plot"], changes=changes)
+        assert "plot" not in [value["text"] for value in output["explanations"][0]["features"]]
 
 
 def test_a_protected_word_that_a_change_removes_is_no_error(shipped):
-    told = shown(shipped, methods=["loo"], protect=["story"], changes=[("superb", 0, None)])
-    assert told["text"].endswith("is.")
+    output = encode_answer(
+        shipped, methods=["loo"], protect=["story"], changes=[("superb", 0, None)]
+    )
+    assert output["text"].endswith("is.")
 
 
 def test_a_method_that_is_not_defined_here_says_why_and_the_others_answer(shipped):
-    told = shown(shipped, "superb", methods=["lime-sampled", "loo"])
-    assert [one["method"] for one in told["explanations"]] == ["loo"]
-    assert "needs at least 2 features" in told["errors"]["lime-sampled"]
+    output = encode_answer(shipped, "superb", methods=["lime-sampled", "loo"])
+    assert [value["method"] for value in output["explanations"]] == ["loo"]
+    assert "needs at least 2 features" in output["errors"]["lime-sampled"]
 
 
 def test_a_text_without_words_raises_an_error(shipped):
     with pytest.raises(InputError, match="no words left"):
-        shown(shipped, "superb", changes=[("superb", 0, None)])
+        encode_answer(shipped, "superb", changes=[("superb", 0, None)])
 
 
 def test_half_a_character_is_shown_as_what_it_is(shipped):
-    assert "\ufffd" in shown(shipped, "good \ud83d film", methods=["loo"])["text"]
+    assert "\ufffd" in encode_answer(shipped, "good \ud83d film", methods=["loo"])["text"]
 
 
 def test_sampled_methods_report_how_far_they_are(shipped):
@@ -247,7 +253,7 @@ def test_a_text_that_is_too_long_raises_an_error():
     )
 
 
-def asked(text, **changes):
+def make_request(text, **changes):
     return TextRequest(
         **{"tab": "t", "panel": "p", "text": text, "methods": ["lime", "gxi"], **changes}
     )
@@ -262,31 +268,35 @@ def test_texts_that_are_answered_together_have_the_answers_that_each_has_alone(s
         "good and good again",
         "<b>superb</b> \U0001f600 acting",
     ]
-    questions = [asked(text, methods=methods, scale=scale) for text in texts]
+    questions = [make_request(text, methods=methods, scale=scale) for text in texts]
     together = msgspec.json.decode(msgspec.json.encode(explain_texts(shipped, questions)))
-    for question, told in zip(questions, together, strict=True):
-        alone = explain_text(shipped, question, lambda *_: None)
-        alone = msgspec.json.decode(msgspec.json.encode(alone))
-        for one, other in zip(told.pop("explanations"), alone.pop("explanations"), strict=True):
-            bound = (one.pop("bound") or 0) + (other.pop("bound") or 0) + 1e-12
-            scores = [[f["score"] for f in e["features"]] for e in (one, other)]
-            np.testing.assert_allclose(*scores, atol=bound)
-            assert [f["spans"] for f in one["features"]] == [f["spans"] for f in other["features"]]
-            assert one["text"] == question.text
-        # Sums over a batch are as long as its longest text: their last bits may differ.
-        assert told["prediction"].pop("value") == pytest.approx(
-            alone["prediction"].pop("value"), abs=1e-12
-        )
-        for one, other in zip(
-            told["prediction"].pop("outcomes"), alone["prediction"].pop("outcomes"), strict=True
+    for question, output in zip(questions, together, strict=True):
+        single = explain_text(shipped, question, lambda *_: None)
+        single = msgspec.json.decode(msgspec.json.encode(single))
+        for value, other in zip(
+            output.pop("explanations"), single.pop("explanations"), strict=True
         ):
-            assert one == pytest.approx(other, abs=1e-12)
-        assert told == alone
+            bound = (value.pop("bound") or 0) + (other.pop("bound") or 0) + 1e-12
+            scores = [[f["score"] for f in e["features"]] for e in (value, other)]
+            np.testing.assert_allclose(*scores, atol=bound)
+            assert [f["spans"] for f in value["features"]] == [
+                f["spans"] for f in other["features"]
+            ]
+            assert value["text"] == question.text
+        # Sums over a batch are as long as its longest text: their last bits may differ.
+        assert output["prediction"].pop("value") == pytest.approx(
+            single["prediction"].pop("value"), abs=1e-12
+        )
+        for value, other in zip(
+            output["prediction"].pop("outcomes"), single["prediction"].pop("outcomes"), strict=True
+        ):
+            assert value == pytest.approx(other, abs=1e-12)
+        assert output == single
 
 
 def test_only_questions_that_ask_the_same_are_alike():
-    same = batch_kind(asked("one text"))
-    assert same == batch_kind(asked("another text", tab="other", panel="other"))
+    same = batch_kind(make_request("one text"))
+    assert same == batch_kind(make_request("another text", tab="other", panel="other"))
     for change in (
         {"target": "negative"},
         {"scale": "probability"},
@@ -295,15 +305,15 @@ def test_only_questions_that_ask_the_same_are_alike():
         {"features": "positions"},
         {"model": 1},
     ):
-        assert batch_kind(asked("one text", **change)) != same
-    assert batch_kind(asked("one text", changes=[("one", 0, None)])) is None
-    assert batch_kind(asked(" ")) is None
+        assert batch_kind(make_request("one text", **change)) != same
+    assert batch_kind(make_request("one text", changes=[("one", 0, None)])) is None
+    assert batch_kind(make_request(" ")) is None
 
 
 def test_a_text_outside_the_domain_of_a_method_is_evaluated_alone(shipped):
     with pytest.raises(InputError, match="at least 2 features"):
         explain_texts(
-            shipped, [asked(text, methods=["lime-sampled"]) for text in ("two words", "one")]
+            shipped, [make_request(text, methods=["lime-sampled"]) for text in ("two words", "one")]
         )
 
 
@@ -315,20 +325,20 @@ def clauses(text):
 def test_a_splitter_has_a_name_and_splits_the_text(shipped):
     facts = model_facts(ServedModel(name="ours", model=shipped), clauses)
     assert facts["default_features"] == facts["features"][-1] == f"{__name__}:clauses"
-    asked = {
+    request = {
         "tab": "t",
         "panel": "p",
         "text": TEXT,
         "methods": ["loo"],
         "features": facts["default_features"],
     }
-    question = parse_request(msgspec.json.encode(asked), clauses)
-    (told,) = explain_text(shipped, question, lambda *_: None)["explanations"]
-    found = limelight.explain(shipped, TEXT, "loo", features=clauses)
-    assert limelight.Explanation.from_json(bytes(told)) == found
-    assert len(found) == 2
+    question = parse_request(msgspec.json.encode(request), clauses)
+    (output,) = explain_text(shipped, question, lambda *_: None)["explanations"]
+    explanation = limelight.explain(shipped, TEXT, "loo", features=clauses)
+    assert limelight.Explanation.from_json(bytes(output)) == explanation
+    assert len(explanation) == 2
     with pytest.raises(InputError, match="features"):  # nobody served it
-        explain_text(shipped, parse_request(msgspec.json.encode(asked)), lambda *_: None)
+        explain_text(shipped, parse_request(msgspec.json.encode(request)), lambda *_: None)
 
 
 def test_unknown_features_raise_an_error_before_the_page_is_served(shipped):

@@ -26,7 +26,7 @@ def pixels(height=6, width=10, channels=3, seed=0):
     return np.random.default_rng(seed).integers(0, 256, (height, width, channels), dtype=np.uint8)
 
 
-def written(image, kind="PNG", **how):
+def encode_image(image, kind="PNG", **how):
     file = BytesIO()
     image.save(file, kind, **how)
     return file.getvalue()
@@ -35,10 +35,10 @@ def written(image, kind="PNG", **how):
 def test_one_image_is_the_same_from_an_array_a_file_its_bytes_and_a_table(tmp_path):
     array = pixels()
     file = tmp_path / "shirt.png"
-    file.write_bytes(written(PillowImage.fromarray(array)))
-    several = [
-        read_image(given)
-        for given in (
+    file.write_bytes(encode_image(PillowImage.fromarray(array)))
+    values = [
+        read_image(arguments)
+        for arguments in (
             array,
             array / 255,
             array.astype(np.int64),
@@ -51,42 +51,42 @@ def test_one_image_is_the_same_from_an_array_a_file_its_bytes_and_a_table(tmp_pa
             {"bytes": None, "path": str(file)},
         )
     ]
-    assert all((one.pixels == array).all() for one in several)
-    assert {one.digest for one in several} == {several[0].digest}
-    assert {one.name for one in several} == {UNNAMED, "shirt.png"}
-    assert several[5].label == f"shirt.png (10 × 6, {several[0].digest})"
-    assert several[5] == several[6] != several[0]
-    assert read_image(several[0]) is several[0]
+    assert all((value.pixels == array).all() for value in values)
+    assert {element.digest for element in values} == {values[0].digest}
+    assert {one.name for one in values} == {UNNAMED, "shirt.png"}
+    assert values[5].label == f"shirt.png (10 × 6, {values[0].digest})"
+    assert values[5] == values[6] != values[0]
+    assert read_image(values[0]) is values[0]
     other = array.copy()
     other[3, 4, 1] ^= 1
-    assert read_image(other).digest != several[0].digest
-    assert read_image(array.reshape(10, 6, 3)).digest != several[0].digest
+    assert read_image(other).digest != values[0].digest
+    assert read_image(array.reshape(10, 6, 3)).digest != values[0].digest
 
 
 def test_what_a_camera_turned_is_turned_back_and_transparency_lies_on_white(tmp_path):
     turned = PillowImage.fromarray(pixels())
     exif = turned.getexif()
     exif[0x0112] = 6  # to be shown turned by 90 degrees
-    file = written(turned, exif=exif.tobytes())
+    file = encode_image(turned, exif=exif.tobytes())
     assert read_image(file).size == (6, 10)
     assert (read_image(file).pixels == np.rot90(pixels(), -1)).all()
 
     clear = np.dstack([pixels(), np.full((6, 10), 255, np.uint8)])
     assert read_image(clear).warnings == ()
     clear[0, 0, 3] = 0
-    for given in (clear, written(PillowImage.fromarray(clear))):
-        found = read_image(given)
-        assert found.pixels.shape == (6, 10, 3)
-        assert (found.pixels[0, 0] == 255).all()
-        assert (found.pixels[1:] == pixels()[1:]).all()
-        assert len(found.warnings) == 1
+    for arguments in (clear, encode_image(PillowImage.fromarray(clear))):
+        result = read_image(arguments)
+        assert result.pixels.shape == (6, 10, 3)
+        assert (result.pixels[0, 0] == 255).all()
+        assert (result.pixels[1:] == pixels()[1:]).all()
+        assert len(result.warnings) == 1
 
 
 def test_gray_images_stay_gray_and_others_become_colors():
     gray = pixels(channels=1)[:, :, 0]
     assert (read_image(gray).pixels[:, :, 0] == gray).all()
     deep = PillowImage.fromarray(gray.astype(np.uint16) * 257)
-    assert (read_image(written(deep)).pixels[:, :, 0] == gray).all()
+    assert (read_image(encode_image(deep)).pixels[:, :, 0] == gray).all()
     for mode, channels in (("1", 1), ("L", 1), ("P", 3), ("CMYK", 3), ("LA", 3), ("F", 1)):
         image = PillowImage.fromarray(pixels()).convert("L" if mode == "F" else mode)
         if mode == "F":
@@ -95,11 +95,11 @@ def test_gray_images_stay_gray_and_others_become_colors():
 
 
 def bad_images(folder):
-    good = written(PillowImage.fromarray(pixels()))
+    good = encode_image(PillowImage.fromarray(pixels()))
     (folder / "broken.png").write_bytes(good[: len(good) // 2])
     (folder / "words.txt").write_text("no image")
     frames = [PillowImage.fromarray(pixels(seed=k)) for k in range(3)]
-    gif = written(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    gif = encode_image(frames[0], "GIF", save_all=True, append_images=frames[1:])
     (folder / "moving.gif").write_bytes(gif)
     return [
         (folder / "broken.png", "cannot be read as an image"),
@@ -128,10 +128,10 @@ def bad_images(folder):
 
 
 def test_a_value_that_is_no_image_raises_an_error(tmp_path):
-    for given, said in bad_images(tmp_path):
+    for arguments, message in bad_images(tmp_path):
         with pytest.raises(InputError) as refused:
-            read_image(given)
-        assert said in str(refused.value)
+            read_image(arguments)
+        assert message in str(refused.value)
         assert str(refused.value).endswith((".", ")."))
 
 
@@ -150,21 +150,21 @@ def big_endian(numbers):
 @pytest.mark.parametrize("bits", [8, 10, 12, 14, 16])
 def test_an_image_of_16_bits_has_the_brightness_of_its_bit_depth(bits):
     deep = ramp(bits)
-    whole = PillowImage.fromarray(deep.astype(np.int32))
+    full = PillowImage.fromarray(deep.astype(np.int32))
     kinds = {
         "array": deep,
         "colors": np.repeat(deep[:, :, None], 3, axis=2),
-        "PNG": written(PillowImage.fromarray(deep)),
-        "TIFF": written(PillowImage.fromarray(deep), "TIFF"),
-        "big-endian TIFF": written(big_endian(deep), "TIFF"),
-        "32 bits": written(whole, "TIFF"),
-        "Pillow": whole,
+        "PNG": encode_image(PillowImage.fromarray(deep)),
+        "TIFF": encode_image(PillowImage.fromarray(deep), "TIFF"),
+        "big-endian TIFF": encode_image(big_endian(deep), "TIFF"),
+        "32 bits": encode_image(full, "TIFF"),
+        "Pillow": full,
     }
-    for name, given in kinds.items():
-        found = read_image(given)
-        shown = found.pixels.astype(int)
-        assert np.abs(shown - RAMP[:, :, None]).max() == 0, name
-        warned = any(f"read as {bits} bits" in warning for warning in found.warnings)
+    for name, arguments in kinds.items():
+        result = read_image(arguments)
+        output = result.pixels.astype(int)
+        assert np.abs(output - RAMP[:, :, None]).max() == 0, name
+        warned = any(f"read as {bits} bits" in warning for warning in result.warnings)
         assert warned == (bits < 16), name
 
 
@@ -184,10 +184,10 @@ def test_every_mode_of_pillow_shows_the_grays_that_pillow_itself_shows():
     for mode, image in modes.items():
         assert image.mode == mode
         expected = RAMP if mode in ("I", "F") else np.asarray(image.convert("L"))
-        shown = read_image(image).pixels.astype(int).mean(axis=2)
+        output = read_image(image).pixels.astype(int).mean(axis=2)
         # YCbCr is rounded on the way there and back.
-        assert np.abs(shown - expected).max() <= 1, mode
-        assert shown[0, -1] >= 254, mode
+        assert np.abs(output - expected).max() <= 1, mode
+        assert output[0, -1] >= 254, mode
 
 
 def test_arrays_of_16_bits_in_one_file_are_read_by_one_bit_depth(tmp_path):
@@ -196,20 +196,20 @@ def test_arrays_of_16_bits_in_one_file_are_read_by_one_bit_depth(tmp_path):
     bright, dark = ramp(12), ramp(12) // 8
     file = tmp_path / "scans.npz"
     np.savez(file, images=np.array([bright, dark]), labels=np.array(["lung", "hand"]))
-    found = read_labeled_images(file, ["hand", "lung"]).texts
-    assert [int(image.pixels.max()) for image in found] == [255, 32]
+    result = read_labeled_images(file, ["hand", "lung"]).texts
+    assert [int(image.pixels.max()) for image in result] == [255, 32]
 
 
 def test_segments_of_a_gray_image_follow_its_edges():
     y, x = np.mgrid[:120, :160]
     disc = (x - 80) ** 2 + (y - 60) ** 2 < 35**2
     gray = np.where(disc, 190, 40).astype(np.uint8)[:, :, None]
-    found = slic_segments(gray)
-    assert 20 < len(np.unique(found)) < 60
-    crossed = [k for k in np.unique(found) if len(np.unique(disc[found == k])) > 1]
+    result = slic_segments(gray)
+    assert 20 < len(np.unique(result)) < 60
+    crossed = [k for k in np.unique(result) if len(np.unique(disc[result == k])) > 1]
     assert crossed == []
     # A gray image is the same image in three equal colors.
-    assert (found == slic_segments(np.repeat(gray, 3, axis=2))).all()
+    assert (result == slic_segments(np.repeat(gray, 3, axis=2))).all()
 
 
 FOREIGN = {
@@ -232,15 +232,15 @@ def test_a_file_of_another_format_is_refused_and_starts_no_program(kind, tmp_pat
     monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)  # what Pillow remembers of the program
     file = tmp_path / "photo.png"
     file.write_bytes(FOREIGN[kind])
-    for given in (file, file.read_bytes()):
+    for arguments in (file, file.read_bytes()):
         with pytest.raises(InputError, match="PNG, JPEG, GIF, BMP, WebP or TIFF"):
-            read_image(given)
+            read_image(arguments)
     assert not started.exists()
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF"])
 def test_an_incomplete_image_file_is_an_error(kind):
-    file = written(PillowImage.fromarray(pixels(40, 60)), kind)
+    file = encode_image(PillowImage.fromarray(pixels(40, 60)), kind)
     assert read_image(file).size == (60, 40)
     for end in (4, 12, 30, len(file) // 2):
         with pytest.raises(InputError, match="cannot be read as an image in") as refused:
@@ -249,7 +249,7 @@ def test_an_incomplete_image_file_is_an_error(kind):
 
 
 def test_a_file_of_more_pixels_than_pillow_trusts_is_refused(monkeypatch):
-    file = written(PillowImage.fromarray(pixels()))
+    file = encode_image(PillowImage.fromarray(pixels()))
     for most in (59, 20):  # a warning of Pillow's, and an error
         monkeypatch.setattr(PillowImage, "MAX_IMAGE_PIXELS", most)
         with pytest.raises(InputError, match="must have at most"):
@@ -258,7 +258,7 @@ def test_a_file_of_more_pixels_than_pillow_trusts_is_refused(monkeypatch):
 
 def test_numbers_and_files_are_images_and_texts_are_not():
     image = PillowImage.fromarray(pixels())
-    for given in (
+    for arguments in (
         pixels(),
         pixels()[:, :, 0] / 255,
         read_image(pixels()),
@@ -266,9 +266,9 @@ def test_numbers_and_files_are_images_and_texts_are_not():
         b"",
         {"path": ""},
     ):
-        assert is_image(given)
-    for given in ("shirt.png", ("a", "b"), ["a"], np.array(["a", "b"]), np.zeros(5), {}):
-        assert not is_image(given)
+        assert is_image(arguments)
+    for arguments in ("shirt.png", ("a", "b"), ["a"], np.array(["a", "b"]), np.zeros(5), {}):
+        assert not is_image(arguments)
 
 
 def read(image, rows, columns, **rest):
@@ -280,7 +280,9 @@ def read(image, rows, columns, **rest):
 def test_the_boxes_of_a_grid_are_all_of_the_image_once():
     for rows, columns in ((1, 1), (2, 5), (6, 10), (4, 3)):
         cut = PatchedImage(read_image(pixels()), grid_boxes((0, 0, 10, 6), rows, columns))
-        area = sum((right - left) * (bottom - top) for left, top, right, bottom in cut.boxes)
+        area = sum(
+            (right - remaining) * (bottom - top) for remaining, top, right, bottom in cut.boxes
+        )
         assert area == 60
         assert set(cut.token_map().ravel()) == set(range(rows * columns))
         assert cut.token_names()[-1] == f"row {rows}, column {columns}"
@@ -291,10 +293,10 @@ def test_the_boxes_of_a_grid_are_all_of_the_image_once():
 def test_patches_are_features_and_a_coarser_grid_joins_them():
     model_input = read(read_image(pixels(4, 6)), 4, 6)
     assert model_input.text == model_input.user_input.label
-    one = build_features(model_input, "patches")
-    assert one.strings == model_input.tokens.strings
-    assert one.spans == ((),) * 24
-    assert one.noun == "patch"
+    value = build_features(model_input, "patches")
+    assert value.strings == model_input.tokens.strings
+    assert value.spans == ((),) * 24
+    assert value.noun == "patch"
     joined = build_features(model_input, "2 × 3 patches")
     assert len(joined) == 6
     assert (
@@ -305,10 +307,10 @@ def test_patches_are_features_and_a_coarser_grid_joins_them():
     assert build_features(model_input, "2x3 patches").strings == joined.strings
     with pytest.raises(InputError, match=r"reads 4 × 6 patches, so a grid of .* is too fine"):
         build_features(model_input, "5 × 5 patches")
-    left = build_features(model_input, [0, 0, -1, -1, -1, -1] * 4)
-    assert left.strings == ("group 0",)
-    assert left.result_fields(model_input)["image"].boxes == ((0, 0, 2, 4),)
-    assert left.result_fields(model_input)["image"].regions is None
+    remaining = build_features(model_input, [0, 0, -1, -1, -1, -1] * 4)
+    assert remaining.strings == ("group 0",)
+    assert remaining.result_fields(model_input)["image"].boxes == ((0, 0, 2, 4),)
+    assert remaining.result_fields(model_input)["image"].regions is None
     for name in ("words", "sentences"):
         with pytest.raises(InputError, match=f"'{name}' are parts of a text, .* from: patches, "):
             build_features(model_input, name)
@@ -321,10 +323,10 @@ def test_features_that_are_no_boxes_are_kept_as_a_map():
     model_input = read(read_image(array), 4, 6)
     corner = [0, 0, 1, 1, 1, 1] + [0, 1, 1, 1, 1, 1] + [-1] * 12
     image = build_features(model_input, corner).result_fields(model_input)["image"]
-    found = np.asarray(PillowImage.open(BytesIO(b64decode(image.regions))))
-    assert (found.ravel() == np.array(corner) + 1).all()
-    shown = np.asarray(PillowImage.open(BytesIO(b64decode(image.png))))
-    assert (shown == array).all()
+    result = np.asarray(PillowImage.open(BytesIO(b64decode(image.regions))))
+    assert (result.ravel() == np.array(corner) + 1).all()
+    output = np.asarray(PillowImage.open(BytesIO(b64decode(image.png))))
+    assert (output == array).all()
 
 
 def halves(pixels):
@@ -354,8 +356,8 @@ def test_a_splitter_labels_every_pixel_and_negative_ones_are_left_alone():
     assert len(finer.boxes) == 15
 
 
-def explained(image, d=4, **changed):
-    own = {
+def make_explanation(image, d=4, **changed):
+    own_value = {
         "text": "shirt.png (10 × 6, 0123456789ab)",
         "features": tuple(f"row 1, column {k + 1}" for k in range(d)),
         "spans": ((),) * d,
@@ -365,45 +367,45 @@ def explained(image, d=4, **changed):
         "prediction": {"Bag": 1.0},
         "settings": {"features": "patches"},
     }
-    return Explanation(**own | changed, image=image)
+    return Explanation(**own_value | changed, image=image)
 
 
 def test_an_explanation_of_an_image_comes_back_from_json_as_it_was():
     model_input = read(read_image(pixels()), 2, 2)
     image = build_features(model_input, "patches").result_fields(model_input)["image"]
-    e = explained(image)
+    e = make_explanation(image)
     assert Explanation.from_json(e.to_json()) == e
     record = json.loads(e.to_json())
     assert record["image"]["boxes"][0] == [0, 0, 5, 3]
     assert record["image"]["size"] == [10, 6]
-    assert "image" not in json.loads(explained(None).to_json())
+    assert "image" not in json.loads(make_explanation(None).to_json())
     assert e.feature_noun == "patch"
 
 
 def test_an_image_that_does_not_fit_its_features_is_refused():
-    own = {"digest": "0123456789ab", "size": (10, 6), "boxes": ((0, 0, 5, 3),) * 4}
-    explained(Image(**own))
-    for changed, said in (
+    own_value = {"digest": "0123456789ab", "size": (10, 6), "boxes": ((0, 0, 5, 3),) * 4}
+    make_explanation(Image(**own_value))
+    for changed, message in (
         ({"boxes": ((0, 0, 5, 3),)}, "not 4 and 1"),
         ({"boxes": ((0, 0, 11, 3),) * 4}, "inside the image"),
         ({"digest": "<b>"}, "must be 12 digits"),
         ({"png": '"><script>'}, "PNG file in base64"),
         ({"png": "aGVsbG8="}, "PNG file in base64"),
     ):
-        with pytest.raises(InputError, match=said):
-            explained(Image(**own | changed))
+        with pytest.raises(InputError, match=message):
+            make_explanation(Image(**own_value | changed))
 
 
 def test_a_large_image_is_stored_small():
     image = ImageInput(np.zeros((600, 900, 3), np.uint8))
-    shown = PillowImage.open(BytesIO(image.png()))
-    assert shown.size == (448, 299)
+    output = PillowImage.open(BytesIO(image.png()))
+    assert output.size == (448, 299)
 
 
 def test_names_of_files_stand_on_one_line_in_characters_that_can_be_written(tmp_path):
-    for name, said in (("a\nb.png", "a b.png"), ("a\udcffb.png", "a?b.png")):
+    for name, message in (("a\nb.png", "a b.png"), ("a\udcffb.png", "a?b.png")):
         PillowImage.fromarray(pixels()).save(tmp_path / name)
-        assert read_image(tmp_path / name).name == said
+        assert read_image(tmp_path / name).name == message
 
 
 def test_images_of_all_sizes_are_joined_alike_and_a_grid_has_one_name():
@@ -411,8 +413,8 @@ def test_images_of_all_sizes_are_joined_alike_and_a_grid_has_one_name():
         build_features(read(read_image(pixels(side, side)), 14, 14), "4x4 patches")
         for side in (21, 28, 224)
     ]
-    assert all(one.feature_index.tolist() == joined[0].feature_index.tolist() for one in joined)
-    assert {one.kind for one in joined} == {"4 × 4 patches"}
+    assert all(value.feature_index.tolist() == joined[0].feature_index.tolist() for value in joined)
+    assert {element.kind for element in joined} == {"4 × 4 patches"}
 
 
 def test_too_many_segments_are_refused_before_anything_is_computed():

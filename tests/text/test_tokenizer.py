@@ -56,10 +56,10 @@ def test_every_span_holds_its_token(text):
     lowered = text.lower()
     for string, (start, end) in zip(tokens.strings, tokens.spans, strict=True):
         assert 0 <= start < end <= len(text)
-        held = text[start:end].lower().replace('"', "")
+        contained = text[start:end].lower().replace('"', "")
         # a final sigma is lowered by its neighbors, which the slice does not have
         if "σ" not in lowered and "ς" not in lowered:
-            assert string in held
+            assert string in contained
 
 
 @given(texts)

@@ -137,15 +137,15 @@ def test_paragraphs_and_lines():
 def test_a_word_of_two_sentences_lies_in_both():
     text = "a b. a c! d"
     model_input = ModelInput(text, tokenize(text))
-    found = nest_features(
+    result = nest_features(
         build_features(model_input), build_features(model_input, [(0, 4), (5, 9)])
     )
-    assert [(found.parts.strings[k], int(o)) for k, o in enumerate(found.outer)] == [
+    assert [(result.parts.strings[k], int(o)) for k, o in enumerate(result.outer)] == [
         ("a", 0), ("a", 1), ("b", 0), (".", 0), ("c", 1), ("!", 1), ("d", 2),
     ]  # fmt: skip
-    assert found.inner.tolist() == [0, 0, 1, 2, 3, 4, 5]
-    assert found.parts.spans[:2] == (((0, 1),), ((5, 6),))
-    assert found.parts.feature_index.tolist() == [0, 2, 3, 1, 4, 5, 6]
+    assert result.inner.tolist() == [0, 0, 1, 2, 3, 4, 5]
+    assert result.parts.spans[:2] == (((0, 1),), ((5, 6),))
+    assert result.parts.feature_index.tolist() == [0, 2, 3, 1, 4, 5, 6]
 
 
 @pytest.mark.parametrize(

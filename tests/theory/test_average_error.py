@@ -85,7 +85,7 @@ def test_unknown_logits_leave_the_range_of_the_values():
 
 @pytest.mark.parametrize("smallest", [0.0, 1e-310])
 def test_lost_denominators_leave_nothing(smallest):
-    found = average_error(
+    result = average_error(
         logit_error=np.zeros(1),
         value_error=np.zeros((1, 1)),
         low=np.zeros((1, 1)),
@@ -93,7 +93,7 @@ def test_lost_denominators_leave_nothing(smallest):
         terms=T,
         smallest=np.array([smallest]),
     )
-    assert found[0, 0] == np.inf
+    assert result[0, 0] == np.inf
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(-300, 140), st.booleans())
@@ -106,15 +106,15 @@ def test_a_product_is_within_its_bound(seed, decades, cancels):
         x[:, 1], y[1] = -x[:, 0], y[0] * (1 + 1e-15)
     X = x + x_error * rng.uniform(-1, 1, x.shape)
     Y = y + y_error * rng.uniform(-1, 1, y.shape)
-    error, found = product_error(x, y, x_error=x_error, y_error=y_error), x @ y
+    error, result = product_error(x, y, x_error=x_error, y_error=y_error), x @ y
     for i in range(2):
         for j in range(3):
             exact = sum(Fraction(X[i, k]) * Fraction(Y[k, j]) for k in range(5))
-            assert abs(Fraction(found[i, j]) - exact) <= Fraction(error[i, j])
+            assert abs(Fraction(result[i, j]) - exact) <= Fraction(error[i, j])
 
 
 def test_without_the_errors_of_its_factors_it_would_not_be():
     x, y = np.ones((1, 5)), np.ones((5, 1))
-    found = (x * (1 + 1e-12)) @ y
-    assert abs(found - 5)[0, 0] > product_error(x, y)[0, 0]
-    assert abs(found - 5)[0, 0] <= product_error(x, y, x_error=1e-12 * x)[0, 0]
+    result = (x * (1 + 1e-12)) @ y
+    assert abs(result - 5)[0, 0] > product_error(x, y)[0, 0]
+    assert abs(result - 5)[0, 0] <= product_error(x, y, x_error=1e-12 * x)[0, 0]

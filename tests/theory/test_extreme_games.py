@@ -65,10 +65,10 @@ def test_the_intercept_is_right_where_a_penalty_leaves_no_score(d, bandwidth):
     game = pooling_game(
         rng.normal(size=(1, d + 1)) * 3, rng.normal(size=(1, 1, d + 1)), groups=[-1, *range(d)]
     )
-    found = lime(game, bandwidth=bandwidth, penalty=1.0)
+    result = lime(game, bandwidth=bandwidth, penalty=1.0)
     exact = lime_by_enumeration(game, bandwidth=bandwidth, penalty=1.0)
-    off = np.abs(found.intercept - exact.intercept).item()
-    assert off <= found.intercept_bound.item() < 1e-3
+    off = np.abs(result.intercept - exact.intercept).item()
+    assert off <= result.intercept_bound.item() < 1e-3
 
 
 def test_tiny_and_huge_values_raise_an_error_but_zero_does_not():
@@ -94,9 +94,9 @@ def test_weights_of_any_size_have_a_second_order():
     plain = pooling_game([0.0, 1.0, 2.0], [1.0, 2.0, -1.0], groups=[-1, 0, 1])
     small = {k: 1e-250 * getattr(plain, k) for k in ("D0", "a", "b", "N0", "A", "B")}
     for formula in (lime_second_order, shapley_second_order):
-        expected, found = formula(plain), formula(replace(plain, **small))
-        np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-12)
-        np.testing.assert_allclose(found.bound, expected.bound, rtol=1e-9)
+        expected, result = formula(plain), formula(replace(plain, **small))
+        np.testing.assert_allclose(result.scores, expected.scores, rtol=1e-12)
+        np.testing.assert_allclose(result.bound, expected.bound, rtol=1e-9)
 
 
 def test_what_a_position_that_stays_would_weigh_if_removed_is_never_met():

@@ -44,7 +44,7 @@ def curve_by_masks(game, order):
     return value(game, keep)[0]
 
 
-def by_size(game):
+def outputs_per_size(game):
     """Oracle: f of every set, grouped by the number of removed words."""
     keep = enumerate_masks(game.d)
     f, removed = value(game, keep)[0], game.d - keep.sum(axis=1)
@@ -81,10 +81,10 @@ def test_a_curve_asks_what_is_left_after_each_word(game, random):
 
 def test_another_order_has_another_curve():
     game = random_game(1, C=1)
-    one, other = deletion_curves(game, np.array([range(7), [1, 0, *range(2, 7)]]))
-    assert not np.allclose(one, other, rtol=1e-9)
-    assert one[0] == pytest.approx(float(full_value(game)[0]))
-    assert one[-1] == pytest.approx(float(empty_value(game)[0]))
+    element, other = deletion_curves(game, np.array([range(7), [1, 0, *range(2, 7)]]))
+    assert not np.allclose(element, other, rtol=1e-9)
+    assert element[0] == pytest.approx(float(full_value(game)[0]))
+    assert element[-1] == pytest.approx(float(empty_value(game)[0]))
 
 
 @quick
@@ -100,7 +100,7 @@ def test_chance_is_the_mean_over_all_orders(game):
 @given(games(most=11), st.sampled_from([1e-6, 1e-9]))
 def test_chance_is_the_mean_over_all_sets_of_every_size(game, tolerance):
     mean, bound = random_removal_mean(game, tolerance=tolerance)
-    exact = np.mean([f.mean() for f in by_size(game)])
+    exact = np.mean([f.mean() for f in outputs_per_size(game)])
     spread = np.ptp(head_values(game, enumerate_masks(game.d)), axis=-1).mean()
     assert abs(mean - exact) <= bound <= 2.1 * tolerance * spread + 1e-11
 
@@ -108,32 +108,32 @@ def test_chance_is_the_mean_over_all_sets_of_every_size(game, tolerance):
 def test_a_wrong_chance_would_be_noticed():
     game = random_game(2, d=6, C=1)
     mean, bound = random_removal_mean(game)
-    other = np.mean([f.mean() for f in by_size(replace(game, A=game.A * (1 + 1e-5)))])
+    other = np.mean([f.mean() for f in outputs_per_size(replace(game, A=game.A * (1 + 1e-5)))])
     assert abs(mean - other) > bound
 
 
 @quick
 @given(games(most=10))
 def test_no_set_of_any_size_passes_the_bounds_and_one_head_attains_them(game):
-    found = size_extremes(game)
-    low, high = (np.array([pick(f) for f in by_size(game)]) for pick in (np.min, np.max))
+    result = size_extremes(game)
+    low, high = (np.array([pick(f) for f in outputs_per_size(game)]) for pick in (np.min, np.max))
     rounding = 1e-13 * np.abs(np.concatenate([low, high])).max()
-    assert (found.low <= low + rounding).all()
-    assert (found.high >= high - rounding).all()
+    assert (result.low <= low + rounding).all()
+    assert (result.high >= high - rounding).all()
     if game.K == 1:
         slack = 1e-9 * (value_spread(game)[0] + np.abs(high).max())
-        np.testing.assert_allclose(found.low, low, rtol=1e-9, atol=slack)
-        np.testing.assert_allclose(found.high, high, rtol=1e-9, atol=slack)
+        np.testing.assert_allclose(result.low, low, rtol=1e-9, atol=slack)
+        np.testing.assert_allclose(result.high, high, rtol=1e-9, atol=slack)
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_one_head_attains_its_bounds_where_a_word_holds_nearly_everything(seed):
     """There a denominator that is taken away from cancels, and θ may start above the maximum."""
     game = random_game(seed, d=7, K=1, C=1, ratio=1e30)
-    found = size_extremes(game)
-    low, high = (np.array([pick(f) for f in by_size(game)]) for pick in (np.min, np.max))
-    np.testing.assert_allclose(found.low, low, atol=1e-12)
-    np.testing.assert_allclose(found.high, high, atol=1e-12)
+    result = size_extremes(game)
+    low, high = (np.array([pick(f) for f in outputs_per_size(game)]) for pick in (np.min, np.max))
+    np.testing.assert_allclose(result.low, low, atol=1e-12)
+    np.testing.assert_allclose(result.high, high, atol=1e-12)
 
 
 def test_one_head_need_not_reach_its_ceiling():
@@ -179,10 +179,10 @@ def negative_root_games(count):
 def test_the_ceiling_of_a_root_holds_and_may_be_loose_where_all_values_are_negative():
     loose = []
     for game in negative_root_games(250):
-        high = np.array([f.max() for f in by_size(game)])
-        found = size_extremes(game).high
-        assert (found >= high - 1e-9 * np.abs(high)).all()
-        loose.append(((found - high) / np.abs(high)).max())
+        high = np.array([f.max() for f in outputs_per_size(game)])
+        result = size_extremes(game).high
+        assert (result >= high - 1e-9 * np.abs(high)).all()
+        loose.append(((result - high) / np.abs(high)).max())
     assert len(loose) > 100
     assert np.median(loose) < 1e-6
     share = np.mean(np.array(loose) > 0.2)
@@ -193,7 +193,7 @@ def test_the_ceiling_of_a_root_holds_and_may_be_loose_where_all_values_are_negat
 def test_the_best_set_of_another_game_passes_the_bound():
     game = random_game(3, d=6, K=1, C=1)
     other = size_extremes(replace(game, A=game.A * 1.001))
-    low = np.array([f.min() for f in by_size(game)])
+    low = np.array([f.min() for f in outputs_per_size(game)])
     assert (other.low > low + 1e-9).any()
 
 
@@ -230,23 +230,23 @@ def test_peaked_games_of_many_words_keep_their_order(seed):
 
 
 def test_greedy_takes_the_word_that_hurts_most_at_every_step():
-    game, left = random_game(4, C=1), list(range(7))
+    game, remaining = random_game(4, C=1), list(range(7))
     for step, j in enumerate(greedy_order(game).tolist()):
-        gone = set(range(7)) - set(left)
-        keep = [[i not in gone and i != other for i in range(7)] for other in left]
+        gone = set(range(7)) - set(remaining)
+        keep = [[i not in gone and i != other for i in range(7)] for other in remaining]
         f = value(game, np.array(keep))[0]
-        assert f[left.index(j)] == pytest.approx(f.min()), step
-        left.remove(j)
+        assert f[remaining.index(j)] == pytest.approx(f.min()), step
+        remaining.remove(j)
 
 
 def test_words_that_are_settled_leave_a_smaller_game():
     game = random_game(5, C=1)
     small = restrict_game(game, [2, 6], [0, 3, 4])
     keep = enumerate_masks(3)
-    whole = np.ones((8, 7), bool)
-    whole[:, [2, 6]] = False
-    whole[:, [0, 3, 4]] = keep
-    np.testing.assert_allclose(value(small, keep), value(game, whole), rtol=1e-12)
+    full = np.ones((8, 7), bool)
+    full[:, [2, 6]] = False
+    full[:, [0, 3, 4]] = keep
+    np.testing.assert_allclose(value(small, keep), value(game, full), rtol=1e-12)
 
 
 def test_constant_games_have_no_room():
@@ -272,8 +272,8 @@ def test_torch_tensors_give_the_same():
     game = random_game(6, C=1)
     names = ("D0", "a", "b", "N0", "A", "B")
     other = RatioGame(*(torch.as_tensor(getattr(game, name)) for name in names))
-    for one, two in zip(size_extremes(game), size_extremes(other), strict=True):
-        np.testing.assert_allclose(two.numpy(), one, rtol=1e-12)
+    for size_extreme, two in zip(size_extremes(game), size_extremes(other), strict=True):
+        np.testing.assert_allclose(two.numpy(), size_extreme, rtol=1e-12)
     assert greedy_order(other).tolist() == greedy_order(game).tolist()
     assert float(random_removal_mean(other).value) == pytest.approx(
         float(random_removal_mean(game).value), rel=1e-12
@@ -282,11 +282,11 @@ def test_torch_tensors_give_the_same():
 
 def test_bounds_of_long_texts_are_found_in_parts(monkeypatch):
     game = random_game(3, d=7, K=3, C=1, ratio=100.0)
-    whole = size_extremes(game)
+    full = size_extremes(game)
     monkeypatch.setattr(faithfulness, "_CELLS", 35)  # five rows at a time
     parts = size_extremes(game)
-    np.testing.assert_array_equal(whole.low, parts.low)
-    np.testing.assert_array_equal(whole.high, parts.high)
+    np.testing.assert_array_equal(full.low, parts.low)
+    np.testing.assert_array_equal(full.high, parts.high)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -297,5 +297,5 @@ def test_the_ceiling_stays_in_the_range_of_f_where_denominators_differ_without_e
     u, v = rng.standard_normal((2, 1, 1, 49))
     none = np.full((1, 1), 1e-30)
     game = RatioGame(D0=none[0], a=a, b=b, N0=none, A=a * u, B=b * v)
-    found = size_extremes(game)
-    assert max(found.high.max(), -found.low.min()) <= 1.001 * max(1, np.abs([u, v]).max())
+    result = size_extremes(game)
+    assert max(result.high.max(), -result.low.min()) <= 1.001 * max(1, np.abs([u, v]).max())

@@ -19,7 +19,7 @@ def assert_same(ours, theirs):
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
-def by_autograd(model, ids, output):
+def gradient_from_autograd(model, ids, output):
     """Oracle: full self-attention as Eq. 1–9 define it, differentiated by torch."""
     as_double = {
         name: torch.tensor(getattr(model, name).astype(np.float64))
@@ -55,16 +55,16 @@ def test_matches_autograd_at_every_position_cls_included(seed):
     model = tiny_model(seed, outputs=2, scale=0.7)
     (text,) = random_texts(1, seed)
     batch = AtTheText(model, text, target=1, scale="score")
-    whole, per_head = by_autograd(model, batch.ids[0], 1)
-    assert_same(batch.gradient[0], whole)
+    full, per_head = gradient_from_autograd(model, batch.ids[0], 1)
+    assert_same(batch.gradient[0], full)
     assert_same(head_gradients(**batch.at_the_text)[0], per_head)
 
 
 def test_matches_autograd_on_the_shipped_model(shipped):
     batch = AtTheText(shipped, "a great film, but the end is not as good as the book")
-    whole, _ = by_autograd(shipped, batch.ids[0], 0)
-    np.testing.assert_allclose(batch.gradient[0], whole, rtol=1e-9, atol=1e-15)
-    rows = np.abs(whole).max(axis=1)
+    full, _ = gradient_from_autograd(shipped, batch.ids[0], 0)
+    np.testing.assert_allclose(batch.gradient[0], full, rtol=1e-9, atol=1e-15)
+    rows = np.abs(full).max(axis=1)
     assert rows[0] > 0  # the row of [cls] is compared too
 
 
@@ -74,10 +74,10 @@ def test_without_the_query_path_the_row_of_cls_is_wrong():
     arguments = dict(batch.at_the_text)
     arguments["query"] = np.zeros_like(arguments["query"])
     as_printed = gradient(**arguments)[0]
-    whole, _ = by_autograd(model, batch.ids[0], 0)
-    assert_same(as_printed[1:], whole[1:])
+    full, _ = gradient_from_autograd(model, batch.ids[0], 0)
+    assert_same(as_printed[1:], full[1:])
     with pytest.raises(AssertionError):
-        assert_same(as_printed[0], whole[0])
+        assert_same(as_printed[0], full[0])
 
 
 def test_the_comparison_can_fail():
@@ -86,7 +86,7 @@ def test_the_comparison_can_fail():
     arguments = dict(batch.at_the_text)
     arguments["key"] = arguments["key"] * (1 + 1e-6)
     with pytest.raises(AssertionError):
-        assert_same(gradient(**arguments)[0], by_autograd(model, batch.ids[0], 0)[0])
+        assert_same(gradient(**arguments)[0], gradient_from_autograd(model, batch.ids[0], 0)[0])
 
 
 @given(seeds)

@@ -13,7 +13,7 @@ from limelight.theory import path_quadrature as quadrature
 from limelight.theory.integrated_gradients import integrated_gradients
 from limelight.theory.logit_path import LogitPath
 from limelight.theory.path_quadrature import NODES, DerivativeBounds
-from path_integrals import by_tanh_sinh
+from path_integrals import integral_by_tanh_sinh
 
 from tiny_models import tiny_model
 
@@ -39,16 +39,16 @@ def test_scores_add_up_to_the_change_of_the_output(seed, question):
     outputs, output = question
     model = tiny_model(seed, outputs=outputs, scale=0.7)
     batch = prepare_batch(model, [TEXT], target=1, scale=output)
-    found = ig(batch)
+    result = ig(batch)
     change = batch.targets.value(batch.outputs) - batch.base_values
-    assert abs(found.scores.sum() - change[0]) < 1e-10
-    assert found.gap[0] < 1e-10
+    assert abs(result.scores.sum() - change[0]) < 1e-10
+    assert result.gap[0] < 1e-10
 
 
 def test_is_complete_on_the_shipped_model(shipped):
     text = "Not a great film, " * 40 + "but the end is superb."
-    found = ig(prepare_batch(shipped, [text, "superb", "a dull, dull, dull thing"]))
-    assert found.gap.max() < 1e-10
+    result = ig(prepare_batch(shipped, [text, "superb", "a dull, dull, dull thing"]))
+    assert result.gap.max() < 1e-10
 
 
 def test_matches_the_path_integral_of_autograd():
@@ -58,7 +58,7 @@ def test_matches_the_path_integral_of_autograd():
     end = batch.collapsed_inputs.embeddings[0]
     W_q, W_k, W_v, W_l = (torch.tensor(w) for w in (model.W_q, model.W_k, model.W_v, model.W_l))
 
-    def gradient_at(x):
+    def path_gradient(x):
         e = torch.tensor(start + x * (end - start), requires_grad=True)
         total = 0.0
         for i in range(len(W_q)):
@@ -68,14 +68,14 @@ def test_matches_the_path_integral_of_autograd():
         return ((end - start) * gradient.numpy()).sum(axis=1)
 
     nodes, weights = np.polynomial.legendre.leggauss(60)
-    oracle = sum(w / 2 * gradient_at((x + 1) / 2) for x, w in zip(nodes, weights, strict=True))
+    oracle = sum(w / 2 * path_gradient((x + 1) / 2) for x, w in zip(nodes, weights, strict=True))
     np.testing.assert_allclose(ig(batch).scores[0].sum(axis=0), oracle, rtol=1e-9, atol=1e-12)
 
 
 LOGIT = DerivativeBounds(lambda psi: np.ones((*psi.shape, 1)), curvature=0.0)
 
 
-def of_arrays(logit, base, u, base_u, tolerance=1e-11, units=None):
+def integrate_arrays(logit, base, u, base_u, tolerance=1e-11, units=None):
     """IG of one output from its logits (K, T) and values (K, T) at both ends of the path."""
     return integrated_gradients(
         LogitPath(base[None], logit[None], units),
@@ -99,16 +99,16 @@ def two_positions(swing):
 )
 def test_sharp_attention_gets_more_nodes_and_the_same_accuracy(swing, nodes):
     path = two_positions(swing)
-    found, exact = of_arrays(*path), by_tanh_sinh(*path)
-    assert found.nodes == pytest.approx(nodes, rel=0.3)
-    assert abs(found.scores[0, 0, 0] - exact[0]) <= found.bound[0] < 1e-8
-    assert found.scores[0, 0, 1] == 0
+    result, exact = integrate_arrays(*path), integral_by_tanh_sinh(*path)
+    assert result.nodes == pytest.approx(nodes, rel=0.3)
+    assert abs(result.scores[0, 0, 0] - exact[0]) <= result.bound[0] < 1e-8
+    assert result.scores[0, 0, 1] == 0
 
 
 def test_the_comparison_can_fail():
     path = two_positions(16.0)
-    found, exact = of_arrays(*path), by_tanh_sinh(*path)
-    assert abs(found.scores[0, 0, 0] * (1 + 1e-9) - exact[0]) > found.bound[0]
+    result, exact = integrate_arrays(*path), integral_by_tanh_sinh(*path)
+    assert abs(result.scores[0, 0, 0] * (1 + 1e-9) - exact[0]) > result.bound[0]
 
 
 def hidden_bump(slope=3000.0, where=0.345):
@@ -123,21 +123,23 @@ def hidden_bump(slope=3000.0, where=0.345):
 
 def test_a_bump_between_the_nodes_is_not_overlooked():
     path = hidden_bump()
-    found = of_arrays(*path)
-    exact = by_tanh_sinh(*path, halvings=17)
+    result = integrate_arrays(*path)
+    exact = integral_by_tanh_sinh(*path, halvings=17)
     assert np.abs(exact).max() > 0.7
-    assert np.abs(found.scores[0, 0] - exact).max() <= found.bound[0] < 1e-5
-    assert found.gap[0] < 1e-9
+    assert np.abs(result.scores[0, 0] - exact).max() <= result.bound[0] < 1e-5
+    assert result.gap[0] < 1e-9
 
 
 def test_panels_that_are_doubled_until_the_gap_closes_overlook_it(monkeypatch):
     path = hidden_bump()
-    exact = by_tanh_sinh(*path, halvings=17)
+    exact = integral_by_tanh_sinh(*path, halvings=17)
     monkeypatch.setattr(quadrature, "MAX_PANELS", 2)  # 96 nodes were enough to fool the gap
-    found = of_arrays(*path)
-    assert found.gap[0] < 1e-9
-    assert np.abs(found.scores[0, 0] - exact).max() > 0.7
-    assert found.bound[0] >= np.abs(found.scores[0, 0] - exact).max()  # yet the bound is not fooled
+    result = integrate_arrays(*path)
+    assert result.gap[0] < 1e-9
+    assert np.abs(result.scores[0, 0] - exact).max() > 0.7
+    assert (
+        result.bound[0] >= np.abs(result.scores[0, 0] - exact).max()
+    )  # yet the bound is not fooled
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(-1, 2.3), st.sampled_from([1e-3, 1e-7, 1e-11]))
@@ -146,19 +148,19 @@ def test_scores_of_random_heads_are_within_the_bound(seed, decades, tolerance):
     rng = np.random.default_rng(seed)
     logit, base = 10**decades * rng.uniform(-1, 1, (2, 2, 3))
     u, base_u = rng.normal(size=(2, 2, 3)) * 10.0 ** rng.integers(-2, 3)
-    found = of_arrays(logit, base, u, base_u, tolerance)
-    exact = by_tanh_sinh(logit, base, u, base_u)
-    off = found.scores[0].sum(axis=0) - exact
-    assert max(np.abs(off).max(), abs(off.sum())) <= found.bound[0]
-    assert found.quadrature[0] <= max(tolerance, found.bound[0] - found.quadrature[0])
+    result = integrate_arrays(logit, base, u, base_u, tolerance)
+    exact = integral_by_tanh_sinh(logit, base, u, base_u)
+    off = result.scores[0].sum(axis=0) - exact
+    assert max(np.abs(off).max(), abs(off.sum())) <= result.bound[0]
+    assert result.quadrature[0] <= max(tolerance, result.bound[0] - result.quadrature[0])
 
 
 def test_coarse_panels_are_seen_by_the_bound(monkeypatch):
     path = two_positions(200.0)
-    exact = by_tanh_sinh(*path)
+    exact = integral_by_tanh_sinh(*path)
     monkeypatch.setattr(quadrature, "MAX_PANELS", 3)
-    found = of_arrays(*path)
-    assert 1e-6 < abs(found.scores[0, 0, 0] - exact[0]) <= found.bound[0]
+    result = integrate_arrays(*path)
+    assert 1e-6 < abs(result.scores[0, 0, 0] - exact[0]) <= result.bound[0]
 
 
 def test_nodes_and_weights_are_right_to_rounding():
@@ -180,8 +182,8 @@ def test_probabilities_are_within_their_bound_too(outputs, against):
     if against is not None:
         targets = replace(batch.targets, against=np.array([against]))
         batch = replace(batch, targets=targets)
-    found, fine = ig(batch), ig(batch, tolerance=1e-15)
-    assert np.isfinite(found.bound).all()
+    result, fine = ig(batch), ig(batch, tolerance=1e-15)
+    assert np.isfinite(result.bound).all()
     # Oracle: Simpson's rule, 20,001 points, on the integrand of the definition.
     x = np.linspace(0, 1, 20001)
     weights = np.ones_like(x)
@@ -197,8 +199,8 @@ def test_probabilities_are_within_their_bound_too(outputs, against):
     slope, moved = (arrays.logit - arrays.base_logit)[0], (arrays.u - arrays.base_u)[0]
     terms = alpha[:, None] * (moved + slope * (u - f[..., None])) * w[:, :, None, None]
     oracle = np.einsum("x,xckt->t", weights, terms) / len(slope)
-    assert np.abs(found.scores[0].sum(axis=0) - oracle).max() <= found.bound[0] + 1e-12
-    assert fine.bound[0] <= found.bound[0]
+    assert np.abs(result.scores[0].sum(axis=0) - oracle).max() <= result.bound[0] + 1e-12
+    assert fine.bound[0] <= result.bound[0]
 
 
 def test_many_documents_at_once_are_the_same_one_by_one():
@@ -218,11 +220,11 @@ def test_torch_gives_the_same_numbers():
         for name in ("logit", "u", "base_logit", "base_u")
     }
     logits = LogitPath(tensors.pop("base_logit"), tensors.pop("logit"))
-    found = ig(
+    result = ig(
         batch,
         logits=logits,
         **tensors,
         output_gradient=torch.ones_like,
         explained_value=lambda f: f[..., 0],
     )
-    np.testing.assert_allclose(found.scores.numpy(), ig(batch).scores, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(result.scores.numpy(), ig(batch).scores, rtol=1e-9, atol=1e-12)

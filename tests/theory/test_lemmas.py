@@ -109,10 +109,10 @@ def test_lemma_d1_as_printed_is_false_below_one():
     }
     assert bound[2] < gap < bound[1]
     for power, printed in ((1, False), (2, True)):
-        found = expected_ratio_bound(
+        result = expected_ratio_bound(
             c=float(c), C=float(C), n=1.0, variance=float(deviation**2), printed=printed
         )
-        assert found == pytest.approx(float(bound[power]))
+        assert result == pytest.approx(float(bound[power]))
 
 
 @pytest.mark.parametrize("a", [-0.9, -0.3, -1e-3, 0.0, 1e-6, 0.009, 0.011, 0.5, 10.0])
@@ -134,8 +134,8 @@ def conditionals(game):
     s = game.d - keep.sum(axis=1)
     weight = np.where(s > 0, 1 / np.bincount(s)[s], 0.0) / game.d
     f = value(game, keep)
-    kept = (f * weight) @ keep / (weight @ keep)
-    return kept, f @ weight
+    kept_words = (f * weight) @ keep / (weight @ keep)
+    return kept_words, f @ weight
 
 
 @pytest.mark.parametrize("d", [2, 3, 7, 11])
@@ -163,15 +163,15 @@ def test_eq_17_errs_by_one_over_d_absolutely_and_relatively_only_where_words_can
         for kind in relative:
             w = np.full(d, 1 / d) if kind == "even" else np.eye(d)[0]
             # f = Σ w_k Z_k: P(k kept | j kept) = 2(d−2)/(3(d−1)), P(k kept) = (d−1)/(2d).
-            both = 2 * (d - 2) / (3 * (d - 1))
-            m = w + both * (w.sum() - w)
-            found = limit_of_many_words(m)
+            pair = 2 * (d - 2) / (3 * (d - 1))
+            m = w + pair * (w.sum() - w)
+            result = limit_of_many_words(m)
             np.testing.assert_allclose(
                 limit_at_finite_d(m, np.asarray(w.sum() * (d - 1) / (2 * d))), w, atol=1e-9
             )
-            relative[kind].append(np.linalg.norm(found - w) / np.linalg.norm(w))
+            relative[kind].append(np.linalg.norm(result - w) / np.linalg.norm(w))
             if kind == "sparse":
-                absolute.append(np.abs(found - w).max())
+                absolute.append(np.abs(result - w).max())
     assert np.polyfit(np.log(words), np.log(absolute), 1)[0] == pytest.approx(-1, abs=0.1)
     assert min(relative["even"]) > 0.9  # all pull the same way: everything is lost
     assert relative["sparse"][-1] < 0.1
@@ -196,13 +196,13 @@ def test_eq_17_is_a_fifth_off_at_thirty_words():
     sums = expectations(
         form, np.tile(mixture.p, (G, 1)), np.tile(mixture.omega, (G, 1)), tolerance=1e-12
     )
-    kept = np.where(form.kept_is_heavy[:, None], sums.heavy, sums.total[..., None] - sums.heavy)
+    keep = np.where(form.kept_is_heavy[:, None], sums.heavy, sums.total[..., None] - sums.heavy)
     full = (form.n0 + (form.step * form.kept_is_heavy[:, None]).sum(-1)) / (
         1 + (form.delta * form.kept_is_heavy).sum(-1)
     )[:, None]
-    kept = ((d + 1) * kept - full[..., None]) / d  # sizes 1..d
+    keep = ((d + 1) * keep - full[..., None]) / d  # sizes 1..d
     mean = ((d + 1) * sums.total - full) / d
-    m = kept * 2 * d / (d - 1)  # P(j kept) = (d − 1)/(2d)
+    m = keep * 2 * d / (d - 1)  # P(j kept) = (d − 1)/(2d)
     m, mean = (m + form.c[..., None]).mean(0), (mean + form.c).mean(0)
     np.testing.assert_allclose(limit_at_finite_d(m, mean), exact.scores, rtol=1e-5, atol=1e-9)
     off = np.linalg.norm(limit_of_many_words(m) - exact.scores) / np.linalg.norm(exact.scores)
@@ -229,8 +229,8 @@ def exact_parts(game):
     D = game.D0[:, None] + game.a @ keep.T + game.b @ (~keep).T
     part = np.where(keep.T[None, None], game.A[..., None], game.B[..., None]) / D[:, None, :]
     part = part.mean(axis=1)  # (C, d, sets)
-    given = weight[:, None] * keep / (weight @ keep)  # (sets, ℓ)
-    table = part @ given  # (C, t, ℓ)
+    arguments = weight[:, None] * keep / (weight @ keep)  # (sets, ℓ)
+    table = part @ arguments  # (C, t, ℓ)
     t = np.arange(game.d)
     return table[:, t, t], table[:, t, (t + 1) % game.d]
 
@@ -238,7 +238,7 @@ def exact_parts(game):
 def test_the_printed_weights_do_not_sum_to_one():
     assert conditional_weights(10, printed=False).sum() == pytest.approx(1)
     assert conditional_weights(10).sum() == pytest.approx(0.9)
-    one = [kept_probability(10, s) for s in range(1, 10)]
+    element = [kept_probability(10, s) for s in range(1, 10)]
     np.testing.assert_allclose(
-        conditional_weights(10, printed=False)[1:], np.asarray(one) / sum(one)
+        conditional_weights(10, printed=False)[1:], np.asarray(element) / sum(element)
     )

@@ -89,7 +89,7 @@ def test_the_two_routes_agree(design):
     assert (fast.bound < 2e-8).all()
 
 
-def by_counting(a, b, D0, A, B, j, bandwidth):
+def lime_from_counts(a, b, D0, A, B, j, bandwidth):
     """Oracle for integer weights and values: count the sets of each (size, D) exactly, then mpmath.
 
     Returns β_j and the intercept of the limit. No integral, no mixture, and no floating point
@@ -102,10 +102,10 @@ def by_counting(a, b, D0, A, B, j, bandwidth):
         numerator = np.zeros((d + 1, top), dtype=object)
         sets[0, D0] = 1
         for k in words:
-            kept, kept_N = np.roll(sets, a[k], 1), np.roll(numerator + A[k] * sets, a[k], 1)
+            keep, kept_N = np.roll(sets, a[k], 1), np.roll(numerator + A[k] * sets, a[k], 1)
             gone, gone_N = np.roll(sets, b[k], 1), np.roll(numerator + B[k] * sets, b[k], 1)
             sets, numerator = (
-                kept + np.roll(gone, 1, 0),
+                keep + np.roll(gone, 1, 0),
                 kept_N + np.roll(gone_N, 1, 0),
             )
         return sets, numerator
@@ -116,9 +116,11 @@ def by_counting(a, b, D0, A, B, j, bandwidth):
             for s in range(d + 1)
         ]
 
-    everything = mean_by_size(*tables(range(d)))
-    others, others_N = tables([k for k in range(d) if k != j])
-    with_j = mean_by_size(np.roll(others, a[j], 1), np.roll(others_N + A[j] * others, a[j], 1))
+    total = mean_by_size(*tables(range(d)))
+    other_values, others_N = tables([k for k in range(d) if k != j])
+    with_j = mean_by_size(
+        np.roll(other_values, a[j], 1), np.roll(others_N + A[j] * other_values, a[j], 1)
+    )
     nu = mpmath.mpf(bandwidth)
     psi = [
         mpmath.exp(-((1 - mpmath.sqrt(1 - mpmath.mpf(s) / d)) ** 2) / (2 * nu**2))
@@ -129,8 +131,8 @@ def by_counting(a, b, D0, A, B, j, bandwidth):
     m0 = sum(w)
     m1 = sum(w[s] * (d - s) for s in range(d + 1)) / d
     m2 = sum(w[s] * (d - s) * (d - s - 1) for s in range(d + 1)) / (d * (d - 1))
-    f = sum(per_set[s] * everything[s] for s in range(d + 1))
-    Zf = sum(per_set[s] * (d - s) * everything[s] for s in range(d + 1))
+    f = sum(per_set[s] * total[s] for s in range(d + 1))
+    Zf = sum(per_set[s] * (d - s) * total[s] for s in range(d + 1))
     Zjf = sum(per_set[s] * with_j[s] for s in range(d))
     V, chi = m1 - m2, m2 - m1**2 / m0
     c_j, c = Zjf - m1 / m0 * f, Zf - d * m1 / m0 * f
@@ -153,10 +155,10 @@ def test_forty_words_in_exact_arithmetic():
         B=B[None, None, :].astype(float),
     )
     result = lime(game, tolerance=1e-9)
-    whole = [x.tolist() for x in (a, b, A, B)]
+    full = [x.tolist() for x in (a, b, A, B)]
     with mpmath.workdps(40):
         for j in (7, 23):
-            beta, intercept = by_counting(whole[0], whole[1], 3, whole[2], whole[3], j, 0.25)
+            beta, intercept = lime_from_counts(full[0], full[1], 3, full[2], full[3], j, 0.25)
             assert abs(float(result.scores[0, j] - beta)) <= result.bound[0]
             assert abs(float(result.intercept[0] - intercept)) <= result.intercept_bound[0]
     assert result.bound[0] < 1e-9 * 40
@@ -181,8 +183,10 @@ def test_swapping_two_words_swaps_their_scores(game):
     swapped = replace(
         game, a=game.a[..., order], b=game.b[..., order], A=game.A[..., order], B=game.B[..., order]
     )
-    one, two = lime(game, tolerance=1e-9), lime(swapped, tolerance=1e-9)
-    assert (np.abs(two.scores - one.scores[..., order]) <= (one.bound + two.bound)[..., None]).all()
+    value, two = lime(game, tolerance=1e-9), lime(swapped, tolerance=1e-9)
+    assert (
+        np.abs(two.scores - value.scores[..., order]) <= (value.bound + two.bound)[..., None]
+    ).all()
 
 
 @pytest.mark.parametrize("bandwidth", [0.1, 0.25, 1.0, math.inf])
@@ -310,7 +314,7 @@ def test_a_bandwidth_that_leaves_one_size_raises_an_error_and_a_larger_one_is_ex
     assert np.isfinite(lime(game, bandwidth=0.01, penalty=1e-3).scores).all()
 
 
-def padded(games):
+def pad_games(games):
     """One batch of documents of different d."""
     d = max(game.d for game in games)
 
@@ -330,12 +334,12 @@ def padded(games):
 
 
 def test_a_padded_batch_is_its_documents_one_at_a_time():
-    alone = [random_game(d, d=d, ratio=10.0**d) for d in (5, 2, 7, 3, 13)]
-    together = lime(padded(alone), tolerance=1e-9, bandwidth=0.15)
-    for i, game in enumerate(alone):
-        one = lime(game, tolerance=1e-9, bandwidth=0.15)
+    single = [random_game(d, d=d, ratio=10.0**d) for d in (5, 2, 7, 3, 13)]
+    together = lime(pad_games(single), tolerance=1e-9, bandwidth=0.15)
+    for i, game in enumerate(single):
+        value = lime(game, tolerance=1e-9, bandwidth=0.15)
         np.testing.assert_allclose(
-            together.scores[i, :, : game.d], one.scores, atol=float(one.bound.max())
+            together.scores[i, :, : game.d], value.scores, atol=float(value.bound.max())
         )
         assert (together.scores[i, :, game.d :] == 0).all()
         assert (together.bound[i] < 1e-8).all()
@@ -345,8 +349,8 @@ def test_a_batch_has_any_number_of_dimensions():
     game = random_game(0, d=7, batch=(2, 3))
     result = lime(game)
     assert result.scores.shape == (2, 3, 2, 7)
-    one = RatioGame(*(getattr(game, n)[1, 2] for n in ("D0", "a", "b", "N0", "A", "B")))
-    np.testing.assert_allclose(result.scores[1, 2], lime(one).scores, rtol=1e-12)
+    value = RatioGame(*(getattr(game, n)[1, 2] for n in ("D0", "a", "b", "N0", "A", "B")))
+    np.testing.assert_allclose(result.scores[1, 2], lime(value).scores, rtol=1e-12)
 
 
 def test_torch_gives_the_same_numbers():

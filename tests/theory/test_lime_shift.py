@@ -32,8 +32,8 @@ def test_the_shift_is_that_of_a_regression_on_all_subsets(bandwidth, ridge, row0
     settings = {"bandwidth": bandwidth, "samples": samples}
     limit = regression(game, ridge=0.0, row0=False, **settings)
     moved = regression(game, ridge=ridge, row0=row0, **settings)
-    left = value(game, np.ones((1, game.d), dtype=bool))[0, 0] - limit.sum()
-    shift = lime_shift(limit[1:], left, ridge=ridge, row0=row0, **settings)
+    remaining = value(game, np.ones((1, game.d), dtype=bool))[0, 0] - limit.sum()
+    shift = lime_shift(limit[1:], remaining, ridge=ridge, row0=row0, **settings)
     np.testing.assert_allclose(shift.total, (moved - limit)[1:], rtol=1e-8, atol=1e-12)
     assert (np.abs(shift.total) <= shift.magnitude * (1 + 1e-12)).all()
 
@@ -48,15 +48,15 @@ def test_no_part_can_be_left_out(part):
 def test_the_shift_of_a_long_text_is_that_of_the_exact_limit():
     game = random_game(5, d=60)
     limit = lime(game, tolerance=1e-10)
-    whole = float(value(game, np.ones((1, 60), dtype=bool))[0, 0])
-    left = whole - float(limit.intercept[0]) - float(limit.scores[0].sum())
-    shift = lime_shift(np.asarray(limit.scores[0]), left, samples=200)
+    full = float(value(game, np.ones((1, 60), dtype=bool))[0, 0])
+    remaining = full - float(limit.intercept[0]) - float(limit.scores[0].sum())
+    shift = lime_shift(np.asarray(limit.scores[0]), remaining, samples=200)
     moved = lime(game, penalty=1 / 200, rows=200, tolerance=1e-10)
     np.testing.assert_allclose(shift.total, (moved.scores - limit.scores)[0], rtol=1e-5, atol=1e-8)
 
 
 def test_each_word_may_have_samples_of_its_own():
-    scores, each = np.array([1.0, -2.0, 0.5]), np.array([10, 200, 3000])
-    together = lime_shift(scores, 0.3, samples=each).total
-    alone = [lime_shift(scores, 0.3, samples=int(n)).total[j] for j, n in enumerate(each)]
-    np.testing.assert_allclose(together, alone, rtol=1e-14)
+    scores, element = np.array([1.0, -2.0, 0.5]), np.array([10, 200, 3000])
+    together = lime_shift(scores, 0.3, samples=element).total
+    single = [lime_shift(scores, 0.3, samples=int(n)).total[j] for j, n in enumerate(element)]
+    np.testing.assert_allclose(together, single, rtol=1e-14)

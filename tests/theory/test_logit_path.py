@@ -15,7 +15,7 @@ from limelight.theory.integrated_gradients import integrated_gradients
 from limelight.theory.logit_path import LogitBounds, LogitPath, UnitPath
 from limelight.theory.path_quadrature import DerivativeBounds
 from limelight.theory.table_rounding import unit_logit_error
-from path_integrals import by_tanh_sinh
+from path_integrals import integral_by_tanh_sinh
 
 LOGIT = DerivativeBounds(lambda psi: np.ones((*psi.shape, 1)), curvature=0.0)
 K, T, D_H = 2, 3, 5
@@ -46,16 +46,18 @@ def ig(path, u, base_u, *, tolerance=1e-11):
     )
 
 
-def by_another_rule(path, u, base_u, **how):
+def integral_by_quadrature(path, u, base_u, **how):
     units = (path.units.end[0], path.units.start[0], path.units.weight)
-    return by_tanh_sinh(path.end[0], path.start[0], u[0, 0], base_u[0, 0], units=units, **how)
+    return integral_by_tanh_sinh(
+        path.end[0], path.start[0], u[0, 0], base_u[0, 0], units=units, **how
+    )
 
 
-def by_mpmath(path, u, base_u):
+def integral_by_mpmath(path, u, base_u):
     """Oracle: the integral of the definition in 30 digits, by Gauss–Legendre on four parts."""
 
     def numbers(x):
-        return [mpmath.mpf(float(one)) for one in np.ravel(x)]
+        return [mpmath.mpf(float(value)) for value in np.ravel(x)]
 
     scores = []
     with mpmath.workdps(30):
@@ -72,10 +74,10 @@ def by_mpmath(path, u, base_u):
 
                 def integrand(x, t=t, w=w, h=h, y=y, ell=ell, ell_end=ell_end, v=v, v_end=v_end):
                     def logit(s, z):
-                        given = (a + z * (b - a) for a, b in zip(h[s], y[s], strict=True))
-                        own = ell[s] + z * (ell_end[s] - ell[s])
-                        return own + mpmath.fsum(
-                            c * mpmath.tanh(one) for c, one in zip(w, given, strict=True)
+                        arguments = (a + z * (b - a) for a, b in zip(h[s], y[s], strict=True))
+                        own_value = ell[s] + z * (ell_end[s] - ell[s])
+                        return own_value + mpmath.fsum(
+                            c * mpmath.tanh(value) for c, value in zip(w, arguments, strict=True)
                         )
 
                     g = [mpmath.exp(logit(s, x)) for s in range(T)]
@@ -93,21 +95,23 @@ def by_mpmath(path, u, base_u):
 
 def test_scores_are_within_the_bound_of_thirty_digits():
     path, (u, base_u) = random_path(7, 1.0, linear=1.0), random_values(7)
-    found = ig(path, u, base_u)
-    oracle = by_mpmath(path, u, base_u)
-    assert np.abs(found.scores[0].sum(axis=0) - oracle).max() <= found.bound[0] < 1e-10
-    np.testing.assert_allclose(by_another_rule(path, u, base_u).astype(float), oracle, rtol=1e-12)
+    result = ig(path, u, base_u)
+    oracle = integral_by_mpmath(path, u, base_u)
+    assert np.abs(result.scores[0].sum(axis=0) - oracle).max() <= result.bound[0] < 1e-10
+    np.testing.assert_allclose(
+        integral_by_quadrature(path, u, base_u).astype(float), oracle, rtol=1e-12
+    )
 
 
 @given(seeds, st.floats(-1.5, 1.3), st.sampled_from([0.0, 5.0]), st.sampled_from([1e-4, 1e-11]))
 @settings(max_examples=12, deadline=None)
 def test_scores_of_random_units_are_within_the_bound(seed, decades, linear, tolerance):
     path, (u, base_u) = random_path(seed, 10**decades, linear=linear), random_values(seed)
-    found = ig(path, u, base_u, tolerance=tolerance)
-    off = found.scores[0].sum(axis=0) - by_another_rule(path, u, base_u)
-    assert max(np.abs(off).max(), abs(off.sum())) <= found.bound[0]
-    assert found.gap[0] <= found.bound[0] + 1e-12
-    assert found.quadrature[0] <= max(tolerance, found.bound[0] - found.quadrature[0])
+    result = ig(path, u, base_u, tolerance=tolerance)
+    off = result.scores[0].sum(axis=0) - integral_by_quadrature(path, u, base_u)
+    assert max(np.abs(off).max(), abs(off.sum())) <= result.bound[0]
+    assert result.gap[0] <= result.bound[0] + 1e-12
+    assert result.quadrature[0] <= max(tolerance, result.bound[0] - result.quadrature[0])
 
 
 def sudden_unit(steepness=1500.0, where=0.345):
@@ -121,10 +125,10 @@ def sudden_unit(steepness=1500.0, where=0.345):
 
 def test_a_unit_that_switches_between_the_nodes_is_not_overlooked():
     path, u, base_u = sudden_unit()
-    found = ig(path, u, base_u)
-    exact = by_another_rule(path, u, base_u, halvings=15)
-    assert np.abs(found.scores[0, 0] - exact).max() <= found.bound[0] < 1e-6
-    assert found.nodes > 1000  # dot products whose slopes have this range, 30, need 96
+    result = ig(path, u, base_u)
+    exact = integral_by_quadrature(path, u, base_u, halvings=15)
+    assert np.abs(result.scores[0, 0] - exact).max() <= result.bound[0] < 1e-6
+    assert result.nodes > 1000  # dot products whose slopes have this range, 30, need 96
 
 
 def test_a_bound_that_takes_units_for_linear_fails(monkeypatch):
@@ -139,9 +143,9 @@ def test_a_bound_that_takes_units_for_linear_fails(monkeypatch):
     monkeypatch.setattr(LogitPath, "bounds", linear)
     monkeypatch.setattr(LogitPath, "max_unit_change", np.zeros((1, 1)))
     path, u, base_u = sudden_unit()
-    found = ig(path, u, base_u)
-    exact = by_another_rule(path, u, base_u, halvings=15)
-    assert np.abs(found.scores[0, 0] - exact).max() > 1e4 * found.bound[0]
+    result = ig(path, u, base_u)
+    exact = integral_by_quadrature(path, u, base_u, halvings=15)
+    assert np.abs(result.scores[0, 0] - exact).max() > 1e4 * result.bound[0]
 
 
 REACH = LogitPath.bounds
@@ -203,11 +207,11 @@ def test_without_the_tangent_a_logit_leaves_its_reach():
     H = 0.9 * np.pi / (path.slope_range + 2 * path.max_unit_change).max()
     units = path.units
     only = UnitPath(units.positions, *(x[..., :1] for x in units[1:]))
-    one = replace(path, units=only)
-    logit, slope = off_the_line(one, H, 0)
+    value = replace(path, units=only)
+    logit, slope = off_the_line(value, H, 0)
     leaning = np.abs(logit.imag).max(axis=(0, -1))
-    assert (leaning > H * one.max_unit_change * np.abs(only.weight[:, 0])).all()
-    assert (np.abs(slope).max(axis=(0, -1)) > one.bounds(np.zeros(1)).max_slope).all()
+    assert (leaning > H * value.max_unit_change * np.abs(only.weight[:, 0])).all()
+    assert (np.abs(slope).max(axis=(0, -1)) > value.bounds(np.zeros(1)).max_slope).all()
 
 
 @given(seeds, st.integers(1, 40))
@@ -255,22 +259,20 @@ def test_places_whose_units_stand_still_may_be_left_out():
     places = np.array([0, 2])
     moving = UnitPath(places, *(x[:, :, places] for x in units[1:3]), units.weight)
     less = ig(LogitPath(start, end, moving), u, base_u)
-    whole = ig(path, u, base_u)
-    np.testing.assert_allclose(less.scores, whole.scores, rtol=1e-12, atol=1e-14)
-    assert less.quadrature == pytest.approx(whole.quadrature)
-    nothing = UnitPath(places[:0], *(x[:, :, :0] for x in units[1:3]), units.weight)
+    full = ig(path, u, base_u)
+    np.testing.assert_allclose(less.scores, full.scores, rtol=1e-12, atol=1e-14)
+    assert less.quadrature == pytest.approx(full.quadrature)
+    empty = UnitPath(places[:0], *(x[:, :, :0] for x in units[1:3]), units.weight)
     linear = ig(LogitPath(start, end), u, base_u)
-    np.testing.assert_array_equal(
-        ig(LogitPath(start, end, nothing), u, base_u).scores, linear.scores
-    )
+    np.testing.assert_array_equal(ig(LogitPath(start, end, empty), u, base_u).scores, linear.scores)
 
 
 def test_where_panels_end_the_bound_says_what_is_proven(monkeypatch):
     path, u, base_u = sudden_unit()
     monkeypatch.setattr(quadrature, "MAX_PANELS", 3)
-    found = ig(path, u, base_u)
-    exact = by_another_rule(path, u, base_u, halvings=15)
-    assert 1e-3 < np.abs(found.scores[0, 0] - exact).max() <= found.bound[0]
+    result = ig(path, u, base_u)
+    exact = integral_by_quadrature(path, u, base_u, halvings=15)
+    assert 1e-3 < np.abs(result.scores[0, 0] - exact).max() <= result.bound[0]
 
 
 @pytest.mark.parametrize("linear", [0.0, 2.0])
@@ -281,7 +283,7 @@ def test_torch_gives_the_same_numbers(linear):
         torch.tensor(path.end),
         UnitPath(*(torch.tensor(x) for x in path.units)),
     )
-    found = integrated_gradients(
+    result = integrated_gradients(
         tensors,
         torch.tensor(u),
         torch.tensor(base_u),
@@ -290,7 +292,7 @@ def test_torch_gives_the_same_numbers(linear):
         derivative_bounds=LOGIT,
         tolerance=1e-11,
     )
-    np.testing.assert_allclose(found.scores.numpy(), ig(path, u, base_u).scores, rtol=1e-9)
+    np.testing.assert_allclose(result.scores.numpy(), ig(path, u, base_u).scores, rtol=1e-9)
 
 
 def test_logits_that_move_are_those_of_units_and_their_slopes():

@@ -6,7 +6,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from test_rounding import of_two_words
+from test_rounding import two_word_scores
 
 from limelight.errors import DomainError
 from limelight.theory import reciprocal_sum as module
@@ -28,10 +28,10 @@ def game(a, b, D0):
 
 
 def test_a_huge_penalty_leaves_scores_near_zero():
-    found = lime(game([1e5, 1.0], [1.0, 1.0], 1.0), penalty=1e6, tolerance=0.1)
-    assert np.isfinite(found.bound).all()
+    result = lime(game([1e5, 1.0], [1.0, 1.0], 1.0), penalty=1e6, tolerance=0.1)
+    assert np.isfinite(result.bound).all()
     exact = lime(game([1e5, 1.0], [1.0, 1.0], 1.0), penalty=1e6, tolerance=1e-9)
-    assert np.abs(found.scores - exact.scores).max() <= found.bound[0] + exact.bound[0]
+    assert np.abs(result.scores - exact.scores).max() <= result.bound[0] + exact.bound[0]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
@@ -51,13 +51,13 @@ def test_small_denominators_change_nothing(method):
 @pytest.mark.parametrize("tolerance", [0.5, 1e-4, 1e-9])
 @pytest.mark.parametrize("R", [1e17, 1e153, 1e300])
 def test_the_certificate_of_a_huge_interval_holds(R, tolerance):
-    found = reciprocal_sum(R, tolerance)
-    assert 0 < found.error <= tolerance
+    result = reciprocal_sum(R, tolerance)
+    assert 0 < result.error <= tolerance
     worst = max(
-        relative_error(found, mpmath.mpf(10) ** (share * math.log10(R)))
+        relative_error(result, mpmath.mpf(10) ** (share * math.log10(R)))
         for share in (0, 0.007, 0.31, 0.5, 0.77, 0.99, 0.997, 1)
     )
-    assert found.error / 30 <= worst <= found.error
+    assert result.error / 30 <= worst <= result.error
 
 
 def relative_error(rule, x):
@@ -71,19 +71,19 @@ def relative_error(rule, x):
 
 
 def test_a_huge_interval_is_certified_without_a_search(monkeypatch):
-    def searched(*_, **__):
+    def search_result(*_, **__):
         raise AssertionError("a grid as long as log R was looked at")
 
-    monkeypatch.setattr(module, "certified_error", searched)
+    monkeypatch.setattr(module, "certified_error", search_result)
     module._find_certified_sum.cache_clear()
     assert module.reciprocal_sum(1e300, 1e-9).error <= 1e-9
 
 
 def test_a_node_that_is_missing_breaks_the_certificate():
-    found = reciprocal_sum(1e153, 1e-9)
-    keep = np.arange(len(found.nodes)) != 300
-    spoiled = found._replace(nodes=found.nodes[keep], weights=found.weights[keep])
-    assert relative_error(spoiled, 1 / mpmath.mpf(found.nodes[300])) > 1e3 * found.error
+    result = reciprocal_sum(1e153, 1e-9)
+    keep = np.arange(len(result.nodes)) != 300
+    spoiled = result._replace(nodes=result.nodes[keep], weights=result.weights[keep])
+    assert relative_error(spoiled, 1 / mpmath.mpf(result.nodes[300])) > 1e3 * result.error
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
@@ -95,20 +95,20 @@ def test_denominators_too_far_apart_are_refused(method):
 @pytest.mark.parametrize("R", [1e17, 1e80, 1e160, 1e299])
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
 def test_ratios_of_any_size_are_within_their_bound(method, R):
-    one = game([R / 4, 1.0], [1.0, 2.0], 1.0)
-    exact = of_two_words(one, 0)[method]
-    found = method(one)
+    value = game([R / 4, 1.0], [1.0, 2.0], 1.0)
+    exact = two_word_scores(value, 0)[method]
+    result = method(value)
     off = max(
-        abs(float(Fraction(x) - y)) for x, y in zip(found.scores[0].tolist(), exact, strict=True)
+        abs(float(Fraction(x) - y)) for x, y in zip(result.scores[0].tolist(), exact, strict=True)
     )
-    assert off <= found.bound[0] <= 1e-5
+    assert off <= result.bound[0] <= 1e-5
 
 
 @pytest.mark.parametrize(
-    ("given", "same"), [(1e300, math.inf), (1e151, math.inf), (math.inf, 1e150)]
+    ("arguments", "same"), [(1e300, math.inf), (1e151, math.inf), (math.inf, 1e150)]
 )
-def test_a_bandwidth_of_any_size_is_one(given, same):
-    np.testing.assert_array_equal(size_weight(7, given), size_weight(7, same))
+def test_a_bandwidth_of_any_size_is_one(arguments, same):
+    np.testing.assert_array_equal(size_weight(7, arguments), size_weight(7, same))
 
 
 def test_no_bandwidth_left_is_no_weight_left():

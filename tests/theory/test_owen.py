@@ -23,20 +23,20 @@ from limelight.theory.ratio_game import (
 from limelight.theory.shapley import shapley
 
 
-def orders_of(groups):
+def list_orders(groups):
     """Every order of the words in which each group comes in one piece."""
     names = sorted(set(groups))
-    members = [[j for j, name in enumerate(groups) if name == one] for one in names]
+    members = [[j for j, name in enumerate(groups) if name == element] for element in names]
     for order in permutations(range(len(members))):
         for inside in product(*(permutations(members[i]) for i in order)):
             yield [j for piece in inside for j in piece]
 
 
-def by_orders(game, groups):
+def values_from_orders(game, groups):
     """Oracle: the mean change when a word comes in, over all orders; coefficients are fractions."""
     d = game.d
     count = {}
-    orders = list(orders_of(groups))
+    orders = list(list_orders(groups))
     for order in orders:
         seen = 0
         for j in order:
@@ -58,37 +58,39 @@ def worst(x, bound):
 @pytest.mark.parametrize("groups", [(0, 0, 1, 2, 1), (0, 1, 1, 1, 0, 2), (0,), (3, 1, 3, 2, 2, 3)])
 def test_matches_the_mean_over_all_orders(groups, ratio):
     game = random_game(len(groups), d=len(groups), ratio=ratio)
-    exact = by_orders(game, groups)
+    exact = values_from_orders(game, groups)
     for tolerance in (1e-3, 1e-6, 1e-9):
-        found = owen(game, np.array(groups), tolerance=tolerance)
-        assert worst(found.scores - exact, found.bound) <= 1
+        result = owen(game, np.array(groups), tolerance=tolerance)
+        assert worst(result.scores - exact, result.bound) <= 1
         if len(groups) > 1:
-            assert worst(found.scores - exact, tolerance * value_spread(game)) <= 1
+            assert worst(result.scores - exact, tolerance * value_spread(game)) <= 1
 
 
 def test_other_groups_would_be_noticed():
     game = random_game(2, d=5)
-    found = owen(game, np.array([0, 0, 1, 2, 1]), tolerance=1e-9)
-    assert worst(found.scores - by_orders(game, (0, 0, 1, 2, 2)), found.bound) > 100
+    result = owen(game, np.array([0, 0, 1, 2, 1]), tolerance=1e-9)
+    assert worst(result.scores - values_from_orders(game, (0, 0, 1, 2, 2)), result.bound) > 100
     nearly = replace(game, A=game.A * (1 + 1e-5))
-    assert worst(found.scores - by_orders(nearly, (0, 0, 1, 2, 1)), found.bound) > 1
+    assert worst(result.scores - values_from_orders(nearly, (0, 0, 1, 2, 1)), result.bound) > 1
 
 
 @quick
 @given(games(least=1), st.data())
 def test_a_group_is_worth_its_shapley_value_as_one_word(game, data):
     groups = np.array(data.draw(st.lists(st.integers(0, 2), min_size=game.d, max_size=game.d)))
-    found = owen(game, groups, tolerance=1e-9)
+    result = owen(game, groups, tolerance=1e-9)
     names = np.unique(groups)
     merged = {
-        name: np.stack([getattr(game, name)[..., groups == one].sum(-1) for one in names], -1)
+        name: np.stack(
+            [getattr(game, name)[..., groups == element].sum(-1) for element in names], -1
+        )
         for name in "abAB"
     }
-    whole = shapley(replace(game, **merged), tolerance=1e-9)
-    totals = np.stack([found.scores[:, groups == one].sum(-1) for one in names], -1)
-    assert worst(totals - whole.scores, game.d * found.bound + whole.bound) <= 1
-    gap = found.scores.sum(axis=-1) - (full_value(game) - empty_value(game))
-    assert (np.abs(gap) <= game.d * found.bound).all()
+    full = shapley(replace(game, **merged), tolerance=1e-9)
+    totals = np.stack([result.scores[:, groups == one].sum(-1) for one in names], -1)
+    assert worst(totals - full.scores, game.d * result.bound + full.bound) <= 1
+    gap = result.scores.sum(axis=-1) - (full_value(game) - empty_value(game))
+    assert (np.abs(gap) <= game.d * result.bound).all()
 
 
 @quick
@@ -96,8 +98,8 @@ def test_a_group_is_worth_its_shapley_value_as_one_word(game, data):
 def test_one_group_and_groups_of_one_are_shapley_values(game):
     exact = shapley(game, tolerance=1e-9)
     for groups in (np.zeros(game.d, int), np.arange(game.d)):
-        found = owen(game, groups, tolerance=1e-9)
-        assert worst(found.scores - exact.scores, found.bound + exact.bound) <= 1
+        result = owen(game, groups, tolerance=1e-9)
+        assert worst(result.scores - exact.scores, result.bound + exact.bound) <= 1
 
 
 @quick
@@ -106,8 +108,8 @@ def test_a_word_that_changes_nothing_gets_nothing_and_a_constant_moves_nothing(g
     groups = np.arange(game.d) // 2
     same = {"a": game.a.copy(), "A": game.A.copy()}
     same["a"][..., 1], same["A"][..., 1] = game.b[..., 1], game.B[..., 1]
-    found = owen(replace(game, **same), groups)
-    assert worst(found.scores[:, 1:2], found.bound) <= 1
+    result = owen(replace(game, **same), groups)
+    assert worst(result.scores[:, 1:2], result.bound) <= 1
     before, after = (
         owen(game, groups),
         owen(subtract_constants(game, np.full_like(game.N0, 3.0)), groups),

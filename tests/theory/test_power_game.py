@@ -64,7 +64,7 @@ power_games = st.builds(
 )
 
 
-def within(found, exact, bound):
+def assert_within_bound(found, exact, bound):
     assert np.all(np.abs(found - exact) <= bound + 1e-300)
 
 
@@ -72,7 +72,7 @@ def within(found, exact, bound):
 @given(power_games, st.sampled_from([1e-3, 1e-6, 1e-9]))
 def test_every_value_of_a_power_game_is_within_its_bound(game, tolerance):
     sets = enumerate_masks(game.d)
-    for found, exact in (
+    for result, exact in (
         (shapley(game, tolerance=tolerance), shapley_by_enumeration(game)),
         (banzhaf(game, tolerance=tolerance), banzhaf_by_enumeration(game)),
         (owen(game, np.zeros(game.d, int), tolerance=tolerance), shapley_by_enumeration(game)),
@@ -81,8 +81,8 @@ def test_every_value_of_a_power_game_is_within_its_bound(game, tolerance):
             full_value(game)[:, None] - value(game, ~np.eye(game.d, dtype=bool)),
         ),
     ):
-        within(found.scores, exact, found.bound[:, None])
-    for found, exact in (
+        assert_within_bound(result.scores, exact, result.bound[:, None])
+    for result, exact in (
         (
             shapley_interactions(game, tolerance=tolerance),
             shapley_interactions_by_enumeration(game),
@@ -92,7 +92,7 @@ def test_every_value_of_a_power_game_is_within_its_bound(game, tolerance):
             banzhaf_interactions_by_enumeration(game),
         ),
     ):
-        within(found.scores, exact, found.bound[:, None, None])
+        assert_within_bound(result.scores, exact, result.bound[:, None, None])
     form = heavy_form(game)
     around = np.abs(value(game, sets) - game.offset[:, None])
     assert np.all(around.max(axis=1) <= form.half_range[0] * (1 + 1e-12))
@@ -106,18 +106,18 @@ def test_every_value_of_a_power_game_is_within_its_bound(game, tolerance):
 )
 def test_lime_of_a_power_game_is_within_its_bounds(game, bandwidth, ridge):
     settings = {"bandwidth": bandwidth, "penalty": ridge[0], "rows": ridge[1]}
-    found, exact = lime(game, **settings), lime_by_enumeration(game, **settings)
-    within(found.scores, exact.scores, found.bound[:, None])
-    within(found.intercept, exact.intercept, found.intercept_bound)
+    result, exact = lime(game, **settings), lime_by_enumeration(game, **settings)
+    assert_within_bound(result.scores, exact.scores, result.bound[:, None])
+    assert_within_bound(result.intercept, exact.intercept, result.intercept_bound)
     fit = lime_fit(game, **settings)
-    within(fit.r2, exact.r2, fit.bound)
+    assert_within_bound(fit.r2, exact.r2, fit.bound)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_shapley_values_of_sixty_digits(seed):
     """An oracle that shares nothing with ours: weights of 12 orders of magnitude, in mpmath."""
     game = power_game(seed, d=6, C=1, decades=6.0)
-    found = shapley(game, tolerance=1e-9)
+    result = shapley(game, tolerance=1e-9)
     with mpmath.workdps(60):
         a, A = ([mpmath.mpf(x) for x in y.ravel().tolist()] for y in (game.a, game.A))
 
@@ -126,20 +126,20 @@ def test_shapley_values_of_sixty_digits(seed):
             return mpmath.fsum(A[j] for j in words) / mpmath.sqrt(D) if D else mpmath.mpf(0)
 
         for j in range(6):
-            others = [k for k in range(6) if k != j]
+            other_values = [k for k in range(6) if k != j]
             exact = mpmath.mpf(0)
             for row in enumerate_masks(5):
-                some = [k for k, kept in zip(others, row, strict=True) if kept]
-                weight = mpmath.mpf(1) / (6 * math.comb(5, len(some)))
-                exact += weight * (f([*some, j]) - f(some))
-            assert abs(found.scores[0, j] - exact) <= found.bound[0]
+                values = [k for k, keep in zip(other_values, row, strict=True) if keep]
+                weight = mpmath.mpf(1) / (6 * math.comb(5, len(values)))
+                exact += weight * (f([*values, j]) - f(values))
+            assert abs(result.scores[0, j] - exact) <= result.bound[0]
 
 
 def test_the_power_matters_and_so_does_its_error():
     game = power_game(3, d=6)
     as_ratio = RatioGame(game.D0, game.a, game.b, game.N0, game.A, game.B, offset=game.offset)
-    found, other = shapley(game), shapley_by_enumeration(as_ratio)
-    assert np.all(np.abs(found.scores - other).max(axis=1) > 1e3 * found.bound)
+    result, other = shapley(game), shapley_by_enumeration(as_ratio)
+    assert np.all(np.abs(result.scores - other).max(axis=1) > 1e3 * result.bound)
 
 
 def test_a_batch_has_the_values_of_its_documents():
@@ -147,10 +147,12 @@ def test_a_batch_has_the_values_of_its_documents():
     together = shapley(games)
     for i in range(3):
         names = ("D0", "a", "b", "N0", "A", "B")
-        one = RatioGame(
+        element = RatioGame(
             *(getattr(games, n)[i] for n in names), offset=games.offset[i], power=games.power
         )
-        np.testing.assert_allclose(together.scores[i], shapley(one).scores, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(
+            together.scores[i], shapley(element).scores, rtol=1e-12, atol=1e-15
+        )
 
 
 def test_the_offset_is_nobodys_and_joins_the_intercept():
@@ -180,29 +182,25 @@ def test_the_standard_error_of_sampled_lime_on_a_power_game():
     gram = Z.T @ (weight[:, None] * Z)
     rows = np.linalg.solve(gram, Z.T)[1:]
     size = 5 - sets.sum(axis=1)
-    drawn = np.array([0 if s == 0 else 1 / (5 * math.comb(5, s)) for s in size])
-    psi = np.divide(weight, drawn, out=np.zeros_like(weight), where=drawn > 0)
-    exact = (rows**2 * psi**2 * off**2) @ drawn
+    samples = np.array([0 if s == 0 else 1 / (5 * math.comb(5, s)) for s in size])
+    psi = np.divide(weight, samples, out=np.zeros_like(weight), where=samples > 0)
+    exact = (rows**2 * psi**2 * off**2) @ samples
     np.testing.assert_allclose(lime_variance(game)[0], exact, rtol=1e-4)
 
 
 def test_a_value_without_a_weight_is_refused():
-    nothing = np.zeros((1, 2))
-    game = RatioGame(
-        np.zeros(1), nothing, nothing, np.zeros((1, 1)), np.ones((1, 1, 2)), nothing[None]
-    )
+    empty = np.zeros((1, 2))
+    game = RatioGame(np.zeros(1), empty, empty, np.zeros((1, 1)), np.ones((1, 1, 2)), empty[None])
     with pytest.raises(DomainError, match="needs N = 0 for every mask with D = 0, but a head has"):
         shapley(game)
     with pytest.raises(InputError, match=r"power of a game must be in \(0, 1\], not 1\.5"):
-        RatioGame(
-            np.ones(1), nothing, nothing, np.zeros((1, 1)), nothing[None], nothing[None], power=1.5
-        )
+        RatioGame(np.ones(1), empty, empty, np.zeros((1, 1)), empty[None], empty[None], power=1.5)
 
 
 def test_a_text_without_known_words_has_only_zeros():
-    nothing = np.zeros((1, 3))
+    empty = np.zeros((1, 3))
     game = RatioGame(
-        np.zeros(1), nothing, nothing, np.zeros((1, 1)), nothing[None], nothing[None],
+        np.zeros(1), empty, empty, np.zeros((1, 1)), empty[None], empty[None],
         offset=np.array([2.0]), power=0.5,
     )  # fmt: skip
     assert np.all(shapley(game).scores == 0)
@@ -214,10 +212,10 @@ def test_a_text_without_known_words_has_only_zeros():
 @pytest.mark.parametrize("d", [2, 7, 40])
 def test_equal_words_have_the_values_of_their_formula(power, d):
     """φ_j = m u_j − (m − 1) f/d, m → 1/(1 − p): `docs/theorems/power-game.md`, statement 5."""
-    u, nothing = np.random.default_rng(d).normal(size=d), np.zeros((1, d))
+    u, empty = np.random.default_rng(d).normal(size=d), np.zeros((1, d))
     game = RatioGame(
-        np.zeros(1), nothing + 3.0, nothing, np.zeros((1, 1)), (u * (3 * d) ** power)[None, None],
-        nothing[None], power=power,
+        np.zeros(1), empty + 3.0, empty, np.zeros((1, 1)), (u * (3 * d) ** power)[None, None],
+        empty[None], power=power,
     )  # fmt: skip
     alpha = d ** (power - 1) * np.sum(np.arange(1, d + 1) ** -power)
     m = (d * alpha - 1) / (d - 1)
@@ -225,8 +223,8 @@ def test_equal_words_have_the_values_of_their_formula(power, d):
         shapley(game, tolerance=1e-10).scores[0], m * u - (m - 1) * u.sum() / d, rtol=0, atol=1e-8
     )
     if power < 1:
-        rest = alpha - 1 / (1 - power) - float(mpmath.zeta(power)) * d ** (power - 1)
-        assert abs(rest) < 1 / d
+        remainder = alpha - 1 / (1 - power) - float(mpmath.zeta(power)) * d ** (power - 1)
+        assert abs(remainder) < 1 / d
 
 
 @quick
@@ -237,10 +235,10 @@ def test_no_set_of_words_passes_the_extremes_of_its_size(game, pull):
     game = combine_outputs(replace(game, A=moved), np.array([1.0, 0.5]))
     sets = enumerate_masks(game.d)
     f, removed = value(game, sets)[0], game.d - sets.sum(axis=1)
-    found, room = size_extremes(game), 1e-9 * (1 + np.abs(f).max())
+    result, room = size_extremes(game), 1e-9 * (1 + np.abs(f).max())
     for k in range(1, game.d + 1):
-        assert found.low[k - 1] - room <= f[removed == k].min()
-        assert f[removed == k].max() <= found.high[k - 1] + room
+        assert result.low[k - 1] - room <= f[removed == k].min()
+        assert f[removed == k].max() <= result.high[k - 1] + room
     orders = np.array([np.random.default_rng(0).permutation(game.d)])
     (curve,) = deletion_curves(game, orders)
     masks = np.array([~np.isin(np.arange(game.d), orders[0, :k]) for k in range(game.d + 1)])
@@ -252,6 +250,6 @@ def test_the_extremes_of_one_word_are_nearly_attained():
     for seed in range(20):
         game = power_game(seed, d=8, C=1, decades=0.5)
         f = value(game, ~np.eye(8, dtype=bool))[0]
-        found = size_extremes(game)
-        gaps += [found.high[0] - f.max(), f.min() - found.low[0]]
+        result = size_extremes(game)
+        gaps += [result.high[0] - f.max(), f.min() - result.low[0]]
     assert np.median(np.array(gaps)) < 0.01

@@ -22,7 +22,7 @@ from limelight.theory.ratio_game import (
 GAME = random_game(0, d=5, ratio=1e4)
 
 
-def by_loops(game, keep):
+def values_from_loops(game, keep):
     """Oracle: the definition, one set and one head at a time."""
     out = np.zeros((C, len(keep)))
     for n, Z in enumerate(keep):
@@ -38,7 +38,7 @@ def by_loops(game, keep):
 
 def test_value_is_the_mean_of_the_ratios():
     keep = enumerate_masks(5)
-    np.testing.assert_allclose(value(GAME, keep), by_loops(GAME, keep), rtol=1e-12)
+    np.testing.assert_allclose(value(GAME, keep), values_from_loops(GAME, keep), rtol=1e-12)
 
 
 def test_full_and_empty_are_the_ends_of_all_sets():
@@ -80,9 +80,9 @@ def test_ranges_hold_every_value(seed, ratio):
 
 
 def test_a_game_without_a_denominator_is_refused():
-    nothing = replace(GAME, D0=0 * GAME.D0, a=0 * GAME.a)
+    empty = replace(GAME, D0=0 * GAME.D0, a=0 * GAME.a)
     with pytest.raises(DomainError, match="needs N = 0 for every mask with D = 0, but a head has"):
-        heavy_form(nothing)
+        heavy_form(empty)
 
 
 def test_a_wrong_shape_is_named():

@@ -55,11 +55,11 @@ def test_the_two_routes_agree_on_forty_real_reviews(games):
 
 @pytest.mark.slow
 def test_they_agree_where_attention_is_far_more_uneven_than_the_shipped_models(games):
-    few = select_documents(games[2], [0, 3, 8])
+    subset = select_documents(games[2], [0, 3, 8])
     # the eighth power of every word's weight, values as they were, and little beside the words
-    sharp = {"D0": 1e-4 * few.D0, "N0": 1e-4 * few.N0, "a": few.a**8, "b": few.b**8}
-    sharp |= {"A": few.A * few.a[:, None] ** 7, "B": few.B * few.b[:, None] ** 7}
-    uneven = replace(few, **sharp)
+    sharp = {"D0": 1e-4 * subset.D0, "N0": 1e-4 * subset.N0, "a": subset.a**8, "b": subset.b**8}
+    sharp |= {"A": subset.A * subset.a[:, None] ** 7, "B": subset.B * subset.b[:, None] ** 7}
+    uneven = replace(subset, **sharp)
     low, high = denominator_range(uneven)
     assert (high / low).max() > 1e4
     assert_agree(uneven)
@@ -67,17 +67,17 @@ def test_they_agree_where_attention_is_far_more_uneven_than_the_shipped_models(g
 
 @pytest.mark.slow
 def test_another_bandwidth_would_be_noticed(games):
-    few = select_documents(games[0], [0, 7])
-    fast = lime(few, bandwidth=0.25)
-    scores, bound, _, _ = lime_by_recurrence(few, bandwidth=0.251)
+    subset = select_documents(games[0], [0, 7])
+    fast = lime(subset, bandwidth=0.25)
+    scores, bound, _, _ = lime_by_recurrence(subset, bandwidth=0.251)
     assert (np.abs(fast.scores - scores).max(axis=-1) > fast.bound + bound).all()
 
 
 def test_no_formula_passes_its_bound(shared, shipped):
     parquet = pytest.importorskip("pyarrow.parquet")
     texts = parquet.read_table(shared / "data" / "imdb" / "test.parquet")["text"].to_pylist()
-    some = np.random.default_rng(0).choice(len(texts), 40, replace=False)
-    game = prepare_batch(shipped, [texts[i] for i in some]).ratio_game
+    subset = np.random.default_rng(0).choice(len(texts), 40, replace=False)
+    game = prepare_batch(shipped, [texts[i] for i in subset]).ratio_game
     limit, values = lime(game, tolerance=1e-6).scores, shapley(game, tolerance=1e-6).scores
     second, of_values = lime_second_order(game), shapley_second_order(game)
     formulas = {
@@ -86,7 +86,7 @@ def test_no_formula_passes_its_bound(shared, shipped):
         "LIME, mean field": lime_mean_field,
     }
     fields = shapley_mean_field(game)
-    found = {
+    result = {
         name: (scores := formula(game), limit, lime_distance_bound(scores, game))
         for name, formula in formulas.items()
     } | {
@@ -94,5 +94,5 @@ def test_no_formula_passes_its_bound(shared, shipped):
         "Shapley, mean field": (fields, values, distance_bound(fields, of_values)),
         "Shapley, second order": (of_values.scores, values, of_values.bound),
     }
-    for name, (scores, exact, bound) in found.items():
+    for name, (scores, exact, bound) in result.items():
         assert (np.abs(scores - exact).max(axis=-1) <= bound + 1e-5).all(), name

@@ -68,12 +68,12 @@ def test_a_sum_takes_few_fits_to_find(R, tolerance, monkeypatch):
     # The first explanation of a process pays for them.
     seen = []
 
-    def counted(*problem):
+    def count_call(*problem):
         seen.append(problem)
         return fit(*problem)
 
     fit = module._least_squares
-    monkeypatch.setattr(module, "_least_squares", counted)
+    monkeypatch.setattr(module, "_least_squares", count_call)
     module._find_certified_sum.cache_clear()
     module.reciprocal_sum(R, tolerance)
     assert 5 <= len(seen) <= 75
@@ -91,20 +91,20 @@ def test_each_part_of_the_trapezoid_rule_is_within_its_term(p, h, x):
             nodes = [start * mpmath.exp(k * mpmath.mpf(step)) for k in range(int(90 / (p * h)))]
             return [(h * node**p / mpmath.gamma(p), node) for node in nodes]
 
-        def summed(pairs):
+        def sum_terms(pairs):
             return mpmath.mpf(x) ** p * sum(w * mpmath.exp(-node * x) for w, node in pairs)
 
         below, above = terms(low, -h), terms(low, h)[1:]
-        aliased = abs(summed(below + above) - 1)
+        aliased = abs(sum_terms(below + above) - 1)
         if p == 1:  # the worst power: below it the bound is not sharp
             assert module._aliasing_error(h) * 1e-6 < aliased + 1e-25
         assert aliased <= module._aliasing_error(h) * (1 + 1e-12) + 1e-25
         mass = sum(w for w, _ in below)
         mean = sum(w * node for w, node in below) / mass
         spread = sum(w * (node - mean) ** 2 for w, node in below)
-        merged = summed(below) - summed([(mass, mean)])
+        merged = sum_terms(below) - sum_terms([(mass, mean)])
         assert 0 <= merged <= R ** (p + 2) / 2 * spread
-        assert summed(terms(first, h)) <= (h * first + 1) * mpmath.exp(-first)
+        assert sum_terms(terms(first, h)) <= (h * first + 1) * mpmath.exp(-first)
 
 
 def test_the_constants_of_the_rounding_of_a_certificate():

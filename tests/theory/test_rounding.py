@@ -27,25 +27,25 @@ def exact_value(game, c, keep):
     total = Fraction(0)
     for i in range(game.K):
         N, D = Fraction(game.N0[c, i].item()), Fraction(game.D0[i].item())
-        for j, kept in enumerate(keep):
-            N += Fraction((game.A if kept else game.B)[c, i, j].item())
-            D += Fraction((game.a if kept else game.b)[i, j].item())
+        for j, kept_words in enumerate(keep):
+            N += Fraction((game.A if kept_words else game.B)[c, i, j].item())
+            D += Fraction((game.a if kept_words else game.b)[i, j].item())
         total += N / D / game.K
     return total
 
 
-def of_two_words(game, c):
+def two_word_scores(game, c):
     """Scores of two words from the four values of f, by definition."""
-    one, two, both, none = (exact_value(game, c, Z) for Z in [(1, 0), (0, 1), (1, 1), (0, 0)])
-    change = [(one - none + both - two) / 2, (two - none + both - one) / 2]
-    together = both - one - two + none
+    value, two, pair, none = (exact_value(game, c, Z) for Z in [(1, 0), (0, 1), (1, 1), (0, 0)])
+    change = [(value - none + pair - two) / 2, (two - none + pair - value) / 2]
+    together = pair - value - two + none
     return {
         shapley: change,
         banzhaf: change,
-        leave_one_out: [both - two, both - one],
+        leave_one_out: [pair - two, pair - value],
         # without row 0, LIME's three sets determine its three numbers
-        lime: [one - none, two - none],
-        lime_by_recurrence: [one - none, two - none],
+        lime: [value - none, two - none],
+        lime_by_recurrence: [value - none, two - none],
         shapley_interactions: [0, together, together, 0],
         banzhaf_interactions: [0, together, together, 0],
     }
@@ -59,7 +59,7 @@ def test_a_huge_offset_costs_digits_and_the_bound_covers_them(seed, ratio, offse
     game = subtract_constants(game, np.full_like(game.N0, -offset))
     seen = {}
     for c in range(game.C):
-        for method, exact in of_two_words(game, c).items():
+        for method, exact in two_word_scores(game, c).items():
             settings = {} if method is leave_one_out else {"tolerance": tolerance}
             scores, bound = method(game, **settings)[:2]
             error = max(
@@ -97,14 +97,14 @@ def game_of_two_kinds(seed, many, few, *, ratio, offset):
 def values_by_counts(game, many, few):
     """f − f(none) when i words of the first kind and j of the second are kept, to 60 digits."""
     words = [slice(None, many), slice(many, None)]
-    kept = [[Fraction(x[0, ..., k].item()) for x in (game.a, game.A[0])] for k in (0, -1)]
+    keep = [[Fraction(x[0, ..., k].item()) for x in (game.a, game.A[0])] for k in (0, -1)]
     gone = [[Fraction(x[0, ..., k].item()) for x in (game.b, game.B[0])] for k in (0, -1)]
-    assert all(np.ptp(game.a[0, some]) == 0 for some in words)
+    assert all(np.ptp(game.a[0, word]) == 0 for word in words)
     f = {}
     for i, j in product(range(many + 1), range(few + 1)):
         D, N = Fraction(game.D0.item()), Fraction(game.N0.item())
         for k, (stay, go) in enumerate([(i, many - i), (j, few - j)]):
-            D, N = D + stay * kept[k][0] + go * gone[k][0], N + stay * kept[k][1] + go * gone[k][1]
+            D, N = D + stay * keep[k][0] + go * gone[k][0], N + stay * keep[k][1] + go * gone[k][1]
         f[i, j] = N / D
     return {
         key: mp.mpf((x - f[0, 0]).numerator) / (x - f[0, 0]).denominator for key, x in f.items()
@@ -114,30 +114,32 @@ def values_by_counts(game, many, few):
 def first_word(f, many, few, *, bandwidth):
     """What each method says of the first word, and of the first two, by counting sets."""
     d = many + few
-    found = dict.fromkeys([shapley, banzhaf, shapley_interactions, banzhaf_interactions], mp.mpf(0))
+    result = dict.fromkeys(
+        [shapley, banzhaf, shapley_interactions, banzhaf_interactions], mp.mpf(0)
+    )
     for i, j in product(range(many), range(few + 1)):
         change, sets = f[i + 1, j] - f[i, j], comb(many - 1, i) * comb(few, j)
-        found[shapley] += change * sets / (d * comb(d - 1, i + j))
-        found[banzhaf] += change * sets / mp.mpf(2) ** (d - 1)
+        result[shapley] += change * sets / (d * comb(d - 1, i + j))
+        result[banzhaf] += change * sets / mp.mpf(2) ** (d - 1)
     for i, j in product(range(many - 1), range(few + 1)):
         mixed = f[i + 2, j] - 2 * f[i + 1, j] + f[i, j]
         sets = comb(many - 2, i) * comb(few, j)
-        found[shapley_interactions] += mixed * sets / ((d - 1) * comb(d - 2, i + j))
-        found[banzhaf_interactions] += mixed * sets / mp.mpf(2) ** (d - 2)
+        result[shapley_interactions] += mixed * sets / ((d - 1) * comb(d - 2, i + j))
+        result[banzhaf_interactions] += mixed * sets / mp.mpf(2) ** (d - 2)
     slope = least_squares(f, many, few, bandwidth)
     last = f[many, few] - f[many - 1, few]
-    return found | {leave_one_out: last, lime: slope, lime_by_recurrence: slope}
+    return result | {leave_one_out: last, lime: slope, lime_by_recurrence: slope}
 
 
 @cache
 def weights_by_counts(many, few, bandwidth):
     """LIME's weight of the sets with i and j words of the two kinds, all words left out."""
-    d, nu, found = many + few, mp.mpf(bandwidth), {}
+    d, nu, result = many + few, mp.mpf(bandwidth), {}
     for i, j in product(range(many + 1), range(few + 1)):
         if i + j < d:
             weight = mp.exp(-((1 - mp.sqrt(mp.mpf(i + j) / d)) ** 2) / (2 * nu**2))
-            found[i, j] = weight * mp.mpf(comb(many, i) * comb(few, j)) / comb(d, i + j)
-    return found
+            result[i, j] = weight * mp.mpf(comb(many, i) * comb(few, j)) / comb(d, i + j)
+    return result
 
 
 def least_squares(f, many, few, bandwidth):
@@ -154,18 +156,18 @@ def least_squares(f, many, few, bandwidth):
 
 @pytest.mark.parametrize(("offset", "tolerance"), [(0.0, 1e-13), (1e10, 1e-6), (1e13, 1e-6)])
 @pytest.mark.parametrize(
-    ("many", "few", "ratio"),
+    ("large_sample", "subset", "ratio"),
     [*((*size, ratio) for size in SIZES for ratio in (1.5, 1e6, 1e12)), (60, 41, 1e6)],
 )
 def test_where_rounding_is_the_bound_no_error_takes_a_tenth_of_it(
-    many, few, ratio, offset, tolerance
+    large_sample, subset, ratio, offset, tolerance
 ):
-    game = game_of_two_kinds(many, many, few, ratio=ratio, offset=offset)
+    game = game_of_two_kinds(large_sample, large_sample, subset, ratio=ratio, offset=offset)
     errors = []
     room = 50 if offset else 10  # without an offset the quadrature has a share of the bound
     with mp.workdps(60):
-        f = values_by_counts(game, many, few)
-        exact = first_word(f, many, few, bandwidth=0.25)
+        f = values_by_counts(game, large_sample, subset)
+        exact = first_word(f, large_sample, subset, bandwidth=0.25)
         for method, value in exact.items():
             settings = {} if method is leave_one_out else {"tolerance": tolerance}
             scores, bound = method(game, **settings)[:2]

@@ -14,15 +14,15 @@ def scatter_of_all_subsets(beta, *, bandwidth, samples, ridge, row0, power, left
     d, keep = len(beta), enumerate_masks(len(beta))
     s = d - keep.sum(axis=1)
     psi = np.exp(-((1 - np.sqrt(1 - np.arange(d + 1) / d)) ** 2) / (2 * bandwidth**2))
-    drawn = psi**power / np.sum(psi[1:] ** power)
-    drawn[0] = 0.0
-    chance = (drawn / [math.comb(d, k) for k in range(d + 1)])[s]
-    weight = np.divide(psi, d * drawn, out=np.zeros(d + 1), where=drawn > 0)[s]
+    draws = psi**power / np.sum(psi[1:] ** power)
+    draws[0] = 0.0
+    chance = (draws / [math.comb(d, k) for k in range(d + 1)])[s]
+    weight = np.divide(psi, d * draws, out=np.zeros(d + 1), where=draws > 0)[s]
     X = np.column_stack([np.ones(len(keep)), keep])
-    f, whole = X @ np.r_[0.7, beta], np.ones(d + 1)
-    G = (X.T * (chance * weight)) @ X + row0 / samples * np.outer(whole, whole)
+    f, full = X @ np.r_[0.7, beta], np.ones(d + 1)
+    G = (X.T * (chance * weight)) @ X + row0 / samples * np.outer(full, full)
     inverse = np.linalg.inv(G + ridge / samples * np.diag([0.0] + [1.0] * d))
-    right = (X.T * (chance * weight)) @ f + row0 / samples * (0.7 + beta.sum() + left) * whole
+    right = (X.T * (chance * weight)) @ f + row0 / samples * (0.7 + beta.sum() + left) * full
     over = f - X @ (inverse @ right)
     terms = (X @ inverse)[:, 1:] * (weight * over)[:, None]
     return np.sqrt(chance @ terms**2)
@@ -36,12 +36,12 @@ def test_it_is_what_all_subsets_leave_over(d, bandwidth, ridge, row0, power):
     beta = np.random.default_rng(d).normal(size=d) + 0.4
     settings = {"bandwidth": bandwidth, "ridge": ridge, "row0": row0, "power": power}
     expected = scatter_of_all_subsets(beta, samples=40, left=0.8, **settings)
-    found = shift_scatter(beta, 0.8, samples=40, **settings)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    result = shift_scatter(beta, 0.8, samples=40, **settings)
+    np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_each_word_may_have_samples_of_its_own():
-    scores, each = np.array([1.0, -2.0, 0.5]), np.array([10, 200, 3000])
-    together = shift_scatter(scores, 0.3, samples=each)
-    alone = [shift_scatter(scores, 0.3, samples=int(n))[j] for j, n in enumerate(each)]
-    np.testing.assert_allclose(together, alone, rtol=1e-12)
+    scores, value = np.array([1.0, -2.0, 0.5]), np.array([10, 200, 3000])
+    together = shift_scatter(scores, 0.3, samples=value)
+    single = [shift_scatter(scores, 0.3, samples=int(n))[j] for j, n in enumerate(value)]
+    np.testing.assert_allclose(together, single, rtol=1e-12)

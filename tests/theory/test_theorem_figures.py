@@ -23,8 +23,8 @@ def labels(picture):
 
 
 def test_every_theorem_has_its_figure_and_every_figure_a_theorem():
-    drawn = {path.stem for path in (PAGES / "images").glob("*.svg")}
-    assert drawn == set(figures.FIGURES) == {theorem.id for theorem in THEOREMS}
+    samples = {path.stem for path in (PAGES / "images").glob("*.svg")}
+    assert samples == set(figures.FIGURES) == {theorem.id for theorem in THEOREMS}
 
 
 # These figures need many fits or long integrals, and several seconds.

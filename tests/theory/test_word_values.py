@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from ratio_games import games, peaked_game, quick, random_game, value_spread
-from test_lime import extreme_games, padded
+from test_lime import extreme_games, pad_games
 
 from limelight.errors import DomainError, InputError
 from limelight.theory.banzhaf import banzhaf
@@ -80,8 +80,8 @@ def test_a_wrong_value_would_be_noticed(method, oracle):
 def test_one_word_gets_the_whole_difference(method, oracle):
     game = random_game(0, d=1)
     result = method(game, tolerance=1e-9)
-    whole = (full_value(game) - empty_value(game))[..., None]
-    assert worst(result.scores - whole, result.bound) <= 1
+    full = (full_value(game) - empty_value(game))[..., None]
+    assert worst(result.scores - full, result.bound) <= 1
 
 
 @quick
@@ -138,13 +138,13 @@ def test_extreme_games_stay_finite_and_within_their_bound(method, oracle, name):
 
 @methods
 def test_a_padded_batch_is_its_documents_one_at_a_time(method, oracle):
-    alone = [random_game(d, d=d, ratio=10.0**d) for d in (5, 2, 7)]
-    together = method(padded(alone), tolerance=1e-9)
-    for i, game in enumerate(alone):
-        one, d = method(game, tolerance=1e-9), game.d
-        pairs = one.scores.ndim == 3
+    single = [random_game(d, d=d, ratio=10.0**d) for d in (5, 2, 7)]
+    together = method(pad_games(single), tolerance=1e-9)
+    for i, game in enumerate(single):
+        element, d = method(game, tolerance=1e-9), game.d
+        pairs = element.scores.ndim == 3
         inside = together.scores[i, :, :d, :d] if pairs else together.scores[i, :, :d]
-        assert worst(inside - one.scores, one.bound + together.bound[i]) <= 1
+        assert worst(inside - element.scores, element.bound + together.bound[i]) <= 1
         assert (together.scores[i, :, d:] == 0).all()
 
 

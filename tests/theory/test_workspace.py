@@ -19,25 +19,25 @@ def kept_after(ask):
     return seen() is not None
 
 
-def in_a_new_thread(program):
+def run_in_thread(program):
     """What ``program`` returns where no call has left anything."""
-    found = []
-    thread = threading.Thread(target=lambda: found.append(program()))
+    results = []
+    thread = threading.Thread(target=lambda: results.append(program()))
     thread.start()
     thread.join()
-    return found[0]
+    return results[0]
 
 
 def test_the_array_of_the_first_caller_is_not_kept():
-    assert not in_a_new_thread(lambda: kept_after(_Workspace.like))
+    assert not run_in_thread(lambda: kept_after(_Workspace.like))
 
 
 def test_a_kept_array_is_noticed():
-    kept = []
-    assert in_a_new_thread(lambda: kept_after(lambda x: kept.append(x[:0])))
+    keep = []
+    assert run_in_thread(lambda: kept_after(lambda x: keep.append(x[:0])))
 
 
 def test_each_thread_has_its_own_workspace():
     x = np.zeros(3)
     assert _Workspace.like(x) is _Workspace.like(x)
-    assert in_a_new_thread(lambda: _Workspace.like(x)) is not _Workspace.like(x)
+    assert run_in_thread(lambda: _Workspace.like(x)) is not _Workspace.like(x)

@@ -11,7 +11,7 @@ from limelight.training import train
 output, at = sys.argv[1], int(sys.argv[2])
 
 
-def kill_at(progress):
+def kill_process(progress):
     if progress.step >= at:
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -21,6 +21,6 @@ train(
     recipe=toy_recipe(),
     output=output,
     device="cpu",
-    progress=kill_at,
+    progress=kill_process,
     checkpoint_minutes=0.0,
 )

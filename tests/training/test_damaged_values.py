@@ -13,17 +13,17 @@ pytest.importorskip("torch", reason="methods are learned with torch (extra train
 WORDS = [f"w{i}" for i in range(12)]
 
 
-def length_of(texts):
-    found = [sum(int(word[1:]) for word in text.split()) / 10 for text in texts]
-    return np.array([[-x, x] for x in found])
+def length_scores(texts):
+    results = [sum(int(word[1:]) for word in text.split()) / 10 for text in texts]
+    return np.array([[-x, x] for x in results])
 
 
 @pytest.fixture
-def learned(tmp_path, monkeypatch):
+def learned_folder(tmp_path, monkeypatch):
     from limelight.training import fitting
 
     monkeypatch.setattr(fitting, "_EPOCHS", 2)
-    model = limelight.wrap(length_of, classes=["a", "b"], scale="logit")
+    model = limelight.wrap(length_scores, classes=["a", "b"], scale="logit")
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(WORDS, 4)) for _ in range(30)]
 
@@ -36,8 +36,8 @@ def learned(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes in folders")
 @pytest.mark.parametrize("name", ["request.json", "part-00000.npz"])
-def test_a_pipe_raises_an_error_instead_of_blocking(learned, name):
-    learn, folder = learned
+def test_a_pipe_raises_an_error_instead_of_blocking(learned_folder, name):
+    learn, folder = learned_folder
     (folder / name).unlink()
     os.mkfifo(folder / name)
     with pytest.raises(InputError, match="must be a file, not a folder, a device or a pipe"):
@@ -47,21 +47,21 @@ def test_a_pipe_raises_an_error_instead_of_blocking(learned, name):
 @pytest.mark.parametrize(
     "damage", [lambda x: x[0], lambda x: x * np.nan, lambda x: x.astype(int), lambda x: x[:0]]
 )
-def test_values_of_another_kind_are_drawn_again(learned, damage):
-    learn, folder = learned
+def test_values_of_another_kind_are_drawn_again(learned_folder, damage):
+    learn, folder = learned_folder
     part = folder / "part-00000.npz"
-    whole = part.read_bytes()
+    full = part.read_bytes()
     with np.load(part) as stored:
         values = dict(stored)
     values["3"] = damage(values["3"])
     np.savez(part, **values)
     learn()
-    assert part.read_bytes() == whole
+    assert part.read_bytes() == full
 
 
-def test_a_plan_of_too_many_pairs_raises_an_error(learned):
-    learn, folder = learned
-    asked = folder / "request.json"
-    asked.write_text(asked.read_text().replace('"pairs":2}', '"pairs":2000000000}'))
+def test_a_plan_of_too_many_pairs_raises_an_error(learned_folder):
+    learn, folder = learned_folder
+    request = folder / "request.json"
+    request.write_text(request.read_text().replace('"pairs":2}', '"pairs":2000000000}'))
     with pytest.raises(InputError, match="does not describe its sampled values"):
         learn()

@@ -13,7 +13,7 @@ TEXTS = random_texts(29)
 PRECISION = {torch.float32: 1e-5, torch.float64: 1e-12}
 
 
-def ids_of(model, texts=TEXTS):
+def token_ids(model, texts=TEXTS):
     rows = [model.read(text).encoding.ids for text in texts]
     return torch.from_numpy(padded_ids(rows, T_max=model.T_max))
 
@@ -24,7 +24,7 @@ def ids_of(model, texts=TEXTS):
 @pytest.mark.parametrize("seed", range(3))
 def test_numpy_and_torch_agree(module, dtype, outputs, seed):
     model = tiny_model(seed, outputs=outputs, scale=0.5, position_scale=0.3, position_base=13.0)
-    logits = module.from_classifier(model, dtype=dtype)(ids_of(model)).detach().numpy()
+    logits = module.from_classifier(model, dtype=dtype)(token_ids(model)).detach().numpy()
     assert logits.shape == (len(TEXTS), outputs)
     np.testing.assert_allclose(logits, model.logits(TEXTS), rtol=0, atol=PRECISION[dtype])
 
@@ -34,14 +34,14 @@ def test_the_comparison_can_fail():
     module = AttentionModule.from_classifier(model, dtype=torch.float64)
     with torch.no_grad():
         module.W_v[2, 10, 6] += 1e-6
-    logits = module(ids_of(model)).detach().numpy()
+    logits = module(token_ids(model)).detach().numpy()
     assert np.abs(logits - model.logits(TEXTS)).max() > 1e-10
 
 
 def test_both_ways_of_reading_words_give_the_same_gradients():
     """A batch with fewer tokens than there are words takes the other branch."""
     model = tiny_model(outputs=2, V=1009, scale=0.5)
-    ids = ids_of(model)
+    ids = token_ids(model)
     assert ids.numel() < 1009
     gradients = []
     for batch in (ids, ids.repeat(3, 1)):
@@ -59,7 +59,7 @@ def test_gradients_are_those_of_full_attention():
         for kind in (AttentionModule, FullAttention)
     ]
     for module in modules:
-        (module(ids_of(model)) * torch.tensor([1.0, -2.0])).square().sum().backward()
+        (module(token_ids(model)) * torch.tensor([1.0, -2.0])).square().sum().backward()
     ours, full = modules
     K, d_e = SIZES["K"], SIZES["d_e"]
     pairs = {
@@ -77,14 +77,14 @@ def test_gradients_are_those_of_full_attention():
 
 def test_the_gradient_under_dropout_is_that_of_the_masked_embedding():
     model = tiny_model(V=1009, scale=0.5)
-    ids = ids_of(model)
+    ids = token_ids(model)
     module = AttentionModule.from_classifier(model, dtype=torch.float64)
     module(ids, dropout=0.25, rng=np.random.default_rng(5)).sum().backward()
     plain = FullAttention.from_classifier(model, dtype=torch.float64)
     shape = (*ids.shape, SIZES["d_e"])
-    kept = dropout_mask(shape, 0.25, rng=np.random.default_rng(5), device="cpu").double()
-    kept /= keep_probability(0.25)
-    words = plain.embedding(ids) * kept + plain.positions
+    keep = dropout_mask(shape, 0.25, rng=np.random.default_rng(5), device="cpu").double()
+    keep /= keep_probability(0.25)
+    words = plain.embedding(ids) * keep + plain.positions
     clean = plain.embedding(ids[:, :1]) + plain.positions[:1]  # the query is never masked
     q, k, v = (
         part.unflatten(-1, (SIZES["K"], -1)).transpose(1, 2)

@@ -70,12 +70,12 @@ def test_a_share_that_leaves_nothing():
 
 
 def test_validation_data_of_other_classes():
-    held = toy_data(classes=3, seed=1)
-    assert refusal(toy_data(), validation=held).startswith(
+    contained = toy_data(classes=3, seed=1)
+    assert refusal(toy_data(), validation=contained).startswith(
         "row 3 of 'toy.csv': the label 'odd' matches no class of the model ('bad', "
         "'good'). Set labels"
     )
-    numbers = LabeledTexts(held.texts, held.labels, None, "numbers.csv")
+    numbers = LabeledTexts(contained.texts, contained.labels, None, "numbers.csv")
     assert "'0', '1', '2' match no class" in refusal(toy_data(), validation=numbers)
 
 

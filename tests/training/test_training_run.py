@@ -59,12 +59,12 @@ def test_a_model_learns_and_its_folder_says_how(tmp_path, classes, single, outpu
 
 
 def test_the_validation_accuracy_is_that_of_the_numpy_model():
-    data, held = toy_data(), toy_data(101, seed=9)
-    model = train(data, recipe=toy_recipe(), validation=held, device="cpu")
+    data, contained = toy_data(), toy_data(101, seed=9)
+    model = train(data, recipe=toy_recipe(), validation=contained, device="cpu")
     record = model.record["training"]
     assert record["training_rows"] == 210
     best = record["validation_accuracy"][record["kept_epoch"] - 1]
-    assert evaluate(model, held).accuracy == best
+    assert evaluate(model, contained).accuracy == best
 
 
 def test_the_same_seed_gives_the_same_model_and_another_another():
@@ -149,7 +149,7 @@ def run_killed(output, step):
 
 @pytest.mark.slow
 def test_a_killed_run_continues_and_ends_with_the_same_bits(tmp_path):
-    whole = train(toy_data(), recipe=toy_recipe(), device="cpu")
+    full = train(toy_data(), recipe=toy_recipe(), device="cpu")
     output = tmp_path / "killed"
     # 42 steps an epoch: once in the middle of the first epoch, once in the second.
     for step in (40, 84):
@@ -163,8 +163,8 @@ def test_a_killed_run_continues_and_ends_with_the_same_bits(tmp_path):
         progress=lambda at: steps.append(at.step),
     )  # fmt: skip
     assert min(steps) > 60, "the run started over instead of continuing"
-    assert model.fingerprint == whole.fingerprint
-    assert load_folder(output).fingerprint == whole.fingerprint
+    assert model.fingerprint == full.fingerprint
+    assert load_folder(output).fingerprint == full.fingerprint
     assert not (output / "checkpoint.safetensors").exists()
 
 
@@ -172,7 +172,7 @@ class InterruptedRunError(Exception):
     pass
 
 
-def interrupted(output, step=42, **kwargs):
+def leave_checkpoint(output, step=42, **kwargs):
     """Leave the checkpoint of a run that ended at ``step``."""
 
     def stop(at):
@@ -184,7 +184,7 @@ def interrupted(output, step=42, **kwargs):
 
 
 def test_other_arguments_do_not_continue_a_run(tmp_path):
-    interrupted(tmp_path)
+    leave_checkpoint(tmp_path)
     sentence = refusal(toy_data(), output=tmp_path, seed=1, recipe=toy_recipe(epochs=5))
     assert sentence == (
         f"the run in '{tmp_path}' was started with other arguments (epochs was 3, now 5, "
@@ -223,12 +223,12 @@ def test_a_folder_has_one_writer_at_a_time(tmp_path):
 
 
 def test_other_data_do_not_continue_a_run(tmp_path):
-    interrupted(tmp_path)
+    leave_checkpoint(tmp_path)
     assert "(data_sha256 was " in refusal(toy_data(seed=5), output=tmp_path)
 
 
 def test_a_damaged_checkpoint_raises_an_error(tmp_path):
-    interrupted(tmp_path)
+    leave_checkpoint(tmp_path)
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:-10])
     sentence = refusal(toy_data(), output=tmp_path)
@@ -237,7 +237,7 @@ def test_a_damaged_checkpoint_raises_an_error(tmp_path):
 
 
 def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, monkeypatch):
-    whole = train(toy_data(), recipe=toy_recipe(), device="cpu")
+    full_text = train(toy_data(), recipe=toy_recipe(), device="cpu")
     sync, calls = os.fsync, []
 
     def full(handle):
@@ -255,7 +255,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
     again = train(toy_data(), recipe=toy_recipe(), output=tmp_path, device="cpu")
-    assert again.fingerprint == whole.fingerprint
+    assert again.fingerprint == full_text.fingerprint
 
 
 def test_a_disk_that_fills_at_the_end_keeps_the_checkpoint(tmp_path, monkeypatch):
@@ -276,9 +276,9 @@ def test_the_vocabulary_counts_all_words_of_the_file_and_keeps_the_frequent():
     texts = ["b a a", "b c a d"]
     data = LabeledTexts(texts * 5, np.array([0, 1] * 5))
     assert prepare(data, toy_recipe()).vocabulary.words == ("[cls]", "UNK", "a", "b", "c", "d")
-    few = prepare(data, toy_recipe(vocabulary_size=4)).vocabulary
-    assert few.words == ("[cls]", "UNK", "a", "b")
-    assert prepare(data, toy_recipe(min_count=6)).vocabulary.words == few.words
+    subset = prepare(data, toy_recipe(vocabulary_size=4)).vocabulary
+    assert subset.words == ("[cls]", "UNK", "a", "b")
+    assert prepare(data, toy_recipe(min_count=6)).vocabulary.words == subset.words
 
 
 def test_encoded_rows_are_those_the_classifier_reads():

@@ -38,8 +38,8 @@ def test_a_broken_method_is_found(monkeypatch, place, method):
     real = getattr(__import__(module, fromlist=[name]), name)
 
     def broken(*arguments, **settings):
-        found = real(*arguments, **settings)
-        return found._replace(scores=found.scores * (1 + 1e-3))
+        result = real(*arguments, **settings)
+        return result._replace(scores=result.scores * (1 + 1e-3))
 
     monkeypatch.setattr(place, broken)
     failed = {c.method for c in verify(tiny_model(3), "w1 w5 never w5 w8") if not c.passed}
@@ -60,11 +60,11 @@ def test_scores_of_ig_on_the_wrong_words_are_found(monkeypatch):
 
     real = gradient_checks.explain_batch
 
-    def swapped(batch, method, **options):
+    def swap_values(batch, method, **options):
         e = real(batch, method, **options)
         return replace(e, scores=e.scores[::-1]) if method == "ig" else e
 
-    monkeypatch.setattr(gradient_checks, "explain_batch", swapped)
+    monkeypatch.setattr(gradient_checks, "explain_batch", swap_values)
     failed = {c.against for c in verify(tiny_model(3), "w1 w5 never w8") if not c.passed}
     assert failed == {"256 complex steps at 4 tokens"}  # their sum is right
 
