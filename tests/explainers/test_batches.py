@@ -22,7 +22,7 @@ TEXTS = [
 ]
 SETTINGS = {
     "lime-sampled": {"samples": 200},
-    "anchors": {"samples": 200, "max_samples": 2000},
+    "anchors": {"threshold": 0.95, "samples": 200, "max_samples": 2000},
 }
 MODEL = limelight.load()
 
