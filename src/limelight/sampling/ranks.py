@@ -215,9 +215,11 @@ def exact_tops(scores: PerFeature, bound: float | None) -> TopSizes:
 
     None means that the scores are the values of a definition. They may then differ by rounding.
     """
-    sizes = np.abs(scores)
-    rounding = _SINGLE_PRECISION * float(sizes.max(initial=0.0))
-    return separated_tops(sizes, np.full(len(sizes), rounding if bound is None else bound))
+    sizes = np.sort(np.abs(scores))[::-1]
+    if bound is None:
+        bound = _SINGLE_PRECISION * float(sizes[:1].sum())
+    # The same as `separated_tops` for one width, in a third of the time: every explanation does it.
+    return tuple((1 + np.flatnonzero(sizes[:-1] - bound > sizes[1:] + bound)).tolist())
 
 
 def separated_tops(sizes: PerFeature, width: PerFeature) -> TopSizes:
