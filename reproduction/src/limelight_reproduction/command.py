@@ -45,7 +45,7 @@ def reproduce(
     Parameters
     ----------
     data
-        Folder with IMDB's train and test files (.parquet, .csv, .jsonl) or aclImdb; or with folders
+        Folder with IMDB's train and test files (.parquet, .csv, .jsonl) or aclImdb, or with folders
         imdb, sst2, ag_news and sick.
     output
         Folder for report.html, results.json, figures, tables and trained models. Numbers in it are

@@ -42,7 +42,7 @@ def explain(
     Parameters
     ----------
     method
-        Name of the method; "limelight methods" lists them. Default: lime if it is exact for the
+        Name of the method, as in "limelight methods". Default: lime if it is exact for the
         model, banzhaf for answers, otherwise shapley.
     each
         Explain more than one target: every class, every span that the model finds, or every
@@ -93,7 +93,7 @@ def compare(
     Parameters
     ----------
     methods
-        Names of methods, separated by commas; "limelight methods" lists them. Default: shapley,
+        Names of methods, separated by commas, as in "limelight methods". Default: shapley,
         lime, lrp, ig, loo and alpha-avg, if the model allows them. For answers: banzhaf, shapley,
         context-cite, lime, lrp and loo. For an AttentionClassifier: shapley and the seven methods
         of the paper.

@@ -77,14 +77,14 @@ def explain_data(
         Explain more than one target per text: every class, or every sentence of the answer of a
         language model.
     method
-        Name of the method, or several names separated by commas; "limelight methods" lists them.
+        Name of the method, or several names separated by commas, as in "limelight methods".
         Default: lime if it is exact for the model, banzhaf for answers, otherwise shapley.
     budget
         Limit per text, as a number of model calls ("400 calls"), shared by all methods. Methods
         that sample choose their sample size to fit.
     engine
-        "pool": processes on this machine; "here": this process; "ray": a Ray cluster. Default:
-        "here" if the model is on a GPU, otherwise "pool".
+        "pool" uses processes on this machine, "here" uses this process, and "ray" uses a Ray
+        cluster. Default: "here" if the model is on a GPU, otherwise "pool".
     workers
         Number of worker processes. Default: one per core, or as many as the Ray cluster can run.
     gpus_per_worker

@@ -72,8 +72,8 @@ def judge(
         wrote, separated by commas.
     columns
         Extra measures, separated by commas: additivity, loo_tau, stability, eraser, ferret, sanity,
-        top_drop, lds; or "all" or "none". Default: the first five; for scores and answers, top_drop
-        and lds instead of eraser and ferret. sanity explains every text a second time.
+        top_drop and lds. You can also give "all" or "none". Default: the first five. For scores and
+        answers, top_drop and lds replace eraser and ferret. sanity explains every text twice.
     budget
         Number of model calls, such as "5000 calls": as many texts are judged as it allows, and at
         least ten. Default: about five minutes. A time, such as 60, 60s or 10min, limits instead the

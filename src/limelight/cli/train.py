@@ -73,9 +73,9 @@ def train(
     device
         Device to train on: "cpu" or "cuda". Default: a GPU if there is one.
     recipe
-        Training settings. "default" stops when the accuracy on held-out texts stops rising;
-        "images" is for images; "paper" is the training of the paper; "shipped" is the training of
-        the IMDB model of this package.
+        Training settings. "default" stops when the accuracy on held-out texts stops rising.
+        "images" is for images, "paper" is the training of the paper, and "shipped" is the training
+        of the IMDB model of this package.
     epochs
         Train for exactly this number of epochs. Default: the recipe decides.
     set
@@ -165,8 +165,8 @@ def learn(
     Parameters
     ----------
     data
-        File of texts like those that you want to explain (.parquet, .csv, .tsv or .jsonl; the last
-        three may end in .gz). For image models: a folder of images, a .parquet or an .npz file.
+        File of texts like those that you want to explain (.parquet, .csv, .tsv or .jsonl). The last
+        three may end in .gz. For image models: a folder of images, a .parquet or an .npz file.
     texts
         Number of texts to learn from, evenly spread over the data.
     pairs

@@ -218,7 +218,8 @@ def exact_tops(scores: PerFeature, bound: float | None) -> TopSizes:
     sizes = np.sort(np.abs(scores))[::-1]
     if bound is None:
         bound = _SINGLE_PRECISION * float(sizes[:1].sum())
-    # The same as `separated_tops` for one width, in two thirds of the time: every explanation does it.
+    # The same as `separated_tops` for one width. Every explanation does it, and it takes two thirds
+    # of the time.
     return tuple((1 + np.flatnonzero(sizes[:-1] - bound > sizes[1:] + bound)).tolist())
 
 
