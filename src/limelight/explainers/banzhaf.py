@@ -91,7 +91,7 @@ def _explain_by_neighbors(settings: "Banzhaf", batch: Batch) -> Attribution:
         warnings=(warning, *settings.sample_size.stopping_warnings(masks, 0.0, (), d)),
         base_masks_drawn=masks,
     )
-    return replace(attribution, certain_tops=())
+    return replace(attribution, has_unknown_errors=True)
 
 
 def _explain_by_masks(settings: "Banzhaf", batch: Batch) -> Attribution:

@@ -167,8 +167,7 @@ def _certain_tops(configured: ConfiguredMethod, attribution: Attribution) -> Top
     # Two words have one pair of orders, so that their errors are 0.
     if stderr is not None and stderr.any():
         return attribution.certain_tops
-    is_unknown = stderr is None and attribution.certain_tops is not None
-    if is_unknown or configured.implementation.exactness == "estimated":
+    if attribution.has_unknown_errors or configured.implementation.exactness == "estimated":
         return None
     return exact_tops(attribution.scores, attribution.bound)
 

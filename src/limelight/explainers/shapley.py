@@ -143,7 +143,7 @@ def _explain_by_few_orders(settings: "Shapley", batch: Batch) -> Attribution:
         warnings=(warning, *unmet_rules),
         orders_drawn=settings.orders,
     )
-    return replace(attribution, certain_tops=())
+    return replace(attribution, has_unknown_errors=not is_pair, certain_tops=())
 
 
 def _check_pairs(settings: "Shapley", d: int) -> None:

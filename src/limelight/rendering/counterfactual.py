@@ -11,7 +11,7 @@ from rich.style import Style
 from rich.text import Text
 
 from limelight.rendering import wording
-from limelight.rendering.html import FRAGMENT_TEXTS, free_sides
+from limelight.rendering.html import FRAGMENT_TEXTS, WordElement, text_html
 from limelight.rendering.images import removed_parts_html
 from limelight.rendering.markup import (
     render_fragment,
@@ -225,22 +225,17 @@ def words_html(c: Counterfactual, *, inline: bool = False) -> "Markup":
     """Return the text with the removed features in ``del`` elements, or the image without them."""
     if c.image is not None:
         return removed_parts_html(c.image, c.removed)
-    elements: list[dict[str, Any]] = []
-    parts = shorten_unread(split_text(c))
-    for part, sides in zip(parts, free_sides(parts), strict=True):
-        if part.side:
-            elements.append({"kind": "side", "text": part.side})
-        elif part.feature is None:
-            if part.text.strip() or not c.has_block_features:
-                elements.append({"kind": "" if part.is_read else "unread", "text": part.text})
-        else:
-            is_removed = part.feature in c.removed
-            classes = ("w", "b" if c.has_block_features else sides, f"a{_SHADE}" * is_removed)
-            word: dict[str, Any] = {"kind": "removed" if is_removed else "word", "text": part.text}
-            word |= {"feature": part.feature, "classes": " ".join(filter(None, classes))}
-            word |= {"title": "", "style": inline_style("against", _SHADE * is_removed * inline)}
-            elements.append(word)
-    return render_macro("words", elements)
+
+    def describe_word(feature: int) -> WordElement:
+        """Mark a removed feature."""
+        is_removed = feature in c.removed
+        return WordElement(
+            classes=(f"a{_SHADE}" * is_removed,),
+            style=inline_style("against", _SHADE * is_removed * inline),
+            kind="removed" if is_removed else "word",
+        )
+
+    return text_html(c, describe_word)
 
 
 def _legend(c: Counterfactual) -> str:

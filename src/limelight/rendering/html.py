@@ -6,10 +6,10 @@ parts that need no script: the words for readers without scripts, tables, legend
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -43,6 +43,7 @@ from limelight.rendering.text_parts import (
 )
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.codec import settings_with_facts
+from limelight.results.explanation import TextFeatures
 from limelight.results.table import Cell, Column, Table, plain_table
 from limelight.shapes import Float
 from limelight.text import AnswerQuery, pluralize
@@ -88,6 +89,31 @@ def words_html(
     if e.image is not None:
         return image_html(e, e.image, original=original)
     sizes, strongest = relative_scores(e), strongest_feature(e)
+
+    def describe_word(feature: int) -> WordElement:
+        """Return the color of a feature by its score."""
+        hue, step = select_hue(e, sizes[feature]), color_level(sizes[feature])
+        shade = f"{hue[0]}{step}" if step else ""
+        return WordElement(
+            classes=(shade, "top" if feature == strongest else ""),
+            style=inline_style(hue, step) if inline else "",
+            title=wording.format_score(e, feature) if titles else "",
+        )
+
+    return text_html(e, describe_word)
+
+
+class WordElement(NamedTuple):
+    """The look of a feature in a text: its kind, the names of its classes, its style and title."""
+
+    classes: tuple[str, ...]
+    style: str
+    title: str = ""
+    kind: str = "word"
+
+
+def text_html(e: TextFeatures, describe_word: Callable[[int], WordElement]) -> "Markup":
+    """Return a text with one element per feature, as ``describe_word`` describes each feature."""
     elements: list[dict[str, Any]] = []
     parts = shorten_unread(split_text(e))
     for part, sides in zip(parts, free_sides(parts), strict=True):
@@ -97,19 +123,11 @@ def words_html(
             if part.text.strip() or not e.has_block_features:
                 elements.append({"kind": "" if part.is_read else "unread", "text": part.text})
         else:
-            feature = part.feature
-            hue, step = select_hue(e, sizes[feature]), color_level(sizes[feature])
-            shade = f"{hue[0]}{step}" if step else ""
-            classes = (
-                "w",
-                "b" if e.has_block_features else sides,
-                shade,
-                "top" if feature == strongest else "",
-            )
-            word = {"kind": "word", "text": part.text, "feature": feature}
-            word["classes"] = " ".join(filter(None, classes))
-            word["title"] = wording.format_score(e, feature) if titles else ""
-            elements.append(word | {"style": inline_style(hue, step) if inline else ""})
+            word = describe_word(part.feature)
+            classes = ("w", "b" if e.has_block_features else sides, *word.classes)
+            element = {"kind": word.kind, "text": part.text, "feature": part.feature}
+            element["classes"] = " ".join(filter(None, classes))
+            elements.append(element | {"title": word.title, "style": word.style})
     return render_macro("words", elements)
 
 

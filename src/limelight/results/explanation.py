@@ -104,8 +104,8 @@ class Attribution:
     * ``diagnostics``: facts about the computation, such as sample sizes and the quality of a fit.
     * ``features``: the features to which the scores belong, if the method chose them itself. None
       means the features of the request.
-    * ``certain_tops``: if the scores are sampled, the sizes of the top sets that are certain. An
-      empty tuple without ``stderr`` means that the error of the scores is unknown.
+    * ``certain_tops``: if the scores are sampled, the sizes of the top sets that are certain.
+    * ``has_unknown_errors``: whether sampled scores have errors that nobody can estimate.
     * ``draws``: independent draws of sampled scores, whose means are the scores.
     """
 
@@ -122,6 +122,7 @@ class Attribution:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     features: Features | None = None
     certain_tops: TopSizes | None = None
+    has_unknown_errors: bool = False
     draws: Float[np.ndarray, "G d"] | None = None
 
 
