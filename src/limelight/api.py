@@ -51,10 +51,13 @@ from limelight.text import (
     Input,
     Query,
     UserInput,
+    attach_documents,
     is_single,
     join_pair,
 )
 
+# The documents of a question, or one list of documents for each of several questions.
+Documents = Sequence[Any]
 MethodChoice = str | object | None  # the name of a method, or its settings object
 _TARGET = ("target", "against")
 _SPAN = ("at", "answer")
@@ -132,11 +135,12 @@ def explain(
     features: FeatureSpec | None = None,
     grid: int | None = None,
     scale: str = "logit",
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Documents | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -156,11 +160,12 @@ def explain(
     features: FeatureSpec | None = None,
     grid: int | None = None,
     scale: str = "logit",
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Documents | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -179,11 +184,12 @@ def explain(
     features: FeatureSpec | None = None,
     grid: int | None = None,
     scale: str = "logit",
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Documents | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -199,9 +205,9 @@ def explain(
     model
         A model from :func:`limelight.load` or :func:`limelight.wrap`.
     text
-        A text, a pair of texts as a tuple, or an image (an array, a Pillow image or a path). A list
-        of these returns a list of explanations, which is also a table:
-        ``explain(model, texts).to_frame()``.
+        A text, a pair of texts as a tuple, or an image (an array, a Pillow image or a path). For a
+        language model, also the messages of a chat in OpenAI's format. A list of these returns a
+        list of explanations, which is also a table: ``explain(model, texts).to_frame()``.
     method
         A name from :func:`limelight.methods`, or settings such as
         ``limelight.explainers.Lime(bandwidth=0.5)``. By default "lime" if it is exact for the
@@ -218,8 +224,9 @@ def explain(
         tokenizer. "sentences", "paragraphs" or "lines". You can also pass a list of (start, end), a
         function from a text to this list, or one group number per token (negative numbers leave a
         token out). For images, "patches", "segments" (SLIC of scikit-image), or a function from the
-        pixels to one label per pixel. By default words, sentences for answers, and patches for
-        images.
+        pixels to one label per pixel. For language models also "documents", "messages", and "steps"
+        (the sentences of the reasoning before the answer). By default words, patches for images,
+        and for answers documents, messages or sentences.
     grid
         Images: number of patches per side, instead of the patches of the model.
     scale
@@ -227,6 +234,7 @@ def explain(
         outputs are not log-odds the scale is always "score".
     protect
         Words and phrases that are never removed and get no score, such as ["film", "not bad"].
+        Documents and messages by their id, role or number from 0, such as ["system", 3].
     window
         Texts that are longer than a Hugging Face model can read: explain the mean output over
         windows of this many tokens. "auto" is the largest window of the model. None explains the
@@ -240,8 +248,11 @@ def explain(
         span. :func:`explain_spans` explains every span.
     answer
         Language models: explain the log-probability of this answer, or of one answer per text. By
-        default the answer that the model generates greedily. :func:`explain_sentences` explains
-        every sentence of it.
+        default the last message of the assistant, or the answer that the model generates greedily.
+        :func:`explain_sentences` explains every sentence of it.
+    documents
+        Language models: the documents for the question ``text``. Each is a string, a dictionary
+        with ``text``, ``title`` and ``id``, or an object with ``page_content`` and ``metadata``.
     protect_span
         Models that find spans: never remove the words of the explained span, and score only the
         words around it.
@@ -286,6 +297,7 @@ def explain(
     <Explanation lime for 'positive' of 'The plot is predictable, but the acting…':
     9 features, superb +1.29, predictable -1.17, plot -0.386>
     """
+    text = attach_documents(text, documents)
     request = Request(
         target=target,
         against=against,
@@ -383,7 +395,7 @@ def explain_classes(
     features: FeatureSpec | None = None,
     grid: int | None = None,
     scale: str = "logit",
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,
@@ -405,7 +417,7 @@ def explain_classes(
     features: FeatureSpec | None = None,
     grid: int | None = None,
     scale: str = "logit",
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,
@@ -426,7 +438,7 @@ def explain_classes(
     features: FeatureSpec | None = None,
     grid: int | None = None,
     scale: str = "logit",
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,
@@ -527,7 +539,7 @@ def explain_spans(
     features: FeatureSpec | None = None,
     grid: int | None = None,
     scale: str = "logit",
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     protect_span: bool = True,
@@ -549,7 +561,7 @@ def explain_spans(
     features: FeatureSpec | None = None,
     grid: int | None = None,
     scale: str = "logit",
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     protect_span: bool = True,
@@ -570,7 +582,7 @@ def explain_spans(
     features: FeatureSpec | None = None,
     grid: int | None = None,
     scale: str = "logit",
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     protect_span: bool = True,
@@ -662,10 +674,11 @@ def explain_sentences(
     *,
     features: FeatureSpec | None = None,
     grid: int | None = None,
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Documents | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -682,10 +695,11 @@ def explain_sentences(
     *,
     features: FeatureSpec | None = None,
     grid: int | None = None,
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Documents | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -701,10 +715,11 @@ def explain_sentences(
     *,
     features: FeatureSpec | None = None,
     grid: int | None = None,
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Documents | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -755,6 +770,7 @@ def explain_sentences(
     answer “I liked it.” [('The acting is superb.', -0.9)]
     answer “It was dull.” [('The plot is dull.', 0.32)]
     """
+    text = attach_documents(text, documents)
     request = Request(
         features=features,
         grid=grid,
@@ -881,11 +897,12 @@ def compare(
     features: FeatureSpec | None = None,
     grid: int | None = None,
     scale: str = "logit",
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Documents | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -906,11 +923,12 @@ def compare(
     features: FeatureSpec | None = None,
     grid: int | None = None,
     scale: str = "logit",
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Documents | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -930,11 +948,12 @@ def compare(
     features: FeatureSpec | None = None,
     grid: int | None = None,
     scale: str = "logit",
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Documents | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -992,6 +1011,7 @@ def compare(
     shapley [('superb', 1.31), ('predictable', -1.19)]
     """
     strict = methods is not None
+    text = attach_documents(text, documents)
     request = Request(
         target=target,
         against=against,
@@ -1038,11 +1058,12 @@ def counterfactual(
     threshold: float | None = None,
     features: FeatureSpec | None = None,
     grid: int | None = None,
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Documents | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -1059,11 +1080,12 @@ def counterfactual(
     threshold: float | None = None,
     features: FeatureSpec | None = None,
     grid: int | None = None,
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Documents | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -1080,11 +1102,12 @@ def counterfactual(
     threshold: float | None = None,
     features: FeatureSpec | None = None,
     grid: int | None = None,
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Documents | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -1111,7 +1134,7 @@ def counterfactual(
         Models of a score: the prediction changes if the score crosses this number. Language models:
         the prediction changes if the log-probability of the answer falls below this number. By
         default, this happens when the tokens of the answer are half as likely on average.
-    features, grid, protect, window, side, at, answer, protect_span, first_subwords
+    features, grid, protect, window, side, at, answer, documents, protect_span, first_subwords
         As in :func:`explain`.
     replacement
         The token that replaces removed features. "auto" is the default of the model.
@@ -1144,6 +1167,7 @@ def counterfactual(
     >>> c.lower_bound, c.is_minimal
     (1, True)
     """
+    text = attach_documents(text, documents)
     request = Request(
         features=features,
         grid=grid,
@@ -1177,11 +1201,12 @@ def game(
     replacement: str = "auto",
     features: FeatureSpec | None = None,
     grid: int | None = None,
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Documents | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
 ) -> TextGame:
@@ -1197,7 +1222,7 @@ def game(
         One text, pair of texts or image.
     replacement
         The token that replaces removed features. "auto" is the default of the model.
-    features, grid, protect, window, side, at, answer, protect_span, first_subwords
+    features, grid, protect, window, side, at, answer, documents, protect_span, first_subwords
         As in :func:`explain`.
 
     Returns
@@ -1217,6 +1242,7 @@ def game(
     array([[ 1.01],
            [-0.24]])
     """
+    text = attach_documents(text, documents)
     request = Request(
         features=features,
         grid=grid,

@@ -32,7 +32,7 @@ from limelight.models import (
 from limelight.models.loading import copy_source
 from limelight.models.protocol import Requirements, adapt_model, query_kind
 from limelight.shapes import Float, Int
-from limelight.text import SIDES, QueriedText, feature_kind
+from limelight.text import SIDES, Conversation, QueriedText, feature_kind
 from limelight.theory.path_quadrature import DerivativeBounds
 
 
@@ -245,8 +245,9 @@ class Request:
         Any,  # a FeatureSpec. Records of runs can only store its JSON forms.
         'Parts of the input that get a score. "words" gives all occurrences of a word one score, '
         'and "positions" gives each its own. Other parts are "sentences", "paragraphs", "lines" '
-        'and, for Hugging Face models, "tokens". Images have "patches" or "segments". Default: '
-        "words, sentences for an answer, patches for an image.",
+        'and, for Hugging Face models, "tokens". Images have "patches" or "segments". Language '
+        'models have "documents", "messages" and "steps". Default: words, patches for an image, '
+        "and documents, messages or sentences for an answer.",
     ] = None
     grid: Annotated[
         int | None,
@@ -258,8 +259,9 @@ class Request:
         'or "score" (the raw output). Models without probabilities always use "score".',
     ] = "logit"
     protect: Annotated[
-        Collection[str],
-        "Never remove this word or phrase, and give it no score. Repeat for more words.",
+        Collection[str | int],
+        "Never remove this word or phrase, and give it no score. Documents and messages: an id, a "
+        "role, or a number counted from 0. Repeat for more.",
     ] = ()
     window: Annotated[
         str | int | None,
@@ -336,6 +338,8 @@ class Request:
 
         A text that already has a query keeps it.
         """
+        if self.features == "steps":
+            texts = [self._split_reasoning(text) for text in texts]
         if self.answer is None and self.at is None and not self.first_subwords:
             return texts
         selectors = [self.at if self.answer is None else self.answer] * len(texts)
@@ -351,6 +355,16 @@ class Request:
             QueriedText.attach(text, selector, first_subwords=self.first_subwords)
             for text, selector in zip(texts, selectors, strict=True)
         ]
+
+
+    def _split_reasoning(self, text: Any) -> Any:
+        """Split the reasoning of a conversation from its answer."""
+        if not isinstance(text, Conversation):
+            raise InputError(
+                "features='steps' needs a list of messages that ends with the reasoning and the "
+                f"answer of the assistant, not {type(text).__name__}."
+            )
+        return text.split_reasoning(self.answer)
 
 
 def prepare_model(
@@ -452,4 +466,4 @@ _NEEDS: Requirements = (
     ("at", "spans", " Leave at out."),
     ("answer", "generation", " Leave answer out."),
 )
-_DEFAULT_FEATURES = {"images": "patches", "answers": "sentences"}
+_DEFAULT_FEATURES = {"images": "patches", "answers": "auto"}

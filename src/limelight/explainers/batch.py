@@ -39,6 +39,7 @@ from limelight.text import (
     QueriedText,
     build_features,
     find_phrase,
+    part_index,
     split_input,
 )
 from limelight.text.inputs import Windows
@@ -312,7 +313,7 @@ class Batch:
             "features": self.features[i].kind,
             "aggregation": describe_pooling(self.model, self.features[i].kind),
             "replacement": self.model.replacements[0],
-            "protect": sorted({word.lower() for word in self.request.protect}),
+            "protect": sorted({str(word).lower() for word in self.request.protect}),
             **({} if self.request.side is None else {"side": self.request.side}),
             **({"protect_span": self.request.protect_span} if self.inputs[i].queries else {}),
             **({} if windows is None else {"window": windows.size}),
@@ -644,18 +645,50 @@ def _protected_words(model: Model, request: Request) -> frozenset[str]:
     InputError
         If the model cannot read one of them.
     """
-    for phrase in request.protect:
+    phrases = [phrase for phrase in request.protect if isinstance(phrase, str)]
+    for phrase in phrases:
         try:
             model.read(phrase)
         except InputError as error:
             raise InputError(f"the protected word {phrase!r} cannot be read: {error}") from None
-    return frozenset(phrase.lower() for phrase in request.protect)
+    return frozenset(phrase.lower() for phrase in phrases)
+
+
+def _protected_part_tokens(model_input: ModelInput, request: Request) -> tuple[set[int], set[str]]:
+    """Return the tokens of protected documents and messages, and the names of these parts.
+
+    Raises
+    ------
+    InputError
+        If there is no part with a number.
+    """
+    parts = model_input.parts if model_input.source is not None else ()
+    protected, names = set[int](), set[str]()
+    for name in request.protect:
+        if isinstance(name, str):
+            indices = [i for i, part in enumerate(parts) if name in (part.id, part.role)]
+        elif 0 <= name < len(parts):
+            indices = [name]
+        else:
+            nouns = model_input.part_kind or "documents or messages"
+            raise InputError(
+                f"protect={name} needs a number of one of the {len(parts)} {nouns}, from 0."
+            )
+        protected |= set(indices)
+        names |= {str(name).lower()} if indices else set()
+    spans = model_input.tokens.spans
+    tokens = {i for i, (start, _) in enumerate(spans) if part_index(start, parts) in protected}
+    return tokens if protected else set(), names
 
 
 def _make_features(
     model_input: ModelInput, request: Request, protected_words: frozenset[str], subwords: bool
 ) -> Features:
     """Return the features of an input for a request, without protected words."""
+    tokens = set[int]()
+    if request.protect:
+        tokens, part_names = _protected_part_tokens(model_input, request)
+        protected_words -= part_names
     strings = model_input.tokens.strings if protected_words else ()
     # Words that the model cannot tell apart share a name such as "a / b".
     protect: set[str | int] = {
@@ -663,6 +696,7 @@ def _make_features(
         for string in strings
         if not protected_words.isdisjoint([string.lower(), *string.lower().split(" / ")])
     }
+    protect |= tokens
     for phrase in protected_words:
         protect |= find_phrase(model_input, phrase)
     options: Any = {"side": request.side, "protect_query": request.protect_span}

@@ -18,7 +18,14 @@ from limelight.request import Request, prepare_model
 from limelight.results import Attribution, Comparison, Explanation
 from limelight.sampling.deadline import set_deadline
 from limelight.sampling.ranks import TopSizes, exact_tops
-from limelight.text import Pair, UserInput, is_single, truncate_line, validate_text_or_pair
+from limelight.text import (
+    Pair,
+    UserInput,
+    is_single,
+    parse_input,
+    truncate_line,
+    validate_text_or_pair,
+)
 
 # Fields that an explanation takes from the attribution without a change.
 _ATTRIBUTION_FIELDS = (
@@ -236,10 +243,10 @@ def as_list(text: Any) -> list[Any]:
     """
     if isinstance(text, tuple):
         return [validate_text_or_pair(text)]
-    if not isinstance(text, list) and is_single(text):
-        return [text]
+    if is_single(text):
+        return [parse_input(text)]
     if isinstance(text, Sequence) or hasattr(text, "tolist"):  # columns of tables have tolist
-        return list(text)
+        return list(map(parse_input, text))
     raise InputError(f"a text must be a string or a list of strings, not {type(text).__name__}.")
 
 

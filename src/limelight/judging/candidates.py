@@ -397,7 +397,7 @@ def _stored_candidate(first: Explanation, stored: Mapping[Any, Any]) -> Candidat
         # An explanation of another class may still be converted, or an error names that class.
         explanation = next((e for e in matching if e.target == target), matching[-1])
         side = batch.request.side
-        judged = [j for j, name in enumerate(explanation.sides) if side in (None, name)]
+        judged = [j for j, name in enumerate(explanation.part_names) if side in (None, name)]
         # Scores are taken by position. With other features a score would land on another word.
         if tuple(explanation.features[j] for j in judged) != batch.features[i].strings:
             return (

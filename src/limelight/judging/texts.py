@@ -122,7 +122,7 @@ class SearchedText:
         (features,), (model_input,) = self.scored.batch.features, self.scored.batch.inputs
         names = features.strings
         if model_input.parts:
-            names = append_sides(names, side_names(features.spans, model_input.parts))
+            names = append_parts(names, part_names(features.spans, model_input.parts))
         return tuple(LONE_SURROGATE.sub("\ufffd", name) for name in names)
 
     def _curves(self) -> dict[str, RemovalCurve]:

@@ -24,7 +24,6 @@ from limelight.models.protocol import (
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
-    SIDES,
     Features,
     ImageInput,
     ModelInput,
@@ -201,12 +200,13 @@ class Function:
             sampled_model = replace(self, bag=None, sampling_reason=model_input)
             return replace(sampled_model.read(text), fallback=sampled_model)
         joined_text, parts = join_pair(validate_text_or_pair(text))
-        names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
+        names = [f"the {part.id} text of the pair" for part in parts] or ["the text"]
+        part_spans = [part.span for part in parts] or [(0, len(joined_text))]
         spans = list[Span]()
-        for name, (start, end) in zip(names, parts or [(0, len(joined_text))], strict=True):
-            if not (part_spans := word_spans(joined_text[start:end], self.words)):
+        for name, (start, end) in zip(names, part_spans, strict=True):
+            if not (words := word_spans(joined_text[start:end], self.words)):
                 raise InputError(f"{name} has no words. Give at least one word.")
-            spans += [(start + a, start + b) for a, b in part_spans]
+            spans += [(start + a, start + b) for a, b in words]
         strings = tuple(joined_text[start:end] for start, end in spans)
         tokens = Tokens(strings, tuple(spans))
         return ModelInput(joined_text, tokens, parts=parts, is_divisible=True)
@@ -487,7 +487,8 @@ class TextSegments(NamedTuple):
 def split_segments(model_input: ModelInput, features: Features) -> list[TextSegments]:
     """Split each text of an input, one or the two of a pair, into words and gaps."""
     segments = []
-    for first, last in model_input.parts or [(0, len(model_input.text))]:
+    part_spans = [part.span for part in model_input.parts] or [(0, len(model_input.text))]
+    for first, last in part_spans:
         spans = model_input.tokens.spans
         # A word belongs to the text in which it begins.
         numbers = [i for i, (start, _) in enumerate(spans) if first <= start < last]

@@ -156,10 +156,9 @@ def _collect_prompt_options(
     values = {"template": template, "labels": labels, "max_new_tokens": max_new_tokens}
     options = {name: value for name, value in values.items() if value is not None}
     options |= {} if per_token is False else {"per_token": per_token}
-    if options and template is None and labels is None:
+    if labels is not None and template is None:
         raise InputError(
-            f"{min(options)} needs a language model that writes answers. Add template "
-            "(--template), a prompt with {text} in it."
+            "labels need a template (--template), the prompt with {text} in it before the label."
         )
     return options or None
 

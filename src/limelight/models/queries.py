@@ -23,7 +23,9 @@ from limelight.models.protocol import (
 )
 from limelight.text import (
     FEATURES,
+    PART_FEATURES,
     AnswerQuery,
+    Conversation,
     Features,
     ModelInput,
     PatchedImage,
@@ -160,9 +162,13 @@ def join_queries(expanded: Sequence[QueriedText]) -> QueriedText:
 
 
 def _select_answer(model: Capable, queried: QueriedText) -> AnswerQuery:
-    """Return the answer that a text selects, or a generated answer."""
+    """Return the answer that a text selects, that ends a conversation, or that is generated."""
     if queried.selector is None:
         return model.generate(queried.text)
+    if isinstance(queried.text, Conversation) and queried.text.reply is not None:
+        if isinstance(queried.selector, AnswerQuery):
+            return queried.selector
+        return model.generate(queried.text).select(queried.selector)
     return (
         queried.selector
         if isinstance(queried.selector, AnswerQuery)
@@ -178,7 +184,7 @@ def _select_spans(model: Capable, queried: QueriedText) -> tuple[SpanQuery, ...]
         return spans
     # In a pair of a question and a passage, the span is in the passage, which comes second.
     text, parts = join_pair(queried.text)
-    region = parts[1] if parts else (0, len(text))
+    region = parts[1].span if parts else (0, len(text))
     return (resolve_span(queried.selector, text, region, spans, first_subwords=first_subwords),)
 
 
@@ -285,6 +291,8 @@ def check_input_kind(model: Model, text: Any) -> None:
                 "reads_images", "this model reads texts"
             )
             raise InputError(f"an image ({name}) needs {PROPERTIES['reads_images']}, but {reason}.")
+    elif isinstance(text, Conversation):
+        require(model, "generation", "a conversation")
     elif isinstance(text, tuple):
         validate_text_or_pair(text)
         require(model, "reads_pairs", "a pair of texts")
@@ -294,7 +302,9 @@ def feature_names(model: Model) -> tuple[str, ...]:
     """Return the names of the features that may be scored in inputs of ``model``."""
     if get_property(model, "reads_images"):
         return IMAGE_FEATURES
-    return (*FEATURES, "tokens") if get_property(model, "has_subwords") else FEATURES
+    part_features = PART_FEATURES if query_kind(model) == "answers" else ()
+    tokens = ("tokens",) if get_property(model, "has_subwords") else ()
+    return (*FEATURES, *tokens, *part_features)
 
 
 def needs_subwords(model: Model, features: Any) -> bool:

@@ -209,8 +209,8 @@ def _strike_words(c: Counterfactual, look: Look) -> Text:
     mark = " [not read]" if look.ascii else CUT_MARK
     for part in shorten_unread(split_text(c), mark):
         visible = look.safe(collapse_spaces(part.text))
-        if part.side:
-            text.append("\n" if text else "").append(f"{part.side}: ", "dim")
+        if part.label:
+            text.append("\n" if text else "").append(f"{part.label}: ", "dim")
         elif c.has_block_features and not visible.strip():
             text.append("\n")
         elif part.feature in c.removed:

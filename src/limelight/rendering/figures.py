@@ -179,8 +179,8 @@ def _layout_letters(
     """Yield runs of letters with their positions in points, in lines that break at spaces."""
     text = Text()
     for number, part in enumerate(parts):
-        text.append("\n" if part.side and text else "")
-        visible = f"{part.side}: " if part.side else visible_text(re.sub(r"\s+", " ", part.text))
+        text.append("\n" if part.label and text else "")
+        visible = f"{part.label}: " if part.label else visible_text(re.sub(r"\s+", " ", part.text))
         text.append(visible, str(number))
     line_width = int((WIDTH - MARGIN - SCALES - indent) / LETTER)
     for row, line in enumerate(text.wrap(Console(), line_width)):
@@ -202,7 +202,7 @@ def _paint_words(
             color = hex_color(color_ramp(select_hue(e, float(sizes[part.feature])))[step])
             box, style = (x, middle - LINE * 0.38), "round,pad=0,rounding_size=2.5"
             axes.add_patch(FancyBboxPatch(box, width, LINE * 0.76, boxstyle=style, fc=color, lw=0))
-        is_read = part.is_read and not part.side
+        is_read = part.is_read and not part.label
         _write_text(axes, x, middle, letters, color=INK if is_read else "#a0a8b0")
         if part.feature == strongest:
             underline = middle + SIZE * 0.55

@@ -117,8 +117,8 @@ def text_html(e: TextFeatures, describe_word: Callable[[int], WordElement]) -> "
     elements: list[dict[str, Any]] = []
     parts = shorten_unread(split_text(e))
     for part, sides in zip(parts, free_sides(parts), strict=True):
-        if part.side:
-            elements.append({"kind": "side", "text": part.side})
+        if part.label:
+            elements.append({"kind": "side", "text": part.label})
         elif part.feature is None:
             if part.text.strip() or not e.has_block_features:
                 elements.append({"kind": "" if part.is_read else "unread", "text": part.text})

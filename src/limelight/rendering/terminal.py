@@ -396,8 +396,8 @@ def _color_parts(e: Explanation, parts: Sequence[TextPart], look: Look) -> Text:
     sizes, strongest = relative_scores(e), strongest_feature(e)
     text = Text(overflow="fold")
     for part in parts:
-        if part.side:
-            text.append("\n" if text else "").append(f"{part.side}: ".rjust(_LABEL), "dim")
+        if part.label:
+            text.append("\n" if text else "").append(f"{part.label}: ".rjust(_LABEL), "dim")
             continue
         visible = look.safe(collapse_spaces(part.text))
         if e.has_block_features and not visible.strip():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from limelight.errors import CONTROL_CHARACTERS
 from limelight.results import Explanation
 from limelight.results.explanation import TextFeatures
-from limelight.text import SIDES, token_strings
+from limelight.text import token_strings
 from limelight.text.characters import LONE_SURROGATE
 
 MAX_UNREAD_LETTERS = 60  # characters of unread text that a view shows
@@ -18,14 +18,14 @@ class TextPart:
     """A stretch of a text.
 
     ``feature`` is the index of its feature, or None between features. ``is_read`` is False for text
-    after the model's window. At the beginning of each side of a pair there is a part without
-    characters, whose ``side`` is the name of that side.
+    after the model's window. At the beginning of each text of a pair, document or message there is
+    a part without characters, whose ``label`` is its id.
     """
 
     text: str
     feature: int | None = None
     is_read: bool = True
-    side: str = ""
+    label: str = ""
 
 
 def split_text(e: TextFeatures) -> list[TextPart]:
@@ -70,12 +70,13 @@ def model_tokens(e: Explanation) -> list[str]:
 
 
 def _split_gap(e: TextFeatures, start: int, end: int) -> list[TextPart]:
-    """Return the text between two features, with a part for each side of a pair that begins."""
+    """Return the text between two features, with a label for each part of the input that begins."""
     parts: list[TextPart] = []
-    for (side_start, _), name in zip(e.parts, SIDES, strict=False):
-        if start <= side_start <= end:
-            parts += [*_split_at_window(e, start, side_start), TextPart("", side=name)]
-            start = side_start
+    for input_part in e.parts:
+        part_start = input_part.content[0]
+        if start <= part_start <= end:
+            parts += [*_split_at_window(e, start, part_start), TextPart("", label=input_part.id)]
+            start = part_start
     return parts + _split_at_window(e, start, end)
 
 

@@ -449,7 +449,12 @@ def base_sentence(e: Explanation) -> str:
         reference = "" if e.against is None else f" {conjunction} {quote(e.against)}"
         output = f"{e.scale} of {quote(e.target)}{reference}"
     value = _format_output(e, e.base_value)
-    return f"Baseline (all {pluralize(e.feature_noun)} removed): {output} {value}."
+    loss = ""
+    if isinstance(e.query, AnswerQuery) and e.explained_value is not None:
+        difference = e.explained_value - e.base_value
+        comparison = "lower" if difference > 0 else "higher"
+        loss = f", {abs(difference):.3f} {comparison} than with them"
+    return f"Baseline (all {pluralize(e.feature_noun)} removed): {output} {value}{loss}."
 
 
 def round_up(bound: float) -> str:

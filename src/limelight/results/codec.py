@@ -34,7 +34,7 @@ from limelight.results.values import (
 )
 from limelight.sampling.removal_search import RemovalStability
 from limelight.shapes import Float
-from limelight.text import Image, parse_query
+from limelight.text import Image, Part, parse_query
 
 SCHEMAS = Path(__file__).parent / "schemas"
 MAX_BYTES = 1 << 30  # of a file; a book of a million words stays below
@@ -153,7 +153,7 @@ class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
     guarantee: AnchorGuarantee | None = None
     diagnostics: dict[str, Any] | None = None
     against: str | None = None
-    parts: list[tuple[int, int]] | None = None
+    parts: list[Part] | None = None
     query: dict[str, Any] | None = None
     feature_kind: str = "words"
     image: Image | None = None
@@ -333,7 +333,7 @@ class CounterfactualRecord(Record, frozen=True, omit_defaults=True, kw_only=True
     model: str
     version: str
     cut_at: int | None = None
-    parts: list[tuple[int, int]] | None = None
+    parts: list[Part] | None = None
     query: dict[str, Any] | None = None
     image: Image | None = None
 

@@ -17,7 +17,7 @@ from limelight.results.table import Table, plain_table
 from limelight.results.values import EqualByFields, plain_value, require_whole_characters
 from limelight.sampling.removal_search import RemovalStability
 from limelight.shapes import Float
-from limelight.text import Image, Query, Span, truncate_line
+from limelight.text import Image, Part, Query, Span, truncate_line
 
 # The reason for a lower bound: a proof, a proof that rests on checks of the tokens of the text, or
 # the evaluation of all smaller sets.
@@ -81,7 +81,7 @@ class Counterfactual(TextFeatures, EqualByFields, HtmlMixin, TableMixin, JsonMix
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     model: str = ""
     version: str = ""
-    parts: tuple[Span, ...] = ()
+    parts: tuple[Part, ...] = ()
     query: Query | None = None
     image: Image | None = None
 
@@ -177,7 +177,7 @@ def counterfactual_table(counterfactuals: Iterable[tuple[int, Counterfactual]]) 
     names = ("document", "feature", "removed", "spans", "side")
     rows: list[tuple[Any, ...]] = []
     for number, c in counterfactuals:
-        for j, (feature, spans, side) in enumerate(zip(c.features, c.spans, c.sides, strict=True)):
+        for j, (feature, spans, side) in enumerate(zip(c.features, c.spans, c.part_names, strict=True)):
             positions = " ".join(f"{start}:{end}" for start, end in spans)
             rows.append((number, feature, j in c.removed, positions, side))
     return plain_table(names, rows)

@@ -37,15 +37,17 @@ from limelight.results.values import (
 from limelight.sampling.ranks import TopSizes
 from limelight.shapes import Float, Int
 from limelight.text import (
+    PART_FEATURES,
     SPLITTERS,
     AnswerQuery,
     Features,
     Image,
     Query,
     Span,
-    append_sides,
+    Part,
+    append_parts,
     feature_noun,
-    side_names,
+    part_names,
     truncate_line,
 )
 
@@ -168,7 +170,7 @@ class TextFeatures:
     text: str
     features: tuple[str, ...]
     spans: tuple[tuple[Span, ...], ...]
-    parts: tuple[Span, ...]
+    parts: tuple[Part, ...]
     cut: int | None
     settings: Mapping[str, Any]
 
@@ -185,7 +187,7 @@ class TextFeatures:
     @property
     def has_block_features(self) -> bool:
         """Whether views print each feature on a line of its own, as they do with sentences."""
-        return self.feature_kind in SPLITTERS
+        return self.feature_kind in (*SPLITTERS, *PART_FEATURES)
 
     @property
     def explained_end(self) -> int:
@@ -193,14 +195,14 @@ class TextFeatures:
         return len(self.text) if self.cut is None else self.cut
 
     @property
-    def sides(self) -> tuple[str, ...]:
-        """The side in which each feature of a pair begins: "first", "second", or "" for a text."""
-        return side_names(self.spans, self.parts)
+    def part_names(self) -> tuple[str, ...]:
+        """The id of the part in which each feature begins, such as "first" in a pair, or ""."""
+        return part_names(self.spans, self.parts)
 
     @property
     def feature_labels(self) -> tuple[str, ...]:
-        """The features in words for readers: features of a pair name their side."""
-        return append_sides(self.features, self.sides)
+        """The features in words for readers: features of an input with parts name their part."""
+        return append_parts(self.features, self.part_names)
 
 
 def check_text_features(result: Any) -> None:
@@ -232,16 +234,19 @@ def _check_spans(spans: tuple[tuple[Span, ...], ...], end: int) -> None:
             )
 
 
-def _check_parts(parts: tuple[Span, ...], text: str) -> None:
-    """Raise an InputError unless ``parts`` are two spans that a newline joins to the text."""
-    match parts:
-        case ((0, end), (start, last)) if start == end + 1 and last == len(text) >= start:
-            if text[end] == "\n":
-                return
-    raise InputError(
-        f"parts must be the (start, end) of two texts that a newline joins to all {len(text)} "
-        f"characters, not {parts}."
-    )
+def _check_parts(parts: tuple[Part, ...], text: str) -> None:
+    """Raise an InputError unless ``parts`` are in order, inside the text, and named differently."""
+    end = 0
+    for part in parts:
+        (start, stop), (first, last) = part.span, part.content
+        if not end <= start <= first <= last <= stop <= len(text):
+            raise InputError(
+                "parts must have spans (start, end) in order, inside the text of "
+                f"{len(text)} characters and around their contents, not {part}."
+            )
+        end = stop
+    if len({part.id for part in parts}) < len(parts):
+        raise InputError(f"parts must have different ids, not {[part.id for part in parts]}.")
 
 
 def _check_pairs(pairs: Pairs, d: int) -> None:
@@ -355,7 +360,7 @@ class Explanation(
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     model: str = ""
     version: str = ""
-    parts: tuple[Span, ...] = ()
+    parts: tuple[Part, ...] = ()
     query: Query | None = None
     image: Image | None = None
     certain_tops: TopSizes | None = None
@@ -674,7 +679,7 @@ class SpanExplanations(EqualByFields, HtmlMixin, TableMixin, ShapMixin):
 
 
 FEATURE_COLUMNS = (
-    "document", "method", "target", "feature", "score", "stderr", "bound", "spans", "side",
+    "document", "method", "target", "feature", "score", "stderr", "bound", "spans", "part",
 )  # fmt: skip
 
 
@@ -683,10 +688,10 @@ def feature_table(explanations: Iterable[tuple[int, Explanation]]) -> Table:
     rows: list[tuple[Any, ...]] = []
     for number, e in explanations:
         stderr = [None] * len(e) if e.stderr is None else e.stderr.tolist()
-        columns = (e.features, e.scores.tolist(), stderr, e.spans, e.sides)
-        for feature, score, error, spans, side in zip(*columns, strict=True):
+        columns = (e.features, e.scores.tolist(), stderr, e.spans, e.part_names)
+        for feature, score, error, spans, part in zip(*columns, strict=True):
             positions = " ".join(f"{start}:{end}" for start, end in spans)
-            cells = (feature, score, error, e.bound, positions, side)
+            cells = (feature, score, error, e.bound, positions, part)
             rows.append((number, e.method, e.target_phrase, *cells))
     return plain_table(FEATURE_COLUMNS, rows)
 

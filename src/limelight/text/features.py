@@ -19,6 +19,7 @@ from limelight.text.images import (
     segment_image,
     slic_segments,
 )
+from limelight.text.conversations import PART_FEATURES, part_index
 from limelight.text.inputs import SIDES, ModelInput, side_index
 from limelight.text.splitters import (
     SPLITTERS,
@@ -31,7 +32,7 @@ from limelight.text.tokens import Span
 
 FEATURES = ("words", "positions", *SPLITTERS)
 IMAGE_FEATURES = ("patches", "7 × 7 patches", "segments")  # or any other grid
-ALL_FEATURES = (*FEATURES, "tokens", *IMAGE_FEATURES)  # of some model
+ALL_FEATURES = (*FEATURES, "tokens", *PART_FEATURES, *IMAGE_FEATURES)  # of some model
 # The argument `features=` of the user: a name, a group per token, spans, or a splitter.
 FeatureSpec = str | Sequence[int] | Sequence[Span] | np.ndarray | Splitter
 _NamesAndSpans = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
@@ -162,8 +163,8 @@ def find_phrase(model_input: ModelInput, phrase: str) -> set[int]:
             and spans[tokens[0]][0] == start
             and max(spans[i][1] for i in tokens) == end
         )
-        border = model_input.parts[0][1] if model_input.parts else 0
-        if is_aligned and not start < border < end:
+        borders = [part.span[0] for part in model_input.parts[1:]]
+        if is_aligned and not any(start < border < end for border in borders):
             indices.update(tokens)
     return indices
 
@@ -187,7 +188,8 @@ def build_features(
         The text, pair or image as a model reads it.
     spec
         For a text: "words" (all occurrences of a token string together), "positions" (every token
-        alone), "sentences", "paragraphs", "lines", a list of spans (start, end), a splitter, or one
+        alone), "sentences", "paragraphs", "lines", "documents", "messages", "steps" (the sentences
+        of a model's reasoning), "auto" (see `default_features`), a list of spans (start, end), a splitter, or one
         integer per token. Tokens with the same integer form one feature, and a negative integer
         means no feature. Text between spans belongs to no feature.
 
@@ -211,6 +213,7 @@ def build_features(
     InputError
         If no feature remains, or if ``spec`` or ``side`` does not fit the input.
     """
+    spec = default_features(model_input) if isinstance(spec, str) and spec == "auto" else spec
     kind, parts, strings = feature_kind(spec), model_input.parts, model_input.tokens.strings
     sides = [side_index(start, parts) if parts else 0 for start, _ in model_input.tokens.spans]
     merged: Any = None  # the spans of features that a splitter or a list of spans defines
@@ -218,6 +221,13 @@ def build_features(
     groups: list[Hashable] = list(range(len(strings)))  # None for a token without a feature
     if model_input.image is not None:
         groups = _group_patches(model_input, model_input.image, spec)
+    elif isinstance(spec, str) and spec in ("documents", "messages"):
+        check_part_kind(model_input, spec)
+        groups = [
+            None if index < 0 else index
+            for start, _ in model_input.tokens.spans
+            for index in [part_index(start, parts)]
+        ]
     elif (spans := split_input(model_input, spec)) is not None:
         merged, groups = _merge_spans(model_input.tokens.spans, spans)
         warnings = _merge_warning(model_input.text, spans, merged)
@@ -225,8 +235,12 @@ def build_features(
         groups = _validate_groups(spec, len(strings))
     elif spec == "words":
         groups = list(zip(sides, strings, strict=True))
+    if model_input.source is not None and kind not in ("documents", "messages"):
+        groups = [
+            group if model_input.is_word(i) else None for i, group in enumerate(groups)
+        ]
     if side is not None:
-        if not parts:
+        if not parts or model_input.source is not None:
             raise InputError(
                 f"side={side!r} needs a pair of texts, but this is a single text. Leave side out."
             )
@@ -260,6 +274,11 @@ def build_features(
     if model_input.image is not None:
         names = tuple(map(str, index_of_group))
         return Features(kind, names, ((),) * d, np.array(feature_index))
+    if kind in ("documents", "messages"):
+        scored_parts = [parts[group] for group in index_of_group]
+        names = tuple(part.id for part in scored_parts)
+        spans_of_parts = tuple((part.content,) for part in scored_parts)
+        return Features(kind, names, spans_of_parts, np.array(feature_index))
     if kind in ("words", "positions"):
         return Features(
             kind, *_collect_tokens(model_input, feature_index, d), np.array(feature_index)
@@ -267,6 +286,23 @@ def build_features(
     limits = None if merged is None else [merged[group] for group in index_of_group]
     names_and_spans = _collect_runs(model_input, feature_index, d, limits)
     return Features(kind, *names_and_spans, np.array(feature_index), warnings)
+
+
+def default_features(model_input: ModelInput) -> str:
+    """Return the default features of a text with an answer: documents, messages, steps or sentences."""
+    return model_input.part_kind or "sentences"
+
+
+def check_part_kind(model_input: ModelInput, spec: str) -> None:
+    """Raise `InputError` unless the parts of an input are those that ``spec`` names."""
+    if model_input.part_kind == spec:
+        return
+    needs = {
+        "documents": "documents=, a list of texts next to the question",
+        "messages": "a list of messages without documents",
+        "steps": "messages that end with the reasoning and the answer of the assistant",
+    }
+    raise InputError(f"features={spec!r} needs {needs[spec]}.")
 
 
 def pluralize(noun: str) -> str:
@@ -298,7 +334,8 @@ def feature_noun(kind: str) -> str:
         return "patch"
     if kind == "segments":
         return "segment"
-    return kind.removesuffix("s") if kind in (*SPLITTERS, "tokens") else "part"
+    is_noun = kind in (*SPLITTERS, *PART_FEATURES, "tokens")
+    return kind.removesuffix("s") if is_noun else "part"
 
 
 def is_feature_spec(value: Any) -> bool:
@@ -309,7 +346,7 @@ def is_feature_spec(value: Any) -> bool:
     """
     if not isinstance(value, str):  # groups may come as an array
         return True
-    return value in FEATURES or _is_image_kind(value)
+    return value in (*FEATURES, *PART_FEATURES, "auto") or _is_image_kind(value)
 
 
 def _is_image_kind(kind: str) -> bool:
@@ -330,8 +367,12 @@ def split_input(model_input: ModelInput, spec: Any) -> Any:
     if model_input.image is not None:
         return _split_image(model_input, model_input.image, spec)
     if isinstance(spec, str):
-        if spec in ("words", "positions"):
+        spec = default_features(model_input) if spec == "auto" else spec
+        if spec in ("words", "positions", "documents", "messages"):
             return None
+        if spec == "steps":
+            check_part_kind(model_input, spec)
+            spec = "sentences"
         if spec not in SPLITTERS:
             if _is_image_kind(spec):
                 raise InputError(
@@ -349,9 +390,10 @@ def split_input(model_input: ModelInput, spec: Any) -> Any:
         are_groups = feature_kind(spec) == "groups"
         return None if are_groups else validate_spans(spec, model_input.text, "features")
     name = splitter_name(spec)
+    contents = [part.content for part in model_input.parts] or [(0, len(model_input.text))]
     return [
-        (first + start, first + end)  # the texts of a pair are split separately
-        for first, last in model_input.parts or [(0, len(model_input.text))]
+        (first + start, first + end)  # the parts of an input are split separately
+        for first, last in contents
         for start, end in run_splitter(spec, model_input.text[first:last], name)
     ]
 

@@ -13,6 +13,7 @@ import numpy as np
 from limelight.errors import InputError, add_text_number
 from limelight.shapes import Float
 from limelight.text.characters import LONE_SURROGATE
+from limelight.text.conversations import Conversation, Part, is_message_list, part_index
 from limelight.text.images import (
     ENDINGS,
     ImageInput,
@@ -25,48 +26,51 @@ from limelight.text.queries import QueriedText, Query
 from limelight.text.tokens import Span, Tokens
 
 Pair = tuple[str, str]
-# An input that a model can read: a text, a pair of texts, or an image.
-UserInput = str | Pair | ImageInput
-# What public functions take. An image may be a path, an array or bytes.
-Input = UserInput | ImageLike
+# An input that a model can read: a text, a pair of texts, an image, or a conversation.
+UserInput = str | Pair | ImageInput | Conversation
+# What public functions take. An image may be a path, an array or bytes. A conversation may be a
+# list of messages.
+Input = UserInput | ImageLike | list[dict[str, Any]]
 SIDES = ("first", "second")
 
 
-def join_pair(user_input: UserInput) -> tuple[str, tuple[Span, ...]]:
-    """Join the texts of a pair by a newline, and return the result with the spans of both.
+def join_pair(user_input: UserInput) -> tuple[str, tuple[Part, ...]]:
+    """Join the texts of a pair by a newline, and return the result with both as parts.
 
-    A single text is returned without spans. For an image, its label is returned.
+    A single text is returned without parts. For an image or a conversation, its label is returned.
     """
-    if isinstance(user_input, ImageInput):
+    if isinstance(user_input, ImageInput | Conversation):
         return user_input.label, ()
     if isinstance(user_input, str):
         return user_input, ()
-    first, second = user_input
-    start = len(first) + 1
-    return f"{first}\n{second}", ((0, len(first)), (start, start + len(second)))
+    texts = first, second = user_input
+    spans = (0, len(first)), (len(first) + 1, len(first) + 1 + len(second))
+    parts = zip(SIDES, spans, strict=True)
+    return "\n".join(texts), tuple(Part(side, side, span, span) for side, span in parts)
 
 
-def side_index(position: int, parts: tuple[Span, ...]) -> int:
+def side_index(position: int, parts: Sequence[Part]) -> int:
     """Return the index of the part that contains a character; 0 if there are no parts."""
-    return sum(start <= position for start, _ in parts[1:])
+    return sum(part.span[0] <= position for part in parts[1:])
 
 
-def side_names(spans: Sequence[Sequence[Span]], parts: tuple[Span, ...]) -> tuple[str, ...]:
-    """Return for each feature the text of the pair in which it begins: "first" or "second".
+def part_names(spans: Sequence[Sequence[Span]], parts: Sequence[Part]) -> tuple[str, ...]:
+    """Return for each feature the id of the part in which it begins, such as "first" in a pair.
 
-    For a single text, the names are empty.
+    Without parts, the names are empty.
     """
     if not parts:
         return ("",) * len(spans)
+    indices = [part_index(occurrences[0][0], parts) if occurrences else 0 for occurrences in spans]
+    return tuple("" if index < 0 else parts[index].id for index in indices)
+
+
+def append_parts(strings: Sequence[str], parts: Sequence[str]) -> tuple[str, ...]:
+    """Append the part to each feature of an input with parts, as in "good (first)"."""
+    pairs = zip(strings, parts, strict=True)
     return tuple(
-        SIDES[side_index(occurrences[0][0] if occurrences else 0, parts)] for occurrences in spans
+        f"{string} ({part})" if part and part != string else string for string, part in pairs
     )
-
-
-def append_sides(strings: Sequence[str], sides: Sequence[str]) -> tuple[str, ...]:
-    """Append the side to each feature of a pair, as in "good (first)"."""
-    pairs = zip(strings, sides, strict=True)
-    return tuple(f"{string} ({side})" if side else string for string, side in pairs)
 
 
 class Windows(NamedTuple):
@@ -97,7 +101,9 @@ class ModelInput:
     windows
         The windows, if the text was read in several of them.
     parts
-        The spans in ``text`` of the two texts of a pair. Empty for a single text.
+        The two texts of a pair, the documents or the messages in ``text``. Empty for a single text.
+    source
+        The conversation, or the text in a chat, whose prompt is ``text``. None for other inputs.
     queries
         The queries of the text. The model returns an output for each of them in turn. Empty if the
         outputs belong to the complete text.
@@ -118,7 +124,8 @@ class ModelInput:
     warnings: tuple[str, ...] = ()
     encoding: Any = None
     windows: Windows | None = None
-    parts: tuple[Span, ...] = ()
+    parts: tuple[Part, ...] = ()
+    source: UserInput | None = None
     queries: tuple[Query, ...] = ()
     is_divisible: bool = False
     image: PatchedImage | None = None
@@ -164,13 +171,32 @@ class ModelInput:
 
     @property
     def user_input(self) -> UserInput:
-        """The input of the user: the text, the pair of texts, or the image."""
+        """The input of the user: the text, the pair of texts, the image, or the conversation."""
         if self.image is not None:
             return self.image.source
+        if self.source is not None:
+            return self.source
         if not self.parts:
             return self.text
-        (a, b), (c, d) = self.parts
-        return self.text[a:b], self.text[c:d]
+        first, second = (self.text[slice(*part.span)] for part in self.parts)
+        return first, second
+
+    @property
+    def part_kind(self) -> str:
+        """The features that the parts are, such as "documents"; "" for other inputs."""
+        return self.source.part_kind if isinstance(self.source, Conversation) else ""
+
+    def is_word(self, i: int) -> bool:
+        """Return whether token ``i`` is part of a word that an author wrote.
+
+        Prompts also have tokens for white space and for the marks of a chat.
+        """
+        if self.source is None:
+            return True
+        start, end = self.tokens.spans[i]
+        contents = [part.content for part in self.parts]
+        is_content = any(first <= start and end <= last for first, last in contents)
+        return is_content and bool(self.tokens.strings[i].strip())
 
     @property
     def queried_text(self) -> Any:
@@ -204,8 +230,16 @@ def validate_text_or_pair(value: Any) -> str | Pair:
 
 
 def is_single(value: Any) -> bool:
-    """Return whether ``value`` is one text, pair or image and no list; a tuple is a pair."""
-    return isinstance(value, str | tuple) or is_image(value)
+    """Return whether ``value`` is one input and no list; a tuple is a pair.
+
+    A list of messages is one conversation.
+    """
+    return isinstance(value, str | tuple | Conversation) or is_message_list(value) or is_image(value)
+
+
+def parse_input(value: Any) -> Any:
+    """Return a list of messages as a conversation, and any other value unchanged."""
+    return Conversation.from_messages(value) if is_message_list(value) else value
 
 
 def is_image(value: Any) -> bool:

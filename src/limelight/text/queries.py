@@ -109,6 +109,10 @@ class AnswerQuery:
         The number of tokens of the part, once a model has read it.
     per_token
         Whether the mean over the tokens is explained.
+    prompt
+        The characters that the model read before the answer, once a model has read them.
+    question
+        The last message of the user, if the prompt is a chat.
     """
 
     text: str
@@ -118,6 +122,8 @@ class AnswerQuery:
     note: str = field(default="", compare=False)
     length: int = field(default=1, compare=False)
     per_token: bool = field(default=False, compare=False)
+    prompt: str = field(default="", compare=False, repr=False)
+    question: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():
@@ -144,6 +150,23 @@ class AnswerQuery:
         """The text of the explained part, such as one sentence of the answer."""
         return self.text[self.start : self.end].strip()
 
+    def select(self, part: str) -> "AnswerQuery":
+        """Return the query for the only occurrence of ``part`` in the answer.
+
+        Raises
+        ------
+        InputError
+            If the answer does not contain it exactly once.
+        """
+        if (count := self.text.count(part.strip())) != 1:
+            raise InputError(
+                "answer must occur once in the last message of the assistant, but "
+                f"{truncate_line(part, 40)!r} occurs {count} times. Leave that message out to "
+                "explain another answer."
+            )
+        start = self.text.index(part.strip())
+        return replace(self, start=start, end=start + len(part.strip()))
+
     def sentences(self) -> "tuple[AnswerQuery, ...]":
         """Return one query for each sentence of the answer, with the space that follows it.
 
@@ -156,7 +179,11 @@ class AnswerQuery:
     @property
     def cell(self) -> str:
         """The query as a cell of a table. A plain text in such a cell is a complete answer."""
-        values = {_CELL_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        values = {
+            _CELL_NAMES.get(name, name): value
+            for name, value in asdict(self).items()
+            if name not in ("prompt", "question")  # the model writes them again
+        }
         return _CELL_PREFIX + json.dumps(values)
 
     @staticmethod
@@ -177,7 +204,9 @@ class AnswerQuery:
         if self.end - self.start < len(self.text):
             value["span"] = [self.start, self.end]
         flags = {"written": self.is_generated, "per_token": self.per_token}
-        return value | {name: True for name, is_set in flags.items() if is_set}
+        value |= {name: True for name, is_set in flags.items() if is_set}
+        texts = {"prompt": self.prompt, "question": self.question}
+        return value | {name: text for name, text in texts.items() if text}
 
     def describe(self, text: str) -> str:  # noqa: ARG002  (a span needs the text)
         """Return the explained part in quotes."""
@@ -214,8 +243,15 @@ def parse_query(stored: Any) -> Query:
                     is_generated, per_token = (
                         options.get(name) is True for name in ("written", "per_token")
                     )
+                    prompt, question = (str(options.get(name, "")) for name in ("prompt", "question"))
                     return AnswerQuery(
-                        answer, start, end, is_generated=is_generated, per_token=per_token
+                        answer,
+                        start,
+                        end,
+                        is_generated=is_generated,
+                        per_token=per_token,
+                        prompt=prompt,
+                        question=question,
                     )
     raise InputError(
         'query must be {"span": [start, end]}, {"answer": "…"} or both, not '

@@ -284,7 +284,7 @@ def _learn_from_explanations(
         deviations = np.arange(count) - (count - 1) / 2
         deviations *= np.sqrt(count) / deviations.std(ddof=1)
         draws.append((e.scores + deviations[:, None] * error)[:, None])
-        sides = [e.text[start:end] for start, end in e.parts]
+        sides = [e.text[slice(*part.span)] for part in e.parts]
         text = (sides[0], sides[1]) if sides else e.text
         texts.append(text if e.query is None else QueriedText(text, (e.query,)))
     # A single output speaks for the second class, and against the first.

@@ -25,6 +25,13 @@ from limelight.models.engine import describe_error
 from limelight.models.hugging_face import forward
 from limelight.models.hugging_face.forward import MASKED_OUT, CustomHead
 from limelight.models.hugging_face.subwords import max_input_length
+from limelight.models.prompts import (
+    NO_CHAT_TEMPLATE_WARNING,
+    Prompt,
+    check_document_prompt,
+    write_plain_chat,
+    write_prompt,
+)
 from limelight.models.protocol import (
     EMPTY_ANSWER_ERROR,
     TOKENIZATION_WARNING,
@@ -37,7 +44,8 @@ from limelight.models.protocol import (
     truncation_warning,
 )
 from limelight.shapes import Int
-from limelight.text import AnswerQuery, ModelInput, Span, truncate_line
+from limelight.text import AnswerQuery, Conversation, Message, ModelInput, Span, truncate_line
+from limelight.text.conversations import DEFAULT_PROMPT, DOCUMENTS
 from limelight.threads import cached_property
 
 TEXT = "{text}"
@@ -70,6 +78,12 @@ class PromptTokenizer:
     keeps_end
         Whether special tokens at the end are kept. An encoder needs them. After the prompt of a
         causal model more tokens follow.
+    sample
+        A text for the prompt while answers are tokenized.
+    document_prompt
+        The prompt for a question with documents. None if the template has room for one text only.
+    writes_chats
+        Whether the chat template writes a plain text as the message of a user.
     """
 
     tokenizer: Any
@@ -77,6 +91,9 @@ class PromptTokenizer:
     after: str
     adds_special: bool
     keeps_end: bool = False
+    sample: str = _SAMPLE_TEXT
+    document_prompt: str | None = None
+    writes_chats: bool = False
     is_fast = True
     # The inputs from which transformers generates.
     model_input_names = ("input_ids", "attention_mask")
@@ -86,8 +103,24 @@ class PromptTokenizer:
     def from_template(
         tokenizer: Any, template: Any, *, keeps_end: bool = False
     ) -> "PromptTokenizer":
-        """Return the tokenizer for a template, which is a string or the messages of a chat."""
-        # A chat template contains the special tokens.
+        """Return the tokenizer for a template, which is a string or the messages of a chat.
+
+        Without a template, or with one for documents, it reads conversations.
+        """
+        has_chat_template = bool(getattr(tokenizer, "chat_template", None))
+        is_document_prompt = isinstance(template, str) and DOCUMENTS in template
+        if template is None or is_document_prompt:
+            document_prompt = DEFAULT_PROMPT if template is None else template
+            return PromptTokenizer(
+                tokenizer,
+                "",
+                "",
+                # A chat template contains the special tokens.
+                adds_special=not has_chat_template,
+                keeps_end=keeps_end,
+                document_prompt=check_document_prompt(document_prompt),
+                writes_chats=has_chat_template,
+            )
         adds_special = isinstance(template, str)
         prompt = template if adds_special else _apply_chat_template(tokenizer, template)
         if (count := prompt.count(TEXT)) != 1:
@@ -102,6 +135,13 @@ class PromptTokenizer:
         """Return an attribute of the tokenizer."""
         return getattr(self.tokenizer, name)
 
+    @property
+    def settings(self) -> list[Any]:
+        """The template, or the chat template with the prompt for documents, for fingerprints."""
+        if self.document_prompt is None:
+            return [self.before, self.after]
+        return [self.document_prompt, str(getattr(self.tokenizer, "chat_template", None))]
+
     @cached_property
     def gap(self) -> str:
         """Return the space between the prompt and the next word, or "" if none belongs there.
@@ -109,7 +149,7 @@ class PromptTokenizer:
         Tokenizers count the space before a word as part of the word, so a prompt never ends with
         one.
         """
-        end, ids = (self.after or _SAMPLE_TEXT)[-1], self.ids(_SAMPLE_TEXT)
+        end, ids = (self.after or self.sample or self.before)[-1], self.ids(self.sample)
         starts_turn = bool(ids) and ids[-1] in set(self.all_special_ids)  # a turn of a chat begins
         return "" if end.isspace() or starts_turn else " "
 
@@ -174,6 +214,69 @@ class PromptTokenizer:
         ids = list(encoded["input_ids"])
         return SimpleNamespace(ids=ids[:length], word_ids=words[:length], offsets=spans[:length])
 
+    def fill(self, text: str) -> str:
+        """Return the prompt with a text in its place."""
+        return f"{self.before}{text.strip()}{self.after}"
+
+    def for_prompt(self, text: str) -> "PromptTokenizer":
+        """Return the tokenizer for a complete prompt, which answers follow."""
+        return replace(self, before=text, after="", sample="")
+
+    def encode_prompt(self, text: str) -> Any:
+        """Tokenize a complete prompt, and return ids, words and spans."""
+        encoded = self._encode(text)
+        length = len(encoded["input_ids"]) if self.keeps_end else _length_without_end(encoded)
+        return SimpleNamespace(
+            ids=list(encoded["input_ids"])[:length],
+            word_ids=encoded.word_ids()[:length],
+            offsets=list(encoded["offset_mapping"])[:length],
+        )
+
+    def write_conversation(self, conversation: Conversation) -> Prompt:
+        """Write a conversation with the chat template of the tokenizer.
+
+        Raises
+        ------
+        InputError
+            If the template of the model has room for one text only.
+        """
+        if self.document_prompt is None:
+            raise InputError(
+                "this model has a template for one text, and reads no messages and documents. "
+                "Load or wrap it without template."
+            )
+        has_template = bool(getattr(self.tokenizer, "chat_template", None))
+        prompt = write_prompt(
+            conversation,
+            self._write_chat if has_template else write_plain_chat,
+            document_prompt=self.document_prompt,
+            find_marks=self._find_marks,
+        )
+        if has_template:
+            return prompt
+        return prompt._replace(warnings=(NO_CHAT_TEMPLATE_WARNING, *prompt.warnings))
+
+    def _write_chat(self, messages: Sequence[Message], starts_reply: bool) -> str:
+        """Return messages as the chat template writes them."""
+        try:
+            return str(
+                self.tokenizer.apply_chat_template(
+                    [message.to_dict() for message in messages],
+                    tokenize=False,
+                    add_generation_prompt=starts_reply,
+                )
+            )
+        # An error of jinja, or of the template, for example about the order of roles.
+        except Exception as error:
+            raise InputError(
+                f"the chat template rejects these messages ({describe_error(error)}). Change their "
+                "roles or their order."
+            ) from error
+
+    def _find_marks(self, content: str) -> list[str]:
+        """Return the special tokens whose names occur in a text."""
+        return [mark for mark in self.tokenizer.all_special_tokens if mark in content]
+
     def encode_answer(self, answer: str) -> tuple[list[int], list[Span]]:
         """Return the tokens of an answer after the prompt, and their spans in the answer.
 
@@ -181,9 +284,9 @@ class PromptTokenizer:
         separately.
         """
         gap = "" if self.keeps_end or attaches_to_prompt(answer) else self.gap
-        prompt = self.ids(_SAMPLE_TEXT)
-        encoding = self._encode(self.before, _SAMPLE_TEXT, self.after, gap, answer)
-        start, answer_start = len(prompt), len(f"{self.before}{_SAMPLE_TEXT}{self.after}{gap}")
+        prompt = self.ids(self.sample)
+        encoding = self._encode(self.before, self.sample, self.after, gap, answer)
+        start, answer_start = len(prompt), len(f"{self.before}{self.sample}{self.after}{gap}")
         if self.keeps_end or list(encoding["input_ids"][:start]) != prompt:
             encoding = self._encode(gap, answer, adds_special=False)
             start, answer_start = 0, len(gap)
@@ -349,7 +452,7 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
         max_new_tokens: Any = 64,
     ) -> None:
         check_generation_options(max_new_tokens, per_token)
-        answer_settings = {"template": [prompt.before, prompt.after], "per_token": per_token}
+        answer_settings = {"template": prompt.settings, "per_token": per_token}
         # A regression has no probabilities.
         settings = {"problem_type": "regression", "answer": answer_settings}
         super().__init__(language_model, prompt, ["answer"], **settings)
@@ -432,7 +535,15 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
             if (mark[token_indices] != _CONTEXT_MARK).any():
                 raise InputError("parts of an answer that are explained together must not overlap.")
             mark[token_indices] = FIRST_PART_MARK + number
-            new_queries.append(replace(query, length=len(token_indices), per_token=self.per_token))
+            new_queries.append(
+                replace(
+                    query,
+                    length=len(token_indices),
+                    per_token=self.per_token,
+                    # The text of a conversation is its prompt.
+                    prompt="" if model_input.source is not None else prompt.fill(model_input.text),
+                )
+            )
         no_index = np.full(len(ids), -1)
         marked = replace(
             subwords,
@@ -649,7 +760,8 @@ def prompt_language_model(
     tokenizer
         Its tokenizer.
     template
-        A string or the messages of a chat, with {text} in it once.
+        A string or the messages of a chat, with {text} in it once, or a prompt for documents with
+        {documents} and {question}. Without a template, the model reads chats.
     labels
         A word for each class. Without labels, answers are explained.
     settings
@@ -668,8 +780,9 @@ def prompt_language_model(
     can_generate = getattr(language_model, "can_generate", lambda: False)()
     if not can_generate or (has_encoder and labels is not None):
         raise InputError(
-            "template needs a language model (…ForCausalLM or …LMHeadModel, without labels also "
-            f"…ForConditionalGeneration), not {type(language_model).__name__}."
+            "template, max_new_tokens and per_token need a language model (…ForCausalLM or "
+            "…LMHeadModel, without labels also …ForConditionalGeneration), not "
+            f"{type(language_model).__name__}."
         )
     if labels is None:
         prompt = PromptTokenizer.from_template(tokenizer, template, keeps_end=has_encoder)

@@ -32,6 +32,7 @@ from limelight.text import truncate_line
 from limelight.threads import ForkSafeLock
 
 _IMAGE_CLASSIFIER = "ForImageClassification"
+_LANGUAGE_MODELS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM")
 _MAX_JSON_BYTES = 1 << 28  # the largest tokenizers have a tenth of it
 _MAX_NUMBER, _MAX_LAYERS = 10**8, 10**4  # layers are built one by one, so fewer are allowed
 # Implementations that are part of transformers. It would download other names from the hub, as
@@ -67,6 +68,8 @@ def from_objects(
 def _make_model(network: Any, tokenizer: Any, prompt_options: PromptOptions | None) -> HuggingFace:
     """Return the model after its check, so that errors occur now and not in a long run."""
     reads_images = is_kind(network, _IMAGE_CLASSIFIER) or _processes_images(tokenizer)
+    if prompt_options is None and _writes_text(network):
+        prompt_options = {}  # it reads the messages of a chat
     if prompt_options is not None:
         network, tokenizer = prompt_language_model(network, tokenizer, **prompt_options)
     # Other tokenizers raise an error below.
@@ -79,6 +82,12 @@ def _make_model(network: Any, tokenizer: Any, prompt_options: PromptOptions | No
     model = family(network=network, tokenizer=tokenizer)
     _ = model.check
     return model
+
+
+def _writes_text(network: Any) -> bool:
+    """Return whether a network is a language model that generates text."""
+    can_generate = getattr(network, "can_generate", None)
+    return is_kind(network, *_LANGUAGE_MODELS) and can_generate is not None and can_generate()
 
 
 def _processes_images(processor: Any) -> bool:
@@ -142,7 +151,7 @@ def from_pretrained(
         raise InputError(
             f"the Hugging Face model '{name}' has no trained {head} (it lacks "
             f"{', '.join(missing[:3])}). Fine-tune it first, or choose another"
-            + ("." if prompt_options else ", or give a language model a template (--template).")
+            + ("." if prompt_options else ", or use a language model.")
         )
     reads_images = is_kind(model, _IMAGE_CLASSIFIER)
     if not reads_images and set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
@@ -157,9 +166,10 @@ def from_pretrained(
 def _auto_class(name: str, prompt_options: PromptOptions | None, **options: Any) -> Any:
     """Return the class of transformers that loads the model, according to its configuration."""
     config = AutoConfig.from_pretrained(name, **options)
-    if prompt_options is not None:
-        return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     architectures = config.architectures or []
+    writes_text = any(ending in name for ending in _LANGUAGE_MODELS for name in architectures)
+    if prompt_options is not None or writes_text:
+        return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     for ending, auto_class in (
         ("ForTokenClassification", AutoModelForTokenClassification),
         ("ForQuestionAnswering", AutoModelForQuestionAnswering),

@@ -21,7 +21,11 @@ from limelight.models.hugging_face.forward import (
     ForwardPass,
     NetworkFingerprint,
 )
-from limelight.models.hugging_face.language_models import AnswerForSequenceClassification
+from limelight.models.hugging_face.conversations import read_prompt
+from limelight.models.hugging_face.language_models import (
+    AnswerForSequenceClassification,
+    PromptTokenizer,
+)
 from limelight.models.hugging_face.subwords import (
     MaskedText,
     Subwords,
@@ -39,6 +43,7 @@ from limelight.models.hugging_face.subwords import (
     subword_features,
 )
 from limelight.models.hugging_face.tags import SpanForSequenceClassification
+from limelight.models.prompts import Prompt
 from limelight.models.protocol import (
     Attention,
     Capability,
@@ -57,7 +62,9 @@ from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     AnswerQuery,
+    Conversation,
     Features,
+    Message,
     ModelInput,
     Span,
     SpanQuery,
@@ -65,6 +72,7 @@ from limelight.text import (
     Windows,
     abbreviate_names,
     check_text_list,
+    validate_text,
 )
 from limelight.threads import cached_property
 
@@ -292,12 +300,16 @@ class HuggingFace:
         """Do nothing, since calls of a model in memory cost no money."""
 
     def generate(self, text: UserInput) -> AnswerQuery:
-        """Return the answer that the model generates for a text, the likeliest token each time."""
+        """Return the answer at the end of a conversation, or the answer that the model generates.
+
+        The model generates the likeliest token each time.
+        """
+        tokenizer, prompt = self._prompt_tokenizer(text)
+        if prompt is not None and prompt.reply:
+            return AnswerQuery(prompt.reply)
         model_input = self.read(text)
         with self._name_errors(model_input):
-            return self._head.generate_answer(
-                *input_rows(model_input), self.tokenizer, self.max_length
-            )
+            return self._head.generate_answer(*input_rows(model_input), tokenizer, self.max_length)
 
     def with_classes(self, names: Collection[Any]) -> "HuggingFace":
         """Return a tagger that has the classes ``names``, as far as possible.
@@ -339,16 +351,47 @@ class HuggingFace:
             return self._read_windows(text, self.window, subwords=subwords)
         if self.window is not None and queries:
             return self._read_span_window(text, self.window, queries, subwords=subwords)
-        limit = self.max_length
         if isinstance(self.network, AnswerForSequenceClassification):
-            limit = self.network.max_prompt_length(limit, queries, self.tokenizer)
-        (model_input,) = self._read_inputs([text], limit=limit, subwords=subwords)
+            return self._read_prompt(text, queries, subwords=subwords)
+        (model_input,) = self._read_inputs([text], limit=self.max_length, subwords=subwords)
         if queries:
             model_input = self.network.attach_queries(
                 model_input, queries, self.tokenizer, self.max_length
             )
             self._check_ids(model_input.encoding.ids)
         return model_input
+
+    def _read_prompt(
+        self, text: UserInput, queries: tuple[AnswerQuery, ...], *, subwords: bool
+    ) -> ModelInput:
+        """Read a text or a conversation into a prompt, and append the answer of the queries."""
+        head: AnswerForSequenceClassification = self.network
+        tokenizer, prompt = self._prompt_tokenizer(text)
+        limit = head.max_prompt_length(self.max_length, queries, tokenizer)
+        if prompt is None:
+            (model_input,) = self._read_inputs([text], limit=limit, subwords=subwords)
+        else:
+            model_input = read_prompt(
+                tokenizer, prompt, text, limit=limit, per_subword=subwords
+            )
+            warnings = (*model_input.warnings, *self.warnings)
+            model_input = replace(model_input, warnings=warnings)
+            queries = tuple(replace(query, question=prompt.question) for query in queries)
+        if queries:
+            model_input = head.attach_queries(model_input, queries, tokenizer, self.max_length)
+        self._check_ids(model_input.encoding.ids)
+        return model_input
+
+    def _prompt_tokenizer(self, text: UserInput) -> tuple[PromptTokenizer, Prompt | None]:
+        """Return the tokenizer for the prompt of an input, and the prompt if it is a chat."""
+        tokenizer: PromptTokenizer = self.tokenizer
+        conversation = text
+        if isinstance(text, str) and tokenizer.writes_chats:
+            conversation = Conversation((Message("user", validate_text(text)),))
+        if not isinstance(conversation, Conversation):
+            return tokenizer, None
+        prompt = tokenizer.write_conversation(conversation)
+        return tokenizer.for_prompt(prompt.text), prompt
 
     def read_batch(
         self, texts: Sequence[UserInput], *, subwords: bool = False

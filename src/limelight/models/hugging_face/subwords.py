@@ -316,10 +316,10 @@ def read_subwords(
     else:  # the text extends from the first to the last word
         side, word_positions = np.full(len(ids), -1), np.flatnonzero(word >= 0)
         side[word_positions.min(initial=len(ids)) : word_positions.max(initial=-1) + 1] = 0
-    starts = np.array([start for start, _ in parts] or [0])
+    starts = np.array([part.span[0] for part in parts] or [0])
     subword_spans = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
     subword_spans = subword_spans + starts[np.maximum(side, 0)][:, None]
-    token, spans = _number_tokens(word, side, subword_spans, text, per_subword=per_subword)
+    token, spans = number_tokens(word, side, subword_spans, text, per_subword=per_subword)
     # Words that the model cannot distinguish, such as "Good" and "good", are one feature.
     normalize = str.lower if ignores_case(tokenizer) else str
     subwords = Subwords(
@@ -388,7 +388,7 @@ def ignores_case(tokenizer: Any) -> bool:
     return normalizer is not None and normalizer.normalize_str("AbC") == "abc"
 
 
-def _number_tokens(
+def number_tokens(
     word: Int[np.ndarray, " L"],
     side: Int[np.ndarray, " L"],
     subword_spans: Int[np.ndarray, "L 2"],

@@ -18,28 +18,28 @@ export function visibleText(text) {
   });
 }
 
-const SIDES = ["first", "second"]; // of a pair of texts
-
-/** The name of a feature as a reader can tell it apart: that of a pair with its side. */
+/** The name of a feature for readers: features of an input with parts name their part. */
 export function featureName(e, j) {
   const { text, spans } = e.features[j];
   if (!e.parts) return text;
-  return `${text} (${SIDES[Number(spans.length > 0 && spans[0][0] >= e.parts[1][0])]})`;
+  const start = spans.length ? spans[0][0] : 0;
+  const part = e.parts.find(({ span }) => span[0] <= start && start < span[1]);
+  return part && part.id !== text ? `${text} (${part.id})` : text;
 }
 
 /**
  * Pieces {text, feature, seen, opens} in the order of the text; joined they are the text again. A piece
- * without characters `opens` one side of a pair, which it names.
+ * without characters `opens` a part of the input, such as a document, and has its id.
  */
 export function splitText(e) {
   const letters = Array.from(e.text);
   const edge = e.settings?.cut_at ?? letters.length;
   const parts = [];
   const between = (start, end) => {
-    (e.parts ?? []).forEach(([place], side) => {
+    (e.parts ?? []).forEach(({ id, content: [place] }) => {
       if (place < start || place > end) return;
       plain(start, place);
-      parts.push({ text: "", feature: null, seen: true, opens: SIDES[side] });
+      parts.push({ text: "", feature: null, seen: true, opens: id });
       start = place;
     });
     plain(start, end);

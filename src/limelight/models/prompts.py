@@ -1,0 +1,280 @@
+"""Prompts: conversations as one string, with the characters that belong to each part."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from limelight.errors import InputError
+from limelight.text import Conversation, Message, Part, Span
+from limelight.text.characters import truncate_line
+from limelight.text.conversations import DEFAULT_PROMPT, DOCUMENTS, QUESTION
+
+# Writes messages as one string. The second argument says whether the turn of an assistant begins.
+ChatWriter = Callable[[Sequence[Message], bool], str]
+NO_CHAT_TEMPLATE_WARNING = (
+    "The tokenizer has no chat template, so each message is written as a line 'role: content'."
+)
+_CALLS_AS_TEXT_WARNING = (
+    "The chat template does not write tool calls, so they are written as JSON in the message."
+)
+_PROBE = "xyzzy"  # the content of a message whose marks are looked for
+
+
+class Prompt(NamedTuple):
+    """A conversation as the model reads it.
+
+    Attributes
+    ----------
+    text
+        The prompt, from the first character to the one before the answer.
+    parts
+        The parts that can be removed.
+    reply
+        The answer in the conversation, as the chat template writes it. Empty if there is none.
+    question
+        The last message of the user.
+    warnings
+        What the user must know about the prompt.
+    """
+
+    text: str
+    parts: tuple[Part, ...]
+    reply: str
+    question: str
+    warnings: tuple[str, ...]
+
+
+def write_plain_chat(messages: Sequence[Message], starts_reply: bool) -> str:
+    """Write each message as a line ``role: content``, for models without a chat template."""
+    lines = []
+    for message in messages:
+        calls = "\n".join(map(_call_text, message.calls))
+        content = "\n".join(filter(None, (message.content, calls)))
+        lines.append(f"{message.role}: {content}\n")
+    return "".join(lines) + "assistant:" * starts_reply
+
+
+def check_document_prompt(prompt: str) -> str:
+    """Return a prompt for documents; raise `InputError` unless it has both places once."""
+    for name in (DOCUMENTS, QUESTION):
+        if (count := prompt.count(name)) != 1:
+            raise InputError(
+                f"a prompt for documents must contain {DOCUMENTS} and {QUESTION} once, but "
+                f"{truncate_line(prompt, 80)!r} contains {name} {count} times."
+            )
+    return prompt
+
+
+def write_prompt(
+    conversation: Conversation,
+    write_chat: ChatWriter,
+    *,
+    document_prompt: str = DEFAULT_PROMPT,
+    find_marks: Callable[[str], Sequence[str]] = lambda _: (),
+) -> Prompt:
+    """Write a conversation as one string, and find its parts.
+
+    A message is removed with the marks of its turn, if the chat template writes the same string
+    without the message. Otherwise its content is removed, and its marks stay.
+
+    Parameters
+    ----------
+    conversation
+        The conversation.
+    write_chat
+        Writes messages as the chat template of the model does.
+    document_prompt
+        The prompt of a question with documents.
+    find_marks
+        Returns the strings in a text that the tokenizer reads as marks of a chat.
+
+    Returns
+    -------
+    The prompt.
+
+    Raises
+    ------
+    InputError
+        If the chat template rejects the messages, or changes their contents.
+    """
+    documents = conversation.documents
+    filled, document_parts = conversation, tuple[Part, ...]()
+    if documents:
+        filled, document_parts = conversation.fill_prompt(document_prompt)
+    messages, warnings = _write_calls_as_text(filled.messages, write_chat)
+    text = write_chat(messages, True)
+    if documents:
+        content = messages[-1].content
+        leading_spaces = len(content) - len(content.lstrip())  # chat templates may strip them
+        start, _ = _find_contents(text, messages, write_chat)[-1]
+        parts = tuple(part.shift(start - leading_spaces) for part in document_parts)
+    else:
+        parts = _message_parts(text, messages, write_chat)
+    reply = _write_reply(text, messages, conversation, write_chat)
+    if conversation.reasoning:
+        before, steps, after = conversation.reasoning
+        if before.strip() and text.rstrip().endswith(before.strip()):
+            before = ""  # the chat template has begun the reasoning
+        start = len(text) + len(before)
+        span = (start, start + len(steps))
+        parts = (Part("reasoning", "reasoning", span, span),)
+        text += before + steps + after
+    authors = [(document.id, document.block) for document in documents] or [
+        (f"{i} {message.role}", message.content) for i, message in enumerate(conversation.messages)
+    ]
+    for name, content in authors:
+        if marks := find_marks(content):
+            warnings += (
+                f"The text of {name!r} contains {truncate_line(marks[0], 40)!r}, which the "
+                "tokenizer reads as a mark of the chat.",
+            )
+    return Prompt(text, parts, reply, conversation.question, warnings)
+
+
+def _call_text(call: dict[str, Any]) -> str:
+    """Return a tool call as JSON, with its name and its arguments."""
+    return json.dumps(call["function"], ensure_ascii=False)
+
+
+def _write_calls_as_text(
+    messages: Sequence[Message], write_chat: ChatWriter
+) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+    """Write tool calls as JSON into the contents, if the chat template leaves them out."""
+    calls = [call for message in messages for call in message.calls]
+    if not calls:
+        return tuple(messages), ()
+    try:
+        text = write_chat(messages, True)
+    except InputError:
+        text = ""
+    if text and all(call["function"]["name"] in text for call in calls):
+        return tuple(messages), ()
+    return tuple(map(_calls_in_content, messages)), (_CALLS_AS_TEXT_WARNING,)
+
+
+def _calls_in_content(message: Message) -> Message:
+    """Return a message with its tool calls as JSON in its content."""
+    texts = [message.content, *map(_call_text, message.calls)]
+    return replace(message, content="\n".join(filter(None, texts)), tool_calls="")
+
+
+def _message_parts(
+    text: str, messages: Sequence[Message], write_chat: ChatWriter
+) -> tuple[Part, ...]:
+    """Return the characters of each message in the prompt, with the marks of its turn."""
+    contents = _find_contents(text, messages, write_chat)
+    parts, end = list[Part](), 0
+    for i, (message, content) in enumerate(zip(messages, contents, strict=True)):
+        span = _deleted_span(text, [*messages[:i], *messages[i + 1 :]], write_chat, end)
+        next_start = contents[i + 1][0] if i + 1 < len(contents) else len(text)
+        # The removed characters must contain this content, and nothing of other messages.
+        if span is None or not (end <= span[0] <= content[0] and content[1] <= span[1] <= next_start):
+            span = content
+        parts.append(Part(f"{i} {message.role}", message.role, span, content))
+        end = span[1]
+    return tuple(parts)
+
+
+def _deleted_span(
+    text: str, remaining: Sequence[Message], write_chat: ChatWriter, earliest: int
+) -> Span | None:
+    """Return the characters of a prompt that are missing if only some messages are written.
+
+    Parameters
+    ----------
+    text
+        The complete prompt.
+    remaining
+        The messages without one.
+    write_chat
+        Writes messages.
+    earliest
+        The end of the part before, where the span begins if several positions are possible.
+
+    Returns
+    -------
+    The span, or None if the other messages change too, or if they cannot be written.
+    """
+    try:
+        shorter = write_chat(remaining, True)
+    except InputError:  # chat templates may demand that roles alternate
+        return None
+    length = len(text) - len(shorter)
+    if length <= 0:
+        return None
+    prefix = _common_length(text, shorter)
+    suffix = _common_length(text[::-1], shorter[::-1])
+    # Any start between these two leaves the same string.
+    first, last = max(0, len(shorter) - suffix), min(prefix, len(shorter))
+    if first > last:
+        return None
+    start = min(max(earliest, first), last)
+    return start, start + length
+
+
+def _common_length(a: str, b: str) -> int:
+    """Return the length of the common beginning of two strings."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[:middle] == b[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _find_contents(
+    text: str, messages: Sequence[Message], write_chat: ChatWriter
+) -> list[Span]:
+    """Return the characters of the content of each message in the prompt.
+
+    Raises
+    ------
+    InputError
+        If the chat template does not write a content unchanged.
+    """
+    spans, position = list[Span](), 0
+    for i, message in enumerate(messages):
+        content, empty = message.content.strip(), replace(message, content="", tool_calls="")
+        emptied = [*messages[:i], empty, *messages[i + 1 :]]
+        span = _deleted_span(text, emptied, write_chat, position)
+        is_unchanged = span is not None and text[slice(*span)].strip() == content
+        if not message.tool_calls and not is_unchanged:
+            # The first occurrence, if the template changes more than this content.
+            start = text.find(content, position)
+            span = (start, start + len(content)) if start >= 0 else None
+        if span is None or span[0] < position:
+            raise InputError(
+                f"the chat template does not write the content of message {i} ({message.role}) "
+                "unchanged. Change the message, or use a tokenizer with another chat template."
+            )
+        start, end = span
+        inner = text[start:end]
+        span = (start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip()))
+        spans.append(span if inner.strip() else (start, start))
+        position = spans[-1][1]
+    return spans
+
+
+def _write_reply(
+    text: str, messages: Sequence[Message], conversation: Conversation, write_chat: ChatWriter
+) -> str:
+    """Return the answer of a conversation as the chat template writes it."""
+    reply = conversation.reply
+    if reply is None:
+        return ""
+    if not reply.tool_calls or conversation.reasoning:
+        return reply.content.strip()
+    try:
+        complete = write_chat([*messages, reply], False)
+        ending = write_chat([*messages, Message("assistant", _PROBE)], False)
+    except InputError:
+        complete = ending = ""
+    written = complete[len(text) :] if complete.startswith(text) else ""
+    tail = ending.rpartition(_PROBE)[2]
+    names = [call["function"]["name"] for call in reply.calls]
+    if written and tail and written.endswith(tail) and all(name in written for name in names):
+        return written.removesuffix(tail).strip()
+    return _calls_in_content(reply).content
