@@ -356,7 +356,6 @@ class Request:
             for text, selector in zip(texts, selectors, strict=True)
         ]
 
-
     def _split_reasoning(self, text: Any) -> Any:
         """Split the reasoning of a conversation from its answer."""
         if not isinstance(text, Conversation):

@@ -39,7 +39,7 @@ from limelight.results.judgment import (
     TextPlausibility,
 )
 from limelight.sampling.masks import text_rng
-from limelight.text import append_sides, side_names
+from limelight.text import append_parts, part_names
 from limelight.text.characters import LONE_SURROGATE
 from limelight.threads import cached_property
 

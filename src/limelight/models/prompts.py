@@ -169,7 +169,9 @@ def _message_parts(
         span = _deleted_span(text, [*messages[:i], *messages[i + 1 :]], write_chat, end)
         next_start = contents[i + 1][0] if i + 1 < len(contents) else len(text)
         # The removed characters must contain this content, and nothing of other messages.
-        if span is None or not (end <= span[0] <= content[0] and content[1] <= span[1] <= next_start):
+        if span is None or not (
+            end <= span[0] <= content[0] and content[1] <= span[1] <= next_start
+        ):
             span = content
         parts.append(Part(f"{i} {message.role}", message.role, span, content))
         end = span[1]
@@ -225,9 +227,7 @@ def _common_length(a: str, b: str) -> int:
     return low
 
 
-def _find_contents(
-    text: str, messages: Sequence[Message], write_chat: ChatWriter
-) -> list[Span]:
+def _find_contents(text: str, messages: Sequence[Message], write_chat: ChatWriter) -> list[Span]:
     """Return the characters of the content of each message in the prompt.
 
     Raises

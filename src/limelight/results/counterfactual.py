@@ -177,7 +177,9 @@ def counterfactual_table(counterfactuals: Iterable[tuple[int, Counterfactual]]) 
     names = ("document", "feature", "removed", "spans", "side")
     rows: list[tuple[Any, ...]] = []
     for number, c in counterfactuals:
-        for j, (feature, spans, side) in enumerate(zip(c.features, c.spans, c.part_names, strict=True)):
+        for j, (feature, spans, side) in enumerate(
+            zip(c.features, c.spans, c.part_names, strict=True)
+        ):
             positions = " ".join(f"{start}:{end}" for start, end in spans)
             rows.append((number, feature, j in c.removed, positions, side))
     return plain_table(names, rows)

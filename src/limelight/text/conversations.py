@@ -55,7 +55,9 @@ class Part:
         """Return the part at a position ``offset`` characters later."""
         start, end = self.span
         first, last = self.content
-        return replace(self, span=(start + offset, end + offset), content=(first + offset, last + offset))
+        return replace(
+            self, span=(start + offset, end + offset), content=(first + offset, last + offset)
+        )
 
 
 def part_index(position: int, parts: Sequence[Part]) -> int:
@@ -171,15 +173,16 @@ class Message:
         role = value.get("role") if isinstance(value, Mapping) else None
         if role not in _ROLES:
             raise InputError(
-                f"message {number} must have a role ({', '.join(_ROLES)}), not "
-                f"{short_repr(value)}."
+                f"message {number} must have a role ({', '.join(_ROLES)}), not {short_repr(value)}."
             )
         content = _join_content(value.get("content"), number)
         reasoning = next((value[name] for name in _REASONING_FIELDS if value.get(name)), "")
         if reasoning:
             start, end = _REASONING_MARKS[0]
             content = f"{start}\n{str(reasoning).strip()}\n{end}\n\n{content}"
-        calls = value.get("tool_calls") or ([value["function_call"]] if value.get("function_call") else [])
+        calls = value.get("tool_calls") or (
+            [value["function_call"]] if value.get("function_call") else []
+        )
         message = Message(
             str(role),
             content,
@@ -400,11 +403,7 @@ class Conversation:
             pieces = ("", content[:start], "")
             final_answer = answer.strip()
         else:
-            found = [
-                (start, end)
-                for start, end in _REASONING_MARKS
-                if end in content
-            ]
+            found = [(start, end) for start, end in _REASONING_MARKS if end in content]
             if not found:
                 raise InputError(
                     "features='steps' needs an assistant's last message with reasoning marks, such "
@@ -415,15 +414,17 @@ class Conversation:
             before, _, text = content.rpartition(end)[0].rpartition(start)
             final = content.rpartition(end)[2]
             final_answer = final.strip()
-            pieces = (before + start if start in content else "", text, end + final[: len(final) - len(final.lstrip())])
+            pieces = (
+                before + start if start in content else "",
+                text,
+                end + final[: len(final) - len(final.lstrip())],
+            )
         if not pieces[1].strip() or not final_answer:
             raise InputError(
                 "features='steps' needs reasoning and a final answer after it, but one of them is "
                 "empty."
             )
-        return replace(
-            self, reasoning=pieces, reply=Message("assistant", final_answer)
-        )
+        return replace(self, reasoning=pieces, reply=Message("assistant", final_answer))
 
     @property
     def cell(self) -> str:

@@ -236,9 +236,7 @@ def build_features(
     elif spec == "words":
         groups = list(zip(sides, strings, strict=True))
     if model_input.source is not None and kind not in ("documents", "messages"):
-        groups = [
-            group if model_input.is_word(i) else None for i, group in enumerate(groups)
-        ]
+        groups = [group if model_input.is_word(i) else None for i, group in enumerate(groups)]
     if side is not None:
         if not parts or model_input.source is not None:
             raise InputError(

@@ -234,7 +234,9 @@ def is_single(value: Any) -> bool:
 
     A list of messages is one conversation.
     """
-    return isinstance(value, str | tuple | Conversation) or is_message_list(value) or is_image(value)
+    return (
+        isinstance(value, str | tuple | Conversation) or is_message_list(value) or is_image(value)
+    )
 
 
 def parse_input(value: Any) -> Any:

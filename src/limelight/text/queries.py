@@ -243,7 +243,9 @@ def parse_query(stored: Any) -> Query:
                     is_generated, per_token = (
                         options.get(name) is True for name in ("written", "per_token")
                     )
-                    prompt, question = (str(options.get(name, "")) for name in ("prompt", "question"))
+                    prompt, question = (
+                        str(options.get(name, "")) for name in ("prompt", "question")
+                    )
                     return AnswerQuery(
                         answer,
                         start,

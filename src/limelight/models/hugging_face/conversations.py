@@ -81,7 +81,9 @@ def _part_of_subword(prompt: Prompt, start: int, end: int) -> int:
     if start >= end:
         return -1
     string = prompt.text[start:end]
-    return part_index(start + len(string) - len(string.lstrip()) if string.strip() else start, prompt.parts)
+    return part_index(
+        start + len(string) - len(string.lstrip()) if string.strip() else start, prompt.parts
+    )
 
 
 def _number_parts(

@@ -371,9 +371,7 @@ class HuggingFace:
         if prompt is None:
             (model_input,) = self._read_inputs([text], limit=limit, subwords=subwords)
         else:
-            model_input = read_prompt(
-                tokenizer, prompt, text, limit=limit, per_subword=subwords
-            )
+            model_input = read_prompt(tokenizer, prompt, text, limit=limit, per_subword=subwords)
             warnings = (*model_input.warnings, *self.warnings)
             model_input = replace(model_input, warnings=warnings)
             queries = tuple(replace(query, question=prompt.question) for query in queries)
