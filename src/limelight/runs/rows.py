@@ -21,7 +21,7 @@ from limelight.results.differences import decode_ranges, encode_ranges
 from limelight.results.explanation import Anchor, Pairs, image_fields
 from limelight.results.values import decode_value, encode_value
 from limelight.runs.record import RunRecord
-from limelight.text import UserInput, join_pair, parse_query
+from limelight.text import Part, UserInput, join_pair, parse_query
 
 Outcome = Explanation | str  # an explanation, or the message of an error
 
@@ -79,8 +79,8 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "intercept": (pa.float32(), lambda e: e.intercept),
     "cut": (pa.uint32(), lambda e: e.cut),
     "parts": (
-        _list_type(_list_type(pa.uint32())),
-        lambda e: [list(part) for part in e.parts] or None,
+        pa.string(),
+        lambda e: json.dumps([asdict(part) for part in e.parts]) if e.parts else None,
     ),
     "query": (pa.string(), lambda e: _map_optional(lambda at: json.dumps(at.to_dict()), e.query)),
     "image": (pa.string(), None),
@@ -513,7 +513,7 @@ def explanation_from_row(row: Mapping[str, Any], record: RunRecord, *, text: str
         pairs=_map_optional(_pairs_from_rows, row["pairs"]),
         anchor=_map_optional(_anchor_from_row, row["anchor"]),
         cut=row["cut"],
-        parts=tuple(tuple(part) for part in row["parts"] or ()),
+        parts=_map_optional(_parse_parts, row["parts"]) or (),
         query=_map_optional(lambda stored: parse_query(json.loads(stored)), row["query"]),
         **image_fields(row["image"]),
         warnings=tuple(row["warnings"]),
@@ -521,6 +521,15 @@ def explanation_from_row(row: Mapping[str, Any], record: RunRecord, *, text: str
         diagnostics=decode_value(json.loads(row["diagnostics"] or "{}")),
         model=record.model.fingerprint,
         version=record.version,
+    )
+
+
+def _parse_parts(stored: str) -> tuple[Part, ...]:
+    """Return the parts of an input from their JSON."""
+    values = json.loads(stored)
+    return tuple(
+        Part(**value | {name: tuple(value[name]) for name in ("span", "content")})
+        for value in values
     )
 
 

@@ -294,7 +294,7 @@ def apply_changes(original: Batch, request: TextRequest) -> Batch:
         span = ":".join(str(len(changed_text(original, request, end=end))) for end in ends)
     protect = list(request.request.protect)
     if protect:
-        protect = [phrase for phrase in protect if phrase.lower() in text.lower()]
+        protect = [phrase for phrase in protect if str(phrase).lower() in text.lower()]
     # The same answer, even if the model would no longer write it. Otherwise the two outputs would
     # belong to different answers.
     answer = query.text if isinstance(query, AnswerQuery) else request.request.answer

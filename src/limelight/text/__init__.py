@@ -43,9 +43,9 @@ from limelight.text.inputs import (
     is_image,
     is_single,
     join_pair,
-    side_index,
-    part_names,
     parse_input,
+    part_names,
+    side_index,
     validate_text,
     validate_text_or_pair,
 )

@@ -1,5 +1,6 @@
 """Conversations: chat messages, and questions with documents, as inputs of language models."""
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -79,7 +80,7 @@ class Document:
 
     @staticmethod
     def from_value(value: Any, number: int) -> "Document":
-        """Read a document: a string, a dictionary with ``text``, or an object with ``page_content``.
+        """Read a document: a string, a dictionary, or an object with ``page_content``.
 
         Parameters
         ----------
@@ -103,9 +104,8 @@ class Document:
             known = value
             for name in value:
                 if name not in ("id", "title", "text"):
-                    raise InputError(
-                        f"document {number}: {unknown_name_message('key', str(name), ('id', 'title', 'text'))}"
-                    )
+                    message = unknown_name_message("key", str(name), ("id", "title", "text"))
+                    raise InputError(f"document {number}: {message}")
         elif hasattr(value, "page_content"):
             metadata = getattr(value, "metadata", None) or {}
             identifier = getattr(value, "id", None) or metadata.get("id") or metadata.get("source")
@@ -246,10 +246,8 @@ def _encode_calls(calls: Any, number: int) -> str:
             )
         arguments = function.get("arguments", {})
         if isinstance(arguments, str):
-            try:
+            with contextlib.suppress(ValueError):  # a model may write arguments that are no JSON
                 arguments = json.loads(arguments)
-            except ValueError:
-                pass  # a model may write arguments that are no JSON
         identifier = {"id": str(call["id"])} if call.get("id") else {}
         encoded.append(
             identifier
@@ -339,7 +337,8 @@ class Conversation:
             )
         if conversation.messages[-1].role != "user":
             raise InputError(
-                "documents need a question, but the last message before the answer is not the user's."
+                "documents need a question, but the last message before the answer is not the "
+                "user's."
             )
         return replace(conversation, documents=read)
 
@@ -398,33 +397,29 @@ class Conversation:
         if self.reasoning:
             return self
         content = "" if self.reply is None else self.reply.content
+        marks = next((pair for pair in _REASONING_MARKS if pair[1] in content), None)
         if isinstance(answer, str) and answer.strip() and content.rstrip().endswith(answer.strip()):
-            start = len(content.rstrip()) - len(answer.strip())
-            pieces = ("", content[:start], "")
-            final_answer = answer.strip()
-        else:
-            found = [(start, end) for start, end in _REASONING_MARKS if end in content]
-            if not found:
-                raise InputError(
-                    "features='steps' needs an assistant's last message with reasoning marks, such "
-                    "as <think>…</think>. Without marks, give the final part as answer=, and the "
-                    "splitter as features=."
-                )
-            start, end = found[0]
-            before, _, text = content.rpartition(end)[0].rpartition(start)
-            final = content.rpartition(end)[2]
+            steps = content[: len(content.rstrip()) - len(answer.strip())]
+            reasoning, final_answer = ("", steps, ""), answer.strip()
+        elif marks is not None:
+            start_mark, end_mark = marks
+            reasoned, _, final = content.rpartition(end_mark)
+            before, start, steps = reasoned.rpartition(start_mark)
             final_answer = final.strip()
-            pieces = (
-                before + start if start in content else "",
-                text,
-                end + final[: len(final) - len(final.lstrip())],
+            gap = final[: len(final) - len(final.lstrip())]
+            reasoning = (before + start, steps, end_mark + gap)
+        else:
+            raise InputError(
+                "features='steps' needs reasoning marks, such as <think>…</think>, in the last "
+                "message of the assistant. Otherwise give the final part as answer=, and a "
+                "splitter= as features."
             )
-        if not pieces[1].strip() or not final_answer:
+        if not steps.strip() or not final_answer:
             raise InputError(
                 "features='steps' needs reasoning and a final answer after it, but one of them is "
                 "empty."
             )
-        return replace(self, reasoning=pieces, reply=Message("assistant", final_answer))
+        return replace(self, reasoning=reasoning, reply=Message("assistant", final_answer))
 
     @property
     def cell(self) -> str:

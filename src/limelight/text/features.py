@@ -11,6 +11,7 @@ import numpy as np
 from limelight.errors import InputError, unknown_name_message
 from limelight.shapes import Int
 from limelight.text.characters import abbreviate_names
+from limelight.text.conversations import PART_FEATURES, part_index
 from limelight.text.images import (
     PatchedImage,
     bounding_box,
@@ -19,7 +20,6 @@ from limelight.text.images import (
     segment_image,
     slic_segments,
 )
-from limelight.text.conversations import PART_FEATURES, part_index
 from limelight.text.inputs import SIDES, ModelInput, side_index
 from limelight.text.splitters import (
     SPLITTERS,
@@ -189,9 +189,9 @@ def build_features(
     spec
         For a text: "words" (all occurrences of a token string together), "positions" (every token
         alone), "sentences", "paragraphs", "lines", "documents", "messages", "steps" (the sentences
-        of a model's reasoning), "auto" (see `default_features`), a list of spans (start, end), a splitter, or one
-        integer per token. Tokens with the same integer form one feature, and a negative integer
-        means no feature. Text between spans belongs to no feature.
+        of a model's reasoning), "auto" (see `default_features`), a list of spans (start, end), a
+        splitter, or one integer per token. Tokens with the same integer form one feature, and a
+        negative integer means no feature. Text between spans belongs to no feature.
 
         For an image: "patches" as the model reads them, "7 × 7 patches" or another grid,
         "segments", a function from the pixels to a label for each pixel, or one integer per patch.
@@ -218,7 +218,7 @@ def build_features(
     sides = [side_index(start, parts) if parts else 0 for start, _ in model_input.tokens.spans]
     merged: Any = None  # the spans of features that a splitter or a list of spans defines
     warnings: tuple[str, ...] = ()
-    groups: list[Hashable] = list(range(len(strings)))  # None for a token without a feature
+    groups: list[Any] = list(range(len(strings)))  # None for a token without a feature
     if model_input.image is not None:
         groups = _group_patches(model_input, model_input.image, spec)
     elif isinstance(spec, str) and spec in ("documents", "messages"):
@@ -256,7 +256,7 @@ def build_features(
         for query in model_input.queries:
             for i in query.token_indices(model_input.tokens.spans, model_input.text):
                 groups[i] = None
-    index_of_group: dict[Hashable, int] = {}
+    index_of_group: dict[Any, int] = {}
     feature_index = [
         -1 if group is None else index_of_group.setdefault(group, len(index_of_group))
         for group in groups
@@ -287,7 +287,7 @@ def build_features(
 
 
 def default_features(model_input: ModelInput) -> str:
-    """Return the default features of a text with an answer: documents, messages, steps or sentences."""
+    """Return the default features of an input with an answer: its parts, or sentences."""
     return model_input.part_kind or "sentences"
 
 

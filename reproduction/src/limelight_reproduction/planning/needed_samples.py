@@ -24,7 +24,7 @@ from limelight.explainers import (
 )
 from limelight.models.protocol import has_exact_game
 from limelight.request import Request
-from limelight.text import UserInput, side_names
+from limelight.text import UserInput, part_names
 from limelight.theory.lime import lime
 from limelight.theory.lime_weights import lime_design, size_weight
 from limelight.theory.namespace import host_array
@@ -129,7 +129,7 @@ def plan(
             name: getattr(regression, name)
             for name in ("error", "bandwidth", "ridge", "row0", "sizes")
         },
-        sides=side_names(common["spans"], common["parts"]),
+        sides=part_names(common["spans"], common["parts"]),
         deviation=limit.stderr,
         scores=limit.scores,
         full_residual=full_value - limit.intercept - float(np.sum(limit.scores)),

@@ -17,7 +17,7 @@ from limelight.results.mixins import TableMixin
 from limelight.results.table import Table, plain_table
 from limelight.results.values import EqualByFields, frozen_array
 from limelight.shapes import Float, Int
-from limelight.text import SIDES, append_sides, truncate_line
+from limelight.text import SIDES, append_parts, truncate_line
 from limelight.theory.lime_shift import LimeShift, lime_shift, shift_scatter
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class SamplingPlan(EqualByFields, TableMixin):
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the features; those of a pair include the text to which they belong."""
-        return append_sides(self.features, self.sides)
+        return append_parts(self.features, self.sides)
 
     @property
     def exact(self) -> bool:

@@ -40,7 +40,9 @@ def measure_hidden(setting: Setting) -> Numbers:
         for index in range(start, min(start + _CHUNK, len(pairs))):
             model_input = model.read(pairs[index])
             features = build_features(model_input)
-            second = np.array([spans[0][0] >= model_input.parts[1][0] for spans in features.spans])
+            second = np.array(
+                [spans[0][0] >= model_input.parts[1].span[0] for spans in features.spans]
+            )
             keep = np.array([second | ~second, ~second, second, second & ~second])
             decisions = model.game(model_input, features, model.replacements[0])(keep).argmax(
                 axis=1

@@ -97,7 +97,7 @@ def _measure_pair(
 ) -> dict[str, Any]:
     model_input = model.read(pair)
     features = build_features(model_input)
-    start = model_input.parts[1][0]
+    start = model_input.parts[1].span[0]
     second = np.array([spans[0][0] >= start for spans in features.spans])
     decision = int(model.outputs([model_input])[0].argmax())
     game = model.game(model_input, features, replacement)

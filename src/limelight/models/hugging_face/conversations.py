@@ -1,4 +1,4 @@
-"""A conversation as a Hugging Face model reads it: the subwords of its prompt, grouped into words."""
+"""A conversation as a Hugging Face model reads it: the subwords and words of its prompt."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -15,13 +15,13 @@ import torch
 from limelight.errors import InputError
 from limelight.models.engine import Engine, name_failing_text
 from limelight.models.hugging_face import forward, gradients, layers, selfcheck
+from limelight.models.hugging_face.conversations import read_prompt
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
     CustomHead,
     ForwardPass,
     NetworkFingerprint,
 )
-from limelight.models.hugging_face.conversations import read_prompt
 from limelight.models.hugging_face.language_models import (
     AnswerForSequenceClassification,
     PromptTokenizer,
