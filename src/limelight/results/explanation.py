@@ -187,7 +187,8 @@ class TextFeatures:
     @property
     def has_block_features(self) -> bool:
         """Whether views print each feature on a line of its own, as they do with sentences."""
-        return self.feature_kind in (*SPLITTERS, *PART_FEATURES)
+        innermost_kind = self.feature_kind.rpartition(" ")[2]  # of "documents and sentences"
+        return innermost_kind in (*SPLITTERS, *PART_FEATURES)
 
     @property
     def explained_end(self) -> int:
