@@ -284,7 +284,7 @@ def _explain_zoom(settings: "Zoom", batch: Batch) -> Attribution:
             f"method 'zoom' cannot score {settings.within} and {features.kind}. Leave features "
             "and within out."
         )
-    unit, inner_noun = settings.within, features.noun
+    unit, inner_noun = str(settings.within), features.noun
     unit_index = np.where(is_protected, -1, build_features(model_input, unit).feature_index)
     sentences = build_features(model_input, unit_index.tolist())
     if unit in PARTS:
@@ -349,8 +349,8 @@ def _explain_zoom(settings: "Zoom", batch: Batch) -> Attribution:
     needed = 2 * _count_opening_calls(sizes, len(strongest))
     warning = (
         f"{len(closed)} of the {len(strongest)} strongest {unit} were not opened, because their "
-        f"{pluralize(inner_noun)} need more calls. Set samples to {needed:,} or more, or use a budget of "
-        f"{needed + 1:,} calls."
+        f"{pluralize(inner_noun)} need more calls. Set samples to {needed:,} or more, or use a "
+        f"budget of {needed + 1:,} calls."
     )
     first, *warnings = attribution.warnings
     return replace(attribution, warnings=(first, warning, *warnings))
@@ -398,7 +398,7 @@ def _split_calls(
 
 
 def _select_tokens(features: Features, is_selected: Bool[np.ndarray, " T"]) -> Features:
-    """Return features whose other tokens are never removed; features without a token are left out."""
+    """Return the features of selected tokens. The other tokens are never removed."""
     index = np.where(is_selected, features.feature_index, -1)
     numbers, new_index = np.unique(index[index >= 0], return_inverse=True)
     feature_index = np.full(len(index), -1)
@@ -478,7 +478,7 @@ def _open_sentences(
             "opened": [list(_unit_span(sentences, g)) for g in opened],
             "pairs_in_each": pairs,
             "samples_drawn": sum(n * size for n, size in zip(pair_counts, masks, strict=True)),
-            settings.within: _unit_rows(
+            str(settings.within): _unit_rows(
                 sentences, coarse.scores, np.arange(len(sentences)), coarse.stderr
             ),
         },

@@ -162,7 +162,7 @@ def check_explanation(e: Any) -> None:
 class TextFeatures:
     """The features of a text, for results that show a text with its features.
 
-    A subclass is a dataclass with these fields, and ``query`` and ``image``.
+    A subclass is a dataclass with these fields, and ``image``.
     """
 
     __slots__ = ()
@@ -172,6 +172,7 @@ class TextFeatures:
     spans: tuple[tuple[Span, ...], ...]
     parts: tuple[Part, ...]
     cut: int | None
+    query: Query | None
     settings: Mapping[str, Any]
 
     @property
