@@ -816,7 +816,7 @@ def _list_warning(request: Request, count: int, queries: Sequence[Query]) -> str
         return ""
     return (
         f"This list was read as {count} texts with an answer each. If they are documents for "
-        "one answer, pass '\\n\\n'.join(documents) as the text, with features='paragraphs'."
+        "one answer, pass the question as the text, and documents=."
     )
 
 
