@@ -66,6 +66,7 @@ def from_objects(
 
 def _make_model(network: Any, tokenizer: Any, prompt_options: PromptOptions | None) -> HuggingFace:
     """Return the model after its check, so that errors occur now and not in a long run."""
+    _check_weights(network)
     reads_images = is_kind(network, _IMAGE_CLASSIFIER) or _processes_images(tokenizer)
     if prompt_options is not None:
         network, tokenizer = prompt_language_model(network, tokenizer, **prompt_options)
@@ -79,6 +80,20 @@ def _make_model(network: Any, tokenizer: Any, prompt_options: PromptOptions | No
     model = family(network=network, tokenizer=tokenizer)
     _ = model.check
     return model
+
+
+def _check_weights(network: Any) -> None:
+    """Raise an error if torch has quantized the weights.
+
+    Their outputs for a text depend on the other texts of a batch, because the range of activations
+    is that of the batch. So differences between masked texts would be wrong.
+    """
+    weights = network.state_dict().values()
+    if any(not isinstance(weight, torch.Tensor) or weight.is_quantized for weight in weights):
+        raise InputError(
+            f"{type(network).__name__} has weights that torch has quantized, so its outputs depend "
+            "on the batch. Wrap the model before quantization."
+        )
 
 
 def _processes_images(processor: Any) -> bool:
