@@ -101,7 +101,7 @@ def test_an_interrupt_prints_the_verdict_so_far(monkeypatch):
     with pytest.raises(KeyboardInterrupt) as error:
         judge(model.wrapped, TEXTS[:12], ["loo"], **OPTIONS)
     (note,) = error.value.__notes__
-    assert " of 12 texts are judged. " in note or note.startswith("None of 12 texts is judged.")
+    assert note.startswith("11 of 12 texts are judged. On these 11 texts, ")
     assert note.endswith("Nothing is stored. Use fewer texts or methods.")
 
 

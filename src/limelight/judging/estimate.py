@@ -213,8 +213,9 @@ def judge_with_progress(
     calls = 0.0 if setup.has_exact_game else _mean_calls(setup, texts)
     # The number of calls is only an estimate, and progress must not go backwards.
     tracker = ProgressTracker(callback, total=len(texts), estimated=True)
-    for start in range(0, len(texts), setup.group_size):
-        size = min(setup.group_size, len(texts) - start)
+    group_size = setup.group_size(len(texts))
+    for start in range(0, len(texts), group_size):
+        size = min(group_size, len(texts) - start)
         with tracker.track(start, texts=size, calls=calls * size):
             for outcome in islice(outcomes, size):
                 yield outcome
