@@ -30,7 +30,7 @@ ANSWER_METHODS = {
     "lime": (64, 128),
     "loo": (17,),
     "lrp": (3,),
-    "gxi": (2,),
+    "gxi": (3,),
     "alpha-avg": (1,),
 }
 # Methods with a fixed number of calls have another name in the stored result.

@@ -143,7 +143,7 @@ def test_an_order_within_two_errors_of_sampled_chance_has_no_room_above_it():
 
 
 def test_texts_whose_chance_stays_imprecise_are_counted():
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(4)
     noise = {}
 
     def bumpy(texts):

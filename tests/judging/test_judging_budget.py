@@ -101,5 +101,26 @@ def test_an_interrupt_prints_the_verdict_so_far(monkeypatch):
     with pytest.raises(KeyboardInterrupt) as error:
         judge(model.wrapped, TEXTS[:12], ["loo"], **OPTIONS)
     (note,) = error.value.__notes__
-    assert " of 12 texts are judged. " in note or note.startswith("None of 12 texts is judged.")
+    assert note.startswith("11 of 12 texts are judged. On these 11 texts, ")
     assert note.endswith("Nothing is stored. Use fewer texts or methods.")
+
+
+def test_the_second_explanation_of_each_text_is_left_out_if_ten_texts_take_too_long(monkeypatch):
+    texts = [f"{text} a b c d e f" for text in TEXTS[:14]]
+    model, methods = SlowModel(monkeypatch, 1.0), ["shapley"]
+    judgment = judge(model.wrapped, texts, methods, curves=False)
+    calls = model.calls
+    assert len(judgment.texts) == 10
+    assert "stability" not in judgment.settings["columns"]
+    assert "The column 'stability' is left out" in judgment.warnings[1]
+    budget = judgment.settings["budget"]
+    again = judge(SlowModel(monkeypatch, 1e-6).wrapped, texts, methods, curves=False, budget=budget)
+    assert again.texts == judgment.texts
+    assert again.warnings == judgment.warnings
+    # A control: with the column named, there are more calls.
+    model = SlowModel(monkeypatch, 1.0)
+    columns = [*judgment.settings["columns"], "stability"]
+    named = judge(model.wrapped, texts, methods, curves=False, columns=columns)
+    assert "stability" in named.settings["columns"]
+    assert not any("left out" in warning for warning in named.warnings)
+    assert model.calls > 1.2 * calls

@@ -249,6 +249,23 @@ def test_wrapping_weights_that_are_not_finite_raises_an_error():
         wrap_model(network, tokenizer)
 
 
+@pytest.mark.filterwarnings("ignore:.*quantiz")
+def test_quantized_weights_raise_an_error_because_outputs_depend_on_the_batch():
+    network, tokenizer = tiny("bert", labels=2)
+    linear = {torch.nn.Linear}
+    quantized = torch.ao.quantization.quantize_dynamic(network, linear, dtype=torch.qint8)
+    both = tokenizer(["a superb film .", "bad bad plot ."], return_tensors="pt")
+    first = {name: rows[:1] for name, rows in both.items()}
+    with torch.no_grad():
+        changes = [
+            (model(**both).logits[0] - model(**first).logits[0]).abs().max()
+            for model in (network.eval(), quantized)
+        ]
+    assert changes[0] < 1e-5 < 0.01 < changes[1]
+    with pytest.raises(InputError, match=r"weights that torch has quantized.* before quantization"):
+        limelight.wrap(quantized, tokenizer=tokenizer)
+
+
 def test_a_text_on_which_a_tokenizer_fails_is_shown():
     network, tokenizer = tiny("bert")
     keep = [(word, i) for word, i in tokenizer.get_vocab().items() if word != "[UNK]"]

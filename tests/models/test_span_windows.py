@@ -11,6 +11,7 @@ from transformers import AutoModelForQuestionAnswering, AutoModelForTokenClassif
 
 import limelight
 from limelight import InputError
+from limelight.models.hugging_face.subwords import window_around
 
 from tiny_transformers import tiny
 
@@ -33,11 +34,11 @@ def tagger(kind=AutoModelForTokenClassification):
     return limelight.wrap(network, tokenizer=tokenizer)
 
 
-def window_spans(**options):
+def window_spans(text=TEXT):
     """The characters of each window, as the warnings of explanations in all words state them."""
     result = set()
-    for match in re.finditer(r"\w+", TEXT):
-        e = limelight.explain(tagger(), TEXT, "loo", at=match.span(), window="auto", **options)
+    for match in re.finditer(r"\w+", text):
+        e = limelight.explain(tagger(), text, "loo", at=match.span(), window="auto")
         (numbers,) = re.findall(r"characters (\d+) to (\d+)", " ".join(e.warnings))
         result.add(tuple(map(int, numbers)))
     return sorted(result)
@@ -110,12 +111,49 @@ def test_spans_of_one_window_are_explained_together_and_of_several_not():
         np.testing.assert_array_equal(e.scores, direct.scores)
 
 
-def test_a_span_in_two_windows_raises():
-    model = tagger()
-    (_, end), (start, _), *_ = window_spans()
-    border = (TEXT.rindex(" ", 0, end - 2) + 1, TEXT.index(" ", start + 1))
-    with pytest.raises(InputError, match="lies in two windows"):
-        limelight.explain(model, TEXT, "loo", at=border, window="auto")
+@pytest.mark.parametrize("features", ["words", "tokens"])
+def test_a_span_in_two_windows_gets_a_window_around_it(features):
+    model, text = tagger(), f"{TEXT} {TEXT}"
+    spans = window_spans(text)
+    assert len(spans) > 2
+    for (_, end), (start, _) in pairwise(spans):
+        at = text.rindex(" ", 0, end - 2) + 1, text.index(" ", start + 1)
+        options = {"features": features, "target": "ORG"}
+        e = limelight.explain(model, text, "loo", at=at, window="auto", **options)
+        (numbers,) = re.findall(r"its own window.* characters (\d+) to (\d+)", " ".join(e.warnings))
+        first, last = map(int, numbers)
+        assert first <= at[0] < at[1] <= last
+        part = text[first:last]
+        assert model.read(part).cutoff is None
+        direct = limelight.explain(model, part, "loo", at=(at[0] - first, at[1] - first), **options)
+        np.testing.assert_allclose(e.scores, direct.scores, atol=1e-9)
+        assert np.abs(e.scores).max() > 1e-6
+        assert e.explained_value == pytest.approx(direct.explained_value, abs=1e-9)
+
+
+def test_a_span_longer_than_a_window_raises():
+    with pytest.raises(InputError, match=r"does not fit into one window\. Use a larger"):
+        limelight.explain(tagger(), TEXT, "loo", at=(0, len(TEXT) - 4), window="auto")
+
+
+def test_a_window_around_a_span_is_full_or_the_whole_text():
+    """All spans of texts with words of one to three subwords, for each possible room."""
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        ends = np.cumsum(rng.integers(1, 4, rng.integers(2, 12))).tolist()
+        starts = [0, *ends[:-1]]
+        for i, first in enumerate(starts):
+            for last in ends[i:]:
+                for room in range(last - first, ends[-1] + 3):
+                    start, end = window_around(first, last, room, words=ends)
+                    assert start <= first < last <= end
+                    assert start in starts
+                    assert end in ends
+                    assert end - start <= room
+                    assert (first - start) - (end - last) <= 6 or end == ends[-1]
+                    assert (end - last) - (first - start) <= 6 or start == 0
+                    is_full = end == ends[-1] or ends[ends.index(end) + 1] - start > room
+                    assert is_full or (start, end) == (0, ends[-1])
 
 
 def test_a_question_and_its_passage_are_read_without_windows():

@@ -139,3 +139,23 @@ def test_single_features_count_as_evaluated_only_if_all_of_them_were(position):
     assert searched.calls <= 400
     assert not searched.has_singles
     assert search_removals(changes_without_one, 1000, full_margin=1.0, calls=3000).has_singles
+
+
+def test_a_single_word_that_suffices_is_found_with_few_calls():
+    """Of 300 words, one suffices, and its effect is small beside that of its block."""
+    d, sizes = 300, []
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        slope, key = 0.3 * rng.standard_normal(d), rng.integers(d)
+
+        def evaluate(masks, slope=slope, key=key):
+            removed = ~masks
+            margins = 2 - 1.5 * np.tanh(removed @ slope / 3) - 2.2 * removed[:, key]
+            margins = margins - 0.02 * removed.sum(axis=1)
+            return margins, margins <= 0
+
+        if evaluate(~np.eye(d, dtype=bool))[1].any():
+            searched = search_removals(evaluate, d, full_margin=2.0, calls=40)
+            sizes.append(d if searched.removed is None else len(searched.removed))
+    assert len(sizes) > 90
+    assert np.mean(np.equal(sizes, 1)) > 0.8  # 0.3 if the set is not halved

@@ -79,9 +79,11 @@ def test_what_is_shown_first_is_faithful_and_does_not_wait(shipped):
     first = {name: element["default_methods"] for name, element in facts.items()}
     assert first == {
         "exact": ["lime", "shapley", "alpha-avg"],
-        "deep": ["shapley", "lrp"],
+        "deep": ["shapley"],
         "function": ["shapley", "lime"],
     }
+    previews = {name: element["preview"] for name, element in facts.items()}
+    assert previews == {"exact": None, "deep": "lrp", "function": None}
     quick = {fact["id"] for fact in facts["deep"]["methods"] if fact["is_quick"]}
     assert "lrp" in quick
     assert "shapley" not in quick

@@ -1,13 +1,15 @@
 """``limelight explain`` and ``compare``."""
 
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from limelight import api
-from limelight.cli.console import handle_interrupt, write_results
+from limelight.cli.console import handle_interrupt, output_console, write_results
 from limelight.cli.groups import TARGET
 from limelight.cli.options import (
     Argument,
@@ -20,6 +22,10 @@ from limelight.cli.options import (
 )
 from limelight.cli.texts import TextResults
 from limelight.errors import InputError
+from limelight.explainers.preview import preview_explanation
+from limelight.explainers.registry import SAMPLED_DEFAULT, find_method
+from limelight.models import Model
+from limelight.request import REQUEST_FIELDS, Request
 from limelight.results import Comparison, SpanExplanations
 from limelight.results.explanation import explanations_csv
 
@@ -56,8 +62,32 @@ def explain(
             "explain-data for a data set."
         )
     function = api.explain if each is None else _FUNCTIONS[each]
+    if each is None and method is None and _shows_preview(form, options):
+        function = _explain_after_preview
     results = options.explain_texts(function, text, method, **keywords)
     _write_explanations(results, form, options.out.output)
+
+
+def _shows_preview(form: str, options: ExplainOptions) -> bool:
+    """Return whether a person watches a terminal and chose neither samples nor several lines."""
+    is_watched = form == "terminal" and options.out.output is None and sys.stdout.isatty()
+    has_samples = options.budget is not None or options.until is not None or bool(options.set)
+    return is_watched and not has_samples and not options.texts.lines
+
+
+@wraps(api.explain)
+def _explain_after_preview(
+    model: Model, texts: Sequence[Any], method: None = None, **keywords: Any
+) -> Any:
+    """Print a quick explanation if the default method is slow, and call ``explain``."""
+    fields = [field.name for field in REQUEST_FIELDS if field.name in keywords]
+    request = Request(**{name: keywords[name] for name in fields})
+    preview = preview_explanation(model, texts, request)
+    if preview is not None:
+        label = find_method(SAMPLED_DEFAULT).label
+        sentence = f"These are {preview.label} values, for a first look. {label} values follow."
+        output_console().print(preview, "", sentence, "", sep="\n")
+    return api.explain(model, texts, method, **keywords)
 
 
 def _write_explanations(results: TextResults[Any], form: str, output: Path | None) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ _MIN_TEXTS = 10  # fewer texts have no intervals
 _CALL_STEPS = [digit * 10**power for power in range(3, 12) for digit in (1, 2, 5)]
 _CLOCK_RESOLUTION = 1e-6  # seconds
 _ORDERS = 48  # random orders that chance usually takes
+_REPEATING_COLUMN = "stability"  # which explains each text a second time
 _SETS = 256  # sets of words that additivity and lds evaluate
 
 
@@ -38,20 +40,26 @@ class TextSelection(NamedTuple):
     calls
         The budget of model calls. None if it is not limited.
     warnings
-        A warning if texts are left out.
+        Warnings if texts or a column are left out.
+    excluded_columns
+        Columns that are left out, because ten texts need too many calls with them.
     """
 
     indices: list[int]
     calls: int | None = None
     warnings: tuple[str, ...] = ()
+    excluded_columns: frozenset[str] = frozenset()
 
 
-def select_texts(setup: JudgingSetup, texts: list[Any], calls: int | None) -> TextSelection:
+def select_texts(
+    setup: JudgingSetup, texts: list[Any], calls: int | None, *, has_default_columns: bool = False
+) -> TextSelection:
     """Select as many texts as a number of model calls allows, evenly spread.
 
     Without a number, a few timed calls choose it from fixed steps, so that judging takes about five
     minutes. The same number always selects the same texts. At least ten texts are selected, because
-    fewer have no intervals.
+    fewer have no intervals. If ten texts need more calls, a default column that explains each text
+    a second time is left out.
 
     Parameters
     ----------
@@ -61,6 +69,8 @@ def select_texts(setup: JudgingSetup, texts: list[Any], calls: int | None) -> Te
         All texts.
     calls
         The budget of model calls. None chooses it.
+    has_default_columns
+        Whether the columns are the defaults, so that one of them may be left out.
     """
     all_indices = list(range(len(texts)))
     if len(texts) <= _MIN_TEXTS or not _needs_calls(setup):
@@ -77,15 +87,31 @@ def select_texts(setup: JudgingSetup, texts: list[Any], calls: int | None) -> Te
         if total <= allowed:
             return TextSelection(all_indices)
         calls = max([step for step in _CALL_STEPS if step <= allowed], default=_CALL_STEPS[0])
+    excluded, warnings = frozenset[str](), tuple[str, ...]()
+    if has_default_columns and calls < _MIN_TEXTS * mean_calls and _has_repeats(setup):
+        excluded = frozenset({_REPEATING_COLUMN})
+        mean_calls = _mean_calls(replace(setup, columns=setup.columns - excluded), texts)
+        warnings = (
+            f"The column {_REPEATING_COLUMN!r} is left out, because the model is slow. To measure "
+            f"it, name it in columns (--columns).",
+        )
     count = max(int(calls / mean_calls), _MIN_TEXTS)
     if count >= len(texts):
-        return TextSelection(all_indices, calls)
+        return TextSelection(all_indices, calls, warnings, excluded)
     enough = next((step for step in _CALL_STEPS if step >= total), math.ceil(total))
     warning = (
         f"{count:,} of {len(texts):,} texts are judged, evenly spread, with a budget of {calls:,} "
         f"calls. For all texts, use a budget of {enough:,} calls."
     )
-    return TextSelection(_spread_indices(len(texts), count), calls, (warning,))
+    indices = _spread_indices(len(texts), count)
+    return TextSelection(indices, calls, (warning, *warnings), excluded)
+
+
+def _has_repeats(setup: JudgingSetup) -> bool:
+    """Return whether a column explains each text a second time."""
+    return _REPEATING_COLUMN in setup.columns and any(
+        candidate.score_again is not None for candidate in setup.candidates
+    )
 
 
 def _needs_calls(setup: JudgingSetup) -> bool:
@@ -187,8 +213,9 @@ def judge_with_progress(
     calls = 0.0 if setup.has_exact_game else _mean_calls(setup, texts)
     # The number of calls is only an estimate, and progress must not go backwards.
     tracker = ProgressTracker(callback, total=len(texts), estimated=True)
-    for start in range(0, len(texts), setup.group_size):
-        size = min(setup.group_size, len(texts) - start)
+    group_size = setup.group_size(len(texts))
+    for start in range(0, len(texts), group_size):
+        size = min(group_size, len(texts) - start)
         with tracker.track(start, texts=size, calls=calls * size):
             for outcome in islice(outcomes, size):
                 yield outcome

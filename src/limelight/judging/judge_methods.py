@@ -226,7 +226,10 @@ def judge(
     )
     if parsed_budget is None or parsed_budget.calls is not None:
         calls = None if parsed_budget is None else parsed_budget.calls
-        selection = select_texts(setup, inputs, calls)
+        selection = select_texts(setup, inputs, calls, has_default_columns=columns is None)
+        if selection.excluded_columns:
+            remaining = setup.columns - selection.excluded_columns
+            setup = dataclasses.replace(setup, columns=remaining)
     else:
         selection = TextSelection(list(range(len(inputs))))
     inputs = [inputs[i] for i in selection.indices]

@@ -45,7 +45,8 @@ from limelight.threads import cached_property
 
 _MIN_ROOM = 1e-9  # of the explained number: less room is only rounding
 _MAX_WORDS = 2**16  # whose positions a stored curve can hold
-_SEARCHES = 32  # texts that are searched at the same time if the model has no tables
+_SEARCHES = 32  # most texts that are searched at the same time if the model has no tables
+_GROUPS = 8  # of few texts, so that an interrupt of a slow judgment has a verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,12 +251,12 @@ class JudgingSetup:
         if "sanity" in self.columns:
             require(self.model, "shuffle_weights", "the column 'sanity'")
 
-    @property
-    def group_size(self) -> int:
-        """Number of texts that are judged together."""
+    def group_size(self, count: int) -> int:
+        """Return the number of texts that are judged together if there are ``count`` texts."""
         # More texts would keep more outputs in memory, and 32 searches fill the batches of a
         # device.
-        return max(texts_per_batch(self.model), 1 if self.has_exact_game else _SEARCHES)
+        searches = 1 if self.has_exact_game else min(_SEARCHES, math.ceil(count / _GROUPS))
+        return max(texts_per_batch(self.model), searches)
 
     @property
     def has_exact_game(self) -> bool:
@@ -276,8 +277,9 @@ class JudgingSetup:
         # budget per text.
         seconds_left = math.inf if self.budget is None else self.budget
         texts_left, size = len(texts), texts_per_batch(self.model)
-        for start in range(0, len(texts), self.group_size):
-            end = min(start + self.group_size, len(texts))
+        group_size = self.group_size(len(texts))
+        for start in range(0, len(texts), group_size):
+            end = min(start + group_size, len(texts))
             outcomes = [
                 outcome
                 for i in range(start, end, size)

@@ -32,7 +32,7 @@ scores, and wrap it with its classes:
 
 def predict(texts):
     batch = tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
-    return network(**batch).detach()
+    return network(batch["input_ids"], batch["attention_mask"]).detach()
 
 model = limelight.wrap(predict, classes=["negative", "positive"], scale="logit")"""
 # Options of `wrap` about the prompt of a language model, by name. None means no language model.

@@ -220,6 +220,7 @@ class _Search:
         if self.is_finished:
             return
         base = self._remove_in_order()
+        self._halve_best()
         while not self.is_finished:
             size = self.d + 1 if self.best is None else len(self.best)
             self._measure_removal_effects(base)
@@ -227,6 +228,7 @@ class _Search:
             if self.best is None or len(self.best) >= size:
                 break
         self._grow_set()
+        self._halve_best()
         self.put_back()
         while not self.is_finished and self.best is not None:
             if not (self._evaluate_pairs() or self._shrink_best()):
@@ -303,6 +305,19 @@ class _Search:
             low, high = (low, middle) if changes[0] else (middle, high)
         self._accept(order[:high])
         return order[:high]
+
+    def _halve_best(self) -> None:
+        """Take the second half of the best set as long as its removal changes the prediction.
+
+        The last feature of a set is the one that changed the prediction. If it suffices, this finds
+        it in few calls.
+        """
+        while self.best is not None and len(self.best) > max(self.lower_bound, 1):
+            half = self.best[len(self.best) // 2 :]
+            _, changes = self._evaluations.evaluate([half])
+            if not changes.any():
+                break
+            self.best = half
 
     def put_back(self) -> None:
         """Put features back as long as the prediction stays changed without them."""

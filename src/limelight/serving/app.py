@@ -22,6 +22,7 @@ from limelight.errors import InputError
 from limelight.explainers.explaining import texts_per_batch
 from limelight.explainers.learned import LEARNED, LearnedMethod
 from limelight.explainers.method import select_implementation
+from limelight.explainers.preview import preview_method
 from limelight.explainers.registry import METHODS, default_method, exactness_for_model
 from limelight.models import Model, resolve_replacement
 from limelight.models.protocol import query_kind
@@ -75,9 +76,7 @@ _STATUS_MESSAGES = {
     405: "this address does not take requests of this kind.",
 }
 _DEFAULT_METHODS = ("shapley", "lime", "alpha-avg")
-# On slow models the page shows LRP below the default method of `explain`. LRP is exact and
-# fast. On deep models its share is two thirds, and that of attention one sixth.
-_FAST_METHOD = "lrp"
+_FAST_METHOD = "lrp"  # beside the default method for answers
 # Texts with which a page starts, by the kind of queries.
 _EXAMPLES = {
     "texts": "The plot is predictable, but the acting is superb.",
@@ -171,17 +170,16 @@ def model_facts(served: ServedModel, features: str | Splitter | None = None) -> 
         for name, implementation in implementations.items()
     ]
     method = default_method(model)
-    has_lrp = _FAST_METHOD in implementations
-    is_slow = has_lrp and implementations["shapley"].cost.calls is not None
+    preview = preview_method(model) if served.learned is None else None
     default_methods: tuple[str, ...]
     if served.learned is not None:
         default_methods = _DEFAULT_LEARNED_METHODS
-    elif is_slow or method not in _DEFAULT_METHODS:
-        default_methods = (_FAST_METHOD, method)
-    else:
-        default_methods = _DEFAULT_METHODS
-    if served.learned is None:  # the default of `explain` comes first, and attention last
-        default_methods = tuple(dict.fromkeys((method, *default_methods)))
+    elif preview is not None:
+        default_methods = (method,)
+    elif method not in _DEFAULT_METHODS:
+        default_methods = (method, _FAST_METHOD)
+    else:  # the default of `explain` comes first, and attention last
+        default_methods = tuple(dict.fromkeys((method, *_DEFAULT_METHODS)))
     order = [
         name
         for name in dict.fromkeys((*default_methods, *implementations))
@@ -193,6 +191,8 @@ def model_facts(served: ServedModel, features: str | Splitter | None = None) -> 
         "classes": list(model.classes),
         "methods": sorted(rows, key=lambda row: order.index(row["id"])),
         "default_methods": [name for name in default_methods if name in implementations],
+        # Scores that the page shows until those of the default method arrive.
+        "preview": preview,
         "features": [
             *feature_names(model),
             *([feature_kind(features)] if callable(features) else []),

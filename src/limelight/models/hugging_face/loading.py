@@ -67,6 +67,7 @@ def from_objects(
 
 def _make_model(network: Any, tokenizer: Any, prompt_options: PromptOptions | None) -> HuggingFace:
     """Return the model after its check, so that errors occur now and not in a long run."""
+    _check_weights(network)
     reads_images = is_kind(network, _IMAGE_CLASSIFIER) or _processes_images(tokenizer)
     if prompt_options is None and _writes_text(network):
         prompt_options = {}  # it reads the messages of a chat
@@ -88,6 +89,20 @@ def _writes_text(network: Any) -> bool:
     """Return whether a network is a language model that generates text."""
     can_generate = getattr(network, "can_generate", None)
     return is_kind(network, *_LANGUAGE_MODELS) and can_generate is not None and can_generate()
+
+
+def _check_weights(network: Any) -> None:
+    """Raise an error if torch has quantized the weights.
+
+    Their outputs for a text depend on the other texts of a batch, because the range of activations
+    is that of the batch. So differences between masked texts would be wrong.
+    """
+    weights = network.state_dict().values()
+    if any(not isinstance(weight, torch.Tensor) or weight.is_quantized for weight in weights):
+        raise InputError(
+            f"{type(network).__name__} has weights that torch has quantized, so its outputs depend "
+            "on the batch. Wrap the model before quantization."
+        )
 
 
 def _processes_images(processor: Any) -> bool:

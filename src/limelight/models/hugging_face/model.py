@@ -35,6 +35,7 @@ from limelight.models.hugging_face.subwords import (
     has_token_types,
     input_rows,
     input_windows,
+    is_divided,
     make_model_input,
     max_input_length,
     read_subwords,
@@ -439,27 +440,41 @@ class HuggingFace:
         windows = Windows(size, spans, self._row_outputs(rows))
         return replace(model_input, windows=windows, warnings=model_input.warnings + self.warnings)
 
-    def _split_windows(self, text: Any, size: int, *, subwords: bool) -> list[ModelInput]:
+    def _split_windows(
+        self, text: Any, size: int, *, subwords: bool, around: Span | None = None
+    ) -> list[ModelInput]:
         """Tokenize a whole text, and return each window as an input with the words of the window.
 
-        The words of an input have their positions in the whole text.
+        The words of an input have their positions in the whole text. A window can have the span
+        ``around`` in its middle.
         """
-        model_input, _ = read_windows(self.tokenizer, text, size, per_subword=subwords)
+        model_input, _ = read_windows(
+            self.tokenizer, text, size, per_subword=subwords, around=around
+        )
         return [select_window(model_input, window) for window in model_input.encoding]
 
     def _read_span_window(
         self, text: Any, size: int, queries: tuple[SpanQuery, ...], *, subwords: bool
     ) -> ModelInput:
-        """Return the window that contains the spans ``queries``, with the marks of the spans."""
-        word_windows = self._split_windows(text, size, subwords=False)
+        """Return the window that contains the spans ``queries``, with the marks of the spans.
+
+        A single span that lies in two windows gets a window with the span in its middle.
+        """
+        word_windows, around = self._split_windows(text, size, subwords=False), None
+        sentence = f"The text was read in {len(word_windows)} windows."
+        if len(queries) == 1 and is_divided(word_windows, queries[0]):
+            around = queries[0].start, queries[0].end
+            word_windows = self._split_windows(text, size, subwords=False, around=around)
+            sentence = "The span lies in two windows of the text, so it got its own window."
         number = find_window(word_windows, queries)
-        word_window = word_windows[number]
-        window = self._split_windows(text, size, subwords=True)[number] if subwords else word_window
+        word_window = window = word_windows[number]
+        if subwords:
+            window = self._split_windows(text, size, subwords=True, around=around)[number]
         self._check_ids(window.encoding.ids)
         start, end = word_window.tokens.spans[0][0], word_window.tokens.spans[-1][1]
         warning = (
-            f"The text was read in {len(word_windows)} windows. Only the words of the window "
-            f"around the span have scores, characters {start} to {end}."
+            f"{sentence} Only the words of the window around the span have scores, characters "
+            f"{start} to {end}."
         )
         warnings = (warning,) * (len(word_windows) > 1)
         return self.network.mark_queries(

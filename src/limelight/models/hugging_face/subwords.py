@@ -483,7 +483,7 @@ def max_input_length(network: Any, tokenizer: Any) -> int:
 
 
 def read_windows(
-    tokenizer: Any, text: str, size: int, *, per_subword: bool
+    tokenizer: Any, text: str, size: int, *, per_subword: bool, around: Span | None = None
 ) -> tuple[ModelInput, tuple[Span | None, ...]]:
     """Tokenize a whole text and split it into windows.
 
@@ -500,6 +500,9 @@ def read_windows(
         Maximum number of subwords in a window, including special ones.
     per_subword
         Return subwords instead of words as tokens.
+    around
+        A span, in characters, for a window with the span in its middle. The text before it and the
+        text after it count as a window each, of any size.
 
     Returns
     -------
@@ -521,13 +524,20 @@ def read_windows(
     word_of_subword = word_subwords.token[word_subwords.text_slice]
     last_subwords = np.flatnonzero(np.diff(word_of_subword, append=-2))
     starts = [start for start, _ in spans]
+    word_ends = [int(i) + 1 for i in last_subwords]
     last_words = {bisect_left(starts, stop) - 1 for _, stop in sentence_spans(text)}
     ends = window_ends(
         len(word_of_subword),
         room,
-        words=[int(i) + 1 for i in last_subwords],
+        words=word_ends,
         sentences=[int(i) + 1 for i in last_subwords if word_of_subword[i] in last_words],
     )
+    if around is not None:
+        inside = [i for i, span in enumerate(spans) if span[0] < around[1] and span[1] > around[0]]
+        indices = np.flatnonzero(np.isin(word_of_subword, inside))
+        if 0 < len(indices) <= room:
+            window = window_around(int(indices[0]), int(indices[-1]) + 1, room, words=word_ends)
+            ends = sorted({*window, len(word_of_subword)} - {0})
     window_number = np.full(len(subwords.ids), -1)  # window of each subword, -1 for special ones
     window_number[subwords.text_slice] = np.searchsorted(
         ends, np.arange(len(word_of_subword)), side="right"
@@ -570,28 +580,33 @@ def select_window(model_input: ModelInput, window: Subwords) -> ModelInput:
     )
 
 
+def is_divided(windows: Sequence[ModelInput], query: SpanQuery) -> bool:
+    """Return whether a span lies in several windows."""
+    return not any(_contains(window, query) for window in windows)
+
+
+def _contains(window: ModelInput, query: SpanQuery) -> bool:
+    """Return whether a window contains a span."""
+    spans = window.tokens.spans
+    return len(spans) > 0 and spans[0][0] <= query.start and query.end <= spans[-1][1]
+
+
 def find_window(windows: Sequence[ModelInput], queries: Sequence[SpanQuery]) -> int:
     """Return the number of the window that contains all spans.
 
     Raises
     ------
     InputError
-        If a span lies in two windows, or if the spans lie in different windows.
+        If a span is in no window, or if the spans lie in different windows.
     """
     numbers = set[int]()
     for query in queries:
-        containing = [
-            number
-            for number, window in enumerate(windows)
-            if len(window.tokens.spans)
-            and window.tokens.spans[0][0] <= query.start
-            and query.end <= window.tokens.spans[-1][1]
-        ]
+        containing = [number for number, window in enumerate(windows) if _contains(window, query)]
         if not containing:
             description = query.describe(windows[0].text).removeprefix("at ")
             raise InputError(
-                f"{description} lies in two windows. Use another window, such as 'auto', or a "
-                "shorter text around it."
+                f"{description} does not fit into one window. Use a larger window, such as "
+                "'auto', or explain a shorter span."
             )
         numbers.update(containing)
     if len(numbers) > 1:
@@ -646,6 +661,30 @@ def window_ends(
             start = latest
         ends.append(start)
     return [*ends, total]
+
+
+def window_around(first: int, last: int, room: int, *, words: Sequence[int]) -> tuple[int, int]:
+    """Return the window of complete words with a span in its middle.
+
+    Near an end of the text, the window has more subwords on the other side.
+
+    Parameters
+    ----------
+    first, last
+        The first subword of the span, and the subword after the last one, at most ``room`` later.
+    room
+        Maximum number of subwords of a window.
+    words
+        The subword after the end of each word, in increasing order.
+
+    Returns
+    -------
+    The first subword of the window, and the subword after the last one.
+    """
+    before = (room - (last - first)) // 2
+    earliest = min(max(first - before, 0), max(words[-1] - room, 0))
+    start = min(word for word in (0, *words) if word >= earliest)
+    return start, max(word for word in words if word <= start + room)
 
 
 @final

@@ -3,7 +3,8 @@
 //   reading.setUp({ facts, model, isChanged, title })   once
 //   reading.show(state)                                 after every change
 //
-// Fast methods are requested at every change, slow methods when the reader pauses. The element
+// Fast methods are requested at every change, slow methods when the reader pauses. Until the scores
+// of a slow default method arrive, its row shows those of a fast method, the preview. The element
 // sends "limelight-answer" when it shows a new answer, and "limelight-word" when a word is clicked.
 
 import { BLOCKS } from "./choices.js";
@@ -27,6 +28,7 @@ export class TextReading extends HTMLElement {
   #state = null;
   #version = 0;
   #shownVersion = 0;
+  #finalVersion = 0; // of the last answer of the slow methods
   #timer = 0;
   #slowRequest = null;
   #rows = new Map();
@@ -74,9 +76,10 @@ export class TextReading extends HTMLElement {
       button("PNG", async () => downloadFile("limelight.png", await pngFile(this))), json);
   }
 
-  // Without a result there is nothing to download.
+  // Without a final result there is nothing to download.
   #enableDownloads() {
-    for (const button of selectAll("button[data-file]", this)) /** @type {HTMLButtonElement} */ (button).disabled = !this.explanations.length;
+    const isFinal = this.explanations.length > 0 && ![...this.#rows.values()].some(({ preview }) => preview);
+    for (const button of selectAll("button[data-file]", this)) /** @type {HTMLButtonElement} */ (button).disabled = !isFinal;
   }
 
   get #panel() { return `${this.#model}${this.#isChanged ? " changed" : ""}`; }
@@ -97,6 +100,13 @@ export class TextReading extends HTMLElement {
     return this.#facts.methods.filter(({ id, logit_only: logitOnly }) => methods.includes(id) && !(logitOnly && scale === "probability"));
   }
 
+  // The fast method whose scores are shown until those of the only, slow default method arrive.
+  get #preview() {
+    const { methods, default_methods: defaults, preview } = this.#facts;
+    const isDefault = String(this.#state.methods) === String(defaults) && this.methods.length === 1;
+    return isDefault ? methods.find(({ id, logit_only: logitOnly }) => id === preview && !(logitOnly && this.#state.scale === "probability")) : undefined;
+  }
+
   show(state) {
     if (this.#state?.text !== state.text) this.#parts.readout.replaceChildren(); // its numbers belong to the other text
     this.#state = state;
@@ -107,7 +117,9 @@ export class TextReading extends HTMLElement {
     if (!state.text.trim()) return this.#clear();
     const slowMethods = this.methods.filter(({ is_quick: isQuick }) => !isQuick);
     this.classList.add("waiting");
-    this.#request(this.methods.filter(({ is_quick: isQuick }) => isQuick), "now");
+    for (const row of this.#rows.values()) row.preview = null;
+    const quickMethods = this.methods.filter(({ is_quick: isQuick }) => isQuick), preview = this.#preview;
+    this.#request(preview ? [preview] : quickMethods, "now");
     for (const { id } of slowMethods) this.#showWaiting(id, "waiting for a pause");
     if (slowMethods.length) this.#timer = setTimeout(() => this.#requestSlow(slowMethods), PAUSE);
     return undefined;
@@ -129,6 +141,8 @@ export class TextReading extends HTMLElement {
       showError(null);
       if (answer === null || version < this.#shownVersion) return;
       if (when === "paused" && version !== this.#version) return;
+      if (when === "paused") this.#finalVersion = version;
+      else if (this.#finalVersion === version && this.#preview) return; // a preview that comes late
       this.#shownVersion = version;
       this.#showAnswer(answer, methods, when);
     } catch (error) {
@@ -143,7 +157,7 @@ export class TextReading extends HTMLElement {
     if (this.#card) this.#clear(); // the displayed image is an older one
     [this.#parts.error.hidden, this.#parts.spans.hidden] = [false, true];
     this.#parts.error.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}`;
-    for (const { id } of methods) this.#rows.get(id)?.note.replaceChildren("not computed");
+    for (const { id } of methods) this.#rows.get(id)?.showNote("not computed");
   }
 
   #showAnswer(answer, methods, when) {
@@ -154,7 +168,8 @@ export class TextReading extends HTMLElement {
     classes.outcomes = answer.prediction.outcomes;
     this.#showDifference(answer);
     this.#showSpans(answer);
-    const updatedIds = new Set(methods.map(({ id }) => id));
+    const preview = this.#preview, replacedIds = preview ? [preview.id, ...this.methods.map(({ id }) => id)] : []; // one of the two is shown
+    const updatedIds = new Set([...methods.map(({ id }) => id), ...replacedIds]);
     const spanOf = ({ query }) => (query?.answer === undefined ? String(query?.span ?? "") : "");
     const unchanged = this.explanations.filter((e) => !updatedIds.has(e.method) && e.text === answer.text && spanOf(e) === String(answer.query_spans));
     const order = this.methods.map(({ id }) => id);
@@ -234,35 +249,52 @@ export class TextReading extends HTMLElement {
   #makeRow({ id, label, formula }) {
     const words = makeElement("limelight-words"), note = makeElement("span", { class: "scale" });
     const node = makeElement("div", { class: "method", "data-method": id }, makeElement("h3", { title: formula }, label), words, note);
-    const showMessage = (message) => { words.explanation = null; words.replaceChildren(makeElement("span", { class: "note" }, message)); note.replaceChildren(); };
-    return { node, words, note, showMessage };
+    const heading = node.firstChild, row = { node, words, note, label, preview: null, showMessage: null, showNote: null };
+    row.showMessage = (message) => { row.preview = null; note.classList.remove("preliminary"); heading.textContent = label; words.explanation = null; words.replaceChildren(makeElement("span", { class: "note" }, message)); note.replaceChildren(); };
+    row.showNote = (text) => note.replaceChildren(makeElement("span", { class: "bar-of-time" }, row.preview ? `${label}: ${text}` : text));
+    return row;
   }
 
+  // Show an explanation in the row of its method, or in the only row if it is a preview.
   #fill(e, drawing = "") {
-    const row = this.#rows.get(e.method);
+    const preview = this.#rows.has(e.method) ? null : e, row = preview ? this.#rows.get(this.methods[0]?.id) : this.#rows.get(e.method);
     if (!row) return;
     const focused = /** @type {HTMLElement} */ (document.activeElement), word = row.words.contains(focused) ? focused.dataset.f : null;
+    row.preview = preview;
+    row.note.classList.toggle("preliminary", preview !== null);
+    row.node.firstChild.textContent = preview ? methodLabel(e) : row.label;
     row.words.drawing = drawing;
     row.words.explanation = e;
     const removedNames = new Set(this.#card ? this.#state.changes.map(([name]) => name) : []);
     for (const part of selectAll(".w", row.words)) part.classList.toggle("removed", removedNames.has(e.features[Number(part.dataset.f)].text));
     row.words.classList.remove("stale");
     if (word !== null) (row.words.querySelector(`[data-f="${CSS.escape(word)}"]`) ?? row.words.querySelector(".w"))?.focus();
+    if (preview) { this.#showReason(row, ""); return; }
     row.note.title = "score drawn in full color";
     row.note.replaceChildren(formatScale(e));
+  }
+
+  // Say why the scores of a row are missing or preliminary, before the bar and the button if they are there.
+  #showReason(row, reason) {
+    const text = row.preview ? `${methodLabel(row.preview)} values, for a first look. ${row.label} values follow.` : reason;
+    const line = row.note.querySelector(".bar-of-time");
+    row.note.title = "";
+    if (line) line.firstChild.textContent = text;
+    else row.note.replaceChildren(makeElement("span", { class: "bar-of-time" }, makeElement("span", {}, text)));
   }
 
   #showWaiting(id, reason, progress = null) {
     const row = this.#rows.get(id);
     if (!row) return;
-    row.words.classList.add("stale");
-    // A button that is replaced ten times a second would disappear before a click on it ends.
+    row.words.classList.toggle("stale", !row.preview);
     const oldBar = row.note.querySelector("progress");
-    if (oldBar && progress !== null) { oldBar.value = progress; return; }
-    const bar = progress === null ? null : makeElement("progress", { max: 1, value: progress, "aria-label": `${row.node.firstChild.textContent}: ${reason}` });
-    const stop = progress === null ? null : makeElement("button", { type: "button" }, "Stop");
-    stop?.addEventListener("click", () => { this.#slowRequest?.abort(); for (const otherRow of this.#rows.values()) otherRow.note.querySelector("progress")?.parentElement.replaceChildren("stopped"); });
-    row.note.replaceChildren(makeElement("span", { class: "bar-of-time" }, reason, ...[bar, stop].filter(Boolean)));
+    if (progress === null) { row.note.replaceChildren(); this.#showReason(row, reason); return; }
+    this.#showReason(row, reason);
+    // A button that is replaced ten times a second would disappear before a click on it ends.
+    if (oldBar) { oldBar.value = progress; return; }
+    const bar = makeElement("progress", { max: 1, value: progress, "aria-label": `${row.label}: ${reason}` }), stop = makeElement("button", { type: "button" }, "Stop");
+    stop.addEventListener("click", () => { this.#slowRequest?.abort(); for (const otherRow of this.#rows.values()) if (otherRow.note.querySelector("progress")) otherRow.showNote("stopped"); });
+    row.note.querySelector(".bar-of-time").append(bar, stop);
   }
 
   #showHint() {
